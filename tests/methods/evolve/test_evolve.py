@@ -64,6 +64,23 @@ def test_with_a_declared_alphabet_nothing_is_assumed() -> None:
     assert released.guarantee.conditions == ()
 
 
+@pytest.mark.parametrize(("epsilon", "seed"), [("1", 1), ("1", 2), ("5", 1)])
+def test_long_loops_survive(epsilon: str, seed: int) -> None:
+    """Intake, 30 to 59 sessions, end; sessions were lost with these seeds where noise hides how many cases repeat."""
+    rng = np.random.default_rng(7)
+    many = rng.integers(30, 60, size=800).tolist()
+    log = Variants.from_sequences([("intake", *["session"] * times, "end") for times in many], [1] * len(many))
+    released, _, _ = run(log, epsilon, seed)
+    assert released.events / released.cases == pytest.approx(log.events / log.cases, rel=0.1)
+
+
+def test_a_few_very_long_cases_are_released_beside_many_short_ones() -> None:
+    log = Variants.from_dict({("in", "vitals", "out"): 2700, ("in", *["vitals"] * 40, "out"): 300})
+    released, _, _ = run(log, "1", 1)
+    assert released.counts[released.lengths > 20].sum() == pytest.approx(300, rel=0.15)
+    assert released.events / released.cases == pytest.approx(log.events / log.cases, rel=0.1)
+
+
 @pytest.mark.slow
 def test_a_seed_repeats_the_release_whatever_the_order_of_the_cases() -> None:
     shuffled = Variants.from_dict(dict(reversed(LOG.to_dict().items())))

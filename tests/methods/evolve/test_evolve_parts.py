@@ -423,10 +423,10 @@ def test_walks_remember_what_occurs_at_most_once() -> None:
 
 
 def test_activities_that_hardly_repeat_lose_their_loops_and_mutants_do_not_repeat_them() -> None:
-    flow = np.array([[300, 600, 0], [0, 500, 900], [900, 0, 0]], dtype=float)
+    flow = np.array([[12, 900, 0], [0, 500, 900], [900, 0, 0]], dtype=float)
     chain = with_repeats(Chain(flow, flow > 0), np.array([9.0, 200.0]), 5.0, DEFAULTS)
-    assert chain.once.tolist() == [True, False]  # 9 of 1200 are less than a fiftieth
-    assert chain.flow.tolist() == [[0, 600, 0], [0, 500, 900], [900, 0, 0]]
+    assert chain.once.tolist() == [True, False]  # 9 of 912 are less than a fiftieth
+    assert chain.flow.tolist() == [[0, 900, 0], [0, 500, 900], [900, 0, 0]]
     assert not chain.support[0, 0]
     rng = np.random.default_rng(1)
     wide = Chain(np.ones((3, 3)), np.ones((3, 3), dtype=bool), repeats=chain.repeats)
@@ -437,6 +437,54 @@ def test_activities_that_hardly_repeat_lose_their_loops_and_mutants_do_not_repea
     assert often[:, 1].max() > 1
     free, _ = next_generation(pool, prior, replace(wide, repeats=None), replace(DEFAULTS, pool=2000), rng)
     assert occurrences(free, 2)[:, 0].max() > 1
+
+
+def test_an_activity_that_occurs_oftener_than_there_are_cases_repeats_whatever_noise_says() -> None:
+    """Intake, many sessions, end: 75 cases by weight have 3400 sessions, and noise says that 3 repeat them."""
+    flow = np.zeros((4, 4))
+    flow[3, 0] = flow[0, 1] = flow[1, 2] = flow[2, 3] = 75.0
+    flow[1, 1] = 3325.0
+    chain = with_repeats(Chain(flow, flow > 0), np.array([-20.0, 3.0, 8.0]), 25.0, DEFAULTS)
+    assert chain.once.tolist() == [True, False, True]
+    assert chain.flow[1, 1] == 3325
+    assert chain.repeats is not None
+    assert chain.repeats[1] * 3400 == pytest.approx(3325 / 60)  # so few only if each has as many as 60 events
+    lengths = chain.sample(500, 60, np.random.default_rng(1)).lengths
+    assert lengths.mean() > 25
+    certain = with_repeats(Chain(flow, flow > 0), np.array([-1.0, 70.0, 0.0]), 1.0, DEFAULTS)
+    assert certain.once.tolist() == [True, False, True]  # 70 are less than a fiftieth of 3400, and not of 75
+
+
+def test_what_exceeds_the_cases_by_no_more_than_noise_does_is_no_repeat() -> None:
+    flow = np.array([[40, 900, 0], [0, 0, 900], [900, 0, 0]], dtype=float)
+    assert with_repeats(Chain(flow, flow > 0), np.array([3.0, 1.0]), 10.0, DEFAULTS).once.tolist() == [True, True]
+    assert with_repeats(Chain(flow, flow > 0), np.array([3.0, 1.0]), 5.0, DEFAULTS).once.tolist() == [False, True]
+
+
+def test_an_activity_that_certainly_repeats_is_on_a_way_from_start_to_end() -> None:
+    """No step to the sessions and from them stands out of the noise, and the likeliest are taken."""
+    noisy = np.array(
+        [[-11, 29, 22, 32], [16, 3562, 13, 50], [-64, 27, -29, 20], [36, -8, 31, 0]],
+        dtype=float,
+    )
+    chain = clean(noisy, 41.7, 820, False, DEFAULTS, np.random.default_rng(1))
+    assert (chain.flow[[3, 0, 1], [0, 1, 3]] > 0).all()  # start, intake, session, end
+    walks = chain.sample(200, 60, np.random.default_rng(1))
+    assert (occurrences(walks, 3)[:, 1] > 1).mean() > 0.5
+
+
+def test_few_cases_that_repeat_an_activity_often_are_imagined_beside_many_that_do_not() -> None:
+    """A tenth of the cases has a hundred vitals, which are 24 cases by weight: they are not in the noise of 1400."""
+    flow = np.zeros((4, 4))
+    flow[3, 0] = flow[0, 1] = flow[1, 2] = flow[2, 3] = 2700.0
+    flow[1, 1] = 1400.0
+    noisy, rng = np.array([0.0, 20.0, 0.0]), np.random.default_rng(1)
+    chain = with_repeats(Chain(flow, flow > 0), noisy, 8.0, DEFAULTS)
+    often = occurrences(chain.sample(20_000, 60, rng), 3)[:, 1]
+    assert (often == 1).mean() > 0.9
+    assert (often > 20).sum() > 20  # with the same chance each time: 1 in 10 ** 9
+    many = with_repeats(Chain(flow, flow > 0), np.array([0.0, 920.0, 0.0]), 8.0, DEFAULTS)
+    assert many.second is None  # as many as repeat it if each vital is followed by another with the same chance
 
 
 def test_what_a_real_variant_repeats_may_be_repeated() -> None:

@@ -5,7 +5,8 @@ A relation is a pair (x, y) of states; state A stands for the start where x is A
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from scipy.optimize import linprog
 from veilog._typing import BoolArray, FloatArray, Int32Array, IntArray
 from veilog.methods.evolve.constants import Constants
 from veilog.methods.evolve.traces import PAD, Traces
+from veilog.methods.evolve.ways import connect, left_over
 
 __all__ = [
     "Chain",
@@ -231,7 +233,9 @@ def _standing_out(noisy: FloatArray, b: float, settings: Constants) -> tuple[Flo
     _repair(kept, noisy, b, into_end=True)
     _repair(kept, noisy, b, into_end=False)
     floor = 0.2 * threshold
-    return _balanced(np.where(kept, np.maximum(noisy - b, floor), 0.0), kept, floor), kept
+    flow = np.where(kept, np.maximum(noisy - b, floor), 0.0)
+    connect(kept, noisy, flow, b, settings)
+    return _balanced(flow, kept, floor), kept
 
 
 def _averaged(
@@ -323,12 +327,47 @@ def _least_absolute(noisy: FloatArray, b: float, most: float) -> FloatArray | No
 
 
 def with_repeats(chain: Chain, noisy: FloatArray, b: float, settings: Constants) -> Chain:
-    """The chain with memory: an activity that hardly repeats, by ``noisy`` numbers of cases, occurs at most once."""
+    """The chain with memory: an activity that hardly repeats, by ``noisy`` numbers of cases, occurs at most once.
+
+    Not so one that occurs more often than there are cases to have it, beyond what noise does: some must repeat it
+    then (the pigeonhole principle). Where they do so very often they are few by weight, for a case adds the less to
+    every number the longer it is, and what ``noisy`` says of them is noise. They are at least as many as what is left
+    over would need if each of them had as many events as a case may have.
+    """
     occurrences = chain.flow[:, :-1].sum(axis=0)
-    once = noisy < np.maximum(settings.once_below * occurrences, b)
-    repeats = np.where(once, 0.0, noisy / np.maximum(occurrences, 1e-9))
+    most, over, deviation = left_over(chain.flow, b)
+    once = noisy < np.maximum(settings.once_below * np.minimum(occurrences, most), b)
+    once &= over <= settings.beyond * deviation
+    cases = np.maximum(np.minimum(noisy, np.maximum(most, b)), over / settings.max_length)
+    repeats = np.where(once, 0.0, cases / np.maximum(occurrences, 1e-9))
     itself = np.flatnonzero(once)
     flow, support = chain.flow.copy(), chain.support.copy()
     flow[itself, itself] = 0.0
     support[itself, itself] = False
-    return Chain(flow, support, chain.second, repeats)
+    found = Chain(flow, support, chain.second, repeats)
+    return _with_few_that_repeat(found, noisy, cases, b, settings)
+
+
+def _with_few_that_repeat(chain: Chain, noisy: FloatArray, cases: FloatArray, b: float, settings: Constants) -> Chain:
+    """The chain with chances after two states where fewer ``cases`` repeat an activity, by ``noisy`` answers and beyond
+    their noise, than would if it followed itself with the same chance each time: those that repeat it do so often.
+
+    An activity that comes again with a chance of p is repeated by p of the cases that have it, and these are 1 - p of
+    its occurrences.
+    """
+    p = chain.next_chances()
+    occurrences, again = chain.flow[:, :-1].sum(axis=0), p.diagonal()[:-1]
+    few = np.maximum(noisy, 0) + settings.beyond * math.sqrt(2) * b < occurrences * again * (1 - again)
+    if not few.any():
+        return chain
+    second = np.repeat(p[None], len(p), axis=0)
+    for state in np.flatnonzero(few).tolist():
+        itself, row = chain.flow[state, state], p[state].copy()
+        row[state] = 0.0
+        first = min(1.0, cases[state] / (occurrences[state] - itself))
+        second[:, state] = row * (1 - first) / row.sum()
+        second[:, state, state] = first
+        more = max(0.0, 1 - cases[state] / itself)
+        second[state, state] = row * (1 - more) / row.sum()
+        second[state, state, state] = more
+    return replace(chain, second=second)

@@ -73,8 +73,10 @@ class Constants:
     contribution: int = 5
     """A case adds at most this to all relations and repeats (trigrams, presences) together."""
     once_below: float = 0.02
-    """An activity that fewer cases repeat than this part of its occurrences occurs at most once, and so does one whose
-    number of such cases is below the scale of its noise."""
+    """An activity that fewer cases repeat than this part of its occurrences, or of the cases that can have it, occurs
+    at most once, and so does one whose number of such cases is below the scale of its noise;"""
+    beyond: float = 3.0
+    """but not one that occurs more often than cases can have it by more than so many deviations of noise."""
     scale_bits: int = 20
     """Contributions are multiples of ``2 ** -scale_bits``,"""
     norm_bits: int = 8
