@@ -145,6 +145,16 @@ def test_a_rule_stays_when_its_limit_changes_and_goes_when_it_is_not_named(ledge
     assert ledger.set_budget(SMALL, None).budget is None
 
 
+def test_a_lower_limit_of_composition_begins_anew(ledger: Ledger) -> None:
+    """One that was chosen after seeing releases is no limit that these were kept within."""
+    first = ledger.set_budget(SMALL, 4, "1e-6", composed=True)
+    ledger.reserve(SMALL, "laplace", epsilon=TENTH)
+    lower = ledger.set_budget(SMALL, 2, "1e-6", composed=True)
+    assert isinstance(first.counting, Composed) and isinstance(lower.counting, Composed)
+    assert (first.counting.since, lower.counting.since) == (0, 1)
+    assert lower.left is not None and lower.left[0] < 2 - TENTH / 2
+
+
 def test_composing_takes_a_delta_and_releases_that_are_bounded(ledger: Ledger) -> None:
     with pytest.raises(ParameterError, match="Composing takes a delta"):
         ledger.set_budget(SMALL, 2, composed=True)

@@ -386,6 +386,36 @@ def test_what_is_declared_of_events_must_be_there(tmp_path: Path) -> None:
             attempt(tmp_path / "log.csv", lifecycle="complete")
 
 
+@pytest.mark.parametrize(
+    "more", [datetime.date(2024, 1, 1), pd.Timestamp("2024-01-01").as_unit("s"), "2024-01-01", 1.5]
+)
+def test_a_value_of_another_kind_changes_no_other_time_of_a_frame(more: Any) -> None:
+    """Arrow takes the first value of a column of objects for what all are."""
+    times = [datetime.datetime(2024, 1, 2, hour, minute) for minute in range(3) for hour in (15, 9, 12)]
+    names = [f"c{case}" for case in range(3) for _ in range(3)]
+    read = []
+    for first in ([], [more]):
+        frame = pd.DataFrame({"case": ["x"] * len(first) + names, "activity": [*(["a"] * len(first)), *"cab" * 3]})
+        frame["time"] = pd.Series([*first, *times], dtype=object)
+        read.append(cases_of(files.read(frame, policies={"bad-timestamp": "keep"})))
+    assert read[0] == read[1]
+
+
+def test_an_attribute_called_like_a_classifier_changes_no_other_case(tmp_path: Path) -> None:
+    plain = trace("1", event("a", step="start"))
+    odd = trace("x", event("a", step="start").replace("</event>", f'<string key="{BOTH}" value="n"/></event>'))
+    read = []
+    for cases in (plain, plain + odd):
+        (tmp_path / "log.xes").write_bytes(xes(cases))
+        log = files.read(tmp_path / "log.xes", classifier=BOTH)
+        read.append(cases_of(log))
+        assert any("--classifier" in one for one in log.read_together)
+    assert read[0] == read[1] and read[0]["1"][0][0] == "a+start"
+
+
+BOTH = "concept:name lifecycle:transition"
+
+
 def test_attributes_with_spaces_and_quotes_make_a_classifier() -> None:
     table = pa.table({"case": ["1"], "activity": ["a"], "time": ["2024-01-01"], "the role": ["n"], "x": ["y"]})
     for text in ("activity the role x", "activity 'the role' x", "concept:name the role x"):

@@ -96,6 +96,41 @@ def test_what_cannot_be_intervals_is_refused(tmp_path: Path) -> None:
         store(tmp_path / "plain.parquet", lifecycle="intervals")
 
 
+XES_EVENT = (
+    '<event><string key="concept:name" value="{0}"/><date key="time:timestamp" value="2024-01-01T{1}:00Z"/>{2}</event>'
+)
+STEP = '<string key="lifecycle:transition" value="{}"/>'
+
+
+def xes_of(*cases: str) -> str:
+    """A log of these cases, each given by its events."""
+    traces = (f'<trace><string key="concept:name" value="{i}"/>{events}</trace>' for i, events in enumerate(cases))
+    return f'<?xml version="1.0"?><log xes.version="1.0">{"".join(traces)}</log>'
+
+
+def test_a_case_that_says_when_its_events_began_changes_no_other(tmp_path: Path) -> None:
+    """In XES an attribute exists as soon as one event has it."""
+    started = "".join(
+        XES_EVENT.format("a", at, STEP.format(step)) for at, step in (("10:00", "start"), ("11:00", "complete"))
+    )
+    own = XES_EVENT.format("b", "12:00", '<date key="start_timestamp" value="2024-01-01T09:00:00Z"/>')
+    both = XES_EVENT.format("b", "12:30", STEP.format("complete") + own[own.index('<date key="start') : -8])
+    read = []
+    for name, cases in (("small", (started,)), ("large", (started, own + both))):
+        (tmp_path / f"{name}.xes").write_text(xes_of(*cases))
+        read.append(told(veilog.read(tmp_path / f"{name}.xes", lifecycle="intervals")))
+    assert read[0] == [("0", "a", "01 10:00", "01 11:00")]
+    assert read[1] == read[0] + [("1", "b", "01 09:00", "01 12:00"), ("1", "b", "01 09:00", "01 12:30")]
+
+
+def test_events_that_say_no_transition_are_ends(tmp_path: Path) -> None:
+    rows = "case,activity,lifecycle:transition,timestamp\n1,a,start,2024-01-01 10:00\n1,a,,2024-01-01 11:00\n"
+    assert told(intervals(tmp_path, rows + "1,b,complete,2024-01-01 12:00\n")) == [
+        ("1", "a", "01 10:00", "01 11:00"),
+        ("1", "b", None, "01 12:00"),
+    ]
+
+
 @given(st.lists(st.tuples(st.integers(0, 2), st.integers(0, 1), st.sampled_from([1, -1, -1, 0, 1]))))
 def test_pairs_are_those_of_waiting_in_line(events: list[tuple[int, int, int]]) -> None:
     events.sort(key=lambda event: event[0])

@@ -103,7 +103,12 @@ def _facts(account: Account) -> list[tuple[str, str]]:
     if account.most_cases is not None:
         facts.append(("holds for", f"a person of at most {account.most_cases} cases, the least that a release said"))
     if account.of_parts:
-        facts.append(("parts", "of those of one rule the dearest counts, if every case stays in its part"))
+        facts.append(
+            (
+                "parts",
+                "of those of one rule the dearest counts, if every case stays in its part",
+            )
+        )
     if account.budget is not None and left is not None:
         facts.append(("left", f"{_cost(left, down=True)} of {_cost(account.budget)}"))
         facts.extend(_counted(account))

@@ -11,7 +11,7 @@ from fractions import Fraction
 
 from veilog.errors import BudgetError
 from veilog.ledger.costs import Cost, most_of_a_case
-from veilog.ledger.counting import Counting, Planned, Together, together
+from veilog.ledger.counting import Composed, Counting, Planned, Together, together
 from veilog.ledger.file import AccountRow, Entry
 from veilog.privacy.account.figures import round_up
 from veilog.privacy.account.guessing import advantage_of
@@ -116,8 +116,9 @@ class Account:
     @property
     def strength(self) -> Strength:
         """What the releases so far are worth together, by the guessing advantage of what they cost: by their sum, or
-        by the rule of the budget where that is less. A plan costs all of its releases from the first on."""
-        return _strength_of(self.spent, self.composed)
+        by the rule of the budget where that is less. A plan costs all of its releases from the first on; composition
+        guarantees its limit alone, for what each costs may have been chosen after seeing earlier ones."""
+        return _strength_of(self.spent, self.budget if isinstance(self.counting, Composed) else self.composed)
 
     @property
     def planned_strength(self) -> Strength | None:

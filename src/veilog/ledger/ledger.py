@@ -144,7 +144,9 @@ class Ledger:
         def rule(found: Account, since: int) -> Limit:
             if not composed:
                 return budget, None
-            kept = found.counting if isinstance(found.counting, Composed) else None
+            # A rule that began earlier holds for its own budget and larger ones: what was chosen since went by that.
+            lower = found.budget is None or any(new < old for new, old in zip(budget, found.budget, strict=True))
+            kept = found.counting if isinstance(found.counting, Composed) and not lower else None
             begun = composed_budget(found.bounded_entries(), found.unit, since if kept is None else kept.since, budget)
             return budget, kept or begun
 

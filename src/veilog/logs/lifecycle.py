@@ -126,31 +126,52 @@ def as_intervals(log: EventLog, findings: Findings, transition: str = LIFECYCLE)
     the first start of its activity in its case that has none yet. An end without a start has no start time; starts
     without an end, and other transitions, are left out. ``transition`` is the attribute that tells them.
 
-    A log that says when its events began stays as it is.
+    An event that says no transition is an end, as is one that says when it began; that has no other start. So what
+    becomes of a case is a matter of its own events.
     """
-    if START in log.events.column_names:
-        return log
-    if transition not in log.events.column_names:
+    columns = log.events.column_names
+    own = log.events.column(START) if START in columns else None
+    if own is None and transition not in columns:
         raise no_life_cycle(INTERVALS)
-    steps = _Encoded(log.events.column(transition))
-    told = np.array([{_BEGUN: 1, COMPLETE: -1}.get(name.strip().casefold(), 0) for name in steps.names])[steps.codes]
-    for wanted, value in ((_BEGUN, 1), (COMPLETE, -1)):
-        if len(told) and not (told == value).any():
+    if own is not None and not pa.types.is_timestamp(own.type):
+        raise ParameterError(
+            f"{START!r} holds no times, so it does not say when events began.",
+            parameter="lifecycle",
+            advice="Write all of it as times such as 2024-03-01T09:30:00Z, or name that column otherwise.",
+        )
+    told = _steps(log, transition)
+    known = np.zeros(len(told), dtype=np.bool_)
+    if own is not None:
+        known = (told < 0) & own.is_valid().to_numpy(zero_copy_only=False)
+    for wanted, there in ((_BEGUN, (told > 0) | known), (COMPLETE, told < 0)):
+        if len(told) and not there.any():
             raise ParameterError(
                 f"No event is the transition {wanted!r}, so starts and ends cannot be one event.",
                 parameter="lifecycle",
                 advice="Leave the life cycle away, or name the transition that counts.",
             )
-    begun = _starts_of(log.events.column(CASE_INDEX).to_numpy(), log.activity_codes[1], told)
+    begun = _starts_of(log.events.column(CASE_INDEX).to_numpy(), log.activity_codes[1], np.where(known, 0, told))
     ends = np.flatnonzero(told < 0)
     unpaired = len(told) - len(ends) - int((begun[ends] >= 0).sum())
     if unpaired:
         findings.add("unpaired-transitions", f"{unpaired:,} of {len(told):,} events", count=unpaired)
     times = log.events.column(TIMESTAMP).take(pa.array(begun[ends], mask=begun[ends] < 0))
-    events = log.events.take(pa.array(ends)).append_column(START, times)
+    if own is not None and known.any():
+        times = pc.coalesce(own.take(pa.array(ends)).cast(times.type), times)
+    events = log.events.drop_columns([START] if own is not None else []).take(pa.array(ends))
+    events = events.append_column(START, times)
     place = events.column_names.index(EVENT_INDEX)
     events = events.set_column(place, EVENT_INDEX, pa.array(np.arange(len(ends))))
     return replace(log, events=events, findings=findings.result())
+
+
+def _steps(log: EventLog, transition: str) -> IntArray:
+    """Return which events are starts (1) and which are ends (-1), also those that say no transition."""
+    if transition not in log.events.column_names:
+        return np.full(log.events.num_rows, -1)
+    steps = _Encoded(log.events.column(transition))
+    meaning = {_BEGUN: 1, COMPLETE: -1, "": -1}
+    return np.asarray(np.array([meaning.get(name.strip().casefold(), 0) for name in steps.names])[steps.codes])
 
 
 def _starts_of(case: IntArray, code: IntArray, told: IntArray) -> IntArray:

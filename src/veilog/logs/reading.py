@@ -14,12 +14,26 @@ from veilog.logs.roles import AS_IT_IS, Classifiers, Declared, Roles, declared_r
 from veilog.logs.source import Source, is_ibis, silent
 from veilog.logs.tables.reader import note, table_reader_of
 
-__all__ = ["ATTRIBUTES_TOGETHER", "check_layout", "columns_of", "grouped", "roles_among", "roles_of", "whole"]
+__all__ = [
+    "ATTRIBUTES_TOGETHER",
+    "KEYS_TOGETHER",
+    "check_layout",
+    "columns_of",
+    "grouped",
+    "roles_among",
+    "roles_of",
+    "whole",
+]
 
 ATTRIBUTES_TOGETHER = (
     "Whether a column of attributes holds text, numbers or truth values, and whether it belongs to cases or to events, "
     "is found out from all of its values, so one case can change how the attributes of others are read; a Parquet file "
     "or an Arrow table declares the types of its columns."
+)
+
+KEYS_TOGETHER = (
+    "Which attributes events have is found out from all events, and what --lifecycle and --classifier make of them "
+    "goes by that, so one case can change how others are read; a table has a list of its columns."
 )
 
 
@@ -51,9 +65,17 @@ def whole(source: Source, asked: Asked) -> EventLog:
         if intervals:
             log = as_intervals(log, asked.findings, (roles and roles.transition) or LIFECYCLE)
     told = () if reader.typed else (ATTRIBUTES_TOGETHER,)
-    together = (*asked.findings.read_together(), *not_ours(source))
+    keys = () if tabular is not None and tabular.headed else _goes_by_keys(asked.declared, tabular is None)
+    together = (*asked.findings.read_together(), *keys, *not_ours(source))
     found = replace(log, read_together=together, attributes_read_together=told)
     return found if asked.coarser is None else asked.coarser.of_log(found)
+
+
+def _goes_by_keys(declared: Declared, one_by_one: bool) -> tuple[str, ...]:
+    """Return what goes by the attributes that some event has: of a log that is no table each event is looked at by
+    itself for its life cycle."""
+    by_keys = declared.classifier is not None or (declared.lifecycle is not None and not one_by_one)
+    return (KEYS_TOGETHER,) if by_keys else ()
 
 
 def grouped(source: Source, asked: Asked) -> Grouped:

@@ -238,7 +238,7 @@ def classifier_keys(text: str, known: Collection[str], classifiers: Classifiers 
     words = [quoted or word for quoted, word in re.findall(r"'([^']*)'|(\S+)", keys)]
     found: list[str] = []
     while words:
-        size = next((n for n in range(len(words), 0, -1) if " ".join(words[:n]) in known), 0)
+        size = next((n for n in range(1, len(words) + 1) if " ".join(words[:n]) in known), 0)
         if not size:
             names = ", ".join(repr(name) for name, _, scope in classifiers if scope == "event")
             raise ParameterError(

@@ -20,7 +20,10 @@ SENTENCES = (
     gettext_noop("The set of activity labels is public; it was taken from the log, not declared."),
     gettext_noop("The length of the longest trace is public; it was taken from the log, not declared."),
     gettext_noop("The days on which the first and the last case start are public; taken from the log."),
-    gettext_noop("The names and types of attributes are public; they were taken from the log."),
+    gettext_noop(
+        "The names and types of attributes are public, and whether they belong to cases or to events; they were taken "
+        "from the log."
+    ),
     gettext_noop("No person has more than {n} cases; nothing checked it."),
     gettext_noop("This is one run: no copy of a checkpoint was resumed beside it."),
     gettext_noop("logs that differ by adding or removing one case"),

@@ -224,6 +224,12 @@ def told(curator: Curator, cases: Any, epsilon: str, window: Any) -> list[str]:
     return found
 
 
+def test_a_case_of_the_last_day_that_there_is_ends_the_window() -> None:
+    last = int(datetime.datetime(9999, 12, 31, 12, tzinfo=datetime.UTC).timestamp())
+    log = log_of([("a", last - 10**9), ("b", last)], [("a", last), ("b", last + 60)])
+    assert Curator(log.variants, log=log).events.window[1].year == 9999
+
+
 def test_a_log_without_any_time_still_gets_some() -> None:
     log = log_of(*[[("a", None), ("b", None)]] * 40)
     _, times = timed(log, "1", 3)

@@ -36,6 +36,7 @@ class _Flat:
 
 
 class _ObjectCentric(TableReader):
+    headed = False
     heeds = ("object_type",)
 
     def __init__(self, name: str, suffixes: tuple[str, ...], parse: Callable[[Source], ObjectCentricLog]) -> None:

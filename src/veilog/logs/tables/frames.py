@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import datetime
+from collections.abc import Iterable, Sequence
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 from veilog.logs.findings import Findings
@@ -71,6 +73,8 @@ class _Pandas(TableReader):
 def _from_pandas(series: Any, name: str, findings: Findings) -> tuple[Any, bool]:
     """The column, and whether it stays."""
     try:
+        if series.dtype == object:
+            _of_one_kind(series[series.notna()])
         return pa.Array.from_pandas(series), True
     except (pa.ArrowException, OverflowError, ValueError, TypeError):
         # A column of objects of several types, or of integers beyond 64 bits: as text, nothing is lost.
@@ -81,9 +85,26 @@ def _from_pandas(series: Any, name: str, findings: Findings) -> tuple[Any, bool]
 def from_values(values: Sequence[Any], name: str, findings: Findings) -> tuple[Any, bool]:
     """Return a column of these Python values, and whether it stays."""
     try:
+        _of_one_kind(value for value in values if value is not None)
         return pa.array(values), True
     except (pa.ArrowException, OverflowError, ValueError, TypeError):
         return _in_text(values, name, findings)
+
+
+def _of_one_kind(values: Iterable[Any]) -> None:
+    """Raise a TypeError where values that are there are of several kinds: of such, Arrow reads all as the first."""
+    if len(set(map(_kind, values))) > 1:
+        raise TypeError("values of several kinds")
+
+
+def _kind(value: Any) -> object:
+    if isinstance(value, bool | np.bool_):
+        return bool
+    if isinstance(value, int | float | np.number):
+        return float
+    if isinstance(value, datetime.datetime):
+        return datetime.datetime, value.tzinfo is None, getattr(value, "unit", "us")
+    return str if isinstance(value, str) else type(value)
 
 
 def _in_text(values: Sequence[Any], name: str, findings: Findings) -> tuple[Any, bool]:

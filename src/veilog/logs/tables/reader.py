@@ -55,6 +55,8 @@ class TableReader(ABC):
     name: str
     suffixes: tuple[str, ...] = ()
     typed: bool = False
+    headed: bool = True
+    """Whether there is a list of the columns, which events have or not; else there are those that some event has."""
     heeds: tuple[str, ...] = ()
     """What of a :class:`veilog.logs.source.Layout` means something in this format."""
 
