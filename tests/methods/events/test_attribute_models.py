@@ -236,3 +236,28 @@ def test_where_attributes_are_recorded_costs_less_where_few_of_them_differ() -> 
     assert spent[1] < spent[0] <= Fraction(3, 40)
     _, cost = asked_records(curator, Fraction(3, 40), labels, chosen, cases, Fraction(3, 40))
     assert cost == Fraction(3, 40)
+
+
+@pytest.mark.parametrize("partly", [1, 2, 3])
+def test_what_changes_in_a_part_of_the_cases_does_so_where_most_others_always_do(partly: int) -> None:
+    """Two attributes change in every case, so values that change are the commonest pattern; others change in 40 % of
+    the cases, or stay the same in half of them and are missing in the other half."""
+    rng, cases, length = np.random.default_rng(5), 2000, 8
+    case = np.repeat(np.arange(cases), length)
+    columns = {f"always{i}": rng.integers(6, size=cases * length) for i in range(2)}
+    for i in range(partly):
+        columns[f"partly{i}"] = np.where(rng.random(cases)[case] < 0.4, rng.integers(6, size=len(case)), i)
+    columns["missing"] = np.where(rng.random(cases)[case] < 0.5, -1, 2)
+    made = {
+        "case:index": pa.array(case, pa.int64()),
+        "event:index": pa.array(range(len(case)), pa.int64()),
+        "concept:name": pa.array(["a"] * len(case)),
+        "time:timestamp": pa.array([None] * len(case), TIMESTAMP_TYPE),
+        **{name: pa.array([None if v < 0 else f"v{v}" for v in column.tolist()]) for name, column in columns.items()},
+    }
+    log = EventLog(pa.table(made), pa.table({"concept:name": [str(i) for i in range(cases)]}))
+    chosen = tuple(Chosen(name, "event", "text", values=tuple(f"v{i}" for i in range(6))) for name in columns)
+    for seed in range(4):
+        curator = Curator(log.variants, log=log, randomness=noise.seeded(seed))
+        found, _ = asked_records(curator, Fraction(1, 10), ("a",), chosen, cases, Fraction(1, 50))
+        assert [one.changes for one in found] == [name != "missing" for name in columns], seed
