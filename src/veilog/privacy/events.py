@@ -137,7 +137,8 @@ class EventQuestions:
         for coding in codings:
             if coding.moments:
                 self.check_moments(coding.name)
-            if coding.edges and self.kind(coding.name) not in ("whole number", "number", "date"):
+            numeric = bool(coding.edges) or coding.decimals is not None
+            if numeric and self.kind(coding.name) not in ("whole number", "number", "date"):
                 raise ParameterError(
                     f"The attribute {coding.name!r} holds no numbers, so a range cannot be its domain.",
                     parameter="domain",

@@ -1,4 +1,5 @@
-"""From noisy answers to what is likely: distributions, histograms that end, numbers that were expected otherwise.
+"""From noisy answers to what is likely: distributions, histograms that end or have steps, and numbers that were
+expected otherwise.
 
 Everything here is post-processing: of noisy answers, public bins and scales of noise.
 """
@@ -9,7 +10,7 @@ import numpy as np
 
 from veilog._typing import FloatArray
 
-__all__ = ["least_squares", "likeliest", "likely"]
+__all__ = ["in_steps", "least_squares", "likeliest", "likely", "present"]
 
 _FACTORS = np.linspace(-4.0, 4.0, 65)
 _FLOOR = 1e-12
@@ -19,6 +20,8 @@ TAIL, TAIL_NOISES = 0.15, 100
 less."""
 END = 1.5
 """A tail that ends an octave later is e to the power of this less likely."""
+
+_LEVELS, _ROUNDS = 128, 10
 
 
 def likeliest(
@@ -82,3 +85,69 @@ def _falling(noisy: FloatArray) -> tuple[FloatArray, int]:
         steps.append((mean, size))
     found = np.array([max(mean, 0.0) for mean, size in steps for _ in range(size)])
     return found, sum(mean > 0 for mean, _ in steps)
+
+
+def present(noisy: FloatArray, scale: FloatArray, total: float) -> FloatArray:
+    """Return typical counts given noisy ones, the medians, each by itself: it is 0 or, as likely, anything from 1 up to
+    the total, on a logarithmic scale."""
+    places = _nearest_in_ranges(noisy, np.geomspace(1.0, max(total, 2.0), _LEVELS + 1))
+    away = np.abs(noisy[:, None] - places) / scale[:, None]
+    chance = np.exp(away.min(axis=1, keepdims=True) - away)
+    chance[:, 0] *= _LEVELS
+    return _medians(places, chance / chance.sum(axis=1, keepdims=True))
+
+
+def in_steps(noisy: FloatArray, scale: FloatArray, widths: FloatArray) -> FloatArray:
+    """Return typical counts of bins given noisy ones, the medians, of a histogram in steps.
+
+    A bin is as dense as the one before it, or it begins a step. Then it is empty, or as dense as it may be on a
+    logarithmic scale, from one count in all bins together up to what the noisy counts could be. How often steps begin,
+    and how many are empty, is learnt from the counts (Baum, Petrie, Soules, Weiss 1970), with half a step on either
+    side to begin with (Jeffreys). The sums over all histograms are exact: densities are a Markov chain. Of many bins
+    that are mostly empty means would add up, therefore medians.
+    """
+    if len(noisy) == 0:
+        return noisy
+    whole = float(widths.sum())
+    most = max(float(((noisy + scale) / widths).max()), 2 / whole)
+    levels = _nearest_in_ranges(noisy / widths, np.geomspace(1 / whole, most, _LEVELS + 1))
+    away = np.abs((noisy / widths)[:, None] - levels) * (widths / scale)[:, None]
+    law = np.exp(away.min(axis=1, keepdims=True) - away)
+    anew, empty = 0.5, 0.5
+    for _ in range(_ROUNDS):
+        first = np.append(empty, np.full(_LEVELS, (1 - empty) / _LEVELS))
+        chance, steps = _chances(law, first, anew)
+        anew = float((steps[1:].sum() + 0.5) / len(noisy))
+        empty = float((steps[:, 0].sum() + 0.5) / (steps.sum() + 1))
+    return np.asarray(_medians(levels, chance) * widths)
+
+
+def _chances(law: FloatArray, first: FloatArray, anew: float) -> tuple[FloatArray, FloatArray]:
+    """Of each place of a Markov chain that stays as it is, or begins ``anew`` as ``first`` says, how likely each level
+    is there, and how likely it begins anew there, by how likely the answer is given each level."""
+    forth, back, sums = np.empty_like(law), np.ones_like(law), np.empty(len(law))
+    before = first
+    for i, here in enumerate(law):
+        forth[i] = before * here
+        sums[i] = forth[i].sum()
+        forth[i] /= sums[i]
+        before = (1 - anew) * forth[i] + anew * first
+    steps = np.empty_like(law)
+    for i in range(len(law) - 1, -1, -1):
+        behind = law[i] * back[i] / sums[i]
+        steps[i] = first * behind * (anew if i else 1.0)
+        if i:
+            back[i - 1] = (1 - anew) * behind + anew * float(first @ behind)
+    chance = forth * back
+    return np.asarray(chance / chance.sum(axis=1, keepdims=True)), steps
+
+
+def _nearest_in_ranges(noisy: FloatArray, ends: FloatArray) -> FloatArray:
+    """For each number 0, and what is nearest to it in each range between two ends: where there is little noise, that is
+    the number itself and not one of a few."""
+    return np.append(np.zeros((len(noisy), 1)), np.clip(noisy[:, None], ends[:-1], ends[1:]), axis=1)
+
+
+def _medians(places: FloatArray, chance: FloatArray) -> FloatArray:
+    """Of places that rise in each row, the median."""
+    return np.asarray(places[np.arange(len(places)), (np.cumsum(chance, axis=1) >= 0.5).argmax(axis=1)])

@@ -16,7 +16,7 @@ from veilog.errors import ParameterError
 from veilog.privacy.cases import Coding, Kind, Level
 from veilog.privacy.curator import Curator
 
-__all__ = ["DAYS", "OTHER", "PARTS", "Chosen", "choose", "edges_of", "typed"]
+__all__ = ["DAYS", "MOST_DECIMALS", "OTHER", "PARTS", "Chosen", "choose", "edges_of", "typed"]
 
 VALUES_A_CASE = 3
 DOMAIN_SHARE = Fraction(3, 10)
@@ -27,8 +27,11 @@ OTHER = "other"
 """What a value that was not found is released as."""
 PARTS = 16
 """Parts of the range of a number that are asked first."""
-FINEST = 100_000
-"""Steps of the lattice of numbers, about."""
+FINEST, _DIGITS = 100_000, 15
+"""Steps of the lattice of numbers, about, unless it is known how they are written."""
+MOST_DECIMALS, COARSEST = 3, 2
+"""Up to how many decimals numbers are asked about, and how many they have at least where nothing is known of them: so
+many have amounts of money."""
 _OFFSETS = tuple(2.0**k / 24 for k in range(21))
 DAYS = (*(-x for x in reversed(_OFFSETS)), 0.0, *_OFFSETS)
 """Edges of bins of dates, in days since the start of the case: an hour, twice as long and so on up to 119 years."""
@@ -49,6 +52,8 @@ class Chosen:
     range: tuple[float, float] | None = None
     others: bool = False
     """Whether values that are not listed count as "other", not as none."""
+    decimals: int | None = None
+    """With how many its numbers are written by a noisy answer, one more than ``MOST_DECIMALS`` for even more."""
 
     @property
     def column(self) -> str:
@@ -70,8 +75,14 @@ class Chosen:
         if self.range is None:
             return 1.0
         low, high = self.range
-        step = 10.0 ** np.ceil(np.log10((high - low) / FINEST))
-        return float(max(step, 1.0) if self.kind == "whole number" else step)
+        step = float(10.0 ** np.ceil(np.log10((high - low) / FINEST)))
+        if self.kind != "number":
+            return max(step, 1.0) if self.kind == "whole number" else step
+        if self.decimals is None or self.decimals > MOST_DECIMALS:
+            return float(min(step, 10.0 ** -(COARSEST if self.decimals is None else self.decimals)))
+        # A range of numbers that are written with more decimals would not end on the lattice.
+        ends = (d for d in range(_DIGITS) if round(low, d) == low and round(high, d) == high)
+        return float(10.0 ** -max(self.decimals, next(ends, _DIGITS)))
 
     def coding(self, edges: tuple[float, ...] = ()) -> Coding:
         """Return how it is written as integers; numbers by these edges, or in ``PARTS`` even parts of its range."""
@@ -82,10 +93,25 @@ class Chosen:
         return Coding(self.name, edges=edges or edges_of(self.lattice(PARTS), self.unit))
 
     def lattice(self, parts: int) -> IntArray:
-        """Return edges of about even parts of its range, as places on the lattice."""
+        """Return edges of about even parts of its range, as places on the lattice, and of its points."""
+        low, high = self._ends
+        edges = np.round(np.linspace(low, high + 1, parts + 1)).astype(np.int64)
+        return np.unique(np.concatenate([edges, self.points, self.points + 1]))
+
+    @property
+    def points(self) -> IntArray:
+        """Return values that are common by nature, as places on the lattice: 0, where it is in the range. Dates have
+        none, and neither has a range of which each part is only a few values."""
+        low, high = self._ends
+        apart = self.kind != "date" and high + 1 - low > 2 * PARTS and low <= 0 <= high
+        return np.array([0] if apart else [], dtype=np.int64)
+
+    @property
+    def _ends(self) -> tuple[int, int]:
+        """The places of the least and the greatest number."""
         assert self.range is not None
-        low, high = (np.floor(end / self.unit + 1e-6) for end in self.range)
-        return np.unique(np.round(np.linspace(low, high + 1, parts + 1)).astype(np.int64))
+        low, high = (int(np.floor(end / self.unit + 1e-6)) for end in self.range)
+        return low, high
 
 
 def edges_of(places: IntArray, unit: float) -> tuple[float, ...]:
