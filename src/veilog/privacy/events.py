@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 
 from veilog.errors import ParameterError
 from veilog.logs.eventlog import EventLog
@@ -26,7 +27,16 @@ from veilog.privacy.account.account import Account
 from veilog.privacy.account.accounting import Number, parse_delta, parse_epsilon
 from veilog.privacy.account.guarantee import Condition
 from veilog.privacy.adding import AllCases, CaseFeatures
-from veilog.privacy.cases import UNKNOWN_TIME, Coding, Kind, Level, RawCases, attribute_kind, attribute_level
+from veilog.privacy.cases import (
+    UNKNOWN_TIME,
+    Coding,
+    Kind,
+    Level,
+    RawCases,
+    attribute_column,
+    attribute_kind,
+    attribute_level,
+)
 from veilog.privacy.clipping import check_size_and_bound, check_sums, noise_of_sums
 from veilog.privacy.domain import Domain, Window
 from veilog.privacy.mechanisms.mechanism import (
@@ -94,6 +104,11 @@ class EventQuestions:
         """What the values of an attribute are; from the log's columns, which the guarantee then says."""
         self._assume_columns()
         return attribute_kind(self._log.shape, name)
+
+    def whole_days(self, name: str) -> bool:
+        """Whether an attribute holds dates without a time; from the type of its column, as its kind is."""
+        self._assume_columns()
+        return bool(pa.types.is_date(attribute_column(self._log.shape, name).type))
 
     @property
     def window(self) -> Window:

@@ -100,46 +100,53 @@ def present(noisy: FloatArray, scale: FloatArray, total: float) -> FloatArray:
 def in_steps(noisy: FloatArray, scale: FloatArray, widths: FloatArray) -> FloatArray:
     """Return typical counts of bins given noisy ones, the medians, of a histogram in steps.
 
-    A bin is as dense as the one before it, or it begins a step. Then it is empty, or as dense as it may be on a
-    logarithmic scale, from one count in all bins together up to what the noisy counts could be. How often steps begin,
-    and how many are empty, is learnt from the counts (Baum, Petrie, Soules, Weiss 1970), with half a step on either
-    side to begin with (Jeffreys). The sums over all histograms are exact: densities are a Markov chain. Of many bins
-    that are mostly empty means would add up, therefore medians.
+    A bin is as dense as the one before it; or about so, by a factor with a logarithm of mean size 1; or it is anew
+    empty, or as dense as it may be on a logarithmic scale, from one count in all bins together up to what the noisy
+    counts could be. How often each of these is so, and how many are empty, is learnt from the counts (Baum, Petrie,
+    Soules, Weiss 1970), with half a bin of each to begin with (Jeffreys). The sums over all histograms are exact:
+    densities are a Markov chain. Of many bins that are mostly empty means would add up, therefore medians.
     """
     if len(noisy) == 0:
         return noisy
     whole = float(widths.sum())
-    most = max(float(((noisy + scale) / widths).max()), 2 / whole)
-    levels = _nearest_in_ranges(noisy / widths, np.geomspace(1 / whole, most, _LEVELS + 1))
+    ends = np.geomspace(1 / whole, max(float(((noisy + scale) / widths).max()), 2 / whole), _LEVELS + 1)
+    levels = _nearest_in_ranges(noisy / widths, ends)
     away = np.abs((noisy / widths)[:, None] - levels) * (widths / scale)[:, None]
     law = np.exp(away.min(axis=1, keepdims=True) - away)
-    anew, empty = 0.5, 0.5
+    steps = np.abs(np.subtract.outer(np.arange(_LEVELS), np.arange(_LEVELS))) * np.log(ends[1] / ends[0])
+    near = np.eye(_LEVELS + 1)
+    near[1:, 1:] = np.exp(-steps) / np.exp(-steps).sum(axis=1, keepdims=True)
+    ways, empty = np.full(3, 1 / 3), 0.5
     for _ in range(_ROUNDS):
         first = np.append(empty, np.full(_LEVELS, (1 - empty) / _LEVELS))
-        chance, steps = _chances(law, first, anew)
-        anew = float((steps[1:].sum() + 0.5) / len(noisy))
-        empty = float((steps[:, 0].sum() + 0.5) / (steps.sum() + 1))
+        chance, gone, begun = _chances(law, first, near, ways)
+        ways = (gone + 0.5) / (gone.sum() + 1.5)
+        empty = float((begun[0] + 0.5) / (begun.sum() + 1))
     return np.asarray(_medians(levels, chance) * widths)
 
 
-def _chances(law: FloatArray, first: FloatArray, anew: float) -> tuple[FloatArray, FloatArray]:
-    """Of each place of a Markov chain that stays as it is, or begins ``anew`` as ``first`` says, how likely each level
-    is there, and how likely it begins anew there, by how likely the answer is given each level."""
+def _chances(
+    law: FloatArray, first: FloatArray, near: FloatArray, ways: FloatArray
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Of each place of a Markov chain, how likely each level is there, by how likely the answer is given each; how
+    often it stays as it is, goes to one ``near`` or begins anew as ``first`` says, which it does so often as ``ways``
+    say; and how often it begins with each level."""
+    going = ways[0] * np.eye(len(first)) + ways[1] * near + ways[2] * first
     forth, back, sums = np.empty_like(law), np.ones_like(law), np.empty(len(law))
     before = first
     for i, here in enumerate(law):
         forth[i] = before * here
         sums[i] = forth[i].sum()
         forth[i] /= sums[i]
-        before = (1 - anew) * forth[i] + anew * first
-    steps = np.empty_like(law)
-    for i in range(len(law) - 1, -1, -1):
-        behind = law[i] * back[i] / sums[i]
-        steps[i] = first * behind * (anew if i else 1.0)
-        if i:
-            back[i - 1] = (1 - anew) * behind + anew * float(first @ behind)
+        before = forth[i] @ going
+    for i in range(len(law) - 1, 0, -1):
+        back[i - 1] = going @ (law[i] * back[i] / sums[i])
     chance = forth * back
-    return np.asarray(chance / chance.sum(axis=1, keepdims=True)), steps
+    behind = law * back / sums[:, None]
+    stayed = ways[0] * float((forth[:-1] * behind[1:]).sum())
+    moved = ways[1] * float(((forth[:-1] @ near) * behind[1:]).sum())
+    anew = ways[2] * behind[1:].sum(axis=0) * first
+    return chance, np.array([stayed, moved, anew.sum()]), first * behind[0] + anew
 
 
 def _nearest_in_ranges(noisy: FloatArray, ends: FloatArray) -> FloatArray:

@@ -52,6 +52,8 @@ class Chosen:
     range: tuple[float, float] | None = None
     others: bool = False
     """Whether values that are not listed count as "other", not as none."""
+    days: bool = False
+    """Whether its dates are whole days, by the type of the column."""
     decimals: int | None = None
     """With how many its numbers are written by a noisy answer, one more than ``MOST_DECIMALS`` for even more."""
 
@@ -155,6 +157,11 @@ def choose(
     chosen, rest = [], epsilon
     for name in names:
         found = _declared(curator, name, dated=dated)
+        if found is not None and found.kind == "date" and found.range is None:
+            remark(
+                f"No range is declared for {name!r}: its dates are as far from the start of their case as any may be, "
+                "before or after it. A range in days, such as -36500..0 for dates of birth, tells them more closely."
+            )
         if found is None:
             share = epsilon / len(names) * DOMAIN_SHARE
             rest -= share
@@ -178,6 +185,7 @@ def _twice(curator: Curator, names: tuple[str, ...]) -> bool:
 def _declared(curator: Curator, name: str, *, dated: bool) -> Chosen | None:
     """The attribute with its declared domain, or that of any date; None where its values are to be found."""
     level, kind, values = curator.events.level(name), curator.events.kind(name), curator.domain.values_of(name)
+    days = kind == "date" and curator.events.whole_days(name)
     if kind == "date" and not dated:
         raise ParameterError(
             f"The attribute {name!r} holds dates, which are released by how far they are from the start of their case; "
@@ -187,7 +195,9 @@ def _declared(curator: Curator, name: str, *, dated: bool) -> Chosen | None:
         )
     if values is None:
         _refuse_by_name(name)
-        return Chosen(name, level, kind) if kind == "date" else None
+        # What a boolean may be its type says.
+        usual = ("false", "true") if kind == "boolean" else ()
+        return Chosen(name, level, kind, usual, days=days) if kind in ("date", "boolean") else None
     if isinstance(values[0], str):
         found = Chosen(name, level, kind, tuple(str(v) for v in values))
         typed(found)  # refuses what does not fit, before anything is asked
@@ -199,7 +209,7 @@ def _declared(curator: Curator, name: str, *, dated: bool) -> Chosen | None:
             advice="Declare its values, NAME=a|b|c. Numbers that are stored as text become numbers by way of a CSV: "
             "veilog convert LOG numbers.csv.",
         )
-    return Chosen(name, level, kind, range=(float(values[0]), float(values[1])))
+    return Chosen(name, level, kind, range=(float(values[0]), float(values[1])), days=days)
 
 
 def _refuse_by_name(name: str) -> None:

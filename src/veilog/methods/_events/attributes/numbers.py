@@ -20,7 +20,7 @@ from veilog.privacy.asking import Triples
 from veilog.privacy.cases import Cases, Coding
 from veilog.privacy.curator import Curator
 
-__all__ = ["Bins", "asked_decimals"]
+__all__ = ["Bins", "asked_decimals", "drawn_in_bins"]
 
 FEW = 0.05
 """So small a part of the numbers may be written with more decimals than the others."""
@@ -127,3 +127,18 @@ def asked_decimals(curator: Curator, epsilon: Fraction, chosen: Chosen, cases: i
     counts = asked / RESOLUTION
     enough = np.flatnonzero(counts >= max(FEW * float(counts.sum()), NOISES / float(price)))
     return (int(enough[-1]) if len(enough) else None), price
+
+
+def drawn_in_bins(one: Chosen, coding: Coding, codes: IntArray, rng: np.random.Generator) -> FloatArray:
+    """Return a number inside each bin: on the lattice of a declared range, else evenly in log-time."""
+    edges = np.array(coding.edges)
+    u = rng.random(len(codes))
+    low, high = edges[codes], edges[codes + 1]
+    if one.range is None:
+        away = np.sign(low + high)
+        near, far = np.minimum(np.abs(low), np.abs(high)), np.maximum(np.abs(low), np.abs(high))
+        inner = near > 0
+        return np.asarray(away * np.where(inner, np.maximum(near, 1e-9) * (far / np.maximum(near, 1e-9)) ** u, u * far))
+    unit = one.unit
+    places = np.round(low / unit) + np.floor(u * np.round((high - low) / unit))
+    return np.asarray(np.round(places * unit, max(0, -int(np.floor(np.log10(unit))))))
