@@ -21,17 +21,7 @@ from veilog.errors import ParameterError, meant
 from veilog.logs.eventlog import ACTIVITY, CASE_INDEX, EVENT_INDEX, NESTED, TIMESTAMP, EventLog
 from veilog.privacy.domain import Domain
 
-__all__ = [
-    "UNKNOWN_TIME",
-    "Cases",
-    "Coding",
-    "Kind",
-    "Level",
-    "RawCases",
-    "attribute_column",
-    "attribute_kind",
-    "attribute_level",
-]
+__all__ = ["UNKNOWN_TIME", "Cases", "Coding", "Kind", "Level", "RawCases", "attribute_kind", "attribute_level"]
 
 IntArray = npt.NDArray[np.int64]
 FloatArray = npt.NDArray[np.float64]
@@ -101,7 +91,8 @@ class Coding:
     moments: bool = False
     """Whether they are moments, told as microseconds since 1970 UTC; ``UNKNOWN_TIME`` for none."""
     decimals: int | None = None
-    """Where only how numbers are written counts: up to so many decimals are told apart, in the last place more."""
+    """Where only how numbers are written counts: up to so many decimals are told apart, in the last place more. Of a
+    date the number is that of days, so one without a time of day has none."""
 
     @property
     def size(self) -> int:
@@ -248,8 +239,12 @@ def attribute_kind(log: EventLog, name: str) -> Kind:
 
 def _decimals(column: pa.ChunkedArray, most: int) -> IntArray:
     """With how many decimals each number is written, by itself; one beyond the most for more, -1 for none."""
-    numbers = column.to_numpy(zero_copy_only=False)
-    numbers = numbers if numbers.dtype.kind == "f" else numbers.astype(np.float64)
+    if pa.types.is_temporal(column.type):
+        moments = _microseconds(column)
+        numbers = np.where(moments != UNKNOWN_TIME, moments / _DAY, np.nan)
+    else:
+        numbers = column.to_numpy(zero_copy_only=False)
+        numbers = numbers if numbers.dtype.kind == "f" else numbers.astype(np.float64)
     found = np.full(len(numbers), most + 1)
     with np.errstate(all="ignore"):
         for decimals in range(most, -1, -1):

@@ -19,7 +19,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow as pa
 
 from veilog.errors import ParameterError
 from veilog.logs.eventlog import EventLog
@@ -33,7 +32,6 @@ from veilog.privacy.cases import (
     Kind,
     Level,
     RawCases,
-    attribute_column,
     attribute_kind,
     attribute_level,
 )
@@ -104,11 +102,6 @@ class EventQuestions:
         """What the values of an attribute are; from the log's columns, which the guarantee then says."""
         self._assume_columns()
         return attribute_kind(self._log.shape, name)
-
-    def whole_days(self, name: str) -> bool:
-        """Whether an attribute holds dates without a time; from the type of its column, as its kind is."""
-        self._assume_columns()
-        return bool(pa.types.is_date(attribute_column(self._log.shape, name).type))
 
     @property
     def window(self) -> Window:

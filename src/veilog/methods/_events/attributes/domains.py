@@ -52,10 +52,9 @@ class Chosen:
     range: tuple[float, float] | None = None
     others: bool = False
     """Whether values that are not listed count as "other", not as none."""
-    days: bool = False
-    """Whether its dates are whole days, by the type of the column."""
     decimals: int | None = None
-    """With how many its numbers are written by a noisy answer, one more than ``MOST_DECIMALS`` for even more."""
+    """With how many its numbers are written by a noisy answer, one more than ``MOST_DECIMALS`` for even more; dates are
+    numbers of days."""
 
     @property
     def column(self) -> str:
@@ -185,7 +184,6 @@ def _twice(curator: Curator, names: tuple[str, ...]) -> bool:
 def _declared(curator: Curator, name: str, *, dated: bool) -> Chosen | None:
     """The attribute with its declared domain, or that of any date; None where its values are to be found."""
     level, kind, values = curator.events.level(name), curator.events.kind(name), curator.domain.values_of(name)
-    days = kind == "date" and curator.events.whole_days(name)
     if kind == "date" and not dated:
         raise ParameterError(
             f"The attribute {name!r} holds dates, which are released by how far they are from the start of their case; "
@@ -197,7 +195,7 @@ def _declared(curator: Curator, name: str, *, dated: bool) -> Chosen | None:
         _refuse_by_name(name)
         # What a boolean may be its type says.
         usual = ("false", "true") if kind == "boolean" else ()
-        return Chosen(name, level, kind, usual, days=days) if kind in ("date", "boolean") else None
+        return Chosen(name, level, kind, usual) if kind in ("date", "boolean") else None
     if isinstance(values[0], str):
         found = Chosen(name, level, kind, tuple(str(v) for v in values))
         typed(found)  # refuses what does not fit, before anything is asked
@@ -209,7 +207,7 @@ def _declared(curator: Curator, name: str, *, dated: bool) -> Chosen | None:
             advice="Declare its values, NAME=a|b|c. Numbers that are stored as text become numbers by way of a CSV: "
             "veilog convert LOG numbers.csv.",
         )
-    return Chosen(name, level, kind, range=(float(values[0]), float(values[1])), days=days)
+    return Chosen(name, level, kind, range=(float(values[0]), float(values[1])))
 
 
 def _refuse_by_name(name: str) -> None:

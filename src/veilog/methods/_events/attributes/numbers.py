@@ -103,16 +103,17 @@ def _likely(counts: FloatArray, scale: FloatArray, widths: IntArray, points: Boo
 
 def asked_decimals(curator: Curator, epsilon: Fraction, chosen: Chosen, cases: int) -> tuple[int | None, Fraction]:
     """Return with how many decimals the numbers of an attribute are written, ``MOST_DECIMALS + 1`` for more than that
-    and None where noise would hide it or the type says it, and what of epsilon was spent.
+    and None where noise would hide it or the type says it, and what of epsilon was spent. Dates are numbers of days,
+    with or without a part of one.
 
     A case adds 1 to the count of how its number is written, shared out among its numbers if it has several.
     """
-    if chosen.kind != "number" or chosen.range is None:
+    if chosen.kind not in ("number", "date") or chosen.values:
         return None, Fraction(0)
     price = min(epsilon * MOST_OF, Fraction(NOISES / FEW).limit_denominator(1000) / cases)
     if NOISES / float(price) > KNOWN * cases:
         return None, Fraction(0)
-    coding = Coding(chosen.name, decimals=MOST_DECIMALS)
+    coding = Coding(chosen.name, decimals=MOST_DECIMALS if chosen.kind == "number" else 0)
 
     def of_values(block: Cases) -> Triples:
         values = block.attributes[coding.name]

@@ -337,10 +337,10 @@ def _column(
         return values.take(pa.array(codes, mask=missing))
     numbers = drawn_in_bins(one, coding, codes, rng)[origin]
     if one.kind == "date":
-        if one.days:
-            # In the middle of its step the start of the nearest day is the one that was counted there.
-            days = np.round((starts / _DAY) + numbers + (one.unit / 2 if one.range is not None else 0.0))
-            return pa.array(days.astype(np.int32), pa.int32(), mask=missing).cast(pa.date32())
+        if one.decimals == 0:
+            # Of a step of a whole day, the midnight that is nearest to its middle is in it.
+            middle = starts / _DAY + numbers + (one.unit / 2 if one.range is not None else 0.0)
+            starts, numbers = np.round(middle).astype(np.int64) * _DAY, np.zeros(len(numbers))
         moments = starts + np.round(numbers * _DAY).astype(np.int64)
         return pa.array(moments, pa.int64(), mask=missing).cast(TIMESTAMP_TYPE)
     return pa.array(numbers.astype(np.int64) if one.kind == "whole number" else numbers, mask=missing)
