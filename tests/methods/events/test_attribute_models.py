@@ -22,6 +22,7 @@ from veilog.methods._events.attributes.marginals import (
 )
 from veilog.methods._events.attributes.memory import asked_records
 from veilog.methods._events.attributes.together import agreeing
+from veilog.methods._events.fits import in_steps, present
 from veilog.privacy.cases import Coding
 from veilog.privacy.curator import Curator
 from veilog.privacy.mechanisms import noise
@@ -193,6 +194,35 @@ def test_numbers_are_told_as_finely_as_noise_allows(kind: str, most: float) -> N
         assert len(found.shares) == len(found.codings[0].edges)
         errors.append(error)
     assert np.mean(errors) < most, np.mean(errors)
+
+
+@pytest.mark.parametrize(("kind", "most"), [("long tail", 0.25), ("even", 0.05), ("two humps", 0.05)])
+def test_noise_in_empty_bins_moves_no_mean(kind: str, most: float) -> None:
+    """A long tail was told 1.5 times as large, with noise left in bins that nearly nobody is in. Means of 12 tables."""
+    rng, ratios = np.random.default_rng(8), []
+    for _ in range(12):
+        numbers = {
+            "long tail": np.clip(rng.lognormal(2.7, 1, size=3000), 0, 999),
+            "even": rng.uniform(0, 1000, size=3000),
+            "two humps": np.where(
+                rng.random(3000) < 0.6, rng.normal(200, 30, size=3000), rng.normal(800, 40, size=3000)
+            ),
+        }[kind]
+        found, _ = numbers_told(np.clip(numbers, 0, 999).astype(np.int64), Fraction(1, 10), rng)
+        edges = np.array(found.codings[0].edges)
+        middle = (edges[1:] + edges[:-1] - 1) / 2
+        shares = found.shares[:-1] / found.shares[:-1].sum()
+        ratios.append(float(shares @ middle) / float(np.clip(numbers, 0, 999).astype(np.int64).mean()))
+    assert np.mean(ratios) == pytest.approx(1, abs=most)
+
+
+def test_counts_that_are_certain_stay_and_empty_bins_stay_empty() -> None:
+    rng = np.random.default_rng(4)
+    noisy = np.concatenate([[1000.0, 1010.0, 990.0], rng.laplace(0, 5, 20)])
+    found = in_steps(noisy, np.full(23, 5.0), np.ones(23))
+    assert found[:3] == pytest.approx(1000, abs=12)
+    assert found[3:].sum() < 20
+    assert present(np.array([3.0, 500.0]), np.full(2, 5.0), 1000.0) == pytest.approx([0, 500], abs=1)
 
 
 def test_numbers_without_noise_are_told_as_they_are() -> None:
