@@ -469,6 +469,15 @@ def test_numbers_of_which_noise_hides_how_they_are_written_have_cents() -> None:
     assert np.array_equal(np.round(found, 2), found)
 
 
+@pytest.mark.parametrize("bounds", [(0, 1e18), (1e15, 1e15 + 10), (-1e-9, 1e-9), (0.5, 1.25)])
+def test_ranges_of_any_size_have_numbers_in_them(bounds: tuple[float, float]) -> None:
+    values = np.linspace(*bounds, 400).tolist()
+    found = _numbers(values, 4, 1, bounds)
+    assert len(found) > 300
+    assert found.min() >= bounds[0] - 1e-9 * abs(bounds[0])
+    assert found.max() <= bounds[1] * (1 + 1e-9)
+
+
 def test_zero_stays_what_it_is() -> None:
     rng = np.random.default_rng(3)
     values = np.where(rng.random(2000) < 0.5, 0.0, np.round(rng.uniform(1, 20, size=2000), 2)).tolist()

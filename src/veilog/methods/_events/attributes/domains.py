@@ -27,7 +27,7 @@ OTHER = "other"
 """What a value that was not found is released as."""
 PARTS = 16
 """Parts of the range of a number that are asked first."""
-FINEST, _DIGITS = 100_000, 15
+FINEST, _DIGITS, _PRECISION = 100_000, 15, 2.0**-50
 """Steps of the lattice of numbers, about, unless it is known how they are written."""
 MOST_DECIMALS, COARSEST = 3, 2
 """Up to how many decimals numbers are asked about, and how many they have at least where nothing is known of them: so
@@ -80,10 +80,13 @@ class Chosen:
         if self.kind != "number":
             return max(step, 1.0) if self.kind == "whole number" else step
         if self.decimals is None or self.decimals > MOST_DECIMALS:
-            return float(min(step, 10.0 ** -(COARSEST if self.decimals is None else self.decimals)))
-        # A range of numbers that are written with more decimals would not end on the lattice.
-        ends = (d for d in range(_DIGITS) if round(low, d) == low and round(high, d) == high)
-        return float(10.0 ** -max(self.decimals, next(ends, _DIGITS)))
+            step = min(step, 10.0 ** -(COARSEST if self.decimals is None else self.decimals))
+        else:
+            # A range of numbers that are written with more decimals would not end on the lattice.
+            ends = (d for d in range(_DIGITS) if round(low, d) == low and round(high, d) == high)
+            step = 10.0 ** -max(self.decimals, next(ends, _DIGITS))
+        # Finer than floats of this size are told apart there is nothing.
+        return float(max(step, 10.0 ** np.ceil(np.log10(max(abs(low), abs(high)) * _PRECISION))))
 
     def coding(self, edges: tuple[float, ...] = ()) -> Coding:
         """Return how it is written as integers; numbers by these edges, or in ``PARTS`` even parts of its range."""
