@@ -198,7 +198,7 @@ def test_numbers_are_told_as_finely_as_noise_allows(kind: str, most: float) -> N
 
 @pytest.mark.parametrize(("kind", "most"), [("long tail", 0.25), ("even", 0.05), ("two humps", 0.05)])
 def test_noise_in_empty_bins_moves_no_mean(kind: str, most: float) -> None:
-    """A long tail was told 1.5 times as large, with noise left in bins that nearly nobody is in. Means of 12 tables."""
+    """A long tail was told 1.7 times as large, with noise left in bins that nearly nobody is in. Means of 12 tables."""
     rng, ratios = np.random.default_rng(8), []
     for _ in range(12):
         numbers = {
