@@ -90,9 +90,14 @@ class Coding:
     """Whether values that are not listed have a place, the last one; otherwise they count as none."""
     moments: bool = False
     """Whether they are moments, told as microseconds since 1970 UTC; ``UNKNOWN_TIME`` for none."""
+    decimals: int | None = None
+    """Where only how numbers are written counts: up to so many decimals are told apart, in the last place more. Of a
+    date the number is that of days, so one without a time of day has none."""
 
     @property
     def size(self) -> int:
+        if self.decimals is not None:
+            return self.decimals + 2
         return len(self.edges) - 1 if self.edges else len(self.values) + self.others
 
 
@@ -168,6 +173,8 @@ class RawCases:
         of_events = attribute_level(self.log, coding.name) == "event"
         if coding.moments:
             coded = _microseconds(column)
+        elif coding.decimals is not None:
+            coded = _decimals(column, coding.decimals)
         elif coding.edges:
             if pa.types.is_temporal(column.type):
                 column = pa.chunked_array([pa.array(self._days(_microseconds(column), of_events=of_events))])
@@ -228,6 +235,21 @@ def attribute_kind(log: EventLog, name: str) -> Kind:
     if pa.types.is_integer(kind):
         return "whole number"
     return "number" if pa.types.is_floating(kind) else "text"
+
+
+def _decimals(column: pa.ChunkedArray, most: int) -> IntArray:
+    """With how many decimals each number is written, by itself; one beyond the most for more, -1 for none."""
+    if pa.types.is_temporal(column.type):
+        moments = _microseconds(column)
+        numbers = np.where(moments != UNKNOWN_TIME, moments / _DAY, np.nan)
+    else:
+        numbers = column.to_numpy(zero_copy_only=False)
+        numbers = numbers if numbers.dtype.kind == "f" else numbers.astype(np.float64)
+    found = np.full(len(numbers), most + 1)
+    with np.errstate(all="ignore"):
+        for decimals in range(most, -1, -1):
+            found[np.round(numbers, decimals) == numbers] = decimals
+    return np.where(np.isnan(numbers), -1, found)
 
 
 def _last_below(numbers: FloatArray, edges: FloatArray) -> IntArray:

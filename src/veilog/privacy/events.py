@@ -26,7 +26,15 @@ from veilog.privacy.account.account import Account
 from veilog.privacy.account.accounting import Number, parse_delta, parse_epsilon
 from veilog.privacy.account.guarantee import Condition
 from veilog.privacy.adding import AllCases, CaseFeatures
-from veilog.privacy.cases import UNKNOWN_TIME, Coding, Kind, Level, RawCases, attribute_kind, attribute_level
+from veilog.privacy.cases import (
+    UNKNOWN_TIME,
+    Coding,
+    Kind,
+    Level,
+    RawCases,
+    attribute_kind,
+    attribute_level,
+)
 from veilog.privacy.clipping import check_size_and_bound, check_sums, noise_of_sums
 from veilog.privacy.domain import Domain, Window
 from veilog.privacy.mechanisms.mechanism import (
@@ -146,7 +154,8 @@ class EventQuestions:
         for coding in codings:
             if coding.moments:
                 self.check_moments(coding.name)
-            if coding.edges and self.kind(coding.name) not in ("whole number", "number", "date"):
+            numeric = bool(coding.edges) or coding.decimals is not None
+            if numeric and self.kind(coding.name) not in ("whole number", "number", "date"):
                 raise ParameterError(
                     f"The attribute {coding.name!r} holds no numbers, so a range cannot be its domain.",
                     parameter="domain",

@@ -59,8 +59,12 @@ REMARKS = (
     ),
     gettext_noop("No variant is frequent enough to be certain that it is real, so nothing is released."),
     gettext_noop(
-        "Part of the cases (events, where values change) whose value noise alone may have changed, at most: "
-        "{attributes}."
+        "Of the cases (events, where values change) that have a value, the part whose value noise alone may have "
+        "changed, at most: {attributes}."
+    ),
+    gettext_noop(
+        "No range is declared for {attribute}: its dates are as far from the start of their case as any may be, before "
+        "or after it. A range in days, such as -36500..0 for dates of birth, tells them more closely."
     ),
     gettext_noop("The values of {attributes} may be mostly noise. {advice}"),
     gettext_noop("No value of {attribute} is frequent enough for its budget: the attribute is left out."),

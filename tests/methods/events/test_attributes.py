@@ -172,7 +172,16 @@ COMPLETE = ({"kind": "new"}, [{"activity": "ask", "colour": "red", "price": 1.5}
 def test_a_case_contributes_by_itself_and_within_the_bound(raw: list[Any]) -> None:
     """The complete case is in every log so that its columns have their types."""
     purposes = " ".join(asked[3]["purpose"] for asked in QUESTIONS)
-    words = ("patterns", "in another way", "values of kind by case", "colour with each", "stays", "price", " by ")
+    words = (
+        "patterns",
+        "in another way",
+        "values of kind by case",
+        "colour with each",
+        "stays",
+        "price",
+        " by ",
+        "decimals",
+    )
     for word in (*words, "event by event"):
         assert word in purposes
     for asked in QUESTIONS:
@@ -436,6 +445,81 @@ def test_dates_are_as_far_from_the_start_of_their_case() -> None:
         assert np.median(away[away < 0]) == pytest.approx(-300, rel=0.5)
 
 
+def _numbers(values: list[float | None], epsilon: float, seed: int, bounds: tuple[float, float]) -> np.ndarray:
+    log = log_of([({"paid": value}, [{"activity": "a"}]) for value in values])
+    declared = Domain(attributes={"paid": bounds})
+    made = released(log, attributes=["paid"], epsilon=epsilon, domain=declared, seed=seed).log
+    return np.array([v for v in made.cases.column("paid").to_pylist() if v is not None])
+
+
+def test_numbers_are_written_with_the_decimals_that_they_have() -> None:
+    rng = np.random.default_rng(1)
+    for decimals in (0, 1, 2):
+        values = np.round(rng.uniform(0, 20_000, size=2000), decimals).tolist()
+        missing = [None if i % 5 == 0 else value for i, value in enumerate(values)]
+        found = _numbers(missing, 2, 1, (0, 20_000))
+        assert np.array_equal(np.round(found, decimals), found)
+        assert decimals == 0 or not np.array_equal(np.round(found, decimals - 1), found)
+
+
+def test_numbers_of_which_noise_hides_how_they_are_written_have_cents() -> None:
+    values = np.random.default_rng(2).uniform(0, 20_000, size=60).tolist()
+    found = _numbers(values, 0.5, 1, (0, 20_000))
+    assert not np.array_equal(np.round(found), found)
+    assert np.array_equal(np.round(found, 2), found)
+
+
+@pytest.mark.parametrize("bounds", [(0, 1e18), (1e15, 1e15 + 10), (-1e-9, 1e-9), (0.5, 1.25)])
+def test_ranges_of_any_size_have_numbers_in_them(bounds: tuple[float, float]) -> None:
+    values = np.linspace(*bounds, 400).tolist()
+    found = _numbers(values, 4, 1, bounds)
+    assert len(found) > 300
+    assert found.min() >= bounds[0] - 1e-9 * abs(bounds[0])
+    assert found.max() <= bounds[1] * (1 + 1e-9)
+
+
+def test_zero_stays_what_it_is() -> None:
+    rng = np.random.default_rng(3)
+    values = np.where(rng.random(2000) < 0.5, 0.0, np.round(rng.uniform(1, 20, size=2000), 2)).tolist()
+    assert np.mean([(_numbers(values, 0.8, seed, (-5, 20)) == 0).mean() for seed in range(3)]) == pytest.approx(
+        0.5, abs=0.05
+    )
+
+
+def test_what_a_boolean_may_be_its_type_says() -> None:
+    """Found with a delta, the rare value would be below the threshold."""
+    log = log_of([({"insured": i % 10 > 0}, [{"activity": "a"}]) for i in range(600)])
+    for delta in ("1e-6", None):
+        more = {} if delta is None else {"delta": delta}
+        method = "laplace" if delta is None else "travas"
+        made = openly.release(log, method, epsilon=4, attributes=["insured"], seed=1, **more)
+        found = made.log.cases.column("insured").to_pylist()
+        assert found.count(False) / len(found) == pytest.approx(0.1, abs=0.05)
+
+
+def test_dates_without_a_time_of_day_are_released_so() -> None:
+    start, day = datetime.datetime(2024, 5, 1, 7, tzinfo=datetime.UTC), datetime.timedelta(days=1)
+    names = ["case:index", "event:index", "concept:name", "time:timestamp"]
+    at = [start + i * day / 24 for i in range(1000)]
+    events = pa.table([list(range(1000)), list(range(1000)), ["a"] * 1000, pa.array(at, TIMESTAMP_TYPE)], names=names)
+    born = [moment.replace(hour=0) - 20_000 * day for moment in at]
+    cases = pa.table({"concept:name": [str(i) for i in range(1000)], "born": pa.array(born, TIMESTAMP_TYPE)})
+    for domain in (Domain(), Domain(attributes={"born": (-36500, 0)})):
+        made = openly.release(
+            EventLog(events, cases),
+            "df-laplace",
+            epsilon=8,
+            times="0.3",
+            window=(start - day, start + 60 * day),
+            attributes=["born"],
+            domain=domain,
+            seed=1,
+        )
+        found = [moment for moment in made.log.cases.column("born").to_pylist() if moment is not None]
+        assert all(moment == moment.replace(hour=0, minute=0, second=0, microsecond=0) for moment in found)
+        assert any("No range is declared for 'born'" in remark for remark in made.remarks) == (not domain.attributes)
+
+
 def test_what_is_mostly_noise_is_said() -> None:
     many = Domain(attributes={"kind": tuple(f"k{i}" for i in range(300)), "fast": ("true", "false")})
     release = released(attributes=["kind", "fast"], epsilon="0.1", delta="1e-3", domain=many)
@@ -445,6 +529,17 @@ def test_what_is_mostly_noise_is_said() -> None:
     )
     assert not any("mostly noise" in remark for remark in plain.remarks)
     assert any("noise alone may have changed, at most: fast 0.0" in remark for remark in plain.remarks)
+
+
+def test_the_error_is_of_those_that_have_a_value() -> None:
+    """Of ten times as few values noise may have changed a part ten times as large."""
+    told = []
+    for every in (1, 10):
+        log = log_of([({"kind": "new" if i % every == 0 else None}, [{"activity": "a"}]) for i in range(2000)])
+        declared = Domain(attributes={"kind": ("new", "old")})
+        remarks = released(log, attributes=["kind"], epsilon=4, domain=declared, seed=1).remarks
+        told.append(next(float(r.split("kind ")[1].rstrip(".")) for r in remarks if "may have changed" in r))
+    assert told[1] == pytest.approx(10 * told[0], rel=0.1)
 
 
 def test_what_the_budget_can_carry_is_said_before() -> None:

@@ -1,4 +1,5 @@
-"""From noisy answers to what is likely: distributions, histograms that end, numbers that were expected otherwise.
+"""From noisy answers to what is likely: distributions, histograms that end or have steps, and numbers that were
+expected otherwise.
 
 Everything here is post-processing: of noisy answers, public bins and scales of noise.
 """
@@ -9,7 +10,7 @@ import numpy as np
 
 from veilog._typing import FloatArray
 
-__all__ = ["least_squares", "likeliest", "likely", "standing_out"]
+__all__ = ["in_steps", "least_squares", "likeliest", "likely", "present", "standing_out"]
 
 _FACTORS = np.linspace(-4.0, 4.0, 65)
 _FLOOR = 1e-12
@@ -21,6 +22,8 @@ END = 1.5
 """A tail that ends an octave later is e to the power of this less likely."""
 RISE = 2
 """One that rises somewhere is less likely by this power of the number of places where it might."""
+
+_LEVELS, _ROUNDS = 128, 10
 
 
 def likeliest(
@@ -95,3 +98,76 @@ def _falling(noisy: FloatArray) -> tuple[FloatArray, int]:
 def standing_out(number: FloatArray | float, variance: FloatArray | float) -> FloatArray:
     """Return the part of noisy numbers that noise does not explain (James, Stein 1961)."""
     return np.asarray(np.maximum(0.0, 1 - variance / np.maximum(np.square(number), 1e-9)))
+
+
+def present(noisy: FloatArray, scale: FloatArray, total: float) -> FloatArray:
+    """Return typical counts given noisy ones, the medians, each by itself: it is 0 or, as likely, anything from 1 up to
+    the total, on a logarithmic scale."""
+    places = _nearest_in_ranges(noisy, np.geomspace(1.0, max(total, 2.0), _LEVELS + 1))
+    away = np.abs(noisy[:, None] - places) / scale[:, None]
+    chance = np.exp(away.min(axis=1, keepdims=True) - away)
+    chance[:, 0] *= _LEVELS
+    return _medians(places, chance / chance.sum(axis=1, keepdims=True))
+
+
+def in_steps(noisy: FloatArray, scale: FloatArray, widths: FloatArray) -> FloatArray:
+    """Return typical counts of bins given noisy ones, the medians, of a histogram in steps.
+
+    A bin is as dense as the one before it; or about so, by a factor with a logarithm of mean size 1; or it is anew
+    empty, or as dense as it may be on a logarithmic scale, from one count in all bins together up to what the noisy
+    counts could be. How often each of these is so, and how many are empty, is learnt from the counts (Baum, Petrie,
+    Soules, Weiss 1970), with half a bin of each to begin with (Jeffreys). The sums over all histograms are exact:
+    densities are a Markov chain. Of many bins that are mostly empty means would add up, therefore medians.
+    """
+    if len(noisy) == 0:
+        return noisy
+    whole = float(widths.sum())
+    ends = np.geomspace(1 / whole, max(float(((noisy + scale) / widths).max()), 2 / whole), _LEVELS + 1)
+    levels = _nearest_in_ranges(noisy / widths, ends)
+    away = np.abs((noisy / widths)[:, None] - levels) * (widths / scale)[:, None]
+    law = np.exp(away.min(axis=1, keepdims=True) - away)
+    steps = np.abs(np.subtract.outer(np.arange(_LEVELS), np.arange(_LEVELS))) * np.log(ends[1] / ends[0])
+    near = np.eye(_LEVELS + 1)
+    near[1:, 1:] = np.exp(-steps) / np.exp(-steps).sum(axis=1, keepdims=True)
+    ways, empty = np.full(3, 1 / 3), 0.5
+    for _ in range(_ROUNDS):
+        first = np.append(empty, np.full(_LEVELS, (1 - empty) / _LEVELS))
+        chance, gone, begun = _chances(law, first, near, ways)
+        ways = (gone + 0.5) / (gone.sum() + 1.5)
+        empty = float((begun[0] + 0.5) / (begun.sum() + 1))
+    return np.asarray(_medians(levels, chance) * widths)
+
+
+def _chances(
+    law: FloatArray, first: FloatArray, near: FloatArray, ways: FloatArray
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Of each place of a Markov chain, how likely each level is there, by how likely the answer is given each; how
+    often it stays as it is, goes to one ``near`` or begins anew as ``first`` says, which it does so often as ``ways``
+    say; and how often it begins with each level."""
+    going = ways[0] * np.eye(len(first)) + ways[1] * near + ways[2] * first
+    forth, back, sums = np.empty_like(law), np.ones_like(law), np.empty(len(law))
+    before = first
+    for i, here in enumerate(law):
+        forth[i] = before * here
+        sums[i] = forth[i].sum()
+        forth[i] /= sums[i]
+        before = forth[i] @ going
+    for i in range(len(law) - 1, 0, -1):
+        back[i - 1] = going @ (law[i] * back[i] / sums[i])
+    chance = forth * back
+    behind = law * back / sums[:, None]
+    stayed = ways[0] * float((forth[:-1] * behind[1:]).sum())
+    moved = ways[1] * float(((forth[:-1] @ near) * behind[1:]).sum())
+    anew = ways[2] * behind[1:].sum(axis=0) * first
+    return chance, np.array([stayed, moved, anew.sum()]), first * behind[0] + anew
+
+
+def _nearest_in_ranges(noisy: FloatArray, ends: FloatArray) -> FloatArray:
+    """For each number 0, and what is nearest to it in each range between two ends: where there is little noise, that is
+    the number itself and not one of a few."""
+    return np.append(np.zeros((len(noisy), 1)), np.clip(noisy[:, None], ends[:-1], ends[1:]), axis=1)
+
+
+def _medians(places: FloatArray, chance: FloatArray) -> FloatArray:
+    """Of places that rise in each row, the median."""
+    return np.asarray(places[np.arange(len(places)), (np.cumsum(chance, axis=1) >= 0.5).argmax(axis=1)])

@@ -16,7 +16,7 @@ from veilog.errors import ParameterError
 from veilog.privacy.cases import Coding, Kind, Level
 from veilog.privacy.curator import Curator
 
-__all__ = ["DAYS", "OTHER", "PARTS", "Chosen", "choose", "edges_of", "typed"]
+__all__ = ["DAYS", "MOST_DECIMALS", "OTHER", "PARTS", "Chosen", "choose", "edges_of", "typed"]
 
 VALUES_A_CASE = 3
 DOMAIN_SHARE = Fraction(3, 10)
@@ -27,8 +27,11 @@ OTHER = "other"
 """What a value that was not found is released as."""
 PARTS = 16
 """Parts of the range of a number that are asked first."""
-FINEST = 100_000
-"""Steps of the lattice of numbers, about."""
+FINEST, _DIGITS, _PRECISION = 100_000, 15, 2.0**-50
+"""Steps of the lattice of numbers, about, unless it is known how they are written."""
+MOST_DECIMALS, COARSEST = 3, 2
+"""Up to how many decimals numbers are asked about, and how many they have at least where nothing is known of them: so
+many have amounts of money."""
 _OFFSETS = tuple(2.0**k / 24 for k in range(21))
 DAYS = (*(-x for x in reversed(_OFFSETS)), 0.0, *_OFFSETS)
 """Edges of bins of dates, in days since the start of the case: an hour, twice as long and so on up to 119 years."""
@@ -49,6 +52,9 @@ class Chosen:
     range: tuple[float, float] | None = None
     others: bool = False
     """Whether values that are not listed count as "other", not as none."""
+    decimals: int | None = None
+    """With how many its numbers are written by a noisy answer, one more than ``MOST_DECIMALS`` for even more; dates are
+    numbers of days."""
 
     @property
     def column(self) -> str:
@@ -70,8 +76,17 @@ class Chosen:
         if self.range is None:
             return 1.0
         low, high = self.range
-        step = 10.0 ** np.ceil(np.log10((high - low) / FINEST))
-        return float(max(step, 1.0) if self.kind == "whole number" else step)
+        step = float(10.0 ** np.ceil(np.log10((high - low) / FINEST)))
+        if self.kind != "number":
+            return max(step, 1.0) if self.kind == "whole number" else step
+        if self.decimals is None or self.decimals > MOST_DECIMALS:
+            step = min(step, 10.0 ** -(COARSEST if self.decimals is None else self.decimals))
+        else:
+            # A range of numbers that are written with more decimals would not end on the lattice.
+            ends = (d for d in range(_DIGITS) if round(low, d) == low and round(high, d) == high)
+            step = 10.0 ** -max(self.decimals, next(ends, _DIGITS))
+        # Finer than floats of this size are told apart there is nothing.
+        return float(max(step, 10.0 ** np.ceil(np.log10(max(abs(low), abs(high)) * _PRECISION))))
 
     def coding(self, edges: tuple[float, ...] = ()) -> Coding:
         """Return how it is written as integers; numbers by these edges, or in ``PARTS`` even parts of its range."""
@@ -82,10 +97,25 @@ class Chosen:
         return Coding(self.name, edges=edges or edges_of(self.lattice(PARTS), self.unit))
 
     def lattice(self, parts: int) -> IntArray:
-        """Return edges of about even parts of its range, as places on the lattice."""
+        """Return edges of about even parts of its range, as places on the lattice, and of its points."""
+        low, high = self._ends
+        edges = np.round(np.linspace(low, high + 1, parts + 1)).astype(np.int64)
+        return np.unique(np.concatenate([edges, self.points, self.points + 1]))
+
+    @property
+    def points(self) -> IntArray:
+        """Return values that are common by nature, as places on the lattice: 0, where it is in the range. Dates have
+        none, and neither has a range of which each part is only a few values."""
+        low, high = self._ends
+        apart = self.kind != "date" and high + 1 - low > 2 * PARTS and low <= 0 <= high
+        return np.array([0] if apart else [], dtype=np.int64)
+
+    @property
+    def _ends(self) -> tuple[int, int]:
+        """The places of the least and the greatest number."""
         assert self.range is not None
-        low, high = (np.floor(end / self.unit + 1e-6) for end in self.range)
-        return np.unique(np.round(np.linspace(low, high + 1, parts + 1)).astype(np.int64))
+        low, high = (int(np.floor(end / self.unit + 1e-6)) for end in self.range)
+        return low, high
 
 
 def edges_of(places: IntArray, unit: float) -> tuple[float, ...]:
@@ -129,6 +159,11 @@ def choose(
     chosen, rest = [], epsilon
     for name in names:
         found = _declared(curator, name, dated=dated)
+        if found is not None and found.kind == "date" and found.range is None:
+            remark(
+                f"No range is declared for {name!r}: its dates are as far from the start of their case as any may be, "
+                "before or after it. A range in days, such as -36500..0 for dates of birth, tells them more closely."
+            )
         if found is None:
             share = epsilon / len(names) * DOMAIN_SHARE
             rest -= share
@@ -161,7 +196,9 @@ def _declared(curator: Curator, name: str, *, dated: bool) -> Chosen | None:
         )
     if values is None:
         _refuse_by_name(name)
-        return Chosen(name, level, kind) if kind == "date" else None
+        # What a boolean may be its type says.
+        usual = ("false", "true") if kind == "boolean" else ()
+        return Chosen(name, level, kind, usual) if kind in ("date", "boolean") else None
     if isinstance(values[0], str):
         found = Chosen(name, level, kind, tuple(str(v) for v in values))
         typed(found)  # refuses what does not fit, before anything is asked

@@ -1,9 +1,9 @@
 """One attribute of cases at a time: the question about how often it has each value, and what is believed of the answer.
 
 Numbers are asked in bins that get finer where the answers say that there is mass: 16 even parts of the declared range,
-then up to 16 parts of each part that holds much, as many as it holds noise scales, down to a lattice of a 100,000th of
-the range (to whole numbers). Each time all bins of the moment are asked, and a bin and its parts are made to agree by
-least squares.
+then up to 16 parts of each part that holds much, as many as it holds noise scales, down to the steps in which they are
+written. Each time all bins of the moment are asked, and a bin and its parts are made to agree by least squares
+(:mod:`numbers`).
 
 Of noisy counts that much is believed as they stand out of the noise: how far counts are from what is expected of them
 is learnt from all of them together, and each is then its mean given the answer (empirical Bayes; the law is the
@@ -22,7 +22,7 @@ import numpy as np
 
 from veilog._typing import FloatArray, IntArray
 from veilog.methods._events.attributes.domains import PARTS, Chosen, edges_of
-from veilog.methods._events.fits import least_squares
+from veilog.methods._events.attributes.numbers import Bins
 from veilog.privacy.asking import Triples
 from veilog.privacy.cases import Cases, Coding
 from veilog.privacy.curator import Curator
@@ -126,64 +126,19 @@ def asked_bins(
     a coding's bins, and one of what is in none."""
     levels = int(np.clip(1 + int(float(epsilon) * cases / CASES_A_LEVEL), *LEVELS))
     share, left = epsilon / levels, epsilon
-    places = chosen.lattice(PARTS)
-    counts, known = np.zeros(0), np.zeros(0)
-    splits: list[IntArray] = []
+    bins = Bins(chosen.lattice(PARTS), chosen.points)
     while True:
-        coding = chosen.coding(edges_of(places, chosen.unit))
-        counts, known = _agreeing(asked(coding, share), float(share) ** 2, splits, counts, known)
+        coding = chosen.coding(edges_of(bins.places, chosen.unit))
+        bins.told(asked(coding, share), float(share) ** 2)
+        counts = bins.counts
         left -= share
         if not left:
-            total = max(float(counts.sum()), 1.0)
-            return Marginal((coding,), _nearest(counts, splits), float(known.max()) ** -0.5, total)
+            return Marginal((coding,), bins.shares(), bins.scale, max(float(counts.sum()), 1.0))
         least = max(SPLIT * float(counts.sum()), SPLIT_NOISES / float(share))
-        full = (counts >= least) & (np.append(np.diff(places), 1) > 1)
-        places, parents = _split(places, np.where(full, np.clip(counts * float(share), SPLIT_NOISES, PARTS), 1.0))
+        full = (counts >= least) & (np.append(np.diff(bins.places), 1) > 1)
+        bins.split(np.where(full, np.clip(counts * float(share), SPLIT_NOISES, PARTS), 1.0))
         if not full.any():
             share = left  # nothing to split: one better look at the same bins
-        splits.append(parents)
-
-
-def _split(places: IntArray, parts: FloatArray) -> tuple[IntArray, IntArray]:
-    """The edges with each bin in so many parts, and which bin each new one is a part of; the last is that of having
-    none."""
-    edges, parents = [places[:1]], []
-    for i, number in enumerate(parts[:-1].astype(np.int64).tolist()):
-        new = np.unique(np.round(np.linspace(places[i], places[i + 1], number + 1)).astype(np.int64))[1:]
-        edges.append(new)
-        parents.append(np.full(len(new), i))
-    return np.concatenate(edges), np.concatenate([*parents, [len(places) - 1]])
-
-
-def _agreeing(
-    noisy: FloatArray, precision: float, splits: list[IntArray], before: FloatArray, known: FloatArray
-) -> tuple[FloatArray, FloatArray]:
-    """Noisy counts of bins made to agree with those ``before`` of the bins that they are parts of, by least squares,
-    and how precisely each is known, as ``precision`` and ``known`` say it of the new and the old ones."""
-    if not splits:
-        return noisy, np.full(len(noisy), precision)
-    parents = splits[-1]
-    parts = np.bincount(parents, minlength=len(before))
-    sums = np.asarray(np.bincount(parents, weights=noisy, minlength=len(before)), dtype=np.float64)
-    moved = (before - sums) / (parts + precision / known)
-    return noisy + moved[parents], precision + np.where(parts[parents] == 1, known[parents], 0.0)
-
-
-def _nearest(counts: FloatArray, splits: list[IntArray]) -> FloatArray:
-    """The distribution over the bins that came of these splits, near to their noisy counts.
-
-    It is the mean of two. The one nearest to all counts is right where few bins hold all, but takes the noise of many
-    parts out of what the others have. In the other each bin has what it has among those that it was asked with, and its
-    parts share that.
-    """
-    sums = [counts]
-    for parents in reversed(splits):
-        sums.append(np.asarray(np.bincount(parents, weights=sums[-1]), dtype=np.float64))
-    found = least_squares(sums.pop())
-    for parents in splits:
-        parts = np.split(sums.pop(), np.flatnonzero(np.diff(parents)) + 1)
-        found = found[parents] * np.concatenate([least_squares(part) for part in parts])
-    return np.asarray((found + least_squares(counts)) / 2)
 
 
 def evenly(counts: FloatArray) -> FloatArray:

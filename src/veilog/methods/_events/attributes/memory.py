@@ -121,10 +121,7 @@ def asked_records(
     much of epsilon is left, but for what is the ``least`` to be spent in any case. The price follows from an answer,
     and never exceeds what is left of epsilon, which is all that basic composition asks for.
     """
-    size = len(labels) + 4
-    codings = tuple(
-        one.coding(edges_of(one.lattice(FINE), one.unit) if one.range is not None else ()) for one in attributes
-    )
+    size, codings = len(labels) + 4, tuple(_looked_at(one) for one in attributes)
 
     def of_all(block: Cases) -> Triples:
         found = [_patterns(block, coding.name, len(labels)) for coding in codings]
@@ -139,32 +136,60 @@ def asked_records(
         return (_recorded(counts[patterns], patterns, len(labels), attributes[0]),), price
     # Those of values that are everywhere, or change, are few enough to be told apart whether or not they were found.
     patterns = np.concatenate([patterns, np.setdiff1d(len(labels) + np.arange(1, 4), patterns)])
-    place = np.full(size, len(patterns))
+    place = np.full(size + 1, len(patterns))
+    place[size] = len(patterns) + 1  # of cases without a value
     place[patterns] = np.arange(len(patterns))
     width = len(patterns) + 1
     common = float(counts[order[0]]) - NOISES / float(price)
     left = min(epsilon - price, max(least - price, _to_tell_apart(width, len(codings), common / cases, cases)))
+    # Where values that change are the commonest, cases that have none are told apart from these. How many there are
+    # the first answer does not say.
+    absent = bool(patterns[0] >= len(labels) + 2)
+    told, left = width + absent, epsilon - price if absent else left
 
     def of_others(block: Cases) -> Triples:
         found = [_patterns(block, coding.name, len(labels)) for coding in codings]
-        rows = np.concatenate([rows for rows, _ in found])
-        cells = np.concatenate([i * width + place[cells] for i, (_, cells) in enumerate(found)])
-        others = cells % width > 0
-        return rows[others], cells[others], np.ones(int(others.sum()), dtype=np.int64)
+        if absent:
+            found = [_with_absent(*own, len(block), size) for own in found]
+        cells = np.concatenate([i * told + place[cells] for i, (_, cells) in enumerate(found)])
+        others = cells % told > 0
+        rows = np.concatenate([rows for rows, _ in found])[others]
+        return rows, cells[others], np.ones(len(rows), dtype=np.int64)
 
     purpose = "attributes that are recorded in another way than most"
-    tables = _asked(curator, left, of_others, width * len(codings), labels, codings, purpose)
+    tables = _asked(curator, left, of_others, told * len(codings), labels, codings, purpose)
     # One of so many numbers is above so many noise scales by chance as rarely as a single one is above ``NOISES``.
     enough = max((NOISES + np.log(tables.size)) / float(left), CONSTANT * cases / len(codings))
-    tables = np.where(tables < enough, 0.0, tables).reshape(-1, width)
-    tables *= max(1, int(tables.any(axis=1).sum()))
-    # An attribute has the commonest pattern where it has no other, unless values that stay the same have another.
-    staying = np.append(patterns < len(labels) + 2, False)[1:]
-    others = np.maximum(cases - tables.sum(axis=1), 0.0)
-    tables[:, 0] = np.where(tables[:, 1:][:, staying].any(axis=1), 0.0, others)
+    tables = np.where(tables < enough, 0.0, tables).reshape(-1, told)
+    tables = _with_commonest(tables, np.append(patterns < len(labels) + 2, False)[1:], cases, absent=absent)
     ways = np.append(patterns, size - 1)  # a pattern that was not found may be any: the model of what changes is
     found = tuple(_recorded(row, ways, len(labels), one) for row, one in zip(tables, attributes, strict=True))
     return found, price + left
+
+
+def _with_commonest(tables: FloatArray, staying: BoolArray, cases: int, *, absent: bool) -> FloatArray:
+    """About how many cases have each pattern, of each attribute a row: the commonest one is first, and its number is
+    what the others leave. Which of these are of values that stay the same is ``staying``; the last number may be of
+    those that are ``absent``."""
+    tables = tables * max(1, int(tables.any(axis=1).sum()))
+    others = np.maximum(cases - tables.sum(axis=1), 0.0)
+    tables = tables[:, : len(staying) + 1]
+    if not absent:
+        # Values that stay the same in some cases, by one of the other patterns, may be missing in the rest of them.
+        others[tables[:, 1:][:, staying].any(axis=1)] = 0.0
+    tables[:, 0] = others
+    return tables
+
+
+def _looked_at(one: Chosen) -> Coding:
+    """How values are written to see whether they change: numbers in fine parts of their range."""
+    return one.coding(edges_of(one.lattice(FINE), one.unit) if one.range is not None else ())
+
+
+def _with_absent(rows: IntArray, cells: IntArray, cases: int, pattern: int) -> tuple[IntArray, IntArray]:
+    """Cases and their patterns, with this one for each case that has none."""
+    absent = np.setdiff1d(np.arange(cases), rows)
+    return np.append(rows, absent), np.append(cells, np.full(len(absent), pattern))
 
 
 def _to_tell_apart(width: int, attributes: int, common: float, cases: int) -> Fraction:

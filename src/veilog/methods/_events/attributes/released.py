@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 import numpy as np
@@ -28,6 +28,7 @@ from veilog.methods._events.attributes.courses import Given, courses
 from veilog.methods._events.attributes.domains import PARTS, Chosen, typed
 from veilog.methods._events.attributes.marginals import Marginal, asked_values, expected_error, joint_values
 from veilog.methods._events.attributes.memory import Persisting, Recorded, asked_persisting, asked_records
+from veilog.methods._events.attributes.numbers import asked_decimals, drawn_in_bins
 from veilog.methods._events.attributes.together import drawn_together, grouped, placed, rounds_paid
 from veilog.methods._events.attributes.variables import InEvents, Variable, of_the_flow
 from veilog.methods._events.orders import Block, counted, in_blocks
@@ -162,6 +163,8 @@ def _asked(
 ) -> _Asked:
     """Ask about an attribute by itself, or some together. ``a_pair`` is what each table of two will cost."""
     answer: Marginal | Persisting
+    decimals, price = asked_decimals(curator, epsilon, part[0], len(cases))
+    part, epsilon = (replace(part[0], decimals=decimals), *part[1:]), epsilon - price
     if records is None or not records.changes:
         answer = asked_values(curator, epsilon, part, len(cases))
         group = grouped(answer.shares, a_pair, answer.cases, ordered=part[0].numeric)
@@ -332,26 +335,15 @@ def _column(
         if one.kind == "text":
             return pa.DictionaryArray.from_arrays(pa.array(codes.astype(np.int32), mask=missing), values)
         return values.take(pa.array(codes, mask=missing))
-    numbers = _numbers(one, coding, codes, rng)[origin]
+    numbers = drawn_in_bins(one, coding, codes, rng)[origin]
     if one.kind == "date":
+        if one.decimals == 0:
+            # Of a step of a whole day, the midnight that is nearest to its middle is in it.
+            middle = starts / _DAY + numbers + (one.unit / 2 if one.range is not None else 0.0)
+            starts, numbers = np.round(middle).astype(np.int64) * _DAY, np.zeros(len(numbers))
         moments = starts + np.round(numbers * _DAY).astype(np.int64)
         return pa.array(moments, pa.int64(), mask=missing).cast(TIMESTAMP_TYPE)
     return pa.array(numbers.astype(np.int64) if one.kind == "whole number" else numbers, mask=missing)
-
-
-def _numbers(one: Chosen, coding: Coding, codes: IntArray, rng: np.random.Generator) -> FloatArray:
-    """A number inside each bin: on the lattice of a declared range, else evenly in log-time."""
-    edges = np.array(coding.edges)
-    u = rng.random(len(codes))
-    low, high = edges[codes], edges[codes + 1]
-    if one.range is None:
-        away = np.sign(low + high)
-        near, far = np.minimum(np.abs(low), np.abs(high)), np.maximum(np.abs(low), np.abs(high))
-        inner = near > 0
-        return np.asarray(away * np.where(inner, np.maximum(near, 1e-9) * (far / np.maximum(near, 1e-9)) ** u, u * far))
-    unit = one.unit
-    places = np.round(low / unit) + np.floor(u * np.round((high - low) / unit))
-    return np.asarray(np.round(places * unit, max(0, -int(np.floor(np.log10(unit))))))
 
 
 def foreseen_errors(domains: Mapping[str, Values], epsilon: Fraction, cases: int) -> dict[str, float]:
@@ -368,7 +360,8 @@ def _remark_errors(remark: Callable[[str], None], asked: list[_Asked], epsilon: 
     errors = {member.column: _error(one, member, cases) for one in asked for member in one.members}
     told = ", ".join(f"{name} {error:.2g}" for name, error in errors.items())
     remark(
-        f"Part of the cases (events, where values change) whose value noise alone may have changed, at most: {told}."
+        "Of the cases (events, where values change) that have a value, the part whose value noise alone may have "
+        f"changed, at most: {told}."
     )
     noisy = [name for name, error in errors.items() if error >= MOSTLY_NOISE]
     if noisy:
@@ -380,8 +373,14 @@ def _remark_errors(remark: Callable[[str], None], asked: list[_Asked], epsilon: 
 
 
 def _error(one: _Asked, member: Chosen, cases: int) -> float:
+    """How large a part of what has a value, by the noisy answer, noise puts in a wrong one."""
     if isinstance(one.answer, Persisting):
-        return expected_error(one.answer.by_activity.size, one.answer.scale, cases * one.answer.bound)
+        assert one.known is not None
+        events = cases * one.answer.bound * float(one.known.mean())
+        return expected_error(one.answer.by_activity.size, one.answer.scale, events)
     # Of attributes that were asked together, each count of one is a sum of several.
-    size = len(one.answer.shares) if len(one.members) == 1 else member.coding().size + 1
-    return expected_error(size, one.answer.scale * (len(one.answer.shares) / size) ** 0.5, cases)
+    table = one.answer.shares.reshape([coding.size + 1 for coding in one.answer.codings])
+    at = one.members.index(member)
+    known, size = 1 - float(np.moveaxis(table, at, 0)[-1].sum()), table.shape[at]
+    scale = one.answer.scale * (len(one.answer.shares) / size) ** 0.5
+    return expected_error(size, scale, cases * known)

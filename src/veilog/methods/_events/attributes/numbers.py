@@ -1,0 +1,145 @@
+"""Numbers: how they are written, and what is likely of noisy counts of them in bins that get finer where there is mass.
+
+Noise in bins that hold nothing would move means, far bins most of all. So counts are taken to be as dense in a bin as
+in the one before it, or anew anything from nothing up (:func:`veilog.methods._events.fits.in_steps`): first those of
+the parts of the range, then, of each part that was split, how its parts share it. A value that many numbers may well
+have, 0, is a bin by itself and says nothing of those beside it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from fractions import Fraction
+
+import numpy as np
+
+from veilog._typing import BoolArray, FloatArray, IntArray
+from veilog.methods._events.attributes.domains import MOST_DECIMALS, Chosen
+from veilog.methods._events.fits import in_steps, present
+from veilog.privacy.asking import Triples
+from veilog.privacy.cases import Cases, Coding
+from veilog.privacy.curator import Curator
+
+__all__ = ["Bins", "asked_decimals", "drawn_in_bins"]
+
+FEW = 0.05
+"""So small a part of the numbers may be written with more decimals than the others."""
+NOISES = 4.0
+"""So many noise scales numbers of so many decimals have to have."""
+MOST_OF = Fraction(1, 10)
+"""Of the epsilon for an attribute, what is spent at most on how its numbers are written."""
+KNOWN = 0.25
+"""It is not asked where noise would hide such a part of the cases."""
+RESOLUTION = 1024
+
+
+@dataclass(eq=False)
+class Bins:
+    """Noisy counts of bins, and of having none, that were asked again and again as bins were split."""
+
+    places: IntArray
+    """The edges of the bins of the moment."""
+    points: IntArray
+    """Which bins, told by where they begin, hold one value that is common by nature."""
+    counts: FloatArray = field(default_factory=lambda: np.zeros(0))
+    known: list[FloatArray] = field(default_factory=list)
+    """How precisely the counts were known each time."""
+    edges: list[IntArray] = field(default_factory=list)
+    splits: list[IntArray] = field(default_factory=list)
+    """Which of the bins before each bin is a part of; the last is that of having none."""
+
+    @property
+    def scale(self) -> float:
+        """Of the noise of each count."""
+        return float(np.sqrt(1 / self.known[-1].max()))
+
+    def told(self, noisy: FloatArray, precision: float) -> None:
+        """Make new counts agree with those before of the bins that they are parts of, by least squares."""
+        if self.splits:
+            parents, before, known = self.splits[-1], self.counts, self.known[-1]
+            parts = np.bincount(parents, minlength=len(before))
+            sums = np.asarray(np.bincount(parents, weights=noisy, minlength=len(before)), dtype=np.float64)
+            noisy = noisy + ((before - sums) / (parts + precision / known))[parents]
+            self.known.append(precision + np.where(parts[parents] == 1, known[parents], 0.0))
+        else:
+            self.known.append(np.full(len(noisy), precision))
+        self.counts = noisy
+        self.edges.append(self.places)
+
+    def split(self, parts: FloatArray) -> None:
+        """Split each bin in so many."""
+        edges, parents = [self.places[:1]], []
+        for i, number in enumerate(parts[:-1].astype(np.int64).tolist()):
+            ends = np.linspace(self.places[i], self.places[i + 1], number + 1)
+            edges.append(np.unique(np.round(ends).astype(np.int64))[1:])
+            parents.append(np.full(len(edges[-1]), i))
+        self.splits.append(np.concatenate([*parents, [len(self.places) - 1]]))
+        self.places = np.concatenate(edges)
+
+    def shares(self) -> FloatArray:
+        """Return what is likely of the counts, as a distribution: each bin has what is likely of it among those that it
+        was first asked with, and its parts share that."""
+        sums, precise = [self.counts], [self.known[-1]]
+        for parents, known in zip(reversed(self.splits), reversed(self.known[:-1]), strict=True):
+            sums.append(np.asarray(np.bincount(parents, weights=sums[-1]), dtype=np.float64))
+            alone = np.bincount(parents) == 1
+            of_parts = 1 / np.bincount(parents, weights=1 / precise[-1])
+            precise.append(np.where(alone, of_parts, known + of_parts))
+        found = np.ones(1)
+        for edges, parents in zip(self.edges, [np.zeros(len(sums[-1]), dtype=np.int64), *self.splits], strict=True):
+            own = _likely(sums.pop(), precise.pop() ** -0.5, np.diff(edges), np.isin(edges[:-1], self.points))
+            found = found[parents] * own / np.bincount(parents, weights=own)[parents]
+        return np.asarray(found / found.sum())
+
+
+def _likely(counts: FloatArray, scale: FloatArray, widths: IntArray, points: BoolArray) -> FloatArray:
+    """Counts of bins, and of having none, as is likely."""
+    alone = np.append(points, True)
+    found = np.empty(len(counts))
+    found[alone] = present(counts[alone], scale[alone], float(counts.sum()))
+    found[~alone] = in_steps(counts[~alone], scale[~alone], widths[~points].astype(np.float64))
+    return found + 1e-12
+
+
+def asked_decimals(curator: Curator, epsilon: Fraction, chosen: Chosen, cases: int) -> tuple[int | None, Fraction]:
+    """Return with how many decimals the numbers of an attribute are written, ``MOST_DECIMALS + 1`` for more than that
+    and None where noise would hide it or the type says it, and what of epsilon was spent. Dates are numbers of days,
+    with or without a part of one.
+
+    A case adds 1 to the count of how its number is written, shared out among its numbers if it has several.
+    """
+    if chosen.kind not in ("number", "date") or chosen.values:
+        return None, Fraction(0)
+    price = min(epsilon * MOST_OF, Fraction(NOISES / FEW).limit_denominator(1000) / cases)
+    if NOISES / float(price) > KNOWN * cases:
+        return None, Fraction(0)
+    coding = Coding(chosen.name, decimals=MOST_DECIMALS if chosen.kind == "number" else 0)
+
+    def of_values(block: Cases) -> Triples:
+        values = block.attributes[coding.name]
+        known = np.flatnonzero(values >= 0)
+        rows = block.owners[known] if coding.name in block.of_events else known
+        return rows, values[known], np.ones(len(known), dtype=np.int64)
+
+    purpose = f"decimals of {chosen.column}"
+    asked = curator.events.sums(
+        of_values, coding.size, 1, price, codings=(coding,), resolution=RESOLUTION, purpose=purpose
+    )
+    counts = asked / RESOLUTION
+    enough = np.flatnonzero(counts >= max(FEW * float(counts.sum()), NOISES / float(price)))
+    return (int(enough[-1]) if len(enough) else None), price
+
+
+def drawn_in_bins(one: Chosen, coding: Coding, codes: IntArray, rng: np.random.Generator) -> FloatArray:
+    """Return a number inside each bin: on the lattice of a declared range, else evenly in log-time."""
+    edges = np.array(coding.edges)
+    u = rng.random(len(codes))
+    low, high = edges[codes], edges[codes + 1]
+    if one.range is None:
+        away = np.sign(low + high)
+        near, far = np.minimum(np.abs(low), np.abs(high)), np.maximum(np.abs(low), np.abs(high))
+        inner = near > 0
+        return np.asarray(away * np.where(inner, np.maximum(near, 1e-9) * (far / np.maximum(near, 1e-9)) ** u, u * far))
+    unit = one.unit
+    places = np.round(low / unit) + np.floor(u * np.round((high - low) / unit))
+    return np.asarray(np.round(places * unit, max(0, -int(np.floor(np.log10(unit))))))
