@@ -166,6 +166,7 @@ def release_view(released: Release, target: str) -> Group:
             ("method", name),
         ]
         + [(f"  {key}", value) for key, value in released.parameters.items() if value is not None]
+        + ([] if released.declared_length is None else [("declared length", released.declared_length)])
         + [("written to", target), ("seconds", f"{released.owner_only.seconds:.2f}")]
     )
     remarks = [Text(remark, style="yellow") for remark in released.remarks]
