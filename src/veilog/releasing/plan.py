@@ -141,6 +141,7 @@ def plan(
     if isinstance(wanted.window, tuple):
         declared = replace(declared, window=wanted.window)
         wanted = replace(wanted, window=declared.window)
+    _check_length(chosen, told)
     settings = chosen.parse(told, beside=inspect.signature(plan).parameters)
     _check_privately(chosen, settings, declared, as_published)
     protected = Unit.of(unit, max_cases)
@@ -176,6 +177,16 @@ def _declared(domain: Domain | None, activities: Iterable[str] | str | None) -> 
             advice="Give one of them.",
         )
     return replace(declared, activities=Domain.of(activities).activities)
+
+
+def _check_length(method: Method, told: Mapping[str, Any]) -> None:
+    """Refuse a bound on the length as a setting where the method has none of this name: the public one was meant."""
+    if "max_length" in told and not any(parameter.name == "max_length" for parameter in method.parameters):
+        raise ParameterError(
+            f"Method {method.name!r} has no parameter 'max_length'.",
+            parameter="max_length",
+            advice=f"The public bound on the length of a trace is --max-length {told['max_length']}.",
+        )
 
 
 def _budget(
