@@ -51,8 +51,8 @@ AnyLog: TypeAlias = "EventLog | Variants | HasLog | Given"
 
 
 def as_log(given: AnyLog | StoredLog) -> Any:
-    """Return the log or the variants that somebody gives; what was not read yet is read as :func:`read` does, and several
-    files (a folder, a pattern), which count as one table, as :func:`read_variants` does."""
+    """Return the log or the variants that somebody gives; what was not read yet is read as :func:`read` does, and
+    several files (a folder, a pattern), which count as one table, as :func:`read_variants` does."""
     if isinstance(given, EventLog | Variants | StoredLog):
         return given
     held = getattr(given, "log", None)
