@@ -19,6 +19,7 @@ from veilog.privacy.domain import Domain
 from veilog.releasing.planned import Planned
 
 __all__ = [
+    "UNBOUNDED",
     "accountable",
     "beyond_length",
     "is_of_account",
@@ -27,6 +28,8 @@ __all__ = [
     "unprotected_persons",
 ]
 
+UNBOUNDED = "Nothing bounds beforehand what it costs, so a ledger with a budget would refuse it."
+_NO_LEDGER = "It is entered in no ledger."
 _NAMED = 5
 _COLUMNS = 3
 
@@ -42,7 +45,8 @@ def notes_for_owner(log: EventLog | StoredLog | Variants, planned: Planned, *, i
     if planned.unit.name == "case" and not isinstance(log, Variants):
         notes += unprotected_persons(log)
     if not in_ledger:
-        notes.append(f"It is entered in no ledger. {accountable(planned.delta)} keeps account of all releases.")
+        advice = f"{accountable(planned.delta)} keeps account of all releases." if planned.bounded else UNBOUNDED
+        notes.append(f"{_NO_LEDGER} {advice}")
     return tuple(notes)
 
 
@@ -53,7 +57,7 @@ def accountable(delta: float | Fraction) -> str:
 
 def is_of_account(note: str) -> bool:
     """Return whether a note is about an account that there is not: what a release is comes before that."""
-    return accountable(0)[:-1] in note
+    return any(said in note for said in (accountable(0)[:-1], UNBOUNDED))
 
 
 def unprotected_persons(log: EventLog | StoredLog) -> list[str]:
