@@ -35,7 +35,7 @@ from veilog.privacy.account.accounting import Number, parse_delta, parse_epsilon
 from veilog.privacy.account.figures import exact
 from veilog.privacy.account.guarantee import Guarantee
 from veilog.privacy.curator import Curator
-from veilog.privacy.domain import PRIVATELY, Domain
+from veilog.privacy.domain import PRIVATELY, Domain, checked_domain
 from veilog.privacy.mechanisms import noise
 from veilog.releasing.expected import Expected, expectation
 from veilog.releasing.plan import plan
@@ -160,6 +160,7 @@ def suggest(
     held = as_log(log)
     variants = held if isinstance(held, Variants) else held.variants
     source = noise.operating_system() if seed is None else noise.seeded(seed)
+    domain = checked_domain(domain)
     curator = Curator(variants, domain=domain, randomness=source)
     spent, spent_delta = eps * part, failure * part if asks_variants else Fraction(0)
     entry = None
@@ -170,7 +171,7 @@ def suggest(
     derive = partial(curator.guarantee, nominal_epsilon=spent, nominal_delta=spent_delta or None)
     with settling(entry, derive, lambda: curator.contacted):
         for_count = spent * _COUNT if ranking is None else spent
-        named = activities if domain is None or domain.activities in (None, PRIVATELY) else len(curator.activities)
+        named = activities if domain.activities in (None, PRIVATELY) else len(curator.activities)
         cases, covered, frequent, sizes = _answers(curator, for_count, spent - for_count, spent_delta)
     left, left_delta = eps - spent, failure - spent_delta
     picked = (
