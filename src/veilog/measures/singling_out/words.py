@@ -15,6 +15,7 @@ from veilog.measures.singling_out.rates import Control, Rate, Success
 
 __all__ = [
     "begun",
+    "briefly_in_words",
     "found_in_words",
     "in_words",
     "inferred_in_words",
@@ -87,11 +88,20 @@ A = TypeVar("A", bound=_Attack)
 
 def in_words(result: SinglingOut) -> str:
     """Two sentences about where the release tells most beyond the baseline, or else where the original tells most."""
-    row = _telling(result.results)
-    if row is None:
-        row = max(result.results, key=lambda row: row.guessed.original.value)
+    row = _most(result)
     said = gettext(_GUESSES[result.control], known=known_of(row), **_three(row.guessed))
     return f"{said} {_judged(row, result.control)}"
+
+
+def briefly_in_words(result: SinglingOut) -> str:
+    """What is concluded alone, where that stands by itself; both sentences where the release tells more."""
+    row = _most(result)
+    follows = _conclusion(row, result.control) == _MORE[result.control, True]
+    return in_words(result) if follows else _judged(row, result.control)
+
+
+def _most(result: SinglingOut) -> Knowledge:
+    return _telling(result.results) or max(result.results, key=lambda row: row.guessed.original.value)
 
 
 def linked_in_words(result: Linkability, *, published: bool = False) -> str:
