@@ -223,7 +223,8 @@ def test_a_plain_script_audits(tmp_path: Path) -> None:
 
 SAID = {
     "Choose with --on bad-timestamp=drop.": 'Choose with `policies={"bad-timestamp": "drop"}`.',
-    "--domain NAME=LOW..HIGH or NAME=@FILE": "`domain=veilog.Domain(attributes={\"NAME\": ('LOW', 'HIGH')})` or NAME=@FILE",
+    "--domain NAME=LOW..HIGH or NAME=@FILE": "`domain=veilog.Domain("
+    "attributes={\"NAME\": ('LOW', 'HIGH')})` or NAME=@FILE",
     "(--activities A,B,C or @FILE), or log": "(`activities=['A', 'B', 'C']`), or log",
     "(--max-length 50), or --max-length log": "(`domain=veilog.Domain(max_length=50)`), or "
     "`domain=veilog.Domain(max_length='log')`",

@@ -95,8 +95,8 @@ def test_a_release_that_tells_more_is_told_with_what_it_tells() -> None:
     assert found is not None
     for more, beyond in ((True, Rate(0.3, 0.2, 0.4)), (False, Rate(0.0, -0.1, 0.1))):
         told = briefly_in_words(replace(found, results=tuple(replace(row, beyond=beyond) for row in found.results)))
-        assert told.startswith("Someone who knows" if more else "As far as this attack can tell")
-        assert ("So the release tells more" in told) == more
+        assert told.startswith("The release tells more about people" if more else "As far as this attack can tell")
+        assert ("the rest of a case is guessed for" in told) == more
 
 
 def test_a_list_that_is_not_there_is_wrong_usage_in_words(capsys: pytest.CaptureFixture[str]) -> None:

@@ -33,9 +33,9 @@ def test_releases_without_a_proof_count_and_are_not_sent_to_a_ledger() -> None:
     (first,) = veilog.release(log, "pretsa", k=2).owner_only.notes
     assert "no ledger" in first and "nothing bounds" in first.lower() and "ledger set" not in first
     (second,) = veilog.release(log, "laplace", epsilon=1, as_published=True, depth=2).owner_only.notes
-    assert BEFORE in second and "1 of them without a proven guarantee" in second and "ledger set" not in second
+    assert BEFORE in second and "(1 without a proven guarantee)" in second and "ledger set" not in second
     (third,) = released(log)
-    assert "released 2 times before" in third and "1 of them without" in third and "`veilog ledger set LOG" in third
+    assert "released 2 times before" in third and "(1 without a proven" in third and "`veilog ledger set LOG" in third
 
 
 def test_the_command_remembers_in_a_file_that_names_no_log(

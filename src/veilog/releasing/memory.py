@@ -48,15 +48,15 @@ def noticed(released: Release, log: Data, place: Path | None = None) -> Release:
         return released
     often = "once" if times == 1 else f"{times} times"
     last = datetime.datetime.fromisoformat(last_time).astimezone(datetime.UTC)
-    unproven = f", {without} of them without a proven guarantee, which nothing bounds" if without else ""
+    unproven = f" ({without} without a proven guarantee)" if without else ""
     note = (
-        f"This log was released {often} before without a ledger, last on {last:%Y-%m-%d at %H:%M} UTC: what releases "
-        f"cost adds up{unproven}. "
+        f"This log was released {often} before without a ledger{unproven}, last on {last:%Y-%m-%d at %H:%M} UTC: what "
+        "releases cost adds up."
     )
-    bounded = proven and not released.as_published
     # A ledger with a budget refuses what nothing bounds, so it is no advice after such a release.
-    delta = released.guarantee.delta or 0
-    note += f"{accountable(delta)} keeps account of those to come." if bounded else UNBOUNDED
+    bounded = proven and not released.as_published
+    account = accountable(released.guarantee.delta or 0)
+    note += f" {account} keeps account of those to come." if bounded else f" {UNBOUNDED}"
     others = (other for other in released.owner_only.notes if not is_of_account(other))
     return replace(released, owner_only=replace(released.owner_only, notes=(*others, note)))
 

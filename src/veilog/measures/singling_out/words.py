@@ -94,10 +94,14 @@ def in_words(result: SinglingOut) -> str:
 
 
 def briefly_in_words(result: SinglingOut) -> str:
-    """What is concluded alone, where that stands by itself; both sentences where the release tells more."""
+    """What is concluded, in one sentence that stands by itself; the terminal alone says so, in English."""
     row = _most(result)
-    follows = _conclusion(row, result.control) == _MORE[result.control, True]
-    return in_words(result) if follows else _judged(row, result.control)
+    concluded = _conclusion(row, result.control)
+    if concluded != _MORE[result.control, True]:
+        return concluded
+    shares = percent(row.guessed.released.value), percent(row.guessed.baseline.value)
+    said = concluded.removeprefix("So t").removesuffix(".")
+    return f"T{said}: the rest of a case is guessed for {shares[0]} of them, not {shares[1]}."
 
 
 def _most(result: SinglingOut) -> Knowledge:
