@@ -236,6 +236,14 @@ def test_the_kernel_is_as_long_as_the_architecture_says() -> None:
     assert [int(number.replace(",", "")) for number in said.groups()] == pytest.approx([lines, code], rel=0.05)
 
 
+def test_python_of_the_docs_ends() -> None:
+    """Cases can be drawn without end, and a hundred million of them take an afternoon."""
+    for page in DOCS.rglob("*.md"):
+        for block in re.findall(r"```python\n(.*?)```", page.read_text(), re.DOTALL):
+            assert not re.search(r"for .* in \w+\.traces\(\)", block), page
+            assert not re.search(r"\d{3}_?000_?000\b", block), page
+
+
 def test_what_the_json_of_a_release_holds_is_documented() -> None:
     made = veilog.release(hospital(100, seed=1), "evolve", epsilon=1, activities="log").to_json()
     section = (DOCS / "command.md").read_text().partition("## What the JSON holds")[2].partition("\n## ")[0]

@@ -164,6 +164,8 @@ EXAMPLES = (
     "veilog.measures.measure",
     "veilog.methods.settings",
     "veilog.mining.tree",
+    "veilog.privacy.account.accounting",
+    "veilog.privacy.domain",
     "veilog.releasing.release",
     "veilog.testing.measures",
 )
@@ -221,8 +223,11 @@ def test_a_plain_script_audits(tmp_path: Path) -> None:
 
 SAID = {
     "Choose with --on bad-timestamp=drop.": 'Choose with `policies={"bad-timestamp": "drop"}`.',
-    "--domain NAME=LOW..HIGH or NAME=@FILE": "`domain=Domain(attributes={\"NAME\": ('LOW', 'HIGH')})` or NAME=@FILE",
+    "--domain NAME=LOW..HIGH or NAME=@FILE": "`domain=veilog.Domain("
+    "attributes={\"NAME\": ('LOW', 'HIGH')})` or NAME=@FILE",
     "(--activities A,B,C or @FILE), or log": "(`activities=['A', 'B', 'C']`), or log",
+    "(--max-length 50), or --max-length log": "(`domain=veilog.Domain(max_length=50)`), or "
+    "`domain=veilog.Domain(max_length='log')`",
     "-p for=models, --limit BYTES, --no-ledger": "`for_='models'`, `limit=BYTES`, `ledger=None`",
     "Leave out --index; with --memory-limit 4GB.": "Leave out `index`; with `memory_limit='4GB'`.",
     "`veilog ledger set LOG --epsilon BUDGET` keeps it.": "`veilog ledger set LOG --epsilon BUDGET` keeps it.",

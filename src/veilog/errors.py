@@ -67,11 +67,13 @@ def _argument(found: re.Match[str]) -> str:
     if found["name"] in _FLAGS:
         return f"`{name}=True`"
     if value is None:
-        return f"`{name}`"
+        return "`domain`" if name == "max_length" else f"`{name}`"
+    if name == "max_length":  # a keyword of this name is a setting of evolve; the public bound is in the domain
+        return f"`domain=veilog.Domain(max_length={_quoted(value)})`"
     key, equals, inside = value.partition("=")
     if name == "domain":
         ends = inside.replace("..", "|").split("|")
-        return f'`domain=Domain(attributes={{"{key}": ({", ".join(map(_quoted, ends))})}})`'
+        return f'`domain=veilog.Domain(attributes={{"{key}": ({", ".join(map(_quoted, ends))})}})`'
     if equals:  # RULE=POLICY
         return f'`{"policies" if name == "on" else name}={{"{key}": "{inside}"}}`'
     if "," in value:

@@ -445,7 +445,7 @@ def test_declared_activities_come_from_a_list_or_a_file(
         assert run(capsys, *arguments)[0] == 0
         assert set(veilog.read(target).variants.labels) <= {"Registration", "Triage"}
     missing = ["release", log, tmp_path / "x.xes", "-m", "travas", "--epsilon", 1, "--delta", 0.1]
-    assert run(capsys, *missing, "--activities", f"@{tmp_path}/none")[0] == 1
+    assert run(capsys, *missing, "--activities", f"@{tmp_path}/none")[0] == 2
 
 
 def test_guessed_columns_are_shown(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ from veilog.cli import main
 from veilog.display import release_brief
 from veilog.display.tables import counted
 from veilog.logs.simulate import ACTIVITIES, hospital
+from veilog.measures.singling_out import Rate, briefly_in_words
 from veilog.privacy.account.guarantee import Condition
 
 EVOLVE = ("-m", "evolve", "--epsilon", "1")
@@ -86,6 +87,24 @@ def test_of_one_case_nothing_is_concluded_and_that_it_is_too_few_comes_first(
     assert told["at risk"] == "The people in the log are too few or too much alike for this attack to tell anything."
     assert told["note"].startswith("About 20 cases (a noisy number) are few")
     assert ", 1 variant, " in told["released"] or " variants, " in told["released"]
+
+
+def test_a_release_that_tells_more_is_told_with_what_it_tells() -> None:
+    log = hospital(80, seed=5).variants
+    found = veilog.compare(log, log, models=False).singling_out
+    assert found is not None
+    for more, beyond in ((True, Rate(0.3, 0.2, 0.4)), (False, Rate(0.0, -0.1, 0.1))):
+        told = briefly_in_words(replace(found, results=tuple(replace(row, beyond=beyond) for row in found.results)))
+        assert told.startswith("The release tells more about people" if more else "As far as this attack can tell")
+        assert ("the rest of a case is guessed for" in told) == more
+
+
+def test_a_list_that_is_not_there_is_wrong_usage_in_words(capsys: pytest.CaptureFixture[str]) -> None:
+    for more in (["--activities", "@none.txt"], ["--activities", "log", "--map", "none.txt"]):
+        assert main(["release", "visits.csv", "out.xes", *EVOLVE, *more]) == 2
+        told = capsys.readouterr().err
+        assert "none.txt cannot be read: No such file or directory." in told
+        assert "Errno" not in told and told.count("none.txt") == 1
 
 
 def test_the_first_remark_is_told_with_what_to_do_about_it_and_all_with_details(

@@ -68,6 +68,24 @@ def test_a_declaration_that_leaves_labels_out_is_remarked_on_to_the_owner_alone(
     assert "leaves out" not in json.dumps(facts)
 
 
+def test_a_declared_length_that_cuts_cases_is_remarked_on_to_the_owner_alone(
+    log: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lengths = veilog.read(log).variants.lengths.repeat(veilog.read(log).variants.counts)
+    out, bound = tmp_path / "out.xes", int(lengths.max()) - 1
+    declared = ("-m", "evolve", "--epsilon", "1", "--activities", "log", "--max-length")
+    facts = told(log, out, *declared, str(bound), "--details")
+    assert "declared length" in capsys.readouterr().out
+    cut = int((lengths > bound).sum())
+    (note,) = (note for note in facts["owner_only"]["notes"] if "declared length" in note)
+    assert f"cuts {cut} of {len(lengths)} cases off after {bound} events. {cut} of {lengths.sum():,} events" in note
+    assert "declared length" not in out.read_text()
+    assert "declared length" not in json.dumps({**facts, "owner_only": None})
+    assert facts["declared"] == {"max_length": bound}
+    longer = told(log, out, *declared, str(bound + 1))
+    assert not [note for note in longer["owner_only"]["notes"] if "declared length" in note]
+
+
 @pytest.mark.slow
 def test_labels_are_found_privately_with_a_delta(log: Path, tmp_path: Path) -> None:
     facts = told(

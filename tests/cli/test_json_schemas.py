@@ -20,6 +20,7 @@ from veilog.logs.simulate import hospital
 
 DOCS = Path(__file__).parents[2] / "docs" / "schemas"
 LAPLACE = ["-m", "laplace", "-p", "depth=3", "--epsilon", "1", "--no-compare"]
+DRY = ["-m", "evolve", "--epsilon", "1", "--dry-run", "--cases", "60", "--length", "8"]
 CALLS: dict[str, list[list[str]]] = {
     "info": [["info", "log.csv"], ["info", "odd.csv"], ["info", "titled.csv"]],
     "validate": [["validate", "log.csv"], ["validate", "odd.csv"], ["validate", "titled.csv"]],
@@ -34,6 +35,15 @@ CALLS: dict[str, list[list[str]]] = {
          "--ledger", "small.ledger"],
         ["release", "log.csv", "out.xes", "-m", "evolve", "-p", "for=both", "--epsilon", "1", "--activities", "log",
          "--no-compare", "--no-ledger"],
+        ["release", "log.csv", "out.xes", *LAPLACE, "--activities", "log", "--max-length", "log", "--no-ledger"],
+    ],
+    "release-dry-run": [
+        ["release", "log.csv", "out.xes", *DRY, "--activities", "6"],
+        ["release", "log.csv", "out.xes", *DRY[:-4], "--activities", "log", "--sizes", "log"],
+        ["release", "log.csv", "out.xes", *DRY[:-4], "--activities", "log", "--sizes", "sizes.json"],
+        ["release", "log.csv", "out.xes", *DRY, "--activities", "log", "--purposes", "", "--times", "0.3"],
+        ["release", "log.csv", "out.xes", *DRY, "--activities", "log", "--attributes", "urgency",
+         "--domain", "urgency=1..5"],
     ],
     "compare": [
         ["compare", "log.csv", "log.csv"],
@@ -56,6 +66,7 @@ CALLS: dict[str, list[list[str]]] = {
          "--ledger", "small.ledger"],
     ],
 }  # fmt: skip
+TITLES = {"error": "An error, with --json", "release-dry-run": "veilog release --dry-run --json"}
 STATUS = {"error": {1, 2, 3, 5}}
 MAPS = {
     "lifecycle",
@@ -68,10 +79,12 @@ MAPS = {
     "numbers",
     "aspects",
     "beside",
+    "purposes",
+    "attribute_errors",
 }
 """Objects whose names depend on what was asked or what there is."""
 NUMBERS = {"line", "covered", "frequent", "normal_share", "most_cases", "nominal_delta"}
-NUMBERS |= {"activities", "variants", "frequent", "ten", "hundred", "guessing_advantage_without_delta"}
+NUMBERS |= {"activities", "variants", "frequent", "ten", "hundred", "max_length", "guessing_advantage_without_delta"}
 """Numbers where there are any; whether there are depends on more than these calls show."""
 
 
@@ -80,6 +93,7 @@ def prepared() -> None:
     veilog.write(hospital(30, seed=2), "half.csv", lossy=True)
     plain = ["release", "log.csv", "timeless.xes", *LAPLACE, "--activities", "log", "--seed", "1", "--no-ledger"]
     assert main([*plain, "--quiet"]) == 0
+    assert main(["twin", "log.csv", "--epsilon", "1", "--json", "sizes.json", "--no-ledger", "--quiet"]) == 0
     odd = ["case,activity,timestamp,Patient,lifecycle:transition"]
     odd += [
         f"{case},{a},{t},p{case % 4},{s}"
@@ -153,7 +167,7 @@ def test_what_is_written_fits_its_schema(name: str, tmp_path: Path, monkeypatch:
     monkeypatch.chdir(tmp_path)
     prepared()
     if name == "ledger-show":
-        written(CALLS["release"][-1], "release")
+        written(next(call for call in CALLS["release"] if "small.ledger" in call), "release")
     schema = json.loads((DOCS / f"{name}.json").read_text())
     assert schema["$id"].endswith(f"/{SCHEMA}/{name}.json")
     for arguments in CALLS[name]:
@@ -191,7 +205,7 @@ def write_anew() -> None:
             head = {
                 "$schema": "https://json-schema.org/draft/2020-12/schema",
                 "$id": f"veilog/{SCHEMA}/{name}.json",
-                "title": f"veilog {name.replace('-', ' ')} --json" if name != "error" else "An error, with --json",
+                "title": TITLES.get(name, f"veilog {name.replace('-', ' ')} --json"),
             }
             (DOCS / f"{name}.json").write_text(json.dumps(head | schema, indent=1) + "\n")
 

@@ -28,6 +28,16 @@ def test_python_remembers_while_it_runs(tmp_path: Path) -> None:
     assert not any("before without" in note for note in released(hospital(31, seed=77)))
 
 
+def test_releases_without_a_proof_count_and_are_not_sent_to_a_ledger() -> None:
+    log = hospital(30, seed=87)
+    (first,) = veilog.release(log, "pretsa", k=2).owner_only.notes
+    assert "no ledger" in first and "nothing bounds" in first.lower() and "ledger set" not in first
+    (second,) = veilog.release(log, "laplace", epsilon=1, as_published=True, depth=2).owner_only.notes
+    assert BEFORE in second and "(1 without a proven guarantee)" in second and "ledger set" not in second
+    (third,) = released(log)
+    assert "released 2 times before" in third and "(1 without a proven" in third and "`veilog ledger set LOG" in third
+
+
 def test_the_command_remembers_in_a_file_that_names_no_log(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -47,6 +57,10 @@ def test_the_command_remembers_in_a_file_that_names_no_log(
     assert stat.S_IMODE(kept.stat().st_mode) == 0o600
     assert "patients" not in kept.read_text() and set(json.loads(kept.read_text())) == {"key", "seen"}
     other = json.loads(kept.read_text())
+    older = other | {"seen": {mark: told[:2] for mark, told in other["seen"].items()}}  # as it was written before
+    kept.write_text(json.dumps(older))
+    assert main([*command, "--json", "told.json"]) == 0
+    assert "released 2 times before" in json.loads(Path("told.json").read_text())["owner_only"]["notes"][0]
     kept.write_text("{}")
     assert main(command) == 0
     assert json.loads(kept.read_text())["key"] != other["key"]

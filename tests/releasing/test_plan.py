@@ -246,3 +246,16 @@ def test_epsilon_is_parsed_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(plans, "parse_epsilon", counted)
     veilog.release(LOG, "laplace", epsilon="0.5", domain=veilog.Domain("log", "log"))
     assert seen == ["0.5"]
+
+
+def test_a_bound_on_the_length_is_asked_for_as_python_takes_it() -> None:
+    log = hospital(60, seed=1)
+    with pytest.raises(veilog.UndeclaredError) as refused:
+        veilog.release(log, "laplace", epsilon=1, activities="log")
+    for advised in (veilog.Domain(max_length=50), veilog.Domain(max_length="log")):
+        shown = f"`domain=veilog.Domain(max_length={advised.max_length!r})`"
+        assert shown in str(refused.value)
+        assert veilog.release(log, "laplace", epsilon=1, activities="log", domain=advised).declared_length
+    with pytest.raises(veilog.ParameterError, match=r"is `domain=veilog.Domain\(max_length=5\)`"):
+        veilog.plan("sacofa", epsilon=1, activities="log", max_length=5)
+    assert "--max-length 50" in refused.value.in_command()

@@ -38,6 +38,7 @@ from veilog.audits.results import AuditResult, Beyond, Broken
 from veilog.audits.whitebox import WHITE_RUNS, audit_inside
 from veilog.errors import ParameterError, VeilogError
 from veilog.logs.eventlog import EventLog
+from veilog.logs.files import AnyLog, as_log
 from veilog.logs.variants import Variants
 from veilog.methods import Method, method_named
 from veilog.methods.method import Progress
@@ -77,7 +78,7 @@ def audit(
     white_box: bool = False,
     runs: int | None = None,
     confidence: float = 0.99,
-    log: Log | None = None,
+    log: AnyLog | None = None,
     pairs: Sequence[Attempt] | None = None,
     domain: Domain | None = None,
     activities: Iterable[str] | str | None = None,
@@ -111,13 +112,14 @@ def audit(
         values |= {"domain": domain, "activities": activities, "unit": unit, "max_cases": max_cases}
         planned = plan(method, **budget, as_published=as_published, weak_guarantee=True, **values)
     person = _person_cases(person_cases, planned.unit)
-    _check_person(person, planned.unit, log)
+    held = None if log is None else as_log(log)
+    _check_person(person, planned.unit, held)
     if log is None:
         facts = (WORST_ALPHABET, WORST_LONGEST) if white_box else (ALPHABET, LONGEST)
         planned = planned.declaring(_made_up(planned.declared, *facts))
     if not pairs:
         made_up = worst_cases(planned.needs_events) if white_box else attempts(planned.needs_events, person)
-        pairs = list(made_up if log is None else attempts_on(log))
+        pairs = list(made_up if held is None else attempts_on(held))
     derived = planned.run(pairs[0].with_).guarantee
     count = _workers(processes)
     if white_box:

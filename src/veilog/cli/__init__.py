@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import importlib
 import itertools
-import os
 import sys
 from collections.abc import Sequence
 from typing import Any
@@ -18,7 +17,7 @@ from cyclopts import App, CycloptsError, Group, MissingArgumentError, Parameter
 
 from veilog._version import __version__
 from veilog.cli.pipes import check_formats, cleared, without_folder
-from veilog.cli.terminal import CALL, Call, SafeConsole, error_line
+from veilog.cli.terminal import CALL, Call, SafeConsole, error_line, nowhere
 from veilog.errors import BudgetError, EmptyReleaseError, OutputError, ParameterError, VeilogError
 
 __all__ = ["application", "main"]
@@ -108,6 +107,8 @@ _GROUPS = {
 }
 _STATUS = ((BudgetError, 3), (EmptyReleaseError, 4), (OutputError, 5), (ParameterError, 2), (VeilogError, 1))
 """The first that fits: refused by a budget; paid for, and nothing came of it; nowhere to write; wrong usage; input."""
+_KINDS: dict[type[BaseException], str] = {KeyboardInterrupt: "Interrupted"}
+"""What the errors of others are called."""
 _MORE = "With every command: --quiet prints errors only; --json FILE (or -) writes the result or the error as JSON."
 _EXAMPLES = {
     "": ("info hospital.csv", "release hospital.csv out.xes -m evolve --epsilon 1 --activities @list.txt"),
@@ -140,6 +141,7 @@ def application(command: str = "", *, whole: bool = False) -> App:
         help="Share event logs of a process without giving away the people in them.",
         version=__version__,
         version_flags=["--version"],
+        console=SafeConsole(),
         help_format="plaintext",
         help_epilogue=f"Examples:\n{examples}\n\n{_MORE}" if examples else _MORE,
         result_action="return_value",
@@ -190,14 +192,14 @@ def _run(app: App, given: Sequence[str], errors: SafeConsole) -> int:
         errors.print(message, markup=False, soft_wrap=True)
         return _failed(given, 2, error, message)
     except VeilogError as error:
-        error_line(errors, without_folder(error.in_command()))
+        error_line(errors, " ".join([without_folder(error.in_command()), *CALL.get().done]))
         return _failed(given, next(status for kind, status in _STATUS if isinstance(error, kind)), error)
-    except KeyboardInterrupt:
-        error_line(errors, "interrupted; nothing half written was left.")
-        return 130
+    except KeyboardInterrupt as error:
+        message = " ".join(["interrupted; nothing half written was left.", *CALL.get().done])
+        error_line(errors, message)
+        return _failed(given, 130, error, message)
     except BrokenPipeError:
-        # The reader of our output went away (a pager, head): not our error. Keep Python from failing on its last flush.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        nowhere(sys.stdout)  # the reader of our output went away (a pager, head): not our error
         return 0
     return 0
 
@@ -221,19 +223,19 @@ def _called(given: Sequence[str]) -> str:
     return " ".join(words[: 2 if words[:1] == ["ledger"] else 1]) if words and words[0] in _COMMANDS else ""
 
 
-def _failed(given: Sequence[str], status: int, error: Exception, message: str = "") -> int:
+def _failed(given: Sequence[str], status: int, error: BaseException, message: str = "") -> int:
     """Write what went wrong as JSON, where that was asked for; returns the status."""
     places = [word.partition("=")[2] for word in given if word.startswith("--json=")]
     after = [word for option, word in itertools.pairwise(given) if option == "--json"]
     places += [word for word in after if word == "-" or not word.startswith("-")]  # not the next option
-    if not places:
+    if not places or places[-1] in CALL.get().told:
         return status
     from veilog.cli.common import Output, about  # what wrote results, if any were
 
     names = ("problem", "advice", "path", "line", "column", "parameter", "account", "facts", "extra")
     facts = {name: value for name in names if (value := getattr(error, name, None)) is not None}
     said = {
-        "kind": type(error).__name__ if isinstance(error, VeilogError) else "UsageError",
+        "kind": type(error).__name__ if isinstance(error, VeilogError) else _KINDS.get(type(error), "UsageError"),
         "status": status,
         "message": error.in_command() if isinstance(error, VeilogError) else message,
     }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import datetime
 import hashlib
 import json
@@ -22,7 +23,7 @@ from veilog import display
 from veilog._files import atomic_target, check_writable
 from veilog._version import __version__
 from veilog.cli.pipes import is_pipe, outgoing, received
-from veilog.cli.terminal import CALL, SafeConsole
+from veilog.cli.terminal import CALL, SafeConsole, put_out
 from veilog.errors import OutputError, ParameterError
 from veilog.logs import files
 from veilog.logs.coarser import Coarser, mapped_by
@@ -284,13 +285,14 @@ class Output:
             read = {"owner_only": {**value.get("owner_only", {}), "input": _hashed(self.of)}} if self.of else {}
             value = value | read | {"about": about() | {"output": _hashed(wrote)}}
         self.write(value)
+        CALL.get().told.append(self.target)
 
     def write(self, value: object) -> None:
         """Write a value as JSON to where it was asked for."""
         text = json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
         if self.target == "-":
-            sys.stdout.write(text)
-            sys.stdout.flush()
+            with contextlib.suppress(BrokenPipeError):  # whoever does not read on ends no work
+                put_out(text)
         elif self.target is not None:
             with atomic_target(self.target) as file:
                 file.write(text.encode())

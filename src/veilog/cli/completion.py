@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import sys
 from typing import Annotated, Literal
 
 from cyclopts import Parameter
+
+from veilog.cli.terminal import put_out
 
 __all__ = ["completion"]
 
@@ -16,4 +17,4 @@ def completion(
     """Write a script to stdout by which a shell completes the commands and options of veilog."""
     from veilog.cli import application  # which knows this command
 
-    sys.stdout.write(application(whole=True).generate_completion(shell=shell))
+    put_out(application(whole=True).generate_completion(shell=shell))

@@ -10,6 +10,7 @@ from typing import Annotated, Any
 
 from cyclopts import Parameter
 
+from veilog._files import reason
 from veilog.cli.common import OPTIONS, pair
 from veilog.errors import InputError, ParameterError
 from veilog.privacy.domain import Values, Window
@@ -150,8 +151,14 @@ def declared_list(text: str) -> tuple[str, ...]:
     path = Path(text[1:])
     try:
         lines = path.read_text(encoding="utf-8").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"The list cannot be read: {error}.", path=path) from error
+    except OSError as error:
+        raise ParameterError(
+            f"The list {path} cannot be read: {reason(error)}.",
+            parameter="@FILE",
+            advice="@FILE is a text file with one name on each line.",
+        ) from error
+    except UnicodeDecodeError as error:
+        raise InputError("The list is no text in UTF-8.", path=path) from error
     return _stripped(lines)
 
 

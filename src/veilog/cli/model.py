@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json as json_text
-import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -42,7 +41,7 @@ from veilog.cli.common import (
 )
 from veilog.cli.common import read_log as read_whole
 from veilog.cli.ledger import AS_THERE_IS, Keeping
-from veilog.cli.terminal import SafeConsole
+from veilog.cli.terminal import SafeConsole, put_out
 from veilog.errors import OutputError, ParameterError
 from veilog.releasing.meaning import json_of
 from veilog.releasing.plan import plan
@@ -229,8 +228,7 @@ def _stream(model: Model, cases: int | None, seed: int | None) -> None:
     lines = np.array([json_text.dumps(list(trace)) + "\n" for trace in model.columns], dtype=object)
     try:
         for owner in model.draws(cases, seed=seed):
-            sys.stdout.write("".join(lines[owner]))
-            sys.stdout.flush()
+            put_out("".join(lines[owner]))
     except KeyboardInterrupt:
         if cases is not None:
             raise

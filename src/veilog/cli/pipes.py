@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from veilog._files import reason
+from veilog.cli.terminal import nowhere
 from veilog.errors import InputError, OutputError, ParameterError
 
 __all__ = ["check_formats", "cleared", "in_words", "is_pipe", "outgoing", "received", "send", "without_folder"]
@@ -91,9 +92,10 @@ def send(place: Path) -> None:
         with place.open("rb") as file:
             shutil.copyfileobj(file, sys.stdout.buffer, _BLOCK)
         sys.stdout.buffer.flush()
-    except BrokenPipeError:
-        raise
     except OSError as error:
+        nowhere(sys.stdout)
+        if isinstance(error, BrokenPipeError):
+            raise
         raise OutputError(f"Standard output cannot be written: {reason(error)}.") from error
 
 

@@ -37,6 +37,7 @@ from veilog.cli.large import fits, read_events
 from veilog.cli.ledger import AS_THERE_IS, Keeping
 from veilog.cli.pipes import in_words, is_pipe, send
 from veilog.cli.report import NO_REPORT, Reports
+from veilog.cli.stopped import cannot_be_undone, told_if_stopped
 from veilog.cli.twin import NOT_DRY, Trying, dry_run
 from veilog.demo import run_demo
 from veilog.errors import OutputError, ParameterError, UndeclaredError, meant
@@ -133,15 +134,10 @@ def release(
     if planned.undeclared:
         planned = planned.declaring(agreed(out, planned.declared, planned.undeclared, original))
     _check_room(place, original)
-    with shown_progress() as progress:
-        progress(f"releasing with {method}", None)
-        released = planned.run(original, ledger=keeping.of(log, progress), progress=progress)
-        if not keeping.no_ledger:
-            released = noticed(released, original, remembered())
-        progress(f"writing {place.name}", None)
-        _save(released, place, progress)
+    released = _written(planned, log, original, keeping, place)
     if is_pipe(target):
         _send(place)
+    cannot_be_undone(f"The release is written to {in_words(target, out=True)} and paid for.")
     account = None if released.entry is None else released.entry.account()
     out.json(released.to_json() | ({} if account is None else {"account": account.totals()}), place, *more)
     beside = _beside(original, planned.part)
@@ -162,6 +158,22 @@ def release(
         out.show(display.comparison_table(comparison))
     for page in pages:
         out.show(Text(f"report written to {page}"))
+
+
+def _written(
+    planned: Plan, log: Path, original: EventLog | StoredLog | Variants, keeping: Keeping, place: Path
+) -> Release:
+    """The release, made and written."""
+    with shown_progress() as progress:
+        progress(f"releasing with {planned.method.name}", None)
+        ledger = keeping.of(log, progress)
+        with told_if_stopped(planned, original, ledger):
+            released = planned.run(original, ledger=ledger, progress=progress)
+            if not keeping.no_ledger:
+                released = noticed(released, original, remembered())
+            progress(f"writing {place.name}", None)
+            _save(released, place, progress)
+    return released
 
 
 def _planned(method: str, parameters: dict[str, Any], budget: Budget, beyond: Beyond) -> Plan:
@@ -259,11 +271,15 @@ def _send(place: Path) -> None:
     """Send the release to standard output; where nobody takes it, it is paid for all the same, so it is kept."""
     try:
         send(place)
-    except (OutputError, BrokenPipeError) as error:
+    except (OutputError, BrokenPipeError, KeyboardInterrupt) as error:
         kept = Path(tempfile.mkdtemp(prefix="veilog-kept-")) / f"release{suffix_of(place)}"
         shutil.copyfile(place, kept)
-        problem = f"Standard output was closed. The release is paid for, so it was written to {kept} instead."
-        raise OutputError(problem) from error
+        rescued = f"The release is paid for, so it was written to {kept} instead."
+        if isinstance(error, KeyboardInterrupt):
+            cannot_be_undone(rescued)
+            raise
+        said = error.problem if isinstance(error, OutputError) else "Standard output was closed."
+        raise OutputError(f"{said} {rescued}") from error
 
 
 def _mark(path: Path) -> tuple[int, int] | None:

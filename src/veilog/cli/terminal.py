@@ -2,24 +2,34 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
+import sys
 from collections.abc import Iterable
 from contextvars import ContextVar
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, field
+from typing import IO, Any
 
 from rich.console import Console, ConsoleOptions, RenderableType
 from rich.segment import Segment
 from rich.text import Text
 
-__all__ = ["CALL", "Call", "SafeConsole", "error_line"]
+from veilog._files import reason
+from veilog.errors import OutputError
+
+__all__ = ["CALL", "Call", "SafeConsole", "error_line", "nowhere", "put_out"]
 
 
 @dataclass(frozen=True)
 class Call:
-    """One run of the command: what was called, and whether it is to be quiet."""
+    """One run of the command: what was called, whether it is to be quiet, and how far it came."""
 
     command: str = ""
     quiet: bool = False
+    done: list[str] = field(default_factory=list)
+    """What cannot be undone, in sentences: whoever stops the command, or has no room for its output, must know."""
+    told: list[str] = field(default_factory=list)
+    """Where its result was written as JSON, which an error that comes later must not take the place of."""
 
 
 CALL: ContextVar[Call] = ContextVar("call", default=Call())  # noqa: B039 - frozen
@@ -37,10 +47,45 @@ class SafeConsole(Console):
         for segment in super().render(renderable, options):
             yield segment if segment.control else _shown(segment)
 
+    def print(self, *objects: Any, **options: Any) -> None:
+        try:
+            super().print(*objects, **options)
+        except OSError as error:
+            self.on_broken_pipe()
+            if not self.stderr:
+                raise _unwritable(error) from error
+
+    def on_broken_pipe(self) -> None:
+        """Go on without telling anybody: a reader that went away (a pager, head) ends no work that was asked for."""
+        self.quiet = True
+        nowhere(self.file)
+
 
 def _shown(segment: Segment) -> Segment:
     text: Any = segment.text
     return segment._replace(text=text.translate(_VISIBLE))
+
+
+def nowhere(file: IO[str]) -> None:
+    """Let what still goes to a file that cannot be written go nowhere, or Python fails on its last flush."""
+    with contextlib.suppress(OSError, ValueError, AttributeError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), file.fileno())
+
+
+def put_out(text: str) -> None:
+    """Write text to standard output; :class:`OutputError` where it has no room, BrokenPipeError where nobody reads."""
+    try:
+        sys.stdout.write(text)
+        sys.stdout.flush()
+    except OSError as error:
+        nowhere(sys.stdout)
+        if isinstance(error, BrokenPipeError):
+            raise
+        raise _unwritable(error) from error
+
+
+def _unwritable(error: OSError) -> OutputError:
+    return OutputError(f"Standard output cannot be written: {reason(error)}.")
 
 
 def error_line(console: Console, message: str) -> None:

@@ -15,7 +15,7 @@ from veilog.display.tables import counted, key_values, pair, sentences
 from veilog.logs.variants import Variants
 from veilog.measures import Comparison
 from veilog.measures.durations import CaseDurations
-from veilog.measures.singling_out import in_words
+from veilog.measures.singling_out import briefly_in_words
 from veilog.privacy.account.figures import up
 from veilog.privacy.account.guarantee import Guarantee
 from veilog.privacy.account.strength import Strength
@@ -113,7 +113,7 @@ def _brief(released: Release, kept: Comparison | None) -> Iterator[tuple[str, st
         if kept.case_durations is not None:
             yield "durations", _durations(kept.case_durations)
         if kept.singling_out is not None:
-            yield "at risk", sentences(in_words(kept.singling_out))[-1]
+            yield "at risk", briefly_in_words(kept.singling_out)
     # Whole: what to do about it is the last thing that a remark says.
     yield from _first("note", released.remarks, "yellow")
     yield from _first("for you", _for_the_owner(released), "magenta")
@@ -166,6 +166,7 @@ def release_view(released: Release, target: str) -> Group:
             ("method", name),
         ]
         + [(f"  {key}", value) for key, value in released.parameters.items() if value is not None]
+        + ([] if released.declared_length is None else [("declared length", released.declared_length)])
         + [("written to", target), ("seconds", f"{released.owner_only.seconds:.2f}")]
     )
     remarks = [Text(remark, style="yellow") for remark in released.remarks]

@@ -20,7 +20,7 @@ from veilog.measures.measure import Pair, Progress
 from veilog.measures.purposes import judge, named
 from veilog.methods import method_named
 from veilog.privacy.account.accounting import Number as Budget
-from veilog.privacy.account.accounting import parse_delta, parse_epsilon
+from veilog.privacy.account.accounting import parse_delta, parse_epsilon, whole_number
 from veilog.privacy.account.figures import exact
 
 if TYPE_CHECKING:
@@ -94,7 +94,7 @@ def benchmark(
     log: AnyLog,
     methods: Iterable[str] | str | None = None,
     *,
-    epsilons: Iterable[Budget] = ("1", "0.1"),
+    epsilons: Iterable[Budget] | Budget = ("1", "0.1"),
     delta: Budget | None = None,
     runs: int = 3,
     purposes: Sequence[str] = (),
@@ -120,16 +120,17 @@ def benchmark(
         raise ParameterError("A benchmark needs the log itself, not its variants.", parameter="log")
     if held.variants.events == 0:
         raise ParameterError("The log has no events, so there is nothing to compare with.", parameter="log")
-    if runs < 1:
+    number = whole_number(runs)
+    if number is None:
+        raise ParameterError(f"runs must be a whole number from 1 on, not {runs!r}.", parameter="runs")
+    if number < 1:
         raise ParameterError(f"{runs} runs show nothing.", parameter="runs", advice="3 to 10 are usual.")
-    budgets = tuple(dict.fromkeys(exact(parse_epsilon(epsilon)) for epsilon in epsilons))
-    if not budgets:
-        raise ParameterError("No epsilon was given.", parameter="epsilons", advice="0.1 to 1 are usual.")
+    budgets = _budgets(epsilons)
     columns = compared(_chosen(methods), None if delta is None else exact(parse_delta(delta)))
     if not columns:
         raise ParameterError("These methods need a delta.", parameter="delta", advice="Give one, such as --delta 1e-6.")
     wanted = named(purposes)
-    cells = list(_cells(columns, budgets, runs, _MODEL_SECONDS if models else 0.0))
+    cells = list(_cells(columns, budgets, number, _MODEL_SECONDS if models else 0.0))
     say = progress or (lambda text, fraction: None)
     rows = []
     for done, (name, cell) in enumerate(cells):
@@ -139,10 +140,26 @@ def benchmark(
     return Benchmark(tuple(rows), tuple(columns), budgets)
 
 
+def _budgets(epsilons: Iterable[Budget] | Budget) -> tuple[str, ...]:
+    """The epsilons, exactly; one will do as well."""
+    given = [epsilons] if isinstance(epsilons, str) or not isinstance(epsilons, Iterable) else list(epsilons)
+    if not given:
+        raise ParameterError("No epsilon was given.", parameter="epsilons", advice="0.1 to 1 are usual.")
+    return tuple(dict.fromkeys(exact(parse_epsilon(epsilon)) for epsilon in given))
+
+
 def _chosen(methods: Iterable[str] | str | None) -> tuple[str, ...]:
     if methods is None:
         return CERTIFIED
+    if not isinstance(methods, Iterable):
+        raise ParameterError(f"Methods are given by their names, not {methods!r}.", parameter="methods")
     names = tuple(dict.fromkeys([methods] if isinstance(methods, str) else methods))
+    if not names:
+        raise ParameterError(
+            "No method was named.",
+            parameter="methods",
+            advice="Leave the list away to compare all that have an epsilon.",
+        )
     for name in names:
         if not (method_named(name).certified and method_named(name).takes_epsilon):
             raise ParameterError(

@@ -8,22 +8,30 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from veilog.errors import InputError, ParameterError, meant
 from veilog.ledger.accounts import Account
 from veilog.ledger.costs import Cost
 from veilog.ledger.counting import Counting, read
 from veilog.ledger.file import AccountRow, Book, Data, State, fingerprint
+from veilog.logs.eventlog import EventLog
+from veilog.logs.stored.store import StoredLog
+from veilog.logs.variants import Variants
 from veilog.privacy.account.accounting import compose
 from veilog.privacy.account.composing import answers_of
 from veilog.privacy.account.figures import round_up
 from veilog.privacy.account.guarantee import Charge, Guarantee
 
+if TYPE_CHECKING:
+    from veilog.logs.files import AnyLog
+
 __all__ = [
+    "Given",
     "account_of",
     "change",
     "derived_cost",
+    "held",
     "limit",
     "lost",
     "mark_of",
@@ -37,7 +45,19 @@ __all__ = [
     "usual_unit",
 ]
 
+Given: TypeAlias = "AnyLog | StoredLog | bytes"
+"""What data are told by: a log however it is given, or what it is recognised by."""
 _MOST_ANSWERS = 500
+
+
+def held(data: Given) -> Data | bytes:
+    """Return the data of an account as they are known by: what was not read yet is read."""
+    if isinstance(data, EventLog | StoredLog | Variants | bytes):
+        return data
+    from veilog.logs.files import as_log  # readers are loaded where there is something to read
+
+    found: Data = as_log(data)
+    return found
 
 
 def mark_of(data: Data | bytes) -> bytes:

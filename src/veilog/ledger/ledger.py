@@ -30,9 +30,11 @@ from veilog.errors import BudgetError, OutputError, ParameterError
 from veilog.ledger import file as ledger_file
 from veilog.ledger.accounts import Account, as_csv, as_json, check_paid, check_unknown
 from veilog.ledger.book import (
+    Given,
     account_of,
     change,
     derived_cost,
+    held,
     limit,
     lost,
     mark_of,
@@ -107,17 +109,18 @@ class Ledger:
         with self._reading() as book:
             return tuple(account_of(book, number) for number in sorted(book.accounts))
 
-    def account(self, data: Data | bytes) -> Account | None:
+    def account(self, data: Given) -> Account | None:
         """The account of these data (or of those with this fingerprint), if they have one here."""
         if self.create and not self.path.exists():
             return None
+        mark = mark_of(held(data))
         with self._reading() as book:
-            number = book.data.get(book.digest(mark_of(data)))
+            number = book.data.get(book.digest(mark))
             return None if number is None else account_of(book, number)
 
     def set_budget(
         self,
-        data: Data | bytes,
+        data: Given,
         epsilon: Number | None,
         delta: Number = 0,
         *,
@@ -154,7 +157,7 @@ class Ledger:
 
     def set_plan(
         self,
-        data: Data,
+        data: Given,
         releases: int,
         epsilon: Number,
         delta: Number,
@@ -177,7 +180,7 @@ class Ledger:
 
         return self._set(data, unit, account, rule)
 
-    def enter(self, data: Data | bytes, *, unit: str | None = None, account: int | None = None) -> Account:
+    def enter(self, data: Given, *, unit: str | None = None, account: int | None = None) -> Account:
         """The account of these data, opened without a limit if they have none yet; a limit stays as it is."""
         return self._set(data, unit, account, None)
 
@@ -248,9 +251,10 @@ class Ledger:
         )
 
     def _set(
-        self, data: Data | bytes, unit: str | None, account: int | None, rule: Callable[[Account, int], Limit] | None
+        self, given: Given, unit: str | None, account: int | None, rule: Callable[[Account, int], Limit] | None
     ) -> Account:
         """The account, with the limit that a rule gives it, told the number of the last release."""
+        data = held(given)
         mark = mark_of(data)
         self._made()
         with self._writing() as book:

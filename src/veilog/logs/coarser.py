@@ -22,6 +22,7 @@ from typing import TypeAlias
 import numpy as np
 import pyarrow as pa
 
+from veilog._files import reason
 from veilog.errors import InputError, ParameterError
 from veilog.logs.eventlog import ACTIVITY, EventLog
 from veilog.logs.variants import Variants
@@ -157,8 +158,14 @@ def _rows(given: Mapping[str, str | Sequence[str]]) -> dict[str, tuple[str, ...]
 def _read(path: Path) -> dict[str, tuple[str, ...]]:
     try:
         text = path.read_text(encoding="utf-8-sig")
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"The map cannot be read: {error}.", path=str(path)) from error
+    except OSError as error:
+        raise ParameterError(
+            f"The map {path} cannot be read: {reason(error)}.",
+            parameter="map",
+            advice="It is a CSV file (activity,group,coarser group) or JSON; veilog map LOG FILE proposes one.",
+        ) from error
+    except UnicodeDecodeError as error:
+        raise InputError("The map is no text in UTF-8.", path=str(path)) from error
     if path.suffix.lower() == ".json":
         try:
             told = json.loads(text)

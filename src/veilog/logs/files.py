@@ -51,7 +51,8 @@ AnyLog: TypeAlias = "EventLog | Variants | HasLog | Given"
 
 
 def as_log(given: AnyLog | StoredLog) -> Any:
-    """Return the log or the variants that somebody gives; what was not read yet is read as :func:`read` does."""
+    """Return the log or the variants that somebody gives; what was not read yet is read as :func:`read` does, and
+    several files (a folder, a pattern), which count as one table, as :func:`read_variants` does."""
     if isinstance(given, EventLog | Variants | StoredLog):
         return given
     held = getattr(given, "log", None)
@@ -62,6 +63,8 @@ def as_log(given: AnyLog | StoredLog) -> Any:
             "This is a table of an engine, not a log.",
             advice="Give what veilog.read_variants(table, ...) makes of it there, or veilog.read(table, ...) here.",
         )
+    if Source(given).several:
+        return read_variants(cast(Given, given))
     return read(cast(Given, given))
 
 
@@ -174,7 +177,7 @@ def read_variants(
     return grouped(named, Asked(declared, findings, None, processes, progress, mapped_by(map, level, top))).variants
 
 
-def write(log: EventLog, path: str | os.PathLike[str], *, lossy: bool = False) -> None:
+def write(log: AnyLog, path: str | os.PathLike[str], *, lossy: bool = False) -> None:
     """Write a log in the format of the suffix, atomically: on any failure nothing is left, or the old file stays.
 
     CSV cannot hold cases without events, nor tell apart cases of the same name; such a log is refused unless ``lossy``
@@ -182,8 +185,22 @@ def write(log: EventLog, path: str | os.PathLike[str], *, lossy: bool = False) -
     """
     target = Path(path)
     writer = _writer(target)
+    held = _whole(log)
     with atomic_target(target) as file, _compressed(file, target) as out:
-        writer.write(log, out, target, lossy=lossy)
+        writer.write(held, out, target, lossy=lossy)
+
+
+def _whole(log: AnyLog) -> EventLog:
+    """The events that are to be written."""
+    if not isinstance(log, EventLog) and callable(getattr(log, "save", None)):
+        raise InputError(f"A {type(log).__name__.lower()} is no log.", advice="Its own method writes it: save(path).")
+    held = as_log(log)
+    if not isinstance(held, EventLog):
+        raise InputError(
+            "Variants have no cases and times that could be written.",
+            advice="Give the log itself, as veilog.read() returns it.",
+        )
+    return held
 
 
 def write_pieces(

@@ -166,6 +166,12 @@ class Findings:
     _found: dict[str, Finding] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
+        if not isinstance(self.policies, Mapping):
+            raise ParameterError(
+                f"Policies are a mapping of rules to what is done, not {self.policies!r}.",
+                parameter="policies",
+                advice="Such as {'bad-timestamp': 'drop'}.",
+            )
         for name, policy in self.policies.items():
             if name not in RULES:
                 raise ParameterError(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Literal
 
 from veilog.errors import InputError, ParameterError, meant
@@ -48,6 +48,10 @@ class Declared:
     """What ``5/6/2024`` means: ``dd/mm/yyyy`` or ``mm/dd/yyyy``."""
 
     def __post_init__(self) -> None:
+        for field in fields(self):
+            said = getattr(self, field.name)
+            if said is not None and not isinstance(said, str):
+                raise ParameterError(f"{field.name} must be text, not {said!r}.", parameter=field.name)
         if self.time_format is not None and self.time_format.lower() not in _TIME_FORMATS:
             raise ParameterError(
                 f"The time format {self.time_format!r} is not known.",

@@ -48,6 +48,15 @@ METHODS: Mapping[str, Method] = Methods(Method, GROUP, _OURS)
 
 def method_named(name: str) -> Method:
     """Return the method of this name, or raise a :class:`ParameterError` that lists them all."""
+    if not isinstance(name, str):
+        of_suggestion = "veilog.release(log, suggestion.method, epsilon=suggestion.epsilon_left, ...)"
+        raise ParameterError(
+            f"A method is given by its name, not by a {type(name).__name__}.",
+            parameter="method",
+            advice=f"Such as 'evolve'; as a suggestion says: {of_suggestion}."
+            if hasattr(name, "epsilon_left")
+            else "Such as 'evolve'.",
+        )
     if name not in METHODS:
         raise ParameterError(
             f"There is no method {name!r}.",

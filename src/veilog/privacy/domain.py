@@ -20,6 +20,7 @@ import numpy.typing as npt
 
 from veilog.errors import ParameterError
 from veilog.logs.variants import Variants
+from veilog.privacy.account.accounting import whole_number
 from veilog.privacy.account.guarantee import Condition
 
 __all__ = [
@@ -32,6 +33,8 @@ __all__ = [
     "Fact",
     "Values",
     "Window",
+    "checked_domain",
+    "pair_of_times",
     "undeclared",
 ]
 
@@ -61,12 +64,18 @@ class Domain:
     window: Window | None = None
 
     def __post_init__(self) -> None:
+        if not isinstance(self.attributes, Mapping):
+            raise ParameterError(
+                f"Declared attributes must be a mapping of names to values, not {self.attributes!r}.",
+                parameter="domain",
+                advice="Such as {'urgency': ('low', 'high'), 'age': (0, 120)}.",
+            )
         object.__setattr__(self, "attributes", {name: _values(name, v) for name, v in self.attributes.items()})
         if self.window is not None:
-            object.__setattr__(self, "window", _window(*self.window))
+            object.__setattr__(self, "window", _window(*pair_of_times(self.window)))
         if self.activities not in (None, FROM_LOG, PRIVATELY):
             names = self.activities
-            if isinstance(names, str) or not all(isinstance(name, str) for name in names):
+            if isinstance(names, str) or not _are_names(names):
                 raise ParameterError(
                     "Declared activities must be a collection of names.",
                     parameter="activities",
@@ -78,11 +87,15 @@ class Domain:
                 raise ParameterError("The declared list of activities is empty.", parameter="domain")
             object.__setattr__(self, "activities", tuple(sorted(names)))
         length = self.max_length
-        if length not in (None, FROM_LOG) and (isinstance(length, bool) or not isinstance(length, int) or length < 1):
+        if length is None or (isinstance(length, str) and length == FROM_LOG):
+            return
+        found = whole_number(length)
+        if found is None or found < 1:
             raise ParameterError(
                 f"The declared length bound must be a whole number from 1 on, or 'log', not {length!r}.",
                 parameter="max_length",
             )
+        object.__setattr__(self, "max_length", found)
 
     def values_of(self, name: str) -> Values | None:
         """Return the declared values of an attribute, with or without ``case:`` before its name; None if there are
@@ -94,6 +107,8 @@ class Domain:
         """Return the domain with these activities: their names, ``log``, ``privately`` or None."""
         if isinstance(activities, str) or activities is None:
             return Domain(activities, max_length)  # type: ignore[arg-type]
+        if not isinstance(activities, Iterable):
+            return Domain(activities, max_length)  # which refuses it
         return Domain(tuple(activities), max_length)
 
     @property
@@ -172,8 +187,60 @@ def undeclared(fact: Fact) -> ParameterError:
     )
 
 
+def checked_domain(domain: Domain | None) -> Domain:
+    """Return the declared public facts, none where there are none, or refuse what are no such."""
+    if domain is None or isinstance(domain, Domain):
+        return domain or Domain()
+    raise ParameterError(
+        f"Public facts are declared as a Domain, not as a {type(domain).__name__}.",
+        parameter="domain",
+        advice="Such as domain=veilog.Domain(('Admission', 'Discharge')), or the activities alone as activities=[...].",
+    )
+
+
+def pair_of_times(window: object) -> Window:
+    """Return a pair of times, however they are written: a date is its midnight, and a time without a zone is in UTC.
+
+    >>> pair_of_times("2024-01-01..2025-01-01")[1]
+    datetime.datetime(2025, 1, 1, 0, 0)
+    """
+    ends: tuple[object, ...] = ()
+    if isinstance(window, str):
+        ends = tuple(window.split(".."))
+    elif isinstance(window, Sequence | np.ndarray):
+        ends = tuple(window)
+    start, end = map(_time, ends) if len(ends) == 2 else (None, None)
+    if start is None or end is None:
+        raise ParameterError(
+            f"The window must be a pair of times, from and before, not {window!r}.",
+            parameter="window",
+            advice="Give two of datetime.datetime or datetime.date, or text: '2024-01-01..2025-01-01'; or 'log' to "
+            "take it from the log.",
+        )
+    return start, end
+
+
+def _time(value: object) -> datetime.datetime | None:
+    if isinstance(value, np.datetime64):
+        value = None if np.isnat(value) else value.astype("datetime64[us]").item()
+    if isinstance(value, str):
+        try:
+            value = datetime.datetime.fromisoformat(value.strip())
+        except ValueError:
+            return None
+    if isinstance(value, datetime.date) and not isinstance(value, datetime.datetime):
+        value = datetime.datetime.combine(value, datetime.time())
+    # What pandas has for no time is a datetime, too, and not equal to itself.
+    return value if isinstance(value, datetime.datetime) and value == value else None
+
+
+def _are_names(names: object) -> bool:
+    return isinstance(names, Iterable) and all(isinstance(name, str) for name in names)
+
+
 def _values(name: str, declared: Iterable[str] | Iterable[float]) -> Values:
-    values: tuple[str | float, ...] = () if isinstance(declared, str) else tuple(declared)
+    given = isinstance(declared, Iterable) and not isinstance(declared, str)
+    values: tuple[str | float, ...] = tuple(declared) if given else ()
     if len(values) == 2 and all(isinstance(v, int | float) and not isinstance(v, bool) for v in values):
         low, high = float(values[0]), float(values[1])
         if not (math.isfinite(low) and math.isfinite(high) and low < high):
@@ -192,8 +259,6 @@ def _values(name: str, declared: Iterable[str] | Iterable[float]) -> Values:
 
 
 def _window(start: datetime.datetime, end: datetime.datetime) -> Window:
-    if not (isinstance(start, datetime.datetime) and isinstance(end, datetime.datetime)):
-        raise ParameterError("The window must go from a time to a later time.", parameter="window")
     zoned = [t.replace(tzinfo=datetime.UTC) if t.tzinfo is None else t.astimezone(datetime.UTC) for t in (start, end)]
     if not zoned[0] < zoned[1]:
         raise ParameterError("The window must end after it starts.", parameter="window")

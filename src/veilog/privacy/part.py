@@ -79,6 +79,8 @@ class Part:
     def of(text: str) -> Part:
         """Return the part that is spelled ``month=2024-03`` or ``ward=A``. An attribute that is called as a rule of
         time is spelled ``case:month``."""
+        if not isinstance(text, str):
+            raise ParameterError(f"A part is RULE=VALUE, not {text!r}.", parameter="part", advice=_ADVICE)
         rule, equals, value = text.partition("=")
         rule = rule.strip()
         if not equals or not rule or not value.strip():

@@ -28,6 +28,7 @@ import pyarrow.compute as pc
 from veilog.errors import InputError, ParameterError, meant
 from veilog.logs.eventlog import ACTIVITY, CASE_INDEX, EVENT_INDEX, TIMESTAMP, EventLog
 from veilog.logs.variants import Variants
+from veilog.privacy.account.accounting import whole_number
 from veilog.privacy.account.guarantee import NEIGHBOURS, Charge, Condition
 from veilog.privacy.mechanisms.noise import Randomness
 from veilog.privacy.part import Part
@@ -57,6 +58,12 @@ class Unit:
     def of(unit: str, max_cases: int | None) -> Unit:
         """What the user asked for: ``case``, ``person`` (nobody has more than ``max_cases``, which is then an
         assumption), or the name of the attribute that names the person."""
+        if not isinstance(unit, str):
+            raise ParameterError(
+                f"The unit must be text, not {unit!r}.",
+                parameter="unit",
+                advice="Say 'case', 'person', or the name of the attribute that tells persons.",
+            )
         if unit == "case":
             if max_cases is not None:
                 raise ParameterError(
@@ -71,11 +78,12 @@ class Unit:
                 parameter="max_cases",
                 advice="Take what most of them have, e.g. 3: of those with more, so many cases are drawn at random.",
             )
-        if isinstance(max_cases, bool) or not isinstance(max_cases, int) or not 1 <= max_cases <= MOST_CASES:
+        most = whole_number(max_cases)
+        if most is None or not 1 <= most <= MOST_CASES:
             raise ParameterError(
                 f"max_cases must be a whole number from 1 to {MOST_CASES:,}, not {max_cases!r}.", parameter="max_cases"
             )
-        return Unit("person", max_cases, None if unit == "person" else unit)
+        return Unit("person", most, None if unit == "person" else unit)
 
     @property
     def neighbours(self) -> str:

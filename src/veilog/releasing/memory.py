@@ -19,7 +19,7 @@ from typing import Any
 from veilog._files import atomic_target
 from veilog.errors import VeilogError
 from veilog.ledger.file import Data, fingerprint
-from veilog.releasing.owner_notes import accountable, is_of_account
+from veilog.releasing.owner_notes import UNBOUNDED, accountable, is_of_account
 from veilog.releasing.result import Release
 
 __all__ = ["noticed", "remembered"]
@@ -32,24 +32,31 @@ _MOST = 10_000
 def noticed(released: Release, log: Data, place: Path | None = None) -> Release:
     """Return a release with a note for the owner if the log was released before without a ledger, and remember it: in
     this file, or while this process runs."""
-    if released.entry is not None or not released.guarantee.proven:
+    proven = released.guarantee.proven
+    if released.entry is not None or any(reason.startswith("seeded") for reason in released.guarantee.reasons):
         return released
     held = _HERE if place is None else _read(place)
     mark = hmac.new(bytes.fromhex(held["key"]), fingerprint(log), "sha256").hexdigest()
     before = held["seen"].pop(mark, None)
-    times, now = (before[0] if before else 0), datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
-    held["seen"][mark] = [times + 1, now]
+    now = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
+    times, last_time, without = before or (0, now, 0)
+    held["seen"][mark] = [times + 1, now, without + (not proven)]
     held["seen"] = dict(list(held["seen"].items())[-_MOST:])
     if place is not None:
         _write(place, held)
     if before is None:
         return released
     often = "once" if times == 1 else f"{times} times"
-    last = datetime.datetime.fromisoformat(before[1]).astimezone(datetime.UTC)
+    last = datetime.datetime.fromisoformat(last_time).astimezone(datetime.UTC)
+    unproven = f" ({without} without a proven guarantee)" if without else ""
     note = (
-        f"This log was released {often} before without a ledger, last on {last:%Y-%m-%d at %H:%M} UTC: what releases "
-        f"cost adds up. {accountable(released.guarantee.delta or 0)} keeps account of those to come."
+        f"This log was released {often} before without a ledger{unproven}, last on {last:%Y-%m-%d at %H:%M} UTC: what "
+        "releases cost adds up."
     )
+    # A ledger with a budget refuses what nothing bounds, so it is no advice after such a release.
+    bounded = proven and not released.as_published
+    account = accountable(released.guarantee.delta or 0)
+    note += f" {account} keeps account of those to come." if bounded else f" {UNBOUNDED}"
     others = (other for other in released.owner_only.notes if not is_of_account(other))
     return replace(released, owner_only=replace(released.owner_only, notes=(*others, note)))
 
@@ -65,7 +72,10 @@ def _read(place: Path) -> dict[str, Any]:
     with contextlib.suppress(OSError, ValueError, KeyError, TypeError, AttributeError):
         held = json.loads(place.read_text())
         bytes.fromhex(held["key"])
-        seen = {str(mark): [int(times), str(last)] for mark, (times, last) in held["seen"].items()}
+        seen = {
+            str(mark): [int(times), str(last), *map(int, more)] for mark, (times, last, *more) in held["seen"].items()
+        }
+        seen = {mark: [*kept, 0][:3] for mark, kept in seen.items()}  # of before releases without proof were counted
         return {"key": held["key"], "seen": seen}
     return {"key": secrets.token_hex(32), "seen": {}}
 

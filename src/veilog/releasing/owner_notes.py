@@ -5,6 +5,7 @@ Nothing of this is in a release, its metadata, or anything made to be given away
 
 from __future__ import annotations
 
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -17,8 +18,18 @@ from veilog.logs.variants import Variants
 from veilog.privacy.domain import Domain
 from veilog.releasing.planned import Planned
 
-__all__ = ["accountable", "is_of_account", "notes_for_owner", "undeclared_activities", "unprotected_persons"]
+__all__ = [
+    "UNBOUNDED",
+    "accountable",
+    "beyond_length",
+    "is_of_account",
+    "notes_for_owner",
+    "undeclared_activities",
+    "unprotected_persons",
+]
 
+UNBOUNDED = "Nothing bounds beforehand what it costs, so a ledger with a budget would refuse it."
+_NO_LEDGER = "It is entered in no ledger."
 _NAMED = 5
 _COLUMNS = 3
 
@@ -30,10 +41,12 @@ def notes_for_owner(log: EventLog | StoredLog | Variants, planned: Planned, *, i
     if planned.part is not None and variants.cases == 0:
         notes.append(f"No case of the log is in the part {planned.part}: what was released is noise alone.")
     notes += undeclared_activities(variants, planned.public)
+    notes += beyond_length(variants, planned.public)
     if planned.unit.name == "case" and not isinstance(log, Variants):
         notes += unprotected_persons(log)
     if not in_ledger:
-        notes.append(f"It is entered in no ledger. {accountable(planned.delta)} keeps account of all releases.")
+        advice = f"{accountable(planned.delta)} keeps account of all releases." if planned.bounded else UNBOUNDED
+        notes.append(f"{_NO_LEDGER} {advice}")
     return tuple(notes)
 
 
@@ -44,7 +57,7 @@ def accountable(delta: float | Fraction) -> str:
 
 def is_of_account(note: str) -> bool:
     """Return whether a note is about an account that there is not: what a release is comes before that."""
-    return accountable(0)[:-1] in note
+    return any(said in note for said in (accountable(0)[:-1], UNBOUNDED))
 
 
 def unprotected_persons(log: EventLog | StoredLog) -> list[str]:
@@ -78,4 +91,20 @@ def undeclared_activities(variants: Variants, declared: Domain) -> list[str]:
         f"The declaration leaves out {len(missing)} {activities} of the log: {shown}{more}. "
         f"{sum(lost.values()):,} of {variants.events:,} events were not used.",
         *([f"Some that it names are not in the log. {' '.join(near)}"] if near else []),
+    ]
+
+
+def beyond_length(variants: Variants, declared: Domain) -> list[str]:
+    """Return a note on cases that are longer than declared, and how many events that costs beside those of activities
+    that are not declared."""
+    if declared.longest is None:
+        return []
+    fitting = replace(declared, max_length=None).fit(variants)
+    over = np.maximum(fitting.lengths - declared.longest, 0)
+    if not over.any():
+        return []
+    cases, events = int(fitting.counts[over > 0].sum()), int((fitting.counts * over).sum())
+    return [
+        f"The declared length cuts {cases:,} of {variants.cases:,} cases off after {declared.longest} "
+        f"{'event' if declared.longest == 1 else 'events'}. {events:,} of {variants.events:,} events were not used."
     ]

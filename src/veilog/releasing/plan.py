@@ -26,7 +26,7 @@ from veilog.privacy.account.accounting import Number, parse_delta, parse_epsilon
 from veilog.privacy.account.figures import up
 from veilog.privacy.account.guarantee import Guarantee
 from veilog.privacy.account.guessing import epsilon_of
-from veilog.privacy.domain import PRIVATELY, Domain, Window
+from veilog.privacy.domain import PRIVATELY, Domain, Window, checked_domain
 from veilog.privacy.part import Part
 from veilog.privacy.unit import ONE_CASE, Unit
 from veilog.releasing import spelled
@@ -68,6 +68,13 @@ class Plan(Planned):
         ``frequent``, the share of the cases that have the most frequent variant), or found by :func:`veilog.twin`.
         ``owner_only`` marks sizes that were read off the log itself: what follows from them must not be published.
         """
+        alphabet, said = self.declared.alphabet, declared.get("activities")
+        if alphabet is not None and said not in (None, len(alphabet)):
+            raise ParameterError(
+                f"The plan declares {len(alphabet)} activities, so there are not {said}.",
+                parameter="activities",
+                advice="Leave the number away; or plan with activities='log', of which nobody knows how many they are.",
+            )
         known = sizes_of(**declared) if sizes is None else replace(sizes, **declared)
         return expectation(self, known, twins=twins, purposes=purposes, owner_only=owner_only, progress=progress)
 
@@ -141,6 +148,7 @@ def plan(
     if isinstance(wanted.window, tuple):
         declared = replace(declared, window=wanted.window)
         wanted = replace(wanted, window=declared.window)
+    _check_length(chosen, told)
     settings = chosen.parse(told, beside=inspect.signature(plan).parameters)
     _check_privately(chosen, settings, declared, as_published)
     protected = Unit.of(unit, max_cases)
@@ -160,13 +168,13 @@ def plan(
         wanted=wanted,
         seed=checked_seed(seed),
         weak_guarantee=weak_guarantee,
-        part=Part.of(part) if isinstance(part, str) else part,
+        part=part if part is None or isinstance(part, Part) else Part.of(part),
     )
 
 
 def _declared(domain: Domain | None, activities: Iterable[str] | str | None) -> Domain:
     """The public facts, with the activities of their own keyword."""
-    declared = domain or Domain()
+    declared = checked_domain(domain)
     if activities is None:
         return declared
     if declared.activities is not None:
@@ -176,6 +184,16 @@ def _declared(domain: Domain | None, activities: Iterable[str] | str | None) -> 
             advice="Give one of them.",
         )
     return replace(declared, activities=Domain.of(activities).activities)
+
+
+def _check_length(method: Method, told: Mapping[str, Any]) -> None:
+    """Refuse a bound on the length as a setting where the method has none of this name: the public one was meant."""
+    if "max_length" in told and not any(parameter.name == "max_length" for parameter in method.parameters):
+        raise ParameterError(
+            f"Method {method.name!r} has no parameter 'max_length'.",
+            parameter="max_length",
+            advice=f"The public bound on the length of a trace is --max-length {told['max_length']}.",
+        )
 
 
 def _budget(

@@ -14,6 +14,7 @@ from veilog.methods import Method, Settings
 from veilog.methods._events.assemble import Wanted
 from veilog.methods._events.attributes.released import foreseen_errors
 from veilog.methods._events.extras import delta_shared_out
+from veilog.privacy.account.accounting import whole_number
 from veilog.privacy.domain import PRIVATELY, Domain, Fact
 from veilog.privacy.part import Part
 from veilog.privacy.unit import Unit
@@ -140,6 +141,9 @@ class Planned:
 
 def checked_seed(seed: int | None) -> int | None:
     """Return the seed, or refuse what is none."""
-    if seed is not None and (isinstance(seed, bool) or not isinstance(seed, int) or seed < 0):
+    if seed is None:
+        return None
+    found = whole_number(seed)
+    if found is None or found < 0:
         raise ParameterError(f"seed must be a whole number from 0 on, not {seed!r}.", parameter="seed")
-    return seed
+    return found

@@ -68,10 +68,10 @@ def release(
     ``unit`` is who is protected: a case; a person, named by an attribute of the log (its name), of whose cases at most
     ``max_cases``, chosen at random, are looked at; or ``person`` where nobody has more than ``max_cases`` cases.
 
-    ``times`` is the share of epsilon that gives the released events times, starting in a ``window`` (a pair of times;
-    ``"log"`` takes it from the log, which the guarantee says; None a made-up year). With ``processing``
-    when events began (``start_timestamp``) is released, too. ``attributes`` are released with
-    ``attributes_share`` (a quarter) of epsilon. Both need a certified release of variants of an event log.
+    ``times`` is the share of epsilon that gives the released events times, starting in a ``window`` (a pair of times or
+    dates, or ``"2024-01-01..2025-01-01"``; ``"log"`` takes it from the log, which the guarantee says; None a made-up
+    year). With ``processing`` when events began (``start_timestamp``) is released, too. ``attributes`` are released
+    with ``attributes_share`` (a quarter) of epsilon. Both need a certified release of variants of an event log.
 
     ``part`` releases some of the cases alone, by a public rule that looks at each case by itself: ``"month=2024-03"``
     (also ``week=2024-W11``, ``quarter=2024-Q1``, ``year=2024``) those that start then, ``"ward=A"`` those with this

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import pyarrow as pa
@@ -89,6 +89,9 @@ class Release:
     """What a method released that makes whole logs, with fresh case names; on disk, if the original was."""
     entry: Entered | None = None
     """Where it is entered in the ledger of its data, if it is."""
+    declared_length: int | Literal["log"] | None = None
+    """The bound on the length of a trace that was declared public, to which every case was cut; a method may have a
+    setting of a similar name (``parameters``)."""
     beside: Mapping[str, Release] = field(default_factory=dict)
     """Further releases that were made of the same answers, by what they are for; all together have the guarantee."""
 
@@ -189,6 +192,7 @@ class Release:
             "method": self.method,
             "as_published": self.as_published,
             "parameters": dict(self.parameters),
+            "declared": {"max_length": self.declared_length},
             "guarantee": json_of(self.guarantee),
             **_sizes(self.variants),
             "operations": to_json(self.operations),

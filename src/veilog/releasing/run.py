@@ -75,6 +75,7 @@ def run_plan(
         method=planned.method.name,
         as_published=planned.as_published,
         parameters=planned.settings.to_json(),
+        declared_length=planned.declared.max_length,
         variants=made.variants,
         guarantee=guarantee,
         owner_only=OwnerOnly(seconds, notes, () if isinstance(log, Variants) else log.findings),

@@ -59,7 +59,7 @@ class Twin(ToJson):
 
 
 def twin(
-    log: EventLog | StoredLog | Variants | None = None,
+    log: files.AnyLog | StoredLog | None = None,
     *,
     cases: int | None = None,
     length: float | None = None,
@@ -94,7 +94,7 @@ def twin(
         return Twin(sizes_of(**declared), seed=number, labels=labels)
     if log is None:
         raise ParameterError("With an epsilon a log is asked, and there is none.", parameter="log")
-    asked = _asked(log, parse_epsilon(epsilon), ledger, seed, cases)
+    asked = _asked(files.as_log(log), parse_epsilon(epsilon), ledger, seed, cases)
     known = {name: value for name, value in declared.items() if value is not None}
     if frequent is not None:
         known["held"] = None  # of what is declared there is no answer

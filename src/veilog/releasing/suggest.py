@@ -25,7 +25,8 @@ from veilog._plain import InJson, ToJson
 from veilog.errors import ParameterError, VeilogError
 from veilog.ledger.ledger import Entered, Ledger
 from veilog.ledger.settling import settling
-from veilog.logs.eventlog import EventLog
+from veilog.logs.files import AnyLog, as_log
+from veilog.logs.stored.store import StoredLog
 from veilog.logs.twins import Sizes
 from veilog.logs.variants import Variants
 from veilog.methods import METHODS
@@ -34,7 +35,7 @@ from veilog.privacy.account.accounting import Number, parse_delta, parse_epsilon
 from veilog.privacy.account.figures import exact
 from veilog.privacy.account.guarantee import Guarantee
 from veilog.privacy.curator import Curator
-from veilog.privacy.domain import PRIVATELY, Domain
+from veilog.privacy.domain import PRIVATELY, Domain, checked_domain
 from veilog.privacy.mechanisms import noise
 from veilog.releasing.expected import Expected, expectation
 from veilog.releasing.plan import plan
@@ -134,7 +135,7 @@ class Suggestion(ToJson):
 
 
 def suggest(
-    log: EventLog | Variants,
+    log: AnyLog | StoredLog,
     *,
     epsilon: Number,
     delta: Number = 0,
@@ -156,19 +157,21 @@ def suggest(
     eps, failure, part = parse_epsilon(epsilon), parse_delta(delta), parse_share(share, "share")
     ranking = None if for_ == SIMILARITY else Ranking.of(for_)
     asks_variants = bool(failure) and ranking is None
-    variants = log if isinstance(log, Variants) else log.variants
+    held = as_log(log)
+    variants = held if isinstance(held, Variants) else held.variants
     source = noise.operating_system() if seed is None else noise.seeded(seed)
+    domain = checked_domain(domain)
     curator = Curator(variants, domain=domain, randomness=source)
     spent, spent_delta = eps * part, failure * part if asks_variants else Fraction(0)
     entry = None
     if ledger is not None:
         book = ledger if isinstance(ledger, Ledger) else Ledger.open(ledger, create=True)
         limit = None if seed is not None else spent
-        entry = book.reserve(log, "suggest", epsilon=limit, delta=spent_delta, parameters={"share": float(part)})
+        entry = book.reserve(held, "suggest", epsilon=limit, delta=spent_delta, parameters={"share": float(part)})
     derive = partial(curator.guarantee, nominal_epsilon=spent, nominal_delta=spent_delta or None)
     with settling(entry, derive, lambda: curator.contacted):
         for_count = spent * _COUNT if ranking is None else spent
-        named = activities if domain is None or domain.activities in (None, PRIVATELY) else len(curator.activities)
+        named = activities if domain.activities in (None, PRIVATELY) else len(curator.activities)
         cases, covered, frequent, sizes = _answers(curator, for_count, spent - for_count, spent_delta)
     left, left_delta = eps - spent, failure - spent_delta
     picked = (

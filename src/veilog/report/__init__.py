@@ -12,21 +12,20 @@ from collections.abc import Sequence
 from veilog._files import atomic_target
 from veilog._language import ENGLISH, spoken
 from veilog.ledger.ledger import Account
-from veilog.logs.eventlog import EventLog
-from veilog.logs.variants import Variants
+from veilog.logs.files import AnyLog
 from veilog.measures import Comparison, Progress
 from veilog.releasing.result import Release
 from veilog.report.facts import gathered
 from veilog.report.page import rendered
-from veilog.report.told import told_by_file, told_by_release
+from veilog.report.told import given_log, given_release, told_by_file, told_by_release
 
 __all__ = ["html", "write"]
 
 
 def write(
-    released: Release | EventLog,
+    released: Release | AnyLog,
     path: str | os.PathLike[str],
-    original: EventLog | Variants | None = None,
+    original: AnyLog | None = None,
     *,
     comparison: Comparison | None = None,
     files: Sequence[str | os.PathLike[str]] = (),
@@ -55,8 +54,8 @@ def write(
 
 
 def html(
-    released: Release | EventLog,
-    original: EventLog | Variants | None = None,
+    released: Release | AnyLog,
+    original: AnyLog | None = None,
     *,
     comparison: Comparison | None = None,
     files: Sequence[str | os.PathLike[str]] = (),
@@ -66,6 +65,8 @@ def html(
 ) -> str:
     """The page as text; see :func:`write`. The outside version depends on the release alone: on one day equal ones give
     equal bytes."""
-    told = told_by_release(released) if isinstance(released, Release) else told_by_file(released)
+    held = given_release(released)
+    beside = given_log(original)
+    told = told_by_release(held) if isinstance(held, Release) else told_by_file(held)
     with spoken(language):
-        return rendered(gathered(told, released, original, comparison, progress, files=files, account=account))
+        return rendered(gathered(told, held, beside, comparison, progress, files=files, account=account))

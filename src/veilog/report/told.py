@@ -13,15 +13,17 @@ from typing import Any, get_args
 from veilog._version import __version__
 from veilog.errors import InputError
 from veilog.logs.eventlog import EventLog
+from veilog.logs.files import AnyLog, as_log
 from veilog.logs.metadata import ARTIFICIAL_TIMES, Attribute
 from veilog.logs.stored.store import StoredLog
+from veilog.logs.variants import Variants
 from veilog.methods import METHODS
 from veilog.privacy.account.figures import round_up
 from veilog.privacy.account.guarantee import Code, Condition, Guarantee, Statement
 from veilog.releasing.result import Operation, Release
 from veilog.report.explorer import short
 
-__all__ = ["Told", "has_times", "told_by_file", "told_by_release"]
+__all__ = ["Told", "given_log", "given_release", "has_times", "told_by_file", "told_by_release"]
 
 _ANONYMIZATIONS = "privacy:anonymizations"
 _OF_BEFORE: tuple[tuple[str, Code], ...] = (
@@ -77,6 +79,25 @@ def has_times(released: Release) -> bool:
     if released.full is not None:
         return not _artificial(released.full)
     return released.details is not None and released.details.times is not None
+
+
+def given_release(released: Release | AnyLog) -> Release | EventLog:
+    """Return a release, or the log in its file, however it is given."""
+    if isinstance(released, Release | EventLog):
+        return released
+    log = as_log(released)
+    if isinstance(log, EventLog):
+        return log
+    raise InputError(
+        "Variants do not say how they were made private, so there is no guarantee to report.",
+        advice="Give what veilog.release() returned, or the file that its save(path) wrote.",
+    )
+
+
+def given_log(log: AnyLog | StoredLog | None) -> EventLog | Variants | None:
+    """Return the log beside a release, however it is given; of one that is kept on disk the variants."""
+    found = None if log is None else as_log(log)
+    return found.variants if isinstance(found, StoredLog) else found
 
 
 def told_by_file(log: EventLog) -> Told:

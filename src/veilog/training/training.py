@@ -16,6 +16,7 @@ from veilog.errors import ParameterError
 from veilog.ledger.ledger import Ledger, Reservation
 from veilog.ledger.settling import settling as settling_at_once
 from veilog.logs.eventlog import EventLog
+from veilog.logs.files import AnyLog, as_log
 from veilog.logs.variants import Variants
 from veilog.methods import Method, method_named, travag
 from veilog.methods.method import Progress, Request
@@ -49,7 +50,7 @@ def trainable(name: str) -> Method:
 
 
 def train(
-    log: EventLog | Variants,
+    log: AnyLog,
     method: str | Plan = "travag",
     *,
     epsilon: Number | None = None,
@@ -91,7 +92,7 @@ def train(
             **parameters,
         )
     )
-    return _train(planned, log, ledger, checkpoint, progress)
+    return _train(planned, as_log(log), ledger, checkpoint, progress)
 
 
 def _train(

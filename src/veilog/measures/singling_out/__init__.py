@@ -12,6 +12,7 @@ from veilog.measures.singling_out.people import halves
 from veilog.measures.singling_out.rates import Control, Rate, Success
 from veilog.measures.singling_out.words import (
     begun,
+    briefly_in_words,
     found_in_words,
     in_words,
     inferred_in_words,
@@ -35,6 +36,7 @@ __all__ = [
     "SinglingOut",
     "Success",
     "begun",
+    "briefly_in_words",
     "exposure",
     "found_in_words",
     "halves",

@@ -15,6 +15,7 @@ from veilog.measures.singling_out.rates import Control, Rate, Success
 
 __all__ = [
     "begun",
+    "briefly_in_words",
     "found_in_words",
     "in_words",
     "inferred_in_words",
@@ -87,11 +88,24 @@ A = TypeVar("A", bound=_Attack)
 
 def in_words(result: SinglingOut) -> str:
     """Two sentences about where the release tells most beyond the baseline, or else where the original tells most."""
-    row = _telling(result.results)
-    if row is None:
-        row = max(result.results, key=lambda row: row.guessed.original.value)
+    row = _most(result)
     said = gettext(_GUESSES[result.control], known=known_of(row), **_three(row.guessed))
     return f"{said} {_judged(row, result.control)}"
+
+
+def briefly_in_words(result: SinglingOut) -> str:
+    """What is concluded, in one sentence that stands by itself; the terminal alone says so, in English."""
+    row = _most(result)
+    concluded = _conclusion(row, result.control)
+    if concluded != _MORE[result.control, True]:
+        return concluded
+    shares = percent(row.guessed.released.value), percent(row.guessed.baseline.value)
+    said = concluded.removeprefix("So t").removesuffix(".")
+    return f"T{said}: the rest of a case is guessed for {shares[0]} of them, not {shares[1]}."
+
+
+def _most(result: SinglingOut) -> Knowledge:
+    return _telling(result.results) or max(result.results, key=lambda row: row.guessed.original.value)
 
 
 def linked_in_words(result: Linkability, *, published: bool = False) -> str:

@@ -3,11 +3,10 @@ released cases with their times and attributes."""
 
 from __future__ import annotations
 
-import datetime
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -20,7 +19,7 @@ from veilog.logs.metadata import ARTIFICIAL_TIMES, Metadata
 from veilog.logs.variants import Repeated, Sequences, Variants
 from veilog.methods._events.attributes.released import ReleasedColumns
 from veilog.privacy.account.accounting import Number, parse_share
-from veilog.privacy.domain import Window
+from veilog.privacy.domain import Window, pair_of_times
 
 __all__ = [
     "Details",
@@ -61,7 +60,7 @@ class Wanted:
         processing: bool = False,
     ) -> Wanted:
         """What the user asked for, in exact numbers, or an error in the user's words."""
-        names = () if attributes is None else (attributes,) if isinstance(attributes, str) else tuple(attributes)
+        names = _names(attributes)
         if attributes is not None and not names:
             raise ParameterError("The list of attributes is empty.", parameter="attributes")
         share_of_times = Fraction(0) if times is None else parse_share(times, "times")
@@ -83,17 +82,12 @@ class Wanted:
             raise ParameterError(
                 "A window is of use with a share for times only.", parameter="window", advice="Add times, e.g. 0.3."
             )
-        if isinstance(window, str) and window != "log":
-            raise ParameterError(
-                f"The window must be a pair of times, or 'log' to take it from the log, not {window!r}.",
-                parameter="window",
-            )
         _check_processing(processing, names, share_of_times)
         checked: Window | Literal["log"] | None = None
-        if isinstance(window, str):
+        if isinstance(window, str) and window == "log":
             checked = "log"
         elif window is not None:
-            checked = _pair(window)
+            checked = pair_of_times(window)
         return Wanted(share_of_times, names, share, checked, processing)
 
     @property
@@ -103,6 +97,19 @@ class Wanted:
 
     def __bool__(self) -> bool:
         return bool(self.times or self.attributes)
+
+
+def _names(attributes: Iterable[str] | None) -> tuple[str, ...]:
+    if attributes is None or isinstance(attributes, str):
+        return () if attributes is None else (attributes,)
+    names: tuple[Any, ...] = tuple(attributes) if isinstance(attributes, Iterable) else (attributes,)
+    if not all(isinstance(name, str) for name in names):
+        raise ParameterError(
+            f"Attributes are named by text, not {attributes!r}.",
+            parameter="attributes",
+            advice="Such as attributes=['urgency', 'age'].",
+        )
+    return names
 
 
 def _check_processing(processing: bool, attributes: tuple[str, ...], times: Fraction) -> None:
@@ -120,13 +127,6 @@ def _check_processing(processing: bool, attributes: tuple[str, ...], times: Frac
             parameter="processing",
             advice="Leave it out of the attributes.",
         )
-
-
-def _pair(window: Window) -> Window:
-    start, end = window if isinstance(window, tuple) and len(window) == 2 else (None, None)
-    if not (isinstance(start, datetime.datetime) and isinstance(end, datetime.datetime)):
-        raise ParameterError("The window must be a pair of times: from, and before.", parameter="window")
-    return start, end
 
 
 @dataclass(frozen=True, eq=False)

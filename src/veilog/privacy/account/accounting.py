@@ -8,6 +8,7 @@ answers to questions that cost (epsilon_i, delta_i), each possibly chosen after 
 from __future__ import annotations
 
 import numbers
+import operator
 import re
 from collections.abc import Iterable
 from decimal import Decimal, InvalidOperation
@@ -16,7 +17,16 @@ from fractions import Fraction
 from veilog.errors import ParameterError
 from veilog.privacy.account.guarantee import Charge
 
-__all__ = ["LARGEST_EPSILON", "SMALLEST_EPSILON", "Number", "compose", "parse_delta", "parse_epsilon", "parse_share"]
+__all__ = [
+    "LARGEST_EPSILON",
+    "SMALLEST_EPSILON",
+    "Number",
+    "compose",
+    "parse_delta",
+    "parse_epsilon",
+    "parse_share",
+    "whole_number",
+]
 
 Number = int | float | Fraction | Decimal | str
 
@@ -95,6 +105,15 @@ def parse_share(value: Number, name: str) -> Fraction:
     if not 0 < share < 1:
         raise ParameterError(f"{name} must be a share above 0 and below 1, not {value}.", parameter=name)
     return share
+
+
+def whole_number(value: object) -> int | None:
+    """Return a whole number as Python's own, also one of numpy's; None for anything else, truth values among it.
+
+    >>> whole_number(3), whole_number(True), whole_number(3.0)
+    (3, None, None)
+    """
+    return operator.index(value) if isinstance(value, numbers.Integral) and not isinstance(value, bool) else None
 
 
 def compose(charges: Iterable[Charge]) -> tuple[Fraction, Fraction]:

@@ -16,8 +16,7 @@ from veilog._files import atomic_target, check_writable
 from veilog._language import ENGLISH, current, gettext, spoken
 from veilog.errors import OutputError
 from veilog.ledger.ledger import Account
-from veilog.logs.eventlog import EventLog
-from veilog.logs.variants import Variants
+from veilog.logs.files import AnyLog
 from veilog.measures import Progress
 from veilog.releasing.result import Release
 from veilog.report.dossier.answer import answer
@@ -32,6 +31,7 @@ from veilog.report.dossier.sheets import output_check, recipient
 from veilog.report.dossier.subject import Subject, subject_of
 from veilog.report.explorer import short
 from veilog.report.facts import files_of
+from veilog.report.told import given_log, given_release
 from veilog.report.words import capital
 
 __all__ = ["Dossier", "check_dossier", "dossier", "write", "write_registry"]
@@ -40,12 +40,12 @@ _HTML, _MARKDOWN = (".html", ".htm"), (".md", ".markdown")
 
 
 def dossier(
-    released: Release | EventLog,
-    original: EventLog | Variants | None = None,
+    released: Release | AnyLog,
+    original: AnyLog | None = None,
     *,
     files: Sequence[str | os.PathLike[str]] = (),
     account: Account | None = None,
-    control: EventLog | Variants | None = None,
+    control: AnyLog | None = None,
     progress: Progress | None = None,
     language: str = ENGLISH,
 ) -> Dossier:
@@ -57,8 +57,9 @@ def dossier(
     that was released, both for the owner's edition. It is written in a ``language`` that there is a catalogue of; the
     record for the registry is English.
     """
+    held, beside, others = given_release(released), given_log(original), given_log(control)
     with spoken(language):
-        return _made(subject_of(released, original, files_of(files), account, progress, control))
+        return _made(subject_of(held, beside, files_of(files), account, progress, others))
 
 
 def write(made: Dossier, path: str | os.PathLike[str]) -> None:
