@@ -131,7 +131,8 @@ def test_what_the_kernel_says_is_listed() -> None:
     account = (ROOT / "src/veilog/privacy/account/account.py").read_text(encoding="utf-8")
     guarantee = (ROOT / "src/veilog/privacy/account/guarantee.py").read_text(encoding="utf-8")
     conditions = [ACTIVITIES_FROM_LOG.text, LENGTH_FROM_LOG.text]
-    conditions += re.findall(r'Condition\(\s*"[\w-]+", "\w+", "(\w[^"]+)"', events)
+    joined = re.sub(r'"\s*\n\s*"', "", events)  # one sentence on several lines
+    conditions += re.findall(r'Condition\(\s*"[\w-]+",\s*"\w+",\s*"(\w[^"]+)"', joined)
     reasons = re.findall(r'(?:reasons\.append\(|numerics = )"([^"]+)"', account)
     protects = re.findall(r'return f?"((?:Nobody|It protects) [^"]+)"', guarantee)
     said = [*conditions, *reasons, *(text.replace("{self.unit}", "person") for text in protects)]
