@@ -55,6 +55,7 @@ from veilog.privacy.part import Part
 from veilog.releasing.memory import noticed, remembered
 from veilog.releasing.plan import Plan, plan
 from veilog.releasing.result import Release
+from veilog.report.told import has_times
 
 __all__ = ["demo", "methods", "release"]
 
@@ -151,7 +152,7 @@ def release(
     written = [in_words(target, out=True), *(str(path) for path in more)]
     if not details:
         left = "" if account is None else display.account_line(account)
-        then = _next(target, comparison, reports.report_outside)
+        then = _next(target, comparison, reports.report_outside, timed=has_times(released))
         out.show(display.release_brief(released, [*written, *pages], comparison, left, then))
         return
     out.show(display.release_view(released, "; ".join(written)))
@@ -310,7 +311,7 @@ def _kept(original: EventLog | Variants, released: Release) -> Comparison | None
         return compare_logs(variants, released.variants, progress=progress)
 
 
-def _next(target: Path, comparison: Comparison | None, outside: Path | None) -> str:
+def _next(target: Path, comparison: Comparison | None, outside: Path | None, *, timed: bool) -> str:
     """What to do after a release."""
     if is_pipe(target):
         return ""
@@ -318,7 +319,8 @@ def _next(target: Path, comparison: Comparison | None, outside: Path | None) -> 
         page = (
             "release to .xes or .parquet, or with --report-outside PAGE" if outside is None else f"send {outside}, too"
         )
-        return f"a table has no place for what it guarantees: {page}"
+        artificial = "" if timed else "; nor that its times are artificial: from 1970 on, for the order alone"
+        return f"a table has no place for what it guarantees: {page}{artificial}"
     page = f"veilog report {target} {target.name.partition('.')[0]}.html writes a page to send with it"
     if comparison is None:
         return f"{page}; veilog compare LOG {target} says what was kept"
