@@ -15,6 +15,7 @@ from veilog.logs.facts import person_columns
 from veilog.logs.stored.store import StoredLog
 from veilog.logs.variants import Variants
 from veilog.privacy.domain import Domain
+from veilog.releasing.owner_columns import undeclared_values, unknown_times
 from veilog.releasing.planned import Planned
 
 __all__ = ["accountable", "is_of_account", "notes_for_owner", "undeclared_activities", "unprotected_persons"]
@@ -30,6 +31,9 @@ def notes_for_owner(log: EventLog | StoredLog | Variants, planned: Planned, *, i
     if planned.part is not None and variants.cases == 0:
         notes.append(f"No case of the log is in the part {planned.part}: what was released is noise alone.")
     notes += undeclared_activities(variants, planned.public)
+    if not isinstance(log, Variants):
+        notes += undeclared_values(log, planned)
+        notes += unknown_times(log) if planned.wanted.times else []
     if planned.unit.name == "case" and not isinstance(log, Variants):
         notes += unprotected_persons(log)
     if not in_ledger:

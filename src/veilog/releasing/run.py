@@ -31,6 +31,7 @@ from veilog.privacy.domain import FROM_LOG
 from veilog.privacy.mechanisms import noise
 from veilog.privacy.part import Part
 from veilog.privacy.unit import bounded
+from veilog.releasing.owner_columns import check_times
 from veilog.releasing.owner_notes import notes_for_owner
 from veilog.releasing.planned import Planned
 from veilog.releasing.result import Operation, OwnerOnly, Release
@@ -57,6 +58,8 @@ def run_plan(
     contract of methods); the guarantee is the curator's.
     """
     planned.check(log)
+    if not isinstance(log, Variants):
+        check_times(planned, log)
     source = noise.operating_system() if planned.seed is None else noise.seeded(planned.seed)
     held = bounded(log, planned.unit, source, planned.part)
     # Before anything is paid for: what goes wrong in here must not cost a release.
