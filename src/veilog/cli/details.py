@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import datetime
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
@@ -11,11 +11,11 @@ from typing import Annotated, Any
 from cyclopts import Parameter
 
 from veilog.cli.common import OPTIONS, pair
-from veilog.errors import InputError, ParameterError
-from veilog.privacy.domain import Values, Window
+from veilog.errors import InputError, ParameterError, meant
+from veilog.privacy.domain import FROM_LOG, PRIVATELY, Values, Window
 from veilog.privacy.part import SPAN
 
-__all__ = ["NOTHING_MORE", "Beyond", "declared_list"]
+__all__ = ["NOTHING_MORE", "Beyond", "activity_names", "declared_list"]
 
 
 @Parameter(name="*", group=OPTIONS["Times, attributes, and some cases alone"])
@@ -153,6 +153,19 @@ def declared_list(text: str) -> tuple[str, ...]:
     except (OSError, UnicodeDecodeError) as error:
         raise InputError(f"The list cannot be read: {error}.", path=path) from error
     return _stripped(lines)
+
+
+def activity_names(text: str, words: Sequence[str] = (FROM_LOG, PRIVATELY)) -> tuple[str, ...]:
+    """The activities in such a list; one name that is nearly one of the ``words`` which say something else is refused,
+    because a release of one activity that does not exist would cost as much as any other."""
+    names = declared_list(text)
+    if text.startswith("@") or len(names) != 1 or not meant(names[0], (FROM_LOG, PRIVATELY)):
+        return names
+    raise ParameterError(
+        f"--activities {names[0]} would be a list of one activity, {names[0]!r}.",
+        parameter="activities",
+        advice=f"{meant(names[0], words)}If it is one, give --activities @FILE with it on a line.",
+    )
 
 
 def _stripped(names: Iterable[str]) -> tuple[str, ...]:

@@ -88,7 +88,7 @@ def suggest(
     show_columns(out, source, reading)
     whole = read_log(source, reading) if fits(source) else None
     variants = read_variants(source, reading) if whole is None else whole.variants
-    how_many = None if activities == FROM_LOG else activities_of(activities)
+    how_many = None if activities == FROM_LOG else activities_of(activities, FROM_LOG)
     named_ones = FROM_LOG if activities == FROM_LOG else how_many if isinstance(how_many, tuple) else None
     with shown_progress() as progress:
         found = suggest_method(

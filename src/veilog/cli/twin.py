@@ -25,7 +25,7 @@ from veilog.cli.common import (
     show_columns,
     shown_progress,
 )
-from veilog.cli.details import declared_list
+from veilog.cli.details import activity_names
 from veilog.cli.ledger import AS_THERE_IS, Keeping
 from veilog.errors import InputError, ParameterError
 from veilog.logs import files
@@ -107,11 +107,11 @@ class Trying(Known):
 NOT_DRY = Trying()
 
 
-def activities_of(text: str | None) -> int | tuple[str, ...] | None:
+def activities_of(text: str | None, *words: str) -> int | tuple[str, ...] | None:
     """How many activities there are, or their names: ``16``, ``a,b,c`` or ``@FILE``."""
     if text is None or text.strip().isdecimal():
         return None if text is None else int(text)
-    return declared_list(text)
+    return activity_names(text, words)
 
 
 def twin(
@@ -147,7 +147,8 @@ def twin(
         raise ParameterError(
             f"A log is asked for its sizes with --epsilon alone, so {log.name} says nothing.",
             parameter="log",
-            advice=f"Give an epsilon, e.g. --epsilon 0.05; or write a twin of declared sizes with --out {log.name}.",
+            advice="Give an epsilon, e.g. --epsilon 0.05; or write a twin of declared sizes with --out "
+            f"{'TWIN.xes, and without the log' if log.exists() else log.name}.",
         )
     if epsilon is None:
         found = make_twin(**declared)
