@@ -22,7 +22,7 @@ from veilog.logs.variants import Variants
 from veilog.measures.similarity import relative_log_similarity
 from veilog.methods._events.assemble import Details, Wanted, anonymous, shuffled
 from veilog.methods._events.extras import enriched
-from veilog.methods.method import EpsilonAndDelta, Groups, Progress, Request
+from veilog.methods.method import EpsilonAndDelta, Groups, Progress, Request, advised_once
 from veilog.privacy.account.accounting import compose
 from veilog.privacy.account.figures import round_up
 from veilog.privacy.account.guarantee import Guarantee
@@ -81,7 +81,7 @@ def run_plan(
         variants=made.variants,
         guarantee=guarantee,
         owner_only=OwnerOnly(seconds, notes, () if isinstance(log, Variants) else log.findings),
-        remarks=(*_of_part(planned.part), *made.said, *_remarks(made.variants, planned.delta)),
+        remarks=(*_of_part(planned.part), *advised_once(made.said), *_remarks(made.variants, planned.delta)),
         order=made.order,
         operations=_operations(made, guarantee),
         details=made.details,

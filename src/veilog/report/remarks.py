@@ -37,8 +37,8 @@ REMARKS = (
         "of a hierarchy, for more than a sketch."
     ),
     gettext_noop(
-        "About {cases} cases (a noisy number) are few for an epsilon of {epsilon} a case: expect a coarse picture. "
-        "{advice}"
+        "About {cases} cases (a noisy number) are few for an epsilon of {epsilon} a case: expect what is "
+        "frequent, and little of what is rare. {advice}"
     ),
     gettext_noop("No variant is frequent enough to be certain that it is real: delta and its share are spent."),
     gettext_noop(
@@ -63,6 +63,7 @@ REMARKS = (
         "{attributes}."
     ),
     gettext_noop("The values of {attributes} may be mostly noise. {advice}"),
+    gettext_noop("The values of {attributes} may be mostly noise."),
     gettext_noop("No value of {attribute} is frequent enough for its budget: the attribute is left out."),
     gettext_noop("The release has no events, so it has no times."),
     gettext_noop(
@@ -71,6 +72,7 @@ REMARKS = (
     gettext_noop(
         "The times are rough: their epsilon, {epsilon}, times about {cases} cases is below {enough}. {advice}"
     ),
+    gettext_noop("The times are rough: their epsilon, {epsilon}, times about {cases} cases is below {enough}."),
     gettext_noop(
         "How long events take is rough: the epsilon for it, {epsilon}, times about {cases} cases is below {enough} for "
         "each of {activities} activities."
@@ -128,8 +130,7 @@ REMARKS = (
     gettext_noop("Attributes would need an epsilon of about {epsilon} for themselves, or fewer of them."),
     gettext_noop("They would need an epsilon of about {epsilon} for themselves."),
     gettext_noop(
-        "The log is too small for a useful private release: collect more cases, or release counts only; a larger "
-        "budget would protect nobody."
+        "No epsilon that is advised (2 at most) would do: collect more cases, or go by what is frequent alone."
     ),
 )
 """Of methods, and of every release; and what they advise, which stands at their end."""
