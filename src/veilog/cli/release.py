@@ -34,7 +34,7 @@ from veilog.cli.common import (
 )
 from veilog.cli.details import NOTHING_MORE, Beyond
 from veilog.cli.large import fits, read_events
-from veilog.cli.ledger import AS_THERE_IS, Keeping
+from veilog.cli.ledger import AS_THERE_IS, Keeping, show_account
 from veilog.cli.pipes import in_words, is_pipe, send
 from veilog.cli.report import NO_REPORT, Reports
 from veilog.cli.twin import NOT_DRY, Trying, dry_run
@@ -127,7 +127,7 @@ def release(
     planned = planned.declaring(reading.groups(planned.declared))
     if planned.undeclared and not at_a_terminal():
         raise UndeclaredError(planned.method.name, planned.undeclared)
-    keeping.of(log)
+    new = keeping.checked(log)
     source = named(log, reading, grouping)
     show_columns(out, source, reading)
     original = _original(source, planned, reading)
@@ -151,13 +151,12 @@ def release(
         pages = list(reports.write(released, place, beside, comparison, progress))
     written = [in_words(target, out=True), *(str(path) for path in more)]
     if not details:
-        left = "" if account is None else display.account_line(account)
+        left = "" if account is None else "; ".join(filter(None, (display.account_line(account), new)))
         then = _next(target, comparison, reports.report_outside, timed=has_times(released))
         out.show(display.release_brief(released, [*written, *pages], comparison, left, then))
         return
     out.show(display.release_view(released, "; ".join(written)))
-    if released.entry is not None and account is not None:
-        out.show(display.account_view(released.entry.path, account))
+    show_account(out, released.entry, account, new)
     if comparison is not None:
         out.show("\n[bold]What was kept[/] [dim](computed from the raw log: for you only, not part of the release)[/]")
         out.show(display.comparison_table(comparison))

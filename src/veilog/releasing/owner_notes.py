@@ -18,7 +18,14 @@ from veilog.privacy.domain import Domain
 from veilog.releasing.owner_columns import undeclared_values, unknown_times
 from veilog.releasing.planned import Planned
 
-__all__ = ["accountable", "is_of_account", "notes_for_owner", "undeclared_activities", "unprotected_persons"]
+__all__ = [
+    "accountable",
+    "is_of_account",
+    "notes_for_owner",
+    "undeclared_activities",
+    "unentered",
+    "unprotected_persons",
+]
 
 _NAMED = 5
 _COLUMNS = 3
@@ -37,8 +44,13 @@ def notes_for_owner(log: EventLog | StoredLog | Variants, planned: Planned, *, i
     if planned.unit.name == "case" and not isinstance(log, Variants):
         notes += unprotected_persons(log)
     if not in_ledger:
-        notes.append(f"It is entered in no ledger. {accountable(planned.delta)} keeps account of all releases.")
+        notes.append(unentered(planned.delta))
     return tuple(notes)
+
+
+def unentered(delta: float | Fraction) -> str:
+    """Return the note that nothing keeps account of what was spent."""
+    return f"It is entered in no ledger. {accountable(delta)} keeps account of all releases."
 
 
 def accountable(delta: float | Fraction) -> str:
