@@ -78,8 +78,15 @@ class Beyond:
             return self.part
         if self.part is not None:
             raise ParameterError("--part and --since both say which cases.", parameter="since", advice="Give one.")
-        today = datetime.datetime.now(datetime.UTC).date().isoformat()
-        return f"{SPAN}={self.since}..{self.until or today}"
+        first = _day(self.since, "since")
+        end = datetime.datetime.now(datetime.UTC).date() if self.until is None else _day(self.until, "until")
+        if first >= end:
+            raise ParameterError(
+                f"No day is from --since {first} on and before {'today' if self.until is None else f'--until {end}'}.",
+                parameter="since",
+                advice="Take an earlier day for --since, or a later one for --until.",
+            )
+        return f"{SPAN}={first}..{end}"
 
     @property
     def wanted(self) -> bool:
@@ -97,13 +104,21 @@ class Beyond:
             "part": self.chosen,
         }
 
-    def domains(self) -> dict[str, Values]:
-        """The declared values of attributes."""
+    def domains(self, *, required: bool = True) -> dict[str, Values]:
+        """The declared values of attributes; where it is ``required``, of those alone that are released."""
+        asked = [name.strip() for name in (self.attributes or "").split(",")]
+        known = {name.removeprefix("case:") for name in asked}
         found: dict[str, Values] = {}
         for text in self.domain:
             name, values = pair(text, "--domain")
             if name in found:
                 raise ParameterError(f"The domain of {name!r} is declared twice.", parameter="domain")
+            if required and name.removeprefix("case:") not in known:
+                raise ParameterError(
+                    f"--domain is for attributes that are released, and {name!r} is not.",
+                    parameter="domain",
+                    advice=f"{meant(name, asked)}Name it in --attributes, or leave its domain away.",
+                )
             found[name] = _values(values)
         return found
 
@@ -121,6 +136,17 @@ def _values(text: str) -> Values:
         except ValueError:
             pass
     return tuple(value.strip() for value in text.split("|") if value.strip())
+
+
+def _day(text: str, option: str) -> datetime.date:
+    """A day in the one spelling that a ledger compares."""
+    try:
+        day = datetime.date.fromisoformat(text.strip())
+        if day.isoformat() == text.strip():
+            return day
+    except ValueError:
+        pass
+    raise ParameterError(f"--{option} takes a day, such as 2024-03-14, not {text!r}.", parameter=option)
 
 
 def _window(text: str) -> Window | str:

@@ -178,10 +178,11 @@ def _planned(method: str, parameters: dict[str, Any], budget: Budget, beyond: Be
                 advice=f"It is an option of its own: --{option.replace('_', '-')} {value}.",
             )
     chosen.parse(parameters)
+    domains = beyond.domains(required=not chosen.full_log)
     advantage = _said_once(budget.guessing_advantage, parameters.pop("guessing_advantage", None))
     return plan(
         method,
-        domain=budget.domain(beyond.domains()),
+        domain=budget.domain(domains),
         guessing_advantage=advantage,
         **budget.arguments(),
         **beyond.arguments(),
@@ -207,9 +208,10 @@ def _check_person(budget: Budget, log: Path, reading: Reading, grouping: Groupin
     names = columns_of(named(log, reading, grouping))
     if names is not None and budget.unit.removeprefix("case:") not in names:
         raise ParameterError(
-            f"The log has no column {budget.unit!r} that could name a person.",
+            f"--unit: the log has no column {budget.unit!r} that could name a person.",
             parameter="unit",
-            advice=f"{meant(budget.unit, names)}It has: {', '.join(names)}.",
+            advice=f"{meant(budget.unit, ['case', 'person', *names])}It takes case, person or a column. The log has: "
+            f"{', '.join(names)}.",
         )
 
 

@@ -57,6 +57,12 @@ class Reports:
             if page is not None:
                 _check_page(page, option)
         named = [page for page in (self.report, self.report_outside, self.dossier) if page is not None]
+        if self.language != ENGLISH and not named:
+            raise ParameterError(
+                "--language is for the pages and the dossier, and none is to be written.",
+                parameter="language",
+                advice="Add --report PAGE, --report-outside PAGE or --dossier FILE; or leave it away.",
+            )
         if len(set(named)) < len(named):
             raise ParameterError("Two pages about the release have one name.", parameter="report")
 
