@@ -76,7 +76,7 @@ def test_a_log_that_was_released_before_is_told_so_once_and_with_the_delta_of_it
         for delta in ("1e-3", "1e-3")
     ]
     assert [len([note for note in told if "ledger" in note]) for told in notes] == [1, 1]
-    assert "entered in no ledger" in notes[0][-1] and "released once before" in notes[1][-1]
+    assert "entered in no ledger" in notes[0][-1] and "released or asked once before" in notes[1][-1]
     assert all("`veilog ledger set LOG --epsilon BUDGET --delta BUDGET`" in told[-1] for told in notes)
 
 
@@ -155,14 +155,24 @@ def test_what_is_next_can_be_done(target: str, more: list[str], said: str, capsy
         (["--unit", "Patiend"], "Did you mean 'Patient'?"),
         (["--unit", "Patiend", "--max-cases", "2"], "Did you mean 'Patient'?"),
         (["--unit", "Patient"], "needs a bound on the cases of one"),
+        (["--unit", "Cas"], "Did you mean 'case'? It takes case, person or a column. The log has: "),
+        (["--unit", "Cas", "--max-cases", "2"], "Did you mean 'case'? --unit takes case, person or a column"),
+        (["--domain", "Patient=a|b"], "'Patient' is not. Name it in --attributes"),
+        (["--attributes", "Ward", "--domain", "Wardd=a|b"], "Did you mean 'Ward'?"),
+        (["--language", "de"], "--language is for the pages and the dossier"),
+        (["--memory-limit", "4Gig"], "The memory limit '4Gig' is not understood. Write it like 800MB or 2GB."),
+        (["--since", "yesterday"], "--since takes a day, such as 2024-03-14, not 'yesterday'"),
+        (["--since", "2024-03-01", "--until", "2024-3-9"], "--until takes a day"),
+        (["--since", "2024-03-01", "--until", "2024-03-01"], "on and before --until 2024-03-01"),
+        (["--since", "2999-03-01"], "on and before today"),
     ],
 )
-def test_a_persons_column_that_is_not_there_is_told_before_a_bound_is_asked_for(
+def test_what_cannot_be_meant_is_told_and_by_its_option(
     unit: list[str], said: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     options = ["--activities", "log", "--on", "missing-timestamp=drop"]
     assert main(["release", "visits.csv", "out.xes", *EVOLVE, *options, *unit]) == 2
-    assert said in capsys.readouterr().err
+    assert said in " ".join(capsys.readouterr().err.split())
 
 
 def test_an_attribute_of_another_name_is_found(capsys: pytest.CaptureFixture[str]) -> None:

@@ -114,12 +114,31 @@ def test_ledger_names_another_and_no_ledger_none(capsys: pytest.CaptureFixture[s
     run(capsys, "convert", log, tmp_path / "log.csv")
     other = as_json(capsys, *released(tmp_path / "log.csv", "1", "--ledger", tmp_path / "log.xes.ledger"))
     assert other["account"]["left"]["epsilon"] == 0
+    status, _, err = run(capsys, *released(log, "1", "--ledger", tmp_path / "new.ledger"))
+    assert (status, "The log has one beside it, log.xes.ledger." in err) == (1, True)
+    assert run(capsys, "ledger", "set", log, "--epsilon", "none", "--ledger", tmp_path / "new.ledger")[0] == 0
     fresh = as_json(capsys, *released(log, "1", "--ledger", tmp_path / "new.ledger"))
     assert (fresh["account"]["budget"], fresh["account"]["spent"]["epsilon"]) == (None, 1.0)
     assert "account" not in as_json(capsys, *released(log, "9", "--no-ledger"))
     assert "account" not in as_json(capsys, *released(log, "9", "--no-ledger", "--seed", "1"))
     status, _, err = run(capsys, *released(log, "1", "--no-ledger", "--ledger", "x"))
     assert (status, "exclude each other" in err) == (2, True)
+
+
+def test_a_mistyped_path_begins_no_empty_ledger_and_a_new_one_is_told(
+    capsys: pytest.CaptureFixture[str], log: Path, tmp_path: Path
+) -> None:
+    run(capsys, "ledger", "set", log, "--epsilon", "1", "--ledger", tmp_path / "house.ledger")
+    for wrong in ("hause.ledger", "house", "House.ledgr"):
+        for command in (released(log, "1"), ("suggest", log, "--epsilon", "1"), ("twin", log, "--epsilon", "1")):
+            status, _, err = run(capsys, *command, "--ledger", tmp_path / wrong)
+            assert status == 1 and "There is no such ledger. Did you mean 'house.ledger'?" in err, err
+    assert [path.name for path in tmp_path.glob("*ledg*")] == ["house.ledger"]
+    status, out, _ = run(capsys, *released(log, "1", "--ledger", tmp_path / "other.ledger"))
+    assert status == 0 and "a new ledger was made" in out
+    assert "a new ledger" not in run(capsys, *released(log, "1", "--ledger", tmp_path / "other.ledger"))[1]
+    named = ("--ledger", tmp_path / "third.ledger")
+    assert "a new ledger was made" in run(capsys, "twin", log, "--epsilon", "1", *named)[1]
 
 
 def test_a_grown_log_is_put_on_the_account_of_the_old(capsys: pytest.CaptureFixture[str], log: Path) -> None:

@@ -14,6 +14,7 @@ import pytest
 
 import veilog
 from veilog.cli import main
+from veilog.cli.budget import Budget
 from veilog.logs import simulate
 
 
@@ -41,6 +42,25 @@ def test_without_a_word_about_labels_nothing_is_asked_and_nothing_written(
     said = " ".join(capsys.readouterr().err.split())
     assert "--activities log" in said and "Nothing was asked of the data" in said
     assert sorted(tmp_path.iterdir()) == before
+
+
+@pytest.mark.parametrize("said", ["Log", "LOG", "logs", "privatly", "Privately", "priv"])
+def test_a_mistyped_keyword_is_no_list_of_one_activity(
+    said: str, log: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    release = ["release", str(log), str(tmp_path / "out.xes"), "-m", "evolve", "--epsilon", "1"]
+    suggest = ["suggest", str(log), "--epsilon", "1"]
+    for command, words in ((release, ("log", "privately")), (suggest, ("log",))):
+        assert main([*command, "--activities", said]) == 2
+        told = " ".join(capsys.readouterr().err.split())
+        right = "log" if said.lower().startswith("log") else "privately"
+        assert f"would be a list of one activity, '{said}'" in told
+        assert (f"Did you mean '{right}'?" in told) == (right in words)
+    assert main(["twin", "--cases", "9", "--length", "2", "--activities", said]) == 2
+    with pytest.raises(veilog.ParameterError, match="Did you mean"):
+        veilog.release(log, "evolve", epsilon=1, activities=said)
+    (tmp_path / "names").write_text(said)
+    assert Budget(activities=f"@{tmp_path / 'names'}").domain().alphabet == (said,)
 
 
 def test_the_owners_word_is_the_one_condition(log: Path, tmp_path: Path) -> None:

@@ -39,6 +39,17 @@ def test_a_twin_of_declared_sizes_needs_no_log(tmp_path: Path, capsys: pytest.Ca
     assert "what is missing: cases and length" in capsys.readouterr().err
 
 
+def test_nobody_is_told_to_write_a_twin_over_the_log(log: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["twin", str(log), *SIZES]) == 2
+    said = " ".join(capsys.readouterr().err.split())
+    assert "--out TWIN.xes, and without the log" in said and f"--out {log.name}" not in said
+    before = log.read_bytes()
+    for arguments in ([str(log), str(log)], [str(log), "--out", str(log)]):
+        assert cli.main(["twin", *arguments, "--epsilon", "0.1"]) == 5
+        assert "overwrite the log itself" in capsys.readouterr().err
+    assert log.read_bytes() == before
+
+
 @pytest.mark.slow
 def test_a_twin_that_asks_is_paid_for_and_its_json_feeds_a_dry_run(
     log: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]

@@ -231,8 +231,8 @@ def test_a_log_that_grows_every_night_stays_on_its_account(tmp_path: Path, capsy
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["--since", "2024-02-30"], "span of days"),
-        (["--since", "2024-03-02", "--until", "2024-03-01"], "holds no day"),
+        (["--since", "2024-02-30"], "--since takes a day"),
+        (["--since", "2024-03-02", "--until", "2024-03-01"], "No day is from --since 2024-03-02"),
         (["--until", "2024-03-02"], "--until needs --since"),
         (["--since", "2024-03-02", "--part", "month=2024-03"], "both say which"),
         (["--account", "ward-7"], "--ledger PATH"),

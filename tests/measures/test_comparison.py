@@ -5,12 +5,16 @@ from __future__ import annotations
 import json
 import math
 from dataclasses import replace
+from pathlib import Path
 
+import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from veilog.logs.metadata import ARTIFICIAL_TIMES, Attribute
+import veilog
+from veilog.logs.eventlog import TIMESTAMP
+from veilog.logs.metadata import ARTIFICIAL_TIMES, Attribute, Metadata
 from veilog.logs.simulate import hospital
 from veilog.logs.variants import Variants
 from veilog.measures import Comparison, Found, compare, comparison
@@ -121,6 +125,28 @@ def test_artificial_or_missing_times_are_no_times() -> None:
     unmarked = replace(mark, value=False)
     plain = replace(events, metadata=replace(events.metadata, attributes=(unmarked,)))
     assert compare(events, plain).dfg_time_emd == 0.0
+
+
+@pytest.mark.parametrize("suffix", ["csv", "tsv", "parquet", "xes"])
+def test_times_of_a_release_without_times_are_artificial_whatever_file_it_was_in(suffix: str, tmp_path: Path) -> None:
+    original = hospital(60, seed=1)
+    released = veilog.release(original, "evolve", epsilon=1, activities="log", seed=1)
+    released.save(tmp_path / f"out.{suffix}")
+    read = veilog.read(tmp_path / f"out.{suffix}")
+    assert read.artificial_times and not original.artificial_times
+    assert "artificial" in compare(original, read).not_computed["case_durations"]
+    veilog.write(read, tmp_path / "again.csv", lossy=True)
+    assert veilog.read(tmp_path / "again.csv").artificial_times
+    # One event at another time, and they are not.
+    times = read.events.column(TIMESTAMP).cast("int64").to_numpy().copy()
+    times[-1] += 1
+    moved = pa.array(times).cast(read.events.schema.field(TIMESTAMP).type)
+    place = read.events.column_names.index(TIMESTAMP)
+    events = read.events.set_column(place, TIMESTAMP, moved)
+    assert not replace(read, events=events, metadata=Metadata()).artificial_times
+    timed = veilog.release(original, "evolve", epsilon=1, activities="log", times=0.4, seed=1)
+    timed.save(tmp_path / f"timed.{suffix}")
+    assert not veilog.read(tmp_path / f"timed.{suffix}").artificial_times
 
 
 def test_without_the_extras_the_reasons_name_them(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,7 +11,7 @@ from veilog.cli import main
 from veilog.logs.simulate import ACTIVITIES, hospital
 from veilog.releasing.memory import noticed, remembered
 
-BEFORE = "released once before without a ledger"
+BEFORE = "released or asked once before without a ledger"
 
 
 def released(log: veilog.EventLog, **more: object) -> tuple[str, ...]:
@@ -22,7 +22,7 @@ def test_python_remembers_while_it_runs(tmp_path: Path) -> None:
     log = hospital(30, seed=77)
     assert not any("before without" in note for note in released(log))
     assert BEFORE in released(log)[0]
-    assert "released 2 times before" in released(log)[0]
+    assert "released or asked 2 times before" in released(log)[0]
     assert not any("before without" in note for note in released(log, seed=1))
     assert not any("before without" in note for note in released(log, ledger=tmp_path / "a.ledger"))
     assert not any("before without" in note for note in released(hospital(31, seed=77)))
@@ -64,6 +64,30 @@ def test_the_command_remembers_in_a_file_that_names_no_log(
     kept.write_text("{}")
     assert main(command) == 0
     assert json.loads(kept.read_text())["key"] != other["key"]
+
+
+def test_what_suggestions_and_twins_ask_is_remembered_and_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    monkeypatch.chdir(tmp_path)
+    veilog.write(hospital(30, seed=80), "patients.xes")
+    suggest = ["suggest", "patients.xes", "--epsilon", "1", "--for", "prediction"]
+    twin = ["twin", "patients.xes", "--epsilon", "0.1", "--json", "told.json"]
+    assert main([*twin, "--no-ledger"]) == 0
+    assert "ledger" not in capsys.readouterr().out and not remembered().exists()
+    assert main(suggest) == 0
+    assert "It is entered in no ledger." in " ".join(capsys.readouterr().out.split())
+    assert main(twin) == 0
+    assert BEFORE in " ".join(capsys.readouterr().out.split())
+    assert BEFORE in json.loads(Path("told.json").read_text())["owner_only"]["notes"][0]
+    assert main([*twin, "--ledger", "a.ledger"]) == 0
+    assert "before" not in capsys.readouterr().out
+    # In Python the release after them notes it.
+    log = hospital(30, seed=81)
+    veilog.suggest(log, epsilon=1, for_="prediction")
+    veilog.twin(log, epsilon="0.1")
+    assert "released or asked 2 times before" in released(log)[0]
 
 
 def test_where_nothing_can_be_kept_a_release_goes_on(tmp_path: Path) -> None:

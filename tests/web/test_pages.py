@@ -469,6 +469,7 @@ def test_starts_of_events_can_be_asked_for_where_the_log_has_them(settings: Sett
     assert 'name="processing" value="yes" checked' in page
     assert 'value="start_timestamp"' not in page, "not offered as an attribute, too"
     assert "--times 0.3 --activities log --processing" in found["result"]
+    assert "<td>start_timestamp" not in found["result"] and ">start_timestamp<" not in found["result"]
 
 
 def test_times_can_be_asked_for_where_variants_are_released(ordinary: dict[str, str]) -> None:

@@ -11,7 +11,7 @@ from cyclopts import Parameter
 from rich.text import Text
 
 from veilog.cli.common import OPTIONS, Output
-from veilog.cli.details import declared_list
+from veilog.cli.details import activity_names
 from veilog.errors import ParameterError
 from veilog.logs.eventlog import EventLog
 from veilog.logs.stored.store import StoredLog
@@ -82,7 +82,7 @@ class Budget:
     def domain(self, attributes: Mapping[str, Values] | None = None) -> Domain:
         """The declared public facts."""
         text = self.activities
-        activities = text if text is None or text in (FROM_LOG, PRIVATELY) else declared_list(text)
+        activities = text if text is None or text in (FROM_LOG, PRIVATELY) else activity_names(text)
         return replace(Domain.of(activities, _length(self.max_length)), attributes=dict(attributes or {}))
 
     def arguments(self) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import datetime
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
@@ -12,11 +12,11 @@ from cyclopts import Parameter
 
 from veilog._files import reason
 from veilog.cli.common import OPTIONS, pair
-from veilog.errors import InputError, ParameterError
-from veilog.privacy.domain import Values, Window
+from veilog.errors import InputError, ParameterError, meant
+from veilog.privacy.domain import FROM_LOG, PRIVATELY, Values, Window
 from veilog.privacy.part import SPAN
 
-__all__ = ["NOTHING_MORE", "Beyond", "declared_list"]
+__all__ = ["NOTHING_MORE", "Beyond", "activity_names", "declared_list"]
 
 
 @Parameter(name="*", group=OPTIONS["Times, attributes, and some cases alone"])
@@ -79,8 +79,15 @@ class Beyond:
             return self.part
         if self.part is not None:
             raise ParameterError("--part and --since both say which cases.", parameter="since", advice="Give one.")
-        today = datetime.datetime.now(datetime.UTC).date().isoformat()
-        return f"{SPAN}={self.since}..{self.until or today}"
+        first = _day(self.since, "since")
+        end = datetime.datetime.now(datetime.UTC).date() if self.until is None else _day(self.until, "until")
+        if first >= end:
+            raise ParameterError(
+                f"No day is from --since {first} on and before {'today' if self.until is None else f'--until {end}'}.",
+                parameter="since",
+                advice="Take an earlier day for --since, or a later one for --until.",
+            )
+        return f"{SPAN}={first}..{end}"
 
     @property
     def wanted(self) -> bool:
@@ -98,13 +105,21 @@ class Beyond:
             "part": self.chosen,
         }
 
-    def domains(self) -> dict[str, Values]:
-        """The declared values of attributes."""
+    def domains(self, *, required: bool = True) -> dict[str, Values]:
+        """The declared values of attributes; where it is ``required``, of those alone that are released."""
+        asked = [name.strip() for name in (self.attributes or "").split(",")]
+        known = {name.removeprefix("case:") for name in asked}
         found: dict[str, Values] = {}
         for text in self.domain:
             name, values = pair(text, "--domain")
             if name in found:
                 raise ParameterError(f"The domain of {name!r} is declared twice.", parameter="domain")
+            if required and name.removeprefix("case:") not in known:
+                raise ParameterError(
+                    f"--domain is for attributes that are released, and {name!r} is not.",
+                    parameter="domain",
+                    advice=f"{meant(name, asked)}Name it in --attributes, or leave its domain away.",
+                )
             found[name] = _values(values)
         return found
 
@@ -122,6 +137,17 @@ def _values(text: str) -> Values:
         except ValueError:
             pass
     return tuple(value.strip() for value in text.split("|") if value.strip())
+
+
+def _day(text: str, option: str) -> datetime.date:
+    """A day in the one spelling that a ledger compares."""
+    try:
+        day = datetime.date.fromisoformat(text.strip())
+        if day.isoformat() == text.strip():
+            return day
+    except ValueError:
+        pass
+    raise ParameterError(f"--{option} takes a day, such as 2024-03-14, not {text!r}.", parameter=option)
 
 
 def _window(text: str) -> Window | str:
@@ -160,6 +186,19 @@ def declared_list(text: str) -> tuple[str, ...]:
     except UnicodeDecodeError as error:
         raise InputError("The list is no text in UTF-8.", path=path) from error
     return _stripped(lines)
+
+
+def activity_names(text: str, words: Sequence[str] = (FROM_LOG, PRIVATELY)) -> tuple[str, ...]:
+    """The activities in such a list; one name that is nearly one of the ``words`` which say something else is refused,
+    because a release of one activity that does not exist would cost as much as any other."""
+    names = declared_list(text)
+    if text.startswith("@") or len(names) != 1 or not meant(names[0], (FROM_LOG, PRIVATELY)):
+        return names
+    raise ParameterError(
+        f"--activities {names[0]} would be a list of one activity, {names[0]!r}.",
+        parameter="activities",
+        advice=f"{meant(names[0], words)}If it is one, give --activities @FILE with it on a line.",
+    )
 
 
 def _stripped(names: Iterable[str]) -> tuple[str, ...]:

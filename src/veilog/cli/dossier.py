@@ -11,7 +11,7 @@ from rich.text import Text
 from veilog._files import check_writable
 from veilog._language import ENGLISH, check_language
 from veilog.cli.common import AS_USUAL, HeldOut, Json, Output, Reading, named, read_log, shown_progress
-from veilog.cli.report import Language, entered
+from veilog.cli.report import Language, entered, original_of
 from veilog.errors import OutputError
 from veilog.releasing.meaning import json_of
 from veilog.report.dossier import check_dossier, write, write_registry
@@ -49,7 +49,7 @@ def dossier(
     _check_registry(place)
     log = read_log(named(released, reading, released=True), reading)
     told = told_by_file(log)  # before the original is read: a log that is no release is refused at once
-    before = None if original is None else read_log(named(original, reading), reading)
+    before = None if original is None else original_of(log, original, reading)
     others = None if control is None or before is None else read_log(named(control, reading), reading)
     account = None if original is None or before is None else entered(original, before)
     with shown_progress() as progress:

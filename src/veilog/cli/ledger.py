@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Annotated
 
 from cyclopts import App, Parameter
+from rich.text import Text
 
 from veilog import display
 from veilog.cli.common import (
@@ -28,14 +29,19 @@ from veilog.cli.common import (
     shown_progress,
 )
 from veilog.cli.pipes import is_pipe
-from veilog.errors import InputError, ParameterError
+from veilog.errors import InputError, ParameterError, meant
 from veilog.ledger.counting import Together
-from veilog.ledger.ledger import Account, Ledger
+from veilog.ledger.ledger import Account, Entered, Ledger
+from veilog.logs.eventlog import EventLog
+from veilog.logs.stored.store import StoredLog
 from veilog.logs.variants import Variants
 from veilog.privacy.account.accounting import parse_delta
 from veilog.privacy.account.figures import round_up
+from veilog.privacy.account.guarantee import Guarantee
+from veilog.releasing.memory import asked_before, remembered
+from veilog.releasing.owner_notes import unentered
 
-__all__ = ["AS_THERE_IS", "Keeping", "app"]
+__all__ = ["AS_THERE_IS", "Keeping", "app", "show_account"]
 
 app = App(
     name="ledger",
@@ -45,6 +51,7 @@ app = App(
 )
 
 Place = Annotated[Path | None, Parameter(help="The ledger; by default LOG.ledger, beside the log.")]
+_SUFFIX = ".ledger"
 LogOrLedger = Annotated[Path, Parameter(help="The log, or the ledger itself.")]
 Waiting = Callable[[str, float | None], None]
 
@@ -74,6 +81,8 @@ class Keeping:
                     raise ParameterError(f"{option} and --no-ledger exclude each other.", parameter="no_ledger")
             return None
         if self.ledger is not None:
+            if not os.path.lexists(self.ledger):
+                _refuse_mistyped(self.ledger, log)
             return Ledger.open(self.ledger, create=True, waiting=waiting, name=log.name, account=self.account)
         if is_pipe(log) and self.account is None:
             return None
@@ -88,8 +97,31 @@ class Keeping:
             )
         return None
 
+    def checked(self, log: Path) -> str:
+        """Refuse what is wrong with it before a log is read. Return what is to be said where a ledger is named that is
+        not there yet: a mistyped path must be seen."""
+        self.of(log)
+        new = self.ledger is not None and not os.path.lexists(self.ledger)
+        return f"a new ledger was made: {self.ledger}" if new else ""
+
+    def notes(self, log: Variants | EventLog | StoredLog, entry: Entered | None, guarantee: Guarantee) -> list[str]:
+        """What the owner is told of something that was asked and is entered nowhere; it is remembered."""
+        if entry is not None or self.no_ledger or not guarantee.proven:
+            return []
+        before = asked_before(log, guarantee.delta, remembered())
+        return [unentered(guarantee.delta or 0) if before is None else before]
+
 
 AS_THERE_IS = Keeping()
+
+
+def show_account(out: Output, entry: Entered | None, account: Account | None, new: str) -> None:
+    """The account in which something was entered, if it was; and that its ledger is new."""
+    if entry is None or account is None:
+        return
+    out.show(display.account_view(entry.path, account))
+    if new:
+        out.show(Text(new, style="yellow"))
 
 
 @Parameter(name="*")
@@ -265,9 +297,26 @@ def _beside(log: Path) -> Path:
             "There is no place beside standard input.", parameter="ledger", advice="Add --ledger PATH."
         )
     try:
-        return Path(os.path.realpath(log) + ".ledger")
+        return Path(os.path.realpath(log) + _SUFFIX)
     except (OSError, ValueError) as error:
         raise InputError(f"The file cannot be read: {error}.", path=str(log)) from error
+
+
+def _refuse_mistyped(place: Path, log: Path) -> None:
+    """Refuse to begin another ledger where one is that may be meant: an empty one knows of nothing that was spent."""
+    own = None if is_pipe(log) else _beside(log)
+    kept = {path.name.removesuffix(_SUFFIX): path for path in place.absolute().parent.glob(f"*{_SUFFIX}")}
+    near = meant(place.name.removesuffix(_SUFFIX), kept)
+    if own is not None and os.path.lexists(own):
+        near = f"The log has one beside it, {own.name}. "
+    elif near:
+        near = next((f"Did you mean {path.name!r}? " for name, path in kept.items() if f"{name!r}?" in near), near)
+    if near:
+        raise InputError(
+            "There is no such ledger.",
+            path=place,
+            advice=f"{near}If it is to be a new one, `veilog ledger set LOG --ledger {place}` makes it.",
+        )
 
 
 def _existing(log: Path, ledger: Path | None) -> Ledger:
@@ -286,7 +335,7 @@ def _existing(log: Path, ledger: Path | None) -> Ledger:
 
 
 def _is_ledger(path: Path) -> bool:
-    if path.suffix == ".ledger":
+    if path.suffix == _SUFFIX:
         return True
     try:
         with path.open("rb") as file:

@@ -40,7 +40,7 @@ from veilog.cli.common import (
     show_columns,
 )
 from veilog.cli.common import read_log as read_whole
-from veilog.cli.ledger import AS_THERE_IS, Keeping
+from veilog.cli.ledger import AS_THERE_IS, Keeping, show_account
 from veilog.cli.terminal import SafeConsole, put_out
 from veilog.errors import OutputError, ParameterError
 from veilog.releasing.meaning import json_of
@@ -89,7 +89,7 @@ def train(
         **budget.arguments(),
         **parameters,
     )
-    keeping.of(log)
+    new = keeping.checked(log)
     if budget.by_column:
         grouping.needs_events("A unit that is a column")
     source = named(log, reading, grouping)
@@ -112,8 +112,7 @@ def train(
     facts = _facts(trained) | {"owner_only": {"seconds": seconds}}
     out.json(facts | ({} if account is None else {"account": account.totals()}), model)
     out.show(_view(trained, [("written to", str(model)), ("seconds", f"{seconds:.1f}")]))
-    if trained.entry is not None and account is not None:
-        out.show(display.account_view(trained.entry.path, account))
+    show_account(out, trained.entry, account, new)
     out.show(f"Draw from it as often as you like: veilog sample {model} OUT")
 
 

@@ -34,7 +34,7 @@ from veilog.cli.common import (
 )
 from veilog.cli.details import NOTHING_MORE, Beyond
 from veilog.cli.large import fits, read_events
-from veilog.cli.ledger import AS_THERE_IS, Keeping
+from veilog.cli.ledger import AS_THERE_IS, Keeping, show_account
 from veilog.cli.pipes import in_words, is_pipe, send
 from veilog.cli.report import NO_REPORT, Reports
 from veilog.cli.stopped import cannot_be_undone, told_if_stopped
@@ -56,6 +56,7 @@ from veilog.privacy.part import Part
 from veilog.releasing.memory import noticed, remembered
 from veilog.releasing.plan import Plan, plan
 from veilog.releasing.result import Release
+from veilog.report.told import has_times
 
 __all__ = ["demo", "methods", "release"]
 
@@ -127,7 +128,7 @@ def release(
     planned = planned.declaring(reading.groups(planned.declared))
     if planned.undeclared and not at_a_terminal():
         raise UndeclaredError(planned.method.name, planned.undeclared)
-    keeping.of(log)
+    new = keeping.checked(log)
     source = named(log, reading, grouping)
     show_columns(out, source, reading)
     original = _original(source, planned, reading)
@@ -146,13 +147,12 @@ def release(
         pages = list(reports.write(released, place, beside, comparison, progress))
     written = [in_words(target, out=True), *(str(path) for path in more)]
     if not details:
-        left = "" if account is None else display.account_line(account)
-        then = _next(target, comparison, reports.report_outside)
+        left = "" if account is None else "; ".join(filter(None, (display.account_line(account), new)))
+        then = _next(target, comparison, reports.report_outside, timed=has_times(released))
         out.show(display.release_brief(released, [*written, *pages], comparison, left, then))
         return
     out.show(display.release_view(released, "; ".join(written)))
-    if released.entry is not None and account is not None:
-        out.show(display.account_view(released.entry.path, account))
+    show_account(out, released.entry, account, new)
     if comparison is not None:
         out.show("\n[bold]What was kept[/] [dim](computed from the raw log: for you only, not part of the release)[/]")
         out.show(display.comparison_table(comparison))
@@ -190,10 +190,11 @@ def _planned(method: str, parameters: dict[str, Any], budget: Budget, beyond: Be
                 advice=f"It is an option of its own: --{option.replace('_', '-')} {value}.",
             )
     chosen.parse(parameters)
+    domains = beyond.domains(required=not chosen.full_log)
     advantage = _said_once(budget.guessing_advantage, parameters.pop("guessing_advantage", None))
     return plan(
         method,
-        domain=budget.domain(beyond.domains()),
+        domain=budget.domain(domains),
         guessing_advantage=advantage,
         **budget.arguments(),
         **beyond.arguments(),
@@ -219,9 +220,10 @@ def _check_person(budget: Budget, log: Path, reading: Reading, grouping: Groupin
     names = columns_of(named(log, reading, grouping))
     if names is not None and budget.unit.removeprefix("case:") not in names:
         raise ParameterError(
-            f"The log has no column {budget.unit!r} that could name a person.",
+            f"--unit: the log has no column {budget.unit!r} that could name a person.",
             parameter="unit",
-            advice=f"{meant(budget.unit, names)}It has: {', '.join(names)}.",
+            advice=f"{meant(budget.unit, ['case', 'person', *names])}It takes case, person or a column. The log has: "
+            f"{', '.join(names)}.",
         )
 
 
@@ -326,7 +328,7 @@ def _kept(original: EventLog | Variants, released: Release) -> Comparison | None
         return compare_logs(variants, released.variants, progress=progress)
 
 
-def _next(target: Path, comparison: Comparison | None, outside: Path | None) -> str:
+def _next(target: Path, comparison: Comparison | None, outside: Path | None, *, timed: bool) -> str:
     """What to do after a release."""
     if is_pipe(target):
         return ""
@@ -334,7 +336,8 @@ def _next(target: Path, comparison: Comparison | None, outside: Path | None) -> 
         page = (
             "release to .xes or .parquet, or with --report-outside PAGE" if outside is None else f"send {outside}, too"
         )
-        return f"a table has no place for what it guarantees: {page}"
+        artificial = "" if timed else "; nor that its times are artificial: from 1970 on, for the order alone"
+        return f"a table has no place for what it guarantees: {page}{artificial}"
     page = f"veilog report {target} {target.name.partition('.')[0]}.html writes a page to send with it"
     if comparison is None:
         return f"{page}; veilog compare LOG {target} says what was kept"

@@ -26,7 +26,7 @@ from veilog.report.dossier import check_dossier, dossier
 from veilog.report.dossier import write as write_dossier
 from veilog.report.told import told_by_file
 
-__all__ = ["NO_REPORT", "Language", "Reports", "entered", "report"]
+__all__ = ["NO_REPORT", "Language", "Reports", "entered", "original_of", "report"]
 
 Language = Annotated[str, Parameter(help=f"Language of the pages and the dossier: {', '.join(languages())}.")]
 
@@ -57,6 +57,12 @@ class Reports:
             if page is not None:
                 _check_page(page, option)
         named = [page for page in (self.report, self.report_outside, self.dossier) if page is not None]
+        if self.language != ENGLISH and not named:
+            raise ParameterError(
+                "--language is for the pages and the dossier, and none is to be written.",
+                parameter="language",
+                advice="Add --report PAGE, --report-outside PAGE or --dossier FILE; or leave it away.",
+            )
         if len(set(named)) < len(named):
             raise ParameterError("Two pages about the release have one name.", parameter="report")
 
@@ -109,7 +115,7 @@ def report(
     check_language(language)
     log = read_log(named(released, reading, released=True), reading)
     told = told_by_file(log)  # before the original is read: a log that is no release is refused at once
-    before = None if original is None else read_log(named(original, reading), reading)
+    before = None if original is None else original_of(log, original, reading)
     account = None if original is None or before is None else entered(original, before)
     with shown_progress() as progress:
         write(log, target, before, files=(released,), account=account, progress=progress, language=language)
@@ -117,6 +123,20 @@ def report(
     out.json({"report": str(target), "version": version, "guarantee": json_of(told.guarantee)}, target)
     whom = "it may go where the release may go" if before is None else "for you only: it holds exact numbers of the log"
     out.show(Text(f"report written to {target} ({whom})"))
+
+
+def original_of(released: EventLog, path: Path, reading: Reading) -> EventLog:
+    """The log that a release is said to be of, unless they have no activity in common: nobody should take the exact
+    numbers of another log for those of this one."""
+    log = read_log(named(path, reading), reading)
+    labels = set(released.variants.labels)
+    if labels and labels.isdisjoint(log.variants.labels):
+        raise ParameterError(
+            f"{path.name} and the release have no activity in common, so this is not the log it was made of.",
+            parameter="original",
+            advice="Give that log, read as it was for the release (--map, --classifier).",
+        )
+    return log
 
 
 def entered(path: Path, log: EventLog) -> Account | None:

@@ -26,7 +26,7 @@ from veilog.cli.common import (
     shown_progress,
 )
 from veilog.cli.large import fits
-from veilog.cli.ledger import AS_THERE_IS, Keeping
+from veilog.cli.ledger import AS_THERE_IS, Keeping, show_account
 from veilog.cli.pipes import in_words
 from veilog.cli.twin import activities_of
 from veilog.methods import method_named
@@ -83,12 +83,12 @@ def suggest(
     parse_epsilon(epsilon)
     parse_delta(delta)
     parse_share(share, "share")
-    keeping.of(log)
+    new = keeping.checked(log)
     source = named(log, reading, grouping)
     show_columns(out, source, reading)
     whole = read_log(source, reading) if fits(source) else None
     variants = read_variants(source, reading) if whole is None else whole.variants
-    how_many = None if activities == FROM_LOG else activities_of(activities)
+    how_many = None if activities == FROM_LOG else activities_of(activities, FROM_LOG)
     named_ones = FROM_LOG if activities == FROM_LOG else how_many if isinstance(how_many, tuple) else None
     with shown_progress() as progress:
         found = suggest_method(
@@ -105,13 +105,13 @@ def suggest(
         found.expected  # noqa: B018 - found out while something is shown
     account = None if found.entry is None else found.entry.account()
     notes = [] if whole is None else unprotected_persons(whole)
+    notes += keeping.notes(variants, found.entry, found.guarantee)
     facts = found.to_json() | {"owner_only": {"notes": notes}}
     out.json(facts | ({} if account is None else {"account": account.totals()}))
     out.show(_view(found, in_words(log), None if named_ones is None else activities))
     for note in notes:
         out.show(Text(f"For you only: {note}", style="magenta"))
-    if found.entry is not None and account is not None:
-        out.show(display.account_view(found.entry.path, account))
+    show_account(out, found.entry, account, new)
 
 
 def _order(found: Suggestion) -> list[Table]:

@@ -25,8 +25,8 @@ from veilog.cli.common import (
     show_columns,
     shown_progress,
 )
-from veilog.cli.details import declared_list
-from veilog.cli.ledger import AS_THERE_IS, Keeping
+from veilog.cli.details import activity_names
+from veilog.cli.ledger import AS_THERE_IS, Keeping, show_account
 from veilog.errors import InputError, ParameterError
 from veilog.logs import files
 from veilog.logs.eventlog import Statistics
@@ -107,11 +107,11 @@ class Trying(Known):
 NOT_DRY = Trying()
 
 
-def activities_of(text: str | None) -> int | tuple[str, ...] | None:
+def activities_of(text: str | None, *words: str) -> int | tuple[str, ...] | None:
     """How many activities there are, or their names: ``16``, ``a,b,c`` or ``@FILE``."""
     if text is None or text.strip().isdecimal():
         return None if text is None else int(text)
-    return declared_list(text)
+    return activity_names(text, words)
 
 
 def twin(
@@ -138,6 +138,7 @@ def twin(
     --epsilon 0.05 asks LOG for its sizes with noise, and that is entered in its ledger like any release.
     """
     screen = Output(json)
+    new, notes = "", list[str]()
     if out is not None:
         files.check_target(out)
         if log is not None:
@@ -147,29 +148,36 @@ def twin(
         raise ParameterError(
             f"A log is asked for its sizes with --epsilon alone, so {log.name} says nothing.",
             parameter="log",
-            advice=f"Give an epsilon, e.g. --epsilon 0.05; or write a twin of declared sizes with --out {log.name}.",
+            advice="Give an epsilon, e.g. --epsilon 0.05; or write a twin of declared sizes with --out "
+            f"{'TWIN.xes, and without the log' if log.exists() else log.name}.",
         )
     if epsilon is None:
         found = make_twin(**declared)
     else:
         if log is None:
             raise ParameterError("With --epsilon a log is asked: veilog twin LOG --epsilon 0.05.", parameter="log")
+        new = keeping.checked(log)
         source = named(log, reading, grouping)
         show_columns(screen, source, reading)
         with shown_progress() as progress:
             ledger = keeping.of(log, progress)
-            found = make_twin(read_variants(source, reading), epsilon=epsilon, ledger=ledger, **declared)
+            asked = read_variants(source, reading)
+            found = make_twin(asked, epsilon=epsilon, ledger=ledger, **declared)
+        if found.guarantee is not None:
+            notes = keeping.notes(asked, found.entry, found.guarantee)
     made = found.log
     account = None if found.entry is None else found.entry.account()
-    screen.json(found.to_json() | ({} if account is None else {"account": account.totals()}))
+    told = {"owner_only": {"notes": notes}} if notes else {}
+    screen.json(found.to_json() | told | ({} if account is None else {"account": account.totals()}))
     screen.show(display.info_table(Statistics.of(made.variants, None, None), made.variants, "a made-up twin"))
     if found.guarantee is None:
         screen.show(Text("Made of what was declared: no data were touched.", style="dim"))
     else:
         screen.show(Text("\nIts sizes were paid for:", style="dim"))
         screen.show(display.guarantee_panel(found.guarantee, as_published=False))
-    if found.entry is not None and account is not None:
-        screen.show(display.account_view(found.entry.path, account))
+    show_account(screen, found.entry, account, new)
+    for note in notes:
+        screen.show(Text(f"For you only: {note}", style="magenta"))
     if out is not None:
         files.write(made, out)
         screen.show(

@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from veilog._typing import IntArray
 from veilog.errors import InputError, MissingExtraError, ParameterError, meant
 from veilog.logs.findings import Finding
-from veilog.logs.metadata import Metadata
+from veilog.logs.metadata import ARTIFICIAL_TIMES, Metadata
 from veilog.logs.variants import Variants
 
 if TYPE_CHECKING:
@@ -47,6 +47,7 @@ NESTED = "xes:nested"
 T = TypeVar("T")
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_HOUR = 3_600_000_000
 TIMESTAMP_TYPE = pa.timestamp("us", tz="UTC")
 LABEL_TYPE = pa.dictionary(pa.int32(), pa.string())
 
@@ -236,6 +237,20 @@ class EventLog:
         """The first and the last timestamp in microseconds since 1970; None where there is none."""
         times = pc.min_max(self.events.column(TIMESTAMP).cast(pa.int64())).as_py()
         return times["min"], times["max"]
+
+    @cached_property
+    def artificial_times(self) -> bool:
+        """Whether the timestamps carry the order of events and nothing else: the log says so itself; or, because a
+        table has no place to say it, every case begins with 1970 and its events are an hour apart, as releases are
+        written."""
+        if any(a.key == ARTIFICIAL_TIMES and a.value is True for a in self.metadata.attributes):
+            return True
+        column = self.events.column(TIMESTAMP)
+        # The first one settles it for other logs.
+        if not len(column) or column.null_count or column[0].cast(pa.int64()).as_py() != 0:
+            return False
+        places = np.arange(len(column)) - np.repeat(self.offsets[:-1], np.diff(self.offsets))
+        return bool(np.array_equal(column.cast(pa.int64()).to_numpy(), places * _HOUR))
 
     def only(self, cases: IntArray) -> EventLog:
         """These cases (rows of ``cases``, each at most once), in the order given, with all that belongs to them."""

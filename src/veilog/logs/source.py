@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import glob
 import os
+import re
 import weakref
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -42,6 +43,11 @@ Progress = Callable[[str, float | None], None]
 T = TypeVar("T")
 
 
+_MEMORY = re.compile(
+    r"\s*(-1|none|[0-9][0-9.e]*\s*(%|[kmgt]?i?b|[kmgt]|([kmgt]|kilo|mega|giga|tera)?bytes?))\s*", re.IGNORECASE
+)
+
+
 def silent(text: str, fraction: float | None) -> None:
     """The progress of whoever does not want to know."""
 
@@ -57,6 +63,12 @@ class Means:
     """A column that orders events of equal time, for tables that have no order of rows."""
 
     def __post_init__(self) -> None:
+        if not _MEMORY.fullmatch(self.memory_limit):  # also where no engine is started that would refuse it
+            raise ParameterError(
+                f"The memory limit {self.memory_limit!r} is not understood.",
+                parameter="memory_limit",
+                advice="Write it like 800MB or 2GB.",
+            )
         if self.threads is not None and self.threads < 1:
             raise ParameterError(
                 f"{self.threads} threads cannot do anything.", parameter="threads", advice="Give 1 or more."

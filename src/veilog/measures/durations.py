@@ -26,7 +26,6 @@ import pyarrow as pa
 from veilog._typing import BoolArray, FloatArray, IntArray
 from veilog.errors import ParameterError
 from veilog.logs.eventlog import TIMESTAMP, EventLog
-from veilog.logs.metadata import ARTIFICIAL_TIMES
 from veilog.logs.variants import Variants
 from veilog.measures.measure import Measure, Pair, Quantity
 
@@ -113,7 +112,7 @@ def timed(log: EventLog | Variants, name: str) -> EventLog:
     """The log, if it has times that mean something; :class:`ParameterError` if not."""
     if isinstance(log, Variants):
         raise ParameterError(f"Of the {name} log only the variants were given, not its times.", parameter=name)
-    if any(a.key == ARTIFICIAL_TIMES and a.value is True for a in log.metadata.attributes):
+    if log.artificial_times:
         raise ParameterError(
             f"The timestamps of the {name} log are artificial: they carry the order only.", parameter=name
         )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Protocol
@@ -30,6 +30,7 @@ __all__ = [
     "Unshuffled",
     "WholeLog",
     "advised",
+    "advised_once",
 ]
 
 Progress = Callable[[str, float | None], None]
@@ -41,6 +42,7 @@ Score = Callable[[Variants, Variants], float]
 
 LARGEST_ADVISED = 2.0
 """Protection is moderate up to about this epsilon; beyond it a release is not worth its risk."""
+_NONE_ADVISED = "No epsilon that is advised (2 at most) would do: collect more cases, or go by what is frequent alone."
 
 
 class Unshuffled(Protocol):
@@ -70,12 +72,15 @@ def _none_needed(settings: Any) -> frozenset[Fact]:
 
 def advised(needed: float, advice: str = "An epsilon of about {} would do.") -> str:
     """Advice that names the epsilon that would be needed, rounded up; none is ever advised that protects little."""
-    if needed > LARGEST_ADVISED:
-        return (
-            "The log is too small for a useful private release: collect more cases, or release counts only; a larger "
-            "budget would protect nobody."
-        )
-    return advice.format(up(needed, 2))
+    return _NONE_ADVISED if needed > LARGEST_ADVISED else advice.format(up(needed, 2))
+
+
+def advised_once(remarks: Iterable[str]) -> Iterator[str]:
+    """The remarks of one release, of which only the first says that no epsilon would do."""
+    said = False
+    for remark in remarks:
+        yield remark.removesuffix(f" {_NONE_ADVISED}") if said else remark
+        said = said or remark.endswith(_NONE_ADVISED)
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,17 @@ from veilog.errors import ParameterError, meant
 from veilog.logs.eventlog import ACTIVITY, CASE_INDEX, EVENT_INDEX, NESTED, TIMESTAMP, EventLog
 from veilog.privacy.domain import Domain
 
-__all__ = ["UNKNOWN_TIME", "Cases", "Coding", "Kind", "Level", "RawCases", "attribute_kind", "attribute_level"]
+__all__ = [
+    "UNKNOWN_TIME",
+    "Cases",
+    "Coding",
+    "Kind",
+    "Level",
+    "RawCases",
+    "attribute_column",
+    "attribute_kind",
+    "attribute_level",
+]
 
 IntArray = npt.NDArray[np.int64]
 FloatArray = npt.NDArray[np.float64]
@@ -124,6 +134,7 @@ def attribute_level(log: EventLog, name: str) -> Level:
 
 
 def attribute_column(log: EventLog, name: str) -> pa.ChunkedArray:
+    """The column of an attribute, by the names that :func:`attribute_level` knows."""
     bare = name.removeprefix("case:")
     if attribute_level(log, name) == "event":
         return log.events.column(name if name in log.events.column_names else bare)

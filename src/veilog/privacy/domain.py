@@ -18,7 +18,7 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
-from veilog.errors import ParameterError
+from veilog.errors import ParameterError, meant
 from veilog.logs.variants import Variants
 from veilog.privacy.account.accounting import whole_number
 from veilog.privacy.account.guarantee import Condition
@@ -79,7 +79,8 @@ class Domain:
                 raise ParameterError(
                     "Declared activities must be a collection of names.",
                     parameter="activities",
-                    advice="Or 'log': the labels of the log are public; or 'privately': find them with noise.",
+                    advice=f"{meant(names, (FROM_LOG, PRIVATELY)) if isinstance(names, str) else ''}"
+                    "Or 'log': the labels of the log are public; or 'privately': find them with noise.",
                 )
             if len(set(names)) != len(names):
                 raise ParameterError("An activity is declared twice.", parameter="domain")

@@ -74,9 +74,10 @@ class Unit:
             return ONE_CASE
         if max_cases is None:
             raise ParameterError(
-                f"Protecting the unit {unit!r} needs a bound on the cases of one.",
+                f"The unit {unit!r} (--unit) protects persons, and needs a bound on the cases of one.",
                 parameter="max_cases",
-                advice="Take what most of them have, e.g. 3: of those with more, so many cases are drawn at random.",
+                advice=f"{meant(unit, ('case', 'person'))}Take what most of them have, e.g. 3: of those with more, so "
+                "many cases are drawn at random.",
             )
         most = whole_number(max_cases)
         if most is None or not 1 <= most <= MOST_CASES:
@@ -232,7 +233,8 @@ def _owners(log: EventLog, column: str) -> pa.ChunkedArray:
         raise ParameterError(
             f"The log has no attribute {column!r} that could name a person.",
             parameter="unit",
-            advice=f"{meant(column, known)}It has: {', '.join(known) or 'none'}.",
+            advice=f"{meant(column, ['case', 'person', *known])}--unit takes case, person or a column. It has: "
+            f"{', '.join(known) or 'none'}.",
         )
     if pa.types.is_dictionary(values.type):
         values = values.cast(values.type.value_type)

@@ -1,4 +1,4 @@
-"""Which logs were released before without a ledger, so that the second release of one is noticed.
+"""Which logs were released or asked before without a ledger, so that the second time is noticed.
 
 Python remembers while it runs. The command remembers in a file of its user, by digests under a key that is in that file
 alone: somebody who has a log can tell whether it is meant, and the file tells nothing else but when.
@@ -22,7 +22,7 @@ from veilog.ledger.file import Data, fingerprint
 from veilog.releasing.owner_notes import UNBOUNDED, accountable, is_of_account
 from veilog.releasing.result import Release
 
-__all__ = ["noticed", "remembered"]
+__all__ = ["asked_before", "noticed", "remembered"]
 
 _HERE: dict[str, Any] = {"key": secrets.token_hex(32), "seen": {}}
 _MOST = 10_000
@@ -35,6 +35,20 @@ def noticed(released: Release, log: Data, place: Path | None = None) -> Release:
     proven = released.guarantee.proven
     if released.entry is not None or any(reason.startswith("seeded") for reason in released.guarantee.reasons):
         return released
+    bounded = proven and not released.as_published
+    note = asked_before(log, released.guarantee.delta, place, proven=proven, bounded=bounded)
+    if note is None:
+        return released
+    others = (other for other in released.owner_only.notes if not is_of_account(other))
+    return replace(released, owner_only=replace(released.owner_only, notes=(*others, note)))
+
+
+def asked_before(
+    log: Data, delta: float | None, place: Path | None = None, *, proven: bool = True, bounded: bool = True
+) -> str | None:
+    """Return a note for the owner if the log was released or asked before without a ledger, and remember that it was
+    now: in this file, or while this process runs. ``delta`` is what was spent now, beside an epsilon, if anything
+    ``bounded`` it beforehand and the guarantee is ``proven``."""
     held = _HERE if place is None else _read(place)
     mark = hmac.new(bytes.fromhex(held["key"]), fingerprint(log), "sha256").hexdigest()
     before = held["seen"].pop(mark, None)
@@ -45,20 +59,16 @@ def noticed(released: Release, log: Data, place: Path | None = None) -> Release:
     if place is not None:
         _write(place, held)
     if before is None:
-        return released
+        return None
     often = "once" if times == 1 else f"{times} times"
     last = datetime.datetime.fromisoformat(last_time).astimezone(datetime.UTC)
     unproven = f" ({without} without a proven guarantee)" if without else ""
-    note = (
-        f"This log was released {often} before without a ledger{unproven}, last on {last:%Y-%m-%d at %H:%M} UTC: what "
-        "releases cost adds up."
-    )
     # A ledger with a budget refuses what nothing bounds, so it is no advice after such a release.
-    bounded = proven and not released.as_published
-    account = accountable(released.guarantee.delta or 0)
-    note += f" {account} keeps account of those to come." if bounded else f" {UNBOUNDED}"
-    others = (other for other in released.owner_only.notes if not is_of_account(other))
-    return replace(released, owner_only=replace(released.owner_only, notes=(*others, note)))
+    advice = f"{accountable(delta or 0)} keeps account of what is to come." if bounded else UNBOUNDED
+    return (
+        f"This log was released or asked {often} before without a ledger{unproven}, last on {last:%Y-%m-%d at %H:%M} "
+        f"UTC: what that cost adds up. {advice}"
+    )
 
 
 def remembered() -> Path:

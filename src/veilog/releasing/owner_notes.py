@@ -16,6 +16,7 @@ from veilog.logs.facts import person_columns
 from veilog.logs.stored.store import StoredLog
 from veilog.logs.variants import Variants
 from veilog.privacy.domain import Domain
+from veilog.releasing.owner_columns import undeclared_values, unknown_times
 from veilog.releasing.planned import Planned
 
 __all__ = [
@@ -25,6 +26,7 @@ __all__ = [
     "is_of_account",
     "notes_for_owner",
     "undeclared_activities",
+    "unentered",
     "unprotected_persons",
 ]
 
@@ -42,12 +44,20 @@ def notes_for_owner(log: EventLog | StoredLog | Variants, planned: Planned, *, i
         notes.append(f"No case of the log is in the part {planned.part}: what was released is noise alone.")
     notes += undeclared_activities(variants, planned.public)
     notes += beyond_length(variants, planned.public)
+    if not isinstance(log, Variants):
+        notes += undeclared_values(log, planned)
+        notes += unknown_times(log) if planned.wanted.times else []
     if planned.unit.name == "case" and not isinstance(log, Variants):
         notes += unprotected_persons(log)
     if not in_ledger:
-        advice = f"{accountable(planned.delta)} keeps account of all releases." if planned.bounded else UNBOUNDED
-        notes.append(f"{_NO_LEDGER} {advice}")
+        notes.append(unentered(planned.delta, bounded=planned.bounded))
     return tuple(notes)
+
+
+def unentered(delta: float | Fraction, *, bounded: bool = True) -> str:
+    """Return the note that nothing keeps account of what was spent; an account refuses what is not ``bounded``."""
+    advice = f"{accountable(delta)} keeps account of all releases." if bounded else UNBOUNDED
+    return f"{_NO_LEDGER} {advice}"
 
 
 def accountable(delta: float | Fraction) -> str:

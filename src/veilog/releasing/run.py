@@ -22,7 +22,7 @@ from veilog.logs.variants import Variants
 from veilog.measures.similarity import relative_log_similarity
 from veilog.methods._events.assemble import Details, Wanted, anonymous, shuffled
 from veilog.methods._events.extras import enriched
-from veilog.methods.method import EpsilonAndDelta, Groups, Progress, Request
+from veilog.methods.method import EpsilonAndDelta, Groups, Progress, Request, advised_once
 from veilog.privacy.account.accounting import compose
 from veilog.privacy.account.figures import round_up
 from veilog.privacy.account.guarantee import Guarantee
@@ -31,6 +31,7 @@ from veilog.privacy.domain import FROM_LOG
 from veilog.privacy.mechanisms import noise
 from veilog.privacy.part import Part
 from veilog.privacy.unit import bounded
+from veilog.releasing.owner_columns import check_times
 from veilog.releasing.owner_notes import notes_for_owner
 from veilog.releasing.planned import Planned
 from veilog.releasing.result import Operation, OwnerOnly, Release
@@ -57,6 +58,8 @@ def run_plan(
     contract of methods); the guarantee is the curator's.
     """
     planned.check(log)
+    if not isinstance(log, Variants):
+        check_times(planned, log)
     source = noise.operating_system() if planned.seed is None else noise.seeded(planned.seed)
     held = bounded(log, planned.unit, source, planned.part)
     # Before anything is paid for: what goes wrong in here must not cost a release.
@@ -79,7 +82,7 @@ def run_plan(
         variants=made.variants,
         guarantee=guarantee,
         owner_only=OwnerOnly(seconds, notes, () if isinstance(log, Variants) else log.findings),
-        remarks=(*_of_part(planned.part), *made.said, *_remarks(made.variants, planned.delta)),
+        remarks=(*_of_part(planned.part), *advised_once(made.said), *_remarks(made.variants, planned.delta)),
         order=made.order,
         operations=_operations(made, guarantee),
         details=made.details,

@@ -27,6 +27,7 @@ from veilog.privacy.account.accounting import Number, parse_epsilon
 from veilog.privacy.account.guarantee import Guarantee
 from veilog.privacy.curator import Curator
 from veilog.privacy.mechanisms import noise
+from veilog.releasing.memory import asked_before
 from veilog.releasing.run import opened
 
 __all__ = ["Twin", "ask_sizes", "sizes_of", "twin"]
@@ -119,6 +120,8 @@ def _asked(
     derive = partial(curator.guarantee, nominal_epsilon=eps)
     with settling(entry, derive, lambda: curator.contacted):
         sizes = ask_sizes(curator, eps, cases=cases)
+    if entry is None and seed is None:
+        asked_before(log, None)
     return Twin(sizes, derive(), entry=None if entry is None else entry.entered)
 
 

@@ -38,6 +38,7 @@ from veilog.privacy.curator import Curator
 from veilog.privacy.domain import PRIVATELY, Domain, checked_domain
 from veilog.privacy.mechanisms import noise
 from veilog.releasing.expected import Expected, expectation
+from veilog.releasing.memory import asked_before
 from veilog.releasing.plan import plan
 from veilog.releasing.ranking import SIMILARITY, Ranked, Ranking
 from veilog.releasing.sizes import ask_sizes
@@ -173,6 +174,8 @@ def suggest(
         for_count = spent * _COUNT if ranking is None else spent
         named = activities if domain.activities in (None, PRIVATELY) else len(curator.activities)
         cases, covered, frequent, sizes = _answers(curator, for_count, spent - for_count, spent_delta)
+    if entry is None and seed is None:
+        asked_before(held, float(spent_delta))
     left, left_delta = eps - spent, failure - spent_delta
     picked = (
         _Pick(*_chosen(float(left) * cases, covered, frequent))

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from veilog._language import gettext, localised, ngettext, pgettext, quoted
-from veilog.logs.eventlog import ACTIVITY, CASE_INDEX, EVENT_INDEX, LIFECYCLE, NESTED, TIMESTAMP, EventLog
+from veilog.logs.eventlog import ACTIVITY, CASE_INDEX, EVENT_INDEX, LIFECYCLE, NESTED, START, TIMESTAMP, EventLog
 from veilog.logs.xes.columns import legal_keys
 from veilog.report.explorer import clean, short
 from veilog.report.figures import share_of
@@ -45,14 +45,19 @@ def attributes_shown(released: EventLog | None, original: EventLog | None) -> tu
 
 
 def _of(released: pa.Table, original: pa.Table | None, of: str) -> list[AttributeShown]:
-    names = [name for name in released.column_names if name not in OF_EVERY_LOG][:_MOST]
+    names = [name for name in released.column_names if name not in OF_EVERY_LOG and not _is_start(released, name)]
     before = {} if original is None else _by_written_name(original)
     return [
         AttributeShown(
             short(name, 80), of, _in_words(released.column(name)), _in_words(before[name]) if name in before else ""
         )
-        for name in names
+        for name in names[:_MOST]
     ]
+
+
+def _is_start(table: pa.Table, name: str) -> bool:
+    """Whether a column says when events began: it is one of their times."""
+    return name == START and pa.types.is_temporal(table.column(name).type)
 
 
 def _by_written_name(table: pa.Table) -> dict[str, pa.ChunkedArray]:

@@ -37,8 +37,8 @@ REMARKS = (
         "of a hierarchy, for more than a sketch."
     ),
     gettext_noop(
-        "About {cases} cases (a noisy number) are few for an epsilon of {epsilon} a case: expect a coarse picture. "
-        "{advice}"
+        "About {cases} cases (a noisy number) are few for an epsilon of {epsilon} a case: expect what is "
+        "frequent, and little of what is rare. {advice}"
     ),
     gettext_noop("No variant is frequent enough to be certain that it is real: delta and its share are spent."),
     gettext_noop(
@@ -67,6 +67,7 @@ REMARKS = (
         "or after it. A range in days, such as -36500..0 for dates of birth, tells them more closely."
     ),
     gettext_noop("The values of {attributes} may be mostly noise. {advice}"),
+    gettext_noop("The values of {attributes} may be mostly noise."),
     gettext_noop("No value of {attribute} is frequent enough for its budget: the attribute is left out."),
     gettext_noop("The release has no events, so it has no times."),
     gettext_noop(
@@ -75,6 +76,7 @@ REMARKS = (
     gettext_noop(
         "The times are rough: their epsilon, {epsilon}, times about {cases} cases is below {enough}. {advice}"
     ),
+    gettext_noop("The times are rough: their epsilon, {epsilon}, times about {cases} cases is below {enough}."),
     gettext_noop(
         "By noisy answers {part} % of the cases start outside the declared window. They are in the release, and start "
         "inside it: what they last and how many they are is real, when they start is not."
@@ -136,8 +138,7 @@ REMARKS = (
     gettext_noop("Attributes would need an epsilon of about {epsilon} for themselves, or fewer of them."),
     gettext_noop("They would need an epsilon of about {epsilon} for themselves."),
     gettext_noop(
-        "The log is too small for a useful private release: collect more cases, or release counts only; a larger "
-        "budget would protect nobody."
+        "No epsilon that is advised (2 at most) would do: collect more cases, or go by what is frequent alone."
     ),
 )
 """Of methods, and of every release; and what they advise, which stands at their end."""

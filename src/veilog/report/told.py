@@ -14,7 +14,7 @@ from veilog._version import __version__
 from veilog.errors import InputError
 from veilog.logs.eventlog import EventLog
 from veilog.logs.files import AnyLog, as_log
-from veilog.logs.metadata import ARTIFICIAL_TIMES, Attribute
+from veilog.logs.metadata import Attribute
 from veilog.logs.stored.store import StoredLog
 from veilog.logs.variants import Variants
 from veilog.methods import METHODS
@@ -75,9 +75,9 @@ def told_by_release(released: Release) -> Told:
 def has_times(released: Release) -> bool:
     """Whether its timestamps say more than the order of events."""
     if isinstance(released.full, StoredLog):
-        return not _artificial(released.full.shape)
+        return not released.full.shape.artificial_times
     if released.full is not None:
-        return not _artificial(released.full)
+        return not released.full.artificial_times
     return released.details is not None and released.details.times is not None
 
 
@@ -121,13 +121,9 @@ def told_by_file(log: EventLog) -> Told:
         guarantee=_guarantee(facts, operations),
         remarks=(),
         software=_first(facts, "software") or "not stated",
-        timed=not _artificial(log),
+        timed=not log.artificial_times,
         from_file=True,
     )
-
-
-def _artificial(log: EventLog) -> bool:
-    return any(a.key == ARTIFICIAL_TIMES and a.value is True for a in log.metadata.attributes)
 
 
 def _shown(value: Any) -> str:

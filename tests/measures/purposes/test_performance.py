@@ -22,6 +22,8 @@ from veilog.measures.purposes import PURPOSES, Asked, judge
 from veilog.measures.purposes.performance import OFTEN, PERFORMANCE
 
 HOUR = 3_600_000_000
+ORIGIN = 7 * 24
+"""The first Thursday has the times that releases without times are written with."""
 EMDS = ("absolute", "relative", "cycle_time", "arrival")
 
 Case = list[tuple[str, float | None]]
@@ -33,9 +35,9 @@ some_cases = st.lists(
 
 
 def log(*cases: Case) -> EventLog:
-    """Cases as activities and hours since Thursday, 1 January 1970; None is an unknown time."""
+    """Cases as activities and hours since a Thursday; None is an unknown time."""
     rows = [(i, *event) for i, case in enumerate(cases) for event in case]
-    micros = [None if hours is None else round(hours * HOUR) for _, _, hours in rows]
+    micros = [None if hours is None else round((ORIGIN + hours) * HOUR) for _, _, hours in rows]
     events = pa.table(
         {
             CASE_INDEX: pa.array([i for i, _, _ in rows], pa.int64()),
@@ -109,7 +111,7 @@ def test_medians_of_steps_by_hand() -> None:
 
 def started(timed: EventLog, hours: list[float | None]) -> EventLog:
     """The log with the hours at which its events began."""
-    micros = pa.array([None if hour is None else round(hour * HOUR) for hour in hours], pa.int64())
+    micros = pa.array([None if hour is None else round((ORIGIN + hour) * HOUR) for hour in hours], pa.int64())
     return replace(timed, events=timed.events.append_column(START, micros.cast(TIMESTAMP_TYPE)))
 
 

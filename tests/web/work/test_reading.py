@@ -56,6 +56,18 @@ def test_two_columns_of_one_name_are_told_in_words(tmp_path: Path) -> None:
     assert "Say below which column is which." not in page_of(found)
 
 
+def test_a_workbook_with_two_sheets_says_what_to_do(tmp_path: Path) -> None:
+    openpyxl = pytest.importorskip("openpyxl")
+    book = openpyxl.Workbook()
+    for sheet in (book.active, book.create_sheet("Notes")):
+        for row in (["case", "activity", "time"], ["1", "a", "2024-01-01"]):
+            sheet.append(row)
+    book.save(tmp_path / "log.xlsx")
+    with pytest.raises(InputError, match=r"There are 2 sheets with data: 'Sheet', 'Notes'\.") as told:
+        read(tmp_path / "log.xlsx")
+    assert "Save the one that is the log as a file of its own." in str(told.value) and "--sheet" not in str(told.value)
+
+
 def test_the_transitions_that_a_log_has_are_advised_in_each_language(tmp_path: Path) -> None:
     rows = [f"1,a,2024-01-01,{step}" for step in ("begun", "begun", "over and out", "over and out", "over and out")]
     found = read(written(tmp_path / "log.csv", "case,activity,timestamp,lifecycle:transition", *rows))
@@ -158,6 +170,8 @@ def test_starts_of_events_come_with_times_and_not_as_an_attribute(settings: Sett
     path = tmp_path / "started.xes"
     files.write(started(hospital(40, seed=3)), path)
     found, asked = read(path), {**EVOLVE, "times": "0.3", "processing": "yes"}
+    asks = page_of(found).partition('name="is_start_timestamp"')[2].partition("</select>")[0]
+    assert "identifies people" in asks and "may be released" not in asks
     assert "attributes" not in said_at_import(record(found, {"is_start_timestamp": "release"}))
     assert dry_run(record(found, {"is_start_timestamp": "release"}), asked, settings).plan.wanted.processing
     refused = dry_run(record(found, {"is_start_timestamp": "identifying"}), asked, settings)

@@ -141,7 +141,7 @@ def _sheet(book: Any, source: Source) -> _Sheet:
         raise InputError(
             f"There are {len(tables)} sheets with data: {', '.join(map(repr, tables))}.",
             path=source.path,
-            advice="Choose with --sheet NAME, or save that sheet alone.",
+            advice="Save the one that is the log as a file of its own. Or choose it with --sheet NAME.",
         )
     if wanted is not None and wanted not in begun:
         raise InputError(

@@ -106,6 +106,7 @@ def log_page(log: LogRecord, once: str, *, settings: Settings | None = None) -> 
         how_words=HOW,
         steps=_with_steps(log, result),
         columns=() if log.measured is None else _attributes(log.measured)[:_COLUMNS],
+        START=START,
         once=once,
         again=job is not None and not job.ended,
     )

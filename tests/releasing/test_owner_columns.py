@@ -1,0 +1,78 @@
+"""What the owner is told about times and attributes that are released; and that nobody else is."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+import veilog
+from veilog.errors import ParameterError
+from veilog.ledger.ledger import Ledger
+from veilog.logs.eventlog import TIMESTAMP, TIMESTAMP_TYPE, EventLog
+from veilog.logs.simulate import hospital
+
+LOG = hospital(120, seed=1)
+AGES = tuple(sorted(set(LOG.cases.column("age group").to_pylist())))
+
+
+def with_times(known: int) -> EventLog:
+    """The log with the first so many times known."""
+    times = LOG.events.column(TIMESTAMP).to_pylist()
+    times[known:] = [None] * (len(times) - known)
+    place = LOG.events.column_names.index(TIMESTAMP)
+    return replace(LOG, events=LOG.events.set_column(place, TIMESTAMP, pa.array(times, TIMESTAMP_TYPE)))
+
+
+def noted(log: EventLog, **more: object) -> str:
+    """What the owner is told; and nobody else."""
+    released = veilog.release(log, "evolve", epsilon=1, activities="log", **more)  # type: ignore[arg-type]
+    told = json.dumps({**released.to_json(), "owner_only": None})
+    assert not any(note in told for note in released.owner_only.notes)
+    return "\n".join(released.owner_only.notes)
+
+
+def test_values_outside_the_declared_ones_are_counted_and_what_was_meant_is_said() -> None:
+    typo = AGES[0] + "x"
+    share = LOG.cases.column("age group").to_pylist().count(AGES[0])
+    domain = veilog.Domain(attributes={"age group": (typo, *AGES[1:])})
+    said = noted(LOG, attributes=["age group"], domain=domain)
+    assert f"The declaration of 'age group' leaves out 1 value of the log: {AGES[0]} ({share})." in said
+    assert f"{share} of 120 (" in said and f"{typo!r}: Did you mean {AGES[0]!r}?" in said
+    right = veilog.Domain(attributes={"age group": AGES})
+    assert "leaves out" not in noted(LOG, attributes=["age group"], domain=right)
+
+
+def test_numbers_beyond_the_declared_range_are_counted_and_truth_values_are_text() -> None:
+    costs = [cost for cost in LOG.events.column("cost").to_pylist() if cost is not None]
+    beyond = sum(cost > 50 for cost in costs)
+    said = noted(LOG, attributes=["cost"], domain=veilog.Domain(attributes={"cost": (0, 50)}))
+    assert f"{beyond:,} of {len(costs):,} values of 'cost'" in said and "0 to 50: they count as its ends" in said
+    flags = LOG.cases.append_column("flag", pa.array([True, False] * 60))
+    said = noted(replace(LOG, cases=flags), attributes=["flag"], domain=veilog.Domain(attributes={"flag": ("true",)}))
+    assert "leaves out 1 value of the log: false (60). 60 of 120 (50 %)" in said
+
+
+def test_how_many_events_have_no_known_time_is_told_where_times_are_released() -> None:
+    assert "No event of the log has a known time" in noted(with_times(0), times=0.3)
+    events = len(LOG)
+    assert f"{events - 10:,} of {events:,} events of the log (" in noted(with_times(10), times=0.3)
+    assert "known time" not in noted(with_times(10)) + noted(LOG, times=0.3)
+
+
+def test_a_log_that_was_read_without_times_is_refused_them_before_anything_is_asked(tmp_path: Path) -> None:
+    veilog.write(with_times(0), tmp_path / "log.xes")
+    log = veilog.read(tmp_path / "log.xes")
+    ledger = Ledger.open(tmp_path / "l", create=True)
+    ledger.set_budget(log, 5)
+    before = (tmp_path / "l").read_bytes()
+    with pytest.raises(ParameterError, match="No event of the log has a timestamp") as told:
+        veilog.release(log, "evolve", epsilon=1, times=0.3, activities="log", ledger=ledger)
+    assert told.value.parameter == "times" and (tmp_path / "l").read_bytes() == before
+    assert veilog.release(log, "evolve", epsilon=1, activities="log").variants.cases
+
+
+def test_times_of_a_release_without_times_are_said_to_be_artificial(tmp_path: Path) -> None:
+    veilog.release(LOG, "evolve", epsilon=1, activities="log").save(tmp_path / "out.csv")
+    assert "times of the log are artificial" in noted(veilog.read(tmp_path / "out.csv"), times=0.3)
