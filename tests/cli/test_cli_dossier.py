@@ -54,6 +54,17 @@ def test_with_the_original_it_is_for_the_owner_and_knows_the_ledger(folder: Path
     assert "The ledger knows of 2" in page.read_text() and "out.xes, SHA-256" in page.read_text()
 
 
+def test_an_original_with_nothing_in_common_is_refused(
+    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "other.csv").write_text("case,activity,time\n1,lathe,2024-01-01\n1,mill,2024-01-02\n")
+    for command, target in (("dossier", "d.md"), ("report", "page.html")):
+        arguments = [command, str(folder / "release.xes"), str(tmp_path / target)]
+        assert main([*arguments, "--original", str(tmp_path / "other.csv")]) == 2
+        assert "other.csv and the release have no activity in common" in " ".join(capsys.readouterr().err.split())
+    assert [file.name for file in tmp_path.iterdir()] == ["other.csv"]
+
+
 def test_without_a_guarantee_it_says_no_and_registers_nothing(
     folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -58,6 +58,13 @@ def test_how_many_events_have_no_known_time_is_told_where_times_are_released() -
     assert "No event of the log has a known time" in noted(with_times(0), times=0.3)
     events = len(LOG)
     assert f"{events - 10:,} of {events:,} events of the log (" in noted(with_times(10), times=0.3)
+    days = [
+        time.replace(hour=0, minute=0, second=0, microsecond=0) for time in LOG.events.column(TIMESTAMP).to_pylist()
+    ]
+    place = LOG.events.column_names.index(TIMESTAMP)
+    dated = replace(LOG, events=LOG.events.set_column(place, TIMESTAMP, pa.array(days, TIMESTAMP_TYPE)))
+    assert "All times of the log are dates without a time of day" in noted(dated, times=0.3)
+    assert "time of day" not in noted(LOG, times=0.3)
     assert "known time" not in noted(with_times(10)) + noted(LOG, times=0.3)
 
 

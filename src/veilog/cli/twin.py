@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import glob
 import json as plain_json
 from dataclasses import dataclass, fields
 from pathlib import Path
@@ -27,7 +28,7 @@ from veilog.cli.common import (
 )
 from veilog.cli.details import activity_names
 from veilog.cli.ledger import AS_THERE_IS, Keeping, show_account
-from veilog.errors import InputError, ParameterError
+from veilog.errors import InputError, ParameterError, meant
 from veilog.logs import files
 from veilog.logs.eventlog import Statistics
 from veilog.logs.twins import Sizes
@@ -209,6 +210,12 @@ def dry_run(
 def _sizes_in(path: Path) -> Sizes:
     """The sizes that ``veilog twin --json`` wrote, or those of an earlier release, which is public."""
     if path.suffix.lower() != ".json":
+        if not path.exists() and not glob.has_magic(str(path)):
+            raise InputError(
+                "There is no such file of sizes.",
+                path=path,
+                advice=f"{meant(path.name, _beside(path))}Give the JSON of veilog twin, an earlier release, or log.",
+            )
         return Sizes.of(files.read_variants(path))
     try:
         told = plain_json.loads(path.read_text(encoding="utf-8"))
@@ -220,5 +227,13 @@ def _sizes_in(path: Path) -> Sizes:
         raise InputError(
             "These are no sizes of a log.",
             path=path,
-            advice="veilog twin LOG --epsilon 0.05 --json FILE writes them; or give a release.",
+            advice=f"{meant(path.name, _beside(path))}veilog twin LOG --epsilon 0.05 --json FILE writes them; or "
+            "give a release.",
         ) from error
+
+
+def _beside(path: Path) -> list[str]:
+    """The files that may have been meant by one that is not there; ``log`` is a word."""
+    if path.exists() or not path.parent.is_dir():
+        return []
+    return [FROM_LOG, *(other.name for other in path.parent.iterdir())]

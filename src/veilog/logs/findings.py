@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Annotated, Literal
 
 from veilog._plain import InJson, ToJson
-from veilog.errors import InputError, ParameterError
+from veilog.errors import InputError, ParameterError, meant
 
 __all__ = ["RULES", "Finding", "Findings", "Policy", "Rule"]
 
@@ -175,13 +175,15 @@ class Findings:
         for name, policy in self.policies.items():
             if name not in RULES:
                 raise ParameterError(
-                    f"There is no rule {name!r}.", parameter=name, advice=f"Rules: {', '.join(sorted(RULES))}."
+                    f"There is no rule {name!r}.",
+                    parameter=name,
+                    advice=f"{meant(name, RULES)}Rules: {', '.join(sorted(RULES))}.",
                 )
             if policy not in RULES[name].policies:
                 raise ParameterError(
                     f"Rule {name!r} cannot be set to {policy!r}.",
                     parameter=name,
-                    advice=f"Possible: {', '.join(RULES[name].policies)}.",
+                    advice=f"{meant(policy, RULES[name].policies)}Possible: {', '.join(RULES[name].policies)}.",
                 )
 
     def copy(self) -> dict[str, Finding]:

@@ -69,7 +69,7 @@ class Parameter:
             raise ParameterError(
                 f"{self.name} cannot be {value!r}.",
                 parameter=self.name,
-                advice=f"Possible: {', '.join(self.choices)}.",
+                advice=f"{meant(parsed, self.choices)}Possible: {', '.join(self.choices)}.",
             )
         if self.minimum is not None and parsed < self.minimum:
             raise ParameterError(f"{self.name} must be at least {self.minimum:g}, not {value}.", parameter=self.name)

@@ -18,6 +18,7 @@ from veilog.releasing.planned import Planned
 __all__ = ["check_times", "undeclared_values", "unknown_times"]
 
 _NAMED = 5
+_DAY = 86_400_000_000
 
 Log = EventLog | StoredLog
 
@@ -40,7 +41,12 @@ def unknown_times(log: Log) -> list[str]:
     if isinstance(log, EventLog) and log.artificial_times:
         return ["The times of the log are artificial, an hour apart from 1970 on: released times tell of these alone."]
     found = list(log.each(_times_of, ()))
-    events, unknown = sum(n for n, _ in found), sum(n for _, n in found)
+    events, unknown = (sum(numbers) for numbers in list(zip(*found, strict=True))[:2]) if found else (0, 0)
+    if events > unknown and all(dated for _, _, dated in found):
+        return [
+            "All times of the log are dates without a time of day: within a day its events are in the order of the "
+            "rows, and the hours of released times are made up."
+        ]
     if not unknown:
         return []
     if unknown == events:
@@ -87,9 +93,11 @@ def _note(name: str, declared: tuple[str, ...], values: Counter[str], outside: i
     )
 
 
-def _times_of(log: EventLog, _first: bool) -> tuple[int, int]:
-    """The events, and how many of them have no known time."""
-    return len(log), log.events.column(TIMESTAMP).null_count
+def _times_of(log: EventLog, _first: bool) -> tuple[int, int, bool]:
+    """The events, how many of them have no known time, and whether all others are at midnight."""
+    column = log.events.column(TIMESTAMP)
+    micros = column.drop_null().cast(pa.int64()).to_numpy()
+    return len(log), column.null_count, not (micros % _DAY).any()
 
 
 def _values_of(name: str, declared: Values, log: EventLog, _first: bool) -> tuple[Counter[str], int]:

@@ -147,6 +147,18 @@ def test_numbers_of_tables_with_types_are_times_too(tmp_path: Path) -> None:
 # ---- times in two columns
 
 
+def test_two_whole_times_are_no_date_and_time_of_day(tmp_path: Path) -> None:
+    rows = "1,a,2024-01-01 08:00,2024-01-01 09:30\n"
+    path = tmp_path / "a.csv"
+    path.write_text(f"case,activity,begun,over\n{rows}")
+    for reading in (veilog.read, veilog.read_variants):
+        with pytest.raises(InputError, match=r"begun and over hold two times each, not a date and its time of day\."):
+            reading(path, timestamp="begun+over")
+    # A date without a time of day has nothing to lose.
+    path.write_text("case,activity,begun,over\n1,a,2024-01-01 00:00,2024-01-01 09:30\n")
+    assert veilog.read(path, timestamp="begun+over").statistics.end == "2024-01-01T09:30:00+00:00"
+
+
 def test_dates_and_times_of_tables_with_types_are_put_together() -> None:
     rows = {
         "case": ["1"] * 4,

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl, unquote_plus
 
-from veilog.errors import EngineError, InputError, MissingExtraError, ParameterError
+from veilog.errors import EngineError, InputError, MissingExtraError, ParameterError, meant
 from veilog.logs.engines.engine import VariantSource, first_line
 from veilog.logs.engines.ibis import IbisTable
 from veilog.logs.engines.postgres import AS_CLIENT
@@ -57,7 +57,8 @@ def _elsewhere(source: Source) -> VariantSource | None:
     raise ParameterError(
         f"There is no engine {called(engine)!r}.",
         parameter="engine",
-        advice="Take duckdb, spark, duckdb:FILE for a table of a DuckDB database, or a URL that Ibis connects to.",
+        advice=f"{meant(engine, ('duckdb', 'spark'))}Take duckdb, spark, duckdb:FILE for a table of a DuckDB "
+        "database, or a URL that Ibis connects to.",
     )
 
 

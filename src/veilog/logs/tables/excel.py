@@ -16,7 +16,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from veilog.errors import InputError, MissingExtraError
+from veilog.errors import InputError, MissingExtraError, meant
 from veilog.logs.reader import Asked
 from veilog.logs.roles import header_among
 from veilog.logs.source import Source
@@ -147,7 +147,7 @@ def _sheet(book: Any, source: Source) -> _Sheet:
         raise InputError(
             f"There is no sheet {wanted!r}.",
             path=source.path,
-            advice=f"The workbook has: {', '.join(map(repr, begun))}.",
+            advice=f"{meant(wanted, begun)}The workbook has: {', '.join(map(repr, begun))}.",
         )
     chosen = wanted if wanted is not None else next(iter(tables), None)
     if chosen is None:

@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from veilog._typing import IntArray
+from veilog.errors import InputError
 from veilog.logs.eventlog import LIFECYCLE
 from veilog.logs.roles import Roles
 from veilog.logs.tables.checks import LineOf
@@ -22,6 +23,7 @@ __all__ = ["Origins", "shaped"]
 _MIDNIGHT = r"[T ]+0{1,2}:00(:00(\.0+)?)?$"
 _NO_DAY = r"^(1899-12-3[01]|1900-01-0[01]|(30|31)\.12\.1899|0?1[./]0?1[./]1900|1970-01-01)[T ]+|\s*(Uhr|uur|h)$"
 """What stands beside a time of day in exports of spreadsheets and databases, which know no time without a day."""
+_HOUR = r"\d:\d\d"
 _WHOLE = r"^\d{1,4}[-/.]\d{1,2}[-/.]\d{1,4}[T ]+\d"
 
 
@@ -45,7 +47,7 @@ class Origins:
 def shaped(table: pa.Table, roles: Roles, line_of: LineOf | None) -> tuple[pa.Table, Roles, LineOf | None]:
     """Return the rows with one time in one column and one event in each, their roles, and what tells their lines."""
     if roles.clock is not None:
-        both = _together(table[roles.timestamp], table[roles.clock])
+        both = _together(table[roles.timestamp], table[roles.clock], f"{roles.timestamp} and {roles.clock}")
         table = table.set_column(table.column_names.index(roles.timestamp), roles.timestamp, both)
         return table.drop_columns([roles.clock]), replace(roles, clock=None), line_of
     if not roles.two_events:
@@ -64,14 +66,21 @@ def _text(column: Any) -> Any:
     return pc.utf8_trim_whitespace(column.cast(pa.string()))
 
 
-def _together(dates: Any, clocks: Any) -> Any:
-    """Dates and times of day as texts of both; whatever has both already is taken from the second column."""
+def _together(dates: Any, clocks: Any, names: str) -> Any:
+    """Dates and times of day as texts of both; whatever has both already is taken from the second column, unless the
+    first has a time of day of its own, which would be lost."""
     date, clock = _text(dates), pc.replace_substring_regex(_text(clocks), _NO_DAY, "")
     told = pc.fill_null(pc.not_equal(clock, ""), False)
-    both = pc.binary_join_element_wise(
-        pc.fill_null(pc.replace_substring_regex(date, _MIDNIGHT, ""), ""), pc.fill_null(clock, ""), " "
-    )
-    both = pc.if_else(pc.fill_null(pc.match_substring_regex(clock, _WHOLE), False), clock, both)
+    day = pc.fill_null(pc.replace_substring_regex(date, _MIDNIGHT, ""), "")
+    whole = pc.fill_null(pc.match_substring_regex(clock, _WHOLE), False)
+    lost = pc.and_(pc.match_substring_regex(day, _HOUR), pc.not_equal(date, clock))
+    if pc.any(pc.and_(whole, pc.fill_null(lost, False))).as_py():
+        raise InputError(
+            f"{names} hold two times each, not a date and its time of day.",
+            advice="--timestamp NAME takes one of them. Where they are called start and end, both are kept.",
+        )
+    both = pc.binary_join_element_wise(day, pc.fill_null(clock, ""), " ")
+    both = pc.if_else(whole, clock, both)
     return pa.chunked_array([pc.if_else(told, both, date)])
 
 

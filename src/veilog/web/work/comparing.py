@@ -12,7 +12,7 @@ from veilog._files import atomic_target
 from veilog._language import gettext, gettext_noop, localised, percent
 from veilog.charts import comparison_svg, lasting
 from veilog.errors import VeilogError
-from veilog.logs.eventlog import ACTIVITY, CASE_INDEX, EVENT_INDEX, LIFECYCLE, NESTED, TIMESTAMP, EventLog
+from veilog.logs.eventlog import ACTIVITY, CASE_INDEX, EVENT_INDEX, LIFECYCLE, NESTED, START, TIMESTAMP, EventLog
 from veilog.logs.variants import Variants
 from veilog.measures import MEASURES, Comparison, Pair, compare, singling_out
 from veilog.measures.durations import case_durations, spans
@@ -48,7 +48,7 @@ _QUARTERS = (
 )
 _ATTRIBUTES, _VALUES = 12, 6
 """Attributes that a page shows, and how many values of each."""
-_OWN = (ACTIVITY, TIMESTAMP, LIFECYCLE, CASE_INDEX, EVENT_INDEX, NESTED)
+_OWN = (ACTIVITY, TIMESTAMP, START, LIFECYCLE, CASE_INDEX, EVENT_INDEX, NESTED)
 
 
 @dataclass(frozen=True)
