@@ -169,11 +169,12 @@ def test_release_shows_what_was_kept_but_never_writes_it(
 def test_a_release_is_told_in_twelve_lines(
     capsys: pytest.CaptureFixture[str], log: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))  # nobody released this log before
     monkeypatch.setenv("COLUMNS", "140")
     monkeypatch.chdir(tmp_path)
     options = ["--epsilon", 1, "--activities", "log", "--report-outside", "page.html", "--times", 0.3]
     told = run(capsys, "release", log, "r.xes", "-m", "evolve", *options)[1].strip().splitlines()
-    assert len(told) <= 12
+    assert len(told) <= 12, "\n".join(told)
     first = [line.split("  ")[0] for line in told if not line.startswith(" ")]
     assert first[:4] == ["protection", "whom", "holds if", "released"]
     assert first[-2:] == ["files", "next"]
