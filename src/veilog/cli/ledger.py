@@ -81,7 +81,7 @@ class Keeping:
                     raise ParameterError(f"{option} and --no-ledger exclude each other.", parameter="no_ledger")
             return None
         if self.ledger is not None:
-            if not os.path.lexists(self.ledger):
+            if not os.path.lexists(self.ledger) and self.ledger.absolute().parent.is_dir():
                 _refuse_mistyped(self.ledger, log)
             return Ledger.open(self.ledger, create=True, waiting=waiting, name=log.name, account=self.account)
         if is_pipe(log) and self.account is None:
@@ -306,7 +306,7 @@ def _refuse_mistyped(place: Path, log: Path) -> None:
     """Refuse to begin another ledger where one is that may be meant: an empty one knows of nothing that was spent."""
     own = None if is_pipe(log) else _beside(log)
     kept = {path.name.removesuffix(_SUFFIX): path for path in place.absolute().parent.glob(f"*{_SUFFIX}")}
-    near = meant(place.name.removesuffix(_SUFFIX), kept)
+    near = meant(place.name.removesuffix(_SUFFIX), kept) or meant(place.stem, kept)
     if own is not None and os.path.lexists(own):
         near = f"The log has one beside it, {own.name}. "
     elif near:
