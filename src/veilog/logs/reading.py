@@ -49,7 +49,8 @@ def whole(source: Source, asked: Asked) -> EventLog:
             note(source, roles, asked.findings)
         log = reader.read(source, replace(asked, roles=roles))
         if intervals:
-            log = as_intervals(log, asked.findings, (roles and roles.transition) or LIFECYCLE)
+            transition = (roles and roles.transition) or LIFECYCLE
+            log = as_intervals(log, asked.findings, transition, asked.declared.day_order)
     told = () if reader.typed else (ATTRIBUTES_TOGETHER,)
     together = (*asked.findings.read_together(), *not_ours(source))
     found = replace(log, read_together=together, attributes_read_together=told)
@@ -124,9 +125,17 @@ def _columns(source: Source) -> list[str] | None:
 def roles_among(names: list[str], declared: Declared, source: Source) -> Roles:
     """Return the roles of the columns with these names, as far as nothing else is declared."""
     try:
-        return declared_roles(names, declared, _classifiers(source) if declared.classifier is not None else ())
+        classifiers = _classifiers(source) if declared.classifier is not None else ()
+        return declared_roles(names, declared, classifiers, public=_declares(source))
     except InputError as error:
         raise InputError(error.problem, path=source.name, advice=error.advice) from None
+
+
+def _declares(source: Source) -> bool:
+    """Whether it is declared which columns there are; where not, a column is there because some event has it."""
+    here = source.engine in ("duckdb", "spark") and (source.name is None or source.is_file)
+    reader = table_reader_of(source) if here else None
+    return reader is None or reader.declares
 
 
 def _classifiers(source: Source) -> Classifiers:
