@@ -409,7 +409,6 @@ def test_an_attribute_called_like_a_classifier_changes_no_other_case(tmp_path: P
         (tmp_path / "log.xes").write_bytes(xes(cases))
         log = files.read(tmp_path / "log.xes", classifier=BOTH)
         read.append(cases_of(log))
-        assert any("--classifier" in one for one in log.read_together)
     assert read[0] == read[1] and read[0]["1"][0][0] == "a+start"
 
 

@@ -123,10 +123,10 @@ def test_a_case_that_says_when_its_events_began_changes_no_other(tmp_path: Path)
     assert read[1] == read[0] + [("1", "b", "01 09:00", "01 12:00"), ("1", "b", "01 09:00", "01 12:30")]
 
 
-def test_events_that_say_no_transition_are_ends(tmp_path: Path) -> None:
+def test_events_that_say_no_transition_stay_as_they_are(tmp_path: Path) -> None:
     rows = "case,activity,lifecycle:transition,timestamp\n1,a,start,2024-01-01 10:00\n1,a,,2024-01-01 11:00\n"
     assert told(intervals(tmp_path, rows + "1,b,complete,2024-01-01 12:00\n")) == [
-        ("1", "a", "01 10:00", "01 11:00"),
+        ("1", "a", None, "01 11:00"),
         ("1", "b", None, "01 12:00"),
     ]
 

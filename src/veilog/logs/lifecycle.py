@@ -19,8 +19,18 @@ import pyarrow.compute as pc
 from veilog._language import gettext_noop
 from veilog._typing import BoolArray, IntArray
 from veilog.errors import ParameterError, meant
-from veilog.logs.eventlog import CASE_INDEX, EVENT_INDEX, LIFECYCLE, START, TIMESTAMP, EventLog
+from veilog.logs.eventlog import (
+    CASE_INDEX,
+    EVENT_INDEX,
+    LIFECYCLE,
+    START,
+    TIMESTAMP,
+    TIMESTAMP_TYPE,
+    EventLog,
+)
 from veilog.logs.findings import Findings
+from veilog.logs.tables.columns import read_times
+from veilog.logs.tables.times import DayOrder
 
 __all__ = [
     "COMPLETE",
@@ -121,57 +131,82 @@ def wants_intervals(lifecycle: str | None) -> bool:
     return lifecycle is not None and lifecycle.strip().casefold() == INTERVALS
 
 
-def as_intervals(log: EventLog, findings: Findings, transition: str = LIFECYCLE) -> EventLog:
+def as_intervals(
+    log: EventLog, findings: Findings, transition: str = LIFECYCLE, order: DayOrder | None = None
+) -> EventLog:
     """Return the log with one event for each that is complete, which says when it began: as in pm4py an end belongs to
     the first start of its activity in its case that has none yet. An end without a start has no start time; starts
-    without an end, and other transitions, are left out. ``transition`` is the attribute that tells them.
+    without an end, and other transitions, are left out. ``transition`` is the attribute that tells them, ``order`` what
+    ``5/6/2024`` means where starts are text.
 
-    An event that says no transition is an end, as is one that says when it began; that has no other start. So what
-    becomes of a case is a matter of its own events.
+    An event that says itself when it began, or that is no transition, stays as it is and belongs to no other: this is
+    told event by event and never by which attributes the log has, as some formats have an attribute as soon as one
+    event has it. So a log that was read like this stays the same.
     """
-    columns = log.events.column_names
-    own = log.events.column(START) if START in columns else None
-    if own is None and transition not in columns:
+    events = log.events
+    if not len(events):
+        return log
+    if transition not in events.column_names and START not in events.column_names:
         raise no_life_cycle(INTERVALS)
-    if own is not None and not pa.types.is_timestamp(own.type):
-        raise ParameterError(
-            f"{START!r} holds no times, so it does not say when events began.",
-            parameter="lifecycle",
-            advice="Write all of it as times such as 2024-03-01T09:30:00Z, or name that column otherwise.",
-        )
-    told = _steps(log, transition)
-    known = np.zeros(len(told), dtype=np.bool_)
-    if own is not None:
-        known = (told < 0) & own.is_valid().to_numpy(zero_copy_only=False)
-    for wanted, there in ((_BEGUN, (told > 0) | known), (COMPLETE, told < 0)):
-        if len(told) and not there.any():
+    told, silent = _told(events, transition)
+    micros, known = _own_starts(log, findings, order)
+    if START not in events.column_names:
+        _refuse_without(told)
+    whole = known | silent
+    begun = _starts_of(events.column(CASE_INDEX).to_numpy(), log.activity_codes[1], np.where(whole, 0, told))
+    kept = np.flatnonzero(whole | (told < 0))
+    unpaired = len(told) - len(kept) - int((begun >= 0).sum())
+    if unpaired:
+        findings.add("unpaired-transitions", f"{unpaired:,} of {len(told):,} events", count=unpaired)
+    ends = events.column(TIMESTAMP).cast(pa.int64())
+    paired = begun >= 0
+    micros[paired] = pc.fill_null(ends, 0).to_numpy()[begun[paired]]
+    known[paired] = pc.is_valid(ends).to_numpy()[begun[paired]]
+    starts = pa.chunked_array([pa.array(micros, pa.int64(), mask=~known).cast(TIMESTAMP_TYPE)])
+    if START in events.column_names:
+        place = events.column_names.index(START)
+        events = events.set_column(place, events.schema.field(place).with_type(starts.type), starts)
+    else:
+        events = events.append_column(START, starts)
+    if len(kept) < len(told):
+        events = events.take(pa.array(kept))
+        place = events.column_names.index(EVENT_INDEX)
+        events = events.set_column(place, EVENT_INDEX, pa.array(np.arange(len(kept))))
+    return replace(log, events=events, findings=findings.result())
+
+
+def _told(events: pa.Table, transition: str) -> tuple[IntArray, BoolArray]:
+    """Which events are starts (1), ends (-1) and neither (0), and which of these say no transition at all."""
+    if transition not in events.column_names:
+        return np.zeros(len(events), dtype=np.int64), np.ones(len(events), dtype=np.bool_)
+    steps = _Encoded(events.column(transition))
+    plain = [name.strip().casefold() for name in steps.names]
+    told = np.array([{_BEGUN: 1, COMPLETE: -1}.get(name, 0) for name in plain], dtype=np.int64)
+    return told[steps.codes], np.array([not name for name in plain], dtype=np.bool_)[steps.codes]
+
+
+def _own_starts(log: EventLog, findings: Findings, order: DayOrder | None) -> tuple[IntArray, BoolArray]:
+    """When each event says that it began, in microseconds, and which say so."""
+    if START not in log.events.column_names:
+        return np.zeros(len(log.events), dtype=np.int64), np.zeros(len(log.events), dtype=np.bool_)
+    column = log.events.column(START)
+    if pa.types.is_boolean(column.type):
+        column = column.cast(pa.string())
+    times = read_times(column, START, log.source, order)
+    if times.bad.any():
+        findings.add("bad-value", f"column {START!r} holds what is no time", count=int(times.bad.sum()))
+    return times.micros.copy(), times.known.copy()
+
+
+def _refuse_without(told: IntArray) -> None:
+    """Refuse to make one event of starts and ends where there are none of either."""
+    for wanted, value in ((_BEGUN, 1), (COMPLETE, -1)):
+        if not (told == value).any():
             raise ParameterError(
                 f"No event is the transition {wanted!r}, so starts and ends cannot be one event.",
                 parameter="lifecycle",
                 advice="Leave the life cycle away, or name the transition that counts.",
             )
-    begun = _starts_of(log.events.column(CASE_INDEX).to_numpy(), log.activity_codes[1], np.where(known, 0, told))
-    ends = np.flatnonzero(told < 0)
-    unpaired = len(told) - len(ends) - int((begun[ends] >= 0).sum())
-    if unpaired:
-        findings.add("unpaired-transitions", f"{unpaired:,} of {len(told):,} events", count=unpaired)
-    times = log.events.column(TIMESTAMP).take(pa.array(begun[ends], mask=begun[ends] < 0))
-    if own is not None and known.any():
-        times = pc.coalesce(own.take(pa.array(ends)).cast(times.type), times)
-    events = log.events.drop_columns([START] if own is not None else []).take(pa.array(ends))
-    events = events.append_column(START, times)
-    place = events.column_names.index(EVENT_INDEX)
-    events = events.set_column(place, EVENT_INDEX, pa.array(np.arange(len(ends))))
-    return replace(log, events=events, findings=findings.result())
-
-
-def _steps(log: EventLog, transition: str) -> IntArray:
-    """Return which events are starts (1) and which are ends (-1), also those that say no transition."""
-    if transition not in log.events.column_names:
-        return np.full(log.events.num_rows, -1)
-    steps = _Encoded(log.events.column(transition))
-    meaning = {_BEGUN: 1, COMPLETE: -1, "": -1}
-    return np.asarray(np.array([meaning.get(name.strip().casefold(), 0) for name in steps.names])[steps.codes])
 
 
 def _starts_of(case: IntArray, code: IntArray, told: IntArray) -> IntArray:
@@ -211,6 +246,12 @@ def _most_frequent(steps: Sequence[tuple[str, int]]) -> str:
 
 def no_life_cycle(wanted: str) -> ParameterError:
     """What is wrong where a transition is asked for, and events have none."""
+    if wanted == EVERY:  # also for starts and ends that are to be one event
+        return ParameterError(
+            f"The log has no {LIFECYCLE!r} and no column of starts, so it does not tell starts from ends.",
+            parameter="lifecycle",
+            advice="Leave the life cycle away; or call the columns start and end.",
+        )
     return ParameterError(
         f"The log has no {LIFECYCLE!r}, so it does not say which events are {wanted!r}.",
         parameter="lifecycle",

@@ -16,7 +16,6 @@ from veilog.logs.tables.reader import note, table_reader_of
 
 __all__ = [
     "ATTRIBUTES_TOGETHER",
-    "KEYS_TOGETHER",
     "check_layout",
     "columns_of",
     "grouped",
@@ -29,11 +28,6 @@ ATTRIBUTES_TOGETHER = (
     "Whether a column of attributes holds text, numbers or truth values, and whether it belongs to cases or to events, "
     "is found out from all of its values, so one case can change how the attributes of others are read; a Parquet file "
     "or an Arrow table declares the types of its columns."
-)
-
-KEYS_TOGETHER = (
-    "Which attributes events have is found out from all events, and what --lifecycle and --classifier make of them "
-    "goes by that, so one case can change how others are read; a table has a list of its columns."
 )
 
 
@@ -63,19 +57,12 @@ def whole(source: Source, asked: Asked) -> EventLog:
             note(source, roles, asked.findings)
         log = reader.read(source, replace(asked, roles=roles))
         if intervals:
-            log = as_intervals(log, asked.findings, (roles and roles.transition) or LIFECYCLE)
+            transition = (roles and roles.transition) or LIFECYCLE
+            log = as_intervals(log, asked.findings, transition, asked.declared.day_order)
     told = () if reader.typed else (ATTRIBUTES_TOGETHER,)
-    keys = () if tabular is not None and tabular.headed else _goes_by_keys(asked.declared, tabular is None)
-    together = (*asked.findings.read_together(), *keys, *not_ours(source))
+    together = (*asked.findings.read_together(), *not_ours(source))
     found = replace(log, read_together=together, attributes_read_together=told)
     return found if asked.coarser is None else asked.coarser.of_log(found)
-
-
-def _goes_by_keys(declared: Declared, one_by_one: bool) -> tuple[str, ...]:
-    """Return what goes by the attributes that some event has: of a log that is no table each event is looked at by
-    itself for its life cycle."""
-    by_keys = declared.classifier is not None or (declared.lifecycle is not None and not one_by_one)
-    return (KEYS_TOGETHER,) if by_keys else ()
 
 
 def grouped(source: Source, asked: Asked) -> Grouped:
@@ -146,9 +133,17 @@ def _columns(source: Source) -> list[str] | None:
 def roles_among(names: list[str], declared: Declared, source: Source) -> Roles:
     """Return the roles of the columns with these names, as far as nothing else is declared."""
     try:
-        return declared_roles(names, declared, _classifiers(source) if declared.classifier is not None else ())
+        classifiers = _classifiers(source) if declared.classifier is not None else ()
+        return declared_roles(names, declared, classifiers, public=_declares(source))
     except InputError as error:
         raise InputError(error.problem, path=source.name, advice=error.advice) from None
+
+
+def _declares(source: Source) -> bool:
+    """Whether it is declared which columns there are; where not, a column is there because some event has it."""
+    here = source.engine in ("duckdb", "spark") and (source.name is None or source.is_file)
+    reader = table_reader_of(source) if here else None
+    return reader is None or reader.declares
 
 
 def _classifiers(source: Source) -> Classifiers:

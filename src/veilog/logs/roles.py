@@ -182,11 +182,7 @@ def guess_roles(
     timestamp_, timestamp_found = _find("timestamp", columns, timestamp_, TIMESTAMP, _TIMESTAMP)
     if both is not None and timestamp is None:
         timestamp_found = "guessed"
-    if len({case_, activity_, timestamp_}) < 3:
-        raise InputError(
-            f"Case {case_!r}, activity {activity_!r} and timestamp {timestamp_!r} must be three columns.",
-            advice=_say(columns),
-        )
+    _check_three(case_, activity_, timestamp_, columns)
     others = [name for name in columns if name not in (case_, activity_, timestamp_, clock)]
     return Roles(
         case_,
@@ -201,14 +197,22 @@ def guess_roles(
     )
 
 
-def declared_roles(columns: Sequence[str], declared: Declared, classifiers: Classifiers = ()) -> Roles:
-    """The roles of these columns, with what the owner declares of life cycle, classifier and format of times."""
+def declared_roles(
+    columns: Sequence[str], declared: Declared, classifiers: Classifiers = (), *, public: bool = True
+) -> Roles:
+    """The roles of these columns, with what the owner declares of life cycle, classifier and format of times.
+
+    Columns that are there because some event has them are not ``public``: their roles go by fixed names, so that what
+    one event has is of no concern for others.
+    """
     if wants_intervals(declared.lifecycle):
         raise ParameterError(
             "Here events are taken as they are, so a start and its end cannot be one.",
             parameter="lifecycle",
             advice="Read the log into memory, or keep one transition, such as complete.",
         )
+    if not public:
+        return _fixed_roles(columns, declared, classifiers)
     roles = guess_roles(columns, case=declared.case, activity=declared.activity, timestamp=declared.timestamp)
     if declared.lifecycle is not None and roles.transition is None:
         roles = _of_rows(roles, declared.lifecycle)
@@ -223,6 +227,46 @@ def declared_roles(columns: Sequence[str], declared: Declared, classifiers: Clas
     return replace(roles, classifier=keys, day_order=declared.day_order)
 
 
+def _fixed_roles(columns: Sequence[str], declared: Declared, classifiers: Classifiers) -> Roles:
+    """The roles by the names that are given or else standard; a start in the same event is an attribute, always."""
+    case, _ = _find("case", columns, declared.case, CASE, ())
+    activity, _ = _find("activity", columns, declared.activity, ACTIVITY, ())
+    timestamp, _ = _find("timestamp", columns, declared.timestamp, TIMESTAMP, ())
+    _check_three(case, activity, timestamp, columns)
+    others = [name for name in columns if name not in (case, activity, timestamp)]
+    every = declared.lifecycle is not None and declared.lifecycle.strip().casefold() == EVERY
+    if declared.lifecycle is not None and not every and LIFECYCLE not in others:
+        raise no_life_cycle(declared.lifecycle)
+    keys: tuple[str, ...] = ()
+    if declared.classifier is not None:
+        keys = classifier_keys(declared.classifier, columns, classifiers, exact=True)
+
+    def found(name: str | None) -> Found:
+        return "pm4py" if name is None else "given"
+
+    return Roles(
+        case,
+        activity,
+        timestamp,
+        found(declared.case),
+        found(declared.activity),
+        found(declared.timestamp),
+        transition=LIFECYCLE if LIFECYCLE in others else None,
+        lifecycle=declared.lifecycle,
+        classifier=keys,
+        day_order=declared.day_order,
+        start=_start(others, timestamp) if declared.lifecycle is None else None,
+    )
+
+
+def _check_three(case: str, activity: str, timestamp: str, columns: Sequence[str]) -> None:
+    if len({case, activity, timestamp}) < 3:
+        raise InputError(
+            f"Case {case!r}, activity {activity!r} and timestamp {timestamp!r} must be three columns.",
+            advice=_say(columns),
+        )
+
+
 def _of_rows(roles: Roles, lifecycle: str) -> Roles:
     """The roles where each row has a start and an end, one of which, or both, are asked for."""
     wanted = lifecycle.strip().casefold()
@@ -233,23 +277,28 @@ def _of_rows(roles: Roles, lifecycle: str) -> Roles:
     return replace(roles, timestamp=roles.start if wanted == "start" else roles.timestamp, start=None)
 
 
-def classifier_keys(text: str, known: Collection[str], classifiers: Classifiers = ()) -> tuple[str, ...]:
+def classifier_keys(
+    text: str, known: Collection[str], classifiers: Classifiers = (), *, exact: bool = False
+) -> tuple[str, ...]:
     """The attributes that a classifier consists of: its name among ``classifiers``, or the attributes themselves.
 
-    As in XES they are separated by spaces; an attribute whose name has spaces may stand in single quotes.
+    As in XES they are separated by spaces; an attribute whose name has spaces may stand in single quotes, and must
+    where ``exact`` says so: where one event decides which attributes are known, that must not say what words mean.
     """
     keys = next((keys for name, keys, scope in classifiers if name == text and scope == "event"), text)
     words = [quoted or word for quoted, word in re.findall(r"'([^']*)'|(\S+)", keys)]
     found: list[str] = []
     while words:
-        size = next((n for n in range(1, len(words) + 1) if " ".join(words[:n]) in known), 0)
+        longest = 1 if exact else len(words)
+        size = next((n for n in range(longest, 0, -1) if " ".join(words[:n]) in known), 0)
         if not size:
             names = ", ".join(repr(name) for name, _, scope in classifiers if scope == "event")
             raise ParameterError(
                 f"The classifier names {words[0]!r}, which is no attribute of the events.",
                 parameter="classifier",
                 advice=f"{meant(words[0], known)}There are: {', '.join(list(known)[:30])}."
-                + (f" Classifiers: {names}." if names else ""),
+                + (f" Classifiers: {names}." if names else "")
+                + (" A name with spaces stands in single quotes." if exact else ""),
             )
         found.append(" ".join(words[:size]))
         words = words[size:]

@@ -58,7 +58,9 @@ def check_reader(reader: Reader, files: Sequence[Given]) -> None:
 
 def _read(reader: Reader, source: Source) -> EventLog:
     findings = Findings(path=source.name, collect_all=True)
-    roles = declared_roles(reader.columns(source), Asked().declared) if isinstance(reader, TableReader) else None
+    roles = None
+    if isinstance(reader, TableReader):
+        roles = declared_roles(reader.columns(source), Asked().declared, public=reader.declares)
     return reader.read(source, Asked(findings=findings, roles=roles))
 
 
@@ -94,7 +96,7 @@ def _badly_batched(reader: Reader, given: Given, log: EventLog) -> Iterator[tupl
         return
     source, findings = Source(given), Findings(collect_all=True)
     names, notes = reader.columns(source), reader.notes(source)
-    roles = declared_roles(names, Asked().declared)
+    roles = declared_roles(names, Asked().declared, public=reader.declares)
     extra = [name for name in (EVENT_INDEX, notes.case_key) if name in names and name not in roles.named]
     wanted = [name for name in (*roles.named, *extra) if name is not None]
     batches = list(reader.batches(source, Asked(findings=findings, roles=roles), wanted, size=_FEW))

@@ -36,7 +36,7 @@ class _Flat:
 
 
 class _ObjectCentric(TableReader):
-    headed = False
+    declares = False
     heeds = ("object_type",)
 
     def __init__(self, name: str, suffixes: tuple[str, ...], parse: Callable[[Source], ObjectCentricLog]) -> None:
@@ -48,7 +48,10 @@ class _ObjectCentric(TableReader):
         return list(source.once(self._flat).table.column_names)
 
     def table(self, source: Source, asked: Asked) -> pa.Table:
-        return source.once(self._flat).table
+        """Which type a column has follows from all of its values, so what decides about events stays text."""
+        text = source.once(self._flat).table
+        given = (CASE, ACTIVITY, TIMESTAMP, _EVENT, *(() if asked.roles is None else asked.roles.named))
+        return pa.table({name: text[name] if name in given else typed(text[name]) for name in text.column_names})
 
     def rows(self, source: Source) -> int:
         return int(source.once(self._flat).table.num_rows)
@@ -97,7 +100,7 @@ def _of(event: Event, log: ObjectCentricLog, kind: str) -> list[str]:
 
 
 def _table(log: ObjectCentricLog, kind: str) -> pa.Table:
-    """A row for each event and each of its objects of this type, with the attributes of both."""
+    """A row for each event and each of its objects of this type, with the attributes of both, all as text."""
     rows = [(event, name) for event in log.events for name in _of(event, log, kind)]
     columns: dict[str, list[str | None]] = {
         CASE: [name for _, name in rows],
@@ -107,13 +110,15 @@ def _table(log: ObjectCentricLog, kind: str) -> pa.Table:
     }
     own = dict.fromkeys(key for event, _ in rows for key in event.attributes)
     of_cases = dict.fromkeys(key for thing in log.objects.values() if thing.kind == kind for key in thing.attributes)
+    # What an event calls as an attribute of the object gives way, and never the object's.
+    taken = {**columns, **{f"case:{key}": [] for key in of_cases if f"case:{key}" not in columns}}
     for key in own:
-        columns[_free(key, columns)] = [event.attributes.get(key) for event, _ in rows]
+        name = _free(key, taken)
+        taken[name] = columns[name] = [event.attributes.get(key) for event, _ in rows]
     for key in of_cases:
-        columns[_free(f"case:{key}", columns)] = [log.objects[name].attributes.get(key) for _, name in rows]
-    given = (CASE, ACTIVITY, TIMESTAMP, _EVENT)
-    arrays = {name: pa.chunked_array([pa.array(values, pa.string())]) for name, values in columns.items()}
-    return pa.table({name: array if name in given else typed(array) for name, array in arrays.items()})
+        name = f"case:{key}" if f"case:{key}" not in columns else _free(f"case:{key}", columns)
+        columns[name] = [log.objects[thing].attributes.get(key) for _, thing in rows]
+    return pa.table({name: pa.chunked_array([pa.array(values, pa.string())]) for name, values in columns.items()})
 
 
 def _free(name: str, taken: dict[str, list[str | None]]) -> str:

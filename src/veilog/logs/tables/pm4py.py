@@ -18,7 +18,7 @@ from veilog.logs.findings import Findings
 from veilog.logs.metadata import Attribute, Metadata
 from veilog.logs.reader import Asked
 from veilog.logs.source import Source
-from veilog.logs.tables.frames import from_values
+from veilog.logs.tables.objects import from_values
 from veilog.logs.tables.reader import Notes, TableReader
 
 __all__ = ["PM4PY"]
@@ -36,7 +36,7 @@ _KINDS: tuple[tuple[type, str], ...] = (
 
 class _Pm4py(TableReader):
     name = "pm4py"
-    headed = False
+    declares = False
 
     def recognises(self, source: Source) -> bool:
         kinds = [kind for kind in type(source.given).__mro__ if kind.__module__.startswith("pm4py.objects.log")]
@@ -59,10 +59,11 @@ class _Pm4py(TableReader):
             if name in columns:
                 continue
             values = [event.get(name) for event in events]
-            if name.startswith(_PREFIX) and all(value is None for value in values):
+            if name.startswith(_PREFIX):  # what a case says itself goes before what an event of it says by that name
                 key = name.removeprefix(_PREFIX)
-                values = [log[trace].attributes.get(key) for trace in traces.tolist()]
-            array, kept = from_values(list(map(_plain, values)), name, asked.findings)
+                of_cases = [log[trace].attributes.get(key) for trace in traces.tolist()]
+                values = [mine if own is None else own for own, mine in zip(of_cases, values, strict=True)]
+            array, kept = from_values(list(map(_plain, values)), name, asked.findings, apart=name in used)
             if kept or name in used:
                 columns[name] = array
         return pa.table(columns)

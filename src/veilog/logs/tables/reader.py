@@ -55,8 +55,9 @@ class TableReader(ABC):
     name: str
     suffixes: tuple[str, ...] = ()
     typed: bool = False
-    headed: bool = True
-    """Whether there is a list of the columns, which events have or not; else there are those that some event has."""
+    declares: bool = True
+    """Whether it is declared which columns there are; where not, there are those that some event has, and no event may
+    decide what a column means for others: roles go by fixed names."""
     heeds: tuple[str, ...] = ()
     """What of a :class:`veilog.logs.source.Layout` means something in this format."""
 

@@ -23,7 +23,7 @@ from veilog.logs.eventlog import (
     EventLog,
 )
 from veilog.logs.findings import Findings
-from veilog.logs.lifecycle import Transitions, joined, no_life_cycle
+from veilog.logs.lifecycle import EVERY, Transitions, joined, no_life_cycle
 from veilog.logs.metadata import Metadata
 from veilog.logs.roles import AS_IT_IS, Declared, classifier_keys
 from veilog.logs.xes.columns import ColumnKey, name_columns, spread
@@ -205,12 +205,13 @@ class Assembler:
         if self._declared.classifier is None:
             return ()
         known = dict.fromkeys([ACTIVITY, TIMESTAMP, *(key.key for key in columns)])
-        return classifier_keys(self._declared.classifier, known, metadata.classifiers)
+        return classifier_keys(self._declared.classifier, known, metadata.classifiers, exact=True)
 
     def _check_transitions(self, labels: pa.Array, steps: pa.Array | None, *, told_apart: bool) -> BoolArray:
         if steps is None:
-            if self._declared.lifecycle is not None and self._events:
-                raise no_life_cycle(self._declared.lifecycle)
+            asked = self._declared.lifecycle
+            if asked is not None and asked.strip().casefold() != EVERY and self._events:
+                raise no_life_cycle(asked)
             return np.ones(self._events, dtype=np.bool_)
         transitions = Transitions(self._declared.lifecycle)
         keep = transitions.keep(labels, steps)

@@ -17,6 +17,7 @@ from veilog.logs.eventlog import (
     ACTIVITY,
     LABEL_TYPE,
     LIFECYCLE,
+    START,
     TIMESTAMP,
     TIMESTAMP_TYPE,
 )
@@ -61,7 +62,7 @@ def name_columns(columns: Iterable[ColumnKey], reserved: Iterable[str]) -> list[
     """
     columns = list(columns)
     taken = set(reserved)
-    canonical = {ACTIVITY: "string", TIMESTAMP: "date", LIFECYCLE: "string"}
+    canonical = {ACTIVITY: "string", TIMESTAMP: "date", LIFECYCLE: "string", START: "date"}
     names: dict[ColumnKey, str] = {}
     for column in columns:
         wanted = canonical.get(column.key, column.type)

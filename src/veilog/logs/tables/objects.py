@@ -1,0 +1,113 @@
+"""Columns of Python objects, which may be of any types: what a value is read as follows from that value alone.
+
+Arrow infers one type for a whole column, from its first value or from all: then a date before times takes the hours of
+all of them, and a number beside a date is one. Here a column has a type only where all of its values have one that is
+the same whatever they are, and else each is text by itself: as it would be if it were in a column of its own type.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, date, datetime
+from typing import Any
+
+import pyarrow as pa
+
+from veilog.logs.eventlog import TIMESTAMP_TYPE
+from veilog.logs.findings import Findings
+
+__all__ = ["from_values"]
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_WHOLE = 1 << 53
+"""Up to here every whole number is a float."""
+_BITS = 1 << 63
+
+
+def from_values(values: Sequence[Any], name: str, findings: Findings, *, apart: bool = False) -> tuple[Any, bool]:
+    """Return a column of these values, and whether it stays. ``apart`` is for one that decides about events: whatever
+    its values are, what each is told as does not depend on the others."""
+    plain = [_plain(value) for value in values]
+    kinds = set(map(type, plain)) - {type(None)}
+    if kinds == {str}:
+        return pa.array(plain, pa.string()), True
+    array = _of_one_kind(plain, kinds)
+    if array is not None:
+        return array, True
+    if not kinds <= {str, bool, int, float, date, datetime}:
+        array = None if apart else _as_arrow_has_it(plain)
+        if array is not None:
+            return array, True
+    text = [None if value is None else _as_text(value) for value in plain]
+    if kinds:
+        example = f"column {name!r} mixes types or holds huge numbers"
+        return pa.array(text, pa.string()), findings.add("bad-value", example, count=max(1, len(text))) != "drop"
+    return pa.array(text, pa.string()), True
+
+
+def _plain(value: Any) -> Any:
+    """The value as one of Python's own types; None for what stands for no value."""
+    kind = type(value)
+    if kind in (str, int, bool, type(None)):
+        return value
+    if kind is float:
+        return None if value != value else value
+    if hasattr(value, "item") and not getattr(value, "shape", None) and hasattr(value, "dtype"):  # a number of numpy
+        return _plain(value.item())
+    if isinstance(value, datetime) and kind is not datetime:  # one of pandas, and its NaT
+        if value != value:
+            return None
+        return (
+            value
+            if getattr(value, "nanosecond", 0)
+            else value.to_pydatetime()
+            if hasattr(value, "to_pydatetime")
+            else value
+        )
+    return None if kind.__name__ in ("NAType", "NaTType") else value
+
+
+def _of_one_kind(values: list[Any], kinds: set[type]) -> Any:
+    """The column where all values have a type that each has by itself; None where they have not."""
+    if kinds == {bool}:
+        return pa.array(values, pa.bool_())
+    if kinds == {int} and all(value is None or -_BITS <= value < _BITS for value in values):
+        return pa.array(values, pa.int64())
+    if kinds and kinds <= {int, float} and all(v is None or type(v) is float or abs(v) <= _WHOLE for v in values):
+        return pa.array(values, pa.float64())
+    if kinds == {date}:
+        return pa.array(values, pa.date32())
+    if kinds == {datetime}:
+        aware = {value.tzinfo is not None for value in values if value is not None}
+        if len(aware) == 1:
+            micros = [None if value is None else _micros(value) for value in values]
+            return pa.array(micros, pa.int64()).cast(TIMESTAMP_TYPE if aware == {True} else pa.timestamp("us"))
+    return None
+
+
+def _micros(value: datetime) -> int:
+    since = (value if value.tzinfo is not None else value.replace(tzinfo=UTC)) - _EPOCH
+    return (since.days * 86_400 + since.seconds) * 1_000_000 + since.microseconds
+
+
+def _as_arrow_has_it(values: list[Any]) -> Any:
+    """The column of things that only Arrow knows; None where it does not."""
+    try:
+        return pa.array(values)
+    except (pa.ArrowException, OverflowError, ValueError, TypeError):
+        return None
+
+
+def _as_text(value: Any) -> str:
+    """A value as it would be written if all of its column were of its type."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, float):
+        whole = value.is_integer() and abs(value) < _WHOLE
+        return str(int(value)) if whole else str(pa.scalar(value, pa.float64()).cast(pa.string()))
+    if isinstance(value, datetime) and not getattr(value, "nanosecond", 0):
+        kind = pa.timestamp("us") if value.tzinfo is None else TIMESTAMP_TYPE
+        return str(pa.scalar(_micros(value), pa.int64()).cast(kind).cast(pa.string()))
+    if isinstance(value, bytes):
+        return value.decode("utf-8", "replace")
+    return str(value)

@@ -1,0 +1,230 @@
+"""What one case holds changes how no other is read: every format, life cycle and classifier, and cases that bring a
+key, a type or a value that no other has."""
+
+from __future__ import annotations
+
+import datetime
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import veilog
+from veilog.errors import InputError, ParameterError
+from veilog.logs.eventlog import ACTIVITY, CASE, CASE_INDEX, LIFECYCLE, START, TIMESTAMP, EventLog
+
+Row = dict[str, Any]
+NOON = datetime.datetime(2024, 3, 1, 12, tzinfo=datetime.UTC)
+HOUR = datetime.timedelta(hours=1)
+SEGMENT = "case:segment"
+BOTH = "concept:name lifecycle:transition"
+"""A classifier, and what one event calls an attribute."""
+
+
+def row(case: str, activity: str, hour: int, step: str | None = "complete", **more: Any) -> Row:
+    return {CASE: case, ACTIVITY: activity, TIMESTAMP: NOON + hour * HOUR, LIFECYCLE: step, **more}
+
+
+def steps(more: Row) -> list[Row]:
+    """Cases of starts and ends, one with an end alone and one with a start alone."""
+    told = [
+        row(f"c{i}", activity, hour + late, step, **more)
+        for i in range(6)
+        for hour, activity in ((1, "a"), (4, "b"), (7, "a"))
+        for late, step in ((0, "start"), (1, "complete"))
+    ]
+    return [*told, row("only end", "a", 1, **more), row("only start", "a", 1, "start", **more)]
+
+
+BASES = {
+    "steps": steps({"dose": 2, SEGMENT: "k"}),
+    "decimal": steps({"dose": 1.5, SEGMENT: "k"}),
+    "no life cycle": [{**one, LIFECYCLE: None} for one in steps({"dose": 2})],
+    "own starts": [
+        {**one, START: one[TIMESTAMP] - HOUR / 2} for one in steps({"dose": 2}) if one[LIFECYCLE] != "start"
+    ],
+}
+OTHERS = {
+    "plain": [row("x", "z", 1, "start"), row("x", "z", 2)],
+    "own start": [row("x", "a", 1, **{START: NOON})],
+    "own start of a start": [row("x", "a", 1, "start", **{START: NOON})],
+    "no step": [row("x", "a", 1, None)],
+    "no key": [{CASE: "x", ACTIVITY: "a", TIMESTAMP: NOON}],
+    "a key of two names": [row("x", "a", 1, **{BOTH: "n"})],
+    "another life cycle": [row("x", "a", 1, **{"Lifecycle Transition": "start"})],
+    "a text": [row("x", "a", 1, dose="high")],
+    "a fraction": [row("x", "a", 1, dose=2.25)],
+    "a truth": [row("x", "a", 1, dose=True)],
+    "a date": [row("x", "a", 1, dose=datetime.date(2024, 3, 1))],
+    "a name of its own": [row("x", "a", 1, **{"case:concept:name (attribute)": "y"})],
+    "no segment": [row("x", "a", 1, **{SEGMENT: None})],  # whether it belongs to cases is a condition
+}
+LIFE_CYCLES = (None, "complete", "start", "all", "intervals")
+CLASSIFIERS = (None, BOTH, "concept:name dose", f"'{LIFECYCLE}' dose concept:name")
+
+
+def keys(rows: list[Row]) -> list[str]:
+    return list(dict.fromkeys(key for one in rows for key in one))
+
+
+EVERY_KEY = keys([one for rows in (*BASES.values(), *OTHERS.values()) for one in rows])
+"""What a table says that it has, whatever it holds."""
+
+
+def text(value: Any) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
+    return "" if value is None else value.isoformat() if hasattr(value, "isoformat") else str(value)
+
+
+def in_csv(rows: list[Row], folder: Path) -> Any:
+    found = [",".join(f'"{name}"' for name in EVERY_KEY)]
+    found += [",".join(f'"{text(one.get(name))}"' for name in EVERY_KEY) for one in rows]
+    (folder / "log.csv").write_text("\n".join(found) + "\n")
+    return folder / "log.csv"
+
+
+def in_arrow(rows: list[Row], folder: Path) -> Any:
+    kinds = {TIMESTAMP: pa.timestamp("us", "UTC"), START: pa.timestamp("us", "UTC")}
+    columns = {}
+    for name in EVERY_KEY:
+        kind = kinds.get(name, pa.string())
+        values = [one.get(name) for one in rows]
+        columns[name] = pa.array(values if name in kinds else [None if v is None else text(v) for v in values], kind)
+    return pa.table(columns)
+
+
+def in_parquet(rows: list[Row], folder: Path) -> Any:
+    pq.write_table(in_arrow(rows, folder), folder / "log.parquet")
+    return folder / "log.parquet"
+
+
+def in_pandas(rows: list[Row], folder: Path) -> Any:
+    return pd.DataFrame({name: pd.Series([one.get(name) for one in rows], dtype=object) for name in EVERY_KEY})
+
+
+def xes_of(key: str, value: Any) -> str:
+    kind = {bool: "boolean", int: "int", float: "float", str: "string"}.get(type(value), "date")
+    said = text(value)
+    return (
+        f"<{kind} key='{key}' value='{said}'/>"
+        if not said.endswith("-01")
+        else f"<date key='{key}' value='{said}T00:00:00Z'/>"
+    )
+
+
+def by_case(rows: list[Row]) -> dict[str, list[Row]]:
+    return {name: [one for one in rows if one[CASE] == name] for name in dict.fromkeys(one[CASE] for one in rows)}
+
+
+def in_xes(rows: list[Row], folder: Path) -> Any:
+    told = ""
+    for name, events in by_case(rows).items():
+        of_case = {key.removeprefix("case:"): value for key, value in events[0].items() if key == SEGMENT}
+        told += f"<trace><string key='concept:name' value='{name}'/>"
+        told += "".join(xes_of(key, value) for key, value in of_case.items() if value is not None)
+        for one in events:
+            own = {key: value for key, value in one.items() if key not in (CASE, SEGMENT) and value is not None}
+            told += f"<event>{''.join(xes_of(key, value) for key, value in own.items())}</event>"
+        told += "</trace>"
+    (folder / "log.xes").write_text(f"<log>{told}</log>")
+    return folder / "log.xes"
+
+
+def in_ocel(rows: list[Row], folder: Path) -> Any:
+    events, objects = [], []
+    for name, mine in by_case(rows).items():
+        said = mine[0].get(SEGMENT)
+        attributes = [] if said is None else [{"name": "segment", "time": "1970-01-01T00:00:00Z", "value": said}]
+        objects.append({"id": name, "type": "order", "attributes": attributes})
+        for one in mine:
+            own = {k: v for k, v in one.items() if k not in (CASE, ACTIVITY, TIMESTAMP, SEGMENT) and v is not None}
+            events.append(
+                {
+                    "id": f"e{len(events)}",
+                    "type": one[ACTIVITY],
+                    "time": one[TIMESTAMP].isoformat(),
+                    "attributes": [
+                        {"name": k, "value": v if type(v) in (int, float) else text(v)} for k, v in own.items()
+                    ],
+                    "relationships": [{"objectId": name, "qualifier": ""}],
+                }
+            )
+    (folder / "log.json").write_text(
+        json.dumps({"objectTypes": [], "eventTypes": [], "objects": objects, "events": events})
+    )
+    return folder / "log.json"
+
+
+def in_pm4py(rows: list[Row], folder: Path) -> Any:
+    objects = pytest.importorskip("pm4py.objects.log.obj")
+    log = objects.EventLog()
+    for name, events in by_case(rows).items():
+        trace = objects.Trace(attributes={ACTIVITY: name} | ({"segment": s} if (s := events[0].get(SEGMENT)) else {}))
+        for one in events:
+            trace.append(objects.Event({k: v for k, v in one.items() if k not in (CASE, SEGMENT) and v is not None}))
+        log.append(trace)
+    return log
+
+
+FORMATS: dict[str, Callable[[list[Row], Path], Any]] = {
+    "xes": in_xes,
+    "csv": in_csv,
+    "parquet": in_parquet,
+    "arrow": in_arrow,
+    "ocel": in_ocel,
+    "pandas": in_pandas,
+    "pm4py": in_pm4py,
+}
+TYPED = ("parquet", "arrow")
+
+
+def told(log: EventLog, *, whole: bool, starts: bool) -> dict[str, list[tuple[Any, ...]]]:
+    """What is told of the cases but for x: the events, and of a reader that is told types also each attribute."""
+    names = log.cases[ACTIVITY].to_pylist()
+    events = log.events.column_names if whole else [ACTIVITY, TIMESTAMP]
+    events = [name for name in events if not name.endswith(":index")]
+    events += [START] if starts and START not in events else []
+    columns = [log.events[name].cast(pa.string()).to_pylist() for name in events]
+    found: dict[str, list[tuple[Any, ...]]] = {name: [] for name in names if name != "x"}
+    for case, *values in zip(log.events[CASE_INDEX].to_pylist(), *columns, strict=True):
+        if names[case] != "x":
+            found[names[case]].append((*values,))
+    if whole:
+        for place, name in enumerate(names):
+            if name != "x":
+                found[name].append(tuple((key, log.cases[key][place].as_py()) for key in log.cases.column_names))
+    return found
+
+
+def read(log: Any, lifecycle: str | None, classifier: str | None) -> EventLog | None:
+    try:
+        return veilog.read(log, lifecycle=lifecycle, classifier=classifier)
+    except (InputError, ParameterError):
+        return None
+
+
+@pytest.mark.parametrize("base", BASES)
+@pytest.mark.parametrize("how", FORMATS)
+def test_what_a_case_brings_changes_how_no_other_is_read(tmp_path: Path, how: str, base: str) -> None:
+    make, whole = FORMATS[how], how in TYPED
+    compared = 0
+    for lifecycle in LIFE_CYCLES:
+        for classifier in CLASSIFIERS:
+            alone = read(make(BASES[base], tmp_path), lifecycle, classifier)
+            before = None if alone is None else told(alone, whole=whole, starts=lifecycle == "intervals")
+            for what, other in OTHERS.items():
+                for rows in ([*BASES[base], *other], [*other, *BASES[base]]):
+                    log = read(make(rows, tmp_path), lifecycle, classifier)
+                    if log is None or before is None:
+                        continue
+                    compared += 1
+                    after = told(log, whole=whole, starts=lifecycle == "intervals")
+                    assert after == before, (lifecycle, classifier, what, rows[0][CASE])
+                    assert log.read_together == ()
+    assert compared > 100
