@@ -75,9 +75,8 @@ def likely(noisy: FloatArray, scale: float, an_octave: int = 1, *, gaussian: boo
         away = np.abs(tail - fits[row]) / (scale * merged**0.5)
         # The noise of a sum of bins is nearly a Gaussian's.
         law = away**2 / 4 if gaussian or merged > 1 else away
-        unlikely[row] = (
-            law.sum() + before + after + END * end * merged / an_octave + RISE * bool(rise) * np.log(len(tail))
-        )
+        rising = RISE * np.log(len(tail)) if rise else 0.0
+        unlikely[row] = law.sum() + before + after + END * end * merged / an_octave + rising
     weights = np.exp(unlikely.min() - unlikely)
     return np.concatenate([body, np.repeat(weights @ fits / weights.sum(), merged) / merged])
 
