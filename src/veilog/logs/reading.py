@@ -7,7 +7,7 @@ from dataclasses import replace
 from veilog.errors import InputError, ParameterError
 from veilog.logs.engines.engine import Grouped
 from veilog.logs.engines.names import engine_of
-from veilog.logs.eventlog import LIFECYCLE, EventLog
+from veilog.logs.eventlog import LIFECYCLE, START, EventLog
 from veilog.logs.lifecycle import COMPLETE, EVERY, as_intervals, wants_intervals
 from veilog.logs.reader import Asked, blaming, not_ours, reader_of
 from veilog.logs.roles import AS_IT_IS, Classifiers, Declared, Roles, declared_roles
@@ -47,10 +47,17 @@ def whole(source: Source, asked: Asked) -> EventLog:
         roles = None if tabular is None else roles_among(tabular.columns(source), asked.declared, source)
         if roles is not None:
             note(source, roles, asked.findings)
-        log = reader.read(source, replace(asked, roles=roles))
+        # Where rows are transitions, a start in them is one that an event says itself, and they are no two events.
+        apart = intervals and roles is not None and roles.transition is not None
+        taken = replace(roles, start=None) if apart and roles is not None else roles
+        log = reader.read(source, replace(asked, roles=taken))
         if intervals:
-            transition = (roles and roles.transition) or LIFECYCLE
-            log = as_intervals(log, asked.findings, transition, asked.declared.day_order)
+            transition, start = (
+                (roles.transition, roles.start if apart else None) if roles is not None else (None, None)
+            )
+            log = as_intervals(
+                log, asked.findings, transition or LIFECYCLE, start or START, order=asked.declared.day_order
+            )
     told = () if reader.typed else (ATTRIBUTES_TOGETHER,)
     together = (*asked.findings.read_together(), *not_ours(source))
     found = replace(log, read_together=together, attributes_read_together=told)

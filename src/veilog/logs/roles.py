@@ -225,9 +225,9 @@ def declared_roles(
 
 def _fixed_roles(columns: Sequence[str], declared: Declared, classifiers: Classifiers) -> Roles:
     """The roles by the names that are given or else standard; a start in the same event is an attribute, always."""
-    case, _ = _find("case", columns, declared.case, CASE, ())
-    activity, _ = _find("activity", columns, declared.activity, ACTIVITY, ())
-    timestamp, _ = _find("timestamp", columns, declared.timestamp, TIMESTAMP, ())
+    case, case_found = _find("case", columns, declared.case, CASE, ())
+    activity, activity_found = _find("activity", columns, declared.activity, ACTIVITY, ())
+    timestamp, timestamp_found = _find("timestamp", columns, declared.timestamp, TIMESTAMP, ())
     _check_three(case, activity, timestamp, columns)
     others = [name for name in columns if name not in (case, activity, timestamp)]
     every = declared.lifecycle is not None and declared.lifecycle.strip().casefold() == EVERY
@@ -236,13 +236,13 @@ def _fixed_roles(columns: Sequence[str], declared: Declared, classifiers: Classi
     keys: tuple[str, ...] = ()
     if declared.classifier is not None:
         keys = classifier_keys(declared.classifier, columns, classifiers, exact=True)
-    given = (declared.case, declared.activity, declared.timestamp)
-    found: list[Found] = ["pm4py" if name is None else "given" for name in given]
     return Roles(
         case,
         activity,
         timestamp,
-        *found,
+        case_found,
+        activity_found,
+        timestamp_found,
         transition=LIFECYCLE if LIFECYCLE in others else None,
         lifecycle=declared.lifecycle,
         classifier=keys,
