@@ -49,6 +49,7 @@ from veilog.ledger.costs import Cost, short
 from veilog.ledger.counting import Composed, Counting, Planned, composed_budget, planned_budget
 from veilog.ledger.file import Book, Data, Entry, Waiting, fingerprint
 from veilog.ledger.runs import check_mark, is_open, put_mark
+from veilog.ledger.ways import as_read
 from veilog.logs.variants import Variants
 from veilog.privacy.account.accounting import Number, parse_delta, parse_epsilon
 from veilog.privacy.account.figures import round_up
@@ -201,6 +202,7 @@ class Ledger:
         known = fingerprint(data)
         cost = None if epsilon is None else (short(epsilon), short(delta))
         cases = None if part is None else plain(str(part))
+        way = "" if isinstance(data, Variants) else plain(data.read_as)
         self._made()
         with self._writing() as book:
             number = book.data.get(book.digest(known))
@@ -210,7 +212,7 @@ class Ledger:
                 check_unknown(book.accounts.values())
                 number = opened(book, known, plain(unit), self._name_of(data))
             else:
-                check_paid(account_of(book, number), cost, plain(unit), cases)
+                check_paid(account_of(book, number), cost, plain(unit), as_read(cases, way))
             number = reserved(
                 book,
                 number,
@@ -220,6 +222,7 @@ class Ledger:
                 unit=plain(unit),
                 as_published=as_published,
                 part=cases,
+                way=way,
             )
             if mark is not None:
                 put_mark(book, number, mark)

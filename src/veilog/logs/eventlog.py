@@ -127,6 +127,8 @@ class EventLog:
     """The rules that read all cases at once, so that one case can change how another one is read; and the remedies."""
     attributes_read_together: tuple[str, ...] = ()
     """Those of them that matter only where attributes are used: they do not change activities, times or order."""
+    read_as: str = ""
+    """How it was read: by which columns and choices its cases have their events and times; empty if nobody knows."""
     mapped: str = ""
     """By what public list activities were grouped on the way in, in a sentence."""
 

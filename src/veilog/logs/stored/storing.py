@@ -30,7 +30,7 @@ from veilog.logs.engines.names import engine_of
 from veilog.logs.eventlog import EventLog
 from veilog.logs.findings import Findings, Policy
 from veilog.logs.reader import Asked
-from veilog.logs.reading import check_layout, roles_among
+from veilog.logs.reading import check_layout, read_as, roles_among
 from veilog.logs.roles import Declared, Roles
 from veilog.logs.source import Given, Means, Progress, Source, silent
 from veilog.logs.stored.disk import keep
@@ -123,7 +123,8 @@ def stored(source: Source, asked: Asked, where: Where = "here") -> StoredLog | N
         return None
     if log is None:
         raise misfit(source.name)
-    shape = replace(log.shape, read_together=findings.read_together())
+    way = read_as(source, roles, asked.declared, findings)
+    shape = replace(log.shape, read_together=findings.read_together(), read_as=way)
     return replace(log, shape=shape, findings=findings.result())
 
 
