@@ -117,8 +117,9 @@ class Account:
     @property
     def strength(self) -> Strength:
         """What the releases so far are worth together, by the guessing advantage of what they cost: by their sum, or
-        by the rule of the budget where that is less. A plan costs all of its releases from the first on."""
-        return _strength_of(self.spent, self.composed)
+        by the limit within which they are composed or planned, where that is less. What they come to so far by such a
+        rule is no bound by itself, as it is read when it is convenient: the limit is what was fixed before."""
+        return _strength_of(self.spent, None if self.counting is None else self.budget)
 
     @property
     def planned_strength(self) -> Strength | None:

@@ -22,6 +22,7 @@ import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from operator import ge
 from pathlib import Path
 from typing import Any
 
@@ -133,7 +134,8 @@ class Ledger:
         ``account`` puts the data on that account, with all that they have spent: for data about the same people, such
         as a log that has grown.
         ``composed`` counts releases from now on by their composition, which costs less than the sum, also where each is
-        chosen after seeing earlier ones; half of ``delta`` is for that, and half for the deltas of the releases.
+        chosen after seeing earlier ones; half of ``delta`` is for that, and half for the deltas of the releases. Where
+        that was so before, it goes on if no limit is lowered; else it begins now, and what there was counts by the sum.
         """
         failure = short(parse_delta(delta))
         if epsilon is None and (failure or composed):
@@ -146,8 +148,11 @@ class Ledger:
             if not composed:
                 return budget, None
             kept = found.counting if isinstance(found.counting, Composed) else None
-            begun = composed_budget(found.bounded_entries(), found.unit, since if kept is None else kept.since, budget)
-            return budget, kept or begun
+            # A limit that is lowered for what there was begins anew: it was none when that was released.
+            if kept is not None and found.budget is not None and all(map(ge, budget, found.budget)):
+                composed_budget(found.bounded_entries(), found.unit, kept.since, budget)
+                return budget, kept
+            return budget, composed_budget(found.bounded_entries(), found.unit, since, budget)
 
         return self._set(data, unit, account, rule)
 

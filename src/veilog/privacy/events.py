@@ -50,6 +50,7 @@ IntArray = npt.NDArray[np.int64]
 
 _EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
 _DAY = 86_400_000_000
+_LAST_DAY = (datetime.date.max - _EPOCH.date()).days
 
 _WINDOW_FROM_LOG = Condition(
     "window-from-log", "owner", "The days on which the first and the last case start are public; taken from the log."
@@ -115,8 +116,10 @@ class EventQuestions:
         ends = self._raw.over(outermost, of_all)
         if not ends:
             raise ParameterError("No case of the log has a start time.", parameter="window")
-        first, last = ends[0] // _DAY, ends[1] // _DAY
-        return _EPOCH + datetime.timedelta(days=first), _EPOCH + datetime.timedelta(days=last + 1)
+        # A window ends at the latest where days do: a case that starts on the last of all is outside, and not refused.
+        end = min(ends[1] // _DAY + 1, _LAST_DAY)
+        first = min(ends[0] // _DAY, end - 1)
+        return _EPOCH + datetime.timedelta(days=first), _EPOCH + datetime.timedelta(days=end)
 
     def check_moments(self, name: str) -> None:
         """Refuse an attribute that holds no times of events; from the log's columns, which the guarantee then says."""
