@@ -28,9 +28,9 @@ __all__ = [
 ]
 
 ATTRIBUTES_TOGETHER = (
-    "Whether a column of attributes holds text, numbers or truth values, and whether it belongs to cases or to events, "
-    "is found out from all of its values, so one case can change how the attributes of others are read; a Parquet file "
-    "or an Arrow table declares the types of its columns."
+    "Whether a column of attributes holds text, numbers or truth values, and in XES and object-centric logs whether it "
+    "belongs to cases or to events, is found out from all of its values, so one case can change how the attributes of "
+    "others are read; a Parquet file or an Arrow table declares the types of its columns."
 )
 
 
