@@ -18,6 +18,7 @@ import pytest
 import veilog
 from veilog.errors import InputError, ParameterError
 from veilog.logs.eventlog import ACTIVITY, CASE, CASE_INDEX, LIFECYCLE, START, TIMESTAMP, EventLog
+from veilog.logs.stored.storing import store
 
 Row = dict[str, Any]
 NOON = datetime.datetime(2024, 3, 1, 12, tzinfo=datetime.UTC)
@@ -216,6 +217,21 @@ def read(log: Any, lifecycle: str | None, classifier: str | None) -> EventLog | 
         return veilog.read(log, lifecycle=lifecycle, classifier=classifier)
     except (InputError, ParameterError):
         return None
+
+
+def test_a_case_whose_segment_varies_changes_no_other_on_a_disk(tmp_path: Path) -> None:
+    def kept(rows: list[Row]) -> EventLog:
+        log = store(in_parquet(rows, tmp_path))
+        assert log is not None and log.read_together == log.attributes_read_together == ()
+        return log.whole()
+
+    before = told(kept(BASES["steps"]), whole=True, starts=False)
+    for what in ("a segment that varies", "no segment", "plain"):
+        for rows in ([*BASES["steps"], *OTHERS[what]], [*OTHERS[what], *BASES["steps"]]):
+            log = kept(rows)
+            assert told(log, whole=True, starts=False) == before, what
+            if what != "plain":
+                assert log.cases["segment"][log.cases[ACTIVITY].to_pylist().index("x")].as_py() in ("k", "l")
 
 
 STAMPS = {
