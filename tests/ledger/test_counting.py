@@ -299,6 +299,29 @@ def test_rules_are_set_and_shown_by_the_command(tmp_path: Path, capsys: pytest.C
     assert Ledger.open(f"{log}.ledger").show()[0].budget == (2, MILLIONTH)
 
 
+def test_a_composed_limit_goes_on_only_where_none_is_lowered(ledger: Ledger) -> None:
+    first = ledger.set_budget(SMALL, 5, "1e-6", composed=True)
+    for _ in range(3):
+        ledger.reserve(SMALL, "laplace", epsilon=TENTH)
+    assert ledger.set_budget(SMALL, 6, "1e-6", composed=True).counting == first.counting
+    for epsilon, delta in (("5.9", "1e-6"), ("5.9", "1e-7"), ("6", "1e-8")):
+        anew = ledger.set_budget(SMALL, epsilon, delta, composed=True)
+        assert isinstance(anew.counting, Composed) and anew.counting.since == 3
+        ledger.set_budget(SMALL, 6, "1e-6", composed=True)
+    with pytest.raises(ParameterError, match="leaves nothing of this budget"):
+        ledger.set_budget(SMALL, "0.3", "1e-6", composed=True)
+
+
+def test_an_account_is_worth_its_sum_or_its_limit_and_not_what_it_came_to_so_far() -> None:
+    """An odometer that is read when it is convenient bounds nothing."""
+    made = entries([(Fraction(1, 20), NONE)] * 80)
+    held = composed(Fraction(6), MILLIONTH, made)
+    assert held.composed is not None and held.composed[0] < 4
+    assert held.strength == replace(held, budget=None, counting=None).strength == "none in practice"
+    small = composed(Fraction(2), MILLIONTH, made[:50])
+    assert small.strength == "moderate" and replace(small, budget=None, counting=None).strength == "weak"
+
+
 def test_an_account_that_takes_in_another_begins_anew(ledger: Ledger) -> None:
     ledger.reserve(OTHER, "laplace", epsilon=TENTH)
     ledger.reserve(SMALL, "laplace", epsilon=TENTH)

@@ -127,6 +127,39 @@ def test_releases_of_parts_are_entered_and_refused_before_any_question(path: Pat
         openly.release(log, "laplace", epsilon=1, ledger=ledger)
 
 
+def test_parts_of_a_log_that_is_read_in_two_ways_add_up(path: Path, tmp_path: Path) -> None:
+    """A case that begins in March and goes on in April is in one part by its starts and in another by its ends."""
+    rows = [f"c{i},a,2024-03-31 22:00,2024-04-01 05:00" for i in range(3)]
+    (tmp_path / "log.csv").write_text("\n".join(["case,activity,start_time,end_time", *rows]) + "\n")
+    ways = {how: veilog.read(tmp_path / "log.csv", lifecycle=how) for how in (None, "complete", "start", "Intervals")}
+    assert len({log.read_as for log in ways.values()}) == 4
+    ledger = Ledger.open(path, create=True)
+    ledger.set_budget(ways[None], 3)
+    number = ledger.account(ways[None])
+    assert number is not None
+
+    def spend(how: str | None, month: str) -> None:
+        ledger.enter(ways[how], account=number.number)
+        ledger.reserve(ways[how], "laplace", epsilon=Fraction(1), part=Part.of(f"month={month}"))
+
+    spend("start", "2024-03")
+    spend("start", "2024-04")
+    (account,) = ledger.show()
+    assert account.spent == (1, 0), "one case is in one of both"
+    spend("complete", "2024-04")
+    (account,) = ledger.show()
+    assert account.spent == (2, 0) and account.left_for("month=2024-05") == (1, 0)
+    assert [entry.part for entry in account.entries] == ["month=2024-03", "month=2024-04", "month=2024-04"]
+    spend("start", "2024-05")
+    with pytest.raises(
+        BudgetError, match=r"is left for the cases of month=2024-04\.$|for the cases of month=2024-04\."
+    ):
+        spend("start", "2024-04")
+        spend("start", "2024-04")
+    assert account.together(Fraction(1, 10**6)) is not None
+    assert "month=2024-04" in json.dumps(account.to_json()) and "\\u001f" not in json.dumps(account.to_json())
+
+
 def test_a_part_of_one_account_is_that_of_the_account_it_is_put_on(path: Path) -> None:
     """A log that has grown: what was released of a month of it counts for the cases of that month."""
     ledger = Ledger.open(path, create=True)

@@ -84,9 +84,9 @@ def test_the_flat_table_repeats_case_attributes_on_every_event() -> None:
 def test_an_event_attribute_called_like_a_case_attribute_does_not_overwrite_it() -> None:
     table = small_log(**{"case:age": [7, 8, 9], CASE: ["p", "q", "r"]}).to_arrow()
     assert table["case:age"].to_pylist() == [1, 1, 3]
-    assert table["case:age (event)"].to_pylist() == [7, 8, 9]
+    assert table["event:case:age"].to_pylist() == [7, 8, 9]
     assert table[CASE].to_pylist() == ["x", "x", "y"]
-    assert table[f"{CASE} (event)"].to_pylist() == ["p", "q", "r"]
+    assert table[f"event:{CASE}"].to_pylist() == ["p", "q", "r"]
 
 
 def test_the_flat_table_keeps_what_fields_say_about_xes() -> None:

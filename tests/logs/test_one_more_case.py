@@ -5,10 +5,11 @@ from __future__ import annotations
 
 import datetime
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -17,6 +18,7 @@ import pytest
 import veilog
 from veilog.errors import InputError, ParameterError
 from veilog.logs.eventlog import ACTIVITY, CASE, CASE_INDEX, LIFECYCLE, START, TIMESTAMP, EventLog
+from veilog.logs.stored.storing import store
 
 Row = dict[str, Any]
 NOON = datetime.datetime(2024, 3, 1, 12, tzinfo=datetime.UTC)
@@ -108,14 +110,20 @@ def in_pandas(rows: list[Row], folder: Path) -> Any:
     return pd.DataFrame({name: pd.Series([one.get(name) for one in rows], dtype=object) for name in EVERY_KEY})
 
 
+def in_excel(rows: list[Row], folder: Path) -> Any:
+    book = pytest.importorskip("openpyxl").Workbook()
+    book.active.append(EVERY_KEY)
+    for one in rows:
+        values = [one.get(name) for name in EVERY_KEY]
+        book.active.append([v.replace(tzinfo=None) if isinstance(v, datetime.datetime) else v for v in values])
+    book.save(folder / "log.xlsx")
+    return folder / "log.xlsx"
+
+
 def xes_of(key: str, value: Any) -> str:
     kind = {bool: "boolean", int: "int", float: "float", str: "string"}.get(type(value), "date")
     said = text(value)
-    return (
-        f"<{kind} key='{key}' value='{said}'/>"
-        if not said.endswith("-01")
-        else f"<date key='{key}' value='{said}T00:00:00Z'/>"
-    )
+    return f"<{kind} key='{key}' value='{said}{'T00:00:00Z' * (type(value) is datetime.date)}'/>"
 
 
 def by_case(rows: list[Row]) -> dict[str, list[Row]]:
@@ -179,6 +187,7 @@ FORMATS: dict[str, Callable[[list[Row], Path], Any]] = {
     "arrow": in_arrow,
     "ocel": in_ocel,
     "pandas": in_pandas,
+    "excel": in_excel,
     "pm4py": in_pm4py,
 }
 TYPED = ("parquet", "arrow")
@@ -209,13 +218,106 @@ def read(log: Any, lifecycle: str | None, classifier: str | None) -> EventLog | 
         return None
 
 
+def test_a_case_whose_segment_varies_changes_no_other_on_a_disk(tmp_path: Path) -> None:
+    def kept(rows: list[Row]) -> EventLog:
+        log = store(in_parquet(rows, tmp_path))
+        assert log is not None and log.read_together == log.attributes_read_together == ()
+        return log.whole()
+
+    before = told(kept(BASES["steps"]), whole=True, starts=False)
+    for what in ("a segment that varies", "no segment", "plain"):
+        for rows in ([*BASES["steps"], *OTHERS[what]], [*OTHERS[what], *BASES["steps"]]):
+            log = kept(rows)
+            assert told(log, whole=True, starts=False) == before, what
+            if what != "plain":
+                assert log.cases["segment"][log.cases[ACTIVITY].to_pylist().index("x")].as_py() in ("k", "l")
+
+
+STAMPS = {
+    "times": datetime.datetime(2024, 3, 1, 12, 30),
+    "times in a zone": datetime.datetime(2024, 3, 1, 12, 30, tzinfo=datetime.timezone(HOUR)),
+    "times of pandas": pd.Timestamp("2024-03-01 12:30:00.000001234"),
+    "early times of pandas": pd.Timestamp("1969-03-01 12:30", tz="Asia/Tokyo"),
+    "days": datetime.date(2024, 3, 1),
+    "seconds": 1709296200,
+    "parts of seconds": 1709296200.5,
+    "nanoseconds": 1.7092962005e18,
+    "numbers of numpy": np.int64(1709296200),
+    "times of numpy": np.datetime64("2024-03-01T12:30:00.000001234", "ns"),
+    "text": "2024-03-01 12:30:00+02:00",
+    "none": None,
+    "no time": pd.NaT,
+    "no number": float("nan"),
+}
+
+
+@pytest.mark.parametrize("how", ["pandas", "pm4py"])
+@pytest.mark.parametrize("base", [name for name in STAMPS if not name.startswith("no")])
+def test_times_of_objects_are_read_each_by_itself(tmp_path: Path, how: str, base: str) -> None:
+    rows = [row(f"c{i}", "a", 1) | {TIMESTAMP: STAMPS[base]} for i in range(3)]
+    keep = {"missing-timestamp": "keep", "bad-timestamp": "keep"}
+    before = veilog.read(FORMATS[how](rows, tmp_path), policies=keep)
+    assert before.events[TIMESTAMP].null_count == 0
+    for other in STAMPS.values():
+        for more in ([*rows, row("x", "a", 1) | {TIMESTAMP: other}], [row("x", "a", 1) | {TIMESTAMP: other}, *rows]):
+            log = veilog.read(FORMATS[how](more, tmp_path), policies=keep)
+            assert told(log, whole=False, starts=False) == told(before, whole=False, starts=False), (other, more[0])
+
+
+NAMES = [
+    1,
+    1.0,
+    2.5,
+    1e16,
+    2**53 + 1,
+    2**70,
+    True,
+    "a",
+    "1.50",
+    datetime.date(2024, 3, 1),
+    NOON,
+    NOON.replace(tzinfo=None),
+]
+
+
+@pytest.mark.parametrize("how", ["pandas", "pm4py", "excel"])
+def test_names_of_objects_are_read_each_by_itself(tmp_path: Path, how: str) -> None:
+    for name in NAMES if how != "excel" else NAMES[:3] + NAMES[6:]:
+        rows = [row("c", name, 1)]
+        before = told(veilog.read(FORMATS[how](rows, tmp_path)), whole=False, starts=False)
+        for other in NAMES:
+            for more in ([*rows, row("x", other, 1)], [row("x", other, 1), *rows]):
+                assert told(veilog.read(FORMATS[how](more, tmp_path)), whole=False, starts=False) == before, other
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("base", BASES)
 @pytest.mark.parametrize("how", FORMATS)
 def test_what_a_case_brings_changes_how_no_other_is_read(tmp_path: Path, how: str, base: str) -> None:
-    make, whole = FORMATS[how], how in TYPED
+    assert compared(FORMATS[how], tmp_path, base, LIFE_CYCLES, CLASSIFIERS, whole=how in TYPED) > 100
+
+
+@pytest.mark.parametrize("how", FORMATS)
+def test_what_a_case_brings_makes_no_intervals_of_others(tmp_path: Path, how: str) -> None:
+    """What was found wrong, of what the slow test tries in all ways."""
+    whole = how in TYPED
+    assert compared(FORMATS[how], tmp_path, "steps", ("intervals",), (None,), whole=whole) >= 26
+    assert compared(FORMATS[how], tmp_path, "steps", ("start",), (BOTH, "concept:name dose"), whole=whole) >= 50
+
+
+def compared(
+    make: Callable[[list[Row], Path], Any],
+    tmp_path: Path,
+    base: str,
+    lifecycles: Sequence[str | None],
+    classifiers: Sequence[str | None],
+    *,
+    whole: bool,
+) -> int:
+    """How many logs with one case more were compared with that without it."""
     compared = 0
-    for lifecycle in LIFE_CYCLES:
-        for classifier in CLASSIFIERS:
+    for lifecycle in lifecycles:
+        for classifier in classifiers:
             alone = read(make(BASES[base], tmp_path), lifecycle, classifier)
             before = None if alone is None else told(alone, whole=whole, starts=lifecycle == "intervals")
             for what, other in OTHERS.items():
@@ -227,4 +329,4 @@ def test_what_a_case_brings_changes_how_no_other_is_read(tmp_path: Path, how: st
                     after = told(log, whole=whole, starts=lifecycle == "intervals")
                     assert after == before, (lifecycle, classifier, what, rows[0][CASE])
                     assert log.read_together == ()
-    assert compared > 100
+    return compared

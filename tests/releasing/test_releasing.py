@@ -191,3 +191,16 @@ def test_with_declared_facts_a_part_without_cases_is_released_like_any_other_and
     assert any("No case of the log is in the part month=1990-01" in note for note in released.owner_only.notes)
     told = json.dumps({**released.to_json(), "owner_only": None})
     assert "noise alone" not in told and "No case" not in told
+
+
+@pytest.mark.parametrize("last", ["9999-12-31", "9999-12-30", "9000-01-01"])
+def test_a_window_of_the_log_that_is_too_wide_is_refused_before_anything_is_paid(tmp_path: Path, last: str) -> None:
+    """Also where days end, which was an error of Python after the order of activities had been paid for."""
+    rows = [f"c{i},a,2024-01-0{1 + i % 9}T10:00:00Z" for i in range(20)]
+    (tmp_path / "log.csv").write_text("\n".join(["case,activity,time", *rows, f"x,a,{last}T01:00:00Z"]) + "\n")
+    log = veilog.read(tmp_path / "log.csv")
+    place = tmp_path / "log.ledger"
+    with pytest.raises(ParameterError, match="at most 5300 are supported"):
+        veilog.release(log, "evolve", epsilon=2, activities=["a"], times="0.4", window="log", ledger=place)
+    (account,) = Ledger.open(place).show()
+    assert account.spent == (0, 0)

@@ -13,6 +13,7 @@ from veilog.errors import BudgetError
 from veilog.ledger.costs import Cost, most_of_a_case
 from veilog.ledger.counting import Composed, Counting, Planned, Together, together
 from veilog.ledger.file import AccountRow, Entry
+from veilog.ledger.ways import named
 from veilog.privacy.account.figures import round_up
 from veilog.privacy.account.guessing import advantage_of
 from veilog.privacy.account.strength import Strength, strength_of
@@ -207,7 +208,7 @@ def check_paid(account: Account, cost: Cost | None, unit: str, part: str | None 
             raise BudgetError(
                 f"The budget of these data does not suffice: {word} = {in_figures(asked)} was asked for, and of "
                 f"{in_figures(limit)} in all {in_figures(rest, down=True)} is left"
-                + ("." if part is None else f" for the cases of {part}."),
+                + ("." if part is None else f" for the cases of {named(part)}."),
                 account=number,
                 advice=f"{_UNTOUCHED} Ask for less, or raise the budget: veilog ledger set.",
             )

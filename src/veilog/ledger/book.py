@@ -157,8 +157,9 @@ def reserved(
     unit: str,
     as_published: bool,
     part: str | None,
+    way: str = "",
 ) -> int:
-    """Enter what a release may cost, and return the number of the entry."""
+    """Enter what a release may cost, and return the number of the entry; of a part with the way its log was read."""
     now = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
     row = book.connection.execute(
         "INSERT INTO releases VALUES (NULL, ?, ?, ?, ?, ?, ?, ?, ?, 'reserved', NULL, '')",
@@ -167,6 +168,8 @@ def reserved(
     number = int(row.lastrowid or 0)
     if part is not None:
         book.connection.execute("INSERT INTO parts VALUES (?, ?)", (number, part))
+    if part is not None and way:
+        book.connection.execute("INSERT INTO ways VALUES (?, ?)", (number, way))
     return number
 
 

@@ -7,7 +7,10 @@ of its parts, and no case loses more than
     the sum over the whole log + for each rule the largest sum over the releases of one of its parts.
 
 Spans of days (``began=START..END``) overlap, so each counts for every day that it holds, and of these days the dearest.
-Parts of different rules are not disjoint, so what they cost is added up. Persons have cases in several parts: for them
+Parts of different rules are not disjoint, so what they cost is added up. Nor are parts of one rule of a log that was
+read in two ways, by the starts of events and by their ends: in which part a case is follows from how it is read, so how
+that was is kept with the part, and the rule is one for each way. Of older entries it is not known, and that is a way
+of its own. Persons have cases in several parts: for them
 all releases are added up.
 """
 
@@ -19,9 +22,10 @@ from collections.abc import Callable, Iterable, Mapping
 from fractions import Fraction
 
 from veilog.ledger.file import Entry
+from veilog.ledger.ways import MARK, as_read, named
 from veilog.privacy.part import SPAN
 
-__all__ = ["Cost", "disjoint", "most_of_a_case", "rule_of", "short"]
+__all__ = ["Cost", "as_read", "disjoint", "most_of_a_case", "rule_of", "short"]
 
 Cost = tuple[Fraction, Fraction]
 """Epsilon and delta, exactly."""
@@ -38,13 +42,15 @@ def most_of_a_case(entries: Iterable[Entry], unit: str, cost: Callable[[Entry], 
     nothing = whole = Fraction(0), Fraction(0)
     parts: dict[str, dict[str, Cost]] = defaultdict(dict)
     entries = list(entries)
-    pieces = disjoint([*(entry.part for entry in entries if entry.part is not None), *([] if part is None else [part])])
+    pieces = disjoint(
+        [*(entry.counted for entry in entries if entry.counted is not None), *([] if part is None else [part])]
+    )
     for entry in entries:
-        if entry.part is None or unit != "case":
+        if entry.counted is None or unit != "case":
             whole = _added(whole, cost(entry))
         else:
-            of_rule = parts[rule_of(entry.part)]
-            for piece in pieces[entry.part]:
+            of_rule = parts[rule_of(entry.counted)]
+            for piece in pieces[entry.counted]:
                 of_rule[piece] = _added(of_rule.get(piece, nothing), cost(entry))
     if part is not None and unit == "case":
         parts[rule_of(part)] = {piece: parts[rule_of(part)].get(piece, nothing) for piece in pieces[part]}
@@ -57,7 +63,7 @@ def disjoint(parts: Iterable[str]) -> Mapping[str, tuple[str, ...]]:
     """Return of each part the parts without overlap that it is made of: itself; of a span of days the spans between
     any two ends that lie next to each other, each named by its first day."""
     parts = list(parts)
-    spans = {part: tuple(part.partition("=")[2].split("..")) for part in parts if rule_of(part) == SPAN}
+    spans = {part: tuple(named(part).partition("=")[2].split("..")) for part in parts if rule_of(named(part)) == SPAN}
     ends = sorted({end for span in spans.values() for end in span})  # ISO dates sort as text
     found = {part: (part,) for part in parts}
     return found | {part: tuple(day for day in ends if first <= day < end) for part, (first, end) in spans.items()}
@@ -68,9 +74,11 @@ def _added(one: Cost, other: Cost) -> Cost:
 
 
 def rule_of(part: str) -> str:
-    """Return the rule of a part as it is spelled; an attribute that is called as that of spans is another rule."""
+    """Return the rule of a part as it is spelled; an attribute that is called as that of spans is another rule, and so
+    is the same rule of a log that was read in another way."""
+    part, mark, way = part.partition(MARK)
     rule = part.partition("=")[0]
-    return f"case:{rule}" if rule == SPAN and not _SPANS.fullmatch(part) else rule
+    return (f"case:{rule}" if rule == SPAN and not _SPANS.fullmatch(part) else rule) + mark + way
 
 
 def short(value: Fraction) -> Fraction:

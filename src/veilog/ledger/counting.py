@@ -205,13 +205,13 @@ def _dearest(entries: Iterable[Entry], unit: str) -> Counter[Cost]:
     found: Counter[Cost] = Counter()
     parts: dict[str, dict[str, list[Cost]]] = defaultdict(lambda: defaultdict(list))
     entries = list(entries)
-    pieces = disjoint([entry.part for entry in entries if entry.part is not None])
+    pieces = disjoint([entry.counted for entry in entries if entry.counted is not None])
     for entry in entries:
-        if entry.part is None or unit != "case":
+        if entry.counted is None or unit != "case":
             found[_cost(entry)] += 1
             continue
-        for piece in pieces[entry.part]:
-            parts[rule_of(entry.part)][piece].append(_cost(entry))
+        for piece in pieces[entry.counted]:
+            parts[rule_of(entry.counted)][piece].append(_cost(entry))
     for of_rule in parts.values():
         ranked = [sorted(costs, reverse=True) for costs in of_rule.values()]
         for place in range(max(map(len, ranked))):

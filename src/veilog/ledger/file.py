@@ -31,6 +31,7 @@ import numpy as np
 
 from veilog._files import claim, unfinished
 from veilog.errors import InputError, OutputError, VeilogError
+from veilog.ledger.ways import as_read, named
 from veilog.logs.eventlog import EventLog
 from veilog.logs.stored.store import StoredLog
 from veilog.logs.variants import Variants
@@ -50,14 +51,13 @@ __all__ = [
 ]
 
 Data: TypeAlias = EventLog | StoredLog | Variants
-
 Waiting = Callable[[str, float | None], None]
 """Told what is being waited for."""
 
 State = Literal["reserved", "charged", "written", "withdrawn"]
 
 _APPLICATION = 0x7665696C
-_VERSION = 3
+_VERSION = 4
 _TABLES = (
     "CREATE TABLE book (id INTEGER PRIMARY KEY, key BLOB NOT NULL, seal TEXT NOT NULL)",
     "CREATE TABLE accounts (account INTEGER PRIMARY KEY, name TEXT NOT NULL, unit TEXT NOT NULL, epsilon TEXT, "
@@ -70,11 +70,12 @@ _TABLES = (
     "CREATE TABLE parts (release INTEGER PRIMARY KEY, part TEXT NOT NULL)",
     "CREATE TABLE counting (account INTEGER PRIMARY KEY, counting TEXT NOT NULL)",
     "CREATE TABLE answers (release INTEGER PRIMARY KEY, answers TEXT NOT NULL)",
+    "CREATE TABLE ways (release INTEGER PRIMARY KEY, way TEXT NOT NULL)",
 )
 """Those after the first came with later versions; an older ledger gets them when it is next written."""
-_TABLES_OF = {1: 4, 2: 5, 3: 8}
+_TABLES_OF = {1: 4, 2: 5, 3: 8, 4: 9}
 """How many of them a ledger of each version has."""
-_NAMES = ("book", "accounts", "data", "releases", "runs", "parts", "counting", "answers")
+_NAMES = ("book", "accounts", "data", "releases", "runs", "parts", "counting", "answers", "ways")
 _SETTINGS = ("PRAGMA synchronous = EXTRA", "PRAGMA trusted_schema = OFF")
 _ONCE = 0.25
 """Seconds that SQLite itself waits for a lock, before we say that we wait and try again."""
@@ -103,10 +104,15 @@ class Entry:
     guarantee: dict[str, Any] | None
     outputs: tuple[str, ...]
     """SHA-256 of the files it was written to."""
-    part: str | None = None
-    """Of which cases it is; all, where this is None."""
+    counted: str | None = None
+    """What it counts as, where it is of a part of the cases: that part, and how its log was read."""
     kept_answers: str | None = None
     """What it answered, as it is kept, where that composes answer by answer."""
+
+    @property
+    def part(self) -> str | None:
+        """Of which cases it is; all, where this is None."""
+        return None if self.counted is None else named(self.counted)
 
     @cached_property
     def answers(self) -> tuple[tuple[Answer, int], ...] | None:
@@ -285,9 +291,8 @@ def _seal(connection: sqlite3.Connection) -> None:
 
 
 def _loaded(connection: sqlite3.Connection, place: Path) -> Book:
-    application = connection.execute("PRAGMA application_id").fetchone()[0]
     version = _version(connection)
-    if application != _APPLICATION:
+    if connection.execute("PRAGMA application_id").fetchone()[0] != _APPLICATION:
         raise InputError("This is a database, but not a ledger of veilog.", path=place)
     if version > _VERSION:
         raise InputError(
@@ -302,12 +307,13 @@ def _loaded(connection: sqlite3.Connection, place: Path) -> Book:
         ((_, key, seal),) = _rows(connection, "book")
         if not isinstance(key, bytes) or not hmac.compare_digest(_sealed(connection, key), str(seal)):
             raise ValueError("the seal is broken")
-        runs, parts, counting, answers = (_noted(connection, table) for table in _NAMES[4:])
+        runs, parts, counting, answers, ways = (_noted(connection, table) for table in _NAMES[4:])
         accounts = [
             AccountRow(n, str(s), str(u), _fraction(e), _fraction(d), counting.get(n))
             for n, s, u, e, d in _rows(connection, "accounts")
         ]
-        entries = tuple(_entry(row, parts.get(row[0]), answers.get(row[0])) for row in _rows(connection, "releases"))
+        counted = {number: as_read(part, ways.get(number, "")) for number, part in parts.items()}
+        entries = tuple(_entry(row, counted.get(row[0]), answers.get(row[0])) for row in _rows(connection, "releases"))
         data = {str(digest): int(account) for _, digest, account in _rows(connection, "data")}
     except (ValueError, TypeError) as error:  # also what JSON and UTF-8 say of damage
         raise _damaged(place) from error
@@ -320,7 +326,7 @@ def _noted(connection: sqlite3.Connection, table: str) -> dict[int, str]:
     return {int(number): str(text) for number, text in _rows(connection, table)} if there else {}
 
 
-def _entry(row: tuple[Any, ...], part: str | None, answers: str | None) -> Entry:
+def _entry(row: tuple[Any, ...], counted: str | None, answers: str | None) -> Entry:
     number, account, when, method, as_published, parameters, unit, epsilon, delta, state, guarantee, output = row
     if state not in _STATES:
         raise ValueError(state)
@@ -337,7 +343,7 @@ def _entry(row: tuple[Any, ...], part: str | None, answers: str | None) -> Entry
         state=state,
         guarantee=None if guarantee is None else dict(json.loads(guarantee)),
         outputs=tuple(str(output).split()),
-        part=part,
+        counted=counted,
         kept_answers=answers,
     )
 

@@ -22,6 +22,7 @@ import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from operator import ge
 from pathlib import Path
 from typing import Any
 
@@ -51,6 +52,7 @@ from veilog.ledger.costs import Cost, short
 from veilog.ledger.counting import Composed, Counting, Planned, composed_budget, planned_budget
 from veilog.ledger.file import Book, Data, Entry, Waiting, fingerprint
 from veilog.ledger.runs import check_mark, is_open, put_mark
+from veilog.ledger.ways import as_read
 from veilog.logs.variants import Variants
 from veilog.privacy.account.accounting import Number, parse_delta, parse_epsilon
 from veilog.privacy.account.figures import round_up
@@ -135,7 +137,8 @@ class Ledger:
         ``account`` puts the data on that account, with all that they have spent: for data about the same people, such
         as a log that has grown.
         ``composed`` counts releases from now on by their composition, which costs less than the sum, also where each is
-        chosen after seeing earlier ones; half of ``delta`` is for that, and half for the deltas of the releases.
+        chosen after seeing earlier ones; half of ``delta`` is for that, and half for the deltas of the releases. Where
+        that was so before, it goes on if no limit is lowered; else it begins now, and what there was counts by the sum.
         """
         failure = short(parse_delta(delta))
         if epsilon is None and (failure or composed):
@@ -147,11 +150,12 @@ class Ledger:
         def rule(found: Account, since: int) -> Limit:
             if not composed:
                 return budget, None
-            # A rule that began earlier holds for its own budget and larger ones: what was chosen since went by that.
-            lower = found.budget is None or any(new < old for new, old in zip(budget, found.budget, strict=True))
-            kept = found.counting if isinstance(found.counting, Composed) and not lower else None
-            begun = composed_budget(found.bounded_entries(), found.unit, since if kept is None else kept.since, budget)
-            return budget, kept or begun
+            kept = found.counting if isinstance(found.counting, Composed) else None
+            # A limit that is lowered for what there was begins anew: it was none when that was released.
+            if kept is not None and found.budget is not None and all(map(ge, budget, found.budget)):
+                composed_budget(found.bounded_entries(), found.unit, kept.since, budget)
+                return budget, kept
+            return budget, composed_budget(found.bounded_entries(), found.unit, since, budget)
 
         return self._set(data, unit, account, rule)
 
@@ -206,6 +210,7 @@ class Ledger:
         known = fingerprint(data)
         cost = None if epsilon is None else (short(epsilon), short(delta))
         cases = None if part is None else plain(str(part))
+        way = "" if isinstance(data, Variants) else plain(data.read_as)
         self._made()
         with self._writing() as book:
             number = book.data.get(book.digest(known))
@@ -215,7 +220,7 @@ class Ledger:
                 check_unknown(book.accounts.values())
                 number = opened(book, known, plain(unit), self._name_of(data))
             else:
-                check_paid(account_of(book, number), cost, plain(unit), cases)
+                check_paid(account_of(book, number), cost, plain(unit), as_read(cases, way))
             number = reserved(
                 book,
                 number,
@@ -225,6 +230,7 @@ class Ledger:
                 unit=plain(unit),
                 as_published=as_published,
                 part=cases,
+                way=way,
             )
             if mark is not None:
                 put_mark(book, number, mark)

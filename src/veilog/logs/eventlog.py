@@ -128,6 +128,8 @@ class EventLog:
     """The rules that read all cases at once, so that one case can change how another one is read; and the remedies."""
     attributes_read_together: tuple[str, ...] = ()
     """Those of them that matter only where attributes are used: they do not change activities, times or order."""
+    read_as: str = ""
+    """How it was read: by which columns and choices its cases have their events and times; empty if nobody knows."""
     mapped: str = ""
     """By what public list activities were grouped on the way in, in a sentence."""
 
@@ -266,15 +268,17 @@ class EventLog:
         """One flat table in pm4py's columns: ``case:...`` attributes repeated on every event, in event order.
 
         A case without events has no row in a flat table; the caller who must not lose it uses ``cases``. An event
-        attribute whose name belongs to a case attribute here gets the suffix ``(event)``.
+        attribute that is called as those of cases gets the prefix ``event:``, as the name alone tells whose it is.
         """
         index = self.events.column(CASE_INDEX)
         fields = [self.cases.schema.field(ACTIVITY).with_name(CASE)]
         columns: list[Any] = [self.cases.column(ACTIVITY).take(index)]
-        reserved = {f"case:{name}" for name in self.cases.column_names} | {CASE_INDEX, EVENT_INDEX}
+        taken = set(self.events.column_names)
         for field_ in self.events.schema:
             if field_.name not in (CASE_INDEX, EVENT_INDEX):
-                name = f"{field_.name} (event)" if field_.name in reserved else field_.name
+                name = field_.name
+                while name.startswith("case:") or (name != field_.name and name in taken):
+                    name = f"event:{name}"
                 fields.append(field_.with_name(name))
                 columns.append(self.events.column(field_.name))
         for field_ in self.cases.schema:

@@ -132,12 +132,17 @@ def wants_intervals(lifecycle: str | None) -> bool:
 
 
 def as_intervals(
-    log: EventLog, findings: Findings, transition: str = LIFECYCLE, order: DayOrder | None = None
+    log: EventLog,
+    findings: Findings,
+    transition: str = LIFECYCLE,
+    start: str = START,
+    *,
+    order: DayOrder | None = None,
 ) -> EventLog:
     """Return the log with one event for each that is complete, which says when it began: as in pm4py an end belongs to
     the first start of its activity in its case that has none yet. An end without a start has no start time; starts
-    without an end, and other transitions, are left out. ``transition`` is the attribute that tells them, ``order`` what
-    ``5/6/2024`` means where starts are text.
+    without an end, and other transitions, are left out. ``transition`` is the attribute that tells them, ``start`` that
+    in which an event says itself when it began, and ``order`` what ``5/6/2024`` means where that is text.
 
     An event that says itself when it began, or that is no transition, stays as it is and belongs to no other: this is
     told event by event and never by which attributes the log has, as some formats have an attribute as soon as one
@@ -146,11 +151,11 @@ def as_intervals(
     events = log.events
     if not len(events):
         return log
-    if transition not in events.column_names and START not in events.column_names:
+    if transition not in events.column_names and start not in events.column_names:
         raise no_life_cycle(INTERVALS)
     told, silent = _told(events, transition)
-    micros, known = _own_starts(log, findings, order)
-    if START not in events.column_names:
+    micros, known = _own_starts(log, start, findings, order)
+    if start not in events.column_names:
         _refuse_without(told)
     whole = known | silent
     begun = _starts_of(events.column(CASE_INDEX).to_numpy(), log.activity_codes[1], np.where(whole, 0, told))
@@ -163,9 +168,9 @@ def as_intervals(
     micros[paired] = pc.fill_null(ends, 0).to_numpy()[begun[paired]]
     known[paired] = pc.is_valid(ends).to_numpy()[begun[paired]]
     starts = pa.chunked_array([pa.array(micros, pa.int64(), mask=~known).cast(TIMESTAMP_TYPE)])
-    if START in events.column_names:
-        place = events.column_names.index(START)
-        events = events.set_column(place, events.schema.field(place).with_type(starts.type), starts)
+    if start in events.column_names:
+        place = events.column_names.index(start)
+        events = events.set_column(place, events.schema.field(place).with_type(starts.type).with_name(START), starts)
     else:
         events = events.append_column(START, starts)
     if len(kept) < len(told):
@@ -185,16 +190,16 @@ def _told(events: pa.Table, transition: str) -> tuple[IntArray, BoolArray]:
     return told[steps.codes], np.array([not name for name in plain], dtype=np.bool_)[steps.codes]
 
 
-def _own_starts(log: EventLog, findings: Findings, order: DayOrder | None) -> tuple[IntArray, BoolArray]:
+def _own_starts(log: EventLog, start: str, findings: Findings, order: DayOrder | None) -> tuple[IntArray, BoolArray]:
     """When each event says that it began, in microseconds, and which say so."""
-    if START not in log.events.column_names:
+    if start not in log.events.column_names:
         return np.zeros(len(log.events), dtype=np.int64), np.zeros(len(log.events), dtype=np.bool_)
-    column = log.events.column(START)
+    column = log.events.column(start)
     if pa.types.is_boolean(column.type):
         column = column.cast(pa.string())
-    times = read_times(column, START, log.source, order)
+    times = read_times(column, start, log.source, order)
     if times.bad.any():
-        findings.add("bad-value", f"column {START!r} holds what is no time", count=int(times.bad.sum()))
+        findings.add("bad-value", f"column {start!r} holds what is no time", count=int(times.bad.sum()))
     return times.micros.copy(), times.known.copy()
 
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 
 from veilog.errors import InputError, ParameterError
 from veilog.logs.engines.engine import Grouped
 from veilog.logs.engines.names import engine_of
-from veilog.logs.eventlog import LIFECYCLE, EventLog
+from veilog.logs.eventlog import CASE, LIFECYCLE, START, TIMESTAMP, EventLog
+from veilog.logs.findings import Findings
 from veilog.logs.lifecycle import COMPLETE, EVERY, as_intervals, wants_intervals
 from veilog.logs.reader import Asked, blaming, not_ours, reader_of
 from veilog.logs.roles import AS_IT_IS, Classifiers, Declared, Roles, declared_roles
@@ -19,15 +21,16 @@ __all__ = [
     "check_layout",
     "columns_of",
     "grouped",
+    "read_as",
     "roles_among",
     "roles_of",
     "whole",
 ]
 
 ATTRIBUTES_TOGETHER = (
-    "Whether a column of attributes holds text, numbers or truth values, and whether it belongs to cases or to events, "
-    "is found out from all of its values, so one case can change how the attributes of others are read; a Parquet file "
-    "or an Arrow table declares the types of its columns."
+    "Whether a column of attributes holds text, numbers or truth values, and in XES and object-centric logs whether it "
+    "belongs to cases or to events, is found out from all of its values, so one case can change how the attributes of "
+    "others are read; a Parquet file or an Arrow table declares the types of its columns."
 )
 
 
@@ -40,7 +43,8 @@ def whole(source: Source, asked: Asked) -> EventLog:
             advice="Leave index away; it is for tables of a database.",
         )
     reader = reader_of(source)
-    intervals = wants_intervals(asked.declared.lifecycle)
+    declared = asked.declared
+    intervals = wants_intervals(declared.lifecycle)
     if intervals:
         if LIFECYCLE in (asked.declared.classifier or ""):
             raise ParameterError(
@@ -55,14 +59,40 @@ def whole(source: Source, asked: Asked) -> EventLog:
         roles = None if tabular is None else roles_among(tabular.columns(source), asked.declared, source)
         if roles is not None:
             note(source, roles, asked.findings)
-        log = reader.read(source, replace(asked, roles=roles))
+        # Where rows are transitions, a start in them is one that an event says itself, and they are no two events.
+        apart = intervals and roles is not None and roles.transition is not None
+        taken = replace(roles, start=None) if apart and roles is not None else roles
+        log = reader.read(source, replace(asked, roles=taken))
         if intervals:
-            transition = (roles and roles.transition) or LIFECYCLE
-            log = as_intervals(log, asked.findings, transition, asked.declared.day_order)
+            transition, start = (
+                (roles.transition, roles.start if apart else None) if roles is not None else (None, None)
+            )
+            log = as_intervals(
+                log, asked.findings, transition or LIFECYCLE, start or START, order=asked.declared.day_order
+            )
     told = () if reader.typed else (ATTRIBUTES_TOGETHER,)
     together = (*asked.findings.read_together(), *not_ours(source))
-    found = replace(log, read_together=together, attributes_read_together=told)
+    way = read_as(source, roles, declared, asked.findings)
+    found = replace(log, read_together=together, attributes_read_together=told, read_as=way)
     return found if asked.coarser is None else asked.coarser.of_log(found)
+
+
+def read_as(source: Source, roles: Roles | None, declared: Declared, findings: Findings) -> str:
+    """Return how a log is read, as far as it decides which events and times a case has. Two ways may put a case into
+    two parts of one rule, so this is noted with a part; what does not matter is the same, however it is said."""
+    wanted = None if declared.lifecycle is None else declared.lifecycle.strip().casefold()
+    every = wanted == EVERY and (roles is None or not roles.two_events)
+    said = {
+        "case": CASE if roles is None else roles.case,
+        "timestamp": TIMESTAMP if roles is None else roles.timestamp,
+        "clock": None if roles is None else roles.clock,
+        "transition": None if roles is None or wanted is None else roles.transition,
+        "lifecycle": None if every else wanted,
+        "time format": None if declared.time_format is None else declared.time_format.lower(),
+        "object type": source.layout.object_type,
+        "left out": sorted(rule for rule, policy in findings.policies.items() if policy == "drop") or None,
+    }
+    return json.dumps({name: what for name, what in said.items() if what is not None}, sort_keys=True)
 
 
 def grouped(source: Source, asked: Asked) -> Grouped:

@@ -229,9 +229,9 @@ def declared_roles(
 
 def _fixed_roles(columns: Sequence[str], declared: Declared, classifiers: Classifiers) -> Roles:
     """The roles by the names that are given or else standard; a start in the same event is an attribute, always."""
-    case, _ = _find("case", columns, declared.case, CASE, ())
-    activity, _ = _find("activity", columns, declared.activity, ACTIVITY, ())
-    timestamp, _ = _find("timestamp", columns, declared.timestamp, TIMESTAMP, ())
+    case, case_found = _find("case", columns, declared.case, CASE, ())
+    activity, activity_found = _find("activity", columns, declared.activity, ACTIVITY, ())
+    timestamp, timestamp_found = _find("timestamp", columns, declared.timestamp, TIMESTAMP, ())
     _check_three(case, activity, timestamp, columns)
     others = [name for name in columns if name not in (case, activity, timestamp)]
     every = declared.lifecycle is not None and declared.lifecycle.strip().casefold() == EVERY
@@ -240,17 +240,13 @@ def _fixed_roles(columns: Sequence[str], declared: Declared, classifiers: Classi
     keys: tuple[str, ...] = ()
     if declared.classifier is not None:
         keys = classifier_keys(declared.classifier, columns, classifiers, exact=True)
-
-    def found(name: str | None) -> Found:
-        return "pm4py" if name is None else "given"
-
     return Roles(
         case,
         activity,
         timestamp,
-        found(declared.case),
-        found(declared.activity),
-        found(declared.timestamp),
+        case_found,
+        activity_found,
+        timestamp_found,
         transition=LIFECYCLE if LIFECYCLE in others else None,
         lifecycle=declared.lifecycle,
         classifier=keys,

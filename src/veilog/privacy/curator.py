@@ -24,7 +24,7 @@ from veilog.privacy.account.accounting import Number, parse_delta, parse_epsilon
 from veilog.privacy.account.guarantee import Charge, Condition, Guarantee, Statement
 from veilog.privacy.clipping import Features, check_sums, exact_sums, noise_of_sums
 from veilog.privacy.domain import ACTIVITIES_FROM_LOG, FROM_LOG, LENGTH_FROM_LOG, PRIVATELY, Domain, undeclared
-from veilog.privacy.events import EventQuestions, columns_read, columns_taken
+from veilog.privacy.events import EventQuestions, columns_taken
 from veilog.privacy.histograms import Assign, SparseHistogram, bins_above, cases_in_bins, check_size, every_bin
 from veilog.privacy.labels import frequent_labels, labels_noise
 from veilog.privacy.mechanisms import noise
@@ -87,9 +87,8 @@ class Curator:
             self._account.assume(Condition("columns-read-together", "program", " ".join(together)))
         if mapped := held.mapped if log is None else log.mapped:
             self._account.assume(Condition("activities-mapped", "owner", mapped))
-        if log is not None:
-            looked_at = columns_taken(log) if part is not None and not part.of_time else ()
-            for condition in (*looked_at, *(columns_read(log) if unit.column is not None else ())):
+        if part is not None and log is not None and not part.of_time:
+            for condition in columns_taken(log):
                 self._account.assume(condition)
         self._whole: Curator | None = None
 

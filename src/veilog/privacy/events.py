@@ -52,13 +52,13 @@ from veilog.privacy.rounds import gaussian_rounds
 if TYPE_CHECKING:
     from veilog.logs.stored.store import StoredLog
 
-__all__ = ["CaseFeatures", "EventQuestions", "EventRounds", "columns_read", "columns_taken"]
+__all__ = ["CaseFeatures", "EventQuestions", "EventRounds", "columns_taken"]
 
 IntArray = npt.NDArray[np.int64]
 
 _EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
 _DAY = 86_400_000_000
-_LAST_DAY = (datetime.datetime.max.replace(tzinfo=datetime.UTC) - _EPOCH).days - 1
+_LAST_DAY = (datetime.date.max - _EPOCH.date()).days
 
 _WINDOW_FROM_LOG = Condition(
     "window-from-log", "owner", "The days on which the first and the last case start are public; taken from the log."
@@ -74,14 +74,9 @@ _COLUMNS_FROM_LOG = Condition(
 def columns_taken(log: EventLog | StoredLog) -> tuple[Condition, ...]:
     """Return what is taken for granted where an attribute is looked at: which columns there are, and how they were
     read."""
-    return (_COLUMNS_FROM_LOG, *columns_read(log))
-
-
-def columns_read(log: EventLog | StoredLog) -> tuple[Condition, ...]:
-    """Return what is taken for granted of how the values of columns were read, also of one that tells persons apart:
-    as numbers 1.1 and 1.10 are the same."""
     together = log.attributes_read_together
-    return (Condition("columns-read-together", "program", " ".join(together)),) if together else ()
+    read = (Condition("columns-read-together", "program", " ".join(together)),) if together else ()
+    return (_COLUMNS_FROM_LOG, *read)
 
 
 class EventQuestions:
@@ -132,8 +127,10 @@ class EventQuestions:
         ends = self._raw.over(outermost, of_all)
         if not ends:
             raise ParameterError("No case of the log has a start time.", parameter="window")
-        first, last = ends[0] // _DAY, min(ends[1] // _DAY, _LAST_DAY)
-        return _EPOCH + datetime.timedelta(days=first), _EPOCH + datetime.timedelta(days=last + 1)
+        # A window ends at the latest where days do: a case that starts on the last of all is outside, and not refused.
+        end = min(ends[1] // _DAY + 1, _LAST_DAY)
+        first = min(ends[0] // _DAY, end - 1)
+        return _EPOCH + datetime.timedelta(days=first), _EPOCH + datetime.timedelta(days=end)
 
     def check_moments(self, name: str) -> None:
         """Refuse an attribute that holds no times of events; from the log's columns, which the guarantee then says."""

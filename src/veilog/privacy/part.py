@@ -183,8 +183,8 @@ class Part:
     def _valued(self, log: EventLog) -> BoolArray:
         """The value of a case is that of its attribute, or, where it has none, that which all of its events have.
 
-        Where else in the log the attribute is one of cases or of events is of no concern: a reader that finds a column
-        constant in all cases makes it one of cases, and what a case has is then what it would have here.
+        Whether it is one of cases or of events for other cases is of no concern, as in XES some cases may have it and
+        events of others.
         """
         found = np.zeros(log.cases.num_rows, dtype=np.bool_)
         undecided = np.ones(log.cases.num_rows, dtype=np.bool_)

@@ -23,15 +23,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from veilog.errors import InputError, ParameterError, meant
-from veilog.logs.eventlog import ACTIVITY, CASE_INDEX, EVENT_INDEX, TIMESTAMP, EventLog
+from veilog.logs.eventlog import EventLog
 from veilog.logs.variants import Variants
 from veilog.privacy.account.accounting import whole_number
 from veilog.privacy.account.guarantee import NEIGHBOURS, Charge, Condition
 from veilog.privacy.mechanisms.noise import Randomness
 from veilog.privacy.part import Part
+from veilog.privacy.persons import columns_of_persons, owners
 
 if TYPE_CHECKING:
     from veilog.logs.stored.store import StoredLog
@@ -196,7 +196,7 @@ def bounded(
             advice="Give the log itself, as veilog.read() returns it.",
         )
     column = unit.column
-    of_pieces = log.each(lambda piece, _first: _owners(piece, column), (column,))
+    of_pieces = log.each(lambda piece, _first: owners(piece, column), columns_of_persons(log.shape, column))
     owner = _numbered(list(of_pieces), column, log.source)
     words = randomness.words(2 * len(owner)).astype(np.uint64)
     lot = (words[::2] << np.uint64(32)) | words[1::2]
@@ -220,32 +220,11 @@ def _refuse_namesake(log: EventLog | StoredLog | Variants, unit: Unit) -> None:
         )
 
 
-def _owners(log: EventLog, column: str) -> pa.ChunkedArray:
-    """The person of each case, null where none is named."""
-    name = column.removeprefix("case:")
-    if name in log.cases.column_names and name != ACTIVITY:
-        values = log.cases.column(name)
-    elif name in log.events.column_names and name not in (ACTIVITY, TIMESTAMP, CASE_INDEX, EVENT_INDEX):
-        values = _of_cases(log, name)
-    else:
-        known = [f"case:{c}" for c in log.cases.column_names if c != ACTIVITY]
-        known += [c for c in log.events.column_names if c not in (ACTIVITY, TIMESTAMP, CASE_INDEX, EVENT_INDEX)]
-        raise ParameterError(
-            f"The log has no attribute {column!r} that could name a person.",
-            parameter="unit",
-            advice=f"{meant(column, ['case', 'person', *known])}--unit takes case, person or a column. It has: "
-            f"{', '.join(known) or 'none'}.",
-        )
-    if pa.types.is_dictionary(values.type):
-        values = values.cast(values.type.value_type)
-    return pc.if_else(pc.is_nan(values), None, values) if pa.types.is_floating(values.type) else values
-
-
-def _numbered(owners: list[pa.ChunkedArray], column: str, source: str | None) -> IntArray:
+def _numbered(found: list[pa.Array], column: str, source: str | None) -> IntArray:
     """The persons as numbers, of all pieces together."""
-    if not owners:
+    if not found:
         return np.zeros(0, dtype=np.int64)  # a part without cases
-    values = pa.chunked_array([chunk for piece in owners for chunk in piece.chunks], owners[0].type)
+    values = pa.chunked_array(found, pa.string())
     missing = values.null_count
     if missing:
         raise InputError(
@@ -259,24 +238,3 @@ def _numbered(owners: list[pa.ChunkedArray], column: str, source: str | None) ->
     if isinstance(encoded, pa.ChunkedArray):
         encoded = encoded.chunk(0)
     return np.asarray(encoded.indices.to_numpy(zero_copy_only=False), dtype=np.int64)
-
-
-def _of_cases(log: EventLog, column: str) -> pa.ChunkedArray:
-    """An event attribute that has the same value in all events of a case, as an attribute of cases."""
-    values = log.events.column(column)
-    first = log.offsets[:-1]
-    empty = np.diff(log.offsets) == 0
-    rows = pa.array(np.where(empty, 0, first), mask=empty)
-    of_case = values.take(rows)
-    repeated = of_case.take(pa.array(np.repeat(np.arange(len(first)), np.diff(log.offsets))))
-    if pa.types.is_dictionary(values.type):
-        values, repeated = values.cast(values.type.value_type), repeated.cast(values.type.value_type)
-    same = pc.fill_null(pc.equal(values, repeated), False)
-    both_missing = pc.and_(pc.is_null(values), pc.is_null(repeated))
-    if not pc.all(pc.or_(same, both_missing)).as_py() and len(values):
-        raise InputError(
-            f"The attribute {column!r} differs within a case, so it does not say whose the case is.",
-            path=log.source,
-            advice="Name an attribute that has one value for each case.",
-        )
-    return of_case

@@ -22,6 +22,7 @@ from veilog.logs.variants import Variants
 from veilog.measures.similarity import relative_log_similarity
 from veilog.methods._events.assemble import Details, Wanted, anonymous, shuffled
 from veilog.methods._events.extras import enriched
+from veilog.methods._events.times.calendar import check as check_window
 from veilog.methods.method import EpsilonAndDelta, Groups, Progress, Request, advised_once
 from veilog.privacy.account.accounting import compose
 from veilog.privacy.account.figures import round_up
@@ -194,6 +195,8 @@ def _made(curator: Curator, planned: Planned, progress: Progress | None) -> _Mad
 
     Each use of a delta has a part of it.
     """
+    if planned.wanted.times and planned.wanted.window == FROM_LOG:
+        check_window(curator.events.window)  # a public fact: what is wrong with it must cost nothing
     uses = planned.uses
     epsilon, delta = planned.unit.of_one_case(planned.epsilon, planned.delta)
     part, for_times = uses.of(delta)

@@ -6,6 +6,7 @@ import os
 import tempfile
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from itertools import pairwise, permutations
 from pathlib import Path
 from typing import Any
@@ -13,17 +14,26 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from veilog.errors import InputError
-from veilog.logs.eventlog import ACTIVITY, CASE_INDEX, EVENT_INDEX, TIMESTAMP, TIMESTAMP_TYPE, EventLog
+from veilog.errors import InputError, ParameterError
+from veilog.logs.eventlog import ACTIVITY, CASE_INDEX, EVENT_INDEX, LIFECYCLE, TIMESTAMP, TIMESTAMP_TYPE, EventLog
 from veilog.logs.findings import Findings
+from veilog.logs.lifecycle import EVERY, INTERVALS, as_intervals, wants_intervals
 from veilog.logs.reader import Asked, Reader
-from veilog.logs.roles import declared_roles
+from veilog.logs.roles import AS_IT_IS, Declared, declared_roles
 from veilog.logs.source import Given, Source
 from veilog.logs.tables.reader import TableReader
 from veilog.logs.tables.rows import log_from_table
 
 __all__ = ["check_reader"]
 
+_STEPS = f"{ACTIVITY} {LIFECYCLE}"
+_WAYS = tuple(
+    Declared(lifecycle=lifecycle, classifier=classifier)
+    for lifecycle in (None, "complete", "start", EVERY, INTERVALS)
+    for classifier in (None, _STEPS)
+    if lifecycle != INTERVALS or classifier is None
+)
+"""How neighbours are read."""
 _FEW = 7
 """Rows of a batch, so that a case of a small log lies in several."""
 
@@ -38,6 +48,7 @@ def check_reader(reader: Reader, files: Sequence[Given]) -> None:
     """
     broken: dict[str, str] = {}
     logs: list[EventLog] = []
+    readable: list[Given] = []
     for given in files:
         what = os.fspath(given) if isinstance(given, str | os.PathLike) else f"a {type(given).__name__}"
         try:
@@ -45,23 +56,28 @@ def check_reader(reader: Reader, files: Sequence[Given]) -> None:
         except Exception as error:  # noqa: BLE001 - whatever a reader raises is told
             broken.setdefault("", f"It cannot read a log that it is given: {what} made a {_said(error)}.")
             continue
+        readable.append(given)
         for rule, how in (*_badly_read(reader, given, logs[-1]), *_badly_batched(reader, given, logs[-1])):
             broken.setdefault(rule, f"{rule}: of {what} {how}.")
         if isinstance(given, str | os.PathLike):
             for rule, how in _badly_refused(reader, Path(given)):
                 broken.setdefault(rule, f"{rule}: {how}.")
-    for rule, how in _read_together(reader, logs):
+    for rule, how in _read_together(reader, readable, logs):
         broken.setdefault(rule, f"{rule}: {how}.")
     if broken:
         raise AssertionError(f"Reader {reader.name!r} breaks its contract. {' '.join(broken.values())}")
 
 
-def _read(reader: Reader, source: Source) -> EventLog:
+def _read(reader: Reader, source: Source, declared: Declared = AS_IT_IS) -> EventLog:
     findings = Findings(path=source.name, collect_all=True)
+    intervals = wants_intervals(declared.lifecycle)
+    if intervals:
+        declared = replace(declared, lifecycle=EVERY)
     roles = None
     if isinstance(reader, TableReader):
-        roles = declared_roles(reader.columns(source), Asked().declared, public=reader.declares)
-    return reader.read(source, Asked(findings=findings, roles=roles))
+        roles = declared_roles(reader.columns(source), declared, public=reader.declares)
+    log = reader.read(source, Asked(declared=declared, findings=findings, roles=roles))
+    return as_intervals(log, findings, (roles and roles.transition) or LIFECYCLE) if intervals else log
 
 
 def _said(error: Exception) -> str:
@@ -144,20 +160,32 @@ def _badly_refused(reader: Reader, path: Path) -> Iterator[tuple[str, str]]:
                     yield "It reads what is not there", f"{what} was read"
 
 
-def _read_together(reader: Reader, logs: list[EventLog]) -> Iterator[tuple[str, str]]:
-    """Yield whether one case more changes how others are read, by the neighbours among these logs."""
+def _read_together(reader: Reader, files: Sequence[Given], logs: list[EventLog]) -> Iterator[tuple[str, str]]:
+    """Yield whether one case more changes how others are read, by the neighbours among these logs, read in every way in
+    which both can be."""
     found = False
-    for small, large in permutations(logs, 2):
+    for (of_small, small), (of_large, large) in permutations(zip(files, logs, strict=True), 2):
         more = Counter(_names(large))
         more.subtract(_names(small))
         if sorted(count for count in more.values() if count) != [1]:
             continue
         found = True
-        changed = _cases(small, whole=reader.typed) - _cases(large, whole=reader.typed)
-        if changed:
-            yield "One case more changes how another one is read", f"{_first(changed)} differs"
+        for declared in _WAYS:
+            try:
+                both = [_read(reader, Source(given), declared) for given in (of_small, of_large)]
+            except (InputError, ParameterError):
+                continue
+            changed = _cases(both[0], whole=reader.typed) - _cases(both[1], whole=reader.typed)
+            if changed:
+                yield "One case more changes how another one is read", f"{_first(changed)} differs{_said_of(declared)}"
     if not found:
         yield "It was not tried whether one case changes how others are read", "no two files differ by one case"
+
+
+def _said_of(declared: Declared) -> str:
+    said = {"lifecycle": declared.lifecycle, "classifier": declared.classifier}
+    given = ", ".join(f"{name}={value!r}" for name, value in said.items() if value is not None)
+    return f" with {given}" if given else ""
 
 
 def _names(log: EventLog) -> list[str]:

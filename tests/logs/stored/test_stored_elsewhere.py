@@ -181,16 +181,21 @@ def test_a_release_is_the_same_from_every_source(
 # ---- what belongs to cases, and what is grouped on the way
 
 
-def test_a_case_attribute_that_differs_in_one_piece_belongs_to_events_in_all(
+def test_a_case_attribute_that_differs_in_one_piece_is_its_first_value_everywhere(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    rows = [("p", "a", 0, "x", True), ("p", "b", 1, "x", True), ("q", "a", 2, "x", True), ("q", "b", 3, "x", False)]
-    pq.write_table(events_of(rows), tmp_path / "log.parquet")
+    rows = [("p", "a", 0, "x", True), ("p", "b", 1, "x", True), ("q", "a", 2, "x", True), ("q", "b", 3, "y", True)]
+    events = events_of(rows)
+    events = events.set_column(events.column_names.index("case:ward"), "case:ward", pa.array([None, "x", "x", "y"]))
+    pq.write_table(events, tmp_path / "log.parquet")
     in_small_pieces(monkeypatch, 2)
     log = store(tmp_path / "log.parquet")
+    whole = veilog.read(tmp_path / "log.parquet")
     assert log is not None and len(log.sizes) == 2
-    assert log.shape.events.column_names[-2:] == ["case:ward", "seq"]
-    assert told(log.whole()) == told(veilog.read(tmp_path / "log.parquet"))
+    assert log.whole().cases["ward"].to_pylist() == ["x", "x"]
+    assert told(log.whole()) == told(whole)
+    for found in (log, whole):
+        assert [f.count for f in found.findings if f.rule == "case-attribute-differs"] == [1]
 
 
 def test_activities_are_grouped_on_the_way_in(tmp_path: Path) -> None:

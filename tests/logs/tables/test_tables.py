@@ -15,11 +15,12 @@ from table_tools import found, read, times
 from veilog.errors import InputError, ParameterError
 from veilog.logs import files
 from veilog.logs.eventlog import ACTIVITY, CASE, EVENT_INDEX, TIMESTAMP
+from veilog.logs.findings import Findings
 from veilog.logs.roles import guess_roles
 from veilog.logs.simulate import hospital
 from veilog.logs.source import Source
 from veilog.logs.tables import delimited
-from veilog.logs.tables.rows import _by_appearance, _constant
+from veilog.logs.tables.rows import _by_appearance, _of_cases
 
 HEADER = "case,activity,time\n"
 
@@ -380,16 +381,19 @@ def test_every_mutant_is_an_error_or_adds_up_to_its_rows(tmp_path: Path) -> None
     st.sampled_from([pa.string(), pa.int64(), pa.float64(), pa.bool_()]),
     st.integers(0, 8),
 )
-def test_a_column_is_of_cases_where_all_events_of_each_have_one_value_or_none(
+def test_of_a_case_a_column_says_the_first_value_that_a_row_of_it_has(
     rows: list[tuple[int, int | None]], kind: pa.DataType, cut: int
 ) -> None:
-    rows = sorted(rows, key=lambda row: row[0])
     values = pa.array([value for _, value in rows], pa.int64()).cast(kind)
     case = np.array([owner for owner, _ in rows], dtype=np.int64)
-    first = np.searchsorted(case, np.arange(3)).clip(max=max(len(case) - 1, 0))
-    column = pa.chunked_array([values[:cut], values[cut:]])
-    alike = all(len({value for owner, value in rows if owner == one}) <= 1 for one in range(3))
-    assert _constant(column, case, first) == alike
+    table = pa.table({"case:x": pa.chunked_array([values[:cut], values[cut:]], kind), "case:": values})
+    findings = Findings()
+    column = _of_cases(table, (), case, 3, findings)["case:x"]
+    held = [[v.as_py() for (owner, _), v in zip(rows, values, strict=True) if owner == one] for one in range(3)]
+    known = [[value for value in mine if value is not None] for mine in held]
+    assert column.to_pylist() == [next(iter(mine), None) for mine in known]
+    differing = sum(len(set(mine)) > 1 for mine in known)
+    assert [f.count for f in findings.result()] == ([differing] if differing else [])
 
 
 @given(st.lists(st.tuples(st.sampled_from("pqrs"), st.integers(1, 9)), max_size=12), st.integers(0, 40))

@@ -8,7 +8,7 @@ case ends; the places of cases are checked as they come, so that no case is ever
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import duckdb
@@ -21,9 +21,9 @@ from veilog.logs.engines.engine import refuse_gaps
 from veilog.logs.engines.keys import ROW, Rows, sql_name
 from veilog.logs.findings import Findings
 from veilog.logs.roles import Roles
-from veilog.logs.tables.rows import CASE_PREFIX
+from veilog.logs.tables.rows import is_of_cases
 
-__all__ = ["PLACE", "gaps", "in_order", "named_rows", "varying"]
+__all__ = ["PLACE", "gaps", "in_order", "named_rows", "placed"]
 
 PLACE = "veilog_place"
 """The column that says which of two cases comes first."""
@@ -53,15 +53,13 @@ def _absent(column: str) -> str:
     return f"coalesce({sql_name(column)}::VARCHAR, '') = ''"
 
 
-def in_order(
-    connection: duckdb.DuckDBPyConnection, rows: Rows, roles: Roles, varies: Collection[str]
-) -> Iterator[pa.Table]:
+def in_order(connection: duckdb.DuckDBPyConnection, rows: Rows, roles: Roles) -> Iterator[pa.Table]:
     """The rows in whole cases, those of a case together and in their order, cases by their first row.
 
-    :func:`varying` comes first: it makes the table of the cases' places, and says which columns ``varies``. What does
-    not vary within a case is not sorted with its rows, but comes from that table, a row for each case.
+    :func:`placed` comes first: it makes the table of the cases' places. What is of cases is not sorted with the rows,
+    but comes from that table, a row for each case.
     """
-    numbers = {name: number for number, name in enumerate(_of_cases(rows, roles)) if name not in varies}
+    numbers = {name: number for number, name in enumerate(_of_cases(rows, roles))}
     sorted_ = [name for name in rows.schema.names if name != roles.case and name not in numbers]
     found = connection.sql(
         f"SELECT {', '.join(f'e.{sql_name(name)}' for name in sorted_)}, p AS {PLACE} "
@@ -86,34 +84,32 @@ def in_order(
         yield _typed(table, cases.of(_places(table, before)), rows.schema)
 
 
-def varying(connection: duckdb.DuckDBPyConnection, rows: Rows, roles: Roles) -> frozenset[str]:
-    """The columns ``case:...`` that differ within some case, so that they are attributes of events everywhere.
-
-    The pass over all rows that finds them makes the table ``places`` as well: of each case which comes before it, and
-    what these columns say in its first row.
-    """
+def placed(connection: duckdb.DuckDBPyConnection, rows: Rows, roles: Roles, findings: Findings) -> None:
+    """Make the table ``places``: of each case which comes before it, and what the columns ``case:...`` say of it, which
+    is the first value that one of its rows has; with a finding where others differ."""
     asked = _of_cases(rows, roles)
-    flags = [
-        f"(count({column}) NOT IN (0, count(*)) OR min({column}) IS DISTINCT FROM max({column})) AS v{number}, "
-        f"arg_min({column}, {ROW}) AS w{number}"
+    case, time = sql_name(roles.case), sql_name(roles.timestamp)
+    said = [
+        f"min({column}) IS DISTINCT FROM max({column}) AS v{number}, arg_min({column}, ({ROW}, {time})) AS w{number}"
         for number, column in enumerate(map(sql_name, asked))
     ]
-    case, time = sql_name(roles.case), sql_name(roles.timestamp)
-    first = ", ".join([f"{case} AS c", f"min({ROW}) AS r", f"min({time}) AS t", *flags])
+    first = ", ".join([f"{case} AS c", f"min({ROW}) AS r", f"min({time}) AS t", *said])
     place = "r" if rows.told_apart else "row_number() OVER (ORDER BY r, t, c)"
     more = "".join(f", v{number}, w{number}" for number in range(len(asked)))
     each = f"(SELECT {first} FROM {rows.relation} GROUP BY {case})"
     connection.execute(f"CREATE TABLE places AS SELECT c, {place} AS p{more} FROM {each}")
     if not asked:
-        return frozenset()
-    found = connection.execute(f"SELECT {', '.join(f'bool_or(v{i})' for i in range(len(asked)))} FROM places")
-    return frozenset(name for name, varies in zip(asked, found.fetchall()[0], strict=True) if varies)
+        return
+    counts = connection.execute(f"SELECT {', '.join(f'count_if(v{i})' for i in range(len(asked)))} FROM places")
+    for name, count in zip(asked, counts.fetchall()[0], strict=True):
+        if count:
+            findings.add("case-attribute-differs", f"column {name!r} in {count:,} cases", count=count)
 
 
 def _of_cases(rows: Rows, roles: Roles) -> list[str]:
     """The columns that say that they are of cases, but for those with a role."""
     used = {roles.case, roles.activity, roles.timestamp}
-    return [name for name in rows.schema.names if name.startswith(CASE_PREFIX) and name not in used]
+    return [name for name in rows.schema.names if is_of_cases(name) and name not in used]
 
 
 class _Cases:

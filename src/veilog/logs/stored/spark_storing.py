@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import pickle
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -27,7 +27,7 @@ from veilog.logs.roles import Roles
 from veilog.logs.source import silent
 from veilog.logs.stored.spark import Failure, OnSpark, answered, by_workers, cell, check_version, column_of, cores
 from veilog.logs.stored.store import StoredLog, as_kept, misfit
-from veilog.logs.tables.rows import CASE_PREFIX, log_from_table
+from veilog.logs.tables.rows import log_from_table
 
 __all__ = ["kept_by_spark"]
 
@@ -47,13 +47,13 @@ def kept_by_spark(there: IbisTable, roles: Roles, asked: Asked) -> StoredLog:
     progress("sorting the events by case, in Spark", None)
     with running():
         frame, schema = _events(there, roles)
-        cases, varies = _cases(frame, schema, roles)
+        cases = _cases(frame, schema, roles)
         spark = frame.sparkSession
         parts = max(-(-rows // _PIECE), min(_PIECES_A_CORE * cores(spark), -(-rows // _LEAST)))
         case, order = (_named(schema, name) for name in (roles.case, there.order or roles.timestamp))
         sorted_ = _numbered(frame, case, parts).repartition(parts, case).sortWithinPartitions(case, order)
-    empty = _Maker(roles, asked.findings.policies, there.name, varies, asked.coarser, schema).log(schema.empty_table())
-    maker = _Maker(roles, asked.findings.policies, there.name, varies, asked.coarser, schema, empty.shape)
+    empty = _Maker(roles, asked.findings.policies, there.name, asked.coarser, schema).log(schema.empty_table())
+    maker = _Maker(roles, asked.findings.policies, there.name, asked.coarser, schema, empty.shape)
     return _kept(sorted_, maker, parts, cases, asked.findings)
 
 
@@ -92,22 +92,9 @@ def _named(schema: pa.Schema, name: str) -> str:
     return f"column_{schema.get_field_index(name)}"
 
 
-def _cases(frame: Any, schema: pa.Schema, roles: Roles) -> tuple[int, frozenset[str]]:
-    """How many cases there are, and which columns that say that they are of cases differ within one."""
-    from pyspark.sql import functions as F
-
-    used = {roles.case, roles.activity, roles.timestamp}
-    asked = [name for name in schema.names if name.startswith(CASE_PREFIX) and name not in used]
-    flags = []
-    for number, name in enumerate(asked):
-        column = F.col(_named(schema, name))
-        partly = ~F.count(column).isin(0) & (F.count(column) != F.count(F.lit(1)))
-        flags.append((partly | ~F.min(column).eqNullSafe(F.max(column))).alias(f"v{number}"))
-    each = frame.groupBy(_named(schema, roles.case)).agg(F.count(F.lit(1)).alias("n"), *flags)
-    found = each.agg(
-        F.count(F.lit(1)).alias("n"), *(F.max(f"v{i}").alias(f"v{i}") for i in range(len(asked)))
-    ).collect()
-    return int(found[0]["n"]), frozenset(name for i, name in enumerate(asked) if found[0][f"v{i}"])
+def _cases(frame: Any, schema: pa.Schema, roles: Roles) -> int:
+    """How many cases there are."""
+    return int(frame.select(_named(schema, roles.case)).distinct().count())
 
 
 @dataclass(frozen=True)
@@ -117,7 +104,6 @@ class _Maker:
     roles: Roles
     policies: Mapping[str, Policy]
     name: str | None
-    varies: Collection[str]
     coarser: Coarser | None
     schema: pa.Schema
     shape: EventLog | None = None
@@ -125,7 +111,7 @@ class _Maker:
 
     def log(self, rows: pa.Table) -> EventLog:
         findings = Findings(self.policies, self.name)
-        log = log_from_table(rows, self.roles, findings, source=self.name, varying=self.varies)
+        log = log_from_table(rows, self.roles, findings, source=self.name)
         return log if self.coarser is None else self.coarser.of_log(log)
 
     @property

@@ -115,6 +115,10 @@ class StoredLog:
         return self.shape.read_together
 
     @property
+    def read_as(self) -> str:
+        return self.shape.read_as
+
+    @property
     def mapped(self) -> str:
         return self.shape.mapped
 

@@ -30,13 +30,13 @@ from veilog.logs.engines.names import engine_of
 from veilog.logs.eventlog import EventLog
 from veilog.logs.findings import Findings, Policy
 from veilog.logs.reader import Asked
-from veilog.logs.reading import check_layout, roles_among
+from veilog.logs.reading import check_layout, read_as, roles_among
 from veilog.logs.roles import Declared, Roles
 from veilog.logs.source import Given, Means, Progress, Source, silent
 from veilog.logs.stored.disk import keep
 from veilog.logs.stored.fetching import copied, count_of
 from veilog.logs.stored.parquet import rows_of_file, rows_of_files
-from veilog.logs.stored.sorting import in_order, varying
+from veilog.logs.stored.sorting import in_order, placed
 from veilog.logs.stored.store import StoredLog, misfit
 from veilog.logs.tables.parquet import PARQUET, is_parquet
 from veilog.logs.tables.reader import note, table_reader_of
@@ -123,7 +123,8 @@ def stored(source: Source, asked: Asked, where: Where = "here") -> StoredLog | N
         return None
     if log is None:
         raise misfit(source.name)
-    shape = replace(log.shape, read_together=findings.read_together())
+    way = read_as(source, roles, asked.declared, findings)
+    shape = replace(log.shape, read_together=findings.read_together(), read_as=way)
     return replace(log, shape=shape, findings=findings.result())
 
 
@@ -209,16 +210,16 @@ def _logs(
     what = f"sorting {'the events' if name is None else Path(name).name}"
     progress(what, None)
     chosen = replace(roles, transition=None)  # what concerns all events was seen to already
-    varies = varying(connection, rows, roles)
+    placed(connection, rows, roles, asked.findings)
 
     def made(table: pa.Table) -> EventLog:
-        log = log_from_table(table, chosen, asked.findings, source=name, varying=varies)
+        log = log_from_table(table, chosen, asked.findings, source=name)
         return log if asked.coarser is None else asked.coarser.of_log(log)
 
     done = 0
     waiting: deque[Future[EventLog]] = deque()
     with ThreadPoolExecutor(1) as pool:  # makes a piece while DuckDB is asked for the next and the last is written
-        for table in in_order(connection, rows, roles, varies):
+        for table in in_order(connection, rows, roles):
             waiting.append(pool.submit(made, table))
             if len(waiting) > 1:
                 yield waiting.popleft().result()

@@ -40,9 +40,10 @@ _Row = tuple[Any, ...]
 
 @dataclass(frozen=True)
 class _Sheet:
-    """One sheet: its rows as a table, and on which line of the sheet each is."""
+    """One sheet: its columns with their names, and on which line of the sheet each row is."""
 
-    table: pa.Table
+    names: list[str]
+    columns: list[list[Any]]
     lines: list[int]
     remarks: tuple[Remark, ...]
 
@@ -53,10 +54,18 @@ class _Excel(TableReader):
     heeds = ("header", "sheet")
 
     def columns(self, source: Source) -> list[str]:
-        return list(source.once(_read).table.column_names)
+        return list(source.once(_read).names)
 
     def table(self, source: Source, asked: Asked) -> pa.Table:
-        return source.once(_read).table
+        """Which type a column has follows from all of its cells, so what tells cases and activities is text."""
+        sheet, roles = source.once(_read), asked.roles
+        of_times = () if roles is None else (roles.timestamp, roles.clock, roles.start)
+        texts = set(() if roles is None else roles.named).difference(of_times)
+        made = [
+            _in_text(values) if name in texts else _typed(values)
+            for name, values in zip(sheet.names, sheet.columns, strict=True)
+        ]
+        return pa.Table.from_arrays(made, names=sheet.names)
 
     def rows(self, source: Source) -> int:
         return len(source.once(_read).lines)
@@ -166,7 +175,7 @@ def _sheet(book: Any, source: Source) -> _Sheet:
         said += [Remark("title-lines", f"the header is on line {place}", titles, 1)] if titles else []
     lines, columns = _columns(book[chosen].iter_rows(values_only=True, min_row=place + 1), place, source)
     names = begun[chosen][place - 1] if place else ()
-    return _Sheet(_table(names, columns), lines, tuple(said))
+    return _Sheet(*_named(names, columns), lines, tuple(said))
 
 
 def _header_of(rows: list[_Row], source: Source) -> int:
@@ -209,15 +218,15 @@ def _columns(rows: Iterable[_Row], place: int, source: Source) -> tuple[list[int
     return lines, columns
 
 
-def _table(header: _Row, columns: list[list[Any]]) -> pa.Table:
+def _named(header: _Row, columns: list[list[Any]]) -> tuple[list[str], list[list[Any]]]:
+    """The names of the columns, and these."""
     names = [_text(value) for value in header]
     while names and not names[-1]:
         names.pop()
     rows = len(columns[0]) if columns else 0
     columns = columns + [[None] * rows for _ in range(len(names) - len(columns))]
     names += [""] * (len(columns) - len(names))
-    shown = [name or f"column {place}" for place, name in enumerate(names, 1)]
-    return pa.Table.from_arrays(list(map(_typed, columns)), names=shown)
+    return [name or f"column {place}" for place, name in enumerate(names, 1)], columns
 
 
 def _typed(values: list[Any]) -> Any:
@@ -235,6 +244,10 @@ def _typed(values: list[Any]) -> Any:
             return pa.array(values, pa.float64())
     except (pa.ArrowException, OverflowError, ValueError):
         pass  # whole numbers beyond 64 bits, times with a zone beside times without: as text
+    return _in_text(values)
+
+
+def _in_text(values: list[Any]) -> Any:
     return pa.array([None if value is None else _text(value) for value in values], pa.string())
 
 

@@ -62,24 +62,27 @@ class _Pandas(TableReader):
         return list(map(str, source.given.columns))
 
     def table(self, source: Source, asked: Asked) -> pa.Table:
-        frame = source.given
-        needed = () if asked.roles is None else asked.roles.named
-        columns = {
-            str(name): _from_pandas(frame[name], str(name), asked.findings, apart=str(name) in needed)
-            for name in frame.columns
-        }
-        return pa.table({name: array for name, (array, kept) in columns.items() if kept or name in needed})
+        frame, roles = source.given, asked.roles
+        needed = () if roles is None else roles.named
+        times = () if roles is None else (roles.timestamp, roles.start, roles.clock)
+        columns = {}
+        for column, name in zip(frame.columns, map(str, frame.columns), strict=True):
+            apart, of_times = name in needed, name in times
+            array, kept = _from_pandas(frame[column], name, asked.findings, apart=apart, times=of_times)
+            if kept or apart:
+                columns[name] = array
+        return pa.table(columns)
 
 
-def _from_pandas(series: Any, name: str, findings: Findings, *, apart: bool) -> tuple[Any, bool]:
+def _from_pandas(series: Any, name: str, findings: Findings, *, apart: bool, times: bool) -> tuple[Any, bool]:
     """The column, and whether it stays."""
-    kind = getattr(series.dtype, "categories", series).dtype
-    if str(kind) != "object":
+    held = getattr(series.dtype, "categories", series)
+    if str(held.dtype) != "object" or set(map(type, held)) <= {str, type(None)}:
         try:
             return pa.Array.from_pandas(series), True
         except (pa.ArrowException, OverflowError, ValueError, TypeError):
             pass  # integers beyond 64 bits: as text, nothing is lost
-    return from_values(series.astype(object).tolist(), name, findings, apart=apart)
+    return from_values(series.astype(object).tolist(), name, findings, apart=apart, times=times)
 
 
 ARROW = _Arrow()

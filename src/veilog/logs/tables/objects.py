@@ -22,49 +22,46 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _WHOLE = 1 << 53
 """Up to here every whole number is a float."""
 _BITS = 1 << 63
+_KNOWN = frozenset({str, bool, int, float, date, datetime})
 
 
-def from_values(values: Sequence[Any], name: str, findings: Findings, *, apart: bool = False) -> tuple[Any, bool]:
-    """Return a column of these values, and whether it stays. ``apart`` is for one that decides about events: whatever
-    its values are, what each is told as does not depend on the others."""
-    plain = [_plain(value) for value in values]
+def from_values(
+    values: Sequence[Any], name: str, findings: Findings, *, apart: bool = False, times: bool = False
+) -> tuple[Any, bool]:
+    """Return a column of these values, and whether it stays. ``apart`` is for one that decides about events, and
+    ``times`` for one of their times: whatever its values are, what each is told as does not depend on the others."""
+    cut = sum(bool(getattr(value, "nanosecond", 0)) for value in values) if times else 0
+    plain = list(map(_plain, values))
     kinds = set(map(type, plain)) - {type(None)}
-    if kinds == {str}:
+    if cut:
+        findings.add("precision-lost", f"column {name!r} is cut to microseconds", count=cut)
+    if kinds <= {str}:
         return pa.array(plain, pa.string()), True
     array = _of_one_kind(plain, kinds)
+    if array is None and not apart and len(kinds) == 1 and not kinds <= _KNOWN:
+        array = _as_arrow_has_it(plain)
     if array is not None:
         return array, True
-    if not kinds <= {str, bool, int, float, date, datetime}:
-        array = None if apart else _as_arrow_has_it(plain)
-        if array is not None:
-            return array, True
-    text = [None if value is None else _as_text(value) for value in plain]
-    if kinds:
-        example = f"column {name!r} mixes types or holds huge numbers"
-        return pa.array(text, pa.string()), findings.add("bad-value", example, count=max(1, len(text))) != "drop"
-    return pa.array(text, pa.string()), True
+    text = [None if value is None else _as_text(value, times=times) for value in plain]
+    example = f"column {name!r} mixes types or holds huge numbers"
+    return pa.array(text, pa.string()), findings.add("bad-value", example, count=max(1, len(text))) != "drop"
 
 
 def _plain(value: Any) -> Any:
-    """The value as one of Python's own types; None for what stands for no value."""
+    """The value as one of Python's own types, times to microseconds; None for what stands for no value."""
     kind = type(value)
-    if kind in (str, int, bool, type(None)):
+    if kind in (str, int, bool, type(None), date):
         return value
-    if kind is float:
-        return None if value != value else value
-    if hasattr(value, "item") and not getattr(value, "shape", None) and hasattr(value, "dtype"):  # a number of numpy
-        return _plain(value.item())
-    if isinstance(value, datetime) and kind is not datetime:  # one of pandas, and its NaT
-        if value != value:
-            return None
-        return (
-            value
-            if getattr(value, "nanosecond", 0)
-            else value.to_pydatetime()
-            if hasattr(value, "to_pydatetime")
-            else value
-        )
-    return None if kind.__name__ in ("NAType", "NaTType") else value
+    if value is not value or type(value).__name__ in ("NAType", "NaTType") or (kind is float and value != value):
+        return None
+    if kind in (float, datetime):
+        return value
+    if isinstance(value, datetime):  # such as pandas'
+        rest = value.hour, value.minute, value.second, value.microsecond, value.tzinfo
+        return datetime(value.year, value.month, value.day, *rest, fold=value.fold)  # noqa: DTZ001 - its own zone, or none
+    if type(value).__module__ == "numpy" and hasattr(value, "item"):
+        return _plain((value.astype("datetime64[us]") if value.dtype.kind == "M" else value).item())
+    return value
 
 
 def _of_one_kind(values: list[Any], kinds: set[type]) -> Any:
@@ -98,14 +95,14 @@ def _as_arrow_has_it(values: list[Any]) -> Any:
         return None
 
 
-def _as_text(value: Any) -> str:
+def _as_text(value: Any, *, times: bool) -> str:
     """A value as it would be written if all of its column were of its type."""
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, float):
-        whole = value.is_integer() and abs(value) < _WHOLE
+        whole = value.is_integer() and abs(value) < (_BITS if times else _WHOLE)
         return str(int(value)) if whole else str(pa.scalar(value, pa.float64()).cast(pa.string()))
-    if isinstance(value, datetime) and not getattr(value, "nanosecond", 0):
+    if isinstance(value, datetime):
         kind = pa.timestamp("us") if value.tzinfo is None else TIMESTAMP_TYPE
         return str(pa.scalar(_micros(value), pa.int64()).cast(kind).cast(pa.string()))
     if isinstance(value, bytes):

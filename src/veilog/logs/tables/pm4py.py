@@ -55,6 +55,7 @@ class _Pm4py(TableReader):
         events = [event for trace in log for event in trace]
         columns = {CASE_INDEX: pa.array(traces, pa.int64()), EVENT_INDEX: pa.array(np.arange(len(events)), pa.int64())}
         used = () if asked.roles is None else asked.roles.named
+        times = () if asked.roles is None else (asked.roles.timestamp,)
         for name in self.columns(source):
             if name in columns:
                 continue
@@ -63,7 +64,9 @@ class _Pm4py(TableReader):
                 key = name.removeprefix(_PREFIX)
                 of_cases = [log[trace].attributes.get(key) for trace in traces.tolist()]
                 values = [mine if own is None else own for own, mine in zip(of_cases, values, strict=True)]
-            array, kept = from_values(list(map(_plain, values)), name, asked.findings, apart=name in used)
+            array, kept = from_values(
+                list(map(_plain, values)), name, asked.findings, apart=name in used, times=name in times
+            )
             if kept or name in used:
                 columns[name] = array
         return pa.table(columns)

@@ -4,12 +4,13 @@ A flat table has a row for each event. Its rows become the events of an :class:`
 explicit event index, the events of a case are ordered by timestamp and, where timestamps are equal, by row. A case in
 which some event has no time keeps the order of its rows. A column ``event:index`` (written where timestamps do not
 tell the order, as in some XES files) overrides both in the cases all of whose events have one. All this is decided case
-by case. Columns ``case:...`` that are constant in every case become attributes of the cases.
+by case. Columns ``case:...`` are attributes of the cases, by their names alone: of a case it is the first value that
+one of its rows has, and a finding where others differ.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -29,7 +30,7 @@ from veilog.logs.tables.columns import plain_column, read_times, text_column, wh
 from veilog.logs.tables.shaping import shaped
 from veilog.logs.tables.times import Times
 
-__all__ = ["CASE_PREFIX", "log_from_table", "with_empty_cases"]
+__all__ = ["CASE_PREFIX", "is_of_cases", "log_from_table", "with_empty_cases"]
 
 
 CASE_PREFIX = "case:"
@@ -44,12 +45,8 @@ def log_from_table(
     line_of: LineOf | None = None,
     metadata: Metadata | None = None,
     case_key: str | None = None,
-    varying: Collection[str] = (),
 ) -> EventLog:
-    """The event log in a flat table whose columns have these roles; ``case_key`` tells cases of one name apart.
-
-    ``varying`` are columns ``case:...`` that belong to events whatever these rows say, because of rows elsewhere.
-    """
+    """The event log in a flat table whose columns have these roles; ``case_key`` tells cases of one name apart."""
     table, roles, line_of = shaped(table, roles, line_of)
     if table.num_rows == 0:  # columns without a chunk are a case of their own everywhere
         table = pa.Table.from_arrays(
@@ -64,6 +61,8 @@ def log_from_table(
     stamps = _Stamps(np.flatnonzero(keep), times.micros[keep], times.known[keep], np.zeros(len(case), dtype=np.bool_))
     if given is not None:
         stamps = _indexed(case, count, given[0][keep], given[1][keep], stamps, names, findings)
+    used = {roles.case, roles.activity, roles.timestamp, case_key, EVENT_INDEX if given is not None else None}
+    of_cases = _of_cases(table, used, case, count, findings)
     order = _order(case, count, stamps)
     if order is not None:
         case, stamps = case[order], stamps.at(order)
@@ -81,8 +80,7 @@ def log_from_table(
     cases: dict[str, Any] = {ACTIVITY: names.take(pa.array(first))}
     if case_key is not None:
         cases[case_key] = table[case_key].take(pa.array(first))
-    used = {roles.case, roles.activity, roles.timestamp, case_key, EVENT_INDEX if given is not None else None}
-    _add_attributes(table, used, varying, case, first, events, cases, findings)
+    _add_attributes(table, used, of_cases, events, cases, findings)
     return EventLog(
         events=_assemble(events),
         cases=_assemble(cases),
@@ -149,29 +147,64 @@ def _indexed(
 def _add_attributes(
     table: pa.Table,
     used: Collection[str | None],
-    varying: Collection[str],
-    case: IntArray,
-    first: IntArray,
+    of_cases: Mapping[str, pa.ChunkedArray | None],
     events: dict[str, Any],
     cases: dict[str, Any],
     findings: Findings,
 ) -> None:
-    """Every further column as an attribute of events, or of cases if it is called so and constant in each."""
+    """Every further column as an attribute of events, or of cases if it is called so."""
     for field in table.schema:
         name = field.name
         if name in used:
             continue
-        column = plain_column(table[name], name, findings)
+        column = of_cases[name] if name in of_cases else plain_column(table[name], name, findings)
         if column is None:
             continue
-        kept = field.with_type(column.type)
-        of_cases = name.startswith(CASE_PREFIX) and len(name) > len(CASE_PREFIX) and name not in varying
-        if of_cases and _constant(column, case, first):
-            free = _free(name.removeprefix(CASE_PREFIX), cases)
-            cases[free] = (kept.with_name(free), column.take(pa.array(first)))
-        else:
-            free = _free(name, events)
-            events[free] = (kept.with_name(free), column)
+        told, free = (cases, name.removeprefix(CASE_PREFIX)) if name in of_cases else (events, name)
+        free = _free(free, told)
+        told[free] = (field.with_type(column.type).with_name(free), column)
+
+
+def is_of_cases(name: str) -> bool:
+    """Return whether a column is one of attributes of cases, which its name alone tells."""
+    return name.startswith(CASE_PREFIX) and name not in (CASE_PREFIX, CASE_INDEX)
+
+
+def _of_cases(
+    table: pa.Table, used: Collection[str | None], case: IntArray, count: int, findings: Findings
+) -> dict[str, pa.ChunkedArray | None]:
+    """What the columns called so say of each case: the first value that one of its rows has, in the order of the rows;
+    None for one that is left out."""
+    found: dict[str, pa.ChunkedArray | None] = {}
+    for name in table.column_names:
+        if name in used or not is_of_cases(name):
+            continue
+        column = plain_column(table[name], name, findings)
+        found[name] = column
+        if column is None:
+            continue
+        known = np.flatnonzero(pc.is_valid(column).to_numpy())
+        row = np.full(count, -1, dtype=np.int64)
+        row[case[known[::-1]]] = known[::-1]
+        found[name] = column.take(pa.array(row, mask=row < 0))
+        differing = _differing(column, case, known, row)
+        if differing:
+            findings.add("case-attribute-differs", f"column {name!r} in {differing:,} cases", count=differing)
+    return found
+
+
+def _differing(column: pa.ChunkedArray, case: IntArray, known: IntArray, row: IntArray) -> int:
+    """In how many cases a row has another value than the first that is known."""
+    encoded = column.dictionary_encode() if not pa.types.is_dictionary(column.type) else column
+    codes = np.concatenate(
+        [np.zeros(0, dtype=np.int64)]
+        + [
+            pc.fill_null(chunk.indices, 0).to_numpy(zero_copy_only=False)
+            for chunk in encoded.unify_dictionaries().chunks
+        ]
+    )
+    others = codes[known] != codes[row[case[known]]]
+    return len(np.unique(case[known[others]]))
 
 
 def _by_appearance(names: Any) -> tuple[IntArray, int]:
@@ -210,24 +243,6 @@ def _note_disorder(case: IntArray, stamps: _Stamps, findings: Findings) -> None:
     if back.any():
         count = len(np.unique(case[1:][back]))
         findings.add("unordered-timestamps", f"{EVENT_INDEX} says another order than the timestamps", count=count)
-
-
-def _constant(column: Any, case: IntArray, first: IntArray) -> bool:
-    """Whether the rows of every case, which come together, have one value or none."""
-    if not len(case):
-        return True
-    kind = column.type
-    if pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_integer(kind):
-        flat = column.combine_chunks()
-        same = pc.equal(flat[1:], flat[:-1])
-        if column.null_count:
-            missing = flat.is_null()
-            same = pc.fill_null(same, pc.and_(missing[1:], missing[:-1]))
-        changes = np.flatnonzero(~same.to_numpy(zero_copy_only=False))
-        return not bool((case[changes] == case[changes + 1]).any())
-    encoded = column.dictionary_encode().unify_dictionaries()
-    codes = np.concatenate([pc.fill_null(c.indices, -1).to_numpy(zero_copy_only=False) for c in encoded.chunks])
-    return bool((codes == codes[first][case]).all())
 
 
 def _free(name: str, taken: dict[str, Any]) -> str:

@@ -182,6 +182,8 @@ class Measured:
     """A case that is found by little, in words."""
     sizes: Sizes | None = None
     """Exact ones, for made-up logs like it; None in results of before."""
+    read_as: str = ""
+    """How it was read, which a ledger notes with parts; empty in results of before."""
 
 
 @dataclass(frozen=True)

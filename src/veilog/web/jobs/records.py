@@ -137,6 +137,11 @@ class LogRecord:
         result = None if self.reading is None else self.reading.result
         return result.measured if isinstance(result, ReadLog) else None
 
+    @property
+    def read_as(self) -> str:
+        """How it was read, as a ledger notes it with parts; empty until it has been read."""
+        return "" if self.measured is None else self.measured.read_as
+
 
 @dataclass(frozen=True)
 class Settings:

@@ -14,7 +14,7 @@ from functools import lru_cache
 from veilog._language import gettext, gettext_noop, localised
 from veilog.errors import BudgetError, ParameterError, VeilogError
 from veilog.ledger.accounts import check_paid, in_figures
-from veilog.ledger.costs import Cost
+from veilog.ledger.costs import Cost, as_read
 from veilog.ledger.ledger import Account, Data, Entry, Ledger
 from veilog.privacy.account.accounting import LARGEST_EPSILON
 from veilog.privacy.account.guessing import advantage_of
@@ -158,7 +158,7 @@ def advantage_at(cost: Cost) -> float:
 def foreseen(log: LogRecord, planned: Plan, cost: Cost | None, settings: Settings) -> InAccount:
     """Return what the account of a log says to a release that is planned."""
     shared = settings.ledger is not None
-    unit, part = planned.unit.column or planned.unit.name, None if planned.part is None else str(planned.part)
+    unit, part = planned.unit.column or planned.unit.name, as_read(planned.part, log.read_as)
     try:
         ledger = _ledger_of(log, settings)
         account = account_of(ledger, log)

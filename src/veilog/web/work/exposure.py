@@ -95,6 +95,7 @@ def measured(log: EventLog, progress: Progress) -> Measured:
         fingerprint=fingerprint(variants).hex(),
         alone=int((variants.counts == 1).sum()),
         sizes=_sizes(variants),
+        read_as=log.read_as,
         example="" if exposed is None or exposed.example is None else clean(like_who(exposed.example)),
     )
 

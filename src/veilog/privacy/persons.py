@@ -1,0 +1,142 @@
+"""Whose a case is, by an attribute: told of each case by itself, whatever type other cases give its column.
+
+Readers give a column the type that all of its values have, so ``1.10`` is a number in one log and a text in a log with
+one case more. Two cases are of one person if their values are equal in words that depend on the value alone: numbers,
+as floats, however they are spelled; times, in UTC; truth values; and other texts letter by letter. So whether two cases
+are of one person never depends on a third.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import re
+from datetime import UTC, datetime
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from veilog.errors import InputError, ParameterError, meant
+from veilog.logs.eventlog import ACTIVITY, CASE_INDEX, EVENT_INDEX, TIMESTAMP, EventLog
+
+__all__ = ["columns_of_persons", "owners"]
+
+_PREFIX = "case:"
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_NO_PERSON = (ACTIVITY, TIMESTAMP, CASE_INDEX, EVENT_INDEX)
+_NUMBER = re.compile(r"-?(0|[1-9][0-9]{0,18})|-?(0|[1-9][0-9]*)(\.[0-9]+([eE][+-]?[0-9]+)?|[eE][+-][0-9]+)|-?inf")
+_TIME = re.compile(
+    r"[0-9]{4}-[0-9]{2}-[0-9]{2}([ T][0-9]{2}:[0-9]{2}(:[0-9]{2}(\.[0-9]{1,9})?)?(Z|[+-][0-9]{2}:?[0-9]{2})?)?"
+)
+_WORDS = {"": None, "nan": None, "True": "true", "False": "false"}
+
+
+def columns_of_persons(shape: EventLog, column: str) -> tuple[str, ...]:
+    """Return the columns of a log that hold this attribute; :class:`ParameterError` where there are none."""
+    found = [field.name for table in (shape.cases, shape.events) for field in _fields(table, column)]
+    if not found:
+        known = [f"{_PREFIX}{c}" for c in shape.cases.column_names if c != ACTIVITY]
+        known += [c for c in shape.events.column_names if c not in _NO_PERSON]
+        raise ParameterError(
+            f"The log has no attribute {column!r} that could name a person.",
+            parameter="unit",
+            advice=f"{meant(column, ['case', 'person', *known])}--unit takes case, person or a column. It has: "
+            f"{', '.join(known) or 'none'}.",
+        )
+    return tuple(dict.fromkeys(found))
+
+
+def owners(log: EventLog, column: str) -> pa.Array:
+    """Return the person of each case in words, null where none is named: by its own attribute, or, where it has none,
+    by one that all of its events have alike. :class:`InputError` where they differ."""
+    of_cases = _first_known([_in_words(log.cases.column(f.name)) for f in _fields(log.cases, column)])
+    of_events = _first_known([_in_words(log.events.column(f.name)) for f in _fields(log.events, column)])
+    if of_events is not None:
+        said, alike = _of_cases(log, of_events)
+        if of_cases is not None:
+            alike = alike | pc.is_valid(of_cases).to_numpy(zero_copy_only=False)
+        if not alike.all():
+            raise InputError(
+                f"The attribute {column!r} differs within a case, so it does not say whose the case is.",
+                path=log.source,
+                advice="Name an attribute that has one value for each case.",
+            )
+        of_cases = said if of_cases is None else pc.coalesce(of_cases, said)
+    return pa.nulls(log.cases.num_rows, pa.string()) if of_cases is None else of_cases
+
+
+def _fields(table: pa.Table, column: str) -> list[pa.Field]:
+    """The columns that are this attribute, also those of its values of other types."""
+    name = column.removeprefix(_PREFIX)
+    found = []
+    for field in table.schema:
+        key = (field.metadata or {}).get(b"xes:key", field.name.encode()).decode()
+        if field.name not in _NO_PERSON and {field.name, key} & {name, _PREFIX + name}:
+            found.append(field)
+    return found
+
+
+def _first_known(columns: list[pa.Array]) -> pa.Array | None:
+    return pc.coalesce(*columns) if columns else None
+
+
+def _in_words(column: pa.ChunkedArray) -> pa.Array:
+    """The values, each by itself in words that are equal where the values are."""
+    encoded = column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
+    encoded = encoded.unify_dictionaries().combine_chunks()
+    if isinstance(encoded, pa.ChunkedArray):
+        if not encoded.num_chunks:
+            return pa.array([], pa.string())
+        encoded = encoded.chunk(0)
+    values = encoded.dictionary
+    if pa.types.is_timestamp(values.type):
+        words = [_at(micros) for micros in values.cast(pa.timestamp("us")).cast(pa.int64()).to_pylist()]
+    else:
+        words = _words(values.to_pylist())
+    return pa.array(words, pa.string()).take(encoded.indices)
+
+
+def _words(values: list[Any]) -> list[str | None]:
+    words: list[str | None] = []
+    for value in values:
+        if value is None or isinstance(value, bool):
+            words.append(None if value is None else str(value).lower())
+        elif isinstance(value, int | float):
+            words.append(_number(value))
+        else:
+            words.append(_of_text(str(value)))
+    return words
+
+
+def _of_text(text: str) -> str | None:
+    if _NUMBER.fullmatch(text):
+        return _number(float(text))
+    if _TIME.fullmatch(text):
+        with contextlib.suppress(ValueError):  # no such day, or no such offset: a text like others
+            time = datetime.fromisoformat(text)
+            since = (time if time.tzinfo is not None else time.replace(tzinfo=UTC)) - _EPOCH
+            return _at((since.days * 86_400 + since.seconds) * 1_000_000 + since.microseconds)
+    return _WORDS.get(text, text)
+
+
+def _number(value: float) -> str | None:
+    return None if value != value else repr(float(value) + 0.0)  # there is one zero
+
+
+def _at(micros: int | None) -> str | None:
+    return None if micros is None else f"{micros} us"
+
+
+def _of_cases(log: EventLog, words: pa.Array) -> tuple[pa.Array, Any]:
+    """What the first event of each case says, and whether all of its events say the same."""
+    lengths = np.diff(log.offsets)
+    first = pa.array(np.where(lengths == 0, 0, log.offsets[:-1]), mask=lengths == 0)
+    of_case = words.take(first)
+    owner = np.repeat(np.arange(len(lengths)), lengths)
+    repeated = of_case.take(pa.array(owner))
+    both_missing = pc.and_(pc.is_null(words), pc.is_null(repeated))
+    same = pc.or_(pc.fill_null(pc.equal(words, repeated), False), both_missing).to_numpy(zero_copy_only=False)
+    alike = np.ones(len(lengths), dtype=np.bool_)
+    alike[owner[~same]] = False
+    return of_case, alike
