@@ -1,5 +1,6 @@
 """Single questions about events, audited from inside as releases ask them: what goes together event by event, how long
-events take, which begin before the one before them ended, at which hours cases start, and if times are whole units.
+events take, which begin before the one before them ended, at which hours cases start, whether times are whole
+units, and with how many decimals numbers are written.
 
 A release is made whole; of what it asked only one question is asked again, with a fault or without, so that nothing
 else of the release covers one. The case that is there or not has many more events than count, all alike.
@@ -51,6 +52,7 @@ def teams(long: bool) -> EventLog:
         "time:timestamp": pa.array([None] * len(case), TIMESTAMP_TYPE),
         "product": pa.array([f"p{i}" for i in product]),
         "team": pa.array([f"t{i}" for i in team]),
+        "dose": pa.array([float(i) for i in team]),
     }
     return EventLog(pa.table(columns), pa.table({"concept:name": [str(i) for i in range(CASES + long)]}))
 
@@ -74,11 +76,16 @@ def started(long: bool) -> EventLog:
 DOMAIN = Domain(
     ("open", "work", "end"),
     LONG,
-    attributes={"product": tuple(f"p{i}" for i in range(3)), "team": tuple(f"t{i}" for i in range(6))},
+    attributes={
+        "product": tuple(f"p{i}" for i in range(3)),
+        "team": tuple(f"t{i}" for i in range(6)),
+        "dose": (0.0, 9.0),
+    },
 )
 ATTRIBUTES = openly.planned(
     "df-laplace", epsilon=20, domain=DOMAIN, attributes=["product", "team"], attributes_share="0.8"
 )
+NUMBERS = openly.planned("df-laplace", epsilon=40, domain=DOMAIN, attributes=["dose"], attributes_share="0.8")
 TIMES = openly.planned("df-laplace", epsilon=200, domain=DOMAIN, times="0.8")
 STARTS = openly.planned("df-laplace", epsilon=20, domain=DOMAIN, times="0.8", processing=True)
 
@@ -92,6 +99,8 @@ class Question:
     pair: Attempt
     least: float
     """Of what is charged for it, what an audit can see at least."""
+    charged: float = 0.9
+    """At least so much."""
 
 
 LOGS = Attempt("a case of very many events of one team", teams(False), teams(True), ())
@@ -102,6 +111,7 @@ QUESTIONS = {
     "overlaps": Question("begin before the one before ended", STARTS, STARTED, 0.3),
     "first hours": Question("of the week in which cases start", TIMES, STARTED, 0.3),
     "unit": Question("whole days, hours or minutes", TIMES, STARTED, 0.6),
+    "decimals": Question("decimals of", NUMBERS, LOGS, 0.3, charged=0.3),
 }
 
 
@@ -144,7 +154,7 @@ def test_the_question_keeps_what_is_charged_for_it_and_the_audit_is_sharp(name: 
     found = audited(name, runs=2 * RUNS)
     assert QUESTIONS[name].least < found.factor <= 1 and not found.faults
     ((charged,),) = (part.asked for part in found.shape)
-    assert charged.question == "event sums" and charged.epsilon > 0.9
+    assert charged.question == "event sums" and charged.epsilon > QUESTIONS[name].charged
 
 
 def unclipped(triples: Any, n: int, bound: int, resolution: int, norm: Any = "L1") -> Any:
@@ -189,7 +199,8 @@ FAULTS: dict[str, tuple[Any, str, Callable[..., Any]]] = {
 PLANTED = [
     *(("together", fault) for fault in FAULTS),
     *(("processing", fault) for fault in ("clip missing", "half the noise", "not charged")),
-    *((name, fault) for name in ("first hours", "unit") for fault in ("half the noise", "not charged")),
+    *((name, fault) for name in ("first hours", "unit", "decimals") for fault in ("half the noise", "not charged")),
+    ("decimals", "clip missing"),
     ("overlaps", "half the noise"),  # what a case shares out never has to be clipped
 ]
 

@@ -64,7 +64,8 @@ OTHERS = {
     "a truth": [row("x", "a", 1, dose=True)],
     "a date": [row("x", "a", 1, dose=datetime.date(2024, 3, 1))],
     "a name of its own": [row("x", "a", 1, **{"case:concept:name (attribute)": "y"})],
-    "no segment": [row("x", "a", 1, **{SEGMENT: None})],  # whether it belongs to cases is a condition
+    "a segment that varies": [row("x", "a", 1, **{SEGMENT: "k"}), row("x", "b", 2, **{SEGMENT: "l"})],
+    "no segment": [row("x", "a", 1, **{SEGMENT: None}), row("x", "b", 2, **{SEGMENT: "l"})],
 }
 LIFE_CYCLES = (None, "complete", "start", "all", "intervals")
 CLASSIFIERS = (None, BOTH, "concept:name dose", f"'{LIFECYCLE}' dose concept:name")

@@ -15,6 +15,7 @@ from veilog.logs.tables.times import DayOrder
 
 __all__ = [
     "AS_IT_IS",
+    "DATA",
     "Classifiers",
     "Declared",
     "Found",
@@ -22,8 +23,6 @@ __all__ = [
     "classifier_keys",
     "declared_roles",
     "guess_roles",
-    "header_among",
-    "usual",
 ]
 
 Found = Literal["given", "pm4py", "guessed"]
@@ -301,37 +300,6 @@ def classifier_keys(
     return tuple(found)
 
 
-def header_among(rows: Sequence[Sequence[str]]) -> int:
-    """The place of the header among the first rows of a table: lines of a title may stand before it.
-
-    The first row is the header, unless it has fewer than three names, which are no three columns, or a later row that
-    has usual names has more fields than any before it, which rows of data never have.
-    """
-    wide = [place for place, row in enumerate(rows) if sum(bool(name.strip()) for name in row) >= 3]
-    if not wide or (wide[0] and any(map(_DATA.search, rows[wide[0]]))):
-        return 0
-    first = wide[0]
-    if usual(rows[first]):
-        return first
-    widest = max(map(len, rows[: first + 1]))
-    for place in range(first + 1, len(rows)):
-        if len(rows[place]) > widest and usual(rows[place]):
-            return place
-        widest = max(widest, len(rows[place]))
-    return first
-
-
-def usual(row: Sequence[str]) -> bool:
-    """Return whether the names of these columns say which is the case, the activity and the time."""
-    if any(map(_DATA.search, row)):
-        return False
-    try:
-        guess_roles([name for name in row if name.strip()])
-    except InputError:
-        return False
-    return True
-
-
 def _date_and_clock(columns: Sequence[str], given: str | None) -> tuple[str, str] | None:
     """The columns of the date and of the time of day, where these are two."""
     if given is not None:
@@ -395,7 +363,7 @@ def _plain(name: str) -> str:
 def _say(columns: Sequence[str]) -> str:
     shown = [repr(name if len(name) <= 60 else name[:57] + "...") for name in columns[:30]]
     more = f" and {len(columns) - 30} more" if len(columns) > 30 else ""
-    data = [name for name in columns if _DATA.search(name)]
+    data = [name for name in columns if DATA.search(name)]
     if len(data) > 1 or (data and _TIME.search(data[0])):
         return (
             f"The first line looks like data, not like names of columns: {', '.join(shown)}{more}. If there is no "
@@ -405,5 +373,5 @@ def _say(columns: Sequence[str]) -> str:
 
 
 _TIME = re.compile(r"^\s*\d{1,4}[-/.]\d{1,2}[-/.]\d{1,4}(\D|$)")
-_DATA = re.compile(rf"{_TIME.pattern}|^\s*[-+]?\d+([.,]\d+)?\s*$")
+DATA = re.compile(rf"{_TIME.pattern}|^\s*[-+]?\d+([.,]\d+)?\s*$")
 """What no column is called: a date, a number."""

@@ -22,10 +22,10 @@ import pyarrow as pa
 from pyarrow import csv as arrow_csv
 
 from veilog.errors import InputError
-from veilog.logs.roles import header_among, usual
 from veilog.logs.source import Source
 from veilog.logs.streams import MAX_VALUE, consumed_fraction
 from veilog.logs.tables.decoding import ENDS, FALLBACK, VALUE, as_utf8, decoded
+from veilog.logs.tables.headers import header_among, usual
 from veilog.logs.tables.reader import Remark
 
 __all__ = ["Dialect", "Foreign", "batches", "line_of_row", "sniffed", "titles", "write_rows"]
@@ -70,7 +70,7 @@ class _Cut:
 def sniffed(source: Source) -> Dialect:
     """Find the encoding by the first bytes, and delimiter and columns by the header: of the delimiters that cut it into
     the most columns, or into columns with usual names, the first; in a file called .tsv a tab goes before the others.
-    Lines of a title may stand before the header (see :func:`veilog.logs.roles.header_among`)."""
+    Lines of a title may stand before the header (see :func:`veilog.logs.tables.headers.header_among`)."""
     path, sample = source.path, source.begin(_SAMPLE)
     preferred = ("\t", ",", ";", "|") if source.format == ".tsv" else (",", ";", "\t", "|")
     if not sample:

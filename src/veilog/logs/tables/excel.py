@@ -18,10 +18,10 @@ import pyarrow as pa
 
 from veilog.errors import InputError, MissingExtraError, meant
 from veilog.logs.reader import Asked
-from veilog.logs.roles import header_among
 from veilog.logs.source import Source
 from veilog.logs.streams import check_unpacked
 from veilog.logs.tables.checks import LineOf
+from veilog.logs.tables.headers import header_among
 from veilog.logs.tables.reader import Notes, Remark, TableReader
 
 __all__ = ["EXCEL"]
