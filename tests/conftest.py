@@ -4,7 +4,9 @@ HYPOTHESIS_PROFILE=search looks further than the usual run does, with fresh exam
 """
 
 import os
+import signal
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -29,3 +31,12 @@ def logs() -> Path:
     if not folder:
         pytest.skip("VEILOG_LOGS names no folder of real logs")
     return Path(folder)
+
+
+@pytest.fixture
+def interruptible() -> Iterator[None]:
+    """Ctrl-C is heard here and in processes that are started, also where the tests run in the background, which ignores
+    it."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)

@@ -98,6 +98,7 @@ def test_an_interrupted_run_keeps_what_is_finished(
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("interruptible")
 def test_ctrl_c_ends_all_processes_and_keeps_what_is_finished(folder: Path, tmp_path: Path) -> None:
     options = [
         "--logs",

@@ -245,7 +245,7 @@ def test_parts_compose_as_what_the_dearest_case_lost() -> None:
 def test_what_parts_cost_together_is_that_of_the_dearest_of_every_rank(costs: list[tuple[int, str | None]]) -> None:
     """No case loses more: the releases of each part, and of the whole, cost no more than is said."""
     made = tuple(
-        replace(entry, part=month and f"month={month}")
+        replace(entry, counted=month and f"month={month}")
         for entry, (_, month) in zip(entries((Fraction(n, 20), NONE) for n, _ in costs), costs, strict=True)
     )
     found = together(made, "case", Fraction(1, 100))

@@ -347,7 +347,7 @@ def test_every_form_of_the_file_tells_the_same(tmp_path: Path, suffix: str) -> N
     released = veilog.release(LOG, "evolve", epsilon=1, times="0.3", activities="log", window="log")
     told = told_by_file(read_again(released, tmp_path))
     assert (told.guarantee.status, len(told.operations)) == ("proven", 2)
-    assert told.guarantee.conditions == released.guarantee.conditions
+    assert set(told.guarantee.conditions) == set(released.guarantee.conditions)
     veilog.write(in_containers(released.log), tmp_path / f"before{suffix}")
     assert told_by_file(veilog.read(tmp_path / f"before{suffix}")) == told
     released.save(tmp_path / f"now{suffix}")

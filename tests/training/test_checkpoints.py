@@ -244,14 +244,6 @@ def test_the_guarantee_says_that_it_is_of_one_run(path: Path) -> None:
     assert claimed(guarantee, before, Keeper(path), checked=True).conditions == (EARTH,)
 
 
-@pytest.fixture
-def interruptible() -> Iterator[None]:
-    """Ctrl-C is heard, also where the tests run in the background, which ignores it."""
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    yield
-    signal.signal(signal.SIGINT, before)
-
-
 @pytest.mark.usefixtures("interruptible")
 def test_a_first_ctrl_c_waits_for_the_end_of_a_step_and_a_second_does_not() -> None:
     with held_interrupts() as interrupts:
