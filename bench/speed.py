@@ -26,7 +26,7 @@ from veilog.methods._relations.playout import balanced, play_out, play_out_guide
 from veilog.methods.df_laplace import exact_relation
 from veilog.privacy.domain import ALL_FROM_LOG
 from veilog.releasing.release import release
-from veilog.releasing.suggest import suggest
+from veilog.releasing.suggesting.suggest import suggest
 
 Work = Callable[[], object]
 LOGS = ("sepsis", "receipt", "bpic2013_incidents")

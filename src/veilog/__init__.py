@@ -38,12 +38,12 @@ if TYPE_CHECKING:
     from veilog.methods import METHODS, Method
     from veilog.privacy.account.guarantee import Charge, Condition, Guarantee
     from veilog.privacy.domain import Domain
-    from veilog.releasing.expected import Expected
     from veilog.releasing.plan import Plan, plan
     from veilog.releasing.release import release
     from veilog.releasing.result import OwnerOnly, Release
-    from veilog.releasing.sizes import Twin, twin
-    from veilog.releasing.suggest import Suggestion, suggest
+    from veilog.releasing.suggesting.suggest import Suggestion, suggest
+    from veilog.releasing.trying.expected import Expected
+    from veilog.releasing.trying.sizes import Twin, twin
     from veilog.report.dossier import dossier
     from veilog.training.model import Model
     from veilog.training.training import train
@@ -107,7 +107,7 @@ _HOMES = {
     "Domain": "veilog.privacy.domain",
     "EmptyReleaseError": "veilog.errors",
     "EventLog": "veilog.logs.eventlog",
-    "Expected": "veilog.releasing.expected",
+    "Expected": "veilog.releasing.trying.expected",
     "Finding": "veilog.logs.findings",
     "Guarantee": "veilog.privacy.account.guarantee",
     "InputError": "veilog.errors",
@@ -121,8 +121,8 @@ _HOMES = {
     "Plan": "veilog.releasing.plan",
     "Release": "veilog.releasing.result",
     "RiskResult": "veilog.measures.disclosure",
-    "Suggestion": "veilog.releasing.suggest",
-    "Twin": "veilog.releasing.sizes",
+    "Suggestion": "veilog.releasing.suggesting.suggest",
+    "Twin": "veilog.releasing.trying.sizes",
     "UndeclaredError": "veilog.errors",
     "Variants": "veilog.logs.variants",
     "VeilogError": "veilog.errors",
@@ -135,9 +135,9 @@ _HOMES = {
     "read_variants": "veilog.logs.files",
     "release": "veilog.releasing.release",
     "risk": "veilog.measures.disclosure",
-    "suggest": "veilog.releasing.suggest",
+    "suggest": "veilog.releasing.suggesting.suggest",
     "train": "veilog.training.training",
-    "twin": "veilog.releasing.sizes",
+    "twin": "veilog.releasing.trying.sizes",
     "validate": "veilog.logs.files",
     "write": "veilog.logs.files",
 }

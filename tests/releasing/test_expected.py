@@ -11,8 +11,8 @@ import pytest
 import veilog
 from veilog import BudgetError, Domain, Ledger, ParameterError, Variants
 from veilog.privacy.curator import Curator
-from veilog.releasing.expected import Interval
-from veilog.releasing.sizes import ask_sizes
+from veilog.releasing.trying.expected import Interval
+from veilog.releasing.trying.sizes import ask_sizes
 
 LOG = Variants.from_dict({("a", "b", "c"): 600, ("a", "c"): 300, ("a", "b", "b", "c"): 90, ("d",): 10})
 

@@ -9,7 +9,7 @@ import pytest
 import veilog
 from veilog.cli import main
 from veilog.logs.simulate import ACTIVITIES, hospital
-from veilog.releasing.memory import noticed, remembered
+from veilog.releasing.owner.memory import noticed, remembered
 
 BEFORE = "released or asked once before without a ledger"
 

@@ -11,8 +11,8 @@ import veilog
 from veilog import ParameterError, Variants, cli
 from veilog.logs.simulate import hospital
 from veilog.privacy.curator import Curator
-from veilog.releasing import ranking
-from veilog.releasing.ranking import Ranking
+from veilog.releasing.suggesting import ranking
+from veilog.releasing.suggesting.ranking import Ranking
 
 LOG = Variants.from_dict({("a", "b"): 700, ("a", "c"): 200, ("a", "b", "c"): 100})
 

@@ -16,7 +16,7 @@ from veilog.logs import files
 from veilog.logs.simulate import hospital, started
 from veilog.logs.twins import Sizes
 from veilog.methods import METHODS
-from veilog.releasing.expected import Interval
+from veilog.releasing.trying.expected import Interval
 from veilog.report.flow_map import FlowMap
 from veilog.web.jobs import results
 from veilog.web.jobs.outlook import Outlook, Tried, TriedMethod

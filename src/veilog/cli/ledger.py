@@ -38,8 +38,8 @@ from veilog.logs.variants import Variants
 from veilog.privacy.account.accounting import parse_delta
 from veilog.privacy.account.figures import round_up
 from veilog.privacy.account.guarantee import Guarantee
-from veilog.releasing.memory import asked_before, remembered
-from veilog.releasing.owner_notes import unentered
+from veilog.releasing.owner.memory import asked_before, remembered
+from veilog.releasing.owner.notes import unentered
 
 __all__ = ["AS_THERE_IS", "Keeping", "app", "show_account"]
 

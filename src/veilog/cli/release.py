@@ -53,7 +53,7 @@ from veilog.methods import METHODS, method_named
 from veilog.methods.method import Progress
 from veilog.privacy.domain import FROM_LOG
 from veilog.privacy.part import Part
-from veilog.releasing.memory import noticed, remembered
+from veilog.releasing.owner.memory import noticed, remembered
 from veilog.releasing.plan import Plan, plan
 from veilog.releasing.result import Release
 from veilog.report.told import has_times

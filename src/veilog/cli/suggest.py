@@ -32,9 +32,9 @@ from veilog.cli.twin import activities_of
 from veilog.methods import method_named
 from veilog.privacy.account.accounting import parse_delta, parse_epsilon, parse_share
 from veilog.privacy.domain import FROM_LOG, Domain
-from veilog.releasing.owner_notes import unprotected_persons
-from veilog.releasing.suggest import Suggestion
-from veilog.releasing.suggest import suggest as suggest_method
+from veilog.releasing.owner.notes import unprotected_persons
+from veilog.releasing.suggesting.suggest import Suggestion
+from veilog.releasing.suggesting.suggest import suggest as suggest_method
 
 __all__ = ["suggest"]
 

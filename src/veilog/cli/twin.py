@@ -34,8 +34,8 @@ from veilog.logs.eventlog import Statistics
 from veilog.logs.twins import Sizes
 from veilog.privacy.domain import FROM_LOG
 from veilog.releasing.plan import Plan
-from veilog.releasing.sizes import sizes_of
-from veilog.releasing.sizes import twin as make_twin
+from veilog.releasing.trying.sizes import sizes_of
+from veilog.releasing.trying.sizes import twin as make_twin
 
 __all__ = ["NOT_DRY", "UNKNOWN", "Known", "Trying", "activities_of", "dry_run", "twin"]
 

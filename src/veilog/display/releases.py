@@ -19,10 +19,10 @@ from veilog.measures.singling_out import briefly_in_words
 from veilog.privacy.account.figures import up
 from veilog.privacy.account.guarantee import Guarantee
 from veilog.privacy.account.strength import Strength
-from veilog.releasing.expected import Expected
 from veilog.releasing.meaning import meaning_of
-from veilog.releasing.owner_notes import is_of_account
+from veilog.releasing.owner.notes import is_of_account
 from veilog.releasing.result import Release
+from veilog.releasing.trying.expected import Expected
 
 __all__ = ["expected_view", "guarantee_panel", "release_brief", "release_view", "strength_style"]
 

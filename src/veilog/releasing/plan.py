@@ -30,13 +30,13 @@ from veilog.privacy.domain import PRIVATELY, Domain, Window, checked_domain
 from veilog.privacy.part import Part
 from veilog.privacy.unit import ONE_CASE, Unit
 from veilog.releasing import spelled
-from veilog.releasing.expected import TWINS, Expected, expectation
 from veilog.releasing.keywords import Keywords
 from veilog.releasing.planned import Planned, checked_seed, uses_of
 from veilog.releasing.result import Release
 from veilog.releasing.run import run_plan
-from veilog.releasing.sizes import sizes_of
-from veilog.releasing.trial import tried
+from veilog.releasing.trying.expected import TWINS, Expected, expectation
+from veilog.releasing.trying.sizes import sizes_of
+from veilog.releasing.trying.trial import tried
 
 __all__ = ["LARGEST_UNASKED", "Plan", "plan"]
 

@@ -14,7 +14,7 @@ from veilog.privacy.account.accounting import Number
 from veilog.privacy.domain import Domain, Window
 from veilog.privacy.part import Part
 from veilog.releasing.keywords import Keywords
-from veilog.releasing.memory import noticed
+from veilog.releasing.owner.memory import noticed
 from veilog.releasing.plan import Plan, plan
 from veilog.releasing.result import Release
 

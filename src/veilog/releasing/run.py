@@ -32,8 +32,8 @@ from veilog.privacy.domain import FROM_LOG
 from veilog.privacy.mechanisms import noise
 from veilog.privacy.part import Part
 from veilog.privacy.unit import bounded
-from veilog.releasing.owner_columns import check_times
-from veilog.releasing.owner_notes import notes_for_owner
+from veilog.releasing.owner.columns import check_times
+from veilog.releasing.owner.notes import notes_for_owner
 from veilog.releasing.planned import Planned
 from veilog.releasing.result import Operation, OwnerOnly, Release
 

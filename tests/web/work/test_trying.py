@@ -12,7 +12,7 @@ from web_work import made
 
 from veilog.errors import ParameterError, VeilogError
 from veilog.logs.twins import Sizes
-from veilog.releasing.expected import Interval
+from veilog.releasing.trying.expected import Interval
 from veilog.report.flow_map import FlowMap
 from veilog.web.jobs.outlook import Outlook, Tried, TriedMethod
 from veilog.web.jobs.records import LogRecord

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from veilog.logs.twins import Sizes
-from veilog.releasing.expected import Interval
+from veilog.releasing.trying.expected import Interval
 from veilog.report.flow_map import FlowMap
 
 __all__ = ["Outlook", "Tried", "TriedMethod"]

@@ -9,7 +9,7 @@ from veilog._language import gettext
 from veilog.measures.purposes import PURPOSES
 from veilog.privacy.account.accounting import parse_delta, parse_epsilon
 from veilog.privacy.account.strength import Strength
-from veilog.releasing.expected import Interval
+from veilog.releasing.trying.expected import Interval
 from veilog.web.jobs.outlook import Outlook, Tried, TriedMethod
 from veilog.web.jobs.records import JobRecord
 from veilog.web.work.accounts import advantage_at, worth

@@ -1,6 +1,6 @@
 """The dry run of a form: what it would ask of the data and what it would cost, before anything is asked.
 
-The plan is tried on made-up patients (:mod:`veilog.releasing.trial`); only the account is the real one.
+The plan is tried on made-up patients (:mod:`veilog.releasing.trying.trial`); only the account is the real one.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from veilog.errors import VeilogError
 from veilog.privacy.account.guarantee import Guarantee
 from veilog.privacy.account.strength import Strength
 from veilog.releasing.plan import Plan
-from veilog.releasing.trial import PATIENTS
+from veilog.releasing.trying.trial import PATIENTS
 from veilog.report import words
 from veilog.report.explorer import clean
 from veilog.report.figures import figure

@@ -25,9 +25,9 @@ from veilog.logs import files
 from veilog.logs.twins import Sizes, twin_of
 from veilog.logs.variants import Variants
 from veilog.methods import method_named
-from veilog.releasing.expected import ENOUGH, Expected, Interval, expectation
 from veilog.releasing.plan import Plan
 from veilog.releasing.result import Release
+from veilog.releasing.trying.expected import ENOUGH, Expected, Interval, expectation
 from veilog.report.explorer import clean
 from veilog.report.flow_map import Steps, arranged, drawn, steps_of
 from veilog.web.jobs.outlook import Outlook, Tried, TriedMethod

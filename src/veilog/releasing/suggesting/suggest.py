@@ -7,7 +7,7 @@ rule was read off the frontier of all certified methods at equal derived epsilon
 ``frontier.md``): evolve has the highest mean similarity of the methods that need no delta nearly everywhere, as long as
 epsilon times the number of cases is not tiny. With a delta it is ahead where few variants hold most cases, too, except
 for small budgets, where TraVaS is. For another purpose methods are ranked by what was measured
-(:mod:`veilog.releasing.ranking`), which needs the number of cases only.
+(:mod:`veilog.releasing.suggesting.ranking`), which needs the number of cases only.
 """
 
 from __future__ import annotations
@@ -37,11 +37,11 @@ from veilog.privacy.account.guarantee import Guarantee
 from veilog.privacy.curator import Curator
 from veilog.privacy.domain import PRIVATELY, Domain, checked_domain
 from veilog.privacy.mechanisms import noise
-from veilog.releasing.expected import Expected, expectation
-from veilog.releasing.memory import asked_before
+from veilog.releasing.owner.memory import asked_before
 from veilog.releasing.plan import plan
-from veilog.releasing.ranking import SIMILARITY, Ranked, Ranking
-from veilog.releasing.sizes import ask_sizes
+from veilog.releasing.suggesting.ranking import SIMILARITY, Ranked, Ranking
+from veilog.releasing.trying.expected import Expected, expectation
+from veilog.releasing.trying.sizes import ask_sizes
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -27,7 +27,7 @@ from veilog.privacy.account.accounting import Number, parse_epsilon
 from veilog.privacy.account.guarantee import Guarantee
 from veilog.privacy.curator import Curator
 from veilog.privacy.mechanisms import noise
-from veilog.releasing.memory import asked_before
+from veilog.releasing.owner.memory import asked_before
 from veilog.releasing.run import opened
 
 __all__ = ["Twin", "ask_sizes", "sizes_of", "twin"]

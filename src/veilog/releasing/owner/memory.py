@@ -19,7 +19,7 @@ from typing import Any
 from veilog._files import atomic_target
 from veilog.errors import VeilogError
 from veilog.ledger.file import Data, fingerprint
-from veilog.releasing.owner_notes import UNBOUNDED, accountable, is_of_account
+from veilog.releasing.owner.notes import UNBOUNDED, accountable, is_of_account
 from veilog.releasing.result import Release
 
 __all__ = ["asked_before", "noticed", "remembered"]

@@ -16,7 +16,7 @@ from veilog.logs.facts import person_columns
 from veilog.logs.stored.store import StoredLog
 from veilog.logs.variants import Variants
 from veilog.privacy.domain import Domain
-from veilog.releasing.owner_columns import undeclared_values, unknown_times
+from veilog.releasing.owner.columns import undeclared_values, unknown_times
 from veilog.releasing.planned import Planned
 
 __all__ = [

@@ -25,7 +25,7 @@ from veilog.methods.method import Progress
 from veilog.releasing.planned import Planned
 from veilog.releasing.result import Release
 from veilog.releasing.run import run_plan
-from veilog.releasing.trial import on_made_up
+from veilog.releasing.trying.trial import on_made_up
 
 __all__ = ["ENOUGH", "TWINS", "Expected", "Interval", "Seen", "expectation"]
 
