@@ -6,7 +6,8 @@ import duckdb
 import pyarrow.parquet as pq
 import pytest
 
-from veilog.cli import large, main
+from veilog.cli import main
+from veilog.cli.shared import large
 from veilog.logs import simulate
 from veilog.logs.stored import sorting, storing
 

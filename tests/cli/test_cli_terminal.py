@@ -11,7 +11,7 @@ from rich.table import Table
 
 import veilog
 from veilog.cli import main
-from veilog.cli.terminal import SafeConsole
+from veilog.cli.shared.terminal import SafeConsole
 
 HOSTILE = "\x1b[2J\x1b]0;owned\x07\x9b31mred\r\x08\x7f"
 

@@ -15,7 +15,7 @@ import pytest
 
 import veilog
 from veilog.cli import main
-from veilog.cli.common import SCHEMA
+from veilog.cli.shared.common import SCHEMA
 from veilog.logs.simulate import hospital
 
 DOCS = Path(__file__).parents[2] / "docs" / "schemas"

@@ -155,7 +155,7 @@ def test_standard_input_may_bring_no_more_than_is_allowed(pipes: Pipes, logs: Pa
 
 @pytest.mark.slow
 def test_a_signal_leaves_nothing_of_the_log_behind(tmp_path: Path) -> None:
-    code = "from veilog.cli.pipes import cleared, received\nwith cleared(): received('csv', 1 << 30)"
+    code = "from veilog.cli.shared.pipes import cleared, received\nwith cleared(): received('csv', 1 << 30)"
     command = [sys.executable, "-c", code]
     environment = {**os.environ, "TMPDIR": str(tmp_path)}
     process = subprocess.Popen(command, stdin=subprocess.PIPE, stderr=subprocess.PIPE, env=environment)
@@ -178,7 +178,7 @@ def test_a_release_that_nobody_takes_is_kept(pipes: Pipes, logs: Path, monkeypat
     def closed(place: Path) -> None:
         raise BrokenPipeError
 
-    monkeypatch.setattr("veilog.cli.release.send", closed)
+    monkeypatch.setattr("veilog.cli.releasing.release.send", closed)
     assert pipes("release", logs / "log.csv", "-", "--format", "csv", *RELEASE, "--no-ledger") == 5
     assert "The release is paid for, so it was written to" in pipes.err
     (kept,) = pipes.folder.glob("veilog-kept-*/release.csv")

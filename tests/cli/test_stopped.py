@@ -67,9 +67,17 @@ def stop(monkeypatch: pytest.MonkeyPatch, where: str) -> None:
 @pytest.mark.parametrize(
     ("where", "ledger", "said"),
     [
-        ("veilog.cli.release._kept", "--no-ledger", "The release is written to {out} and paid for."),
-        ("veilog.cli.release._save", "--no-ledger", "The log may have been asked: count epsilon = 1 as spent."),
-        ("veilog.cli.release._save", "--ledger", "The log was asked: epsilon = 1 is spent, which is entered in"),
+        ("veilog.cli.releasing.release._kept", "--no-ledger", "The release is written to {out} and paid for."),
+        (
+            "veilog.cli.releasing.release._save",
+            "--no-ledger",
+            "The log may have been asked: count epsilon = 1 as spent.",
+        ),
+        (
+            "veilog.cli.releasing.release._save",
+            "--ledger",
+            "The log was asked: epsilon = 1 is spent, which is entered in",
+        ),
         ("veilog.releasing.run.claims", "--ledger", "Nothing was asked of the log, so nothing is spent."),
     ],
 )

@@ -71,7 +71,7 @@ def test_a_setting_is_not_taken_for_a_public_fact_of_the_same_name() -> None:
 
 def read_by_the_command(command: str) -> veilog.Plan:
     """The plan that the command line makes of a command."""
-    from veilog.cli.release import _planned, pair
+    from veilog.cli.releasing.release import _planned, pair
 
     words = shlex.split(command)
     assert words[:2] == ["veilog", "release"]

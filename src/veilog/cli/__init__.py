@@ -16,8 +16,8 @@ from typing import Any
 from cyclopts import App, CycloptsError, Group, MissingArgumentError, Parameter
 
 from veilog._version import __version__
-from veilog.cli.pipes import check_formats, cleared, without_folder
-from veilog.cli.terminal import CALL, Call, SafeConsole, error_line, nowhere
+from veilog.cli.shared.pipes import check_formats, cleared, without_folder
+from veilog.cli.shared.terminal import CALL, Call, SafeConsole, error_line, nowhere
 from veilog.errors import BudgetError, EmptyReleaseError, OutputError, ParameterError, VeilogError
 
 __all__ = ["application", "main"]
@@ -33,54 +33,60 @@ _COMMANDS = {
         "logs:map",
         "Propose groups of activities by the structure of their names, for you to edit and give to --map.",
     ),
-    "methods": ("release:methods", "List the methods and what each really guarantees; with a name, one in full."),
-    "twin": ("twin:twin", "Make up a log of the same sizes, to try methods, budgets and times on for nothing."),
+    "methods": (
+        "releasing.release:methods",
+        "List the methods and what each really guarantees; with a name, one in full.",
+    ),
+    "twin": (
+        "releasing.twin:twin",
+        "Make up a log of the same sizes, to try methods, budgets and times on for nothing.",
+    ),
     "suggest": (
-        "suggest:suggest",
+        "releasing.suggest:suggest",
         "Suggest a method for a log, by noisy answers that cost a share of the budget, and say why.",
     ),
     "release": (
-        "release:release",
+        "releasing.release:release",
         "Release a log: ask it questions with noise, write what comes out, and say what is guaranteed.",
     ),
     "report": (
-        "report:report",
+        "checking.report:report",
         "Write a page about a release from its file: what it is, what it guarantees, what nobody may conclude from it.",
     ),
     "dossier": (
-        "dossier:dossier",
+        "checking.dossier:dossier",
         "Write a dossier about a release, which helps an officer to decide whether it may be sent: an annex "
         "to a data protection impact assessment, the three risks, sheets for the recipient and for an output check.",
     ),
     "train": (
-        "model:train",
+        "releasing.model:train",
         "Train a model of a log, once, within a budget; veilog sample then draws from it without the log.",
     ),
     "sample": (
-        "model:sample",
+        "releasing.model:sample",
         "Draw cases from a model, into a log of any size or as a stream, without the log and at no cost.",
     ),
     "inspect": (
-        "model:inspect",
+        "releasing.model:inspect",
         "Say what a model is, what its training guarantees, and what is frequent among cases drawn from it.",
     ),
     "risk": (
-        "measure:risk",
+        "checking.measure:risk",
         "Measure how far people of a log are exposed to someone who knows a few of their activities.",
     ),
     "compare": (
-        "measure:compare",
+        "checking.measure:compare",
         "Measure what a release kept of the original. The numbers are raw statistics: keep them inside.",
     ),
     "audit": (
-        "audit:audit",
+        "checking.audit:audit",
         "Attack a method: prove from outside, or by its answers, how large its epsilon is at least.",
     ),
     "experiment": (
         "experiment:experiment",
         "Re-run a paper's table or figure on the logs of a folder, or go on with a run that was stopped.",
     ),
-    "demo": ("release:demo", "Do the main job once on a made-up hospital log: read, release, compare."),
+    "demo": ("releasing.release:demo", "Do the main job once on a made-up hospital log: read, release, compare."),
     "serve": (
         "serve:serve",
         "Open the same work in a browser: bring a log, see who is exposed, release, compare, download.",
@@ -230,7 +236,7 @@ def _failed(given: Sequence[str], status: int, error: BaseException, message: st
     places += [word for word in after if word == "-" or not word.startswith("-")]  # not the next option
     if not places or places[-1] in CALL.get().told:
         return status
-    from veilog.cli.common import Output, about  # what wrote results, if any were
+    from veilog.cli.shared.common import Output, about  # what wrote results, if any were
 
     names = ("problem", "advice", "path", "line", "column", "parameter", "account", "facts", "extra")
     facts = {name: value for name in names if (value := getattr(error, name, None)) is not None}

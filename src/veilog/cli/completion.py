@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from cyclopts import Parameter
 
-from veilog.cli.terminal import put_out
+from veilog.cli.shared.terminal import put_out
 
 __all__ = ["completion"]
 

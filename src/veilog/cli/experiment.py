@@ -10,7 +10,7 @@ from cyclopts import Parameter
 from rich.markdown import Markdown
 from rich.text import Text
 
-from veilog.cli.common import Json, Output, shown_progress
+from veilog.cli.shared.common import Json, Output, shown_progress
 from veilog.errors import ParameterError
 from veilog.experiments import experiment_named, results, runner
 

@@ -14,7 +14,7 @@ from cyclopts import App, Parameter
 from rich.text import Text
 
 from veilog import display
-from veilog.cli.common import (
+from veilog.cli.shared.common import (
     AS_USUAL,
     HERE,
     OPTIONS,
@@ -28,7 +28,7 @@ from veilog.cli.common import (
     show_columns,
     shown_progress,
 )
-from veilog.cli.pipes import is_pipe
+from veilog.cli.shared.pipes import is_pipe
 from veilog.errors import InputError, ParameterError, meant
 from veilog.ledger.counting import Together
 from veilog.ledger.ledger import Account, Entered, Ledger

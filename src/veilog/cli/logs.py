@@ -10,7 +10,7 @@ from rich.text import Text
 
 from veilog import display
 from veilog._files import atomic_target, check_writable
-from veilog.cli.common import (
+from veilog.cli.shared.common import (
     AS_USUAL,
     HERE,
     Grouping,
@@ -28,8 +28,8 @@ from veilog.cli.common import (
     show_columns,
     shown_progress,
 )
-from veilog.cli.large import fits
-from veilog.cli.pipes import in_words, is_pipe, send
+from veilog.cli.shared.large import fits
+from veilog.cli.shared.pipes import in_words, is_pipe, send
 from veilog.errors import ParameterError
 from veilog.logs import files
 from veilog.logs.coarser import as_csv, proposed

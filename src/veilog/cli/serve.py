@@ -9,7 +9,7 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from veilog._language import check_language
-from veilog.cli.terminal import SafeConsole
+from veilog.cli.shared.terminal import SafeConsole
 from veilog.errors import MissingExtraError, ParameterError
 
 __all__ = ["serve"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from veilog.cli.common import Reading, read_log, shown_progress
+from veilog.cli.shared.common import Reading, read_log, shown_progress
 from veilog.logs.eventlog import EventLog
 from veilog.logs.source import Source
 from veilog.logs.stored.store import StoredLog

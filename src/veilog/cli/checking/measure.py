@@ -13,7 +13,7 @@ from veilog import display
 from veilog._files import atomic_target, check_writable
 from veilog._plain import to_json
 from veilog.charts import comparison_svg
-from veilog.cli.common import (
+from veilog.cli.shared.common import (
     AS_USUAL,
     HERE,
     Details,

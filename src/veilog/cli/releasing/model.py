@@ -25,8 +25,9 @@ from rich.text import Text
 
 from veilog import display
 from veilog._files import check_writable
-from veilog.cli.budget import UNDECIDED, Budget
-from veilog.cli.common import (
+from veilog.cli.ledger import AS_THERE_IS, Keeping, show_account
+from veilog.cli.releasing.budget import UNDECIDED, Budget
+from veilog.cli.shared.common import (
     AS_USUAL,
     HERE,
     Grouping,
@@ -39,9 +40,8 @@ from veilog.cli.common import (
     read_variants,
     show_columns,
 )
-from veilog.cli.common import read_log as read_whole
-from veilog.cli.ledger import AS_THERE_IS, Keeping, show_account
-from veilog.cli.terminal import SafeConsole, put_out
+from veilog.cli.shared.common import read_log as read_whole
+from veilog.cli.shared.terminal import SafeConsole, put_out
 from veilog.errors import OutputError, ParameterError
 from veilog.releasing.meaning import json_of
 from veilog.releasing.plan import plan

@@ -11,7 +11,9 @@ from rich.table import Table
 from rich.text import Text
 
 from veilog import display
-from veilog.cli.common import (
+from veilog.cli.ledger import AS_THERE_IS, Keeping, show_account
+from veilog.cli.releasing.twin import activities_of
+from veilog.cli.shared.common import (
     AS_USUAL,
     HERE,
     Grouping,
@@ -25,10 +27,8 @@ from veilog.cli.common import (
     show_columns,
     shown_progress,
 )
-from veilog.cli.large import fits
-from veilog.cli.ledger import AS_THERE_IS, Keeping, show_account
-from veilog.cli.pipes import in_words
-from veilog.cli.twin import activities_of
+from veilog.cli.shared.large import fits
+from veilog.cli.shared.pipes import in_words
 from veilog.methods import method_named
 from veilog.privacy.account.accounting import parse_delta, parse_epsilon, parse_share
 from veilog.privacy.domain import FROM_LOG, Domain

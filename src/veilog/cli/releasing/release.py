@@ -12,8 +12,13 @@ from cyclopts import Parameter
 from rich.text import Text
 
 from veilog import display
-from veilog.cli.budget import UNDECIDED, Budget, agreed, at_a_terminal
-from veilog.cli.common import (
+from veilog.cli.checking.report import NO_REPORT, Reports
+from veilog.cli.ledger import AS_THERE_IS, Keeping, show_account
+from veilog.cli.releasing.budget import UNDECIDED, Budget, agreed, at_a_terminal
+from veilog.cli.releasing.details import NOTHING_MORE, Beyond
+from veilog.cli.releasing.stopped import cannot_be_undone, told_if_stopped
+from veilog.cli.releasing.twin import NOT_DRY, Trying, dry_run
+from veilog.cli.shared.common import (
     AS_USUAL,
     HERE,
     Details,
@@ -32,13 +37,8 @@ from veilog.cli.common import (
     show_columns,
     shown_progress,
 )
-from veilog.cli.details import NOTHING_MORE, Beyond
-from veilog.cli.large import fits, read_events
-from veilog.cli.ledger import AS_THERE_IS, Keeping, show_account
-from veilog.cli.pipes import in_words, is_pipe, send
-from veilog.cli.report import NO_REPORT, Reports
-from veilog.cli.stopped import cannot_be_undone, told_if_stopped
-from veilog.cli.twin import NOT_DRY, Trying, dry_run
+from veilog.cli.shared.large import fits, read_events
+from veilog.cli.shared.pipes import in_words, is_pipe, send
 from veilog.demo import run_demo
 from veilog.errors import OutputError, ParameterError, UndeclaredError, meant
 from veilog.logs.eventlog import EventLog

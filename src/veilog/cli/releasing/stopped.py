@@ -6,7 +6,7 @@ import datetime
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from veilog.cli.terminal import CALL
+from veilog.cli.shared.terminal import CALL
 from veilog.errors import VeilogError
 from veilog.ledger.ledger import Entry, Ledger
 from veilog.logs.eventlog import EventLog

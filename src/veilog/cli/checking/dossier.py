@@ -10,8 +10,8 @@ from rich.text import Text
 
 from veilog._files import check_writable
 from veilog._language import ENGLISH, check_language
-from veilog.cli.common import AS_USUAL, HeldOut, Json, Output, Reading, named, read_log, shown_progress
-from veilog.cli.report import Language, entered, original_of
+from veilog.cli.checking.report import Language, entered, original_of
+from veilog.cli.shared.common import AS_USUAL, HeldOut, Json, Output, Reading, named, read_log, shown_progress
 from veilog.errors import OutputError
 from veilog.releasing.meaning import json_of
 from veilog.report.dossier import check_dossier, write, write_registry

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from veilog._files import reason
-from veilog.cli.terminal import nowhere
+from veilog.cli.shared.terminal import nowhere
 from veilog.errors import InputError, OutputError, ParameterError
 
 __all__ = ["check_formats", "cleared", "in_words", "is_pipe", "outgoing", "received", "send", "without_folder"]

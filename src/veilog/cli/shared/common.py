@@ -22,8 +22,8 @@ from rich.text import Text
 from veilog import display
 from veilog._files import atomic_target, check_writable
 from veilog._version import __version__
-from veilog.cli.pipes import is_pipe, outgoing, received
-from veilog.cli.terminal import CALL, SafeConsole, put_out
+from veilog.cli.shared.pipes import is_pipe, outgoing, received
+from veilog.cli.shared.terminal import CALL, SafeConsole, put_out
 from veilog.errors import OutputError, ParameterError
 from veilog.logs import files
 from veilog.logs.coarser import Coarser, mapped_by

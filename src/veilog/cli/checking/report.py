@@ -12,8 +12,8 @@ from rich.text import Text
 
 from veilog._files import check_writable
 from veilog._language import ENGLISH, check_language, languages
-from veilog.cli.common import AS_USUAL, OPTIONS, Json, Output, Reading, named, read_log, shown_progress
 from veilog.cli.ledger import AS_THERE_IS
+from veilog.cli.shared.common import AS_USUAL, OPTIONS, Json, Output, Reading, named, read_log, shown_progress
 from veilog.errors import OutputError, ParameterError
 from veilog.ledger.ledger import Account
 from veilog.logs.eventlog import EventLog

@@ -12,7 +12,9 @@ from cyclopts import Parameter
 from rich.text import Text
 
 from veilog import display
-from veilog.cli.common import (
+from veilog.cli.ledger import AS_THERE_IS, Keeping, show_account
+from veilog.cli.releasing.details import activity_names
+from veilog.cli.shared.common import (
     AS_USUAL,
     HERE,
     OPTIONS,
@@ -26,8 +28,6 @@ from veilog.cli.common import (
     show_columns,
     shown_progress,
 )
-from veilog.cli.details import activity_names
-from veilog.cli.ledger import AS_THERE_IS, Keeping, show_account
 from veilog.errors import InputError, ParameterError, meant
 from veilog.logs import files
 from veilog.logs.eventlog import Statistics
