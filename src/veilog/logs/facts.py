@@ -20,7 +20,7 @@ from veilog._plain import InJson, ToJson
 from veilog._typing import IntArray
 from veilog.logs.eventlog import ACTIVITY, CASE_INDEX, EVENT_INDEX, LIFECYCLE, NESTED, TIMESTAMP, EventLog
 from veilog.logs.stored.store import StoredLog
-from veilog.logs.tables.columns import is_text, plain_type
+from veilog.logs.tables.cells.columns import is_text, plain_type
 
 __all__ = ["Attribute", "PersonColumn", "attributes_of", "person_columns", "transitions_of", "unit_columns"]
 

@@ -29,8 +29,8 @@ from veilog.logs.eventlog import (
     EventLog,
 )
 from veilog.logs.findings import Findings
-from veilog.logs.tables.columns import read_times
-from veilog.logs.tables.times import DayOrder
+from veilog.logs.tables.cells.columns import read_times
+from veilog.logs.tables.cells.times import DayOrder
 
 __all__ = [
     "COMPLETE",

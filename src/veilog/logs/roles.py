@@ -11,7 +11,7 @@ from typing import Literal
 from veilog.errors import InputError, ParameterError, meant
 from veilog.logs.eventlog import ACTIVITY, CASE, LIFECYCLE, TIMESTAMP
 from veilog.logs.lifecycle import EVERY, no_life_cycle, wants_intervals
-from veilog.logs.tables.times import DayOrder
+from veilog.logs.tables.cells.times import DayOrder
 
 __all__ = [
     "AS_IT_IS",

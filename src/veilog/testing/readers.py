@@ -21,8 +21,8 @@ from veilog.logs.lifecycle import EVERY, INTERVALS, as_intervals, wants_interval
 from veilog.logs.reader import Asked, Reader
 from veilog.logs.roles import AS_IT_IS, Declared, declared_roles
 from veilog.logs.source import Given, Source
+from veilog.logs.tables.events.rows import log_from_table
 from veilog.logs.tables.reader import TableReader
-from veilog.logs.tables.rows import log_from_table
 
 __all__ = ["check_reader"]
 

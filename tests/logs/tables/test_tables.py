@@ -20,7 +20,7 @@ from veilog.logs.roles import guess_roles
 from veilog.logs.simulate import hospital
 from veilog.logs.source import Source
 from veilog.logs.tables import delimited
-from veilog.logs.tables.rows import _by_appearance, _of_cases
+from veilog.logs.tables.events.rows import _by_appearance, _of_cases
 
 HEADER = "case,activity,time\n"
 

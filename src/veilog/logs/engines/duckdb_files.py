@@ -39,8 +39,8 @@ from veilog.logs.lifecycle import Transitions
 from veilog.logs.reader import Asked
 from veilog.logs.roles import Roles
 from veilog.logs.source import AT_HAND, Means, Progress, Source, silent
-from veilog.logs.tables.checks import count_times
-from veilog.logs.tables.columns import is_text, plain_type
+from veilog.logs.tables.cells.columns import is_text, plain_type
+from veilog.logs.tables.events.checks import count_times
 from veilog.logs.tables.parquet import PARQUET, is_parquet, opened
 from veilog.logs.tables.reader import TableReader, table_reader_of
 from veilog.logs.variants import Variants

@@ -27,8 +27,8 @@ from veilog.logs.eventlog import EVENT_INDEX
 from veilog.logs.findings import Findings
 from veilog.logs.roles import Roles
 from veilog.logs.source import AT_HAND, Means, Progress, silent
-from veilog.logs.tables.checks import count_times
-from veilog.logs.tables.columns import is_text
+from veilog.logs.tables.cells.columns import is_text
+from veilog.logs.tables.events.checks import count_times
 
 __all__ = ["DuckTable"]
 

@@ -34,7 +34,7 @@ from veilog.logs.findings import Findings
 from veilog.logs.reader import Asked
 from veilog.logs.roles import Roles
 from veilog.logs.source import Progress, Source, is_ibis, silent
-from veilog.logs.tables.checks import count_times
+from veilog.logs.tables.events.checks import count_times
 from veilog.logs.tables.reader import TableReader
 from veilog.logs.variants import Variants
 

@@ -1,5 +1,5 @@
 """Tables of any kind into DuckDB piece by piece, through the checks of
-:func:`veilog.logs.tables.rows.log_from_table`."""
+:func:`veilog.logs.tables.events.rows.log_from_table`."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from veilog.logs.findings import Findings
 from veilog.logs.lifecycle import Transitions
 from veilog.logs.roles import Roles
 from veilog.logs.source import Source
-from veilog.logs.tables.checks import Rows, blank, check_bad, check_names, count_times
+from veilog.logs.tables.events.checks import Rows, blank, check_bad, check_names, count_times
 from veilog.logs.tables.pieces import Piece, pieces
 
 __all__ = ["load"]

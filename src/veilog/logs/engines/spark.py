@@ -28,7 +28,7 @@ from veilog.logs.eventlog import EVENT_INDEX
 from veilog.logs.findings import Findings
 from veilog.logs.roles import Roles
 from veilog.logs.source import AT_HAND, Means, Progress, Source, silent
-from veilog.logs.tables.columns import plain_type
+from veilog.logs.tables.cells.columns import plain_type
 from veilog.logs.tables.parquet import PARQUET, is_parquet, opened
 
 __all__ = ["SparkFiles", "quoted", "session"]

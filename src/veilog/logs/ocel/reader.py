@@ -18,7 +18,7 @@ from veilog.logs.ocel.sqlite import from_sqlite
 from veilog.logs.ocel.text import from_json, from_xml
 from veilog.logs.reader import Asked
 from veilog.logs.source import Source
-from veilog.logs.tables.columns import typed
+from veilog.logs.tables.cells.columns import typed
 from veilog.logs.tables.reader import Notes, Remark, TableReader
 
 __all__ = ["JSON", "SQLITE", "XML"]

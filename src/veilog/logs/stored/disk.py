@@ -18,7 +18,7 @@ from veilog.errors import EngineError
 from veilog.logs.engines.engine import temporary_folder
 from veilog.logs.eventlog import EventLog
 from veilog.logs.stored.store import Held, Scope, StoredLog, as_kept, piece_of
-from veilog.logs.tables.columns import is_text
+from veilog.logs.tables.cells.columns import is_text
 
 __all__ = ["Folder", "keep"]
 

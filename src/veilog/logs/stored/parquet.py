@@ -16,7 +16,7 @@ from veilog.logs.lifecycle import Transitions
 from veilog.logs.roles import Roles
 from veilog.logs.source import Source
 from veilog.logs.stored.sorting import PLACE, gaps, named_rows
-from veilog.logs.tables.columns import is_text, plain_type
+from veilog.logs.tables.cells.columns import is_text, plain_type
 from veilog.logs.tables.parquet import PARQUET, is_parquet, opened
 
 __all__ = ["rows_of_file", "rows_of_files"]

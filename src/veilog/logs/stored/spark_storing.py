@@ -27,7 +27,7 @@ from veilog.logs.roles import Roles
 from veilog.logs.source import silent
 from veilog.logs.stored.spark import Failure, OnSpark, answered, by_workers, cell, check_version, column_of, cores
 from veilog.logs.stored.store import StoredLog, as_kept, misfit
-from veilog.logs.tables.rows import log_from_table
+from veilog.logs.tables.events.rows import log_from_table
 
 __all__ = ["kept_by_spark"]
 

@@ -20,7 +20,7 @@ from veilog._typing import IntArray
 from veilog.errors import InputError
 from veilog.logs.eventlog import ACTIVITY, CASE_INDEX, EVENT_INDEX, TIMESTAMP, EventLog
 from veilog.logs.findings import Finding
-from veilog.logs.tables.columns import is_text
+from veilog.logs.tables.cells.columns import is_text
 from veilog.logs.variants import Variants
 
 __all__ = ["Held", "Keeper", "Scope", "StoredLog", "as_kept", "misfit", "piece_of"]

@@ -38,9 +38,9 @@ from veilog.logs.stored.fetching import copied, count_of
 from veilog.logs.stored.parquet import rows_of_file, rows_of_files
 from veilog.logs.stored.sorting import in_order, placed
 from veilog.logs.stored.store import StoredLog, misfit
+from veilog.logs.tables.events.rows import log_from_table
 from veilog.logs.tables.parquet import PARQUET, is_parquet
 from veilog.logs.tables.reader import note, table_reader_of
-from veilog.logs.tables.rows import log_from_table
 
 __all__ = ["LARGE", "is_elsewhere", "is_large", "store", "stored", "whole_of"]
 

@@ -1,1 +1,1 @@
-"""Logs as tables: CSV, Parquet, pandas; their columns, times and checks."""
+"""Logs as tables: a module a format (CSV, Excel, Parquet, tables in memory), and what they share."""

@@ -20,7 +20,7 @@ from veilog.errors import InputError, MissingExtraError, meant
 from veilog.logs.reader import Asked
 from veilog.logs.source import Source
 from veilog.logs.streams import check_unpacked
-from veilog.logs.tables.checks import LineOf
+from veilog.logs.tables.events.checks import LineOf
 from veilog.logs.tables.headers import header_among
 from veilog.logs.tables.reader import Notes, Remark, TableReader
 

@@ -9,7 +9,7 @@ import pyarrow as pa
 from veilog.logs.findings import Findings
 from veilog.logs.reader import Asked
 from veilog.logs.source import Source
-from veilog.logs.tables.objects import from_values
+from veilog.logs.tables.cells.objects import from_values
 from veilog.logs.tables.reader import TableReader
 
 __all__ = ["ARROW", "PANDAS", "POLARS"]

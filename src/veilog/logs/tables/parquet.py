@@ -26,7 +26,7 @@ from veilog.logs.eventlog import ACTIVITY, CASE_INDEX, EVENT_INDEX, EventLog
 from veilog.logs.metadata import Attribute, Metadata
 from veilog.logs.reader import Asked
 from veilog.logs.source import Source
-from veilog.logs.tables.flat import flat_table
+from veilog.logs.tables.events.flat import flat_table
 from veilog.logs.tables.reader import BATCH, Notes, TableReader, table_reader_of
 
 __all__ = ["PARQUET", "is_parquet", "opened"]

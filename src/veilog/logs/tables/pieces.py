@@ -16,11 +16,11 @@ from veilog.logs.lifecycle import joined
 from veilog.logs.reader import Asked
 from veilog.logs.roles import Roles
 from veilog.logs.source import Source
-from veilog.logs.tables.checks import LineOf
-from veilog.logs.tables.columns import is_text, text_column, whole_numbers
+from veilog.logs.tables.cells.columns import is_text, text_column, whole_numbers
+from veilog.logs.tables.cells.times import DayOrder, Evidence, Times, convert_times, gather_evidence, parse_times
+from veilog.logs.tables.events.checks import LineOf
+from veilog.logs.tables.events.shaping import shaped
 from veilog.logs.tables.reader import TableReader, table_reader_of
-from veilog.logs.tables.shaping import shaped
-from veilog.logs.tables.times import DayOrder, Evidence, Times, convert_times, gather_evidence, parse_times
 
 __all__ = ["Piece", "pieces"]
 

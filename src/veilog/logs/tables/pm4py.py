@@ -18,7 +18,7 @@ from veilog.logs.findings import Findings
 from veilog.logs.metadata import Attribute, Metadata
 from veilog.logs.reader import Asked
 from veilog.logs.source import Source
-from veilog.logs.tables.objects import from_values
+from veilog.logs.tables.cells.objects import from_values
 from veilog.logs.tables.reader import Notes, TableReader
 
 __all__ = ["PM4PY"]

@@ -14,8 +14,8 @@ from veilog.logs.metadata import Metadata
 from veilog.logs.reader import Asked, reader_of
 from veilog.logs.roles import Roles
 from veilog.logs.source import Source
-from veilog.logs.tables.checks import LineOf
-from veilog.logs.tables.rows import log_from_table, with_empty_cases
+from veilog.logs.tables.events.checks import LineOf
+from veilog.logs.tables.events.rows import log_from_table, with_empty_cases
 
 __all__ = ["BATCH", "Notes", "Remark", "TableReader", "note", "table_reader_of"]
 

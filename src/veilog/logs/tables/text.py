@@ -13,9 +13,9 @@ from veilog.logs.findings import Findings
 from veilog.logs.reader import Asked
 from veilog.logs.source import Source, suffix_of
 from veilog.logs.tables import delimited
-from veilog.logs.tables.checks import LineOf
-from veilog.logs.tables.columns import typed, written
-from veilog.logs.tables.flat import check_flat, flat_table
+from veilog.logs.tables.cells.columns import typed, written
+from veilog.logs.tables.events.checks import LineOf
+from veilog.logs.tables.events.flat import check_flat, flat_table
 from veilog.logs.tables.reader import BATCH, Notes, TableReader
 
 __all__ = ["TEXT"]

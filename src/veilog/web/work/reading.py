@@ -23,8 +23,8 @@ from veilog.logs.reader import Asked
 from veilog.logs.reading import roles_of, whole
 from veilog.logs.roles import Declared, guess_roles
 from veilog.logs.source import Source
+from veilog.logs.tables.cells.times import DayOrder, parse_times
 from veilog.logs.tables.reader import table_reader_of
-from veilog.logs.tables.times import DayOrder, parse_times
 from veilog.report.explorer import clean, short
 from veilog.web.jobs.read_log import Columns, Noticed, Preview, ReadLog
 from veilog.web.jobs.worker import Progress

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from veilog._typing import BoolArray
 from veilog.logs.findings import Findings, Policy
-from veilog.logs.tables.times import Times
+from veilog.logs.tables.cells.times import Times
 
 __all__ = ["LineOf", "Rows", "blank", "check_absent", "check_bad", "check_names", "count_times"]
 

@@ -16,7 +16,7 @@ from veilog._typing import IntArray
 from veilog.errors import InputError
 from veilog.logs.eventlog import LIFECYCLE
 from veilog.logs.roles import Roles
-from veilog.logs.tables.checks import LineOf
+from veilog.logs.tables.events.checks import LineOf
 
 __all__ = ["Origins", "shaped"]
 

@@ -11,7 +11,7 @@ from veilog._typing import BoolArray, IntArray
 from veilog.errors import InputError
 from veilog.logs.eventlog import TIMESTAMP_TYPE
 from veilog.logs.findings import Findings
-from veilog.logs.tables.times import DayOrder, Evidence, Times, convert_times, gather_evidence, parse_times
+from veilog.logs.tables.cells.times import DayOrder, Evidence, Times, convert_times, gather_evidence, parse_times
 
 __all__ = ["is_text", "plain_column", "plain_type", "read_times", "text_column", "typed", "whole_numbers", "written"]
 

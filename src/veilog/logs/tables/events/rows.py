@@ -25,10 +25,10 @@ from veilog.logs.findings import Findings
 from veilog.logs.lifecycle import Transitions, joined
 from veilog.logs.metadata import Metadata
 from veilog.logs.roles import Roles
-from veilog.logs.tables.checks import LineOf, Rows, check_absent, check_bad, check_names, count_times
-from veilog.logs.tables.columns import plain_column, read_times, text_column, whole_numbers
-from veilog.logs.tables.shaping import shaped
-from veilog.logs.tables.times import Times
+from veilog.logs.tables.cells.columns import plain_column, read_times, text_column, whole_numbers
+from veilog.logs.tables.cells.times import Times
+from veilog.logs.tables.events.checks import LineOf, Rows, check_absent, check_bad, check_names, count_times
+from veilog.logs.tables.events.shaping import shaped
 
 __all__ = ["CASE_PREFIX", "is_of_cases", "log_from_table", "with_empty_cases"]
 

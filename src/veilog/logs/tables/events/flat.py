@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from veilog.errors import OutputError
 from veilog.logs.eventlog import ACTIVITY, CASE_INDEX, EVENT_INDEX, TIMESTAMP, EventLog
-from veilog.logs.tables.checks import blank
+from veilog.logs.tables.events.checks import blank
 
 __all__ = ["check_flat", "flat_table"]
 
