@@ -26,8 +26,9 @@ from calendars import KINDS
 from timing import timed
 from veilog.experiments.experiment import Cell, Given, Measured, Plan
 from veilog.experiments.summary import Column
-from veilog.logs import files, simulate
+from veilog.logs import files
 from veilog.logs.eventlog import ACTIVITY, CASE_INDEX, EVENT_INDEX, START, TIMESTAMP, TIMESTAMP_TYPE, EventLog
+from veilog.logs.made_up import simulate
 from veilog.logs.variants import Sequences, Variants
 from veilog.measures.purposes.attributes.purpose import ATTRIBUTES
 from veilog.measures.purposes.performance import OFTEN, PERFORMANCE

@@ -26,9 +26,9 @@ from benchmark import CPU, NO_LOG, PEAK, WALL, Cells, benchmark, grid
 from timing import timed
 from veilog.experiments.experiment import Cell, Given, Measured
 from veilog.experiments.summary import Column
-from veilog.logs import simulate
 from veilog.logs.eventlog import EventLog
 from veilog.logs.files import read, write
+from veilog.logs.made_up import simulate
 from veilog.logs.stored.store import StoredLog
 from veilog.logs.stored.storing import store
 from veilog.logs.variants import Variants

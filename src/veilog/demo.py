@@ -11,7 +11,8 @@ from rich.text import Text
 
 from veilog import display, report
 from veilog.errors import OutputError
-from veilog.logs import files, simulate
+from veilog.logs import files
+from veilog.logs.made_up import simulate
 from veilog.measures import compare
 from veilog.releasing.release import release
 

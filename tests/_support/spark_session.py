@@ -20,7 +20,7 @@ def spark_here(folder: Path) -> Iterator[Any]:
     if shutil.which("java") is None:
         pytest.skip("Spark needs Java")
     from veilog.logs.engines.spark import session
-    from veilog.logs.source import Means
+    from veilog.logs.input.source import Means
 
     interrupted = signal.getsignal(signal.SIGINT)
     with pytest.MonkeyPatch.context() as patch:

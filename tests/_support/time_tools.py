@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from veilog.logs import simulate
 from veilog.logs.eventlog import START, TIMESTAMP_TYPE, EventLog
+from veilog.logs.made_up import simulate
 from veilog.logs.variants import Sequences, Variants
 from veilog.methods._events.assemble import released_cases
 from veilog.methods._events.times.timestamps import released_times

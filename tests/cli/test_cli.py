@@ -23,7 +23,7 @@ from veilog import display
 from veilog.cli import main
 from veilog.errors import OutputError
 from veilog.ledger.ledger import Ledger
-from veilog.logs import simulate
+from veilog.logs.made_up import simulate
 from veilog.methods import METHODS
 from veilog.report.told import told_by_file
 

@@ -12,7 +12,7 @@ import veilog
 from veilog.cli import main
 from veilog.display import release_brief
 from veilog.display.tables import counted
-from veilog.logs.simulate import ACTIVITIES, hospital
+from veilog.logs.made_up.simulate import ACTIVITIES, hospital
 from veilog.measures.singling_out import Rate, briefly_in_words
 from veilog.privacy.account.guarantee import Condition
 

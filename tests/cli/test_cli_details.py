@@ -7,7 +7,7 @@ import pytest
 
 import veilog
 from veilog.cli import main
-from veilog.logs import simulate
+from veilog.logs.made_up import simulate
 
 USUAL = ["--method", "travas", "--epsilon", "6", "--delta", "0.01", "--no-compare"]
 

@@ -7,7 +7,7 @@ import pytest
 
 import veilog
 from veilog.cli import main
-from veilog.logs.simulate import hospital
+from veilog.logs.made_up.simulate import hospital
 
 
 @pytest.fixture(scope="module")

@@ -8,7 +8,7 @@ import pytest
 
 from veilog.cli import main
 from veilog.cli.shared import large
-from veilog.logs import simulate
+from veilog.logs.made_up import simulate
 from veilog.logs.stored import sorting, storing
 
 EVOLVE = ["--method", "evolve", "--epsilon", "30", "--delta", "0.001", "--activities", "log", "--weak-guarantee"]

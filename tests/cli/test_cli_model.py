@@ -16,7 +16,7 @@ import pytest
 
 import veilog
 from veilog.cli import main
-from veilog.logs import simulate
+from veilog.logs.made_up import simulate
 from veilog.methods import travag
 from veilog.methods.travag import certified as travag_certified
 from veilog.methods.travag import published as travag_published

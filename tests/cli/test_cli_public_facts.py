@@ -15,7 +15,7 @@ import pytest
 import veilog
 from veilog.cli import main
 from veilog.cli.releasing.budget import Budget
-from veilog.logs import simulate
+from veilog.logs.made_up import simulate
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ import pytest
 
 import veilog
 from veilog.cli import main
-from veilog.logs.simulate import hospital
+from veilog.logs.made_up.simulate import hospital
 
 FULL = Path("/dev/full")
 RELEASE = ("-m", "laplace", "-p", "depth=2", "--epsilon", "1", "--activities", "log")

@@ -17,7 +17,7 @@ from veilog.experiments.known_logs import LOGS
 from veilog.experiments.papers import amun_table_6, amun_table_7, sacofa_figures, travas_figures
 from veilog.experiments.plots import HeatMap, heat_maps, lines, panels
 from veilog.experiments.runner import Run, run
-from veilog.logs import simulate
+from veilog.logs.made_up import simulate
 from veilog.measures.process_model import ModelQuality
 from veilog.measures.similarity import relative_log_similarity
 from veilog.methods import METHODS

@@ -22,7 +22,7 @@ from veilog.experiments.experiment import Cell, Experiment, Given, Measured, Pla
 from veilog.experiments.known_logs import LOGS, find
 from veilog.experiments.measuring import EMPTY
 from veilog.experiments.runner import run
-from veilog.logs import simulate
+from veilog.logs.made_up import simulate
 
 
 @pytest.fixture(scope="module")

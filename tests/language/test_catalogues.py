@@ -15,7 +15,7 @@ import pytest
 from veilog import release
 from veilog._language import languages, spoken
 from veilog._language.catalogue import Entry, entries
-from veilog.logs.simulate import hospital
+from veilog.logs.made_up.simulate import hospital
 from veilog.methods.dpim import TREE
 from veilog.privacy.account.guarantee import NEIGHBOURS
 from veilog.privacy.account.strength import STRENGTHS

@@ -14,7 +14,7 @@ from veilog._language import dated, gettext, languages, localised, ngettext, per
 from veilog._language.catalogue import parsed
 from veilog.cli import main
 from veilog.errors import ParameterError
-from veilog.logs.simulate import hospital
+from veilog.logs.made_up.simulate import hospital
 from veilog.report.dossier import dossier
 from veilog.report.dossier.render import as_html, as_markdown
 from veilog.report.stated import stated

@@ -17,7 +17,7 @@ from ledger_tools import OTHER, SMALL, guarantee, spent
 import veilog
 from veilog.errors import BudgetError, OutputError, ParameterError
 from veilog.ledger.ledger import Ledger, fingerprint
-from veilog.logs import simulate
+from veilog.logs.made_up import simulate
 from veilog.privacy.curator import Curator
 
 

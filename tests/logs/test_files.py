@@ -17,10 +17,10 @@ from veilog._files import atomic_target, check_writable
 from veilog.errors import InputError, OutputError
 from veilog.logs import files
 from veilog.logs.eventlog import EventLog
-from veilog.logs.reading import roles_of
-from veilog.logs.roles import Roles
-from veilog.logs.simulate import hospital
-from veilog.logs.source import Source
+from veilog.logs.input.reading import roles_of
+from veilog.logs.input.roles import Roles
+from veilog.logs.input.source import Source
+from veilog.logs.made_up.simulate import hospital
 
 FORMATS = [".xes", ".xes.gz", ".csv", ".csv.gz", ".tsv", ".tsv.gz", ".parquet"]
 

@@ -18,12 +18,12 @@ import pytest
 
 import veilog
 from veilog.errors import InputError
-from veilog.logs import reader as readers
 from veilog.logs.eventlog import EventLog
+from veilog.logs.input import reader as readers
+from veilog.logs.input.reader import Asked, Reader, known_suffixes, reader_of
+from veilog.logs.input.source import Source
+from veilog.logs.made_up.simulate import hospital
 from veilog.logs.ocel.reader import JSON, SQLITE, XML
-from veilog.logs.reader import Asked, Reader, known_suffixes, reader_of
-from veilog.logs.simulate import hospital
-from veilog.logs.source import Source
 from veilog.logs.tables.excel import EXCEL
 from veilog.logs.tables.frames import ARROW, PANDAS, POLARS
 from veilog.logs.tables.parquet import PARQUET

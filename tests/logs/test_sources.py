@@ -17,13 +17,13 @@ import pytest
 import veilog
 from veilog.cli import main
 from veilog.errors import InputError
-from veilog.logs import reader as readers
 from veilog.logs.eventlog import EventLog
-from veilog.logs.reader import Asked
-from veilog.logs.reading import grouped, roles_of, whole
-from veilog.logs.simulate import hospital
-from veilog.logs.source import Source, suffix_of
-from veilog.logs.streams import consumed_fraction
+from veilog.logs.input import reader as readers
+from veilog.logs.input.reader import Asked
+from veilog.logs.input.reading import grouped, roles_of, whole
+from veilog.logs.input.source import Source, suffix_of
+from veilog.logs.input.streams import consumed_fraction
+from veilog.logs.made_up.simulate import hospital
 from veilog.logs.tables import delimited
 from veilog.logs.xes import parts
 

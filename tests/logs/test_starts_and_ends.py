@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 
 import veilog
 from veilog.errors import InputError, ParameterError
-from veilog.logs import files, lifecycle
+from veilog.logs import files
 from veilog.logs.eventlog import START
+from veilog.logs.input import lifecycle
 from veilog.logs.stored.storing import store
 
 ROWS = """case,activity,lifecycle:transition,timestamp

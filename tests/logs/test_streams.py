@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-import veilog.logs.streams as streams
+import veilog.logs.input.streams as streams
 from veilog.errors import InputError
-from veilog.logs.streams import consumed_fraction, open_input
+from veilog.logs.input.streams import consumed_fraction, open_input
 
 CONTENT = random.Random(1).randbytes(300_000) + b"<log/>" * 200_000
 

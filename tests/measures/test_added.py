@@ -21,7 +21,7 @@ from veilog.experiments.measuring import added_columns, utility
 from veilog.experiments.results import _tables_of_added
 from veilog.experiments.versions import version_of
 from veilog.logs import files
-from veilog.logs.simulate import hospital
+from veilog.logs.made_up.simulate import hospital
 from veilog.logs.variants import Variants
 from veilog.measures import MEASURES, Measure
 from veilog.report.page import kept_lines

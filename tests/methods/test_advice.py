@@ -4,7 +4,7 @@ import pytest
 
 import veilog
 from veilog._language import spoken
-from veilog.logs.simulate import hospital
+from veilog.logs.made_up.simulate import hospital
 from veilog.methods.method import LARGEST_ADVISED, advised, advised_once
 from veilog.report.stated import stated
 

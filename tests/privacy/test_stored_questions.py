@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from veilog import Domain
 from veilog.errors import ParameterError
 from veilog.logs.eventlog import START, EventLog
-from veilog.logs.simulate import hospital, started
+from veilog.logs.made_up.simulate import hospital, started
 from veilog.logs.stored.disk import keep
 from veilog.logs.stored.store import StoredLog
 from veilog.methods import METHODS

@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 import veilog
-from veilog.logs.simulate import ACTIVITIES, hospital
+from veilog.logs.made_up.simulate import ACTIVITIES, hospital
 
 LOG = hospital(40, seed=1)
 

@@ -8,7 +8,7 @@ import pytest
 
 import veilog
 from veilog.cli import main
-from veilog.logs.simulate import ACTIVITIES, hospital
+from veilog.logs.made_up.simulate import ACTIVITIES, hospital
 from veilog.releasing.owner.memory import noticed, remembered
 
 BEFORE = "released or asked once before without a ledger"

@@ -11,7 +11,7 @@ import veilog
 from veilog.errors import ParameterError
 from veilog.ledger.ledger import Ledger
 from veilog.logs.eventlog import TIMESTAMP, TIMESTAMP_TYPE, EventLog
-from veilog.logs.simulate import hospital
+from veilog.logs.made_up.simulate import hospital
 
 LOG = hospital(120, seed=1)
 AGES = tuple(sorted(set(LOG.cases.column("age group").to_pylist())))

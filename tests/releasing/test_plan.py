@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import veilog
 from veilog.cli import application
 from veilog.errors import BudgetError, InputError, ParameterError, UndeclaredError, VeilogError
-from veilog.logs.simulate import hospital
+from veilog.logs.made_up.simulate import hospital
 from veilog.privacy.account.accounting import parse_epsilon
 
 LOG = hospital(60, seed=3)

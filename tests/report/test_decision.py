@@ -9,7 +9,7 @@ import pytest
 
 import veilog
 from veilog import Variants
-from veilog.logs.simulate import hospital
+from veilog.logs.made_up.simulate import hospital
 from veilog.privacy.account.strength import STRENGTHS
 from veilog.report.decision import Decision, decided, of_pair, of_person, owner_side
 from veilog.report.facts import account_of

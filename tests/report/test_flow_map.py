@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from veilog import Variants
-from veilog.logs.simulate import hospital
+from veilog.logs.made_up.simulate import hospital
 from veilog.report.explorer import in_two
 from veilog.report.flow_map import END, START, FlowMap, arranged, drawn, steps_of
 

@@ -14,8 +14,8 @@ import pytest
 import veilog
 from veilog import EventLog, Variants, report
 from veilog.errors import InputError, OutputError
+from veilog.logs.made_up.simulate import hospital
 from veilog.logs.metadata import Attribute
-from veilog.logs.simulate import hospital
 from veilog.releasing.result import OwnerOnly
 from veilog.report.attributes import attributes_shown
 

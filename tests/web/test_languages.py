@@ -15,7 +15,7 @@ from web_serving import SMALL, Served, once_of, read_at_once, served, upload
 from veilog._language import languages, spoken
 from veilog.errors import ParameterError
 from veilog.logs import files
-from veilog.logs.simulate import hospital
+from veilog.logs.made_up.simulate import hospital
 from veilog.web.jobs import queue, worker
 from veilog.web.jobs.problems import DISK_FULL
 from veilog.web.jobs.records import ReleaseRequest, Settings

@@ -32,12 +32,12 @@ from veilog.cli.shared.large import fits
 from veilog.cli.shared.pipes import in_words, is_pipe, send
 from veilog.errors import ParameterError
 from veilog.logs import files
-from veilog.logs.coarser import as_csv, proposed
 from veilog.logs.eventlog import Statistics
 from veilog.logs.facts import attributes_of, person_columns, transitions_of
 from veilog.logs.findings import Findings
-from veilog.logs.reader import Asked
-from veilog.logs.reading import whole as read_whole
+from veilog.logs.input.coarser import as_csv, proposed
+from veilog.logs.input.reader import Asked
+from veilog.logs.input.reading import whole as read_whole
 
 __all__ = ["convert", "info", "map", "validate"]
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from veilog.errors import InputError
 from veilog.logs import files
-from veilog.logs.source import suffix_of
+from veilog.logs.input.source import suffix_of
 
 __all__ = ["LOGS", "KnownLog", "find", "missing"]
 

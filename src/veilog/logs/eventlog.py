@@ -173,7 +173,7 @@ class EventLog:
     def head(self, events: int = 10) -> pd.DataFrame:
         """Return the first events as a DataFrame with pm4py's columns.
 
-        >>> from veilog.logs.simulate import hospital
+        >>> from veilog.logs.made_up.simulate import hospital
         >>> hospital(20, seed=1).head(2)["concept:name"].tolist()
         ['Registration', 'Triage']
         """

@@ -13,15 +13,15 @@ import pyarrow as pa
 
 from veilog._files import atomic_target, check_writable
 from veilog.errors import InputError, OutputError
-from veilog.logs.coarser import MapLike, mapped_by
 from veilog.logs.eventlog import EventLog
 from veilog.logs.findings import Finding, Findings, Policy
-from veilog.logs.reader import SUFFIXES, Asked, Writer, writer_of
-from veilog.logs.reading import grouped, whole
-from veilog.logs.roles import Declared
-from veilog.logs.source import Given, Layout, Means, Progress, Source, is_ibis, suffix_of
+from veilog.logs.input.coarser import MapLike, mapped_by
+from veilog.logs.input.reader import SUFFIXES, Asked, Writer, writer_of
+from veilog.logs.input.reading import grouped, whole
+from veilog.logs.input.roles import Declared
+from veilog.logs.input.source import Given, Layout, Means, Progress, Source, is_ibis, suffix_of
+from veilog.logs.input.streams import DEFAULT_LIMIT
 from veilog.logs.stored.store import StoredLog
-from veilog.logs.streams import DEFAULT_LIMIT
 from veilog.logs.variants import Variants
 
 __all__ = [
@@ -105,7 +105,7 @@ def read(
     time.
 
     ``map`` groups activities: a file (CSV or JSON) or a dict of activities and their groups; ``level`` and ``top`` as
-    of :func:`veilog.logs.coarser.coarser`. The guarantee of a release names it as a condition.
+    of :func:`veilog.logs.input.coarser.coarser`. The guarantee of a release names it as a condition.
     """
     declared = Declared(case, activity, timestamp, lifecycle, classifier, time_format)
     layout = Layout(header, sheet, object_type)

@@ -172,7 +172,7 @@ class Comparison:
         """Return a row for each number: what it is called, its value or between which numbers it lies, and its words.
 
         >>> import veilog
-        >>> from veilog.logs.simulate import hospital
+        >>> from veilog.logs.made_up.simulate import hospital
         >>> log = hospital(50, seed=1)
         >>> frame = veilog.compare(log, log, models=False).to_frame().set_index("measure")
         >>> float(frame.value["relative_log_similarity"])
@@ -234,7 +234,7 @@ def compare(
     Both may be a log, a :class:`Release`, variants, a DataFrame or a file.
 
     >>> import veilog
-    >>> from veilog.logs.simulate import hospital
+    >>> from veilog.logs.made_up.simulate import hospital
     >>> log = hospital(200, seed=1)
     >>> released = veilog.release(log, "evolve", epsilon=1, activities="log", seed=1)
     >>> found = veilog.compare(log, released)

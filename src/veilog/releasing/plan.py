@@ -17,8 +17,8 @@ from typing import Any, Unpack
 from veilog.errors import ParameterError
 from veilog.ledger.ledger import Ledger
 from veilog.logs.files import AnyLog, as_log
+from veilog.logs.made_up.twins import Sizes
 from veilog.logs.stored.store import StoredLog
-from veilog.logs.twins import Sizes
 from veilog.methods import Method, Settings, method_named
 from veilog.methods._events.assemble import Wanted
 from veilog.methods.method import Progress

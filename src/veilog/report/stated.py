@@ -7,7 +7,7 @@ wherever they come from, as are the reasons that methods mark for translation. W
 from __future__ import annotations
 
 from veilog._language import gettext_noop, recognised
-from veilog.logs.lifecycle import INSTEAD
+from veilog.logs.input.lifecycle import INSTEAD
 from veilog.report.remarks import NOISE, QUESTIONS, REMARKS
 
 __all__ = ["SENTENCES", "stated"]

@@ -17,10 +17,10 @@ import pyarrow as pa
 from veilog.errors import InputError, ParameterError
 from veilog.logs.eventlog import ACTIVITY, CASE_INDEX, EVENT_INDEX, LIFECYCLE, TIMESTAMP, TIMESTAMP_TYPE, EventLog
 from veilog.logs.findings import Findings
-from veilog.logs.lifecycle import EVERY, INTERVALS, as_intervals, wants_intervals
-from veilog.logs.reader import Asked, Reader
-from veilog.logs.roles import AS_IT_IS, Declared, declared_roles
-from veilog.logs.source import Given, Source
+from veilog.logs.input.lifecycle import EVERY, INTERVALS, as_intervals, wants_intervals
+from veilog.logs.input.reader import Asked, Reader
+from veilog.logs.input.roles import AS_IT_IS, Declared, declared_roles
+from veilog.logs.input.source import Given, Source
 from veilog.logs.tables.events.rows import log_from_table
 from veilog.logs.tables.reader import TableReader
 

@@ -19,7 +19,7 @@ from starlette.routing import BaseRoute, Mount, Route
 
 from veilog._language import languages
 from veilog.logs import files as log_files
-from veilog.logs.simulate import hospital
+from veilog.logs.made_up.simulate import hospital
 from veilog.web.access.access import Access
 from veilog.web.access.downloads import named, zipped
 from veilog.web.access.forms import check_once, fields_of

@@ -14,9 +14,9 @@ from veilog.logs import files
 from veilog.logs.engines import duckdb_files as engines
 from veilog.logs.engines.duckdb_files import DuckFiles
 from veilog.logs.findings import Findings
-from veilog.logs.roles import Roles
-from veilog.logs.simulate import hospital
-from veilog.logs.source import AT_HAND, Means, Source
+from veilog.logs.input.roles import Roles
+from veilog.logs.input.source import AT_HAND, Means, Source
+from veilog.logs.made_up.simulate import hospital
 from veilog.logs.variants import Variants
 
 ROLES = Roles("case", "activity", "time")

@@ -19,8 +19,8 @@ from veilog.errors import EngineError, InputError, ParameterError
 from veilog.logs import files
 from veilog.logs.engines import ibis as engines_ibis
 from veilog.logs.eventlog import EVENT_INDEX
-from veilog.logs.reading import roles_of
-from veilog.logs.source import Source
+from veilog.logs.input.reading import roles_of
+from veilog.logs.input.source import Source
 from veilog.logs.stored import fetching
 from veilog.logs.stored.storing import store
 from veilog.logs.variants import Variants

@@ -25,10 +25,10 @@ from veilog.errors import EngineError, InputError, ParameterError, VeilogError
 from veilog.logs import files
 from veilog.logs.engines.names import called
 from veilog.logs.eventlog import EVENT_INDEX
-from veilog.logs.reader import Asked
-from veilog.logs.reading import grouped
-from veilog.logs.simulate import hospital
-from veilog.logs.source import Means, Source
+from veilog.logs.input.reader import Asked
+from veilog.logs.input.reading import grouped
+from veilog.logs.input.source import Means, Source
+from veilog.logs.made_up.simulate import hospital
 from veilog.logs.stored.storing import store
 
 pytest.importorskip("ibis")

@@ -18,7 +18,7 @@ import pytest
 
 import veilog
 from veilog.logs import files
-from veilog.logs.simulate import hospital
+from veilog.logs.made_up.simulate import hospital
 
 PATIENCE = 120.0
 PARTS = 8

@@ -15,8 +15,8 @@ import veilog
 from veilog import Domain
 from veilog.errors import EngineError, ParameterError
 from veilog.logs.eventlog import EventLog
-from veilog.logs.simulate import hospital
-from veilog.logs.source import Source
+from veilog.logs.input.source import Source
+from veilog.logs.made_up.simulate import hospital
 from veilog.logs.stored import sorting, storing
 from veilog.logs.stored.disk import keep
 from veilog.logs.stored.store import StoredLog

@@ -21,9 +21,9 @@ import veilog
 from veilog import Domain
 from veilog.errors import EngineError, InputError, ParameterError
 from veilog.logs.eventlog import CASE_INDEX, EVENT_INDEX, EventLog
-from veilog.logs.reader import Asked
-from veilog.logs.simulate import hospital
-from veilog.logs.source import Means, Source
+from veilog.logs.input.reader import Asked
+from veilog.logs.input.source import Means, Source
+from veilog.logs.made_up.simulate import hospital
 from veilog.logs.stored import fetching, sorting, storing
 from veilog.logs.stored.store import StoredLog
 from veilog.logs.stored.storing import store, whole_of

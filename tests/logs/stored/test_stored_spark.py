@@ -21,7 +21,7 @@ from veilog import Domain
 from veilog.errors import EngineError, InputError, ParameterError
 from veilog.ledger.ledger import Ledger
 from veilog.logs.eventlog import CASE_INDEX, EVENT_INDEX, EventLog
-from veilog.logs.simulate import hospital
+from veilog.logs.made_up.simulate import hospital
 from veilog.logs.stored import spark, spark_storing
 from veilog.logs.stored.disk import keep
 from veilog.logs.stored.spark import OnSpark

@@ -16,9 +16,9 @@ from veilog.errors import InputError, ParameterError
 from veilog.logs import files
 from veilog.logs.eventlog import ACTIVITY, CASE, EVENT_INDEX, TIMESTAMP
 from veilog.logs.findings import Findings
-from veilog.logs.roles import guess_roles
-from veilog.logs.simulate import hospital
-from veilog.logs.source import Source
+from veilog.logs.input.roles import guess_roles
+from veilog.logs.input.source import Source
+from veilog.logs.made_up.simulate import hospital
 from veilog.logs.tables import delimited
 from veilog.logs.tables.events.rows import _by_appearance, _of_cases
 

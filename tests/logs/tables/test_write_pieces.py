@@ -11,8 +11,9 @@ import pytest
 
 import veilog
 from veilog.errors import OutputError
-from veilog.logs import files, simulate
+from veilog.logs import files
 from veilog.logs.eventlog import EventLog
+from veilog.logs.made_up import simulate
 from veilog.logs.tables import parquet
 
 

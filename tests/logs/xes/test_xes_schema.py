@@ -18,8 +18,9 @@ import pytest
 from xes_rules import is_name, problems
 
 import veilog
-from veilog.logs import files, simulate
+from veilog.logs import files
 from veilog.logs.eventlog import ACTIVITY, CASE_INDEX, LIFECYCLE, EventLog
+from veilog.logs.made_up import simulate
 from veilog.logs.metadata import Attribute, Metadata
 from veilog.logs.stored.disk import keep
 from veilog.logs.xes.columns import field_key, legal_keys

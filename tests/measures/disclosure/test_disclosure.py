@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from veilog.errors import ParameterError
 from veilog.logs import files
-from veilog.logs.simulate import hospital
+from veilog.logs.made_up.simulate import hospital
 from veilog.logs.variants import Variants
 from veilog.measures.disclosure import BACKGROUNDS, risk
 from veilog.measures.disclosure import estimate as disclosure_estimate

@@ -14,7 +14,7 @@ import pytest
 
 import veilog
 from veilog.logs.eventlog import ACTIVITY, CASE_INDEX, EVENT_INDEX, TIMESTAMP, TIMESTAMP_TYPE, EventLog
-from veilog.logs.simulate import hospital
+from veilog.logs.made_up.simulate import hospital
 from veilog.logs.variants import Variants
 from veilog.measures.measure import Pair
 from veilog.measures.purposes import Asked, judge

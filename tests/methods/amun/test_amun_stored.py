@@ -16,8 +16,8 @@ import veilog
 from veilog import Domain
 from veilog.errors import EngineError, InputError, ParameterError, VeilogError
 from veilog.logs.eventlog import ACTIVITY, TIMESTAMP, EventLog
+from veilog.logs.made_up.simulate import hospital
 from veilog.logs.metadata import Metadata
-from veilog.logs.simulate import hospital
 from veilog.logs.stored.disk import keep
 from veilog.logs.stored.store import StoredLog
 from veilog.logs.variants import Sequences

@@ -19,8 +19,8 @@ from hypothesis import strategies as st
 import veilog
 from veilog import Domain
 from veilog.errors import ParameterError
-from veilog.logs import simulate
 from veilog.logs.eventlog import TIMESTAMP_TYPE, EventLog
+from veilog.logs.made_up import simulate
 from veilog.methods._events import orders
 from veilog.privacy.cases import Cases
 from veilog.privacy.curator import Curator

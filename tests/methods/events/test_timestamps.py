@@ -18,8 +18,8 @@ from time_tools import HOSPITAL, UTC, YEAR, durations_of, gaps_of, log_of, origi
 import veilog
 from veilog import Domain
 from veilog.errors import ParameterError
-from veilog.logs import simulate
 from veilog.logs.eventlog import EventLog
+from veilog.logs.made_up import simulate
 from veilog.logs.variants import Variants
 from veilog.methods._events import orders
 from veilog.methods._events.assemble import released_cases

@@ -18,7 +18,7 @@ from web_work import made as finished
 from veilog.errors import InputError, OutputError
 from veilog.ledger.ledger import Ledger
 from veilog.logs import files
-from veilog.logs.simulate import hospital
+from veilog.logs.made_up.simulate import hospital
 from veilog.releasing.result import Release
 from veilog.web.jobs.records import FILES, ReleaseRequest, Settings
 from veilog.web.jobs.results import to_text

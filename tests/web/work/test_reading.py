@@ -11,7 +11,7 @@ from web_logs import EVOLVE, read, record, written
 from veilog._language import spoken
 from veilog.errors import InputError
 from veilog.logs import files
-from veilog.logs.simulate import hospital, started
+from veilog.logs.made_up.simulate import hospital, started
 from veilog.web.jobs.read_log import ReadLog
 from veilog.web.jobs.records import Settings
 from veilog.web.pages import render as pages

@@ -35,7 +35,7 @@ from veilog.errors import ParameterError
 from veilog.logs.engines.names import engine_of
 from veilog.logs.eventlog import EventLog
 from veilog.logs.findings import Finding
-from veilog.logs.source import Source
+from veilog.logs.input.source import Source
 from veilog.logs.variants import Variants
 from veilog.measures import Comparison, Progress
 from veilog.measures import compare as compare_logs

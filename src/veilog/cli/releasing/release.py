@@ -43,8 +43,8 @@ from veilog.demo import run_demo
 from veilog.errors import OutputError, ParameterError, UndeclaredError, meant
 from veilog.logs.eventlog import EventLog
 from veilog.logs.files import named_after
-from veilog.logs.reading import columns_of
-from veilog.logs.source import Source, suffix_of
+from veilog.logs.input.reading import columns_of
+from veilog.logs.input.source import Source, suffix_of
 from veilog.logs.stored.store import StoredLog
 from veilog.logs.variants import Variants
 from veilog.measures import Comparison

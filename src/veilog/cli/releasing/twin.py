@@ -31,7 +31,7 @@ from veilog.cli.shared.common import (
 from veilog.errors import InputError, ParameterError, meant
 from veilog.logs import files
 from veilog.logs.eventlog import Statistics
-from veilog.logs.twins import Sizes
+from veilog.logs.made_up.twins import Sizes
 from veilog.privacy.domain import FROM_LOG
 from veilog.releasing.plan import Plan
 from veilog.releasing.trying.sizes import sizes_of

@@ -26,16 +26,16 @@ from veilog.cli.shared.pipes import is_pipe, outgoing, received
 from veilog.cli.shared.terminal import CALL, SafeConsole, put_out
 from veilog.errors import OutputError, ParameterError
 from veilog.logs import files
-from veilog.logs.coarser import Coarser, mapped_by
 from veilog.logs.engines.engine import Grouped
 from veilog.logs.engines.names import called
 from veilog.logs.eventlog import EventLog
 from veilog.logs.findings import Finding, Findings, Policy
-from veilog.logs.reader import Asked
-from veilog.logs.reading import grouped, roles_of, whole
-from veilog.logs.roles import Declared
-from veilog.logs.source import AS_FOUND, Layout, Means, Progress, Source
-from veilog.logs.streams import DEFAULT_LIMIT
+from veilog.logs.input.coarser import Coarser, mapped_by
+from veilog.logs.input.reader import Asked
+from veilog.logs.input.reading import grouped, roles_of, whole
+from veilog.logs.input.roles import Declared
+from veilog.logs.input.source import AS_FOUND, Layout, Means, Progress, Source
+from veilog.logs.input.streams import DEFAULT_LIMIT
 from veilog.logs.variants import Variants
 from veilog.privacy.domain import Domain
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from veilog.cli.shared.common import Reading, read_log, shown_progress
 from veilog.logs.eventlog import EventLog
-from veilog.logs.source import Source
+from veilog.logs.input.source import Source
 from veilog.logs.stored.store import StoredLog
 from veilog.logs.stored.storing import is_elsewhere, is_large, stored, whole_of
 from veilog.logs.tables.reader import table_reader_of

@@ -35,10 +35,10 @@ from veilog.logs.engines.keys import (
 from veilog.logs.engines.loading import load
 from veilog.logs.eventlog import EVENT_INDEX
 from veilog.logs.findings import Findings
-from veilog.logs.lifecycle import Transitions
-from veilog.logs.reader import Asked
-from veilog.logs.roles import Roles
-from veilog.logs.source import AT_HAND, Means, Progress, Source, silent
+from veilog.logs.input.lifecycle import Transitions
+from veilog.logs.input.reader import Asked
+from veilog.logs.input.roles import Roles
+from veilog.logs.input.source import AT_HAND, Means, Progress, Source, silent
 from veilog.logs.tables.cells.columns import is_text, plain_type
 from veilog.logs.tables.events.checks import count_times
 from veilog.logs.tables.parquet import PARQUET, is_parquet, opened

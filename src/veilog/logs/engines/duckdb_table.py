@@ -25,8 +25,8 @@ from veilog.logs.engines.keys import (
 )
 from veilog.logs.eventlog import EVENT_INDEX
 from veilog.logs.findings import Findings
-from veilog.logs.roles import Roles
-from veilog.logs.source import AT_HAND, Means, Progress, silent
+from veilog.logs.input.roles import Roles
+from veilog.logs.input.source import AT_HAND, Means, Progress, silent
 from veilog.logs.tables.cells.columns import is_text
 from veilog.logs.tables.events.checks import count_times
 

@@ -17,8 +17,8 @@ from typing import NoReturn, Protocol
 
 from veilog.errors import InputError, ParameterError
 from veilog.logs.findings import Findings
-from veilog.logs.roles import Roles
-from veilog.logs.source import Means, Progress
+from veilog.logs.input.roles import Roles
+from veilog.logs.input.source import Means, Progress
 from veilog.logs.variants import Variants
 
 __all__ = [
@@ -48,7 +48,7 @@ class VariantSource(Protocol):
     """Events somewhere, and an engine that groups them there."""
 
     def columns(self) -> list[str]:
-        """The names that :func:`veilog.logs.roles.guess_roles` chooses from."""
+        """The names that :func:`veilog.logs.input.roles.guess_roles` chooses from."""
 
     def group(self, roles: Roles, findings: Findings, progress: Progress) -> Grouped:
         """The variants; what is noteworthy goes to the findings, whose policies apply."""

@@ -31,9 +31,9 @@ from veilog.logs.engines.keys import FIRST_TIME, LAST_TIME
 from veilog.logs.engines.postgres import at_one_time, by_characters, in_words, is_postgres, pieces
 from veilog.logs.eventlog import EVENT_INDEX
 from veilog.logs.findings import Findings
-from veilog.logs.reader import Asked
-from veilog.logs.roles import Roles
-from veilog.logs.source import Progress, Source, is_ibis, silent
+from veilog.logs.input.reader import Asked
+from veilog.logs.input.roles import Roles
+from veilog.logs.input.source import Progress, Source, is_ibis, silent
 from veilog.logs.tables.events.checks import count_times
 from veilog.logs.tables.reader import TableReader
 from veilog.logs.variants import Variants

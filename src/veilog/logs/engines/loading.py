@@ -16,9 +16,9 @@ import pyarrow as pa
 from veilog.errors import InputError
 from veilog.logs.engines.keys import ACTIVITY_BITS, Events, given_key, sql_text, timed_key
 from veilog.logs.findings import Findings
-from veilog.logs.lifecycle import Transitions
-from veilog.logs.roles import Roles
-from veilog.logs.source import Source
+from veilog.logs.input.lifecycle import Transitions
+from veilog.logs.input.roles import Roles
+from veilog.logs.input.source import Source
 from veilog.logs.tables.events.checks import Rows, blank, check_bad, check_names, count_times
 from veilog.logs.tables.pieces import Piece, pieces
 

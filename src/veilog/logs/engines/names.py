@@ -15,8 +15,8 @@ from veilog.errors import EngineError, InputError, MissingExtraError, ParameterE
 from veilog.logs.engines.engine import VariantSource, first_line
 from veilog.logs.engines.ibis import IbisTable
 from veilog.logs.engines.postgres import AS_CLIENT
-from veilog.logs.reader import reader_of
-from veilog.logs.source import Means, Source, is_ibis
+from veilog.logs.input.reader import reader_of
+from veilog.logs.input.source import Means, Source, is_ibis
 from veilog.logs.tables.reader import table_reader_of
 
 __all__ = ["called", "engine_of"]

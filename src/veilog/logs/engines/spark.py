@@ -26,8 +26,8 @@ from veilog.logs.engines.engine import Grouped, first_line, refuse_life_cycle, s
 from veilog.logs.engines.ibis import IbisTable, running
 from veilog.logs.eventlog import EVENT_INDEX
 from veilog.logs.findings import Findings
-from veilog.logs.roles import Roles
-from veilog.logs.source import AT_HAND, Means, Progress, Source, silent
+from veilog.logs.input.roles import Roles
+from veilog.logs.input.source import AT_HAND, Means, Progress, Source, silent
 from veilog.logs.tables.cells.columns import plain_type
 from veilog.logs.tables.parquet import PARQUET, is_parquet, opened
 

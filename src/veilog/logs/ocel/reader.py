@@ -13,11 +13,11 @@ import pyarrow as pa
 
 from veilog.errors import InputError
 from veilog.logs.eventlog import ACTIVITY, CASE, TIMESTAMP
+from veilog.logs.input.reader import Asked
+from veilog.logs.input.source import Source
 from veilog.logs.ocel.model import Event, ObjectCentricLog
 from veilog.logs.ocel.sqlite import from_sqlite
 from veilog.logs.ocel.text import from_json, from_xml
-from veilog.logs.reader import Asked
-from veilog.logs.source import Source
 from veilog.logs.tables.cells.columns import typed
 from veilog.logs.tables.reader import Notes, Remark, TableReader
 

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from veilog.errors import InputError
+from veilog.logs.input.source import Source
 from veilog.logs.ocel.model import Event, ObjectCentricLog, Thing, in_text
-from veilog.logs.source import Source
 
 __all__ = ["from_sqlite"]
 

@@ -6,8 +6,8 @@ import json
 from typing import Any
 
 from veilog.errors import InputError
+from veilog.logs.input.source import Source
 from veilog.logs.ocel.model import Event, ObjectCentricLog, Thing, in_text
-from veilog.logs.source import Source
 from veilog.logs.xes.bytes import CheckedParser
 
 __all__ = ["from_json", "from_xml"]

@@ -21,7 +21,7 @@ from veilog.logs.engines.duckdb_table import DuckTable
 from veilog.logs.engines.ibis import IbisTable, fetched, one_state, running
 from veilog.logs.engines.keys import sql_text
 from veilog.logs.engines.postgres import by_characters, is_postgres, pieces
-from veilog.logs.source import Means, Progress
+from veilog.logs.input.source import Means, Progress
 
 __all__ = ["copied", "count_of"]
 

@@ -12,9 +12,9 @@ from veilog.errors import InputError, ParameterError
 from veilog.logs.engines.keys import FIRST_TIME, LAST_TIME, ROW, Rows, sql_name, sql_text
 from veilog.logs.eventlog import EVENT_INDEX
 from veilog.logs.findings import Findings
-from veilog.logs.lifecycle import Transitions
-from veilog.logs.roles import Roles
-from veilog.logs.source import Source
+from veilog.logs.input.lifecycle import Transitions
+from veilog.logs.input.roles import Roles
+from veilog.logs.input.source import Source
 from veilog.logs.stored.sorting import PLACE, gaps, named_rows
 from veilog.logs.tables.cells.columns import is_text, plain_type
 from veilog.logs.tables.parquet import PARQUET, is_parquet, opened

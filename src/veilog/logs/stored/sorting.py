@@ -20,7 +20,7 @@ from veilog.errors import EngineError
 from veilog.logs.engines.engine import refuse_gaps
 from veilog.logs.engines.keys import ROW, Rows, sql_name
 from veilog.logs.findings import Findings
-from veilog.logs.roles import Roles
+from veilog.logs.input.roles import Roles
 from veilog.logs.tables.events.rows import is_of_cases
 
 __all__ = ["PLACE", "gaps", "in_order", "named_rows", "placed"]

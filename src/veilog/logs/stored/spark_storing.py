@@ -17,14 +17,14 @@ import pyarrow as pa
 
 from veilog._version import __version__
 from veilog.errors import EngineError, InputError, VeilogError
-from veilog.logs.coarser import Coarser
 from veilog.logs.engines.ibis import IbisTable, running
 from veilog.logs.engines.spark import quoted
 from veilog.logs.eventlog import EVENT_INDEX, TIMESTAMP_TYPE, EventLog
 from veilog.logs.findings import Findings, Policy
-from veilog.logs.reader import Asked
-from veilog.logs.roles import Roles
-from veilog.logs.source import silent
+from veilog.logs.input.coarser import Coarser
+from veilog.logs.input.reader import Asked
+from veilog.logs.input.roles import Roles
+from veilog.logs.input.source import silent
 from veilog.logs.stored.spark import Failure, OnSpark, answered, by_workers, cell, check_version, column_of, cores
 from veilog.logs.stored.store import StoredLog, as_kept, misfit
 from veilog.logs.tables.events.rows import log_from_table

@@ -20,7 +20,6 @@ import duckdb
 import pyarrow as pa
 
 from veilog.errors import InputError, ParameterError
-from veilog.logs.coarser import MapLike, mapped_by
 from veilog.logs.engines.duckdb_files import DuckFiles, connected
 from veilog.logs.engines.duckdb_table import DuckTable
 from veilog.logs.engines.engine import VariantSource, spilling
@@ -29,10 +28,11 @@ from veilog.logs.engines.keys import Rows
 from veilog.logs.engines.names import engine_of
 from veilog.logs.eventlog import EventLog
 from veilog.logs.findings import Findings, Policy
-from veilog.logs.reader import Asked
-from veilog.logs.reading import check_layout, read_as, roles_among
-from veilog.logs.roles import Declared, Roles
-from veilog.logs.source import Given, Means, Progress, Source, silent
+from veilog.logs.input.coarser import MapLike, mapped_by
+from veilog.logs.input.reader import Asked
+from veilog.logs.input.reading import check_layout, read_as, roles_among
+from veilog.logs.input.roles import Declared, Roles
+from veilog.logs.input.source import Given, Means, Progress, Source, silent
 from veilog.logs.stored.disk import keep
 from veilog.logs.stored.fetching import copied, count_of
 from veilog.logs.stored.parquet import rows_of_file, rows_of_files

@@ -22,8 +22,8 @@ import pyarrow as pa
 from pyarrow import csv as arrow_csv
 
 from veilog.errors import InputError
-from veilog.logs.source import Source
-from veilog.logs.streams import MAX_VALUE, consumed_fraction
+from veilog.logs.input.source import Source
+from veilog.logs.input.streams import MAX_VALUE, consumed_fraction
 from veilog.logs.tables.decoding import ENDS, FALLBACK, VALUE, as_utf8, decoded
 from veilog.logs.tables.headers import header_among, usual
 from veilog.logs.tables.reader import Remark

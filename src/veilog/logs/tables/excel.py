@@ -17,9 +17,9 @@ from typing import Any
 import pyarrow as pa
 
 from veilog.errors import InputError, MissingExtraError, meant
-from veilog.logs.reader import Asked
-from veilog.logs.source import Source
-from veilog.logs.streams import check_unpacked
+from veilog.logs.input.reader import Asked
+from veilog.logs.input.source import Source
+from veilog.logs.input.streams import check_unpacked
 from veilog.logs.tables.events.checks import LineOf
 from veilog.logs.tables.headers import header_among
 from veilog.logs.tables.reader import Notes, Remark, TableReader

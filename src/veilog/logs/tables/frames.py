@@ -7,8 +7,8 @@ from typing import Any
 import pyarrow as pa
 
 from veilog.logs.findings import Findings
-from veilog.logs.reader import Asked
-from veilog.logs.source import Source
+from veilog.logs.input.reader import Asked
+from veilog.logs.input.source import Source
 from veilog.logs.tables.cells.objects import from_values
 from veilog.logs.tables.reader import TableReader
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from veilog.errors import InputError
-from veilog.logs.roles import DATA, guess_roles
+from veilog.logs.input.roles import DATA, guess_roles
 
 __all__ = ["header_among", "usual"]
 

@@ -23,9 +23,9 @@ import pyarrow.parquet as pq
 
 from veilog.errors import InputError, OutputError
 from veilog.logs.eventlog import ACTIVITY, CASE_INDEX, EVENT_INDEX, EventLog
+from veilog.logs.input.reader import Asked
+from veilog.logs.input.source import Source
 from veilog.logs.metadata import Attribute, Metadata
-from veilog.logs.reader import Asked
-from veilog.logs.source import Source
 from veilog.logs.tables.events.flat import flat_table
 from veilog.logs.tables.reader import BATCH, Notes, TableReader, table_reader_of
 

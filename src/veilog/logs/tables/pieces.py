@@ -12,10 +12,10 @@ import pyarrow as pa
 from veilog.errors import InputError
 from veilog.logs.eventlog import EVENT_INDEX
 from veilog.logs.findings import Findings
-from veilog.logs.lifecycle import joined
-from veilog.logs.reader import Asked
-from veilog.logs.roles import Roles
-from veilog.logs.source import Source
+from veilog.logs.input.lifecycle import joined
+from veilog.logs.input.reader import Asked
+from veilog.logs.input.roles import Roles
+from veilog.logs.input.source import Source
 from veilog.logs.tables.cells.columns import is_text, text_column, whole_numbers
 from veilog.logs.tables.cells.times import DayOrder, Evidence, Times, convert_times, gather_evidence, parse_times
 from veilog.logs.tables.events.checks import LineOf

@@ -15,9 +15,9 @@ import pyarrow as pa
 from veilog.errors import InputError
 from veilog.logs.eventlog import ACTIVITY, CASE, CASE_INDEX, EVENT_INDEX, TIMESTAMP
 from veilog.logs.findings import Findings
+from veilog.logs.input.reader import Asked
+from veilog.logs.input.source import Source
 from veilog.logs.metadata import Attribute, Metadata
-from veilog.logs.reader import Asked
-from veilog.logs.source import Source
 from veilog.logs.tables.cells.objects import from_values
 from veilog.logs.tables.reader import Notes, TableReader
 

@@ -10,10 +10,10 @@ import pyarrow as pa
 
 from veilog.logs.eventlog import EventLog
 from veilog.logs.findings import Findings
+from veilog.logs.input.reader import Asked, reader_of
+from veilog.logs.input.roles import Roles
+from veilog.logs.input.source import Source
 from veilog.logs.metadata import Metadata
-from veilog.logs.reader import Asked, reader_of
-from veilog.logs.roles import Roles
-from veilog.logs.source import Source
 from veilog.logs.tables.events.checks import LineOf
 from veilog.logs.tables.events.rows import log_from_table, with_empty_cases
 
@@ -46,7 +46,7 @@ class Notes:
 
 
 class TableReader(ABC):
-    """A format of tables with a row for each event; see :class:`veilog.logs.reader.Reader`.
+    """A format of tables with a row for each event; see :class:`veilog.logs.input.reader.Reader`.
 
     Its columns are all that is known beforehand, its rows come as one table or in batches. Which column is what, and
     what becomes of a row in which something is missing or wrong, is decided here as for every table.
@@ -59,7 +59,7 @@ class TableReader(ABC):
     """Whether it is declared which columns there are; where not, there are those that some event has, and no event may
     decide what a column means for others: roles go by fixed names."""
     heeds: tuple[str, ...] = ()
-    """What of a :class:`veilog.logs.source.Layout` means something in this format."""
+    """What of a :class:`veilog.logs.input.source.Layout` means something in this format."""
 
     def recognises(self, source: Source) -> bool:
         return source.suffix in self.suffixes

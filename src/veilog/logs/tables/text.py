@@ -10,8 +10,8 @@ import pyarrow as pa
 
 from veilog.logs.eventlog import EVENT_INDEX, EventLog
 from veilog.logs.findings import Findings
-from veilog.logs.reader import Asked
-from veilog.logs.source import Source, suffix_of
+from veilog.logs.input.reader import Asked
+from veilog.logs.input.source import Source, suffix_of
 from veilog.logs.tables import delimited
 from veilog.logs.tables.cells.columns import typed, written
 from veilog.logs.tables.events.checks import LineOf

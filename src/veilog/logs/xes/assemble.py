@@ -23,9 +23,9 @@ from veilog.logs.eventlog import (
     EventLog,
 )
 from veilog.logs.findings import Findings
-from veilog.logs.lifecycle import EVERY, Transitions, joined, no_life_cycle
+from veilog.logs.input.lifecycle import EVERY, Transitions, joined, no_life_cycle
+from veilog.logs.input.roles import AS_IT_IS, Declared, classifier_keys
 from veilog.logs.metadata import Metadata
-from veilog.logs.roles import AS_IT_IS, Declared, classifier_keys
 from veilog.logs.xes.columns import ColumnKey, name_columns, spread
 from veilog.logs.xes.scan import Block
 from veilog.logs.xes.text import Element, dump_nested, read_metadata

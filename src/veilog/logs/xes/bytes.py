@@ -13,7 +13,7 @@ from typing import Any, Protocol
 from xml.parsers import expat
 
 from veilog.errors import InputError
-from veilog.logs.streams import MAX_VALUE
+from veilog.logs.input.streams import MAX_VALUE
 from veilog.logs.xes.text import Unusual
 
 __all__ = ["CheckedParser", "Fast", "Plain", "Source", "count_lines", "too_long"]

@@ -21,7 +21,7 @@ from typing import IO, BinaryIO
 
 from veilog._process import interpreter
 from veilog.errors import InputError
-from veilog.logs.streams import MAX_VALUE, consumed_fraction, open_input
+from veilog.logs.input.streams import MAX_VALUE, consumed_fraction, open_input
 from veilog.logs.xes.bytes import Fast, Plain, Source, count_lines, too_long
 from veilog.logs.xes.scan import Block, Scanner
 from veilog.logs.xes.text import Element, Note, Piece, Unusual, parse_piece, stray_note

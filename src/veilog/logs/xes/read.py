@@ -12,10 +12,10 @@ import pyarrow as pa
 from veilog.errors import InputError
 from veilog.logs.eventlog import EventLog
 from veilog.logs.findings import Findings
-from veilog.logs.reader import Asked
-from veilog.logs.roles import AS_IT_IS, Declared
-from veilog.logs.source import Source
-from veilog.logs.streams import DEFAULT_LIMIT
+from veilog.logs.input.reader import Asked
+from veilog.logs.input.roles import AS_IT_IS, Declared
+from veilog.logs.input.source import Source
+from veilog.logs.input.streams import DEFAULT_LIMIT
 from veilog.logs.xes.assemble import Assembler
 from veilog.logs.xes.parts import Reading, read_blocks, read_in_parts
 from veilog.logs.xes.scan import Block
@@ -28,7 +28,7 @@ Progress = Callable[[float], None]
 
 
 class _Xes:
-    """See :class:`veilog.logs.reader.Reader` and :class:`veilog.logs.reader.Writer`."""
+    """See :class:`veilog.logs.input.reader.Reader` and :class:`veilog.logs.input.reader.Writer`."""
 
     name = "XES"
     suffixes = (".xes", ".xes.gz")

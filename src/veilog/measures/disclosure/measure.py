@@ -66,7 +66,7 @@ def risk(
     The log may also be a :class:`Release`, variants, a DataFrame or a file.
 
     >>> import veilog
-    >>> from veilog.logs.simulate import hospital
+    >>> from veilog.logs.made_up.simulate import hospital
     >>> (found,) = veilog.risk(hospital(100, seed=1), "sequence", 3)
     >>> found.unique <= found.cases
     True

@@ -1,9 +1,9 @@
 """Which method fits a log: from public facts and from a few noisy answers that are paid for like any others.
 
 How many cases there are; for similarity also how long they are and how many of them the most frequent variants have, so
-that twins can be made (:mod:`veilog.logs.twins`) on which what is suggested is tried; and, where a delta may be spent,
-which variants are frequent, as TraVaS asks it. What follows from the answers is post-processing. For similarity the
-rule was read off the frontier of all certified methods at equal derived epsilon (``docs/results/evolve.md`` and
+that twins can be made (:mod:`veilog.logs.made_up.twins`) on which what is suggested is tried; and, where a delta may be
+spent, which variants are frequent, as TraVaS asks it. What follows from the answers is post-processing. For similarity
+the rule was read off the frontier of all certified methods at equal derived epsilon (``docs/results/evolve.md`` and
 ``frontier.md``): evolve has the highest mean similarity of the methods that need no delta nearly everywhere, as long as
 epsilon times the number of cases is not tiny. With a delta it is ahead where few variants hold most cases, too, except
 for small budgets, where TraVaS is. For another purpose methods are ranked by what was measured
@@ -26,8 +26,8 @@ from veilog.errors import ParameterError, VeilogError
 from veilog.ledger.ledger import Entered, Ledger
 from veilog.ledger.settling import settling
 from veilog.logs.files import AnyLog, as_log
+from veilog.logs.made_up.twins import Sizes
 from veilog.logs.stored.store import StoredLog
-from veilog.logs.twins import Sizes
 from veilog.logs.variants import Variants
 from veilog.methods import METHODS
 from veilog.methods.measured import ahead

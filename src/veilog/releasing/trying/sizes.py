@@ -19,9 +19,9 @@ from veilog.ledger.ledger import Entered, Ledger
 from veilog.ledger.settling import settling
 from veilog.logs import files
 from veilog.logs.eventlog import EventLog
-from veilog.logs.lengths import BINS, Lengths
+from veilog.logs.made_up.lengths import BINS, Lengths
+from veilog.logs.made_up.twins import HEADS, MOST_CASES, Sizes, log_of, twin_of
 from veilog.logs.stored.store import StoredLog
-from veilog.logs.twins import HEADS, MOST_CASES, Sizes, log_of, twin_of
 from veilog.logs.variants import Sequences, Variants
 from veilog.privacy.account.accounting import Number, parse_epsilon
 from veilog.privacy.account.guarantee import Guarantee

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from veilog.logs.reader import known_suffixes
+from veilog.logs.input.reader import known_suffixes
 
 __all__ = ["named", "zipped"]
 

@@ -21,7 +21,7 @@ from python_multipart.exceptions import FormParserError
 from python_multipart.multipart import parse_options_header
 
 from veilog._language import gettext
-from veilog.logs.reader import known_suffixes
+from veilog.logs.input.reader import known_suffixes
 from veilog.web.jobs.problems import DISK_FULL, Problem, is_full
 
 __all__ = ["Upload", "receive", "shown_name", "suffix_of"]

@@ -16,7 +16,7 @@ from veilog._language import current, gettext, gettext_noop, languages
 from veilog._version import __version__
 from veilog.errors import VeilogError
 from veilog.logs.eventlog import START
-from veilog.logs.reader import known_suffixes
+from veilog.logs.input.reader import known_suffixes
 from veilog.measures.disclosure import KNOWN
 from veilog.releasing.plan import LARGEST_UNASKED
 from veilog.report.explorer import clean

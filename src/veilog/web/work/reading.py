@@ -19,10 +19,10 @@ from veilog._language import day_in_words, gettext, gettext_noop
 from veilog.errors import InputError, ParameterError, VeilogError
 from veilog.logs.eventlog import CASE_INDEX, EVENT_INDEX, NESTED, EventLog
 from veilog.logs.findings import RULES, Finding, Findings, Policy
-from veilog.logs.reader import Asked
-from veilog.logs.reading import roles_of, whole
-from veilog.logs.roles import Declared, guess_roles
-from veilog.logs.source import Source
+from veilog.logs.input.reader import Asked
+from veilog.logs.input.reading import roles_of, whole
+from veilog.logs.input.roles import Declared, guess_roles
+from veilog.logs.input.source import Source
 from veilog.logs.tables.cells.times import DayOrder, parse_times
 from veilog.logs.tables.reader import table_reader_of
 from veilog.report.explorer import clean, short

@@ -22,9 +22,9 @@ from veilog._typing import BoolArray, IntArray
 from veilog.errors import InputError
 from veilog.logs.eventlog import ACTIVITY, CASE_INDEX, EVENT_INDEX, TIMESTAMP, TIMESTAMP_TYPE, EventLog
 from veilog.logs.findings import Findings
-from veilog.logs.lifecycle import Transitions, joined
+from veilog.logs.input.lifecycle import Transitions, joined
+from veilog.logs.input.roles import Roles
 from veilog.logs.metadata import Metadata
-from veilog.logs.roles import Roles
 from veilog.logs.tables.cells.columns import plain_column, read_times, text_column, whole_numbers
 from veilog.logs.tables.cells.times import Times
 from veilog.logs.tables.events.checks import LineOf, Rows, check_absent, check_bad, check_names, count_times

@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from veilog._typing import IntArray
 from veilog.errors import InputError
 from veilog.logs.eventlog import LIFECYCLE
-from veilog.logs.roles import Roles
+from veilog.logs.input.roles import Roles
 from veilog.logs.tables.events.checks import LineOf
 
 __all__ = ["Origins", "shaped"]

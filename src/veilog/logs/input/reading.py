@@ -10,10 +10,10 @@ from veilog.logs.engines.engine import Grouped
 from veilog.logs.engines.names import engine_of
 from veilog.logs.eventlog import CASE, LIFECYCLE, START, TIMESTAMP, EventLog
 from veilog.logs.findings import Findings
-from veilog.logs.lifecycle import COMPLETE, EVERY, as_intervals, wants_intervals
-from veilog.logs.reader import Asked, blaming, not_ours, reader_of
-from veilog.logs.roles import AS_IT_IS, Classifiers, Declared, Roles, declared_roles
-from veilog.logs.source import Source, is_ibis, silent
+from veilog.logs.input.lifecycle import COMPLETE, EVERY, as_intervals, wants_intervals
+from veilog.logs.input.reader import Asked, blaming, not_ours, reader_of
+from veilog.logs.input.roles import AS_IT_IS, Classifiers, Declared, Roles, declared_roles
+from veilog.logs.input.source import Source, is_ibis, silent
 from veilog.logs.tables.reader import note, table_reader_of
 
 __all__ = [

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, TypeAlias, TypeVar, cast
 
 from veilog.errors import InputError, ParameterError
-from veilog.logs.streams import DEFAULT_LIMIT, open_input, resumed, zipped
+from veilog.logs.input.streams import DEFAULT_LIMIT, open_input, resumed, zipped
 
 if TYPE_CHECKING:
     import ibis.expr.types as ir

@@ -20,15 +20,15 @@ from veilog._files import reason
 from veilog._plugins import AddOn, add_ons
 from veilog.errors import InputError, VeilogError
 from veilog.logs.findings import Findings
-from veilog.logs.roles import AS_IT_IS, Declared, Roles
-from veilog.logs.source import Progress, Source, suffix_of
-from veilog.logs.streams import zipped
+from veilog.logs.input.roles import AS_IT_IS, Declared, Roles
+from veilog.logs.input.source import Progress, Source, suffix_of
+from veilog.logs.input.streams import zipped
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from veilog.logs.coarser import Coarser
     from veilog.logs.eventlog import EventLog
+    from veilog.logs.input.coarser import Coarser
 
 __all__ = [
     "GROUP",

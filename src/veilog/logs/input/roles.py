@@ -10,7 +10,7 @@ from typing import Literal
 
 from veilog.errors import InputError, ParameterError, meant
 from veilog.logs.eventlog import ACTIVITY, CASE, LIFECYCLE, TIMESTAMP
-from veilog.logs.lifecycle import EVERY, no_life_cycle, wants_intervals
+from veilog.logs.input.lifecycle import EVERY, no_life_cycle, wants_intervals
 from veilog.logs.tables.cells.times import DayOrder
 
 __all__ = [

@@ -21,10 +21,10 @@ from veilog._plain import InJson, ToJson
 from veilog._typing import FloatArray, IntArray
 from veilog.errors import ParameterError
 from veilog.logs.eventlog import EventLog
-from veilog.logs.lengths import BINS, ENDS, VARY, Lengths
-from veilog.logs.simulate import with_times
+from veilog.logs.made_up.lengths import BINS, ENDS, VARY, Lengths
+from veilog.logs.made_up.simulate import with_times
+from veilog.logs.made_up.walks import Process, Walks
 from veilog.logs.variants import Variants
-from veilog.logs.walks import Process, Walks
 
 __all__ = ["HEADS", "MOST_CASES", "Sizes", "log_of", "twin_of"]
 
