@@ -196,14 +196,37 @@ def test_no_modules_import_each_other_in_a_circle() -> None:
     assert not left, f"a circle among {sorted(left)}"
 
 
-ROOMS_OF_THE_PAGES = ("jobs", "work", "pages", "access", "owner", "trying", "app", "serving")
+ROOMS = {
+    "logs.tables": (
+        *("cells", "decoding", "headers", "events", "reader", "pieces"),
+        *("delimited", "text", "excel", "frames", "parquet", "pm4py"),
+    ),
+    "releasing": (
+        *("keywords", "meaning", "planned", "spelled", "result", "owner", "run"),
+        *("trying", "plan", "release", "suggesting"),
+    ),
+    "web": ("jobs", "work", "pages", "access", "owner", "trying", "app", "serving"),
+    "cli": ("shared", "ledger", "logs", "checking", "releasing", "experiment", "serve", "completion"),
+}
+"""What these folders hold, each before what imports it."""
 
 
 @pytest.mark.slow
-def test_a_room_of_the_pages_imports_those_before_it_only() -> None:
-    rank = {name: place for place, name in enumerate(ROOMS_OF_THE_PAGES)}
+@pytest.mark.parametrize("folder", ROOMS)
+def test_a_room_imports_those_before_it_only(folder: str) -> None:
+    rank = {name: place for place, name in enumerate(ROOMS[folder])}
+    inside = f"veilog.{folder}."
     for module, names in _imports().items():
-        own = module.split(".")[2] if module.startswith("veilog.web.") else None
-        for name in names if own else ():
-            other = name.split(".")[2] if name.startswith("veilog.web.") else own
-            assert rank[other] <= rank[own], f"{module} imports {name}"  # type: ignore[index]
+        for name in names if module.startswith(inside) else ():
+            if name.startswith(inside):
+                own, other = (each.removeprefix(inside).split(".")[0] for each in (module, name))
+                assert rank[other] <= rank[own], f"{module} imports {name}"
+
+
+FOLDERS = sorted({path.parent for path in SOURCE.rglob("*.py")})
+
+
+@pytest.mark.parametrize("folder", FOLDERS, ids=lambda folder: str(folder.relative_to(SOURCE)))
+def test_a_folder_fits_one_glance_and_says_what_it_holds(folder: Path) -> None:
+    assert len(list(folder.glob("*.py"))) <= 15, "what belongs together in it can have a room"
+    assert ast.get_docstring(ast.parse((folder / "__init__.py").read_text()))

@@ -14,7 +14,7 @@ import pytest
 
 import veilog
 from veilog.cli import main
-from veilog.cli.releasing.budget import Budget
+from veilog.cli.shared.budget import Budget
 from veilog.logs.made_up import simulate
 
 

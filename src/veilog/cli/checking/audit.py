@@ -9,7 +9,7 @@ from cyclopts import Parameter
 
 from veilog import display
 from veilog.audits.auditing import audit as audit_method
-from veilog.cli.releasing.budget import Budget
+from veilog.cli.shared.budget import Budget
 from veilog.cli.shared.common import AS_USUAL, Json, Output, Reading, named, pair, read_log, shown_progress
 
 __all__ = ["audit"]

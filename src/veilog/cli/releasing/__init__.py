@@ -1,1 +1,1 @@
-"""The commands that choose and make a release or a model, and their options: what may be spent, what is released."""
+"""The commands that choose and make a release or a model: suggest, twin, release, train, and drawing from a model."""

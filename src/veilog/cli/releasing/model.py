@@ -26,7 +26,7 @@ from rich.text import Text
 from veilog import display
 from veilog._files import check_writable
 from veilog.cli.ledger import AS_THERE_IS, Keeping, show_account
-from veilog.cli.releasing.budget import UNDECIDED, Budget
+from veilog.cli.shared.budget import UNDECIDED, Budget
 from veilog.cli.shared.common import (
     AS_USUAL,
     HERE,

@@ -14,10 +14,9 @@ from rich.text import Text
 from veilog import display
 from veilog.cli.checking.report import NO_REPORT, Reports
 from veilog.cli.ledger import AS_THERE_IS, Keeping, show_account
-from veilog.cli.releasing.budget import UNDECIDED, Budget, agreed, at_a_terminal
-from veilog.cli.releasing.details import NOTHING_MORE, Beyond
 from veilog.cli.releasing.stopped import cannot_be_undone, told_if_stopped
 from veilog.cli.releasing.twin import NOT_DRY, Trying, dry_run
+from veilog.cli.shared.budget import UNDECIDED, Budget, agreed, at_a_terminal
 from veilog.cli.shared.common import (
     AS_USUAL,
     HERE,
@@ -37,6 +36,7 @@ from veilog.cli.shared.common import (
     show_columns,
     shown_progress,
 )
+from veilog.cli.shared.details import NOTHING_MORE, Beyond
 from veilog.cli.shared.large import fits, read_events
 from veilog.cli.shared.pipes import in_words, is_pipe, send
 from veilog.demo import run_demo

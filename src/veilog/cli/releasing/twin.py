@@ -13,7 +13,6 @@ from rich.text import Text
 
 from veilog import display
 from veilog.cli.ledger import AS_THERE_IS, Keeping, show_account
-from veilog.cli.releasing.details import activity_names
 from veilog.cli.shared.common import (
     AS_USUAL,
     HERE,
@@ -28,6 +27,7 @@ from veilog.cli.shared.common import (
     show_columns,
     shown_progress,
 )
+from veilog.cli.shared.details import activity_names
 from veilog.errors import InputError, ParameterError, meant
 from veilog.logs import files
 from veilog.logs.eventlog import Statistics

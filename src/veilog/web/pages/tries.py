@@ -12,7 +12,7 @@ from veilog.privacy.account.strength import Strength
 from veilog.releasing.trying.expected import Interval
 from veilog.web.jobs.outlook import Outlook, Tried, TriedMethod
 from veilog.web.jobs.records import JobRecord
-from veilog.web.work.accounts import advantage_at, worth
+from veilog.web.work.costs import advantage_at, worth
 from veilog.web.work.trying import BUDGETS, keeps, recommended
 
 __all__ = ["Learnt", "Trial", "learnt", "points_of", "purpose_title"]

@@ -27,7 +27,7 @@ from veilog.report.words import capital, strength_in_words
 from veilog.web.jobs.queue import TOO_LONG
 from veilog.web.jobs.records import JobRecord, LogRecord
 from veilog.web.jobs.released_log import ReleasedLog
-from veilog.web.work.accounts import advantage_at, cost_in_words, worth
+from veilog.web.work.costs import advantage_at, cost_in_words, worth
 
 __all__ = [
     "FILTERS",

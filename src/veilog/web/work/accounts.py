@@ -9,21 +9,19 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import lru_cache
 
-from veilog._language import gettext, gettext_noop, localised
+from veilog._language import gettext, gettext_noop
 from veilog.errors import BudgetError, ParameterError, VeilogError
 from veilog.ledger.accounts import check_paid, in_figures
 from veilog.ledger.costs import Cost, as_read
 from veilog.ledger.ledger import Account, Data, Entry, Ledger
-from veilog.privacy.account.accounting import LARGEST_EPSILON
-from veilog.privacy.account.guessing import advantage_of
-from veilog.privacy.account.strength import Strength, strength_of
+from veilog.privacy.account.strength import Strength
 from veilog.releasing.plan import Plan
 from veilog.report.explorer import clean
 from veilog.web.jobs.problems import Problem
 from veilog.web.jobs.read_log import Measured
 from veilog.web.jobs.records import LogRecord, Settings
+from veilog.web.work.costs import Figures, cost_in_words, figures, worth
 from veilog.web.work.request import plain_advice
 
 __all__ = [
@@ -32,8 +30,6 @@ __all__ = [
     "Entered",
     "InAccount",
     "account_seen",
-    "advantage_at",
-    "cost_in_words",
     "epsilon_left",
     "foreseen",
     "join",
@@ -42,15 +38,12 @@ __all__ = [
     "put_on",
     "refuse_unknown",
     "units_of",
-    "worth",
 ]
 
 PROPOSALS = (("1", "good"), ("2", "moderate"))
 """Budgets that a page proposes, and what all releases together are worth then."""
 _SHOWN = 200
 """Releases of an account on its page, the newest."""
-
-Figures = tuple[str, str]
 
 
 @dataclass(frozen=True)
@@ -140,21 +133,6 @@ def join(ledger: Ledger, data: Data | bytes, readings: Iterable[str]) -> None:
         ledger.enter(data, account=number)
 
 
-@lru_cache(maxsize=256)
-def worth(cost: Cost | None, cases: int | None = None) -> Strength:
-    """What a promise of this cost is worth, to one of so many cases; None: nothing bounds it."""
-    if cost is None or cost[0] > LARGEST_EPSILON or cost[1] >= 1:
-        return strength_of(None)
-    advantage = advantage_of(*cost) if cost[0] else cost[1]
-    return strength_of(float(advantage), float(cost[1]), cases)
-
-
-@lru_cache(maxsize=256)
-def advantage_at(cost: Cost) -> float:
-    """Return by how many percentage points a release of this cost lets anybody guess better, rounded up."""
-    return -(-(advantage_of(*cost) if cost[0] else cost[1]) * 10_000 // 1) / 100
-
-
 def foreseen(log: LogRecord, planned: Plan, cost: Cost | None, settings: Settings) -> InAccount:
     """Return what the account of a log says to a release that is planned."""
     shared = settings.ledger is not None
@@ -180,10 +158,10 @@ def foreseen(log: LogRecord, planned: Plan, cost: Cost | None, settings: Setting
         refused=refused,
         known=True,
         releases=len(entries),
-        budget=_figures(account.budget),
-        spent=_figures(before),
-        left=_figures(account.left_for(part), down=True),
-        after=None if other else _figures(_after(account, cost, part), down=account.budget is not None),
+        budget=figures(account.budget),
+        spent=figures(before),
+        left=figures(account.left_for(part), down=True),
+        after=None if other else figures(_after(account, cost, part), down=account.budget is not None),
         strength=strength,
         other_unit=other or len({entry.unit for entry in entries}) > 1,
         lost=lost,
@@ -207,13 +185,13 @@ def account_seen(log: LogRecord, settings: Settings, mine: Iterable[LogRecord] =
         shared,
         number=account.number,
         unit=account.unit,
-        budget=_figures(account.budget),
-        spent=_figures(account.spent),
-        left=_figures(account.left, down=True),
+        budget=figures(account.budget),
+        spent=figures(account.spent),
+        left=figures(account.left, down=True),
         share=_share(account),
         strength=worth(account.spent, _cases(log)) if counting else None,
         sums=tuple(
-            (clean(unit)[:60], _figures(replace(account, unit=unit, entries=_of_unit(counting, unit)).spent))
+            (clean(unit)[:60], figures(replace(account, unit=unit, entries=_of_unit(counting, unit)).spent))
             for unit in dict.fromkeys(entry.unit for entry in counting)
         ),
         rows=newest,
@@ -279,7 +257,7 @@ def price(log: LogRecord, entry: int | None, settings: Settings) -> str | None:
         return None
     if found.state == "withdrawn":
         return gettext("It had not asked the log anything yet, so it cost nothing.")
-    cost = _figures(_cost_of(found))
+    cost = figures(_cost_of(found))
     words = gettext("an amount that nothing bounds") if cost is None else cost_in_words(cost)
     if found.state == "reserved":
         return gettext("It cost all that was set aside for it: {cost}.", cost=words)
@@ -379,7 +357,7 @@ def _entered(entry: Entry, cases: int) -> Entered:
         method=clean(entry.method) + (f", {gettext('as published')}" if entry.as_published else ""),
         unit=clean(entry.unit)[:60],
         part=clean(entry.part or "")[:60],
-        cost=_figures(cost),
+        cost=figures(cost),
         state=_STATES[entry.state],
         strength=worth(cost, cases),
         timed=bool(entry.parameters.get("times")),
@@ -389,13 +367,3 @@ def _entered(entry: Entry, cases: int) -> Entered:
 
 def _cost_of(entry: Entry) -> Cost | None:
     return None if entry.epsilon is None or entry.delta is None else (entry.epsilon, entry.delta)
-
-
-def cost_in_words(cost: Figures) -> str:
-    """Return a cost as it is written."""
-    epsilon, delta = map(localised, cost)
-    return f"ε = {epsilon}" + (f", δ = {delta}" if cost[1] != "0" else "")
-
-
-def _figures(cost: Cost | None, *, down: bool = False) -> Figures | None:
-    return None if cost is None else (in_figures(cost[0], down=down), in_figures(cost[1], down=down))

@@ -24,7 +24,8 @@ from veilog.report.explorer import clean
 from veilog.report.figures import figure
 from veilog.web.jobs.records import LogRecord, Settings
 from veilog.web.jobs.released_log import Promise
-from veilog.web.work.accounts import InAccount, advantage_at, foreseen, worth
+from veilog.web.work.accounts import InAccount, foreseen
+from veilog.web.work.costs import advantage_at, worth
 from veilog.web.work.request import asked_for, refuse_attributes, undeclared
 
 __all__ = ["DryRun", "Refused", "Tried", "dry_run"]

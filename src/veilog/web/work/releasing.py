@@ -33,8 +33,9 @@ from veilog.web.jobs.records import FILES, Settings
 from veilog.web.jobs.released_log import Account, Amount, Certificate, OwnerNotes, Promise, ReleasedLog
 from veilog.web.jobs.results import from_text, to_text
 from veilog.web.jobs.worker import ENTRY, RESULT, Progress, Task
-from veilog.web.work.accounts import join, refuse_unknown, worth
+from veilog.web.work.accounts import join, refuse_unknown
 from veilog.web.work.comparing import Sides, all_variants, beside, predicted
+from veilog.web.work.costs import worth
 from veilog.web.work.reading import in_words, log_of
 from veilog.web.work.request import plan_of, undeclared
 from veilog.web.work.stages import COMPARING, MORE, RELEASING, Stages

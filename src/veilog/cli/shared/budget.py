@@ -10,8 +10,8 @@ from typing import Annotated, Any, Literal
 from cyclopts import Parameter
 from rich.text import Text
 
-from veilog.cli.releasing.details import activity_names
 from veilog.cli.shared.common import OPTIONS, Output
+from veilog.cli.shared.details import activity_names
 from veilog.errors import ParameterError
 from veilog.logs.eventlog import EventLog
 from veilog.logs.stored.store import StoredLog
