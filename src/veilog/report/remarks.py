@@ -66,6 +66,14 @@ REMARKS = (
         "No range is declared for {attribute}: its dates are as far from the start of their case as any may be, before "
         "or after it. A range in days, such as -36500..0 for dates of birth, tells them more closely."
     ),
+    gettext_noop(
+        "Asked together: {attributes}. Of all others the release has each by itself, as if one told nothing of the "
+        "other."
+    ),
+    gettext_noop(
+        "No attributes were asked together, and none with the path of its case: the release has each by itself, as if "
+        "one told nothing of the other. {advice}"
+    ),
     gettext_noop("The values of {attributes} may be mostly noise. {advice}"),
     gettext_noop("The values of {attributes} may be mostly noise."),
     gettext_noop("No value of {attribute} is frequent enough for its budget: the attribute is left out."),
@@ -136,6 +144,7 @@ REMARKS = (
     gettext_noop("Only {cases} were looked at."),
     gettext_noop("An epsilon of about {epsilon} would do."),
     gettext_noop("Attributes would need an epsilon of about {epsilon} for themselves, or fewer of them."),
+    gettext_noop("Attributes would need an epsilon of about {epsilon} for themselves."),
     gettext_noop("They would need an epsilon of about {epsilon} for themselves."),
     gettext_noop(
         "No epsilon that is advised (2 at most) would do: collect more cases, or go by what is frequent alone."

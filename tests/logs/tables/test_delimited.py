@@ -6,6 +6,9 @@ import io
 import threading
 from pathlib import Path
 
+import pytest
+
+from veilog.logs import files
 from veilog.logs.tables import delimited
 
 
@@ -29,3 +32,11 @@ def test_threads_that_read_at_once_find_no_fault_that_is_none() -> None:
             thread.join()
         assert checked.error is None
         assert sum(got) == len(data)
+
+
+def test_rows_are_read_in_whole_blocks_whatever_their_letters(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("veilog.logs.tables.delimited._BLOCK", 1 << 16)
+    rows = [f"c{n},Ersteinschätzung {'ä' * (n % 7)},2024-01-01 00:00:{n % 60:02d}\n" for n in range(80_000)]
+    path = tmp_path / "log.csv"
+    path.write_text("case,activity,timestamp\n" + "".join(rows), encoding="utf-8")
+    assert files.read(path).events.num_rows == 80_000

@@ -531,6 +531,20 @@ def test_what_is_mostly_noise_is_said() -> None:
     assert any("noise alone may have changed, at most: fast 0.0" in remark for remark in plain.remarks)
 
 
+def test_what_was_asked_together_is_said() -> None:
+    """Two attributes of six values that say the same, and two of two values, which are one question."""
+    cases = [{"ward": f"w{i % 6}", "unit": f"u{i % 6}", "fast": i % 2 == 0, "new": i % 4 < 2} for i in range(3000)]
+    log = log_of([(values, [{"activity": "a"}]) for values in cases])
+    yes_no = ("false", "true")
+    six = {name: tuple(f"{name[0]}{i}" for i in range(6)) for name in ("ward", "unit")}
+    domain = Domain(attributes={**six, "fast": yes_no, "new": yes_no})
+    told = released(log, attributes=["ward", "unit", "fast", "new"], epsilon=8, domain=domain, seed=1).remarks
+    (together,) = [remark for remark in told if remark.startswith("Asked together: ")]
+    assert "fast, new" in together and ("unit by ward" in together or "ward by unit" in together)
+    poor = released(log, attributes=["ward", "unit"], epsilon="0.1", domain=Domain(attributes=six), seed=1).remarks
+    assert any("No attributes were asked together" in remark for remark in poor)
+
+
 def test_the_error_is_of_those_that_have_a_value() -> None:
     """Of ten times as few values noise may have changed a part ten times as large."""
     told = []

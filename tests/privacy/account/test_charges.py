@@ -16,12 +16,14 @@ from veilog.logs.eventlog import TIMESTAMP_TYPE, EventLog
 from veilog.privacy import histograms
 from veilog.privacy.account.account import Account
 from veilog.privacy.account.guarantee import Charge, Guarantee, Statement
+from veilog.privacy.account.words import mechanism_in_words
 from veilog.privacy.curator import Curator
 from veilog.privacy.domain import PRIVATELY, Domain
 from veilog.privacy.events import EventQuestions
 from veilog.privacy.labels import WEIGHT, label_threshold
 from veilog.privacy.mechanisms import gaussian, noise
 from veilog.privacy.mechanisms.mechanism import (
+    DiscreteGaussian,
     DiscreteGaussianSteps,
     GaussianRounds,
     KTruncatedGeometric,
@@ -273,6 +275,14 @@ def test_a_charge_in_words(question: str) -> None:
     told = charge.to_json()
     assert (told["mechanism"], told["sensitivity"], told["epsilon"]) == (mechanism, sensitivity, 1.0)
     assert list(told) == ["question", "purpose", "mechanism", "sensitivity", "epsilon", "delta"]
+
+
+def test_the_width_of_gaussian_noise_is_in_the_units_of_what_a_case_changes() -> None:
+    """Counted in steps of 1/4096, a case that changes 256 changes 2**20 steps."""
+    noises = (DiscreteGaussian(Fraction(10 * 4096) ** 2),)
+    sensitivity = Sensitivity((Fraction(256),), "L2", "clipped")
+    assert mechanism_in_words(GaussianRounds(noises, 1 << 20), sensitivity).endswith("standard deviation 10")
+    assert mechanism_in_words(GaussianRounds(noises), Sensitivity((Fraction(1),), "L2")).endswith("4.096e+04")
 
 
 @pytest.mark.slow

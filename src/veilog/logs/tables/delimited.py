@@ -268,17 +268,23 @@ class _Checked(io.RawIOBase):
         return True
 
     def readinto(self, buffer: Any) -> int:
-        view = memoryview(buffer).cast("B")
+        """Fill a buffer: less is read at the end alone, as the reader takes what it gets for a block of whole rows."""
+        view, size = memoryview(buffer).cast("B"), 0
         with self._one_at_a_time:
-            if not self._rest and self.error is None:
-                try:
-                    self._rest = self._next(max(len(view), 1 << 20))
-                except InputError as error:
-                    self.error = error
-            size = min(len(view), len(self._rest))
-            view[:size] = self._rest[:size]
-            self._rest = self._rest[size:]
+            while size < len(view) and (self._rest or self._more(len(view) - size)):
+                part = self._rest[: len(view) - size]
+                view[size : size + len(part)] = part
+                size, self._rest = size + len(part), self._rest[len(part) :]
         return size
+
+    def _more(self, size: int) -> bool:
+        """Read on, about so many bytes; whether there were any."""
+        if self.error is None:
+            try:
+                self._rest = self._next(max(size, 1 << 20))
+            except InputError as error:
+                self.error = error
+        return bool(self._rest)
 
     def _next(self, size: int) -> bytes:
         while True:

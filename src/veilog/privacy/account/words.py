@@ -37,9 +37,9 @@ def mechanism_in_words(mechanism: Mechanism, sensitivity: Sensitivity | Stated) 
                 scale = f"{2 * sensitivity.by[0]}/epsilon"
             return f"the place of the largest number with discrete Laplace noise, scale {scale}"
         case GaussianRounds(noises, by):
-            # What a case changes, as it is told, may be 1 where it is counted finely.
-            unit = by if isinstance(sensitivity, Sensitivity) and sensitivity.by == (Fraction(1),) else 1
-            widths = sorted({noise.variance**0.5 / unit for noise in noises})
+            # Noise is in the units of what is counted finely; what a case changes is told in those of the answer.
+            unit = by / sensitivity.by[0] if isinstance(sensitivity, Sensitivity) else Fraction(1)
+            widths = sorted({noise.variance**0.5 / float(unit) for noise in noises})
             wide = f"{widths[0]:.4g}" + (f" to {widths[-1]:.4g}" if len(widths) > 1 else "")
             together = f"{len(noises)} questions composed together, " if len(noises) > 1 else ""
             return f"discrete Gaussian, {together}standard deviation {wide}"

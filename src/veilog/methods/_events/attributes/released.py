@@ -29,7 +29,7 @@ from veilog.methods._events.attributes.domains import PARTS, Chosen, typed
 from veilog.methods._events.attributes.marginals import Marginal, asked_values, expected_error, joint_values
 from veilog.methods._events.attributes.memory import Persisting, Recorded, asked_persisting, asked_records
 from veilog.methods._events.attributes.numbers import asked_decimals, drawn_in_bins
-from veilog.methods._events.attributes.together import drawn_together, grouped, placed, rounds_paid
+from veilog.methods._events.attributes.together import CASES_A_ROUND, drawn_together, grouped, placed, rounds_paid
 from veilog.methods._events.attributes.variables import InEvents, Variable, of_the_flow
 from veilog.methods._events.orders import Block, counted, in_blocks
 from veilog.methods.method import advised
@@ -116,6 +116,7 @@ def released_attributes(
     codings = tuple(coding for one in asked for coding in one.answer.codings)
     variables = [one.variable for one in asked]
     order = drawn_together(curator, for_pairs, rounds, flow, variables, codings, cases, number, rng)
+    _remark_together(remark, asked, order, flow, len(cases))
     asked.sort(key=lambda one: order.index(one.variable))
     columns = {one.name: column for part in asked for one, column in _columns(part, cases, times, rng)}
     return ReleasedColumns(
@@ -369,6 +370,28 @@ def _remark_errors(remark: Callable[[str], None], asked: list[_Asked], epsilon: 
         remark(
             f"The values of {', '.join(noisy)} may be mostly noise. "
             f"{advised(needed, 'Attributes would need an epsilon of about {} for themselves, or fewer of them.')}"
+        )
+
+
+def _remark_together(
+    remark: Callable[[str], None], asked: list[_Asked], order: list[Variable], flow: list[Variable], cases: int
+) -> None:
+    """Say which attributes were asked together, or with what the path says: by noisy choices and public numbers."""
+    pairs = [one.variable.name for one in asked if len(one.members) > 1]
+    for other in order:
+        parents = [*other.parents, *(other.in_events.parents if other.in_events is not None else [])]
+        pairs += [f"{other.name} by {one.name}" for one, _ in parents if one in flow or one in order]
+    if pairs:
+        remark(
+            f"Asked together: {'; '.join(pairs)}. Of all others the release has each by itself, as if one told "
+            "nothing of the other."
+        )
+    elif len(order) + len(flow) > 1:
+        needed = CASES_A_ROUND / (float(PAIRS) * cases)
+        remark(
+            "No attributes were asked together, and none with the path of its case: the release has each by itself, "
+            "as if one told nothing of the other. "
+            f"{advised(needed, 'Attributes would need an epsilon of about {} for themselves.')}"
         )
 
 

@@ -27,7 +27,7 @@ from veilog.privacy.asking import Triples
 from veilog.privacy.cases import Cases, Coding
 from veilog.privacy.curator import Curator
 
-__all__ = ["agreeing", "drawn_together", "grouped", "rounds_paid"]
+__all__ = ["CASES_A_ROUND", "agreeing", "drawn_together", "grouped", "rounds_paid"]
 
 MOST_PARENTS = 2
 CASES_A_ROUND = 150
