@@ -184,6 +184,14 @@ def f(x):\n    """Return."""\n    # because\n    return f"{x}"\n'''
         assert versions.code_of(told.replace(*other)) != versions.code_of(bare)
 
 
+def test_where_a_module_is_and_how_it_is_imported_changes_no_number() -> None:
+    here = 'from veilog.logs.simulate import (\n    hospital,\n)\n\n__all__ = ["f"]\n\ndef f():\n    return 1\n'
+    there = "def f():\n    import veilog.logs.made_up.simulate\n    return 1\n"
+    assert versions.code_of(here) == versions.code_of(there)
+    assert versions.code_of(here) != versions.code_of(there.replace("1", "2"))
+    assert versions.code_of('from a import b\n__all__ = ["b"]\n') == ""
+
+
 def made_up(given: Given, cell: Cell) -> Measured:
     """Keeps a file of its own, as a large log that is made only once."""
     with (given.folder / "own").open("a") as file:

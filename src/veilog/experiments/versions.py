@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable
 from functools import lru_cache
 from importlib.metadata import version
 from pathlib import Path
+from typing import TypeGuard
 
 import veilog.errors
 from veilog.experiments.measuring import added_columns
@@ -30,7 +31,7 @@ def version_of(method: str, sources: Iterable[str], measured_by: Callable[..., o
     with its file and all that this imports.
 
     How tables and plots of experiments are made is not in it, nor is the harness, nor the languages that words are
-    said in; nor are docstrings and comments.
+    said in; nor are docstrings and comments, nor where a module is and how others get at it.
 
     Measures that other packages add are in it by the versions of these packages. With ``extras`` also whether
     scikit-learn is installed, without which values would be missing.
@@ -39,9 +40,9 @@ def version_of(method: str, sources: Iterable[str], measured_by: Callable[..., o
     own = Path(inspect.getfile(measured_by))
     outside = () if own.is_relative_to(_ROOT) else (own,)
     digest = hashlib.sha256()
-    for path in _closure(tuple(sorted(roots | set(sources))), outside):
-        name = path.relative_to(_ROOT) if path.is_relative_to(_ROOT) else path.name
-        digest.update(f"{name}\0{code_of(path.read_text())}\0".encode())
+    closure = _closure(tuple(sorted(roots | set(sources))), outside)
+    for code in sorted(filter(None, (code_of(path.read_text()) for path in closure))):
+        digest.update(f"{code}\0".encode())
     digest.update(f"{inspect.getsource(measured_by)}{code_of(_MEASURING.read_text())}".encode())
     digest.update(" ".join(added_columns().values()).encode())
     if extras:
@@ -51,21 +52,32 @@ def version_of(method: str, sources: Iterable[str], measured_by: Callable[..., o
 
 @lru_cache(maxsize=1024)
 def code_of(text: str) -> str:
-    """Return the lines of a source that can change a number: without docstrings, comments of their own and empty
-    lines."""
+    """Return the lines of a source that can change a number: without docstrings, comments of their own, empty lines,
+    imports (what is imported is in the digest itself) and the list of public names."""
     words: set[int] = set()
     kept: set[int] = set()
     for node in ast.walk(ast.parse(text)):
-        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str):
-            words.update(range(node.lineno, (node.end_lineno or node.lineno) + 1))
+        if _changes_no_number(node):
+            words.update(_lines(node))
         elif isinstance(node, ast.Constant | ast.JoinedStr):  # a line that begins with # may be in a long string
-            kept.update(range(node.lineno + 1, (node.end_lineno or node.lineno) + 1))
+            kept.update(_lines(node)[1:])
     lines = enumerate(text.splitlines(), start=1)
     return "\n".join(
         line
         for n, line in lines
         if n not in words and (n in kept or (line.strip() and not line.lstrip().startswith("#")))
     )
+
+
+def _changes_no_number(node: ast.AST) -> TypeGuard[ast.stmt]:
+    match node:
+        case ast.Expr(ast.Constant(str())) | ast.Import() | ast.ImportFrom() | ast.Assign([ast.Name("__all__")]):
+            return True
+    return False
+
+
+def _lines(node: ast.stmt | ast.expr) -> range:
+    return range(node.lineno, (node.end_lineno or node.lineno) + 1)
 
 
 @lru_cache(maxsize=64)
