@@ -17,6 +17,7 @@ from veilog.web.jobs.records import Settings
 from veilog.web.pages import render as pages
 from veilog.web.pages.charts import _rising
 from veilog.web.work import dry_run
+from veilog.web.work.planning import Refused
 from veilog.web.work.request import plain_advice, said_at_import
 
 
@@ -164,6 +165,33 @@ def test_attributes_that_cannot_be_released_are_refused_before_a_job_is_made(
 ) -> None:
     log = record(stays, {"is_Patienten-ID": "identifying"})
     assert said in dry_run(log, {**EVOLVE, **asked}, settings).problem
+
+
+@pytest.mark.parametrize(
+    ("said", "asked", "why"),
+    [
+        ({"is_ward": ""}, {"attributes": "ward"}, "'ward' was to be left out"),
+        ({"is_Patienten-ID": "release"}, {"attributes": "ward"}, "'ward' was to be left out"),
+        ({"person": "ward", "is_ward": "release"}, {"attributes": "ward"}, "'ward' was said to identify people"),
+        ({"is_ward": ""}, {"part": "ward=A"}, "'ward' was to be left out"),
+        ({"is_ward": "identifying"}, {"part": "case:ward=A"}, "'ward' was said to identify people"),
+        ({"person": "ward"}, {"part": "ward=A"}, "'ward' was said to identify people"),
+    ],
+)
+def test_what_was_to_stay_here_is_not_offered_and_refused(
+    stays: ReadLog, settings: Settings, said: dict[str, str], asked: dict[str, str], why: str
+) -> None:
+    """Neither as an attribute nor as the value of a part, which stands in every file that is given away."""
+    log = record(stays, said)
+    assert 'name="attributes" value="ward"' not in pages.release_form(log, {}, "once", settings=settings)
+    refused = dry_run(log, {**EVOLVE, "delta": "1e-6", **asked}, settings)
+    assert why in refused.problem
+    allowed = dry_run(record(stays, {"is_ward": "release"}), {**EVOLVE, "delta": "1e-6", **asked}, settings)
+    assert not isinstance(allowed, Refused)
+
+
+def test_a_name_with_a_comma_stands_for_no_other_columns(stays: ReadLog) -> None:
+    assert "attributes" not in said_at_import(record(stays, {"is_ward, age": "release", "is_ward": "", "is_age": ""}))
 
 
 def test_starts_of_events_come_with_times_and_not_as_an_attribute(settings: Settings, tmp_path: Path) -> None:

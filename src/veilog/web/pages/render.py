@@ -42,7 +42,7 @@ from veilog.web.pages.words import (
 )
 from veilog.web.work.accounts import PROPOSALS, AccountSeen, units_of
 from veilog.web.work.planning import DryRun, Refused
-from veilog.web.work.request import IDENTIFYING, WEAK, delta_for, plan_of
+from veilog.web.work.request import WEAK, delta_for, may_leave, plan_of
 
 if TYPE_CHECKING:
     from jinja2 import Environment, PackageLoader
@@ -160,8 +160,7 @@ def release_form(
     chosen = next((card for card in all_cards if card.name == given.get("method", DEFAULT)), None)
     if chosen is None:
         chosen, problem = all_cards[0], problem or gettext("There is no such method; the usual one is shown instead.")
-    identifying = {name[3:] for name, said in log.columns.items() if name.startswith("is_") and said == IDENTIFYING}
-    known = [name for name in _attributes(found) if name not in identifying and "," not in name]
+    known = [name for name in _attributes(found) if may_leave(name, log) and "," not in name]
     names = [name for name in known if name != START][:_OFFERED]
     advantage, strength = advantage_in_words(given.get("epsilon", "1"), given.get("delta", "0"))
     return _page(

@@ -28,6 +28,7 @@ __all__ = [
     "delta_for",
     "fields_in",
     "from_draft",
+    "may_leave",
     "offered",
     "overtaken",
     "plain_advice",
@@ -99,7 +100,8 @@ def _of_method(name: str) -> bool:
 def said_at_import(log: LogRecord) -> dict[str, str]:
     """Return what a form takes over from the page on which the columns were told."""
     released = [name[3:] for name, value in log.columns.items() if name.startswith("is_") and value == RELEASE]
-    released = [name for name in released if name != START]  # it comes with the times, or not at all
+    # Starts come with the times, or not at all; of names with a comma fields cannot tell where they end.
+    released = [name for name in released if name != START and "," not in name]
     said = {"attributes": ",".join(released)} if released else {}
     if person := log.columns.get("person"):
         said |= {"unit": person, "max_cases": log.columns.get("max_cases", "")}
@@ -119,21 +121,43 @@ def plain_advice(advice: str | None) -> str:
     )
 
 
+def may_leave(name: str, log: LogRecord) -> bool:
+    """Return whether a column may be released by what was said when the log was brought: nothing of one that tells
+    people apart, and, where columns were told, only of those of which it was said. Starts come with the times."""
+    said = log.columns.get(f"is_{name}")
+    if said == IDENTIFYING or name == log.columns.get("person"):
+        return False
+    told = any(key.startswith("is_") for key in log.columns)
+    return said == RELEASE or name == START or not told
+
+
+def _refuse_to_leave(name: str, log: LogRecord, parameter: str) -> None:
+    if may_leave(name, log):
+        return
+    left_out = log.columns.get(f"is_{name}") != IDENTIFYING and name != log.columns.get("person")
+    problem = (
+        gettext("{name} was to be left out when the log was brought, so it is not released.", name=repr(name))
+        if left_out
+        else gettext(
+            "{name} was said to identify people when the log was brought, so it is not released.", name=repr(name)
+        )
+    )
+    advice = gettext("Leave it out, or change that on the page of the log.")
+    raise ParameterError(problem, parameter=parameter, advice=advice)
+
+
 def refuse_attributes(planned: Plan, log: LogRecord) -> None:
-    """Refuse attributes that the log does not have, or that were said to identify people."""
+    """Refuse attributes that the log does not have, and those, also of a part, that may not be released by what was
+    said when it was brought."""
+    part = planned.part
+    if part is not None and not part.of_time:
+        _refuse_to_leave(part.rule.removeprefix("case:"), log, "part")
     measured = log.measured
     known = None if measured is None else {*measured.case_attributes, *measured.event_attributes}
     for name in (*planned.wanted.attributes, *([START] if planned.wanted.processing else [])):
         own = name.removeprefix("case:")
-        if log.columns.get(f"is_{own}") == IDENTIFYING:
-            raise ParameterError(
-                gettext(
-                    "{name} was said to identify people when the log was brought, so it is not released.",
-                    name=repr(own),
-                ),
-                parameter="attributes",
-                advice=gettext("Leave it out, or change that on the page of the log."),
-            )
+        if known is None or own in known or f"is_{own}" in log.columns:
+            _refuse_to_leave(own, log, "attributes")
         if known is not None and own not in known:
             near = next((other for other in sorted(known) if other.casefold() == own.casefold()), None)
             raise ParameterError(
