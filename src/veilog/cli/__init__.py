@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import importlib
+import io
 import itertools
 import sys
 from collections.abc import Sequence
@@ -17,6 +18,7 @@ from cyclopts import App, CycloptsError, Group, MissingArgumentError, Parameter
 
 from veilog._version import __version__
 from veilog.cli.shared.pipes import check_formats, cleared, without_folder
+from veilog.cli.shared.places import check_named_once, check_places
 from veilog.cli.shared.terminal import CALL, Call, SafeConsole, error_line, nowhere
 from veilog.errors import BudgetError, EmptyReleaseError, OutputError, ParameterError, VeilogError
 
@@ -174,6 +176,9 @@ def application(command: str = "", *, whole: bool = False) -> App:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; returns its exit status."""
+    for stream in (sys.stdout, sys.stderr):  # what it cannot write in its letters fails no command that has released
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
     errors = SafeConsole(stderr=True, highlight=False)
     given = list(sys.argv[1:] if arguments is None else arguments)
     quiet = _QUIET in given
@@ -192,6 +197,7 @@ def _run(app: App, given: Sequence[str], errors: SafeConsole) -> int:
     try:
         command, bound, _ = app.parse_args(given, exit_on_error=False, print_error=False)
         check_formats(bound.arguments)
+        check_places(bound.arguments)
         command(*bound.args, **bound.kwargs)
     except CycloptsError as error:
         message = _usage(error, _called(given))
@@ -246,5 +252,7 @@ def _failed(given: Sequence[str], status: int, error: BaseException, message: st
         "message": error.in_command() if isinstance(error, VeilogError) else message,
     }
     with contextlib.suppress(VeilogError):  # nowhere to write to, which the line on stderr says
+        if places[-1] != "-":
+            check_named_once(places[-1], given)
         Output(places[-1]).write({"error": said | facts, "about": about()})
     return status

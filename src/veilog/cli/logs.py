@@ -154,7 +154,7 @@ def convert(
 ) -> None:
     """Write a log in another format. Nothing is anonymised."""
     out = Output(json, log, log=target)
-    place = check_target(target, log, to or reading.format)
+    place = check_target(target, to or reading.format)
     source = named(log, reading)
     show_columns(out, source, reading)
     event_log = read_log(source, reading)

@@ -63,8 +63,6 @@ class Reports:
                 parameter="language",
                 advice="Add --report PAGE, --report-outside PAGE or --dossier FILE; or leave it away.",
             )
-        if len(set(named)) < len(named):
-            raise ParameterError("Two pages about the release have one name.", parameter="report")
 
     def write(
         self,

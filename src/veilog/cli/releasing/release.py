@@ -39,6 +39,7 @@ from veilog.cli.shared.common import (
 from veilog.cli.shared.details import NOTHING_MORE, Beyond
 from veilog.cli.shared.large import fits, read_events
 from veilog.cli.shared.pipes import in_words, is_pipe, send
+from veilog.cli.shared.places import check_places
 from veilog.demo import run_demo
 from veilog.errors import OutputError, ParameterError, UndeclaredError, meant
 from veilog.logs.eventlog import EventLog
@@ -119,7 +120,7 @@ def release(
         dry_run(out, _planned(method, parameters, asked, beyond), log, trying, reading, grouping, how_many)
         return
     trying.refuse_alone()
-    place = check_target(target, log, to or reading.format)
+    place = check_target(target, to or reading.format)
     reports.check()
     # Before a large log is read: what can be refused without it.
     _check_person(budget, log, reading, grouping)
@@ -210,7 +211,10 @@ def _check_beside(planned: Plan, target: Path, log: Path) -> list[Path]:
             parameter="for",
             advice=f"Name a file; or ask for one of both: -p for={planned.beside[0]}.",
         )
-    return [check_target(named_after(target, name), log, None) for name in planned.beside]
+    beside = [named_after(target, name) for name in planned.beside]
+    for place in beside:
+        check_places({"target": place, "log": log})
+    return [check_target(place, None) for place in beside]
 
 
 def _check_person(budget: Budget, log: Path, reading: Reading, grouping: Grouping) -> None:

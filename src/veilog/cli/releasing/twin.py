@@ -21,7 +21,6 @@ from veilog.cli.shared.common import (
     Json,
     Output,
     Reading,
-    check_target,
     named,
     read_variants,
     show_columns,
@@ -142,8 +141,6 @@ def twin(
     new, notes = "", list[str]()
     if out is not None:
         files.check_target(out)
-        if log is not None:
-            check_target(out, log, None)
     declared = {"activities": activities_of(activities), "number": number, **known.facts()}
     if epsilon is None and log is not None:
         raise ParameterError(

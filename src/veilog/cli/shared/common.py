@@ -24,7 +24,7 @@ from veilog._files import atomic_target, check_writable
 from veilog._version import __version__
 from veilog.cli.shared.pipes import is_pipe, outgoing, received
 from veilog.cli.shared.terminal import CALL, SafeConsole, put_out
-from veilog.errors import OutputError, ParameterError
+from veilog.errors import ParameterError
 from veilog.logs import files
 from veilog.logs.engines.engine import Grouped
 from veilog.logs.engines.names import called
@@ -295,7 +295,7 @@ class Output:
                 put_out(text)
         elif self.target is not None:
             with atomic_target(self.target) as file:
-                file.write(text.encode())
+                file.write(text.encode(errors="backslashreplace"))
 
     def show(self, what: Any) -> None:
         if self.target != "-" and not CALL.get().quiet:
@@ -389,12 +389,10 @@ def pair(text: str, option: str) -> tuple[str, str]:
     return name.strip(), value.strip()
 
 
-def check_target(target: Path, log: Path, format_: str | None) -> Path:
-    """Before any work: the target can be written, and is not the log itself. Return where to write it: the target, or
-    for standard output a file whose content is sent there in the end."""
+def check_target(target: Path, format_: str | None) -> Path:
+    """Before any work: the target can be written. Return where to write it: the target, or for standard output a file
+    whose content is sent there in the end."""
     if is_pipe(target):
         return outgoing(format_)
     files.check_target(target)
-    if target.exists() and log.exists() and target.samefile(log):
-        raise OutputError("This would overwrite the log itself.", path=target, advice="Give another file.")
     return target

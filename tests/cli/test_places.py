@@ -1,0 +1,119 @@
+"""No result goes over what a command reads, charges or writes besides; nothing is asked where one would."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from hashlib import sha256
+from pathlib import Path
+
+import pytest
+
+from veilog.cli import main
+from veilog.logs import files
+from veilog.logs.made_up.simulate import hospital
+
+RELEASE = "release log.csv {} -m laplace --epsilon 0.5 --activities @acts.txt --max-length 9 --ledger l.ledger"
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    log = hospital(40, seed=1)
+    files.write(log, Path("log.csv"))
+    Path("acts.txt").write_text("\n".join(log.activity_codes[0]))
+    assert main(["ledger", "set", "log.csv", "--epsilon", "9", "--ledger", "l.ledger"]) == 0
+    os.link("log.csv", "linked.csv")
+    Path("night").mkdir()
+    files.write(log, Path("night/a.parquet"))
+    return tmp_path
+
+
+def digests(folder: Path) -> dict[str, str]:
+    return {str(path): sha256(path.read_bytes()).hexdigest() for path in folder.rglob("*") if path.is_file()}
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        RELEASE.format("out.csv") + " --json l.ledger",
+        RELEASE.format("out.csv") + " --json log.csv",
+        RELEASE.format("out.csv") + " --json ./acts.txt",
+        RELEASE.format("out.csv") + " --json linked.csv",
+        RELEASE.format("out.csv") + " --json out.csv",
+        RELEASE.format("out.csv") + " --report r.html --report-outside r.html",
+        RELEASE.format("out.csv") + " --report r.html --json r.html",
+        RELEASE.format("linked.csv"),
+        RELEASE.format("log.csv"),
+        "release log.csv new.csv -m laplace --epsilon 1 --activities log --max-length log --ledger new.csv",
+        "release night night/b.parquet -m laplace --epsilon 1 --activities log --max-length log --no-ledger",
+        "release night/*.parquet night/b.parquet -m laplace --epsilon 1 --activities log --max-length log --no-ledger",
+        "ledger show log.csv --ledger l.ledger --json l.ledger",
+        "ledger export log.csv log.csv --ledger l.ledger",
+        "info log.csv --json log.csv",
+        "info log.csv --bogus --json log.csv",
+        "suggest log.csv --epsilon 1 --no-ledger --json=log.csv",
+        "convert log.csv b.csv --json log.csv",
+        "convert log.csv b.csv --json b.csv",
+        "compare log.csv night/a.parquet --json night/a.parquet",
+        "map log.csv log.csv",
+        "convert log.csv acts.csv --map acts.csv",
+    ],
+)
+def test_nothing_is_written_over_what_is_read_or_written_besides(
+    here: Path, words: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    before = digests(here)
+    assert main(words.split()) in (2, 5)
+    assert digests(here) == before, "neither a file nor an account is another one"
+    assert capsys.readouterr().err.count("\n") in (1, 2)
+
+
+def test_an_error_as_json_does_not_go_over_a_log_that_is_json(here: Path) -> None:
+    Path("log.json").write_text('{"events": []}')
+    assert main(["info", "log.json", "--json", "log.json"]) == 5
+    assert main(["info", "log.json", "--bogus", "--json", "./log.json"]) == 2
+    assert Path("log.json").read_text() == '{"events": []}'
+
+
+def test_json_goes_over_json_and_a_release_beside_the_folder_of_its_log(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for _ in range(2):
+        assert main(["info", "log.csv", "--json", "told.json"]) == 0
+    assert json.loads(Path("told.json").read_text())["about"]["command"] == "info"
+    release: Callable[[str], str] = (
+        "release night {} -m laplace --epsilon 1 --activities log --max-length log --no-ledger".format
+    )
+    assert main(release("out.parquet").split()) == 0
+    assert main(release("night/out.xes").split()) == 0, "no log of the folder ends so"
+
+
+@pytest.mark.parametrize("letters", ["latin-1", "ascii", "cp1252"])
+def test_what_a_terminal_has_no_letters_for_fails_no_release(here: Path, letters: str) -> None:
+    """A nightly job would make it again, and pay twice."""
+    files.write(hospital(40, seed=1), Path("日誌.csv"))
+    words = [
+        "release",
+        "日誌.csv",
+        "出.xes",
+        "-m",
+        "laplace",
+        "--epsilon",
+        "1",
+        "--activities",
+        "log",
+        "--max-length",
+        "log",
+        "--no-ledger",
+    ]
+    done = subprocess.run(
+        [sys.executable, "-m", "veilog", *words],
+        env={**os.environ, "PYTHONIOENCODING": letters},
+        capture_output=True,
+        check=False,
+    )
+    assert done.returncode == 0 and b"Traceback" not in done.stderr and Path("出.xes").exists()
