@@ -190,6 +190,13 @@ def test_what_was_to_stay_here_is_not_offered_and_refused(
     assert not isinstance(allowed, Refused)
 
 
+def test_enter_in_the_form_only_looks(stays: ReadLog, settings: Settings) -> None:
+    """It presses the first button of a form, and those of other methods stand in front of it."""
+    form = pages.release_form(record(stays), {}, "once", settings=settings)
+    buttons = re.findall(r'<button[^>]*form="asked"[^>]*formaction="[^"]*/(\w+)"', form)
+    assert buttons[0] == "plan" and "method" in buttons
+
+
 def test_a_name_with_a_comma_stands_for_no_other_columns(stays: ReadLog) -> None:
     assert "attributes" not in said_at_import(record(stays, {"is_ward, age": "release", "is_ward": "", "is_age": ""}))
 

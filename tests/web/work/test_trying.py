@@ -116,6 +116,8 @@ def test_no_log_is_opened_and_what_there_is_so_far_is_kept(
     assert [row.method for row in found.rows] == ["travas", "evolve"]
     assert [len(row.cells) for row in found.rows] == [1, 1]
     assert found.rows[1].cells[0].similarity.mean > 0.3
+    told = [remark for row in found.rows for cell in row.cells for remark in cell.remarks]
+    assert told and not any("ledger" in remark for remark in told), "a release is in one"
     best = recommended(found.rows)
     assert best is not None and [name for name, _ in best[1].purposes] == ["prediction", "discovery"]
     assert all(0.3 < kept.mean <= 1.5 for _, kept in best[1].purposes)
