@@ -22,7 +22,7 @@ DOCS = Path(__file__).parents[2] / "docs" / "schemas"
 LAPLACE = ["-m", "laplace", "-p", "depth=3", "--epsilon", "1", "--no-compare"]
 DRY = ["-m", "evolve", "--epsilon", "1", "--dry-run", "--cases", "60", "--length", "8"]
 CALLS: dict[str, list[list[str]]] = {
-    "info": [["info", "log.csv"], ["info", "odd.csv"], ["info", "titled.csv"]],
+    "info": [["info", "log.csv"], ["info", "odd.csv"], ["info", "titled.csv"], ["info", "empty.csv"]],
     "validate": [["validate", "log.csv"], ["validate", "odd.csv"], ["validate", "titled.csv"]],
     "risk": [["risk", "log.csv", "--size", "1,60"], ["risk", "odd.csv", "--size", "1"],
              ["risk", "titled.csv", "--size", "1"]],
@@ -52,12 +52,17 @@ CALLS: dict[str, list[list[str]]] = {
         ["compare", "log.csv", "timeless.xes"],
         ["compare", "odd.csv", "titled.csv"],
         ["compare", "titled.csv", "odd.csv"],
+        ["compare", "log.csv", "half.csv", "--no-models"],
+        ["compare", "log.csv", "half.csv", "--purposes", "all"],
+        ["compare", "log.csv", "empty.csv"],
+        ["compare", "empty.csv", "log.csv"],
+        ["compare", "log.csv", "made-up-year.xes"],
     ],
     "suggest": [
         ["suggest", "log.csv", "--epsilon", "1"],
         ["suggest", "log.csv", "--epsilon", "1", "--for", "discovery"],
     ],
-    "ledger-show": [["ledger", "show", "small.ledger"]],
+    "ledger-show": [["ledger", "show", "small.ledger"], ["ledger", "show", "many.ledger"]],
     "error": [
         ["info", "nowhere.csv"], ["info", "bad.csv"], ["release", "log.csv", "x.xes"], ["methods", "evolv"],
         ["release", "log.csv", "no/x.xes", *LAPLACE, "--activities", "log"],
@@ -101,6 +106,13 @@ def prepared() -> None:
         for a, t, s in (("in", "2024-01-01", "start"), ("out", "2024-02-01", "complete"))
     ]
     Path("odd.csv").write_text("\n".join(odd))
+    Path("empty.csv").write_text("case,activity,timestamp\n")
+    many = ["release", "log.csv", "many.xes", "--ledger", "many.ledger", "--activities", "log", "--quiet"]
+    assert main([*many, *LAPLACE, "--attributes", "urgency", "--domain", "urgency=1..5"]) == 0
+    assert main([*many, *LAPLACE, "--seed", "1"]) == 0
+    assert main([*many[:5], "--quiet", "-m", "tlkc", "-p", "k=2", "--as-published", "--no-compare"]) == 0
+    timed = ["release", "log.csv", "made-up-year.xes", *LAPLACE, "--activities", "log", "--times", "0.3"]
+    assert main([*timed, "--no-ledger", "--quiet"]) == 0
     Path("titled.csv").write_text("A report\n\ncase,activity,timestamp\n1,a,2024-01-01\n")
     Path("bad.csv").write_text("case,activity,timestamp\n1,a,yesterday\n")
     veilog.Ledger.open("small.ledger", create=True).set_budget(veilog.read("log.csv"), 1, delta=1e-6)
