@@ -190,6 +190,16 @@ def test_what_was_to_stay_here_is_not_offered_and_refused(
     assert not isinstance(allowed, Refused)
 
 
+def test_listed_activities_that_the_log_lacks_are_told_before_paying(stays: ReadLog, settings: Settings) -> None:
+    log = record(stays)
+    assert log.measured is not None
+    own = log.measured.labels
+    listed = {**EVOLVE, "labels": "list", "activities": "\n".join(["Entlasung", *own[1:]])}
+    (told,) = dry_run(log, listed, settings).warnings
+    assert "does not have Entlasung" in told and f"Of its {len(own)} activities 1 would" in told
+    assert not dry_run(log, {**listed, "activities": "\n".join(own)}, settings).warnings
+
+
 def test_enter_in_the_form_only_looks(stays: ReadLog, settings: Settings) -> None:
     """It presses the first button of a form, and those of other methods stand in front of it."""
     form = pages.release_form(record(stays), {}, "once", settings=settings)

@@ -133,9 +133,10 @@ def _shown(guarantee: Guarantee) -> Tried:
 
 
 def _warnings(log: LogRecord, planned: Plan) -> tuple[str, ...]:
-    """Whether delta is small enough for this many cases, and which attributes the budget cannot carry."""
+    """Whether delta is small enough for this many cases, which attributes the budget cannot carry, and which listed
+    activities the log does not have."""
     cases = _cases(log)
-    drowned = tuple(
+    found = [
         gettext(
             "{name}: noise alone will give up to about {share} of the cases another value. Give attributes a larger "
             "share, or declare fewer values.",
@@ -144,18 +145,37 @@ def _warnings(log: LogRecord, planned: Plan) -> tuple[str, ...]:
         )
         for name, share in planned.attribute_errors(cases).items()
         if share > _DROWNED
-    )
-    if planned.delta * cases <= Fraction(1, 10):
-        return drowned
-    return (
-        *drowned,
+    ]
+    found += _misnamed(log, planned)
+    if planned.delta * cases > Fraction(1, 10):
+        found.append(
+            gettext(
+                "δ = {delta} is not well below one over the {cases} cases of the log: it allows some person's trace to "
+                "be published as it is. Take a smaller one.",
+                delta=figure(planned.delta),
+                cases=cases,
+            )
+        )
+    return tuple(found)
+
+
+def _misnamed(log: LogRecord, planned: Plan) -> list[str]:
+    """Whether activities were listed that the log does not have, where all of its own are known; for the owner."""
+    listed, measured = planned.declared.alphabet, log.measured
+    if listed is None or measured is None or measured.more_labels:
+        return []
+    unknown = [name for name in listed if name not in measured.labels]
+    if not unknown:
+        return []
+    return [
         gettext(
-            "δ = {delta} is not well below one over the {cases} cases of the log: it allows some person's trace to be "
-            "published as it is. Take a smaller one.",
-            delta=figure(planned.delta),
-            cases=cases,
-        ),
-    )
+            "For you alone: of the activities that you list the log does not have {names}. Of its {all} activities "
+            "{left} would be left out.",
+            names=", ".join(clean(name) for name in unknown[:5]) + (" …" if len(unknown) > 5 else ""),
+            all=len(measured.labels),
+            left=len(set(measured.labels) - set(listed)),
+        )
+    ]
 
 
 def _blurred(log: LogRecord, planned: Plan) -> tuple[tuple[str, str], ...]:
