@@ -14,12 +14,12 @@ from web_work import made, work
 
 from veilog.ledger.ledger import Ledger
 from veilog.web.jobs.process import Process
-from veilog.web.jobs.queue import Jobs, in_turn
+from veilog.web.jobs.queue import Jobs, _Running, in_turn
 from veilog.web.jobs.records import JobRecord, ReleaseRequest, Settings
 from veilog.web.jobs.released_log import ReleasedLog
 from veilog.web.jobs.results import to_text
 from veilog.web.jobs.store import Store, Waiting
-from veilog.web.jobs.worker import Task
+from veilog.web.jobs.worker import PAID, Task
 from veilog.web.serving import prepared
 
 SESSION = "s" * 32
@@ -192,6 +192,26 @@ def test_deleting_what_runs_ends_it_with_its_files(queue: Queue) -> None:
     while queue.jobs.folder(job).exists() and time.monotonic() < end:
         time.sleep(0.05)
     assert not queue.jobs.folder(job).exists()
+
+
+@pytest.mark.parametrize("again", [False, True], ids=["cancelled", "server stopped"])
+def test_what_is_paid_for_is_kept_though_its_files_were_not_written(tmp_path: Path, again: bool) -> None:
+    queue = Queue(tmp_path / "data", workers=0)
+    job = queue.submit("short")
+    queue.store.start(job)
+    folder = queue.jobs.folder(job)
+    (folder / "tmp").mkdir(parents=True)
+    (folder / PAID).write_text(to_text(made(unwritten=("release.xes",), stopped=True, entry=7)))
+    (folder / "entry").write_text("7")
+    if again:
+        queue.jobs._recover()
+    else:
+        queue.jobs._settle(job, _Running(stop="cancelled"), False, None)
+    ended = queue.job(job)
+    assert (ended.state, ended.entry, ended.problem) == ("done", 7, None)
+    assert isinstance(ended.result, ReleasedLog) and ended.result.unwritten == ("release.xes",)
+    assert queue.files(job) == ["entry", "result.json"] + ["tmp"] * again
+    queue.close()
 
 
 def test_what_waits_says_how_many_are_before_it_and_can_be_cancelled(tmp_path: Path) -> None:

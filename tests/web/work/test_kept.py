@@ -3,6 +3,7 @@
 import errno
 import os
 import shutil
+import signal
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -21,10 +22,12 @@ from veilog.logs import files
 from veilog.logs.made_up.simulate import hospital
 from veilog.releasing.result import Release
 from veilog.web.jobs.records import FILES, ReleaseRequest, Settings
-from veilog.web.jobs.results import to_text
-from veilog.web.jobs.worker import RESULT, Task
+from veilog.web.jobs.released_log import ReleasedLog
+from veilog.web.jobs.results import from_text, to_text
+from veilog.web.jobs.worker import PAID, RESULT, Task
 from veilog.web.pages import render as pages
 from veilog.web.work import work_on, write_again
+from veilog.web.work.accounts import AccountSeen, Entered
 
 
 @pytest.fixture
@@ -153,6 +156,42 @@ def test_a_release_without_any_file_of_its_log_is_not_called_ready(
     result = released(path, EVOLVE, settings, tmp_path / "out")
     page = pages.job_page(job("release", result, EVOLVE), record(read(path)), "once", settings=settings)
     assert "Your release is ready" not in page and "could not be written" in page
+
+
+def test_what_is_stopped_while_its_files_are_written_is_kept(
+    path: Path, settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first, second = tmp_path / "jobs" / "first", tmp_path / "jobs" / "second"
+    first.mkdir(parents=True), second.mkdir()
+    save = Release.save
+
+    def stopped(release: Release, target: Path) -> None:
+        os.kill(os.getpid(), signal.SIGTERM)  # at the first file it waits until that is written
+        save(release, target)
+
+    before = signal.signal(signal.SIGTERM, lambda *_: pytest.fail("the release would be lost"))
+    try:
+        with monkeypatch.context() as patch, pytest.raises(SystemExit):
+            patch.setattr(Release, "save", stopped)
+            released(path, EVOLVE, settings, first)
+    finally:
+        signal.signal(signal.SIGTERM, before)
+    (first / PAID).rename(first / RESULT)
+    result = from_text("release", (first / RESULT).read_text())
+    assert isinstance(result, ReleasedLog)
+    assert result.stopped and result.unwritten == ("release.xes", "release.csv", "outside.html", "dossier.html")
+    assert set(result.files) == {"certificate.json", "release.parquet"}
+    ended, log = job("release", result, EVOLVE), record(read(path))
+    page = pages.job_page(ended, log, "once", settings=settings)
+    assert "The work was stopped" in page and "Write again" in page and "disk" not in page
+    row = Entered(1, "2026-01-02 03:04", "evolve", "case", "", ("1", "0"), "released", "good", False, 0)
+    seen = AccountSeen(False, number=1, spent=("1", "0"), strength="good", sums=(("case", ("1", "0")),), rows=(row,))
+    assert "kept, but not yet written" in pages.account(log, seen, {1: ended}, {}, "once", settings=settings)
+    task = Task("release", str(path), "log.xes", {}, replace(request_of(EVOLVE), write="first"), str(second))
+    again = work_on(task, settings, silent)
+    assert (again.missing, again.unwritten, again.stopped) == ((), (), False)
+    assert set(again.files) == ONE_LOG - {"inside.html"}
+    assert len(Ledger.open(settings.ledger_of("")).show()[0].entries) == 1
 
 
 @pytest.fixture

@@ -24,7 +24,7 @@ from veilog.web.jobs.read_log import ReadLog
 from veilog.web.jobs.records import JobRecord, LogRecord, ReleaseRequest, Settings, State
 from veilog.web.jobs.results import Kind, understood
 from veilog.web.jobs.store import Store, Waiting
-from veilog.web.jobs.worker import ENTRY, MEMORY, RESULT, Task, Work
+from veilog.web.jobs.worker import ENTRY, MEMORY, PAID, RESULT, Task, Work
 
 __all__ = ["TOO_LONG", "Jobs", "in_turn"]
 
@@ -186,11 +186,12 @@ class Jobs:
 
     def _recover(self) -> None:
         for job in self._store.running():
+            self._note_entry(job)
+            self._take_paid(job)
             result = self.folder(job) / RESULT
             if result.is_file():  # written last: everything is there but the word that it is
                 self._store.end(job, "running", "done", text := result.read_text(), None, _mark(text))
             else:
-                self._note_entry(job)
                 self._store.end(job, "running", "failed", None, STOPPED)
                 shutil.rmtree(self.folder(job), ignore_errors=True)
         for place, known in zip(("logs", "jobs"), self._store.ids(), strict=True):
@@ -301,6 +302,7 @@ class Jobs:
 
     def _settle(self, job: str, running: _Running, done: bool, problem: str | None) -> None:
         """Write down what became of a job, however long it takes until the disk has room for it."""
+        self._take_paid(job)
         done = done or self._so_far(job) is not None  # what was made by then is paid for, and says what it lacks
         after, words = _outcome(running.stop, done, problem, running.most / 60)
         folder = self.folder(job)
@@ -329,6 +331,13 @@ class Jobs:
         with contextlib.suppress(OSError, ValueError):
             return (self.folder(job) / RESULT).read_text()
         return None
+
+    def _take_paid(self, job: str) -> None:
+        """Where a job ended while it wrote what it had made, that is its result: it is paid for and kept."""
+        paid, result = self.folder(job) / PAID, self.folder(job) / RESULT
+        with contextlib.suppress(OSError):
+            if not result.exists():
+                paid.rename(result)
 
     def _note_entry(self, job: str) -> None:
         """Remember what the job set aside in a ledger, which it wrote down before it asked anything."""

@@ -217,6 +217,8 @@ class ReleasedLog:
     """What could not be written or measured, in words."""
     unwritten: tuple[str, ...] = ()
     """The files that can be written as soon as the disk has room."""
+    stopped: bool = False
+    """Whether they are not written because the work was stopped, and not for want of room."""
     files: Mapping[str, int] = field(default_factory=dict)
     """The files that there are, with their sizes in bytes."""
     decision: Decision | None = None

@@ -29,7 +29,7 @@ from veilog.web.jobs.problems import DISK_FULL, is_full
 from veilog.web.jobs.records import ReleaseRequest, Settings
 from veilog.web.jobs.results import Kind, Result, to_text
 
-__all__ = ["ENTRY", "MEMORY", "RESULT", "Progress", "Task", "Work", "run"]
+__all__ = ["ENTRY", "MEMORY", "PAID", "RESULT", "Progress", "Task", "Work", "run"]
 
 Progress = Callable[[str, float | None], None]
 
@@ -38,6 +38,8 @@ MEMORY = (
     f"{gettext_noop('Try a smaller log, or a method with fewer or shorter patterns.')}"
 )
 RESULT = "result.json"
+PAID = "paid.json"
+"""The result where the work ends before there is another: a release is made and kept, and its files are not."""
 ENTRY = "entry"
 """The file in which a release says where a ledger has it, for as long as there is no result that says so."""
 _LARGEST = 4 << 20

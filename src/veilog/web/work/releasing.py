@@ -7,7 +7,10 @@ import errno
 import json
 import os
 import shutil
+import signal
+import threading
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
@@ -32,7 +35,7 @@ from veilog.web.jobs.problems import is_full
 from veilog.web.jobs.records import FILES, Settings
 from veilog.web.jobs.released_log import Account, Amount, Certificate, OwnerNotes, Promise, ReleasedLog
 from veilog.web.jobs.results import from_text, to_text
-from veilog.web.jobs.worker import ENTRY, RESULT, Progress, Task
+from veilog.web.jobs.worker import ENTRY, PAID, RESULT, Progress, Task
 from veilog.web.work.accounts import join, refuse_unknown
 from veilog.web.work.comparing import Sides, all_variants, beside, predicted
 from veilog.web.work.costs import worth
@@ -112,6 +115,7 @@ def release_log(task: Task, settings: Settings, progress: Progress) -> ReleasedL
     )
     result = _compared(result, Sides(released, log, _logs_in(out)), out, stages, settings)
     (out / _SPARE).unlink(missing_ok=True)
+    (out / PAID).unlink(missing_ok=True)
     return replace(result, files=_sizes(out))
 
 
@@ -168,7 +172,7 @@ def write_again(kept: Path, out: Path, settings: Settings, progress: Progress, l
         except VeilogError as error:
             missing.append(gettext("{file} was not written: {reason}", file=name, reason=_reason(error)))
             unwritten += [name] if _no_room(error) else []
-    return replace(result, missing=tuple(missing), unwritten=tuple(unwritten), files=_sizes(out))
+    return replace(result, missing=tuple(missing), unwritten=tuple(unwritten), stopped=False, files=_sizes(out))
 
 
 def _with_models(log: EventLog, kept: Path, target: Path) -> list[tuple[EventLog, Path]]:
@@ -227,7 +231,9 @@ def _written(released: Release, out: Path, progress: Progress, told: Progress) -
     unwritten: list[str] = []
     if (out / _SPARE).exists():
         os.truncate(out / _SPARE, _MARGIN // 4)  # for the records at the end
-    _secured(released, out, told, missing)
+    with _unstopped():
+        _secured(released, out, told, missing)
+        _paid(released, out)
     if released.variants.cases == 0:
         return missing, unwritten
     for name in (*_LOGS, *_PAGES):
@@ -275,6 +281,32 @@ def _secured(released: Release, out: Path, progress: Progress, missing: list[str
         words = gettext("the disk is full: the release is paid for and kept; free some space, and it is written")
         progress(words, None)
         time.sleep(_AGAIN)
+
+
+@contextlib.contextmanager
+def _unstopped() -> Iterator[None]:
+    """Let whoever stops the work wait for the end of the block, as far as they have the patience."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    asked: list[int] = []
+    before = signal.signal(signal.SIGTERM, lambda number, frame: asked.append(number))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+    if asked:
+        raise SystemExit(1)
+
+
+def _paid(released: Release, out: Path) -> None:
+    """Write down what is the result if the work is stopped while the files are written: they can be written again."""
+    empty = released.variants.cases == 0
+    if empty or (out / _KEPT).exists():
+        told = told_by_release(released)
+        result = _about(released, decided(told, released.variants.cases))
+        left = () if empty else (*_LOGS, *_PAGES)
+        _written_down(replace(result, unwritten=left, stopped=True), out, PAID)
 
 
 def _for_all(released: Release) -> dict[str, Any]:
@@ -325,9 +357,9 @@ def _account(entry: Entered, cases: int) -> Account:
     return Account(spent, left, worth(now.spent, cases))
 
 
-def _written_down(result: ReleasedLog, out: Path) -> None:
+def _written_down(result: ReleasedLog, out: Path, name: str = RESULT) -> None:
     """Let the pages show what there is so far; where the work ends here, for whatever reason, that is the result."""
-    with contextlib.suppress(VeilogError), atomic_target(out / RESULT) as file:  # what cannot be yet is at the end
+    with contextlib.suppress(VeilogError), atomic_target(out / name) as file:  # what cannot be yet is at the end
         file.write(to_text(replace(result, files=_sizes(out))).encode())
 
 
