@@ -18,7 +18,7 @@ from veilog.web.pages import render as pages
 from veilog.web.pages.charts import _rising
 from veilog.web.work import dry_run
 from veilog.web.work.planning import Refused
-from veilog.web.work.request import plain_advice, said_at_import
+from veilog.web.work.request import can_be_asked_for, plain_advice, said_at_import
 
 
 def page_of(found: ReadLog, columns: dict[str, str] | None = None) -> str:
@@ -207,8 +207,27 @@ def test_enter_in_the_form_only_looks(stays: ReadLog, settings: Settings) -> Non
     assert buttons[0] == "plan" and "method" in buttons
 
 
-def test_a_name_with_a_comma_stands_for_no_other_columns(stays: ReadLog) -> None:
-    assert "attributes" not in said_at_import(record(stays, {"is_ward, age": "release", "is_ward": "", "is_age": ""}))
+def test_a_name_that_lists_others_asks_for_none_of_them(settings: Settings, tmp_path: Path) -> None:
+    rows = [f"{case},{step},2024-01-0{1 + case % 9},x,y,z" for case in range(40) for step in ("come", "go")]
+    found = read(written(tmp_path / "log.csv", 'case,activity,timestamp,"Alter, Beruf",Beruf,Alter', *rows))
+    asks = page_of(found).partition('name="is_Alter, Beruf"')[2].partition("</div>")[0]
+    assert "may be released" not in asks and "Rename the column" in asks
+    assert page_of(found).count("Rename the column") == 1
+    log = record(found, {"is_Alter, Beruf": "release"})
+    assert said_at_import(log) == {}
+    form = pages.release_form(log, said_at_import(log), "once", settings=settings)
+    assert 'name="attributes"' not in form
+    assert dry_run(log, EVOLVE, settings).undeclared is None, "the rest can be released"
+    asked = {**EVOLVE, "attributes": "Alter, Beruf", "delta": "1e-6"}
+    assert "'Alter' was to be left out" in dry_run(log, asked, settings).problem
+    both = record(found, {**log.columns, "is_Beruf": "release"})
+    assert said_at_import(both) == {"attributes": "Beruf"}
+
+
+@pytest.mark.parametrize("name", ["a,b", "a\nb", "a\rb", " a", "a ", "", "a\u2028b", ","])
+def test_names_that_a_list_would_break_are_known(name: str) -> None:
+    assert not can_be_asked_for(name)
+    assert can_be_asked_for("Alter und Beruf; s|t")
 
 
 def test_starts_of_events_come_with_times_and_not_as_an_attribute(settings: Settings, tmp_path: Path) -> None:

@@ -42,7 +42,7 @@ from veilog.web.pages.words import (
 )
 from veilog.web.work.accounts import PROPOSALS, AccountSeen, units_of
 from veilog.web.work.planning import DryRun, Refused
-from veilog.web.work.request import WEAK, delta_for, may_leave, plan_of
+from veilog.web.work.request import WEAK, can_be_asked_for, delta_for, may_leave, plan_of
 
 if TYPE_CHECKING:
     from jinja2 import Environment, PackageLoader
@@ -107,6 +107,7 @@ def log_page(log: LogRecord, once: str, *, settings: Settings | None = None) -> 
         steps=_with_steps(log, result),
         columns=() if log.measured is None else _attributes(log.measured)[:_COLUMNS],
         START=START,
+        can_be_asked_for=can_be_asked_for,
         once=once,
         again=job is not None and not job.ended,
     )
@@ -160,7 +161,7 @@ def release_form(
     chosen = next((card for card in all_cards if card.name == given.get("method", DEFAULT)), None)
     if chosen is None:
         chosen, problem = all_cards[0], problem or gettext("There is no such method; the usual one is shown instead.")
-    known = [name for name in _attributes(found) if may_leave(name, log) and "," not in name]
+    known = [name for name in _attributes(found) if may_leave(name, log) and can_be_asked_for(name)]
     names = [name for name in known if name != START][:_OFFERED]
     advantage, strength = advantage_in_words(given.get("epsilon", "1"), given.get("delta", "0"))
     return _page(

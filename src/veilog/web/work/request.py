@@ -25,6 +25,7 @@ __all__ = [
     "WEAK",
     "as_draft",
     "asked_for",
+    "can_be_asked_for",
     "delta_for",
     "fields_in",
     "from_draft",
@@ -100,12 +101,16 @@ def _of_method(name: str) -> bool:
 def said_at_import(log: LogRecord) -> dict[str, str]:
     """Return what a form takes over from the page on which the columns were told."""
     released = [name[3:] for name, value in log.columns.items() if name.startswith("is_") and value == RELEASE]
-    # Starts come with the times, or not at all; of names with a comma fields cannot tell where they end.
-    released = [name for name in released if name != START and "," not in name]
+    released = [name for name in released if name != START and can_be_asked_for(name)]  # starts come with the times
     said = {"attributes": ",".join(released)} if released else {}
     if person := log.columns.get("person"):
         said |= {"unit": person, "max_cases": log.columns.get("max_cases", "")}
     return said
+
+
+def can_be_asked_for(name: str) -> bool:
+    """Return whether a form that lists names can name this one, and nothing else by it."""
+    return _listed(name) == (name,) and len(name.splitlines()) == 1
 
 
 def delta_for(cases: int) -> str:
