@@ -186,6 +186,8 @@ def test_what_was_to_stay_here_is_not_offered_and_refused(
     assert 'name="attributes" value="ward"' not in pages.release_form(log, {}, "once", settings=settings)
     refused = dry_run(log, {**EVOLVE, "delta": "1e-6", **asked}, settings)
     assert why in refused.problem
+    before = pages.release_form(log, {"attributes": "ward"}, "once", settings=settings)
+    assert 'name="attributes" value="ward"' not in before, "what was ticked before is not sent on unseen"
     allowed = dry_run(record(stays, {"is_ward": "release"}), {**EVOLVE, "delta": "1e-6", **asked}, settings)
     assert not isinstance(allowed, Refused)
 

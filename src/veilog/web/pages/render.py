@@ -177,7 +177,11 @@ def release_form(
         delta=delta_for(found.statistics.cases),
         attributes=names,
         starts=START in known and START in found.event_attributes,
-        asked_attributes=[name.strip() for name in given.get("attributes", "").split(",") if name.strip()],
+        asked_attributes=[
+            name
+            for name in map(str.strip, given.get("attributes", "").split(","))
+            if name and may_leave(name.removeprefix("case:"), log)
+        ],
         advantage=advantage,
         strength=strength,
         open="part" in given or any(name.startswith(("p_", "as_")) for name in given),
