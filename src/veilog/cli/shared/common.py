@@ -291,6 +291,10 @@ class Output:
         """Write a value as JSON to where it was asked for."""
         text = json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
         if self.target == "-":
+            try:
+                text.encode(getattr(sys.stdout, "encoding", None) or "utf-8")
+            except UnicodeEncodeError:  # written as it is, what is escaped would be no JSON
+                text = json.dumps(value, indent=2, allow_nan=False) + "\n"
             with contextlib.suppress(BrokenPipeError):  # whoever does not read on ends no work
                 put_out(text)
         elif self.target is not None:

@@ -14,8 +14,9 @@ from veilog.errors import OutputError
 
 __all__ = ["check_named_once", "check_places"]
 
-_WRITTEN = ("target", "out", "page", "model", "json", "report", "report_outside", "dossier")
+_WRITTEN = ("target", "out", "page", "model", "json", "report", "report_outside", "dossier", "registry", "chart")
 """Options and words of commands that name what is written; all other paths are read."""
+_TAIL = 8192
 
 
 def check_places(arguments: Mapping[str, Any]) -> None:
@@ -47,16 +48,19 @@ def check_named_once(json: str, words: Sequence[str]) -> None:
 
 
 def _check_json(place: Path) -> None:
-    """Refuse to write JSON over a file of anything else."""
+    """Refuse to write JSON over a file of anything else than a result of before, which ends with what it is about."""
     try:
-        if not place.is_file():
+        if not place.is_file() or not (size := place.stat().st_size):
             return
         with place.open("rb") as file:
-            begins = file.read(64).lstrip()[:1]
+            file.seek(max(0, size - _TAIL))
+            ours = b'"veilog": "' in file.read()
     except OSError:
         return  # whether it can be written is looked at by who writes it
-    if begins not in (b"", b"{", b"["):
-        raise OutputError("This would overwrite a file that is not JSON.", path=place, advice="Give another file.")
+    if not ours:
+        raise OutputError(
+            "This would overwrite a file that is no result of veilog.", path=place, advice="Give another file."
+        )
 
 
 def _places(arguments: Mapping[str, Any]) -> Iterator[tuple[str, Path]]:
@@ -74,7 +78,7 @@ def _places(arguments: Mapping[str, Any]) -> Iterator[tuple[str, Path]]:
 
 def _same(one: Path, other: Path) -> bool:
     try:
-        return one.absolute() == other.absolute() or (one.exists() and other.exists() and one.samefile(other))
+        return one.resolve() == other.resolve() or (one.exists() and other.exists() and one.samefile(other))
     except (OSError, ValueError):
         return False
 
