@@ -28,8 +28,13 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+def beside(installed: Path) -> str:
+    """The path on which modules are found, those of the package first."""
+    return os.pathsep.join(filter(None, [str(installed), os.environ.get("PYTHONPATH", "")]))
+
+
 def run(installed: Path, *command: str, module: str = "veilog") -> subprocess.CompletedProcess[str]:
-    environment = {**os.environ, "PYTHONPATH": str(installed)}
+    environment = {**os.environ, "PYTHONPATH": beside(installed)}
     done = subprocess.run(
         [sys.executable, "-m", module, *command], capture_output=True, text=True, env=environment, check=False
     )
@@ -63,6 +68,11 @@ def test_the_command_releases_with_it(installed: Path, log: Path, tmp_path: Path
     facts = json.loads(run(installed, "release", str(log), str(target), "-m", "ends", *options).stdout)
     assert facts["guarantee"]["status"] == "proven" and facts["guarantee"]["epsilon"] == 1.0
     assert facts["parameters"] == {"least": 8} and target.exists()
+    (theirs,) = [c for c in facts["guarantee"]["conditions"] if c["code"] == "method-of-another-package"]
+    assert theirs["said_by"] == "program" and "ends is of veilog-ends 1.0, which is no part of" in theirs["text"]
+    of_ours = (*options[:4], "-p", "depth=3", *options[6:])
+    ours = run(installed, "release", str(log), str(target), "-m", "laplace", *of_ours)
+    assert "method-of-another-package" not in ours.stdout
 
 
 @pytest.mark.slow
@@ -71,11 +81,13 @@ def test_the_pages_have_a_card_and_python_a_plan(installed: Path) -> None:
         "from veilog.web.pages.methods import cards; import veilog\n"
         "(card,) = [card for card in cards() if card.name == 'ends']\n"
         "assert 'veilog-ends 1.0' in card.when, card.when\n"
-        "assert veilog.plan('ends', epsilon=1, activities='log').cost.proven\n"
+        "plan = veilog.plan('ends', epsilon=1, activities='log')\n"
+        "assert plan.cost.proven\n"
+        "(theirs,) = [c for c in plan.cost.conditions if c.code == 'method-of-another-package']\n"
         "assert 'ends' in veilog.METHODS and len(veilog.METHODS) == 15\n"
         "from veilog.testing import check_method; check_method(veilog.METHODS['ends'])\n"
     )
-    environment = {**os.environ, "PYTHONPATH": str(installed), "PYTHONWARNINGS": "ignore"}
+    environment = {**os.environ, "PYTHONPATH": beside(installed), "PYTHONWARNINGS": "ignore"}
     subprocess.run([sys.executable, "-c", code], env=environment, check=True)
 
 

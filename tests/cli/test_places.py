@@ -55,6 +55,7 @@ def digests(folder: Path) -> dict[str, str]:
         "release log.csv new.csv -m laplace --epsilon 1 --activities log --max-length log --ledger new.csv",
         "release night night/b.parquet -m laplace --epsilon 1 --activities log --max-length log --no-ledger",
         "release night/*.parquet night/b.parquet -m laplace --epsilon 1 --activities log --max-length log --no-ledger",
+        "release night/**/*.parquet night/b.parquet -m laplace --epsilon 1 --activities log -p depth=3 --no-ledger",
         "ledger show log.csv --ledger l.ledger --json l.ledger",
         "ledger export log.csv log.csv --ledger l.ledger",
         "info log.csv --json log.csv",
@@ -74,6 +75,13 @@ def test_nothing_is_written_over_what_is_read_or_written_besides(
     assert main(words.split()) in (1, 2, 5)
     assert digests(here) == before, "neither a file nor an account is another one"
     assert capsys.readouterr().err.count("\n") in (1, 2)
+
+
+def test_the_second_file_of_a_release_is_one_of_its_places(here: Path) -> None:
+    both = "release log.csv a.csv -m evolve -p for=both --epsilon 1 --activities log --no-ledger --json a-models.csv"
+    assert main(both.split()) == 5
+    assert not Path("a.csv").exists(), "nothing was asked"
+    assert json.loads(Path("a-models.csv").read_text())["error"]["status"] == 5
 
 
 def test_an_error_as_json_does_not_go_over_a_log_that_is_json(here: Path) -> None:

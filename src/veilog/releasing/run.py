@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from veilog._typing import Int32Array
-from veilog.errors import ParameterError
+from veilog.errors import ParameterError, VeilogError
 from veilog.ledger.ledger import Ledger, Reservation
 from veilog.ledger.settling import settling
 from veilog.logs.eventlog import START, EventLog
@@ -23,10 +23,10 @@ from veilog.measures.similarity import relative_log_similarity
 from veilog.methods._events.assemble import Details, Wanted, anonymous, shuffled
 from veilog.methods._events.extras import enriched
 from veilog.methods._events.times.calendar import check as check_window
-from veilog.methods.method import EpsilonAndDelta, Groups, Progress, Request, advised_once
+from veilog.methods.method import EpsilonAndDelta, Groups, Method, Progress, Request, Unshuffled, advised_once
 from veilog.privacy.account.accounting import compose
 from veilog.privacy.account.figures import round_up
-from veilog.privacy.account.guarantee import Guarantee
+from veilog.privacy.account.guarantee import Condition, Guarantee
 from veilog.privacy.curator import Curator
 from veilog.privacy.domain import FROM_LOG
 from veilog.privacy.mechanisms import noise
@@ -126,16 +126,32 @@ Claim = Callable[[], Guarantee]
 def claims(planned: Planned, curator: Curator) -> tuple[Claim, Claim]:
     """What the release claims, the budget that it had, and what its answers so far amount to; both when called."""
     spends_delta = planned.delta if planned.uses.flow and planned.delta else None
-    derive = partial(
-        curator.guarantee,
-        nominal_epsilon=planned.epsilon or None,
-        nominal_delta=spends_delta,
-    )
+    theirs = _of_another_package(planned)
+
+    def derive(at_least: tuple[Fraction, Fraction] = (Fraction(0), Fraction(0))) -> Guarantee:
+        found = curator.guarantee(
+            nominal_epsilon=planned.epsilon or None, nominal_delta=spends_delta, at_least=at_least
+        )
+        return replace(found, conditions=(*found.conditions, *theirs)) if theirs else found
+
     if planned.as_published:
         return derive, derive
     budget = planned.method.budget
     fixed = isinstance(budget, EpsilonAndDelta) and budget.fixed and not planned.wanted and not planned.uses.labels
     return partial(derive, at_least=(planned.epsilon, Fraction(0) if fixed else planned.delta)), derive
+
+
+def _of_another_package(planned: Planned) -> tuple[Condition, ...]:
+    """Return that nobody here knows whether a method of another package goes round the curator: its functions see raw
+    cases, and what they keep of these is charged nowhere."""
+    method = planned.method
+    if not method.package:
+        return ()
+    said = (
+        f"The method {method.name} is of {method.package}, which is no part of veilog: that what it releases follows "
+        "from the answers to its questions alone is that package's word."
+    )
+    return (Condition("method-of-another-package", "program", said),)
 
 
 def _check_part(planned: Planned, looked_at: EventLog | StoredLog | Variants) -> None:
@@ -227,10 +243,35 @@ def _made(curator: Curator, planned: Planned, progress: Progress | None) -> _Mad
     return replace(made, beside={name: (variants, shuffled(variants, rng)) for name, variants in others.items()})
 
 
+def _answered(planned: Planned, curator: Curator, request: Request) -> Variants | EventLog | Unshuffled:
+    """What the method releases. Of one of another package an error says whose it is, and not its own words, which may
+    be of the data."""
+    method = planned.method
+    try:
+        released = method.run(curator, request, planned.settings)
+    except (VeilogError, MemoryError):
+        raise
+    except Exception as error:
+        if not method.package:
+            raise
+        raise _not_ours(method, f"failed ({type(error).__name__})") from error
+    if method.package and not (isinstance(released, Variants | EventLog) or hasattr(released, "shuffled")):
+        raise _not_ours(method, f"released {type(released).__name__}, which is no log")
+    return released
+
+
+def _not_ours(method: Method, problem: str) -> ParameterError:
+    return ParameterError(
+        f"The method {method.name!r} of {method.package} {problem}.",
+        parameter="method",
+        advice="Tell its authors. What it had asked by then is spent.",
+    )
+
+
 def _alone(curator: Curator, planned: Planned, request: Request, said: list[str]) -> _Made:
     """What the method releases, with its cases in random order."""
     method = planned.method
-    released = method.run(curator, request, planned.settings)
+    released = _answered(planned, curator, request)
     rng = noise.generator(curator.randomness)
     charges = range(len(curator.charges))
     if isinstance(released, Variants):
@@ -253,7 +294,7 @@ def _with_extras(
     second."""
 
     def flow(epsilon: Fraction) -> Variants:
-        released = planned.method.run(curator, replace(request, epsilon=epsilon), planned.settings)
+        released = _answered(planned, curator, replace(request, epsilon=epsilon))
         assert isinstance(released, Variants), "a plan refuses times and attributes for other methods"
         return released
 

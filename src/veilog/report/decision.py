@@ -64,6 +64,9 @@ _ASKS: Mapping[Code, str] = {
     "nobody-has-more": gettext_noop("No person has more cases than was said."),
     "one-run": gettext_noop("No copy of the training's checkpoint was resumed beside it."),
     "columns-read-together": gettext_noop("No case changed how the others were read."),
+    "method-of-another-package": gettext_noop(
+        "The package of the method releases nothing but what follows from the answers to its questions."
+    ),
 }
 _SHOWN = 5
 _SEVERAL = 5

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from veilog._language import gettext_noop, recognised
 from veilog.logs.input.lifecycle import INSTEAD
+from veilog.logs.input.reading import ATTRIBUTES_TOGETHER
 from veilog.report.remarks import NOISE, QUESTIONS, REMARKS
 
 __all__ = ["SENTENCES", "stated"]
@@ -52,8 +53,13 @@ SENTENCES = (
     gettext_noop("the deltas of the questions add up to 1 or more"),
     gettext_noop("the file does not state a derived guarantee"),
     gettext_noop("the cases of a column are trained on one by one, as they were sampled"),
+    gettext_noop(
+        "The method {method} is of {package}, which is no part of veilog: that what it releases follows from the "
+        "answers to its questions alone is that package's word."
+    ),
     gettext_noop("Activities were grouped by {how} (SHA-256 {digest}), which is public."),
     INSTEAD,
+    ATTRIBUTES_TOGETHER,
 )
 """With a placeholder where they have a number or a name."""
 

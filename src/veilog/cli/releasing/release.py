@@ -125,7 +125,7 @@ def release(
     # Before a large log is read: what can be refused without it.
     _check_person(budget, log, reading, grouping)
     planned = _planned(method, parameters, budget, beyond)
-    more = _check_beside(planned, target, log)
+    more = _check_beside(planned, target, log, json)
     planned = planned.declaring(reading.groups(planned.declared))
     if planned.undeclared and not at_a_terminal():
         raise UndeclaredError(planned.method.name, planned.undeclared)
@@ -203,7 +203,7 @@ def _planned(method: str, parameters: dict[str, Any], budget: Budget, beyond: Be
     )
 
 
-def _check_beside(planned: Plan, target: Path, log: Path) -> list[Path]:
+def _check_beside(planned: Plan, target: Path, log: Path, json: str | None) -> list[Path]:
     """Before any work: the files for what is made beside the release, which can be written, too."""
     if planned.beside and is_pipe(target):
         raise ParameterError(
@@ -213,7 +213,7 @@ def _check_beside(planned: Plan, target: Path, log: Path) -> list[Path]:
         )
     beside = [named_after(target, name) for name in planned.beside]
     for place in beside:
-        check_places({"target": place, "log": log})
+        check_places({"target": place, "log": log, "json": json})
     return [check_target(place, None) for place in beside]
 
 

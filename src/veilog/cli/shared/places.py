@@ -89,6 +89,9 @@ def _inside(target: Path, log: Path) -> bool:
         if log.is_dir():
             alike = any(log.rglob(f"*{target.suffix}")) if target.suffix else False
             return alike and target.resolve().is_relative_to(log.resolve())
-        return glob.has_magic(str(log)) and not log.exists() and fnmatch(str(target.absolute()), str(log.absolute()))
+        if not glob.has_magic(str(log)) or log.exists():
+            return False
+        pattern = str(log.absolute())  # ** stands for no folder, too
+        return any(fnmatch(str(target.absolute()), one) for one in (pattern, pattern.replace("**/", "")))
     except (OSError, ValueError):
         return False

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 
+from veilog._language import gettext_noop
 from veilog.errors import InputError, ParameterError
 from veilog.logs.engines.engine import Grouped
 from veilog.logs.engines.names import engine_of
@@ -27,7 +28,7 @@ __all__ = [
     "whole",
 ]
 
-ATTRIBUTES_TOGETHER = (
+ATTRIBUTES_TOGETHER = gettext_noop(
     "Whether a column of attributes holds text, numbers or truth values, and in XES and object-centric logs whether it "
     "belongs to cases or to events, is found out from all of its values, so one case can change how the attributes of "
     "others are read; a Parquet file or an Arrow table declares the types of its columns."

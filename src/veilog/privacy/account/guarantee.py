@@ -30,6 +30,7 @@ Code = Literal[
     "nobody-has-more",
     "one-run",
     "columns-read-together",
+    "method-of-another-package",
 ]
 SaidBy = Literal["owner", "program"]
 
