@@ -4,8 +4,9 @@
     python tools/catalogues.py de       begins a catalogue for a language that there is none of
 
 Sentences are what the code gives to ``gettext``, ``ngettext``, ``pgettext`` and ``gettext_noop`` (``_`` in some files),
-what templates give to ``_``, ``_p`` and ``ngettext``, and the texts of the constructors that are listed here or, of a
-measure, ``plain``. A sentence with ``{unit}`` is one about a case and one about a person: their articles differ.
+what templates give to ``_``, ``_p`` and ``ngettext``, the texts of the constructors that are listed here or, of a
+measure, ``plain``, and what is said of a method's settings. A sentence with ``{unit}`` is one about a case and one
+about a person: their articles differ.
 """
 
 from __future__ import annotations
@@ -87,7 +88,10 @@ def sentences() -> dict[tuple[str, str, str], Sentence]:
 
 
 def _in_code(path: Path) -> Iterator[tuple[str, str, str]]:
-    calls = [node for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))) if isinstance(node, ast.Call)]
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    if "methods" in path.relative_to(SOURCE).parts:
+        yield from (("", text, "") for text in _of_settings(tree))
+    calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call)]
     for node in sorted(calls, key=lambda node: (node.lineno, node.col_offset)):
         name = node.func.id if isinstance(node.func, ast.Name) else ""
         texts = {i: arg.value for i, arg in enumerate(node.args) if _is_text(arg)}
@@ -95,6 +99,14 @@ def _in_code(path: Path) -> Iterator[tuple[str, str, str]]:
         yield from _said(name, texts)
         if name == "Quantity":
             yield from (("", part.value, "") for part in _plain(node) if _is_text(part) and part.value)
+
+
+def _of_settings(tree: ast.Module) -> Iterator[str]:
+    """The second part of ``Annotated[float, "share of the budget"]`` says what a setting is."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Subscript) and isinstance(node.value, ast.Name) and node.value.id == "Annotated":
+            parts = node.slice.elts if isinstance(node.slice, ast.Tuple) else []
+            yield from (part.value for part in parts[1:2] if _is_text(part))
 
 
 def _plain(node: ast.Call) -> list[ast.expr]:

@@ -125,9 +125,12 @@ class InputError(VeilogError):
         line: int | None = None,
         column: int | None = None,
         advice: str | None = None,
+        among: Sequence[str] = (),
     ) -> None:
         self.problem = problem
         self.path = None if path is None else str(path)
+        self.among = tuple(among)
+        """What there is to choose from: the sheets of a workbook, the types of objects."""
         self.line = line
         self.column = column
         self.advice = advice

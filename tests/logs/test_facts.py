@@ -8,6 +8,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+import veilog
 from veilog.logs import files
 from veilog.logs.facts import PersonColumn, attributes_of, person_columns, transitions_of
 from veilog.logs.stored.storing import store
@@ -66,6 +67,15 @@ def test_cases_without_a_value_or_without_events_do_not_count(tmp_path: Path) ->
     assert person_columns(log) == (PersonColumn("p", 3, 6, 2, True),)
     (tmp_path / "log.xes").write_text("<log/>")
     assert person_columns(files.read(tmp_path / "log.xes")) == ()
+
+
+def test_a_column_of_events_that_is_called_person_or_case_is_named_as_the_unit_takes_it(tmp_path: Path) -> None:
+    rows = [f"v{i},{step},2024-01-{1 + i % 27:02d},p{i // 2}" for i in range(40) for step in ("in", "out")]
+    (tmp_path / "log.csv").write_text("\n".join(["nr,activity,time,person", *rows]) + "\n")
+    log = files.read(tmp_path / "log.csv", case="nr")
+    assert person_columns(log) == (PersonColumn("case:person", 20, 40, 2, True),)
+    released = veilog.release(log, "travas", epsilon=1, delta="1e-3", unit="case:person", max_cases=2)
+    assert released.guarantee.unit == "person"
 
 
 def test_every_column_is_told_with_its_kind() -> None:

@@ -1,8 +1,16 @@
 """Findings: nothing is dropped, merged or repaired without one, and the user's policy decides."""
 
+from collections import Counter
+from pathlib import Path
+
+import pyarrow as pa
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from veilog.errors import InputError, ParameterError
+from veilog.logs import files
+from veilog.logs.eventlog import EventLog
 from veilog.logs.findings import RULES, Finding, Findings
 
 
@@ -79,3 +87,59 @@ def test_a_finding_as_json_has_the_documented_fields() -> None:
         "line": 2,
         "policy": "keep",
     }
+
+
+# What is noticed once the log is there.
+
+
+def _log(folder: Path, *rows: str, header: str = "case,activity,time,nurse") -> EventLog:
+    (folder / "log.csv").write_text("\n".join([header, *rows]) + "\n")
+    return files.read(folder / "log.csv")
+
+
+def _noticed(log: EventLog) -> dict[str, int]:
+    return {f.rule: f.count for f in log.findings if f.rule in ("repeated-event", "days-only")}
+
+
+def test_events_that_an_export_has_twice_are_noticed_wherever_they_stand(tmp_path: Path) -> None:
+    once = ["1,in,2024-01-01T08:00,x", "1,out,2024-01-01T08:00,x", "2,in,2024-01-02T09:00,", "2,in,2024-01-02T09:00,y"]
+    assert _noticed(_log(tmp_path, *once)) == {}
+    assert _noticed(_log(tmp_path, *once, *once)) == {"repeated-event": 4}
+    assert _noticed(_log(tmp_path, *once, once[2])) == {"repeated-event": 1}
+    assert _noticed(_log(tmp_path, once[0], once[0].replace("1,", "3,", 1))) == {}
+    _log(tmp_path, *once, once[3])
+    with pytest.raises(InputError, match="'in' in case '2'"):
+        files.read(tmp_path / "log.csv", policies={"repeated-event": "fail"})
+
+
+@pytest.mark.parametrize(
+    "times",
+    [
+        ("2024-01-01", "2024-01-02"),
+        ("2024-01-01T00:00+01:00", "2024-07-01T00:00+02:00"),
+        ("2024-01-01T00:00+00:00", "2024-07-01T00:00+01:00"),
+        ("2024-01-01T00:00-03:00", "2024-07-01T00:00-04:00"),
+    ],
+)
+def test_days_without_a_time_of_day_are_noticed_where_they_leave_the_order_open(
+    times: tuple[str, str], tmp_path: Path
+) -> None:
+    first, second = times
+    assert _noticed(_log(tmp_path, f"1,in,{first},x", f"1,out,{first},x", f"2,in,{second},x")) == {"days-only": 2}
+    assert _noticed(_log(tmp_path, f"1,in,{first},x", f"1,out,{second},x", f"2,in,{second},x")) == {}
+    rows = [f"1,in,{first},x", f"1,out,{first},x", "2,in,2024-01-02T08:30,x"]
+    assert _noticed(_log(tmp_path, *rows)) == {}
+
+
+@given(st.lists(st.tuples(*[st.integers(0, 1)] * 4), min_size=2, max_size=12))
+def test_repeated_events_are_those_a_set_would_lose(rows: list[tuple[int, int, int, int]]) -> None:
+    table = pa.table(
+        {
+            "case": [f"c{row[0]}" for row in rows],
+            "activity": [f"a{row[1]}" for row in rows],
+            "time": pa.array([3600 * row[2] + 1 for row in rows], pa.timestamp("s")),
+            "nurse": [None if row[3] else "n" for row in rows],
+        }
+    )
+    again = sum(count - 1 for count in Counter(rows).values())
+    assert _noticed(files.read(table)).get("repeated-event", 0) == again

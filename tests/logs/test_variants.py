@@ -103,3 +103,10 @@ def test_counts_beyond_32_bits_are_kept() -> None:
 def test_impossible_variants_are_refused(build, message: str) -> None:
     with pytest.raises(InputError, match=message):
         build()
+
+
+@pytest.mark.parametrize("count", [2.9, 0.5, float("nan"), float("inf"), "x", None])
+def test_a_count_that_is_no_whole_number_is_refused_and_not_rounded(count: object) -> None:
+    with pytest.raises(InputError, match="is no number of cases"):
+        Variants.from_dict({("a",): count, ("b",): 1})  # type: ignore[dict-item]
+    assert Variants.from_dict({("a",): 2.0, ("b",): np.int64(1)}).to_dict() == {("a",): 2, ("b",): 1}  # type: ignore[dict-item]

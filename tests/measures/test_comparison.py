@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import veilog
+from veilog.errors import ParameterError
 from veilog.logs.eventlog import TIMESTAMP
 from veilog.logs.made_up.simulate import hospital
 from veilog.logs.metadata import ARTIFICIAL_TIMES, Attribute, Metadata
@@ -176,4 +177,17 @@ def test_the_verdict_warns_of_a_fitting_model_that_covers_little() -> None:
     result = compare(log(("abcdef", 3), ("fedcba", 1)), log(("abc", 4)))
     assert isinstance(result, Comparison)
     warned = comparison.verdict_of(replace(result, results={**result.results, "fitness": Found(0.99)}))
-    assert "says little" in warned and "says little" not in result.verdict
+    assert "99 %" in warned and "rare ones are missing" in warned
+    assert "rare ones" not in result.verdict
+
+
+def test_the_frame_has_the_numbers_of_purposes_with_what_is_kept() -> None:
+    first, second = log(("abc", 30), ("abd", 20)), log(("abc", 28), ("abd", 22))
+    frame = compare(first, second, models=False, purposes="discovery, conformance").to_frame().set_index("measure")
+    assert frame.value["discovery.fitness"] == pytest.approx(1.0)
+    assert "100 % of what the original gives" in frame.meaning["discovery.fitness"]
+    with pytest.raises(ParameterError, match="There is no purpose 'discovry'"):
+        compare(first, second, purposes="discovry")
+    for wrong in (None, 3, [1]):
+        with pytest.raises(ParameterError, match="given by their names"):
+            compare(first, second, purposes=wrong)  # type: ignore[arg-type]

@@ -223,6 +223,25 @@ def test_a_release_takes_a_plan(tmp_path: Any) -> None:
         planned.run(LOG, ledger=ledger)
 
 
+def test_nothing_is_said_beside_a_plan_that_it_would_not_heed() -> None:
+    made = veilog.plan("evolve", epsilon=1, activities="log")
+    beside: list[dict[str, Any]] = [
+        {"unit": "case:urgency", "max_cases": 1},
+        {"epsilon": 2},
+        {"seed": 3},
+        {"times": 0.3},
+        {"depth": 4},
+        {"domain": veilog.Domain(max_length=3)},
+    ]
+    for more in beside:
+        with pytest.raises(ParameterError, match=f"{', '.join(more)} beside it would not be heeded"):
+            veilog.release(LOG, made, **more)
+        if not {"seed", "times"} & set(more):
+            with pytest.raises(ParameterError, match="beside it would not be heeded"):
+                veilog.audit(made, runs=100, **more)
+    assert veilog.release(LOG, made, unit="case", delta=0.0, times=None).guarantee.epsilon == 1
+
+
 @pytest.mark.parametrize(
     "values", [{}, {"method": "laplace", "window": ["x", "y"]}, {"method": "laplace", "domain": 3}]
 )

@@ -385,6 +385,61 @@ def test_the_file_alone_has_a_dossier_that_says_whose_word_it_is(tmp_path: Path,
         veilog.dossier(released, files=[tmp_path / "gone.xes"])
 
 
+@pytest.mark.parametrize("suffix", [".xes", ".xes.gz", ".parquet"])
+@pytest.mark.parametrize("delta", ["1e-3", "1e-4", "1e-6", "0"])
+def test_the_answer_is_the_same_from_the_release_and_from_its_file(delta: str, suffix: str, tmp_path: Path) -> None:
+    released = veilog.release(LOG, "evolve", epsilon="0.9", delta=delta, activities="log", part="month=2024-01")
+    released.save(tmp_path / f"release{suffix}")
+    first, second = veilog.dossier(released), veilog.dossier(veilog.read(tmp_path / f"release{suffix}"))
+    assert first.tone == second.tone
+    assert section(first, "0.1").replace("The file is as it was written", "") in section(second, "0.1") or (
+        section(first, "0.1").splitlines()[:4] == section(second, "0.1").splitlines()[:4]
+    )
+    assert "It is of the cases that started in 2024-01 (UTC) alone." in section(second, "0.1")
+    for remark in released.remarks:
+        assert all(html.unescape(remark)[:60] in section(made, "E.1") for made in (first, second))
+
+
+def test_that_delta_decides_is_said_wherever_the_word_stands() -> None:
+    log = hospital(2000, seed=1)
+    released = veilog.release(log, "travas", epsilon=1, delta="1e-4")
+    cases = released.variants.cases
+    assert cases and released.guarantee.strength == "moderate"
+    weighed = released.guarantee.weighed
+    assert weighed is not None and weighed.better == "good" and weighed.enough * cases <= 0.01
+    assert f"of {cases:,} cases it lets up to" in released.guarantee.in_words()
+    made = veilog.dossier(released)
+    assert "That is decided by δ" in section(made, "0.1")
+    assert "δ times the number of released cases" in section(made, "A.4.1.b")
+    enough = veilog.release(log, "travas", epsilon=1, delta="1e-6").guarantee
+    assert enough.weighed is None and "decides that" not in enough.in_words()
+
+
+def test_dates_in_a_made_up_year_are_remarked_on_for_the_recipient(tmp_path: Path) -> None:
+    rows = [
+        f"{i},{a},2024-03-{1 + i % 27:02d} 08:0{j}:00,19{40 + i % 60}-05-01T00:00:00Z"
+        for i in range(200)
+        for j, a in enumerate("ab")
+    ]
+    (tmp_path / "log.csv").write_text("\n".join(["case,activity,time,born", *rows]) + "\n")
+    log = veilog.read(tmp_path / "log.csv")
+    asked: dict[str, Any] = {"epsilon": 4, "delta": "1e-6", "activities": "log", "times": ".3", "attributes": ["born"]}
+    text = section(veilog.dossier(veilog.release(log, "evolve", **asked)), "E.1")
+    assert "The dates of born are as far from the start of their case as they were, and so in other years" in text
+    windowed = veilog.release(log, "evolve", window="2024-03-01..2024-04-01", **asked)
+    assert "in other years" not in section(veilog.dossier(windowed), "E.1")
+    assert "nothing else joins them" in section(veilog.dossier(windowed), "E.3")
+
+
+@pytest.mark.parametrize("suffix", [".xes", ".xes.gz", ".parquet"])
+def test_nobody_vouches_for_the_log_itself(suffix: str, tmp_path: Path) -> None:
+    released = veilog.release(LOG, "evolve", epsilon=1, activities="log")
+    veilog.write(LOG, tmp_path / f"raw{suffix}")
+    for about in (veilog.dossier, veilog.report.html):
+        with pytest.raises(InputError, match="no file of a release"):
+            about(released, files=[tmp_path / f"raw{suffix}"])
+
+
 # The registry's record ------------------------------------------------------------------------------------------------
 
 TEXT, WHOLE, NUMBER = "text", "whole", "number"

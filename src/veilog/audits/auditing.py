@@ -47,7 +47,7 @@ from veilog.privacy.account.guarantee import Guarantee
 from veilog.privacy.account.guessing import advantage_of
 from veilog.privacy.domain import Domain
 from veilog.privacy.unit import ONE_CASE, Unit
-from veilog.releasing.plan import Plan, plan
+from veilog.releasing.plan import Plan, as_planned, plan
 from veilog.releasing.planned import checked_seed
 
 __all__ = ["AuditResult", "Proof", "Run", "audit", "audit_runs"]
@@ -105,12 +105,13 @@ def audit(
     """
     runs = (WHITE_RUNS if white_box else RUNS) if runs is None else runs
     _check(runs, confidence, processes, seed)
+    declared: dict[str, Any] = {"domain": domain, "activities": activities, "unit": unit, "max_cases": max_cases}
     if isinstance(method, Plan):
-        planned = method
+        beside = {"epsilon": epsilon, "delta": delta, "as_published": as_published, **declared, **parameters}
+        planned = as_planned(method, **beside)
     else:
         budget, values = _arguments(method_named(method), epsilon, delta, parameters)
-        values |= {"domain": domain, "activities": activities, "unit": unit, "max_cases": max_cases}
-        planned = plan(method, **budget, as_published=as_published, weak_guarantee=True, **values)
+        planned = plan(method, **budget, as_published=as_published, weak_guarantee=True, **values, **declared)
     person = _person_cases(person_cases, planned.unit)
     held = None if log is None else as_log(log)
     _check_person(person, planned.unit, held)

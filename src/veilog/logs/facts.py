@@ -113,7 +113,10 @@ def person_columns(log: EventLog | StoredLog) -> tuple[PersonColumn, ...]:
 
 def unit_columns(log: EventLog | StoredLog) -> tuple[PersonColumn, ...]:
     """Return every column that could say whose a case is, likely or not, those with the most values first."""
-    found = [_of_values(name, log.each(partial(_values, name), (name,))) for name in _names(log.shape)]
+    found = [
+        _of_values(name, log.each(partial(_values, name), (name, name.removeprefix("case:"))))
+        for name in _names(log.shape)
+    ]
     return tuple(sorted((f for f in found if f is not None), key=lambda f: (not f.likely, -f.values, f.column)))
 
 
@@ -125,8 +128,8 @@ def _names(shape: EventLog) -> Iterator[str]:
             yield f"case:{field.name}" if field.name in ("case", "person") else field.name
     for field in events:
         taken = field.name in cases.names or field.name.removeprefix("case:") in cases.names
-        if field.name not in (*_RESERVED, "case", "person") and not taken and _may_name(field.type):
-            yield field.name
+        if field.name not in _RESERVED and not taken and _may_name(field.type):
+            yield f"case:{field.name}" if field.name in ("case", "person") else field.name
 
 
 def _may_name(kind: pa.DataType) -> bool:
@@ -139,7 +142,7 @@ def _values(name: str, log: EventLog, _first: bool) -> pa.Array | None:
     own = name.removeprefix("case:")
     if own in log.cases.column_names:
         return _flat(log.cases.column(own).drop_null())
-    column = _flat(log.events.column(name))
+    column = _flat(log.events.column(name if name in log.events.column_names else own))
     codes = _codes(column)
     starts = log.offsets[:-1][np.diff(log.offsets) > 0]
     owners = np.repeat(np.arange(len(starts)), np.diff(np.append(starts, len(codes))))

@@ -53,6 +53,11 @@ _RULES = (
          ("keep", "fail"), "The first one is used."),
     Rule("unordered-timestamps", "the events of a case are not in the order of their timestamps", "info", "keep",
          ("keep", "fail"), "The order of the file is kept, times are left as they are."),
+    Rule("repeated-event", "an event stands in its case twice, alike in everything", "info", "keep", ("keep", "fail"),
+         "Both count. Where an export has rows twice, remove them first: they make loops that nobody went."),
+    Rule("days-only", "times are days, and a case has several events on one day", "info", "keep", ("keep", "fail"),
+         "The order of the file is the order of events of one day. If the time of day is in another column, "
+         "--timestamp 'DATE+TIME' takes both."),
     Rule("no-timestamps", "no event has a timestamp", "info", "keep", ("keep", "fail"),
          "The order of the file is the order of events."),
     Rule("timestamp-without-zone", "a timestamp has no time zone", "info", "keep", ("keep", "fail"),

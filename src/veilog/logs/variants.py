@@ -7,6 +7,7 @@ order makes equal multisets equal in memory, whatever order the rows of the log 
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -147,7 +148,7 @@ class Variants:
         """Variants from coded sequences in any order, with or without repetitions; one case each without counts."""
         codes_ = np.asarray(codes, dtype=np.int32)
         offsets_ = np.asarray(offsets, dtype=np.int64)
-        counts_ = np.ones(len(offsets_) - 1, dtype=np.int64) if counts is None else np.asarray(counts, dtype=np.int64)
+        counts_ = np.ones(len(offsets_) - 1, dtype=np.int64) if counts is None else _whole(counts)
         if len(counts_) != len(offsets_) - 1:
             raise InputError(f"There are {len(offsets_) - 1} sequences but {len(counts_)} counts.")
         if len(counts_) and counts_.min() < 0:
@@ -223,6 +224,21 @@ class Variants:
     def by_frequency(self) -> IntArray:
         """Indices of the variants, most frequent first; ties in canonical order."""
         return np.argsort(-self.counts, kind="stable").astype(np.int64)
+
+
+def _whole(counts: npt.ArrayLike) -> IntArray:
+    """Numbers of cases as integers; :class:`InputError` for what is no whole number, which would be rounded."""
+    found = np.asarray(counts)
+    if found.size and found.dtype.kind not in "iu":
+        exact = found.astype(object)
+        wrong = [value for value in exact.tolist() if isinstance(value, bool) or not _is_whole(value)]
+        if wrong:
+            raise InputError(f"{wrong[0]!r} is no number of cases.", advice="Give whole numbers from 0 on.")
+    return found.astype(np.int64)
+
+
+def _is_whole(value: object) -> bool:
+    return isinstance(value, int | float | np.integer | np.floating) and math.isfinite(value) and value == int(value)
 
 
 def _canonical(labels: tuple[str, ...], codes: Int32Array, offsets: IntArray, counts: IntArray) -> Variants:

@@ -170,6 +170,7 @@ class Comparison:
 
     def to_frame(self) -> pd.DataFrame:
         """Return a row for each number: what it is called, its value or between which numbers it lies, and its words.
+        Those of purposes are called ``discovery.fitness``, and their words say how much is kept.
 
         >>> import veilog
         >>> from veilog.logs.made_up.simulate import hospital
@@ -178,7 +179,9 @@ class Comparison:
         >>> float(frame.value["relative_log_similarity"])
         1.0
         """
-        return frame((line.to_json() for line in self.lines()), ("measure", "title", *_NUMBERS))
+        rows = [line.to_json() for line in self.lines()]
+        rows += [row for purpose in self.purposes.values() for row in purpose.rows()]
+        return frame(rows, ("measure", "title", *_NUMBERS))
 
     def _repr_html_(self) -> str:
         """Return the verdict, what the release is good for, and every number."""
@@ -221,7 +224,7 @@ def compare(
     *,
     models: bool | Literal["pm4py"] = True,
     anomalies: bool = False,
-    purposes: Sequence[str] = (),
+    purposes: Sequence[str] | str = (),
     asked: Asked | None = None,
     control: AnyLog | None = None,
     second: AnyLog | None = None,
@@ -333,7 +336,11 @@ def _behaviour(result: Comparison) -> Iterator[str]:
     if ratio is not None and not 0.9 <= ratio <= 1.1:
         yield gettext("It has {times} times as many cases as the original.", times=localised(f"{ratio:.2g}"))
     if result.fitness is not None and result.coverage.directly_follows < 0.5 and result.fitness >= 0.9:
-        yield gettext("Its model's high fitness says little: less than half of the original's steps are in it.")
+        yield gettext(
+            "Its model's fitness is {fitness}, though less than half of the original's kinds of steps are in the "
+            "release: rare ones are missing.",
+            fitness=_percent(result.fitness),
+        )
 
 
 def _people(result: Comparison) -> Iterator[str]:

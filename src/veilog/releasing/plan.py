@@ -38,7 +38,7 @@ from veilog.releasing.trying.expected import TWINS, Expected, expectation
 from veilog.releasing.trying.sizes import sizes_of
 from veilog.releasing.trying.trial import tried
 
-__all__ = ["LARGEST_UNASKED", "Plan", "plan"]
+__all__ = ["LARGEST_UNASKED", "Plan", "as_planned", "plan"]
 
 LARGEST_UNASKED = 10
 """A larger epsilon has to be asked for in words: odds change by a factor of up to 22,000 at this one."""
@@ -170,6 +170,26 @@ def plan(
         weak_guarantee=weak_guarantee,
         part=part if part is None or isinstance(part, Part) else Part.of(part),
     )
+
+
+def as_planned(method: str | Plan, **given: Any) -> Plan:
+    """Return the plan that these arguments make, or the one that was made before; :class:`ParameterError` where it is
+    given beside arguments, which it would not heed."""
+    if not isinstance(method, Plan):
+        return plan(method, **given)
+    usual = inspect.signature(plan).parameters
+    beside = [name for name, value in given.items() if name not in usual or not _is_usual(value, usual[name].default)]
+    if beside:
+        raise ParameterError(
+            f"A plan says all of this itself, so {', '.join(beside)} beside it would not be heeded.",
+            parameter=beside[0],
+            advice="Leave that away, or make a plan that says it: veilog.plan(...).",
+        )
+    return method
+
+
+def _is_usual(value: object, usual: object) -> bool:
+    return value is usual or (isinstance(value, str | int | float) and value == usual)
 
 
 def _declared(domain: Domain | None, activities: Iterable[str] | str | None) -> Domain:

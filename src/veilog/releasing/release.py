@@ -15,7 +15,7 @@ from veilog.privacy.domain import Domain, Window
 from veilog.privacy.part import Part
 from veilog.releasing.keywords import Keywords
 from veilog.releasing.owner.memory import noticed
-from veilog.releasing.plan import Plan, plan
+from veilog.releasing.plan import Plan, as_planned
 from veilog.releasing.result import Release
 
 __all__ = ["release"]
@@ -45,7 +45,8 @@ def release(
     progress: Progress | None = None,
     **parameters: Unpack[Keywords],
 ) -> Release:
-    """Release a log with a method, or as a :class:`Plan` says.
+    """Release a log with a method, or as a :class:`Plan` says, which takes nothing beside it but ``ledger`` and
+    ``progress``.
 
     The log may be an :class:`EventLog`, its variants, a DataFrame, a file, a :class:`Release`, or a
     :class:`StoredLog`, whose events are never all in memory.
@@ -85,28 +86,25 @@ def release(
     With a ``ledger`` (the file of one; made if there is none) the release is entered in the account of its data: what
     it may cost is set aside before any question is asked, and refused if that would exceed their budget.
     """
-    if isinstance(method, Plan):
-        planned = method
-    else:
-        planned = plan(
-            method,
-            epsilon=epsilon,
-            delta=delta,
-            as_published=as_published,
-            seed=seed,
-            domain=domain,
-            activities=activities,
-            unit=unit,
-            max_cases=max_cases,
-            times=times,
-            window=window,
-            processing=processing,
-            attributes=attributes,
-            attributes_share=attributes_share,
-            guessing_advantage=guessing_advantage,
-            weak_guarantee=weak_guarantee,
-            part=part,
-            **parameters,
-        )
+    planned = as_planned(
+        method,
+        epsilon=epsilon,
+        delta=delta,
+        as_published=as_published,
+        seed=seed,
+        domain=domain,
+        activities=activities,
+        unit=unit,
+        max_cases=max_cases,
+        times=times,
+        window=window,
+        processing=processing,
+        attributes=attributes,
+        attributes_share=attributes_share,
+        guessing_advantage=guessing_advantage,
+        weak_guarantee=weak_guarantee,
+        part=part,
+        **parameters,
+    )
     held = as_log(log)
     return noticed(planned.run(held, ledger=ledger, progress=progress), held)

@@ -224,7 +224,7 @@ def as_released(log: EventLog, metadata: Metadata) -> EventLog:
 
 def _metadata(released: Release) -> Metadata:
     """XES privacy metadata (Rafiei, van der Aalst, "Privacy-Preserving Data Publishing in Process Mining", 2020): one
-    numbered child for each operation. Only what the guarantee says; no statistic of the original.
+    numbered child for each operation, and for each remark. Only what the guarantee says; no statistic of the original.
 
     They are nested strings, not containers, and the numbers are part of longer keys: so the file is XES 1.0, which has
     no containers, and in which no key begins with a digit.
@@ -238,7 +238,11 @@ def _metadata(released: Release) -> Metadata:
         Attribute(f"privacy:operation{i}", operation.method, "string", tuple(_facts(operation, released.guarantee)))
         for i, operation in enumerate(released.operations, 1)
     )
-    attributes = [Attribute("privacy:anonymizations", _models(released.guarantee), "string", anonymizations)]
+    # Those of a release without a guarantee may hold exact numbers of the original.
+    said = released.remarks if released.guarantee.proven else ()
+    remarks = tuple(Attribute(f"privacy:remark{i}", remark, "string") for i, remark in enumerate(said, 1))
+    models = _models(released.guarantee)
+    attributes = [Attribute("privacy:anonymizations", models, "string", (*anonymizations, *remarks))]
     timeless = details is None or details.times is None
     if full is not None:
         timeless = any(a.key == ARTIFICIAL_TIMES for a in full.metadata.attributes)
@@ -280,6 +284,8 @@ def _facts(operation: Operation, guarantee: Guarantee) -> Iterable[Attribute]:
     pairs = (
         ("privacy:epsilon", operation.epsilon if guarantee.proven else None),
         ("privacy:delta", operation.delta if guarantee.proven else None),
+        ("privacy:total_epsilon", guarantee.epsilon if guarantee.proven else None),
+        ("privacy:total_delta", guarantee.delta if guarantee.proven else None),
         ("privacy:guessing_advantage", guarantee.guessing_advantage),
         ("privacy:nominal_epsilon", guarantee.nominal_epsilon),
         ("privacy:nominal_delta", guarantee.nominal_delta),

@@ -29,7 +29,7 @@ from veilog.report.explorer import clean, short
 from veilog.report.figures import figure
 from veilog.report.stated import stated
 from veilog.report.told import Told
-from veilog.report.words import capital, strength_in_words
+from veilog.report.words import by_delta, capital, strength_in_words
 
 __all__ = ["MARKS", "Check", "Decision", "OwnerSide", "State", "decided", "of_pair", "of_person", "owner_side"]
 
@@ -146,7 +146,7 @@ def decided(told: Told, cases: int, owner: OwnerSide | None = None) -> Decision:
             reasons += (gettext("What is stated in its place ({models}) protects against less.", models=models),)
     elif tone == "bad" and g.strength == STRENGTHS[-1]:
         headline = gettext("Protection is none in practice.")
-        reasons = (
+        reasons = by_delta(g) or (
             gettext(
                 "At ε = {epsilon} the noise hides hardly anything of one {unit}: treat it as you treat the original.",
                 epsilon=figure(g.epsilon),
@@ -155,6 +155,7 @@ def decided(told: Told, cases: int, owner: OwnerSide | None = None) -> Decision:
         )
     else:
         headline = gettext("Protection is {strength}.", strength=strength_in_words(g.strength))
+        reasons = by_delta(g)
         checks = _checks(told, cases, owner)
         if any(check.state == "against" for check in checks):
             tone = "bad" if tone == "bad" else "warn"
@@ -285,6 +286,9 @@ def _only_release(g: Guarantee, owner: OwnerSide | None) -> Check:
     if number <= 1:
         known = gettext("The ledger (account {number}) knows of no other.", number=str(account.number))
         return Check("met", asks, known)
+    if account.spent is None and len({entry.unit for entry in account.entries if entry.state != "withdrawn"}) > 1:
+        apart = gettext("The ledger knows of {n}, for different units: their costs do not add up.", n=number)
+        return Check("against", asks, apart)
     if account.spent is None:
         unbounded = gettext("The ledger knows of {n}, and nothing bounds what they cost together.", n=number)
         return Check("against", asks, unbounded)

@@ -10,11 +10,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
+
 from veilog._language import gettext, gettext_noop
 from veilog.charts import comparison_svg, lasting
 from veilog.errors import InputError, VeilogError
 from veilog.ledger.ledger import Account
 from veilog.logs.eventlog import EventLog
+from veilog.logs.input.source import suffix_of
+from veilog.logs.input.streams import open_input
 from veilog.logs.variants import Variants
 from veilog.measures import Comparison, Progress, compare
 from veilog.measures.disclosure import RiskResult, risk
@@ -32,6 +37,7 @@ __all__ = ["Facts", "File", "Inside", "account_of", "disclosed", "files_of", "ga
 COMPARED_AT_ONCE = 5_000
 """Up to so many variants a side a report compares the logs itself; beyond it that takes longer than a report should."""
 _TOO_MANY = gettext_noop("The logs have many variants, so this takes a while: veilog compare.")
+_ANONYMIZATIONS, _HEAD = b"privacy:anonymizations", 1 << 20
 _WORK = 5e7
 _SAMPLES = 300
 _QUANTILES = (
@@ -179,15 +185,35 @@ def account_of(released: Release | EventLog) -> Account | None:
 
 
 def files_of(paths: Sequence[str | os.PathLike[str]]) -> tuple[File, ...]:
-    """The files of a release with their SHA-256."""
+    """The files of a release with their SHA-256. A log that says nothing of how it was made private is none."""
     found = []
     for path in map(Path, paths):
         try:
+            if path.is_file() and not _states_how(path):
+                raise InputError(
+                    "This log does not say how it was made private, so it is no file of a release.",
+                    path=os.fspath(path),
+                    advice="Name the file that the release was written to; the log itself must not be vouched for.",
+                )
             with path.open("rb") as file:
                 found.append(File(clean(path.name), hashlib.file_digest(file, "sha256").hexdigest()))
         except OSError as error:
             raise InputError("The file of the release cannot be read.", path=os.fspath(path)) from error
     return tuple(found)
+
+
+def _states_how(path: Path) -> bool:
+    """Whether a file has privacy metadata, or no place for it: XES has it before the first case."""
+    suffix = suffix_of(path)
+    if suffix == ".parquet":
+        try:
+            return _ANONYMIZATIONS in str(pq.read_schema(path).metadata).encode()
+        except pa.ArrowInvalid:
+            return False
+    if suffix not in (".xes", ".xes.gz"):
+        return True
+    with open_input(path, limit=None) as stream:
+        return _ANONYMIZATIONS in stream.read(_HEAD)
 
 
 def today() -> str:

@@ -82,6 +82,10 @@ REMARKS = (
         "No window was declared: cases start evenly over a made-up year (2000). Only gaps and hours are real."
     ),
     gettext_noop(
+        "The dates of {attributes} are as far from the start of their case as they were, and so in other years: cases "
+        "start in a made-up one. Declare a window to have them in their own."
+    ),
+    gettext_noop(
         "The times are rough: their epsilon, {epsilon}, times about {cases} cases is below {enough}. {advice}"
     ),
     gettext_noop("The times are rough: their epsilon, {epsilon}, times about {cases} cases is below {enough}."),

@@ -60,6 +60,60 @@ SENTENCES = (
     gettext_noop("Activities were grouped by {how} (SHA-256 {digest}), which is public."),
     INSTEAD,
     ATTRIBUTES_TOGETHER,
+    # What holds of groups, instead of differential privacy.
+    gettext_noop("Whoever knows {what} finds at least {n} cases of the release that match, or none."),
+    gettext_noop("at most {n} activities of a case"),
+    gettext_noop("at most {n} activities of a case, repeated ones counted"),
+    gettext_noop("at most {n} activities of a case in their order"),
+    gettext_noop("at most {n} activities of a case in their order, with their times since its start in {time}"),
+    gettext_noop(
+        "Does not protect against somebody who knows more than that (their times, the life cycle or any other "
+        "attribute), a person with several cases, or what other releases of the same log tell in addition, nor hide "
+        "that somebody is in the log."
+    ),
+    gettext_noop(
+        "Does not protect against somebody who knows more than that (the life cycle or any other attribute), a person "
+        "with several cases, or what other releases of the same log tell in addition, nor hide that somebody is in the "
+        "log."
+    ),
+    gettext_noop(
+        "Of the cases that match, at most the share {share} has the same value of {attributes} (numbers as intervals)."
+    ),
+    gettext_noop(
+        "Does not protect against somebody who knows more than that (their times, the life cycle or any other "
+        "attribute), nor against being told that a person has none of the values, or a value with a probability up to "
+        "that share."
+    ),
+    gettext_noop(
+        "Does not protect against somebody who knows more than that (the life cycle or any other attribute), nor "
+        "against being told that a person has none of the values, or a value with a probability up to that share."
+    ),
+    gettext_noop("Every beginning of a trace and every complete trace of the release is that of at least {n} cases."),
+    gettext_noop(
+        "Does not protect against somebody who knows later activities only, times or other attributes; a person with "
+        "several cases; or what other releases of the same log tell in addition, nor hide that somebody is in the log."
+    ),
+    gettext_noop(
+        "After every beginning of a trace the values of {attribute} differ by at most {most} (earth mover's distance) "
+        "from those of the same activity in the whole release."
+    ),
+    gettext_noop(
+        "Does not protect against somebody who knows later activities only, times or other attributes; a person with "
+        "several cases; or what other releases of the same log tell in addition, nor against whoever knows some of the "
+        "values themselves: they are released as they are."
+    ),
+    gettext_noop(
+        "The paper argues (Propositions 3.1, A.5 and A.7; veilog has not proved it) that an attacker's chance to guess "
+        "right about one individual rises by at most {advantage}, for one question alone: whether the case took one "
+        "given transition, when it started (within {days} days), or how long one of its steps took (within {seconds} "
+        "seconds). Its attacker knows all other cases; activities, variants and the first and last time of the log "
+        "count as public, cases and the times within a case as independent, and a prior as the share of the log's own "
+        "values that are as near."
+    ),
+    gettext_noop(
+        "Does not protect what several counts or times of the same case say together, whether a case with a rare "
+        "variant is in the log at all, people with several cases, or logs released more than once."
+    ),
 )
 """With a placeholder where they have a number or a name."""
 

@@ -11,7 +11,7 @@ from fractions import Fraction
 from typing import Any, get_args
 
 from veilog._version import __version__
-from veilog.errors import InputError
+from veilog.errors import InputError, ParameterError
 from veilog.logs.eventlog import EventLog
 from veilog.logs.files import AnyLog, as_log
 from veilog.logs.metadata import Attribute
@@ -20,6 +20,7 @@ from veilog.logs.variants import Variants
 from veilog.methods import METHODS
 from veilog.privacy.account.figures import round_up
 from veilog.privacy.account.guarantee import Code, Condition, Guarantee, Statement
+from veilog.privacy.part import Part
 from veilog.releasing.result import Operation, Release
 from veilog.report.explorer import short
 
@@ -34,7 +35,12 @@ _OF_BEFORE: tuple[tuple[str, Code], ...] = (
     ("No person has more", "nobody-has-more"),
     ("This is one run", "one-run"),
 )
-_NUMBERS = ("epsilon", "delta", "nominal_epsilon", "nominal_delta", "guessing_advantage")
+_NUMBERS = (
+    *("epsilon", "delta", "total_epsilon", "total_delta", "nominal_epsilon", "nominal_delta", "guessing_advantage"),
+)
+
+
+_REMARK = re.compile(r"privacy:remark\d+")
 
 
 @dataclass(frozen=True)
@@ -110,6 +116,7 @@ def told_by_file(log: EventLog) -> Told:
             path=log.source,
             advice="Take the file that veilog release wrote, in XES or Parquet; CSV has no place for this.",
         )
+    said = (str(child.value) for child in found if _REMARK.fullmatch(child.key) and isinstance(child.value, str))
     operations = tuple(_operation(fact) for fact in facts)
     method = next((o.method for o in operations if o.method.removesuffix(" (as published)") in METHODS), "")
     known = METHODS.get(method.removesuffix(" (as published)"))
@@ -118,8 +125,8 @@ def told_by_file(log: EventLog) -> Told:
         paper=None if known is None else known.paper,
         parameters=(),
         operations=operations,
-        guarantee=_guarantee(facts, operations),
-        remarks=(),
+        guarantee=_guarantee(facts, operations, log.cases.num_rows),
+        remarks=tuple(short(remark, 2000) for remark in said),
         software=_first(facts, "software") or "not stated",
         timed=not log.artificial_times,
         from_file=True,
@@ -155,8 +162,9 @@ def _operation(facts: Mapping[str, Any]) -> Operation:
     return Operation(target, method, facts.get("epsilon", 0.0), facts.get("delta", 0.0))
 
 
-def _guarantee(facts: list[dict[str, Any]], operations: tuple[Operation, ...]) -> Guarantee:
-    """What the operations state together: proven only if each of them states so, with an epsilon."""
+def _guarantee(facts: list[dict[str, Any]], operations: tuple[Operation, ...], cases: int) -> Guarantee:
+    """What the operations state together: proven only if each of them states so, with an epsilon. What delta is worth
+    follows from how many ``cases`` are released."""
     reasons = list(dict.fromkeys(fact["reason"] for fact in facts if fact.get("reason")))
     proven = all(fact.get("status") == "proven" and "epsilon" in fact for fact in facts)
     if not proven and not reasons:
@@ -165,8 +173,8 @@ def _guarantee(facts: list[dict[str, Any]], operations: tuple[Operation, ...]) -
     held = list(dict.fromkeys(fact["holds"] for fact in facts if fact.get("holds")))
     return Guarantee(
         status="proven" if proven else "none",
-        epsilon=_sum(o.epsilon for o in operations) if proven else None,
-        delta=_sum(o.delta for o in operations) if proven else None,
+        epsilon=_total(facts, "total_epsilon", (o.epsilon for o in operations)) if proven else None,
+        delta=_total(facts, "total_delta", (o.delta for o in operations)) if proven else None,
         nominal_epsilon=_first(facts, "nominal_epsilon"),
         nominal_delta=_first(facts, "nominal_delta"),
         unit=short(unit, 60) or "case",
@@ -177,7 +185,24 @@ def _guarantee(facts: list[dict[str, Any]], operations: tuple[Operation, ...]) -
         charges=(),
         statements=tuple(Statement(str(_first(facts, "type")), text, False, "") for text in held),
         guessing_advantage=_first(facts, "guessing_advantage") if proven else None,
+        cases=cases,
+        part=_part(_first(facts, "part")),
     )
+
+
+def _part(text: str | None) -> Part | None:
+    """Which cases alone the file is of, as far as it is understood."""
+    try:
+        return None if text is None else Part.of(text)
+    except ParameterError:
+        return None
+
+
+def _total(facts: Iterable[Mapping[str, Any]], name: str, parts: Iterable[float]) -> float:
+    """What the file states of all operations together. Files of before state each alone, rounded up, and so does the
+    sum of these; a total below one of its parts is none."""
+    listed, total = tuple(parts), _first(facts, name)
+    return _sum(listed) if total is None or total < max(listed, default=0.0) else float(total)
 
 
 def _conditions(fact: Mapping[str, Any]) -> Iterator[Condition]:

@@ -18,6 +18,7 @@ __all__ = [
     "GRADES",
     "LEARNT",
     "TONES",
+    "by_delta",
     "capital",
     "chances",
     "factor",
@@ -96,6 +97,7 @@ def in_plain_words(told: Told) -> list[str]:
         return [first, gettext("Treat it as if it held data of the people in the log.")]
     whom = [
         gettext("Protection is {strength}.", strength=strength_in_words(g.strength)),
+        *by_delta(g),
         stated(g.protects),
         *([gettext("It holds under the conditions below.")] if g.conditions and g.strength != STRENGTHS[-1] else []),
     ]
@@ -113,6 +115,23 @@ def in_plain_words(told: Told) -> list[str]:
         factor=factor(g.epsilon),
     )
     return [" ".join(whom), " ".join(learnt), odds, *_more(g)]
+
+
+def by_delta(g: Guarantee) -> tuple[str, ...]:
+    """Return that delta decides what a guarantee is worth, where it does."""
+    found = g.weighed
+    if found is None:
+        return ()
+    return (
+        gettext(
+            "That is decided by δ: of {cases} cases it lets up to {exposed} come out as they are, on average; with a δ "
+            "of at most {enough} protection would be {better}.",
+            cases=g.cases or 0,
+            exposed=localised(f"{found.exposed:.2g}"),
+            enough=figure(found.enough),
+            better=strength_in_words(found.better),
+        ),
+    )
 
 
 def _more(g: Guarantee) -> list[str]:

@@ -26,7 +26,7 @@ from veilog.privacy.curator import Curator
 from veilog.privacy.domain import Domain
 from veilog.privacy.unit import bounded
 from veilog.releasing.keywords import Keywords
-from veilog.releasing.plan import Plan, plan
+from veilog.releasing.plan import Plan, as_planned
 from veilog.releasing.run import opened
 from veilog.training.checkpoints import ONE_RUN, Keeper, held_interrupts
 from veilog.training.model import Model
@@ -74,23 +74,19 @@ def train(
     the same call goes on where it was, and spends no more than one run would have. The file stays when the training
     is complete, so that the model is not lost before it is saved; remove it (and ``.key`` beside it) then.
     """
-    planned = (
-        method
-        if isinstance(method, Plan)
-        else plan(
-            trainable(method).name,
-            epsilon=epsilon,
-            delta=delta,
-            as_published=as_published,
-            seed=seed,
-            domain=domain,
-            activities=activities,
-            unit=unit,
-            max_cases=max_cases,
-            guessing_advantage=guessing_advantage,
-            weak_guarantee=weak_guarantee,
-            **parameters,
-        )
+    planned = as_planned(
+        method if isinstance(method, Plan) else trainable(method).name,
+        epsilon=epsilon,
+        delta=delta,
+        as_published=as_published,
+        seed=seed,
+        domain=domain,
+        activities=activities,
+        unit=unit,
+        max_cases=max_cases,
+        guessing_advantage=guessing_advantage,
+        weak_guarantee=weak_guarantee,
+        **parameters,
     )
     return _train(planned, as_log(log), ledger, checkpoint, progress)
 

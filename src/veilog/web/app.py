@@ -28,6 +28,7 @@ from veilog.web.access.uploads import receive, shown_name, suffix_of
 from veilog.web.access.visits import leading_to
 from veilog.web.jobs.problems import Problem
 from veilog.web.jobs.queue import Jobs
+from veilog.web.jobs.read_log import HOW_READ
 from veilog.web.jobs.records import FILES, JobRecord, LogRecord, ReleaseRequest, Settings
 from veilog.web.jobs.released_log import ReleasedLog
 from veilog.web.jobs.store import Store
@@ -49,7 +50,6 @@ _PLANS = 2
 _PLAN_SECONDS = 30.0
 _RECENT = 3600.0
 """Seconds within which the same release is asked about before it is made once more."""
-_ROLES = ("case", "activity", "timestamp", "time_format", "lifecycle")
 _INSIDE = "inside.html"
 _EXAMPLE = "made-up-hospital.xes"
 _PATIENTS = 500
@@ -222,6 +222,9 @@ class _Site(Trying):
             log = self.log(request)
             told = {name: value for name, value in log.columns.items() if not _of_reading(name)}
             kept = {name: value for name, value in fields.items() if value and _of_reading(name)}
+            inside = {name: fields[name] for name in ("sheet", "object_type") if fields.get(name)}
+            if inside != {name: value for name, value in log.columns.items() if name in ("sheet", "object_type")}:
+                return self._read(log, inside)  # another table: what was said of the columns was said of another one's
             return self._read(log, told | kept)
 
         return await self.first_time(request, change)
@@ -366,4 +369,4 @@ _SEALED = {"content-security-policy": "default-src 'none'; sandbox"}
 
 def _of_reading(name: str) -> bool:
     """Whether what a form says there is about how a log is read."""
-    return name in _ROLES or name.startswith("on_")
+    return name in HOW_READ or name.startswith("on_")

@@ -220,6 +220,9 @@ def test_foreign_types_become_the_types_of_a_log(tmp_path: Path) -> None:
             "small": pa.array([1, 2], pa.int8()),
             "list": pa.array([[1], []]),
             "amount": pa.array([1, 2], pa.decimal128(5, 2)),
+            "whole": pa.array([3, None], pa.decimal128(18, 0)),
+            "id": pa.array([4, None], pa.decimal128(38, 0)),
+            "took": pa.array([5_400_000, None], pa.duration("ms")),
             "kind": pa.array(["p", "q"]).dictionary_encode(),
         }
     )
@@ -228,7 +231,10 @@ def test_foreign_types_become_the_types_of_a_log(tmp_path: Path) -> None:
     assert log.variants.to_dict() == files.read_variants(tmp_path / "log.parquet").to_dict() == {("a", "b"): 1}
     assert log.events["small"].type == pa.int64()
     assert log.events["list"].to_pylist() == ["[1]", "[]"]
-    assert log.events["amount"].to_pylist() == ["1.00", "2.00"]
+    assert log.events["amount"].to_pylist() == [1.0, 2.0]
+    assert log.events["whole"].to_pylist() == [3, None]
+    assert log.events["id"].to_pylist() == ["4", None]
+    assert log.events["took"].to_pylist() == [5400.0, None]
     assert log.events["kind"].to_pylist() == ["p", "q"]
     assert found(log)["bad-value"] == 4
 

@@ -138,7 +138,7 @@ def test_a_file_says_nothing_of_its_owner(tmp_path: Path) -> None:
     made = openly.release(LOG, "evolve", epsilon=1)
     first = replace(made)
     owners = replace(made.owner_only, seconds=400_000.0, notes=("98 765 cases",))
-    other = replace(made, owner_only=owners, remarks=("98 765 cases",), parameters={})
+    other = replace(made, owner_only=owners, parameters={})
     for suffix in (".xes", ".csv", ".parquet"):
         assert saved(first, tmp_path / f"first{suffix}") == saved(other, tmp_path / f"other{suffix}")
 

@@ -1,6 +1,7 @@
 """What the owner has to say before a release, and what a guarantee is worth: form, dry run and result."""
 
 import re
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -18,8 +19,9 @@ from veilog.web.jobs.records import LogRecord, Settings
 from veilog.web.jobs.results import to_text
 from veilog.web.pages import render as pages
 from veilog.web.work import dry_run
+from veilog.web.work.accounts import account_seen
 from veilog.web.work.planning import DryRun
-from veilog.web.work.request import asked_for, undeclared
+from veilog.web.work.request import asked_for, may_leave, undeclared
 
 ONCE = "once"
 
@@ -216,7 +218,13 @@ def test_the_account_is_judged_by_all_that_it_gave_away(path: Path, settings: Se
     assert verdict(page)[1] == "Protection is good: ε = 1" and "All of them together: protection is weak" in page
     found = dry_run(log, EVOLVE, settings)
     assert (found.strength, found.account.strength) == ("good", "none in practice")
-    unbounded = Ledger.open(settings.ledger_of("")).reserve(files.read(path), "travas", epsilon=None)
+    ledger = Ledger.open(settings.ledger_of(""))
+    ledger.reserve(files.read(path), "travas", epsilon=Fraction(1, 2), unit="person")
+    seen = account_seen(log, settings)
+    assert [unit for unit, _ in seen.sums] == ["case", "person"] and seen.spent is None
+    page = pages.account(log, seen, {}, {}, ONCE, settings=settings)
+    assert "Spent for different units, each for itself" in page and "Nothing bounds what was spent" not in page
+    unbounded = ledger.reserve(files.read(path), "travas", epsilon=None)
     assert unbounded.cost is None
     assert dry_run(log, EVOLVE, settings).account.strength == "none in practice"
 
@@ -266,6 +274,23 @@ def test_patients_of_a_table_can_be_chosen_and_are_pointed_out(stays: Path, sett
     guarantee = released(stays, request, settings, tmp_path / "out").certificate.guarantee
     assert guarantee.unit == "person"
     assert "one person with all the cases that count" in guarantee.protects
+
+
+def test_a_column_called_person_is_offered_and_never_leaves_then(tmp_path: Path) -> None:
+    rows = [f"v{i},{step},2024-01-{1 + i % 27:02d},p{i // 2}" for i in range(40) for step in ("in", "out")]
+    found = read(written(tmp_path / "log.csv", "case id,activity,time,person", *rows))
+    assert found.measured is not None and found.measured.units[0].unit == "case:person"
+    log = record(found, {"person": "case:person", "is_person": "release"})
+    assert not may_leave("person", log) and may_leave("person", record(found, {"is_person": "release"}))
+
+
+def test_every_one_of_hundreds_of_columns_may_be_chosen(tmp_path: Path) -> None:
+    names = [f"c{i}" for i in range(300)]
+    rows = [",".join(["1", "a", "2024-01-01", *["x"] * 300]), ",".join(["2", "a", "2024-01-02", *["x"] * 300])]
+    log = record(read(written(tmp_path / "log.csv", ",".join(["case", "activity", "time", *names]), *rows)))
+    told = pages.log_page(log, ONCE)
+    form = pages.release_form(log, {}, ONCE)
+    assert all(f'name="is_{name}"' in told and f'value="{name}"' in form for name in names)
 
 
 @pytest.mark.slow

@@ -6,18 +6,20 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from web_logs import EVOLVE, read, record, written
+from messy import ocel_json
+from web_logs import EVOLVE, read, record, silent, written
 
 from veilog._language import spoken
 from veilog.errors import InputError
 from veilog.logs import files
 from veilog.logs.made_up.simulate import hospital, started
-from veilog.web.jobs.read_log import ReadLog
+from veilog.web.jobs.read_log import Inside, ReadLog
 from veilog.web.jobs.records import Settings
 from veilog.web.pages import render as pages
 from veilog.web.pages.charts import _rising
 from veilog.web.work import dry_run
 from veilog.web.work.planning import Refused
+from veilog.web.work.reading import log_of
 from veilog.web.work.request import can_be_asked_for, plain_advice, said_at_import
 
 
@@ -57,16 +59,35 @@ def test_two_columns_of_one_name_are_told_in_words(tmp_path: Path) -> None:
     assert "Say below which column is which." not in page_of(found)
 
 
-def test_a_workbook_with_two_sheets_says_what_to_do(tmp_path: Path) -> None:
+def test_of_a_workbook_with_two_sheets_one_is_chosen(tmp_path: Path) -> None:
     openpyxl = pytest.importorskip("openpyxl")
     book = openpyxl.Workbook()
-    for sheet in (book.active, book.create_sheet("Notes")):
-        for row in (["case", "activity", "time"], ["1", "a", "2024-01-01"]):
+    for sheet, rows in ((book.active, 1), (book.create_sheet("Notes"), 2)):
+        for row in (["case", "activity", "time"], *[[f"{i}", "a", "2024-01-01"] for i in range(rows)]):
             sheet.append(row)
-    book.save(tmp_path / "log.xlsx")
-    with pytest.raises(InputError, match=r"There are 2 sheets with data: 'Sheet', 'Notes'\.") as told:
-        read(tmp_path / "log.xlsx")
-    assert "Save the one that is the log as a file of its own." in str(told.value) and "--sheet" not in str(told.value)
+    path = tmp_path / "log.xlsx"
+    book.save(path)
+    found = read(path)
+    assert found.problem == "The workbook has 2 sheets with a table." and found.measured is None
+    page = page_of(found)
+    assert "Which sheet is the log?" in page and '<option value="Notes">Notes</option>' in page
+    for name, cases in (("Sheet", 1), ("Notes", 2)):
+        found = read(path, {"sheet": name})
+        assert found.measured is not None and found.measured.statistics.cases == cases
+        assert f'<option value="{name}" selected>' in page_of(found)
+        assert log_of(path, {"sheet": name}, silent).cases.num_rows == cases
+    assert read(path, {"sheet": "Sheet3"}).inside == Inside("sheet", ("Sheet", "Notes"), None)
+
+
+def test_of_an_object_centric_log_the_type_of_its_cases_is_chosen(tmp_path: Path) -> None:
+    path = tmp_path / "log.json"
+    path.write_bytes(ocel_json())
+    found = read(path)
+    assert found.problem is not None and found.problem.startswith("There are 2 types of objects")
+    assert "What is a case?" in page_of(found)
+    found = read(path, {"object_type": "bed"})
+    assert found.measured is not None and found.measured.statistics.cases == 1
+    assert found.inside is not None and found.inside.chosen == "bed"
 
 
 def test_the_transitions_that_a_log_has_are_advised_in_each_language(tmp_path: Path) -> None:

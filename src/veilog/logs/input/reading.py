@@ -12,6 +12,7 @@ from veilog.logs.engines.names import engine_of
 from veilog.logs.eventlog import CASE, LIFECYCLE, START, TIMESTAMP, EventLog
 from veilog.logs.findings import Findings
 from veilog.logs.input.lifecycle import COMPLETE, EVERY, as_intervals, wants_intervals
+from veilog.logs.input.noticing import note_events
 from veilog.logs.input.reader import Asked, blaming, not_ours, reader_of
 from veilog.logs.input.roles import AS_IT_IS, Classifiers, Declared, Roles, declared_roles
 from veilog.logs.input.source import Source, is_ibis, silent
@@ -71,10 +72,14 @@ def whole(source: Source, asked: Asked) -> EventLog:
             log = as_intervals(
                 log, asked.findings, transition or LIFECYCLE, start or START, order=asked.declared.day_order
             )
+    before = asked.findings.result()
+    note_events(log, asked.findings)
+    noticed = [finding for finding in asked.findings.result() if finding not in before]
     told = () if reader.typed else (ATTRIBUTES_TOGETHER,)
     together = (*asked.findings.read_together(), *not_ours(source))
     way = read_as(source, roles, declared, asked.findings)
-    found = replace(log, read_together=together, attributes_read_together=told, read_as=way)
+    findings = (*log.findings, *noticed)
+    found = replace(log, findings=findings, read_together=together, attributes_read_together=told, read_as=way)
     return found if asked.coarser is None else asked.coarser.of_log(found)
 
 

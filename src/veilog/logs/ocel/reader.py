@@ -33,6 +33,7 @@ class _Flat:
 
     table: pa.Table
     remarks: tuple[Remark, ...]
+    kinds: tuple[str, ...]
 
 
 class _ObjectCentric(TableReader):
@@ -57,12 +58,13 @@ class _ObjectCentric(TableReader):
         return int(source.once(self._flat).table.num_rows)
 
     def notes(self, source: Source) -> Notes:
-        return Notes(remarks=source.once(self._flat).remarks)
+        flat = source.once(self._flat)
+        return Notes(remarks=flat.remarks, among=flat.kinds)
 
     def _flat(self, source: Source) -> _Flat:
         log = self._parse(source)
         kind = _chosen(log, source)
-        return _Flat(_table(log, kind), (*_left_out(log, kind), *_folded(log, kind)))
+        return _Flat(_table(log, kind), (*_left_out(log, kind), *_folded(log, kind)), tuple(log.kinds()))
 
 
 JSON = _ObjectCentric("OCEL 2.0 (JSON)", (".json", ".json.gz", ".jsonocel"), from_json)
@@ -87,6 +89,7 @@ def _chosen(log: ObjectCentricLog, source: Source) -> str:
         else f"There is no type of objects {wanted!r}. There are: {listed}.",
         path=source.path,
         advice="Choose with --object-type NAME. Flattening on it loses the others.",
+        among=tuple(kinds),
     )
 
 

@@ -46,6 +46,8 @@ class _Sheet:
     columns: list[list[Any]]
     lines: list[int]
     remarks: tuple[Remark, ...]
+    tables: tuple[str, ...]
+    """The sheets with a table."""
 
 
 class _Excel(TableReader):
@@ -71,7 +73,8 @@ class _Excel(TableReader):
         return len(source.once(_read).lines)
 
     def notes(self, source: Source) -> Notes:
-        return Notes(remarks=source.once(_read).remarks)
+        sheet = source.once(_read)
+        return Notes(remarks=sheet.remarks, among=sheet.tables)
 
     def line_of(self, source: Source) -> LineOf:
         lines = source.once(_read).lines
@@ -151,12 +154,14 @@ def _sheet(book: Any, source: Source) -> _Sheet:
             f"There are {len(tables)} sheets with data: {', '.join(map(repr, tables))}.",
             path=source.path,
             advice="Save the one that is the log as a file of its own. Or choose it with --sheet NAME.",
+            among=tables,
         )
     if wanted is not None and wanted not in begun:
         raise InputError(
             f"There is no sheet {wanted!r}.",
             path=source.path,
             advice=f"{meant(wanted, begun)}The workbook has: {', '.join(map(repr, begun))}.",
+            among=tables,
         )
     chosen = wanted if wanted is not None else next(iter(tables), None)
     if chosen is None:
@@ -175,7 +180,7 @@ def _sheet(book: Any, source: Source) -> _Sheet:
         said += [Remark("title-lines", f"the header is on line {place}", titles, 1)] if titles else []
     lines, columns = _columns(book[chosen].iter_rows(values_only=True, min_row=place + 1), place, source)
     names = begun[chosen][place - 1] if place else ()
-    return _Sheet(*_named(names, columns), lines, tuple(said))
+    return _Sheet(*_named(names, columns), lines, tuple(said), tuple(tables))
 
 
 def _header_of(rows: list[_Row], source: Source) -> int:

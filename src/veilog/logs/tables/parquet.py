@@ -1,7 +1,8 @@
 """Parquet: the flat table with its types, and beside it what a flat table cannot hold.
 
 The file's own metadata (key ``veilog``, JSON) keeps what the log said about itself and the cases without events; where
-cases share a name or are not in the order of their first events, a column ``case:index`` keeps them apart.
+cases share a name or are not in the order of their first events, a column ``case:index`` keeps them apart. Text is
+written as text, because not every program takes categories for it; which columns are categories here is noted.
 """
 
 from __future__ import annotations
@@ -97,13 +98,27 @@ def _opened(source: Source) -> pq.ParquetFile:
     try:
         if path.stat().st_size == 0:
             raise InputError("The file is empty.", path=path)
-        return pq.ParquetFile(io.BytesIO(source.content(_UNZIPPED)) if source.zipped else path)
+        content = source.content(_UNZIPPED) if source.zipped else None
+        file = pq.ParquetFile(path if content is None else io.BytesIO(content))
+        categories = _categories(file.schema_arrow)
+        if not categories:
+            return file
+        return pq.ParquetFile(path if content is None else io.BytesIO(content), read_dictionary=categories)
     except FileNotFoundError:
         raise InputError("There is no such file.", path=path) from None
     except (pa.ArrowException, OSError, ValueError) as error:
         raise InputError(
             f"This is not a readable Parquet file ({_first_line(error)}).", path=path, advice="Export it again."
         ) from error
+
+
+def _categories(schema: pa.Schema) -> list[str]:
+    """The columns of text that are to be read as categories; none of files of other programs, or of damaged ones."""
+    try:
+        found = json.loads((schema.metadata or {}).get(_KEY, b"{}")).get("categories", [])
+    except (ValueError, AttributeError):
+        return []  # which is said where the rest of it is read
+    return [name for name in schema.names if name in found] if isinstance(found, list) else []
 
 
 def _notes(source: Source) -> Notes:
@@ -151,8 +166,9 @@ def _write_pieces(logs: Iterable[EventLog], file: BinaryIO, eventless: pa.Table 
                 place = table.column_names.index(CASE_INDEX)
                 table = table.set_column(place, CASE_INDEX, pc.add(table.column(place), cases))
             cases += log.cases.num_rows
+            table, categories = _as_text(table)
             if writer is None:
-                schema = table.schema.with_metadata({_KEY: _facts(log.metadata, eventless)})
+                schema = table.schema.with_metadata({_KEY: _facts(log.metadata, eventless, categories)})
                 writer = pq.ParquetWriter(file, schema, compression="zstd")
             waiting.append(table.replace_schema_metadata(schema.metadata))
             rows += table.num_rows
@@ -177,9 +193,21 @@ def _joined(tables: list[pa.Table]) -> pa.Table:
     return tables[0] if len(tables) == 1 else pa.concat_tables(tables).combine_chunks()
 
 
-def _facts(metadata: Metadata, eventless: pa.Table | None) -> bytes:
+def _as_text(table: pa.Table) -> tuple[pa.Table, list[str]]:
+    """The table with its categories as text, and which columns these are."""
+    categories = [field.name for field in table.schema if pa.types.is_dictionary(field.type)]
+    for name in categories:
+        place = table.column_names.index(name)
+        field = table.schema.field(name)
+        table = table.set_column(
+            place, field.with_type(field.type.value_type), table.column(name).cast(field.type.value_type)
+        )
+    return table, categories
+
+
+def _facts(metadata: Metadata, eventless: pa.Table | None, categories: list[str]) -> bytes:
     """What the file says beside its table."""
-    facts: dict[str, Any] = {"format": 1, "metadata": _metadata_to(metadata)}
+    facts: dict[str, Any] = {"format": 1, "metadata": _metadata_to(metadata), "categories": categories}
     if eventless is not None:
         facts["case_index"] = True
         if eventless.num_rows:

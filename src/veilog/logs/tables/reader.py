@@ -43,6 +43,8 @@ class Notes:
     empty: pa.Table | None = None
     """The cases without events, with their ``case:index``."""
     remarks: tuple[Remark, ...] = ()
+    among: tuple[str, ...] = ()
+    """What the table was chosen from: the sheets of a workbook that have data, the types of objects."""
 
 
 class TableReader(ABC):

@@ -26,8 +26,15 @@ PURPOSES = Registry(
 """In the order in which they are judged; packages add their own by entry points of this group."""
 
 
-def named(names: Sequence[str]) -> tuple[str, ...]:
+def named(names: Sequence[str] | str) -> tuple[str, ...]:
     """Return these names of purposes, ``all`` as every one; :class:`ParameterError` for one that does not exist."""
+    names = [name.strip() for name in names.split(",")] if isinstance(names, str) else names
+    if not isinstance(names, Sequence) or not all(isinstance(name, str) for name in names):
+        raise ParameterError(
+            f"Purposes are given by their names, not as {names!r}.",
+            parameter="purposes",
+            advice=f"There are {', '.join(PURPOSES)}, and all.",
+        )
     if "all" in names:
         return tuple(PURPOSES)
     if unknown := [name for name in names if name not in PURPOSES]:

@@ -19,7 +19,7 @@ ceiling / value.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
@@ -157,6 +157,19 @@ class Judgement:
         if chief.grade == "limited":
             return gettext("Of limited use for {purpose} ({kept}).", purpose=title, kept=kept)
         return gettext("Not for {purpose} ({kept}).", purpose=title, kept=kept)
+
+    def rows(self) -> Iterator[dict[str, Any]]:
+        """Yield each number that there is as a row of a table of numbers."""
+        for name, judged in self.aspects.items():
+            if judged.value is None:
+                continue
+            yield {
+                "measure": f"{self.purpose.name}.{name}",
+                "title": gettext(judged.aspect.title),
+                **dict.fromkeys(("value", "low", "high"), judged.value),
+                "better": judged.aspect.better,
+                "meaning": gettext(judged.aspect.meaning) if judged.share is None else _kept(judged),
+            }
 
     def to_json(self) -> dict[str, Any]:
         """Return everything as plain values."""

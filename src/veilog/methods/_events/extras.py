@@ -81,6 +81,7 @@ def enriched(
     columns = ReleasedColumns({}, {})
     if found and len(cases):
         columns = released_attributes(curator, rest, cases, found, times, remark)
+        _remark_dates(curator, wanted, found, remark)
     columns = replace(columns, events={**starts, **columns.events})
     return Enriched(
         variants,
@@ -89,6 +90,16 @@ def enriched(
         range(after_flow, after_times),
         (*range(begun, before_flow), *range(after_times, asked())),
     )
+
+
+def _remark_dates(curator: Curator, wanted: Wanted, found: tuple[Chosen, ...], remark: Callable[[str], None]) -> None:
+    """Say that dates are of other years than they were, where cases start in a made-up one."""
+    dates = ", ".join(one.name for one in found if one.kind == "date")
+    if dates and wanted.window is None and curator.domain.window is None:
+        remark(
+            f"The dates of {dates} are as far from the start of their case as they were, and so in other years: cases "
+            "start in a made-up one. Declare a window to have them in their own."
+        )
 
 
 def _attributes(

@@ -13,7 +13,7 @@ from typing import ClassVar, Literal
 
 from veilog.errors import ParameterError
 from veilog.privacy.account.figures import round_up, up
-from veilog.privacy.account.strength import Strength, strength_of
+from veilog.privacy.account.strength import Strength, Weighed, strength_of, weighed
 from veilog.privacy.account.words import mechanism_in_words, sensitivity_in_words
 from veilog.privacy.mechanisms.mechanism import Mechanism, Sensitivity, Stated
 from veilog.privacy.part import Part
@@ -176,6 +176,11 @@ class Guarantee:
         return strength_of(self.guessing_advantage if self.proven else None, self.delta or 0.0, self.cases)
 
     @property
+    def weighed(self) -> Weighed | None:
+        """What its delta costs, where it is delta that decides what it is worth."""
+        return weighed(self.guessing_advantage if self.proven else None, self.delta or 0.0, self.cases)
+
+    @property
     def protects(self) -> str:
         """Whom it protects and whom it does not, in a sentence."""
         if not self.proven:
@@ -205,12 +210,21 @@ class Guarantee:
         given = " if its conditions hold" if self.conditions else ""
         first = f"Differentially private for one {self.unit}{given}, {pair}: protection is {self.strength}."
         only = "" if self.part is None else f" The release is of the {self.part.in_words} alone."
-        return f"{first}{self._guessing()} {self.protects}{only}"
+        return f"{first}{self._by_delta()}{self._guessing()} {self.protects}{only}"
 
     def _repr_html_(self) -> str:
         """Return the words as HTML in the colours of the notebook: escaped, as they may hold the owner's."""
         said = [self.in_words(), *(f"Holds only if: {condition.text}" for condition in self.conditions)]
         return "".join(f"<p>{html.escape(text)}</p>" for text in said)
+
+    def _by_delta(self) -> str:
+        found = self.weighed
+        if found is None:
+            return ""
+        return (
+            f" Its delta decides that: of {self.cases:,} cases it lets up to {found.exposed:.2g} come out as they are, "
+            f"on average; with a delta of at most {up(found.enough)} protection would be {found.better}."
+        )
 
     def _guessing(self) -> str:
         if self.guessing_advantage is None:

@@ -8,9 +8,11 @@ average; where that is not far below one person, no word may be better than the 
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from decimal import ROUND_FLOOR, Context
 from typing import Literal, get_args
 
-__all__ = ["ADVANTAGES", "EXPOSED", "STRENGTHS", "Strength", "strength_of"]
+__all__ = ["ADVANTAGES", "EXPOSED", "STRENGTHS", "Strength", "Weighed", "strength_of", "weighed"]
 
 Strength = Literal["strong", "good", "moderate", "weak", "none in practice"]
 
@@ -31,3 +33,24 @@ def strength_of(advantage: float | None, delta: float = 0.0, cases: int | None =
     exposed = delta * (cases or 0)
     by_delta = sum(exposed > border for border in EXPOSED) if exposed else 0
     return STRENGTHS[max(by_advantage, by_delta)]
+
+
+@dataclass(frozen=True)
+class Weighed:
+    """That a delta alone makes a guarantee worth less than its guessing advantage would."""
+
+    exposed: float
+    """Cases that may come out as they are, on average."""
+    better: Strength
+    """What it would be worth by the advantage."""
+    enough: float
+    """A delta with which it would be, in one digit."""
+
+
+def weighed(advantage: float | None, delta: float, cases: int | None) -> Weighed | None:
+    """Return what a delta costs among so many released cases, where it is what decides the word; None elsewhere."""
+    better = strength_of(advantage)
+    if advantage is None or not cases or strength_of(advantage, delta, cases) == better:
+        return None
+    enough = Context(prec=1, rounding=ROUND_FLOOR).create_decimal(repr(EXPOSED[STRENGTHS.index(better)] / cases))
+    return Weighed(delta * cases, better, float(enough))

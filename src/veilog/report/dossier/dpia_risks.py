@@ -94,10 +94,10 @@ def _inherent(subject: Subject) -> tuple[Section, ...]:
                 Text(
                     _(
                         "Likelihood of the three risks follows from the strength of the guarantee, that is from the "
-                        "largest "
-                        "rise of an attacker's chance to guess who is in the log: up to 0.1 very low, 0.25 low, "
-                        "0.5 medium, "
-                        "0.75 high. These borders are the program's; no law draws them."
+                        "largest rise of an attacker's chance to guess who is in the log: up to 0.1 very low, 0.25 "
+                        "low, 0.5 medium, 0.75 high; and from δ times the number of released cases, those that may "
+                        "come out as they are: up to 0.01 low, 0.1 medium, 1 high. The higher one counts. These "
+                        "borders are the program's; no law draws them."
                     )
                 ),
                 Field(

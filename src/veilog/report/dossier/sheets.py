@@ -6,6 +6,7 @@ from veilog._language import gettext as _
 from veilog._language import gettext_noop, pgettext
 from veilog.report.dossier.parts import Field, Part, Points, Section, Table, Text, table
 from veilog.report.dossier.subject import Subject
+from veilog.report.explorer import clean
 from veilog.report.figures import figure
 from veilog.report.stated import stated
 from veilog.report.words import factor, not_to_conclude
@@ -65,14 +66,14 @@ def recipient(subject: Subject) -> Part:
         _("For the recipient"),
         _("One sheet that goes with the file."),
         (
-            Section("E.1", _("What you have"), (Points(tuple(have)),)),
+            Section("E.1", _("What you have"), (Points(tuple(have)), *_remarked(subject))),
             Section(
                 "E.2", _("What may be concluded"), (Points(may) if subject.cases else Text(_("Nothing: it is empty.")),)
             ),
             Section(
                 "E.3",
                 _("What may not be concluded"),
-                (Points(tuple(not_to_conclude(subject.told, subject.empty, False))),),
+                (Points((*not_to_conclude(subject.told, subject.empty, False), *_apart(subject))),),
             ),
             Section("E.4", _("What may not be done (a proposal for your terms)"), (Points(_terms(subject)),)),
             Section("E.5", _("What people in the log may be told"), (Text(_to_people(subject)),)),
@@ -90,6 +91,26 @@ def recipient(subject: Subject) -> Part:
             ),
         ),
     )
+
+
+def _apart(subject: Subject) -> tuple[str, ...]:
+    """What is drawn by itself, so that its going together with something else is lost."""
+    if not (subject.told.timed and subject.attributes and subject.guarantee.proven):
+        return ()
+    return (
+        _(
+            "How long cases with one value of an attribute last beside those with another, or when: times and "
+            "attributes both follow the path of a case, and nothing else joins them."
+        ),
+    )
+
+
+def _remarked(subject: Subject) -> tuple[Text | Points, ...]:
+    """What is left out of this release, rough or made up, as its owner was told; all of it public."""
+    if not subject.guarantee.proven:
+        return ()  # they may hold exact numbers of the original
+    remarks = tuple(clean(stated(remark)) for remark in subject.told.remarks)
+    return (Text(_("What its owner was told of it:")), Points(remarks)) if remarks else ()
 
 
 def _terms(subject: Subject) -> tuple[str, ...]:

@@ -13,8 +13,9 @@ from veilog.web.jobs.problems import Problem
 
 __all__ = ["check_once", "fields_of", "new_once"]
 
-_LARGEST = 256 << 10
-_FIELDS = 200
+_LARGEST = 1 << 20
+_FIELDS = 5000
+"""Of a log with hundreds of columns, each of which may be told."""
 _OLDEST = 7 * 86400.0
 
 

@@ -11,9 +11,11 @@ from veilog.measures.singling_out import Exposed
 from veilog.report.flow_map import FlowMap
 
 __all__ = [
+    "HOW_READ",
     "Columns",
     "Disclosure",
     "Found",
+    "Inside",
     "Lengths",
     "Measured",
     "Noticed",
@@ -24,6 +26,20 @@ __all__ = [
     "VariantRow",
     "VariantsShown",
 ]
+
+
+HOW_READ = ("case", "activity", "timestamp", "time_format", "lifecycle", "sheet", "object_type")
+"""What may be chosen of how a log is read, as :func:`veilog.read` calls it."""
+
+
+@dataclass(frozen=True)
+class Inside:
+    """What a file has several of, one of which is the log: sheets with a table, types of objects."""
+
+    what: str
+    """As :func:`veilog.read` calls it."""
+    among: tuple[str, ...]
+    chosen: str | None = None
 
 
 @dataclass(frozen=True)
@@ -200,3 +216,5 @@ class ReadLog:
     measured: Measured | None = None
     advice: str = ""
     """What to do about the problem."""
+    inside: Inside | None = None
+    """None where there is nothing to choose from."""

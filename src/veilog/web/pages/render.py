@@ -22,7 +22,7 @@ from veilog.releasing.plan import LARGEST_UNASKED
 from veilog.report.explorer import clean
 from veilog.report.page import furnish
 from veilog.report.words import LEARNT
-from veilog.web.jobs.read_log import Measured, ReadLog
+from veilog.web.jobs.read_log import HOW_READ, Measured, ReadLog
 from veilog.web.jobs.records import JobRecord, LogRecord, Settings
 from veilog.web.jobs.released_log import ReleasedLog
 from veilog.web.pages.assets import address
@@ -73,12 +73,10 @@ _FILES = (
     ("dossier.html", gettext_noop("Dossier for whoever decides")),
     ("inside.html", gettext_noop("Inside report")),
 )
-_READING = ("case", "activity", "timestamp", "time_format", "lifecycle")
-"""How a log was read, where that was chosen."""
 _STEPS = ("lifecycle-transitions", "start-and-end")
 """Findings of logs that have starts and ends."""
-_COLUMNS, _OFFERED, _NAME = 100, 50, 120
-"""Columns whose meaning is asked for, attributes that a form offers, and the longest name of one."""
+_NAME = 120
+"""The longest name of a column that is asked for."""
 
 
 def home(logs: Sequence[LogRecord], jobs: Sequence[JobRecord], settings: Settings | None, once: str) -> str:
@@ -105,7 +103,7 @@ def log_page(log: LogRecord, once: str, *, settings: Settings | None = None) -> 
         guessed="guessed" in (how or {}).values(),
         how_words=HOW,
         steps=_with_steps(log, result),
-        columns=() if log.measured is None else _attributes(log.measured)[:_COLUMNS],
+        columns=() if log.measured is None else _attributes(log.measured),
         START=START,
         can_be_asked_for=can_be_asked_for,
         once=once,
@@ -162,7 +160,7 @@ def release_form(
     if chosen is None:
         chosen, problem = all_cards[0], problem or gettext("There is no such method; the usual one is shown instead.")
     known = [name for name in _attributes(found) if may_leave(name, log) and can_be_asked_for(name)]
-    names = [name for name in known if name != START][:_OFFERED]
+    names = [name for name in known if name != START]
     advantage, strength = advantage_in_words(given.get("epsilon", "1"), given.get("delta", "0"))
     return _page(
         "release.html",
@@ -299,7 +297,7 @@ def _repeated(job: JobRecord, log: LogRecord, seed: int | None) -> dict[str, str
             ("command", "python"), gettext("It was asked for in a way that this version of veilog does not know.")
         )
     name, target = clean(log.name)[:200], "release.xes"
-    roles = {role: log.columns[role] for role in _READING if log.columns.get(role)}
+    roles = {role: log.columns[role] for role in HOW_READ if log.columns.get(role)}
     policies = {rule[3:]: policy for rule, policy in log.columns.items() if rule.startswith("on_")}
     options = [(f"--{role.replace('_', '-')}", column) for role, column in roles.items()]
     options += [("--on", f"{rule}={policy}") for rule, policy in policies.items()]

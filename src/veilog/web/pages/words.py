@@ -53,6 +53,10 @@ _KNOWN = (
     gettext_noop("Single rare paths are lost, and many of its variants never happened."),
     gettext_noop("The best known older method, to compare with."),
     gettext_noop("Measured, it was behind evolve in {lost} of {all} settings."),
+    gettext_noop("Method {query} has to know which activities are public."),
+    gettext_noop("Method {query} has to know how long a trace can be."),
+    gettext_noop("Method {query} has to know which activities are public and how long a trace can be."),
+    gettext_noop("Nothing was asked of the data."),
 )
 """What the server and methods say that has numbers in it, or is put together."""
 LANGUAGES = {"en": "English", "de": "Deutsch", "fr": "Français", "nl": "Nederlands"}

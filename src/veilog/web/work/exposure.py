@@ -35,6 +35,8 @@ ROWS = 25
 _NAME = 120
 _LABELS, _LABEL = 300, 80
 """How many labels of the log a page shows, and how much of one."""
+_ATTRIBUTES = 500
+"""How many columns of cases, and of events, a page asks for."""
 _UNITS = 60
 """How many columns may be offered to tell whose a case is."""
 _WORK = 5e7
@@ -116,7 +118,7 @@ def _statistics(log: EventLog) -> Statistics:
 
 def _attributes(table: pa.Table) -> tuple[str, ...]:
     reserved = (ACTIVITY, TIMESTAMP, CASE_INDEX, EVENT_INDEX, NESTED)
-    return tuple(clean(name) for name in table.column_names if name not in reserved)[:200]
+    return tuple(clean(name) for name in table.column_names if name not in reserved)[:_ATTRIBUTES]
 
 
 def _units(log: EventLog) -> tuple[UnitColumn, ...]:

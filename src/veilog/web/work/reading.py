@@ -22,11 +22,11 @@ from veilog.logs.findings import RULES, Finding, Findings, Policy
 from veilog.logs.input.reader import Asked
 from veilog.logs.input.reading import roles_of, whole
 from veilog.logs.input.roles import Declared, guess_roles
-from veilog.logs.input.source import Source
+from veilog.logs.input.source import Layout, Source
 from veilog.logs.tables.cells.times import DayOrder, parse_times
 from veilog.logs.tables.reader import table_reader_of
 from veilog.report.explorer import clean, short
-from veilog.web.jobs.read_log import Columns, Noticed, Preview, ReadLog
+from veilog.web.jobs.read_log import HOW_READ, Columns, Inside, Noticed, Preview, ReadLog
 from veilog.web.jobs.worker import Progress
 from veilog.web.work.exposure import measured
 from veilog.web.work.request import plain_advice
@@ -35,7 +35,7 @@ from veilog.web.work.stages import READING, Stages
 __all__ = ["in_words", "log_of", "read_log"]
 
 _PREVIEW_ROWS, _PREVIEW_COLUMNS = 6, 16
-_DECLARED = ("case", "activity", "timestamp", "time_format", "lifecycle")
+_LAYOUT = ("sheet", "object_type")
 _COLUMNS, _NAME = 150, 120
 """How many columns a page lets choose from, and how much of a name it shows."""
 
@@ -45,8 +45,12 @@ def read_log(path: Path, columns: Mapping[str, str], progress: Progress) -> Read
     result says so in ``problem`` and has what is needed to decide; what cannot be read at all raises."""
     stages = Stages(progress, READING)
     stages.at("Looking at the columns")
-    found = ReadLog(problem=None)
-    source = Source(path)
+    source = _source(path, columns)
+    found = ReadLog(problem=None, inside=_inside(source))
+    if found.inside is not None and found.inside.chosen is None:
+        which = gettext("Say below which one is the log.")
+        asked = _SHEETS if found.inside.what == "sheet" else _TYPES
+        return replace(found, problem=gettext(asked, n=len(found.inside.among)), advice=which)
     names = _column_names(source)
     if names is not None:
         columns = _meant(columns, names)
@@ -89,7 +93,7 @@ def _not_so(found: ReadLog, error: ParameterError) -> ReadLog:
 def log_of(path: Path, columns: Mapping[str, str], progress: Progress) -> EventLog:
     """The log as its owner had it read, to release it; errors in words for a page."""
     try:
-        source = Source(path)
+        source = _source(path, columns)
         names = _column_names(source)
         return _read(source, columns if names is None else _meant(columns, names), progress)
     except VeilogError as error:
@@ -113,7 +117,7 @@ def _read(source: Source, columns: Mapping[str, str], progress: Progress) -> Eve
 def _declared(columns: Mapping[str, str]) -> Declared:
     """The columns of case, activity and timestamp, the format of times and what counts of starts and ends, where they
     were chosen."""
-    return Declared(**{name: columns.get(name) or None for name in _DECLARED})
+    return Declared(**{name: columns.get(name) or None for name in HOW_READ if name not in _LAYOUT})
 
 
 def _policies(columns: Mapping[str, str]) -> dict[str, Policy]:
@@ -206,6 +210,36 @@ def _noticed(finding: Finding) -> Noticed:
         advice=clean(finding.advice),
         policies=tuple(policy for policy in rule.policies if policy != "fail"),
     )
+
+
+_SHEETS = gettext_noop("The workbook has {n} sheets with a table.")
+_TYPES = gettext_noop(
+    "There are {n} types of objects, and one of them must be the case. What the log says of the others is left out."
+)
+
+
+def _source(path: Path, columns: Mapping[str, str]) -> Source:
+    """The file, and where in it the log is, as far as that was chosen."""
+    layout = Layout(sheet=columns.get("sheet") or None, object_type=columns.get("object_type") or None)
+    return Source(path, layout=layout)
+
+
+def _inside(source: Source) -> Inside | None:
+    """What the file has several of, if only one can be the log, and which one that is."""
+    reader = table_reader_of(source)
+    what = next((name for name in _LAYOUT if reader is not None and name in reader.heeds), None)
+    if reader is None or what is None:
+        return None
+    chosen = getattr(source.layout, what)
+    try:
+        among = reader.notes(source).among
+    except InputError as error:
+        if not error.among:
+            raise in_words(error) from error.__cause__
+        among, chosen = error.among, chosen if chosen in error.among else None
+    except VeilogError as error:
+        raise in_words(error) from error.__cause__
+    return Inside(what, among, chosen) if len(among) > 1 else None
 
 
 def _column_names(source: Source) -> list[str] | None:

@@ -130,16 +130,21 @@ def may_leave(name: str, log: LogRecord) -> bool:
     """Return whether a column may be released by what was said when the log was brought: nothing of one that tells
     people apart, and, where columns were told, only of those of which it was said. Starts come with the times."""
     said = log.columns.get(f"is_{name}")
-    if said == IDENTIFYING or name == log.columns.get("person"):
+    if said == IDENTIFYING or name.removeprefix("case:") == _person(log):
         return False
     told = any(key.startswith("is_") for key in log.columns)
     return said == RELEASE or name == START or not told
 
 
+def _person(log: LogRecord) -> str:
+    """The column that tells persons apart, as the log calls it."""
+    return log.columns.get("person", "").removeprefix("case:")
+
+
 def _refuse_to_leave(name: str, log: LogRecord, parameter: str) -> None:
     if may_leave(name, log):
         return
-    left_out = log.columns.get(f"is_{name}") != IDENTIFYING and name != log.columns.get("person")
+    left_out = log.columns.get(f"is_{name}") != IDENTIFYING and name.removeprefix("case:") != _person(log)
     problem = (
         gettext("{name} was to be left out when the log was brought, so it is not released.", name=repr(name))
         if left_out

@@ -87,8 +87,14 @@ def plain_type(kind: pa.DataType) -> pa.DataType:
     return kind.value_type if pa.types.is_dictionary(kind) else kind
 
 
+_A_SECOND = {"s": 1.0, "ms": 1e3, "us": 1e6, "ns": 1e9}
+_OF_INT64 = 18
+"""Digits that 64 bits hold whatever they are, so that the type of a column follows from what it declares."""
+
+
 def plain_column(column: Any, name: str, findings: Findings) -> Any:
-    """An attribute in one of the types that a log has: text, int64, float64, bool, timestamps in UTC.
+    """An attribute in one of the types that a log has: text, int64, float64, bool, timestamps in UTC. Decimals are
+    numbers, and durations numbers of seconds.
 
     None if it has another type and the user wants such attributes left out.
     """
@@ -108,10 +114,12 @@ def plain_column(column: Any, name: str, findings: Findings) -> Any:
             findings.add("precision-lost", f"column {name!r} is cut to microseconds", count=times.cut)
         if not times.bad.any():
             return pa.chunked_array([pa.array(times.micros, pa.int64(), mask=~times.known).cast(TIMESTAMP_TYPE)])
+    if pa.types.is_duration(kind):
+        return pc.divide(column.cast(pa.int64()).cast(pa.float64(), safe=False), _A_SECOND[kind.unit])
     try:
-        if pa.types.is_integer(kind):
+        if pa.types.is_integer(kind) or (pa.types.is_decimal(kind) and kind.scale <= 0 and kind.precision <= _OF_INT64):
             return column.cast(pa.int64())
-        if pa.types.is_floating(kind):
+        if pa.types.is_floating(kind) or (pa.types.is_decimal(kind) and kind.scale > 0):
             return column.cast(pa.float64())
     except pa.ArrowInvalid:
         pass  # beyond 64 bits: as text

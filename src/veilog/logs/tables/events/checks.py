@@ -10,8 +10,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from veilog._language import gettext_noop
 from veilog._typing import BoolArray
 from veilog.logs.findings import Findings, Policy
+from veilog.logs.tables.cells.columns import is_text
 from veilog.logs.tables.cells.times import Times
 
 __all__ = ["LineOf", "Rows", "blank", "check_absent", "check_bad", "check_names", "count_times"]
@@ -70,7 +72,7 @@ def check_bad(times: Times, text: Any, keep: BoolArray, rows: Rows) -> BoolArray
     bad = times.bad & keep
     if bad.any():
         example = "a time outside the years 1 to 9999"
-        if pa.types.is_string(text.type):
+        if is_text(text.type):
             example = _shorten(text[int(bad.argmax())].as_py())
         if rows.add("bad-timestamp", bad, example) == "drop":
             keep = keep & ~bad
@@ -101,13 +103,13 @@ def count_times(
 ) -> None:
     """The remarks about zones, precision and units of this many timestamps."""
     if naive:
-        findings.add("timestamp-without-zone", "timestamps are read as UTC", count=naive)
+        findings.add("timestamp-without-zone", gettext_noop("timestamps are read as UTC"), count=naive)
     offsets = sorted(offsets)
     if len(offsets) > 1:
         shown = ", ".join(f"{'-' if o < 0 else '+'}{abs(o) // 60:02d}:{abs(o) % 60:02d}" for o in offsets)
         findings.add("mixed-time-zones", f"offsets {shown}", count=max(timed, 1))
     if cut:
-        findings.add("precision-lost", "timestamps are cut to microseconds", count=cut)
+        findings.add("precision-lost", gettext_noop("timestamps are cut to microseconds"), count=cut)
     if epochs:
         units = " and ".join(sorted(epochs, key=lambda unit: -epochs[unit]))
         findings.add("epoch-numbers", f"{units} since 1970", count=sum(epochs.values()))

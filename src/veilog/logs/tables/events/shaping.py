@@ -16,6 +16,7 @@ from veilog._typing import IntArray
 from veilog.errors import InputError
 from veilog.logs.eventlog import LIFECYCLE
 from veilog.logs.input.roles import Roles
+from veilog.logs.tables.cells.columns import is_text
 from veilog.logs.tables.events.checks import LineOf
 
 __all__ = ["Origins", "shaped"]
@@ -108,6 +109,6 @@ def _parted(table: pa.Table, roles: Roles) -> tuple[pa.Table, Roles, IntArray]:
 
 def _known(column: Any) -> Any:
     known = pc.is_valid(column)
-    if pa.types.is_string(column.type):
+    if is_text(column.type):
         known = pc.fill_null(pc.not_equal(column, ""), False)
     return known.to_numpy()

@@ -1,0 +1,89 @@
+"""What is noticed of a log that was read: events that stand there twice, and days where times should be.
+
+Both look at all events of a case, in whatever format they came, so they wait until the log is there. They are told to
+its owner and change nothing.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from veilog._typing import IntArray
+from veilog.logs.eventlog import ACTIVITY, CASE_INDEX, EVENT_INDEX, TIMESTAMP, EventLog
+from veilog.logs.findings import Findings
+
+__all__ = ["note_events"]
+
+_DAY, _HOUR = 86_400_000_000, 3_600_000_000
+_SEASONS = (({*range(3, 12)}, {10, 11, 12, 1, 2, 3, 4}), ({9, 10, 11, 12, 1, 2, 3, 4}, {*range(3, 12)}))
+"""The months of summer and winter time, north and south, with those in which it changes."""
+
+
+def note_events(log: EventLog, findings: Findings) -> None:
+    """Note events of a case that are alike in everything, and cases with several events on a day of which no time of
+    the day is known."""
+    times = log.events.column(TIMESTAMP).cast(pa.int64())
+    known = np.asarray(pc.is_valid(times).to_numpy(zero_copy_only=False), dtype=bool)
+    micros = np.asarray(pc.fill_null(times, 0).to_numpy(zero_copy_only=False), dtype=np.int64)
+    case = log.events.column(CASE_INDEX).to_numpy()
+    same = known[1:] & known[:-1] & (case[1:] == case[:-1]) & (micros[1:] == micros[:-1])
+    if not same.any():
+        return
+    tied = np.flatnonzero(np.append(same, False) | np.insert(same, 0, False))
+    _note_days(log, micros[known], tied, findings)
+    _note_repeated(log, tied, findings)
+
+
+def _note_days(log: EventLog, micros: IntArray, tied: IntArray, findings: Findings) -> None:
+    """One day alone says nothing: the one time of all events may be anything."""
+    if not _are_days(micros) or micros.min() // _DAY == micros.max() // _DAY:
+        return
+    row = int(tied[0])
+    findings.add("days-only", f"case {_name(log, row)} has several events on one day", count=len(tied))
+
+
+def _are_days(micros: IntArray) -> bool:
+    """Whether all times are midnight: in UTC, or in a zone, where summer has it an hour earlier than winter."""
+    clocks = micros % _DAY
+    times = np.unique(clocks)
+    if len(times) == 1:
+        return bool(times[0] == 0)
+    if len(times) > 2 or (times % _HOUR).any() or times[1] - times[0] not in (_HOUR, _DAY - _HOUR):
+        return False
+    early = times[0] if times[1] - times[0] == _HOUR else times[1]
+    months = micros.astype("datetime64[us]").astype("datetime64[M]").astype(np.int64) % 12 + 1
+    summer, winter = {*months[clocks == early].tolist()}, {*months[clocks != early].tolist()}
+    return any(summer <= warm and winter <= cold for warm, cold in _SEASONS)
+
+
+def _note_repeated(log: EventLog, tied: IntArray, findings: Findings) -> None:
+    """Count the events that have one before them in their case with the same activity, time and attributes."""
+    codes = [
+        _codes(log.events.column(name).take(pa.array(tied))) for name in log.events.column_names if name != EVENT_INDEX
+    ]
+    order = np.lexsort((tied, *codes))
+    alike = np.ones(len(tied) - 1, dtype=bool)
+    for code in codes:
+        alike &= code[order][1:] == code[order][:-1]
+    again = tied[order][1:][alike]
+    if len(again):
+        row = int(again.min())
+        label = log.events.column(ACTIVITY)[row].as_py()
+        findings.add("repeated-event", f"{label!r} in case {_name(log, row)}", count=len(again))
+
+
+def _codes(column: pa.ChunkedArray) -> IntArray:
+    """A number for each value, equal where the values are, -1 for none."""
+    plain = column.combine_chunks()
+    if isinstance(plain, pa.ChunkedArray):
+        plain = plain.chunk(0)
+    if pa.types.is_nested(plain.type):
+        plain = pa.array([None if value is None else repr(value) for value in plain.to_pylist()], pa.string())
+    encoded = plain if pa.types.is_dictionary(plain.type) else plain.dictionary_encode()
+    return np.asarray(pc.fill_null(encoded.indices, -1).to_numpy(zero_copy_only=False), dtype=np.int64)
+
+
+def _name(log: EventLog, row: int) -> str:
+    return repr(log.cases.column(ACTIVITY)[log.events.column(CASE_INDEX)[row].as_py()].as_py())
