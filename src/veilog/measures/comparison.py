@@ -15,6 +15,7 @@ from veilog.measures.measure import Found, Measure, Miner, Pair, Progress, Quant
 from veilog.measures.process_model.quality import MEASURES as OF_MODELS
 from veilog.measures.purposes import Asked, Grade, Judgement, judge, named
 from veilog.measures.registry import MEASURES
+from veilog.privacy.part import of_same_cases
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -234,7 +235,8 @@ def compare(
 ) -> Comparison:
     """Compare a release with its original by all measures.
 
-    Both may be a log, a :class:`Release`, variants, a DataFrame or a file.
+    Both may be a log, a :class:`Release`, variants, a DataFrame or a file. A release of a part of the cases is held
+    against the same part of the original.
 
     >>> import veilog
     >>> from veilog.logs.made_up.simulate import hospital
@@ -261,7 +263,8 @@ def compare(
     say = progress or (lambda text, fraction: None)
     from veilog.logs.files import as_log  # tables are loaded when there are any
 
-    sides = (as_log(original), as_log(released))
+    after = as_log(released)
+    sides: tuple[Any, Any] = (of_same_cases(as_log(original), after), after)
     beside = (None if control is None else as_log(control), None if second is None else as_log(second))
     pair = Pair(*sides, say, seconds, model_memory, miner, *beside)
     extras = {"", *(["models"] if miner == "pm4py" else []), *(["anomalies"] if anomalies else [])}

@@ -41,7 +41,7 @@ from veilog.logs.variants import Variants
 if TYPE_CHECKING:
     from veilog.logs.stored.store import StoredLog
 
-__all__ = ["NONE", "RULES_OF_TIME", "SPAN", "Part"]
+__all__ = ["NONE", "RULES_OF_TIME", "SPAN", "Part", "of_same_cases", "stated_part"]
 
 BoolArray = npt.NDArray[np.bool_]
 
@@ -292,3 +292,27 @@ def _of_cases(codes: npt.NDArray[np.int64], log: EventLog) -> tuple[npt.NDArray[
     same = np.ones(log.cases.num_rows, dtype=np.bool_)
     same[np.repeat(np.arange(len(lengths)), lengths)[codes != np.repeat(said, lengths)]] = False
     return said, same
+
+
+def stated_part(log: EventLog) -> Part | None:
+    """Return which cases alone a released log is of, as its metadata say; None where they say nothing understood."""
+    operations = (a.children for a in log.metadata.attributes if a.key == "privacy:anonymizations")
+    facts = (fact for children in operations for child in children for fact in child.children)
+    for fact in facts:
+        if fact.key == "privacy:part" and isinstance(fact.value, str):
+            try:
+                return Part.of(fact.value)
+            except ParameterError:
+                return None
+    return None
+
+
+def of_same_cases(original: EventLog | StoredLog | Variants, released: object) -> EventLog | StoredLog | Variants:
+    """Return the cases of an original that a release is of: all, unless it is of a part that the original can tell."""
+    part = stated_part(released) if isinstance(released, EventLog) else None
+    if part is None or isinstance(original, Variants):
+        return original
+    try:
+        return part.of_log(original)
+    except ParameterError:  # it has no such column: these may be the cases of the part already
+        return original

@@ -66,7 +66,7 @@ def html(
     """The page as text; see :func:`write`. The outside version depends on the release alone: on one day equal ones give
     equal bytes."""
     held = given_release(released)
-    beside = given_log(original)
+    beside = given_log(original, held)
     told = told_by_release(held) if isinstance(held, Release) else told_by_file(held)
     with spoken(language):
         return rendered(gathered(told, held, beside, comparison, progress, files=files, account=account))

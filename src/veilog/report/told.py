@@ -3,6 +3,7 @@ file is left, from the privacy metadata in that file."""
 
 from __future__ import annotations
 
+import contextlib
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -20,7 +21,7 @@ from veilog.logs.variants import Variants
 from veilog.methods import METHODS
 from veilog.privacy.account.figures import round_up
 from veilog.privacy.account.guarantee import Code, Condition, Guarantee, Statement
-from veilog.privacy.part import Part
+from veilog.privacy.part import of_same_cases, stated_part
 from veilog.releasing.result import Operation, Release
 from veilog.report.explorer import short
 
@@ -100,9 +101,16 @@ def given_release(released: Release | AnyLog) -> Release | EventLog:
     )
 
 
-def given_log(log: AnyLog | StoredLog | None) -> EventLog | Variants | None:
-    """Return the log beside a release, however it is given; of one that is kept on disk the variants."""
+def given_log(log: AnyLog | StoredLog | None, released: Release | EventLog | None = None) -> EventLog | Variants | None:
+    """Return the log beside a release, however it is given, and of it the cases that the release is of; of a log that
+    is kept on disk the variants."""
     found = None if log is None else as_log(log)
+    part = released.guarantee.part if isinstance(released, Release) else None
+    if part is not None and not isinstance(found, Variants | None):
+        with contextlib.suppress(ParameterError):  # it has no such column: these may be the cases of the part already
+            found = part.of_log(found)
+    elif found is not None:
+        found = of_same_cases(found, released)
     return found.variants if isinstance(found, StoredLog) else found
 
 
@@ -125,7 +133,7 @@ def told_by_file(log: EventLog) -> Told:
         paper=None if known is None else known.paper,
         parameters=(),
         operations=operations,
-        guarantee=_guarantee(facts, operations, log.cases.num_rows),
+        guarantee=_guarantee(facts, operations, log),
         remarks=tuple(short(remark, 2000) for remark in said),
         software=_first(facts, "software") or "not stated",
         timed=not log.artificial_times,
@@ -162,9 +170,9 @@ def _operation(facts: Mapping[str, Any]) -> Operation:
     return Operation(target, method, facts.get("epsilon", 0.0), facts.get("delta", 0.0))
 
 
-def _guarantee(facts: list[dict[str, Any]], operations: tuple[Operation, ...], cases: int) -> Guarantee:
+def _guarantee(facts: list[dict[str, Any]], operations: tuple[Operation, ...], log: EventLog) -> Guarantee:
     """What the operations state together: proven only if each of them states so, with an epsilon. What delta is worth
-    follows from how many ``cases`` are released."""
+    follows from how many cases the log has."""
     reasons = list(dict.fromkeys(fact["reason"] for fact in facts if fact.get("reason")))
     proven = all(fact.get("status") == "proven" and "epsilon" in fact for fact in facts)
     if not proven and not reasons:
@@ -185,17 +193,9 @@ def _guarantee(facts: list[dict[str, Any]], operations: tuple[Operation, ...], c
         charges=(),
         statements=tuple(Statement(str(_first(facts, "type")), text, False, "") for text in held),
         guessing_advantage=_first(facts, "guessing_advantage") if proven else None,
-        cases=cases,
-        part=_part(_first(facts, "part")),
+        cases=log.cases.num_rows,
+        part=stated_part(log),
     )
-
-
-def _part(text: str | None) -> Part | None:
-    """Which cases alone the file is of, as far as it is understood."""
-    try:
-        return None if text is None else Part.of(text)
-    except ParameterError:
-        return None
 
 
 def _total(facts: Iterable[Mapping[str, Any]], name: str, parts: Iterable[float]) -> float:

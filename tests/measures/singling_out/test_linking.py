@@ -1,5 +1,7 @@
 """Linkability: two lists about people matched by a log, beside people who were held out of it or others' cases."""
 
+from pathlib import Path
+
 import numpy as np
 import openly
 import pyarrow as pa
@@ -7,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import veilog
 from veilog.errors import ParameterError
 from veilog.logs.eventlog import EventLog
 from veilog.logs.made_up.simulate import hospital
@@ -125,6 +128,17 @@ def test_halves_are_halves() -> None:
         assert [one.cases for one in logs] == [21, 20]
         together = {t: sum(one.to_dict().get(t, 0) for one in logs) for t in events.variants.to_dict()}
         assert together == events.variants.to_dict()
+
+
+def test_nobody_has_cases_in_both_halves_where_it_is_known_whose_they_are(tmp_path: Path) -> None:
+    rows = [f"v{i},in,2024-01-{1 + i % 27:02d},{'' if i < 4 else f'p{i // 4}'}" for i in range(84)]
+    (tmp_path / "log.csv").write_text("\n".join(["case,activity,time,Patient", *rows]) + "\n")
+    log = veilog.read(tmp_path / "log.csv")
+    for seed in range(5):
+        people = [set(half.events["Patient"].to_pylist()) - {None} for half in halves(log, seed, person="Patient")]
+        assert not people[0] & people[1] and len(people[0] | people[1]) == 20
+        assert sum(half.number_of_cases for half in halves(log, seed, person="Patient")) == 84
+    assert max(half.number_of_cases for half in halves(log, person="Patient")) <= 52
 
 
 @settings(max_examples=12)

@@ -34,6 +34,7 @@ from veilog.cli.shared.common import (
 from veilog.errors import ParameterError
 from veilog.logs.engines.names import engine_of
 from veilog.logs.eventlog import EventLog
+from veilog.logs.facts import person_columns
 from veilog.logs.findings import Finding
 from veilog.logs.input.source import Source
 from veilog.logs.variants import Variants
@@ -82,7 +83,8 @@ def risk(
             arrangements=arrangements,
             progress=progress,
         )
-        exposed, linked, inferred = _attacked(log_or_variants, _sizes(size), progress)
+        person = _person(log_or_variants)
+        exposed, linked, inferred = _attacked(log_or_variants, _sizes(size), person, progress)
         if exposed is not None:
             exact = {r.size: r.unique for r in results if r.background == "sequence" and r.exact}
             exposed = exposed.at_most(exact)
@@ -94,7 +96,7 @@ def risk(
     out.json(found)
     out.show(display.risk_lines(exposed, results))
     if linked is not None or inferred is not None:
-        out.show(Text(_IF_PUBLISHED, style="dim"))
+        out.show(Text(_IF_PUBLISHED if person is None else _OF_PERSONS.format(column=person), style="dim"))
         for line in display.attack_lines(linked, inferred, published=True):
             out.show(line)
     if details:
@@ -127,16 +129,23 @@ def _read(
 _IF_PUBLISHED = (
     "If one half of these cases were published as they are, and the other half were people who are not in it:"
 )
+_OF_PERSONS = "If the cases of one half of the people ({column}) were published as they are, and the others not in it:"
+
+
+def _person(log: EventLog | Variants) -> str | None:
+    """The column that seems to tell whose a case is: people with several cases must not be in both halves."""
+    found = () if isinstance(log, Variants) else person_columns(log)
+    return found[0].column if found else None
 
 
 def _attacked(
-    log: EventLog | Variants, sizes: list[int], progress: Progress
+    log: EventLog | Variants, sizes: list[int], person: str | None, progress: Progress
 ) -> tuple[Exposure | None, Linkability | None, Inference | None]:
     """Who is found in a log, and what one half of it tells about its people beside those of the other half; None where
     there is nothing to know or nobody to attack."""
     progress("Finding people", None)
     tried: list[Any] = []
-    first, second = halves(log)
+    first, second = halves(log, person=person)
     for attack in (
         lambda: exposure(log, sizes=sizes),
         lambda: linkability(first, first, control=second),

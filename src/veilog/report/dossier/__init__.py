@@ -57,7 +57,8 @@ def dossier(
     that was released, both for the owner's edition. It is written in a ``language`` that there is a catalogue of; the
     record for the registry is English.
     """
-    held, beside, others = given_release(released), given_log(original), given_log(control)
+    held = given_release(released)
+    beside, others = given_log(original, held), given_log(control)
     with spoken(language):
         return _made(subject_of(held, beside, files_of(files), account, progress, others))
 
