@@ -207,3 +207,11 @@ def test_a_release_of_a_part_is_held_against_the_same_part(part: str, tmp_path: 
     assert compare(whole.variants, released, models=False).original_cases == 400
     text = veilog.dossier(released, whole).parts[0]
     assert str(own.number_of_cases) in str(text) or veilog.dossier(released, own).parts[0] == text
+
+
+def test_lost_activities_are_in_the_verdict_and_what_purposes_are_told_is_checked() -> None:
+    first, second = log(("abcd", 95), ("e", 5)), log(("abcd", 100))
+    assert "80 % of the original's activities are in it." in compare(first, second, models=False).verdict
+    assert "activities are in it" not in compare(first, first, models=False).verdict
+    with pytest.raises(ParameterError, match=r"veilog\.measures\.Asked"):
+        compare(first, second, asked=3)  # type: ignore[arg-type]

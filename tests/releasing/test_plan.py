@@ -223,6 +223,21 @@ def test_a_release_takes_a_plan(tmp_path: Any) -> None:
         planned.run(LOG, ledger=ledger)
 
 
+def test_columns_that_a_log_does_not_have_are_refused_before_anything_is_entered(tmp_path: Any) -> None:
+    ledger = veilog.Ledger.open(tmp_path / "a.ledger", create=True)
+    domain = veilog.Domain(attributes={"nope": ("a", "b")})
+    for more, wrong in (
+        ({"attributes": ["nope"], "domain": domain}, "nope"),
+        ({"unit": "whose", "max_cases": 2}, "whose"),
+    ):
+        made = veilog.plan("evolve", epsilon=1, activities="log", **more)
+        with pytest.raises(ParameterError, match=f"The log has no attribute '{wrong}'"):
+            made.check(LOG)
+        with pytest.raises(ParameterError, match=wrong):
+            veilog.release(LOG, made, ledger=ledger)
+    assert ledger.show() == ()
+
+
 def test_nothing_is_said_beside_a_plan_that_it_would_not_heed() -> None:
     made = veilog.plan("evolve", epsilon=1, activities="log")
     beside: list[dict[str, Any]] = [

@@ -2,6 +2,18 @@
 
 from veilog.measures.comparison import Comparison, compare, verdict_of
 from veilog.measures.measure import Found, Measure, Pair, Progress, Quantity
+from veilog.measures.purposes import Asked
 from veilog.measures.registry import MEASURES
 
-__all__ = ["MEASURES", "Comparison", "Found", "Measure", "Pair", "Progress", "Quantity", "compare", "verdict_of"]
+__all__ = [
+    "MEASURES",
+    "Asked",
+    "Comparison",
+    "Found",
+    "Measure",
+    "Pair",
+    "Progress",
+    "Quantity",
+    "compare",
+    "verdict_of",
+]

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, NamedTuple, T
 
 from veilog._language import gettext, gettext_noop, localised, percent
 from veilog._notebook import card, figure, frame, paragraph, table
-from veilog.errors import VeilogError
+from veilog.errors import ParameterError, VeilogError
 from veilog.measures.measure import Found, Measure, Miner, Pair, Progress, Quantity
 from veilog.measures.process_model.quality import MEASURES as OF_MODELS
 from veilog.measures.purposes import Asked, Grade, Judgement, judge, named
@@ -250,11 +250,12 @@ def compare(
     otherwise) unless ``models`` is False; with ``"pm4py"`` (extra ``models``) by pm4py, in a process beside the other
     measures that gets ``model_seconds`` (300) and ``model_memory`` bytes. ``anomalies`` adds the share of released
     cases that look normal (extra ``anomalies``). ``purposes`` (names of :data:`veilog.measures.purposes.PURPOSES`, or
-    ``all``) adds what the release is good for, each told what is ``asked``. ``control`` has people of the same
-    process who were not in the log that was released: the attacks on people are held against the same attacks on
-    them, and without it against what others' cases tell. ``second`` is another release of the same log, which an
-    attacker may hold, too. No log is changed, and no value depends on the order of rows. What cannot be computed is
-    None, with its reason in ``not_computed``.
+    ``all``) adds what the release is good for. ``asked`` tells them more: ``veilog.measures.Asked(model=...)`` a model
+    or constraints that cases are checked against, ``targets=("outcome",)`` attributes whose prediction is wanted,
+    ``alignments=True`` fitness by alignments. ``control`` has people of the same process who were not in the log that
+    was released: the attacks on people are held against the same attacks on them, and without it against what others'
+    cases tell. ``second`` is another release of the same log, which an attacker may hold, too. No log is changed, and
+    no value depends on the order of rows. What cannot be computed is None, with its reason in ``not_computed``.
     """
     started = time.perf_counter()
     wanted = named(purposes)
@@ -273,8 +274,19 @@ def compare(
     with pair.closing():
         results = dict(_taken(pair, taken))
     first, second = pair.variants
-    result = Comparison(first.cases, second.cases, results, judge(pair, wanted, asked))
+    result = Comparison(first.cases, second.cases, results, judge(pair, wanted, _asked(asked)))
     return replace(result, verdict=verdict_of(result), seconds=time.perf_counter() - started)
+
+
+def _asked(asked: object) -> Asked | None:
+    """What purposes are told, if it is that."""
+    if asked is None or isinstance(asked, Asked):
+        return asked
+    raise ParameterError(
+        f"What purposes are told is a veilog.measures.Asked, not {asked!r}.",
+        parameter="asked",
+        advice="Such as veilog.measures.Asked(model=Path('model.pnml'), targets=('outcome',)).",
+    )
 
 
 def _taken(pair: Pair, measures: list[Measure]) -> Iterator[tuple[str, Found]]:
@@ -328,6 +340,8 @@ def _behaviour(result: Comparison) -> Iterator[str]:
         common=str(counts.common),
         added=str(counts.added),
     )
+    if 0.0 < result.coverage.activities < 1.0:
+        yield gettext("{share} of the original's activities are in it.", share=_percent(result.coverage.activities))
     if result.dfg_moved is not None:
         yield gettext(
             "{moved} of the directly-follows steps moved to other edges, and {kinds} of the original's kinds of steps "

@@ -15,8 +15,10 @@ from veilog.methods._events.assemble import Wanted
 from veilog.methods._events.attributes.released import foreseen_errors
 from veilog.methods._events.extras import delta_shared_out
 from veilog.privacy.account.accounting import whole_number
+from veilog.privacy.cases import attribute_level
 from veilog.privacy.domain import PRIVATELY, Domain, Fact
 from veilog.privacy.part import Part
+from veilog.privacy.persons import columns_of_persons
 from veilog.privacy.unit import Unit
 
 __all__ = ["Planned", "Uses", "checked_seed", "uses_of"]
@@ -111,19 +113,29 @@ class Planned:
         return replace(self, seed=checked_seed(seed))
 
     def check(self, log: EventLog | StoredLog | Variants) -> None:
-        """Refuse, by public facts of the log and without asking it anything, what cannot be made of it."""
+        """Refuse, by public facts and the columns of the log and without asking it anything, what cannot be made of it.
+        Whether values of attributes are declared, or found with a delta, shows when it is released."""
         if self.undeclared:
             raise UndeclaredError(self.method.name, self.undeclared)
         if isinstance(log, Variants):
             self._check_events()
             if self.part is not None:
                 self.part.of_log(log)  # refuses
+        else:
+            self._check_columns(log.shape)
         if self.method.full_log and not self.method.in_pieces and isinstance(log, StoredLog):
             raise ParameterError(
                 f"Method {self.method.name!r} needs all events in memory, so a log that is kept on disk will not do.",
                 parameter="log",
                 advice="Give the log as veilog.read() returns it, or take a method that releases variants.",
             )
+
+    def _check_columns(self, shape: EventLog) -> None:
+        """Refuse attributes, and a person's column, that the log does not have."""
+        for name in self.wanted.attributes:
+            attribute_level(shape, name)
+        if self.unit.column is not None:
+            columns_of_persons(shape, self.unit.column)
 
     def _check_events(self) -> None:
         """Refuse variants where events are needed."""

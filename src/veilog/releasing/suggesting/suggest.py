@@ -38,7 +38,7 @@ from veilog.privacy.curator import Curator
 from veilog.privacy.domain import PRIVATELY, Domain, checked_domain
 from veilog.privacy.mechanisms import noise
 from veilog.releasing.owner.memory import asked_before
-from veilog.releasing.plan import plan
+from veilog.releasing.plan import Plan, plan
 from veilog.releasing.suggesting.ranking import SIMILARITY, Ranked, Ranking
 from veilog.releasing.trying.expected import Expected, expectation
 from veilog.releasing.trying.sizes import ask_sizes
@@ -112,12 +112,25 @@ class Suggestion(ToJson):
         """
         if self.sizes is None:
             return None
-        delta = self.delta_left if self.spends_delta else 0
-        asked = plan(self.method, epsilon=self.epsilon_left, delta=delta, weak_guarantee=True, **dict(self.settings))
         try:
-            return expectation(asked, self.sizes, twins=_TWINS)
+            return expectation(self.plan(weak_guarantee=True), self.sizes, twins=_TWINS)
         except VeilogError:
             return None  # the method refuses so little, which its own release says
+
+    def plan(self, **more: Any) -> Plan:
+        """Return the release that is suggested, with what is left; ``more`` are further arguments of
+        :func:`veilog.plan`, such as the public activities.
+
+        >>> import veilog
+        >>> from veilog.logs.made_up.simulate import hospital
+        >>> log = hospital(500, seed=1)
+        >>> suggestion = veilog.suggest(log, epsilon=1, seed=1)
+        >>> released = veilog.release(log, suggestion.plan(activities="log"))
+        >>> released.guarantee.epsilon
+        0.9
+        """
+        delta = self.delta_left if self.spends_delta else 0
+        return plan(self.method, epsilon=self.epsilon_left, delta=delta, **dict(self.settings), **more)
 
     def arguments(self) -> str:
         """What to add to ``veilog release LOG TARGET`` to release with what is left."""

@@ -92,6 +92,13 @@ def twin(
     if epsilon is None:
         if ledger is not None:
             raise ParameterError("Without an epsilon nothing is asked, so nothing is entered.", parameter="ledger")
+        if log is not None and None in (cases, length):
+            raise ParameterError(
+                "The log is only asked for its sizes with an epsilon, which that costs.",
+                parameter="epsilon",
+                advice="Give a small one: --epsilon 0.05. Or declare about how many cases there are and how many "
+                "events one has, which costs nothing: --cases 1000 --length 14. Nothing was asked of the data.",
+            )
         return Twin(sizes_of(**declared), seed=number, labels=labels)
     if log is None:
         raise ParameterError("With an epsilon a log is asked, and there is none.", parameter="log")
