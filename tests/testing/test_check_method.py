@@ -59,6 +59,30 @@ def ranks(curator: Curator, request: Request, settings: Settings) -> Variants:
     return Variants.from_dict({("a",): 1})
 
 
+def keeps(curator: Curator, request: Request, settings: Settings) -> Variants:
+    """Releases what a function of a question was shown: how often each length is among the raw cases."""
+    seen: list[int] = []
+
+    def by_length(sequences: Any) -> Any:
+        seen.extend(sequences.lengths.tolist())
+        return np.minimum(sequences.lengths, 9)
+
+    curator.histogram(by_length, 10, request.epsilon)
+    return Variants.from_dict({("a",) * length: seen.count(length) for length in sorted(set(seen))})
+
+
+def keeps_the_last(curator: Curator, request: Request, settings: Settings) -> Variants:
+    """The same with what it saw last, which is of the raw log."""
+    seen: dict[str, int] = {}
+
+    def by_length(sequences: Any) -> Any:
+        seen["events"] = int(sequences.lengths.sum())
+        return np.minimum(sequences.lengths, 9)
+
+    curator.histogram(by_length, 10, request.epsilon)
+    return Variants.from_dict({("a",): max(1, seen["events"])})
+
+
 def claims(curator: Curator, request: Request, settings: Settings) -> Variants:
     """Has a guarantee of its own: what it asked does not stand in the account."""
     answer = counted(curator, request.epsilon)
@@ -88,6 +112,8 @@ def fails(curator: Curator, request: Request, settings: Settings) -> Variants:
         (peeks, "looks at more than the answers to its questions: it peeks"),
         (looks, "reaches into private parts"),
         (ranks, "A function of a question is not per case"),
+        (keeps, "looks at more than the answers to its questions"),
+        (keeps_the_last, "looks at more than the answers to its questions"),
         (claims, "It has a guarantee of its own"),
         (overspends, "It spends more than its budget"),
         (draws, "It draws randomness of its own"),

@@ -37,8 +37,8 @@ _DRAWN_ELSEWHERE = {"default_rng", "urandom", "RandomState", "seed"}
 def check_method(method: Method, **settings: Any) -> None:
     """Raise AssertionError with every rule of the contract that a method breaks on made-up logs.
 
-    Its certified release asks the curator and looks at nothing else (run on a neighbouring log with the same answers it
-    is the same); functions that it gives to questions treat every case by itself; its guarantee is that of its
+    Its certified release asks the curator and looks at nothing else, nor keeps what its functions are shown (run on a
+    neighbouring log with the same answers it is the same); functions that it gives to questions treat every case by itself; its guarantee is that of its
     questions: it costs no more than its budget, changes no account and draws no randomness but the curator's; its words
     and settings are complete; and errors are of the family of :class:`VeilogError`, also for tiny logs. What is as
     published only is held to the last three. ``settings`` are those to check it with, in place of the defaults.

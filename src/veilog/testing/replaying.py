@@ -3,7 +3,8 @@
 During a recording every question draws its noise from a source of its own, so what a method draws itself afterwards
 comes from the same random bits in both runs. During the replay each question must be the recorded one: equal numbers,
 and functions that map every case of a fixed log to the same as before. The raw log behind the curator is then of no
-account, unless the method reaches it in another way.
+account, unless the method reaches it in another way: by what it keeps of the cases that its functions are shown. In the
+replay they are shown cases of the other log, too, of which nothing is made.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ import numpy as np
 from veilog.audits.watching import watched
 from veilog.logs.eventlog import EventLog
 from veilog.logs.variants import Variants
-from veilog.privacy.cases import Cases, RawCases
+from veilog.privacy.cases import RawCases
 from veilog.privacy.curator import Curator
 from veilog.privacy.domain import Domain
 from veilog.privacy.events import EventQuestions, EventRounds
@@ -41,6 +42,8 @@ class Tape:
     recording."""
 
     probe: Log
+    other: Log
+    """Shown to functions in the replay."""
     domain: Domain
     entries: list[tuple[Any, Any, list[Any]]] = dataclasses.field(default_factory=list)
     position: int | None = None
@@ -130,17 +133,19 @@ class Tape:
         for argument, value in arguments.items():
             if callable(value):
                 of_events = isinstance(holder, EventQuestions | EventRounds)
-                blocks = self._cases(arguments) if of_events else [self._sequences()]
+                blocks = self._blocks(self.probe, arguments, of_events=of_events)
                 arguments[argument] = [_of_each_case(value, block) for block in blocks]
+                if self.position is not None:
+                    for block in self._blocks(self.other, arguments, of_events=of_events):
+                        value(block)
         return name, _plain(arguments)
 
-    def _sequences(self) -> Any:
-        variants = self.probe if isinstance(self.probe, Variants) else self.probe.variants
-        return self.domain.fit(variants).sequences
-
-    def _cases(self, arguments: Mapping[str, Any]) -> list[Cases]:
-        assert isinstance(self.probe, EventLog)
-        return list(RawCases(self.probe, self.domain).blocks(arguments["alphabet"], arguments["codings"]))
+    def _blocks(self, log: Log, arguments: Mapping[str, Any], *, of_events: bool) -> list[Any]:
+        """The cases of a log as a function gets them."""
+        if not of_events:
+            return [self.domain.fit(log if isinstance(log, Variants) else log.variants).sequences]
+        assert isinstance(log, EventLog)
+        return list(RawCases(log, self.domain).blocks(arguments["alphabet"], arguments["codings"]))
 
 
 def recorded_and_replayed(planned: Plan, one: Log, other: Log) -> tuple[Release, Release, Tape]:
@@ -148,7 +153,7 @@ def recorded_and_replayed(planned: Plan, one: Log, other: Log) -> tuple[Release,
 
     An ``AssertionError`` says where the second run asks otherwise, or looks at what nobody may see.
     """
-    tape = Tape(one, planned.public)
+    tape = Tape(one, other, planned.public)
     first = run_plan(planned.seeded(1), one, watched=lambda curator: watched(curator, tape))
     tape.position, tape.domain = 0, planned.public
     second = run_plan(planned.seeded(1), other, watched=lambda curator: watched(curator, tape))
