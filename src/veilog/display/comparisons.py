@@ -28,6 +28,7 @@ _PRINTED = (
     "active_cases",
     "dfg_moved",
     "size_ratio",
+    "rework",
     "variants",
     "keep_real",
     "normal_share",

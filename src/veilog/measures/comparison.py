@@ -15,7 +15,6 @@ from veilog.measures.measure import Found, Measure, Miner, Pair, Progress, Quant
 from veilog.measures.process_model.quality import MEASURES as OF_MODELS
 from veilog.measures.purposes import Asked, Grade, Judgement, judge, named
 from veilog.measures.registry import MEASURES
-from veilog.privacy.part import of_same_cases
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -24,6 +23,7 @@ if TYPE_CHECKING:
     from veilog.measures.directly_follows import Coverage, EdgeShare
     from veilog.measures.durations import ActiveCases, CaseDurations
     from veilog.measures.overlap import VariantCounts
+    from veilog.measures.rework import Rework
     from veilog.measures.singling_out import Inference, Linkability, SinglingOut
 
 __all__ = ["Comparison", "Line", "compare", "verdict_of"]
@@ -116,6 +116,8 @@ class Comparison:
     sequence_entropy: ClassVar[_Value[float | None]] = _Value()
     """Normalised sequence entropy of the release."""
     sequence_entropy_original: ClassVar[_Value[float | None]] = _Value()
+    rework: ClassVar[_Value[Rework | None]] = _Value()
+    """Shares of cases that do an activity again, and of steps from an activity to itself."""
     variants: ClassVar[_Value[VariantCounts]] = _Value()
     keep_real: ClassVar[_Value[float | None]] = _Value()
     """Share of released cases whose variant exists in the original."""
@@ -263,6 +265,7 @@ def compare(
     seconds = _MODEL_SECONDS[miner] if model_seconds is None else model_seconds
     say = progress or (lambda text, fraction: None)
     from veilog.logs.files import as_log  # tables are loaded when there are any
+    from veilog.privacy.part import of_same_cases
 
     after = as_log(released)
     sides: tuple[Any, Any] = (of_same_cases(as_log(original), after), after)

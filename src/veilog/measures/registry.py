@@ -29,6 +29,7 @@ MEASURES = Registry(
         "length_error": "veilog.measures.complexity:LENGTH_ERROR",
         "sequence_entropy": "veilog.measures.complexity:ENTROPY",
         "sequence_entropy_original": "veilog.measures.complexity:ENTROPY_ORIGINAL",
+        "rework": "veilog.measures.rework:REWORK",
         "variants": "veilog.measures.overlap:VARIANTS",
         "keep_real": "veilog.measures.overlap:REAL_CASES",
         "normal_share": "veilog.measures.anomalies:NORMAL_SHARE",

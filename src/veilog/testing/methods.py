@@ -38,10 +38,11 @@ def check_method(method: Method, **settings: Any) -> None:
     """Raise AssertionError with every rule of the contract that a method breaks on made-up logs.
 
     Its certified release asks the curator and looks at nothing else, nor keeps what its functions are shown (run on a
-    neighbouring log with the same answers it is the same); functions that it gives to questions treat every case by itself; its guarantee is that of its
-    questions: it costs no more than its budget, changes no account and draws no randomness but the curator's; its words
-    and settings are complete; and errors are of the family of :class:`VeilogError`, also for tiny logs. What is as
-    published only is held to the last three. ``settings`` are those to check it with, in place of the defaults.
+    neighbouring log with the same answers it is the same); functions that it gives to questions treat every case by
+    itself; its guarantee is that of its questions: it costs no more than its budget, changes no account and draws no
+    randomness but the curator's; its words and settings are complete; and errors are of the family of
+    :class:`VeilogError`, also for tiny logs. What is as published only is held to the last three. ``settings`` are
+    those to check it with, in place of the defaults.
     """
     broken: dict[str, str] = {}
     for check in (_declared, _sources, _asked_alone, _accounted, _on_tiny_logs):

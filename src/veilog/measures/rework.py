@@ -1,0 +1,99 @@
+"""Rework: how many cases do an activity again, and how often that is at once.
+
+    cases with rework = share of the cases in which some activity happens at least twice
+    self-loops        = share of the directly-follows steps from an activity to itself
+
+Both are functions of the variants alone, and linear in their events.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from veilog.errors import ParameterError
+from veilog.logs.eventlog import EventLog
+from veilog.logs.variants import Variants
+from veilog.measures.measure import Measure, Pair, Quantity
+
+__all__ = ["REWORK", "Rework", "rework"]
+
+
+@dataclass(frozen=True)
+class Rework:
+    """Both shares, before and after."""
+
+    original: float
+    """Share of the original's cases in which some activity happens again."""
+    released: float
+    loops_original: float
+    """Share of the original's steps that stay at their activity; 0 where there is no step."""
+    loops_released: float
+
+
+def rework(original: EventLog | Variants, released: EventLog | Variants) -> Rework:
+    """Return how much rework both logs have."""
+    (first, loops_first), (second, loops_second) = _shares(original, "original"), _shares(released, "released")
+    return Rework(first, second, loops_first, loops_second)
+
+
+def _shares(log: EventLog | Variants, name: str) -> tuple[float, float]:
+    variants = log if isinstance(log, Variants) else log.variants
+    if variants.cases == 0:
+        raise ParameterError(f"The {name} log has no cases, so it has no rework.", parameter=name)
+    owner = np.repeat(np.arange(len(variants)), variants.lengths)
+    codes = variants.codes.astype(np.int64)
+    kinds = np.unique(owner * max(1, len(variants.labels)) + codes) // max(1, len(variants.labels))
+    again = np.bincount(kinds, minlength=len(variants)) < variants.lengths
+    steps = owner[1:] == owner[:-1]
+    loops = steps & (codes[1:] == codes[:-1])
+    weights = variants.counts[owner[1:]] if len(owner) else variants.counts[:0]
+    followed = int(weights[steps].sum())
+    return int(variants.counts[again].sum()) / variants.cases, int(weights[loops].sum()) / max(1, followed)
+
+
+def _of(pair: Pair) -> Rework:
+    return rework(*pair.variants)
+
+
+REWORK = Measure(
+    "rework",
+    _of,
+    (
+        Quantity(
+            "cases with rework",
+            "share of released cases that do an activity again; {0.original:.0%} of the original's do",
+            "nearer",
+            high=1.0,
+            of="released",
+            form="share",
+            plain=("cases with rework", "of the released cases do an activity again"),
+        ),
+        Quantity(
+            "  of the original",
+            "what that of the release is compared with",
+            "nearer",
+            high=1.0,
+            of="original",
+            form="share",
+            plain=("cases with rework, original", "of the original's cases do"),
+        ),
+        Quantity(
+            "self-loops",
+            "share of released steps from an activity to itself; {0.loops_original:.1%} of the original's are",
+            "nearer",
+            high=1.0,
+            of="loops_released",
+            form="share",
+        ),
+        Quantity(
+            "  of the original",
+            "what that of the release is compared with",
+            "nearer",
+            high=1.0,
+            of="loops_original",
+            form="share",
+        ),
+    ),
+)
