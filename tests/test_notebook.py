@@ -91,7 +91,8 @@ def test_a_comparison_shows_its_verdict_and_every_number(log: veilog.EventLog, r
     assert list(frame.columns) == ["measure", "title", "value", "low", "high", "better", "meaning"]
     row = frame[frame.measure == "relative_log_similarity"].iloc[0]
     assert row.value == row.low == row.high == found.relative_log_similarity
-    assert set(frame.measure) <= set(found.results)
+    of_purposes = frame.measure.str.startswith("discovery.")
+    assert set(frame.measure[~of_purposes]) <= set(found.results) and of_purposes.any()
 
 
 def test_risks_are_a_tuple_a_frame_and_a_card(log: veilog.EventLog) -> None:
@@ -108,6 +109,21 @@ def test_a_suggestion_is_a_frame(log: veilog.EventLog) -> None:
     assert found.to_frame().method.tolist() == list(found.considered)
     ranked = veilog.suggest(hospital(400, seed=1), epsilon=1, for_="prediction", seed=1)
     assert ranked.to_frame().method.tolist() == [one.name for one in ranked.ranking]
+
+
+def test_plans_twins_and_suggestions_show_what_they_are(log: veilog.EventLog) -> None:
+    planned = veilog.plan("evolve", epsilon=1, activities=[EVIL, "b"], times=0.3)
+    assert repr(planned).startswith("Plan(evolve, epsilon='1', activities=")
+    text = shown(planned)
+    assert EVIL in text and "0.3" in text and "protection is good" in text
+    assert "protection is good" in shown(veilog.plan("evolve", epsilon=1))
+    assert "nothing was asked" in shown(veilog.twin(cases=100, length=4))
+    asked = veilog.twin(log, epsilon="0.1")
+    assert "epsilon = 0.1" in shown(asked) and repr(asked).startswith("Twin(")
+    suggested = veilog.suggest(log, epsilon=1)
+    text = shown(suggested)
+    assert suggested.method in repr(suggested) and suggested.reason in text and "Asking for it" in text
+    assert "--activities" not in text and "activities='log'" in text
 
 
 def test_a_logs_own_words_are_no_markup(log: veilog.EventLog) -> None:
@@ -167,6 +183,7 @@ EXAMPLES = (
     "veilog.privacy.account.accounting",
     "veilog.privacy.domain",
     "veilog.releasing.release",
+    "veilog.releasing.suggesting.suggest",
     "veilog.testing.measures",
 )
 """Modules whose docstrings have examples."""

@@ -14,6 +14,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Unpack
 
+from veilog._notebook import card, facts, paragraph
 from veilog.errors import ParameterError
 from veilog.ledger.ledger import Ledger
 from veilog.logs.files import AnyLog, as_log
@@ -46,6 +47,15 @@ LARGEST_UNASKED = 10
 
 class Plan(Planned):
     """A release that was asked for; :func:`plan` makes one. It holds nothing of any log."""
+
+    def __repr__(self) -> str:
+        said = "".join(f", {name}={value!r}" for name, value in self.arguments().items())
+        return f"Plan({self.method.name}{said})"
+
+    def _repr_html_(self) -> str:
+        """Return what is asked for, and what it costs at most."""
+        said = facts([("method", self.method.title), *((name, str(value)) for name, value in self.arguments().items())])
+        return card(f"Plan: {self.method.name}", said, paragraph(self.cost.in_words(), "s"))
 
     @cached_property
     def cost(self) -> Guarantee:

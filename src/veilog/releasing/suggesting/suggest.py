@@ -20,9 +20,9 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from veilog._notebook import frame
+from veilog._notebook import card, facts, frame, paragraph
 from veilog._plain import InJson, ToJson
-from veilog.errors import ParameterError, VeilogError
+from veilog.errors import ParameterError, VeilogError, in_python
 from veilog.ledger.ledger import Entered, Ledger
 from veilog.ledger.settling import settling
 from veilog.logs.files import AnyLog, as_log
@@ -137,6 +137,23 @@ class Suggestion(ToJson):
         delta = f" --delta {exact(self.delta_left)}" if self.delta_left and self.spends_delta else ""
         told = "".join(f" -p {name}={str(value).lower()}" for name, value in self.settings)
         return f"--method {self.method} --epsilon {exact(self.epsilon_left)}{delta}{told}"
+
+    def __repr__(self) -> str:
+        return f"Suggestion({self.method}: {self.reason})"
+
+    def _repr_html_(self) -> str:
+        """Return the method, why, what is left for it, and what asking cost."""
+        left: list[tuple[str, object]] = [("epsilon left", float(self.epsilon_left))]
+        left += [("delta left", exact(self.delta_left))] if self.delta_left else []
+        left += [("about so many cases", self.cases)]
+        said = paragraph(self.reason, "good" if self.by_rule else "fair")
+        return card(
+            f"Suggestion: {self.method}",
+            said,
+            facts(left),
+            *(paragraph(in_python(remark)) for remark in self.remarks),
+            paragraph(f"Asking for it: {self.guarantee.in_words()}", "s"),
+        )
 
     def to_frame(self) -> pd.DataFrame:
         """Return a row for each method that was considered: what was measured for the purpose, the best first; for

@@ -12,6 +12,7 @@ from typing import Annotated, Any
 
 import numpy as np
 
+from veilog._notebook import card, facts, paragraph
 from veilog._plain import InJson, ToJson
 from veilog._typing import IntArray
 from veilog.errors import ParameterError
@@ -53,6 +54,15 @@ class Twin(ToJson):
     def log(self) -> EventLog:
         """The made-up log, with times of no meaning."""
         return log_of(twin_of(self.sizes, self.seed, self.labels), self.seed)
+
+    def __repr__(self) -> str:
+        return f"Twin({self.sizes.cases:,} made-up cases of about {self.sizes.length:g} events)"
+
+    def _repr_html_(self) -> str:
+        """Return the sizes, and what finding them out cost."""
+        told = [(name, value) for name, value in self.sizes.to_json().items() if isinstance(value, int | float)]
+        cost = "The sizes were declared; nothing was asked." if self.guarantee is None else self.guarantee.in_words()
+        return card("Made-up log", facts(told), paragraph(cost, "s"))
 
     def save(self, path: str | Path) -> None:
         """Write the made-up log; the suffix says how."""
