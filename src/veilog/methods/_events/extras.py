@@ -80,8 +80,9 @@ def enriched(
     after_times = asked()
     columns = ReleasedColumns({}, {})
     if found and len(cases):
-        columns = released_attributes(curator, rest, cases, found, times, remark)
-        _remark_dates(curator, wanted, found, remark)
+        calendar = wanted.window is not None or curator.domain.window is not None
+        columns = released_attributes(curator, rest, cases, found, times, remark, calendar=calendar)
+        _remark_dates(found, remark, calendar=calendar)
     columns = replace(columns, events={**starts, **columns.events})
     return Enriched(
         variants,
@@ -92,10 +93,10 @@ def enriched(
     )
 
 
-def _remark_dates(curator: Curator, wanted: Wanted, found: tuple[Chosen, ...], remark: Callable[[str], None]) -> None:
+def _remark_dates(found: tuple[Chosen, ...], remark: Callable[[str], None], *, calendar: bool) -> None:
     """Say that dates are of other years than they were, where cases start in a made-up one."""
     dates = ", ".join(one.name for one in found if one.kind == "date")
-    if dates and wanted.window is None and curator.domain.window is None:
+    if dates and not calendar:
         remark(
             f"The dates of {dates} are as far from the start of their case as they were, and so in other years: cases "
             "start in a made-up one. Declare a window to have them in their own."

@@ -30,7 +30,7 @@ from veilog.methods._events.attributes.marginals import Marginal, asked_values, 
 from veilog.methods._events.attributes.memory import Persisting, Recorded, asked_persisting, asked_records
 from veilog.methods._events.attributes.numbers import asked_decimals, drawn_in_bins
 from veilog.methods._events.attributes.together import CASES_A_ROUND, drawn_together, grouped, placed, rounds_paid
-from veilog.methods._events.attributes.variables import InEvents, Variable, of_the_flow
+from veilog.methods._events.attributes.variables import InEvents, Variable, of_the_flow, of_the_times
 from veilog.methods._events.orders import Block, counted, in_blocks
 from veilog.methods.method import advised
 from veilog.privacy.cases import Cases, Coding
@@ -87,10 +87,13 @@ def released_attributes(
     chosen: tuple[Chosen, ...],
     times: IntArray | None = None,
     remark: Callable[[str], None] = lambda text: None,
+    *,
+    calendar: bool = False,
 ) -> ReleasedColumns:
-    """Return values for the events and cases of a release; dates need its ``times``."""
+    """Return values for the events and cases of a release; dates need its ``times``. With a ``calendar`` cases of the
+    release start when those of the log do, and not in a made-up year."""
     rng = generator(curator.randomness)
-    flow = of_the_flow(cases)
+    flow = [*of_the_flow(cases), *([] if times is None else of_the_times(cases, times, calendar=calendar))]
     of_events = tuple(one for one in chosen if one.level == "event")
     least, most = RECORDS
     price = epsilon * least if of_events and cases.labels else Fraction(0)

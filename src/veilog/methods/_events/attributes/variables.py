@@ -1,4 +1,5 @@
-"""What tables of two are of: attributes, and what the activities of a case say of it; in raw and in released cases."""
+"""What tables of two are of: attributes, and what the activities and times of a case say of it; in raw and in released
+cases."""
 
 from __future__ import annotations
 
@@ -12,16 +13,19 @@ import numpy.typing as npt
 from veilog._typing import FloatArray, IntArray
 from veilog.logs.variants import Repeated
 from veilog.methods._events.orders import Block
-from veilog.privacy.cases import Cases
+from veilog.privacy.cases import UNKNOWN_TIME, Cases
 
-__all__ = ["InEvents", "Variable", "of_the_flow"]
+__all__ = ["InEvents", "Variable", "of_the_flow", "of_the_times"]
 
 MOST_ENDS, MOST_ACTIVITIES, MOST_LENGTHS = 8, 8, 4
+PARTS_OF_TIME = 4
 VARYING = (0.1, 0.9)
 _BLOCK = 65_536
 
 _Rule = Callable[[IntArray, IntArray, IntArray], IntArray]
 """What sequences have, by their codes, their offsets and of each code whose it is."""
+_OfEnds = Callable[[IntArray, IntArray], IntArray]
+"""What cases have, by their last and first times."""
 
 
 @dataclass(eq=False)
@@ -104,6 +108,45 @@ def of_the_flow(cases: Repeated) -> list[Variable]:
     edges = np.unique(np.quantile(cases.lengths, np.arange(1, MOST_LENGTHS) / MOST_LENGTHS))
     lengths = _flow("length", len(edges) + 1, lambda _, at, __: np.searchsorted(edges, np.diff(at)), cases)
     return [one for one in (*found, lengths) if np.count_nonzero(np.bincount(one.drawn)) > 1]
+
+
+def of_the_times(cases: Repeated, times: IntArray, *, calendar: bool) -> list[Variable]:
+    """Return how long a case lasts, and with a ``calendar`` when it starts, in parts that hold as many released cases;
+    by rules made of the release. A case of which no time is known has a part of its own."""
+    going = np.flatnonzero(cases.lengths)
+    first, last = times[cases.offsets[going]], times[cases.offsets[going + 1] - 1]
+    found = []
+    rules: list[tuple[str, _OfEnds]] = [("duration", _duration), *([("start", _start)] if calendar else [])]
+    for name, of_ends in rules:
+        told = of_ends(last, first)
+        parts = np.arange(1, PARTS_OF_TIME) / PARTS_OF_TIME
+        edges = np.unique(np.quantile(told, parts, method="higher")).astype(np.int64)
+        values = np.full(len(cases), len(edges) + 1, dtype=np.int64)
+        values[going] = np.searchsorted(edges, told, side="right")
+        of_block = partial(_part_of_time, of_ends, edges)
+        found.append(Variable(name, len(edges) + 2, of_block, np.zeros(0), values))
+    return [one for one in found if np.count_nonzero(np.bincount(one.drawn)) > 1]
+
+
+def _duration(last: IntArray, first: IntArray) -> IntArray:
+    return last - first
+
+
+def _start(last: IntArray, first: IntArray) -> IntArray:
+    return first
+
+
+def _part_of_time(of_ends: _OfEnds, edges: IntArray, block: Cases) -> IntArray:
+    """The part of each raw case, by its earliest and latest known time."""
+    found = np.full(len(block), len(edges) + 1, dtype=np.int64)
+    known = np.flatnonzero(block.times != UNKNOWN_TIME)
+    owners = block.owners[known]
+    starts = np.flatnonzero(np.diff(owners, prepend=-1))
+    if len(starts):
+        times = block.times[known]
+        first, last = np.minimum.reduceat(times, starts), np.maximum.reduceat(times, starts)
+        found[owners[starts]] = np.searchsorted(edges, of_ends(last, first), side="right")
+    return found
 
 
 def _flow(name: str, size: int, rule: _Rule, cases: Repeated) -> Variable:
