@@ -428,7 +428,7 @@ def test_dates_in_a_made_up_year_are_remarked_on_for_the_recipient(tmp_path: Pat
     assert "The dates of born are as far from the start of their case as they were, and so in other years" in text
     windowed = veilog.release(log, "evolve", window="2024-03-01..2024-04-01", **asked)
     assert "in other years" not in section(veilog.dossier(windowed), "E.1")
-    assert "nothing else joins them" in section(veilog.dossier(windowed), "E.3")
+    assert "only where that is remarked" in section(veilog.dossier(windowed), "E.3")
 
 
 @pytest.mark.parametrize("suffix", [".xes", ".xes.gz", ".parquet"])

@@ -94,13 +94,14 @@ def recipient(subject: Subject) -> Part:
 
 
 def _apart(subject: Subject) -> tuple[str, ...]:
-    """What is drawn by itself, so that its going together with something else is lost."""
+    """What is drawn apart, so that its going together with something else is lost."""
     if not (subject.told.timed and subject.attributes and subject.guarantee.proven):
         return ()
     return (
         _(
-            "How long cases with one value of an attribute last beside those with another, or when: times and "
-            "attributes both follow the path of a case, and nothing else joins them."
+            "At which step cases with one value of an attribute lose time, or that no value goes with delays: "
+            "attributes are joined with how long a case lasts, and when it starts, in a few parts, and only where that "
+            "is remarked."
         ),
     )
 
