@@ -12,7 +12,7 @@ from veilog.logs.stored.store import StoredLog
 from veilog.logs.variants import Variants
 from veilog.methods import Method, Settings
 from veilog.methods._events.assemble import Wanted
-from veilog.methods._events.attributes.released import foreseen_errors
+from veilog.methods._events.attributes.errors import foreseen_errors
 from veilog.methods._events.extras import delta_shared_out
 from veilog.privacy.account.accounting import whole_number
 from veilog.privacy.cases import attribute_level

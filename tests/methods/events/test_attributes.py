@@ -129,7 +129,7 @@ def test_attributes_go_with_how_long_cases_last_and_when_they_start(window: str 
 def test_the_part_of_time_of_a_case_is_its_own(times: list[list[int | None]], data: st.DataObject) -> None:
     """With another case it is the same, so that a case adds 1 to one cell; and by hand."""
     rows = Repeated(Sequences(("a",), np.zeros(12, dtype=np.int32), np.arange(13)), np.arange(12))
-    variables = of_the_times(rows, np.arange(12) * 10, calendar=True)
+    variables = of_the_times(rows, np.arange(12) * 10, 4, calendar=True)
     assert [one.name for one in variables] == ["start"], "cases of one event last no time"
     edges = [30, 60, 90]
 

@@ -14,9 +14,10 @@ few tables of two, chosen with noise, of attributes of cases with each other and
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import partial
 
 import numpy as np
 import pyarrow as pa
@@ -25,31 +26,32 @@ from veilog._typing import BoolArray, FloatArray, IntArray
 from veilog.logs.eventlog import TIMESTAMP_TYPE
 from veilog.logs.variants import Repeated
 from veilog.methods._events.attributes.courses import Given, courses
-from veilog.methods._events.attributes.domains import PARTS, Chosen, typed
-from veilog.methods._events.attributes.marginals import Marginal, asked_values, expected_error, joint_values
+from veilog.methods._events.attributes.domains import Chosen, typed
+from veilog.methods._events.attributes.errors import PAIRS, Asked, remark_errors, remark_together
+from veilog.methods._events.attributes.marginals import Marginal, asked_values, joint_values
 from veilog.methods._events.attributes.memory import Persisting, Recorded, asked_persisting, asked_records
 from veilog.methods._events.attributes.numbers import asked_decimals, drawn_in_bins
-from veilog.methods._events.attributes.together import CASES_A_ROUND, drawn_together, grouped, placed, rounds_paid
+from veilog.methods._events.attributes.together import (
+    drawn_together,
+    grouped,
+    groups_known,
+    placed,
+    rounds_paid,
+)
 from veilog.methods._events.attributes.variables import InEvents, Variable, of_the_flow, of_the_times
 from veilog.methods._events.orders import Block, counted, in_blocks
-from veilog.methods.method import advised
 from veilog.privacy.cases import Cases, Coding
 from veilog.privacy.curator import Curator
-from veilog.privacy.domain import Values
 from veilog.privacy.mechanisms.noise import generator
 
-__all__ = ["ReleasedColumns", "foreseen_errors", "released_attributes"]
+__all__ = ["ReleasedColumns", "released_attributes"]
 
 RECORDS = (Fraction(2, 100), Fraction(20, 100))
 CASES_OF_RECORDS = 75
 """Part of the epsilon for where events hold attributes, such that it times the cases is this at most, within these
 bounds."""
-PAIRS = Fraction(1, 4)
-"""Part of the epsilon for tables of two, where they are worth it; the rest is for each attribute by itself."""
 FEW_VALUES, TOGETHER = 4, 256
 """Attributes of cases of up to so few values are asked together, up to so many combinations."""
-MOSTLY_NOISE = 0.5
-"""From this expected error on the values of an attribute are mostly noise."""
 _DAY = 86_400_000_000
 
 
@@ -62,22 +64,6 @@ class ReleasedColumns:
 
 
 # Release ------------------------------------------------------------------------------------------------------------
-
-
-@dataclass(eq=False)
-class _Asked:
-    """An attribute with the answers about it, or several of cases that have few values and were asked together."""
-
-    members: tuple[Chosen, ...]
-    records: Recorded | None
-    """Where events hold it; None for a column of cases."""
-    answer: Marginal | Persisting
-    """How often cases have its values, or events where these change within cases."""
-    variable: Variable
-    group: IntArray
-    """Of each value the number that stands for it in tables of two."""
-    known: BoolArray | None = None
-    """Which events may hold it, or have a value that changes within cases."""
 
 
 def released_attributes(
@@ -93,7 +79,7 @@ def released_attributes(
     """Return values for the events and cases of a release; dates need its ``times``. With a ``calendar`` cases of the
     release start when those of the log do, and not in a made-up year."""
     rng = generator(curator.randomness)
-    flow = [*of_the_flow(cases), *([] if times is None else of_the_times(cases, times, calendar=calendar))]
+    flow = of_the_flow(cases)
     of_events = tuple(one for one in chosen if one.level == "event")
     least, most = RECORDS
     price = epsilon * least if of_events and cases.labels else Fraction(0)
@@ -104,22 +90,27 @@ def released_attributes(
         found, price = asked_records(curator, price, cases.labels, of_events, len(cases), epsilon * least)
         records = {one.name: where for one, where in zip(of_events, found, strict=True)}
     parts = _together(chosen, records)
-    rounds = rounds_paid(epsilon * PAIRS, len(cases), len(parts), len(flow))
+    priced = partial(rounds_paid, epsilon * PAIRS, len(cases), len(parts))
+    if times is not None:
+        groups = groups_known(epsilon * PAIRS / max(1, priced(len(flow) + 2)), len(cases))
+        flow += of_the_times(cases, times, groups, calendar=calendar)
+    rounds = priced(len({one.look or one.name for one in flow}))
     for_pairs = epsilon * PAIRS if rounds else Fraction(0)
+    a_pair = for_pairs / max(1, rounds)
     weights = [_weight(part, records.get(part[0].name), cases) for part in parts]
     share = (epsilon - price - for_pairs) / sum(weights)
     asked = [
-        _asked(curator, share * weight, part, records.get(part[0].name), cases, for_pairs / max(1, rounds), rng)
+        _asked(curator, share * weight, part, records.get(part[0].name), cases, a_pair, rng)
         for part, weight in zip(parts, weights, strict=True)
     ]
-    _remark_errors(remark, asked, float(epsilon), len(cases))
+    remark_errors(remark, asked, float(epsilon), len(cases))
     of_cases = [one.answer for one in asked if isinstance(one.answer, Marginal)]
     known = [(answer.scale * len(answer.shares) ** 0.5, answer.cases) for answer in of_cases]
     number = min(known)[1] if known else float(len(cases))
     codings = tuple(coding for one in asked for coding in one.answer.codings)
     variables = [one.variable for one in asked]
     order = drawn_together(curator, for_pairs, rounds, flow, variables, codings, cases, number, rng)
-    _remark_together(remark, asked, order, flow, len(cases))
+    remark_together(remark, asked, order, flow, len(cases))
     asked.sort(key=lambda one: order.index(one.variable))
     columns = {one.name: column for part in asked for one, column in _columns(part, cases, times, rng)}
     return ReleasedColumns(
@@ -164,7 +155,7 @@ def _asked(
     cases: Repeated,
     a_pair: Fraction,
     rng: np.random.Generator,
-) -> _Asked:
+) -> Asked:
     """Ask about an attribute by itself, or some together. ``a_pair`` is what each table of two will cost."""
     answer: Marginal | Persisting
     decimals, price = asked_decimals(curator, epsilon, part[0], len(cases))
@@ -174,10 +165,10 @@ def _asked(
         group = grouped(answer.shares, a_pair, answer.cases, ordered=part[0].numeric)
         variable = _variable(part, answer.codings, group, answer.shares, len(cases))
         if records is None:
-            return _Asked(part, records, answer, variable, group)
+            return Asked(part, records, answer, variable, group)
         held = records.events(cases, 1 - float(answer.shares[-1]), rng)
         variable.parents.append(_given_recorded(held, cases, variable.shares))
-        return _Asked(part, records, answer, variable, group, held)
+        return Asked(part, records, answer, variable, group, held)
     answer = asked_persisting(curator, epsilon, cases, part[0])
     first, known = _first_known(answer, cases, rng)
     usual = np.bincount(first.drawn, minlength=first.size) @ answer.first / max(len(cases), 1)
@@ -185,7 +176,7 @@ def _asked(
     variable = _variable(part, answer.codings, group, usual, len(cases))
     variable.parents.append((first, _by_group(answer.first, group)))
     variable.in_events = _in_events(answer, group, cases)
-    return _Asked(part, records, answer, variable, group, known)
+    return Asked(part, records, answer, variable, group, known)
 
 
 def _in_events(answer: Persisting, group: IntArray, cases: Repeated) -> InEvents:
@@ -257,7 +248,7 @@ def _first_known(of_events: Persisting, cases: Repeated, rng: np.random.Generato
 # Values -------------------------------------------------------------------------------------------------------------
 
 
-def _case_values(one: _Asked, rng: np.random.Generator) -> IntArray:
+def _case_values(one: Asked, rng: np.random.Generator) -> IntArray:
     """The value of each released case: one of the group that was drawn for it."""
     groups = one.variable.drawn
     if isinstance(one.answer, Marginal):
@@ -271,7 +262,7 @@ def _case_values(one: _Asked, rng: np.random.Generator) -> IntArray:
 
 
 def _columns(
-    one: _Asked, cases: Repeated, times: IntArray | None, rng: np.random.Generator
+    one: Asked, cases: Repeated, times: IntArray | None, rng: np.random.Generator
 ) -> Iterator[tuple[Chosen, pa.Array]]:
     """The columns of attributes that were asked together."""
     values, starts = _case_values(one, rng), _starts(cases, times)
@@ -286,7 +277,7 @@ def _columns(
 
 
 def _changing(
-    one: _Asked, answer: Persisting, cases: Repeated, values: IntArray, starts: IntArray, rng: np.random.Generator
+    one: Asked, answer: Persisting, cases: Repeated, values: IntArray, starts: IntArray, rng: np.random.Generator
 ) -> pa.ChunkedArray:
     """The column of an attribute that changes within cases, from the first value of each case."""
     member, known, coding, parts = one.members[0], one.known, answer.codings[0], {}
@@ -348,65 +339,3 @@ def _column(
         moments = starts + np.round(numbers * _DAY).astype(np.int64)
         return pa.array(moments, pa.int64(), mask=missing).cast(TIMESTAMP_TYPE)
     return pa.array(numbers.astype(np.int64) if one.kind == "whole number" else numbers, mask=missing)
-
-
-def foreseen_errors(domains: Mapping[str, Values], epsilon: Fraction, cases: int) -> dict[str, float]:
-    """Return about how large a part of the cases noise will put in a wrong value of each attribute, from its declared
-    domain and a number of cases: before anything is asked, as if all were attributes of cases that hang together."""
-    sizes = {name: 2 * PARTS if not isinstance(values[0], str) else len(values) + 1 for name, values in domains.items()}
-    weights = {name: size ** (1 / 3) for name, size in sizes.items()}
-    each = float(epsilon * (1 - PAIRS)) / max(sum(weights.values()), 1e-12)
-    return {name: expected_error(size, 1 / (each * weights[name]), cases) for name, size in sizes.items()}
-
-
-def _remark_errors(remark: Callable[[str], None], asked: list[_Asked], epsilon: float, cases: int) -> None:
-    """Say how far noise alone moves the shares of values: public numbers only."""
-    errors = {member.column: _error(one, member, cases) for one in asked for member in one.members}
-    told = ", ".join(f"{name} {error:.2g}" for name, error in errors.items())
-    remark(
-        "Of the cases (events, where values change) that have a value, the part whose value noise alone may have "
-        f"changed, at most: {told}."
-    )
-    noisy = [name for name, error in errors.items() if error >= MOSTLY_NOISE]
-    if noisy:
-        needed = max(epsilon * errors[name] / MOSTLY_NOISE for name in noisy)
-        remark(
-            f"The values of {', '.join(noisy)} may be mostly noise. "
-            f"{advised(needed, 'Attributes would need an epsilon of about {} for themselves, or fewer of them.')}"
-        )
-
-
-def _remark_together(
-    remark: Callable[[str], None], asked: list[_Asked], order: list[Variable], flow: list[Variable], cases: int
-) -> None:
-    """Say which attributes were asked together, or with what the path says: by noisy choices and public numbers."""
-    pairs = [one.variable.name for one in asked if len(one.members) > 1]
-    for other in order:
-        parents = [*other.parents, *(other.in_events.parents if other.in_events is not None else [])]
-        pairs += [f"{other.name} by {one.name}" for one, _ in parents if one in flow or one in order]
-    if pairs:
-        remark(
-            f"Asked together: {'; '.join(pairs)}. Of all others the release has each by itself, as if one told "
-            "nothing of the other."
-        )
-    elif len(order) + len(flow) > 1:
-        needed = CASES_A_ROUND / (float(PAIRS) * cases)
-        remark(
-            "No attributes were asked together, and none with the path of its case: the release has each by itself, "
-            "as if one told nothing of the other. "
-            f"{advised(needed, 'Attributes would need an epsilon of about {} for themselves.')}"
-        )
-
-
-def _error(one: _Asked, member: Chosen, cases: int) -> float:
-    """How large a part of what has a value, by the noisy answer, noise puts in a wrong one."""
-    if isinstance(one.answer, Persisting):
-        assert one.known is not None
-        events = cases * one.answer.bound * float(one.known.mean())
-        return expected_error(one.answer.by_activity.size, one.answer.scale, events)
-    # Of attributes that were asked together, each count of one is a sum of several.
-    table = one.answer.shares.reshape([coding.size + 1 for coding in one.answer.codings])
-    at = one.members.index(member)
-    known, size = 1 - float(np.moveaxis(table, at, 0)[-1].sum()), table.shape[at]
-    scale = one.answer.scale * (len(one.answer.shares) / size) ** 0.5
-    return expected_error(size, scale, cases * known)

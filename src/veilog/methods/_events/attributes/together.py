@@ -27,7 +27,7 @@ from veilog.privacy.asking import Triples
 from veilog.privacy.cases import Cases, Coding
 from veilog.privacy.curator import Curator
 
-__all__ = ["CASES_A_ROUND", "agreeing", "drawn_together", "grouped", "rounds_paid"]
+__all__ = ["CASES_A_ROUND", "agreeing", "drawn_together", "grouped", "groups_known", "rounds_paid"]
 
 MOST_PARENTS = 2
 CASES_A_ROUND = 150
@@ -46,13 +46,18 @@ def rounds_paid(epsilon: Fraction, cases: int, attributes: int, flow: int) -> in
     return int(min(float(epsilon) * cases / CASES_A_ROUND, possible))
 
 
+def groups_known(epsilon: Fraction, cases: float) -> int:
+    """Return of how many groups of values tables of two can be known."""
+    return int(np.clip((cases * float(epsilon) / CELLS_KNOWN) ** 0.5, 2, MOST_GROUPS))
+
+
 def grouped(shares: FloatArray, epsilon: Fraction, cases: float, *, ordered: bool) -> IntArray:
     """Return for each value the number of its group, of which there are so few that tables of two can be known.
 
     Frequent values are groups by themselves, and the others share one; of numbers those next to each other are one. The
     last value, of having none, stays by itself.
     """
-    most = int(np.clip((cases * float(epsilon) / CELLS_KNOWN) ** 0.5, 2, MOST_GROUPS))
+    most = groups_known(epsilon, cases)
     if len(shares) - 1 <= most:
         return np.arange(len(shares))
     known = shares[:-1]
@@ -92,6 +97,7 @@ def drawn_together(
         share = epsilon / rounds
         pair = open_.pop(_selected(curator, share, open_, codings, labels, number))
         one, other = pair
+        open_ = [(a, b) for a, b in open_ if b is not other or not one.look or a.look != one.look]
         if other.in_events is None or one in flow:
             other.parents.append((one, _measured(curator, share * (1 - SELECTING), pair, codings, cases, number)))
         else:

@@ -3,6 +3,7 @@ cases."""
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
@@ -18,7 +19,7 @@ from veilog.privacy.cases import UNKNOWN_TIME, Cases
 __all__ = ["InEvents", "Variable", "of_the_flow", "of_the_times"]
 
 MOST_ENDS, MOST_ACTIVITIES, MOST_LENGTHS = 8, 8, 4
-PARTS_OF_TIME = 4
+PARTS_OF_TIME = ((4, ""), (16, " in fine parts"))
 VARYING = (0.1, 0.9)
 _BLOCK = 65_536
 
@@ -62,6 +63,8 @@ class Variable:
     """What it is drawn given, and its shares given each value of these."""
     in_events: InEvents | None = None
     """Of an attribute that changes within cases; ``values`` are then the first ones."""
+    look: str = ""
+    """Of which it is one of several looks, coarse or fine; one of them is enough."""
     owner: npt.NDArray[np.integer] | None = None
     """Where ``values`` are those of sequences, of which there are few: the sequence of each released case."""
 
@@ -110,21 +113,23 @@ def of_the_flow(cases: Repeated) -> list[Variable]:
     return [one for one in (*found, lengths) if np.count_nonzero(np.bincount(one.drawn)) > 1]
 
 
-def of_the_times(cases: Repeated, times: IntArray, *, calendar: bool) -> list[Variable]:
-    """Return how long a case lasts, and with a ``calendar`` when it starts, in parts that hold as many released cases;
-    by rules made of the release. A case of which no time is known has a part of its own."""
+def of_the_times(cases: Repeated, times: IntArray, most: int, *, calendar: bool) -> list[Variable]:
+    """Return how long a case lasts, and with a ``calendar`` when it starts, each in few parts and in many, though not
+    in more than so many: which tells more beside its noise the choice of pairs finds out. Parts hold as many released
+    cases, by rules made of the release; a case of which no time is known has a part of its own."""
     going = np.flatnonzero(cases.lengths)
     first, last = times[cases.offsets[going]], times[cases.offsets[going + 1] - 1]
     found = []
     rules: list[tuple[str, _OfEnds]] = [("duration", _duration), *([("start", _start)] if calendar else [])]
-    for name, of_ends in rules:
+    for (name, of_ends), (parts, how) in itertools.product(rules, PARTS_OF_TIME):
         told = of_ends(last, first)
-        parts = np.arange(1, PARTS_OF_TIME) / PARTS_OF_TIME
-        edges = np.unique(np.quantile(told, parts, method="higher")).astype(np.int64)
+        if how and parts > most:
+            continue
+        edges = np.unique(np.quantile(told, np.arange(1, parts) / parts, method="higher")).astype(np.int64)
         values = np.full(len(cases), len(edges) + 1, dtype=np.int64)
         values[going] = np.searchsorted(edges, told, side="right")
         of_block = partial(_part_of_time, of_ends, edges)
-        found.append(Variable(name, len(edges) + 2, of_block, np.zeros(0), values))
+        found.append(Variable(name + how, len(edges) + 2, of_block, np.zeros(0), values, look=name))
     return [one for one in found if np.count_nonzero(np.bincount(one.drawn)) > 1]
 
 

@@ -1,0 +1,103 @@
+"""An attribute as it was asked, and what is said of its errors: beforehand, and of the release."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+
+from veilog._typing import BoolArray, IntArray
+from veilog.methods._events.attributes.domains import PARTS, Chosen
+from veilog.methods._events.attributes.marginals import Marginal, expected_error
+from veilog.methods._events.attributes.memory import Persisting, Recorded
+from veilog.methods._events.attributes.together import CASES_A_ROUND
+from veilog.methods._events.attributes.variables import Variable
+from veilog.methods.method import advised
+from veilog.privacy.domain import Values
+
+__all__ = ["PAIRS", "Asked", "foreseen_errors", "remark_errors", "remark_together"]
+
+PAIRS = Fraction(1, 4)
+"""Part of the epsilon for tables of two, where they are worth it; the rest is for each attribute by itself."""
+MOSTLY_NOISE = 0.5
+"""From this expected error on the values of an attribute are mostly noise."""
+
+
+@dataclass(eq=False)
+class Asked:
+    """An attribute with the answers about it, or several of cases that have few values and were asked together."""
+
+    members: tuple[Chosen, ...]
+    records: Recorded | None
+    """Where events hold it; None for a column of cases."""
+    answer: Marginal | Persisting
+    """How often cases have its values, or events where these change within cases."""
+    variable: Variable
+    group: IntArray
+    """Of each value the number that stands for it in tables of two."""
+    known: BoolArray | None = None
+    """Which events may hold it, or have a value that changes within cases."""
+
+
+def foreseen_errors(domains: Mapping[str, Values], epsilon: Fraction, cases: int) -> dict[str, float]:
+    """Return about how large a part of the cases noise will put in a wrong value of each attribute, from its declared
+    domain and a number of cases: before anything is asked, as if all were attributes of cases that hang together."""
+    sizes = {name: 2 * PARTS if not isinstance(values[0], str) else len(values) + 1 for name, values in domains.items()}
+    weights = {name: size ** (1 / 3) for name, size in sizes.items()}
+    each = float(epsilon * (1 - PAIRS)) / max(sum(weights.values()), 1e-12)
+    return {name: expected_error(size, 1 / (each * weights[name]), cases) for name, size in sizes.items()}
+
+
+def remark_errors(remark: Callable[[str], None], asked: list[Asked], epsilon: float, cases: int) -> None:
+    """Say how far noise alone moves the shares of values: public numbers only."""
+    errors = {member.column: _error(one, member, cases) for one in asked for member in one.members}
+    told = ", ".join(f"{name} {error:.2g}" for name, error in errors.items())
+    remark(
+        "Of the cases (events, where values change) that have a value, the part whose value noise alone may have "
+        f"changed, at most: {told}."
+    )
+    noisy = [name for name, error in errors.items() if error >= MOSTLY_NOISE]
+    if noisy:
+        needed = max(epsilon * errors[name] / MOSTLY_NOISE for name in noisy)
+        remark(
+            f"The values of {', '.join(noisy)} may be mostly noise. "
+            f"{advised(needed, 'Attributes would need an epsilon of about {} for themselves, or fewer of them.')}"
+        )
+
+
+def remark_together(
+    remark: Callable[[str], None], asked: list[Asked], order: list[Variable], flow: list[Variable], cases: int
+) -> None:
+    """Say which attributes were asked together, or with what the path says: by noisy choices and public numbers."""
+    pairs = [one.variable.name for one in asked if len(one.members) > 1]
+    for other in order:
+        parents = [*other.parents, *(other.in_events.parents if other.in_events is not None else [])]
+        pairs += [f"{other.name} by {one.name}" for one, _ in parents if one in flow or one in order]
+    if pairs:
+        remark(
+            f"Asked together: {'; '.join(pairs)}. Of all others the release has each by itself, as if one told "
+            "nothing of the other."
+        )
+    elif len(order) + len(flow) > 1:
+        needed = CASES_A_ROUND / (float(PAIRS) * cases)
+        remark(
+            "No attributes were asked together, and none with the path of its case: the release has each by itself, "
+            "as if one told nothing of the other. "
+            f"{advised(needed, 'Attributes would need an epsilon of about {} for themselves.')}"
+        )
+
+
+def _error(one: Asked, member: Chosen, cases: int) -> float:
+    """How large a part of what has a value, by the noisy answer, noise puts in a wrong one."""
+    if isinstance(one.answer, Persisting):
+        assert one.known is not None
+        events = cases * one.answer.bound * float(one.known.mean())
+        return expected_error(one.answer.by_activity.size, one.answer.scale, events)
+    # Of attributes that were asked together, each count of one is a sum of several.
+    table = one.answer.shares.reshape([coding.size + 1 for coding in one.answer.codings])
+    at = one.members.index(member)
+    known, size = 1 - float(np.moveaxis(table, at, 0)[-1].sum()), table.shape[at]
+    scale = one.answer.scale * (len(one.answer.shares) / size) ** 0.5
+    return expected_error(size, scale, cases * known)
