@@ -15,6 +15,7 @@ from veilog._language import (
     gettext_noop,
     localised,
     ngettext,
+    percent,
     pgettext,
     recognised,
 )
@@ -218,6 +219,10 @@ def _points(value: float) -> str:
     return localised(f"{value:,}" if isinstance(value, int) else f"{value:.3g}" if value < 1000 else f"{value:,.0f}")
 
 
+def _percent(share: float) -> str:
+    return percent(f"{share:g}")
+
+
 def _unit_named(unit: str) -> str:
     """A case, or a person; what only a file can state stays as it is."""
     return {"case": gettext("case"), "person": gettext("person")}.get(unit, unit)
@@ -241,6 +246,7 @@ FILTERS = {
     "moment": _moment,
     "log_state": _log_state,
     "log_state_words": _log_state_words,
+    "percent": _percent,
     "plain": _plain,
     "points": _points,
     "promised": _promised,

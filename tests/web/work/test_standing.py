@@ -1,0 +1,110 @@
+"""What the page of a release says of other releases: as the ledger knows them when it is looked at."""
+
+import html
+import re
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from web_logs import job, read, record, released, written
+
+from veilog.ledger.ledger import Ledger
+from veilog.logs import files
+from veilog.logs.made_up.simulate import hospital
+from veilog.web.jobs.records import LogRecord, Settings
+from veilog.web.jobs.released_log import ReleasedLog
+from veilog.web.pages import render as pages
+from veilog.web.work.standing import standing_now
+
+ASKED = {"method": "laplace", "epsilon": "1", "labels": "log", "longest": "log", "p_depth": "2"}
+
+
+@pytest.fixture
+def settings(tmp_path: Path) -> Settings:
+    (tmp_path / "ledgers").mkdir()
+    return Settings(folder=tmp_path, ledger=None, token="t")
+
+
+def ward(path: Path, cases: int) -> Path:
+    """A month of a ward, which begins as every shorter one does."""
+    steps = [f"{case},{step},2024-03-{1 + case % 28:02}" for case in range(cases) for step in ("come", "go")]
+    return written(path, "case,activity,timestamp", *steps)
+
+
+def made_of(path: Path, epsilon: str, settings: Settings) -> ReleasedLog:
+    """A release as a job of a browser makes it."""
+    return released(path, {**ASKED, "epsilon": epsilon}, settings, path.with_suffix(f".{epsilon}"), name=path.name)
+
+
+def page_of(made: ReleasedLog, path: Path, settings: Settings) -> str:
+    log = replace(record(read(path), name=path.name), session="")
+    now = standing_now(made, log, settings)
+    page = pages.job_page(job("release", made, ASKED), log, "once", settings=settings, now=now)
+    return re.sub(r"\s+", " ", html.unescape(re.sub(r"<[^>]+>", " ", page)))
+
+
+def test_the_page_of_the_first_release_knows_of_the_second(settings: Settings, tmp_path: Path) -> None:
+    path = ward(tmp_path / "klinik-03.csv", 400)
+    first = made_of(path, "1", settings)
+    before = page_of(first, path, settings)
+    assert "☑ It is the only release of these data. The ledger (account 1) knows of no other." in before
+    assert "You may send it to anybody" in before
+    assert "ε = 1 spent in all. All of them together: protection is good." in before
+    made_of(path, "2", settings)
+    after = page_of(first, path, settings)
+    assert "☒ It is the only release of these data. The ledger knows of 2, which cost ε = 3 together" in after
+    assert "Not as it stands" in after and "You may send it to anybody" not in after
+    assert "ε = 3 spent in all. All of them together: protection is weak." in after
+    Ledger.open(settings.ledger_of("")).set_budget(files.read(path), "4")
+    assert "ε = 3 spent in all, ε = 1 left." in page_of(first, path, settings)
+
+
+def test_the_page_is_shown_with_one_read_of_the_ledger(
+    settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = ward(tmp_path / "klinik-03.csv", 400)
+    first, reads = made_of(path, "1", settings), []
+    reading = Ledger._reading
+    monkeypatch.setattr(Ledger, "_reading", lambda self: reads.append(self) or reading(self))
+    assert "knows of no other" in page_of(first, path, settings)
+    assert len(reads) == 1
+
+
+def test_next_months_file_may_be_about_the_same_people(settings: Settings, tmp_path: Path) -> None:
+    march, april = ward(tmp_path / "klinik-03.csv", 400), ward(tmp_path / "klinik-04.csv", 500)
+    made_of(march, "1", settings)
+    made = made_of(april, "1", settings)
+    page = page_of(made, april, settings)
+    assert "☐ It is the only release of these data. The ledger (account 2) knows of no other." in page
+    assert "The ledger has 1 other account (klinik-03.csv): if it is about the same people, their ε add up." in page
+    shared = replace(settings, ledger=settings.ledger_of(""))
+    assert "The ledger has 1 other account: if it is" in page_of(made, april, shared), "another browser's file"
+
+
+def test_where_the_ledger_is_gone_the_page_does_not_vouch_for_it(settings: Settings, tmp_path: Path) -> None:
+    path = ward(tmp_path / "klinik-03.csv", 400)
+    made = made_of(path, "1", settings)
+    place = settings.ledger_of("")
+    place.write_bytes(b"garbage" * 1000)
+    page = page_of(made, path, settings)
+    assert "☐ It is the only release of these data. The ledger cannot be read." in page
+    assert "ε = 1 spent in all when this was made." in page and "All of them together" not in page
+    place.unlink()
+    assert "☐ It is the only release of these data. The ledger cannot be read." in page_of(made, path, settings)
+    Ledger.open(place, create=True).reserve(hospital(30, seed=1).variants, "laplace", epsilon=1)
+    exchanged = replace(made, entry=7)
+    assert "The ledger does not have this release." in page_of(exchanged, path, settings)
+    assert standing_now(replace(made, entry=None), _log(path), settings) is None
+
+
+def _log(path: Path) -> LogRecord:
+    return record(read(path), name=path.name)
+
+
+def test_a_shared_inside_report_names_no_file_of_another_browser(settings: Settings, tmp_path: Path) -> None:
+    shared = replace(settings, ledger=settings.ledger_of(""))
+    march, april = ward(tmp_path / "klinik-03.csv", 400), ward(tmp_path / "klinik-04.csv", 500)
+    made_of(march, "1", shared)
+    made_of(april, "1", shared)
+    report = (april.with_suffix(".1") / "inside.html").read_text()
+    assert "The ledger has 1 other account:" in report and "klinik-03" not in report
