@@ -14,6 +14,7 @@ from veilog.logs.made_up.simulate import hospital
 from veilog.web.jobs.records import LogRecord, Settings
 from veilog.web.jobs.released_log import ReleasedLog
 from veilog.web.pages import render as pages
+from veilog.web.pages.words import side_by_side
 from veilog.web.work.standing import standing_now
 
 ASKED = {"method": "laplace", "epsilon": "1", "labels": "log", "longest": "log", "p_depth": "2"}
@@ -108,3 +109,40 @@ def test_a_shared_inside_report_names_no_file_of_another_browser(settings: Setti
     made_of(april, "1", shared)
     report = (april.with_suffix(".1") / "inside.html").read_text()
     assert "The ledger has 1 other account:" in report and "klinik-03" not in report
+
+
+def of_persons(path: Path, cases: int) -> Path:
+    """A ward whose patients come several times."""
+    rows = [f"{n},{step},2024-03-{1 + n % 28:02},P{n % 99}" for n in range(cases) for step in ("come", "go")]
+    return written(path, "case,activity,timestamp,Patient", *rows)
+
+
+def test_what_is_not_to_be_sent_as_it_stands_is_not_offered_to_be_given_away(
+    settings: Settings, tmp_path: Path
+) -> None:
+    plain, persons = ward(tmp_path / "plain.csv", 400), of_persons(tmp_path / "persons.csv", 400)
+    sent = page_of(made_of(plain, "1", settings), plain, settings)
+    assert "To give away" in sent and "The release, whose protection" not in sent
+    kept = page_of(made_of(persons, "1", settings), persons, settings)
+    assert "Not as it stands" in kept and "To give away" not in kept
+    assert "The release, whose protection is good" in kept
+
+
+def test_persons_with_several_cases_are_spoken_of_once(settings: Settings, tmp_path: Path) -> None:
+    """The note of the command says in English what the decision says in the language of the page."""
+    path = of_persons(tmp_path / "persons.csv", 400)
+    out = tmp_path / "part"
+    made = released(path, {**ASKED, "part": "month=2024-03"}, settings, out, name=path.name)
+    assert made.decision is not None and "The log seems to know persons" in made.decision.checks[1].why
+    assert made.owner_only.notes == ()
+    unsent = {**ASKED, "epsilon": "20", "weak_guarantee": "weak", "part": "month=2024-03"}
+    (note,) = released(path, unsent, settings, tmp_path / "weak", name=path.name).owner_only.notes
+    assert note.startswith("This release protects single cases."), "where nothing else says it"
+
+
+def test_two_releases_side_by_side_keep_the_number_and_the_share_of_activities(
+    settings: Settings, tmp_path: Path
+) -> None:
+    made = made_of(ward(tmp_path / "klinik-03.csv", 400), "1", settings)
+    rows = {title: (one, other) for title, one, other in side_by_side(made, made)}
+    assert rows["activities"] == ("2", "2") and rows["activities (kept)"] == ("100\u202f%", "100\u202f%")

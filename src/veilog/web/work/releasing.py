@@ -22,6 +22,7 @@ from veilog.errors import InputError, OutputError, VeilogError
 from veilog.ledger.ledger import Data, Entered, Ledger, Reservation
 from veilog.logs import files
 from veilog.logs.eventlog import EventLog
+from veilog.releasing.owner.notes import is_of_persons
 from veilog.releasing.result import Release
 from veilog.report import words
 from veilog.report.decision import Decision, decided, owner_side
@@ -317,6 +318,7 @@ def _about(released: Release, decision: Decision) -> ReleasedLog:
     they may not."""
     told = told_by_release(released)
     g, variants = released.guarantee, released.variants
+    told_so = any(check.state == "against" for check in decision.checks)  # once is enough
     return ReleasedLog(
         certificate=Certificate(
             cases=variants.cases,
@@ -335,7 +337,9 @@ def _about(released: Release, decision: Decision) -> ReleasedLog:
         activities=len(variants.labels),
         entry=None if released.entry is None else released.entry.number,
         decision=decision,
-        owner_only=OwnerNotes(released.owner_only.notes),
+        owner_only=OwnerNotes(
+            tuple(note for note in released.owner_only.notes if not (told_so and is_of_persons(note)))
+        ),
     )
 
 
