@@ -165,6 +165,12 @@ def released_in(ledger: veilog.Ledger, epsilon: str, log: Variants = VARIANTS) -
     return veilog.release(log, "laplace", epsilon=epsilon, activities=list(log.labels), depth=2, ledger=ledger)
 
 
+def test_of_variants_it_says_nothing_about_columns() -> None:
+    text = said(decision_of(released_at("1"), VARIANTS))
+    assert "open: A case is what has to be protected" in text and "No column" not in text
+    assert "No column looks as if it told persons" in said(decision_of(released_at("1"), hospital(300, seed=1)))
+
+
 def test_what_was_decided_before_there_were_others_is_decided_anew(tmp_path: Path) -> None:
     """The first release is the only one until there is a second: together they are weak."""
     ledger = veilog.Ledger.open(tmp_path / "log.ledger", create=True)

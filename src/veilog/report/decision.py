@@ -126,6 +126,8 @@ class OwnerSide:
     """The column that most likely says whose a case is, if there is one."""
     standing: Standing | None
     """What the ledger knows of other releases; None where there is none."""
+    columns: bool = True
+    """Whether there were columns to look at; variants have none."""
 
 
 def owner_side(original: EventLog | Variants, standing: Standing | None) -> OwnerSide:
@@ -141,6 +143,7 @@ def owner_side(original: EventLog | Variants, standing: Standing | None) -> Owne
         alone=_in_one_case(variants),
         persons=found[0] if found else None,
         standing=standing,
+        columns=not isinstance(original, Variants),
     )
 
 
@@ -275,7 +278,7 @@ def _unit(g: Guarantee, cases: int, owner: OwnerSide | None) -> Check:
         seen = gettext("The log seems to know persons: {column}.", column=short(_named(column), 300))
         return Check("against", asks, f"{seen} {_group(g, column.most, cases)}")
     group = _group(g, _SEVERAL, cases)
-    if owner is None:
+    if owner is None or not owner.columns:
         return Check("open", asks, group)
     said = gettext("No column looks as if it told persons; you may know better.")
     return Check("open", asks, f"{said} {group}")

@@ -15,6 +15,7 @@ from veilog.web.jobs.records import LogRecord, Settings
 from veilog.web.jobs.released_log import ReleasedLog
 from veilog.web.pages import render as pages
 from veilog.web.pages.words import side_by_side
+from veilog.web.work.accounts import account_seen
 from veilog.web.work.standing import standing_now
 
 ASKED = {"method": "laplace", "epsilon": "1", "labels": "log", "longest": "log", "p_depth": "2"}
@@ -146,3 +147,25 @@ def test_two_releases_side_by_side_keep_the_number_and_the_share_of_activities(
     made = made_of(ward(tmp_path / "klinik-03.csv", 400), "1", settings)
     rows = {title: (one, other) for title, one, other in side_by_side(made, made)}
     assert rows["activities"] == ("2", "2") and rows["activities (kept)"] == ("100\u202f%", "100\u202f%")
+
+
+def test_the_inside_report_knows_the_persons_that_the_page_knows(settings: Settings, tmp_path: Path) -> None:
+    """It looked at variants, which have no columns, and said that no column told persons."""
+    path = of_persons(tmp_path / "persons.csv", 400)
+    made_of(path, "1", settings)
+    report = html.unescape((path.with_suffix(".1") / "inside.html").read_text())
+    assert "The log seems to know persons: “Patient”" in report and "No column looks as if" not in report
+
+
+def test_a_release_that_came_out_empty_was_finished(settings: Settings, tmp_path: Path) -> None:
+    path = ward(tmp_path / "small.csv", 12)
+    asked = {"method": "travas", "epsilon": "0.1", "delta": "1e-9"}
+    made = released(path, asked, settings, tmp_path / "empty", name=path.name)
+    assert made.empty and made.entry is not None
+    log = replace(record(read(path), name=path.name), session="")
+    seen = account_seen(log, settings)
+    jobs = {made.entry: job("release", made, asked)}
+    for held, words in ((jobs, "Nothing came through"), ({}, "not finished: what it asked is spent")):
+        page = pages.account(log, seen, held, {}, "once", settings=settings)
+        assert f"<dd>{words}</dd>" in page
+    assert "ε = 0.1, δ = 9.29323·10⁻¹⁰" in page, "in a few digits, rounded up"

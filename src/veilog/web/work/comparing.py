@@ -99,7 +99,7 @@ def predicted(sides: Sides, before: Beside | None, report: Path, progress: Progr
 def _side_by_side(sides: Sides, comparison: Comparison | None, report: Path, progress: Progress) -> Beside | None:
     released, log, told = sides.released, sides.original, told_by_release(sides.released)
     standing = standing_of(released, named=sides.named)
-    facts = gathered(told, released, sides.logs[0], comparison, progress, files=sides.files, account=standing)
+    facts = gathered(told, released, sides.original, comparison, progress, files=sides.files, account=standing)
     with atomic_target(report) as file:
         file.write(rendered(facts).encode("utf-8", "replace"))
     inside = facts.inside
