@@ -128,9 +128,11 @@ class OwnerSide:
     """What the ledger knows of other releases; None where there is none."""
     columns: bool = True
     """Whether there were columns to look at; variants have none."""
+    options: bool = True
+    """Whether the options of the command are of use to whoever reads it."""
 
 
-def owner_side(original: EventLog | Variants, standing: Standing | None) -> OwnerSide:
+def owner_side(original: EventLog | Variants, standing: Standing | None, *, options: bool = True) -> OwnerSide:
     """Return what the owner's first screen says of the original."""
     variants = original if isinstance(original, Variants) else original.variants
     found = () if isinstance(original, Variants) else person_columns(original)
@@ -144,6 +146,7 @@ def owner_side(original: EventLog | Variants, standing: Standing | None) -> Owne
         persons=found[0] if found else None,
         standing=standing,
         columns=not isinstance(original, Variants),
+        options=options,
     )
 
 
@@ -275,7 +278,8 @@ def _unit(g: Guarantee, cases: int, owner: OwnerSide | None) -> Check:
     asks = gettext("A case is what has to be protected, and not a person with several.")
     column = None if owner is None else owner.persons
     if column is not None:
-        seen = gettext("The log seems to know persons: {column}.", column=short(_named(column), 300))
+        named = _named(column, owner is None or owner.options)
+        seen = gettext("The log seems to know persons: {column}.", column=short(named, 300))
         return Check("against", asks, f"{seen} {_group(g, column.most, cases)}")
     group = _group(g, _SEVERAL, cases)
     if owner is None or not owner.columns:
@@ -284,15 +288,16 @@ def _unit(g: Guarantee, cases: int, owner: OwnerSide | None) -> Check:
     return Check("open", asks, f"{said} {group}")
 
 
-def _named(column: PersonColumn) -> str:
+def _named(column: PersonColumn, options: bool) -> str:
     """The column, how many values it has for how many cases, and the options that protect persons by it."""
+    values, name = {"values": column.values, "cases": column.cases, "most": column.most}, quoted(clean(column.column))
+    if not options:
+        return gettext("{column}: {values} values for {cases} cases, up to {most} each", column=name, **values)
     return gettext(
         "{column}: {values} values for {cases} cases, up to {most} each: {options}",
-        column=quoted(clean(column.column)),
-        values=column.values,
-        cases=column.cases,
-        most=column.most,
+        column=name,
         options=column.options,
+        **values,
     )
 
 

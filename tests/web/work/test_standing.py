@@ -135,6 +135,7 @@ def test_persons_with_several_cases_are_spoken_of_once(settings: Settings, tmp_p
     out = tmp_path / "part"
     made = released(path, {**ASKED, "part": "month=2024-03"}, settings, out, name=path.name)
     assert made.decision is not None and "The log seems to know persons" in made.decision.checks[1].why
+    assert "up to 5 each. A person" in made.decision.checks[1].why, "no option of the command: a page has none"
     assert made.owner_only.notes == ()
     unsent = {**ASKED, "epsilon": "20", "weak_guarantee": "weak", "part": "month=2024-03"}
     (note,) = released(path, unsent, settings, tmp_path / "weak", name=path.name).owner_only.notes

@@ -348,7 +348,7 @@ def _decision(released: Release, log: EventLog) -> Decision:
     asked when the page is shown, since it does not stay as it is."""
     told, cases = told_by_release(released), released.variants.cases
     try:
-        return decided(told, cases, owner_side(log, None))
+        return decided(told, cases, owner_side(log, None, options=False))
     except (VeilogError, MemoryError):
         return decided(told, cases)
 
