@@ -1,13 +1,16 @@
 """The command dossier, and the option --dossier of a release."""
 
 import json
+from fractions import Fraction
 from pathlib import Path
 
 import pytest
 
 import veilog
 from veilog.cli import main
+from veilog.ledger.ledger import Ledger
 from veilog.logs.made_up.simulate import hospital
+from veilog.report.facts import today
 
 
 @pytest.fixture(scope="module")
@@ -52,6 +55,22 @@ def test_with_the_original_it_is_for_the_owner_and_knows_the_ledger(folder: Path
     page = tmp_path / "inside.html"
     assert main(["report", str(out), str(page), "--original", str(log)]) == 0
     assert "The ledger knows of 2" in page.read_text() and "out.xes, SHA-256" in page.read_text()
+
+
+def test_the_owner_is_told_of_the_other_accounts_of_the_ledger(folder: Path, tmp_path: Path) -> None:
+    """A log of last month is another log to the ledger, whoever is in it."""
+    log, out = tmp_path / "log.xes", tmp_path / "out.xes"
+    log.write_bytes((folder / "log.xes").read_bytes())
+    before = Ledger.open(f"{log}.ledger", create=True, name="last-month.csv")
+    before.reserve(hospital(70, seed=9).variants, "laplace", epsilon=Fraction(1))
+    made = ["--method", "evolve", "--epsilon", "1", "--activities", "log", "--no-compare"]
+    assert main(["release", str(log), str(out), *made]) == 0
+    assert main(["dossier", str(out), str(tmp_path / "later.md"), "--original", str(log)]) == 0
+    assert main(["report", str(out), str(tmp_path / "later.html"), "--original", str(log)]) == 0
+    for name in ("later.md", "later.html"):
+        text = (tmp_path / name).read_text().replace("\\", "")
+        assert "The ledger has 1 other account (last-month.csv): if it is about the same people" in text, name
+        assert f"As of {today()} (UTC): The ledger (account 2) knows of no other." in text, name
 
 
 def test_an_original_with_nothing_in_common_is_refused(

@@ -8,11 +8,14 @@ from pathlib import Path
 import pytest
 
 import veilog
-from veilog import Variants
+from veilog import Variants, report
 from veilog.logs.made_up.simulate import hospital
 from veilog.privacy.account.strength import STRENGTHS
-from veilog.report.decision import Decision, decided, of_pair, of_person, owner_side
-from veilog.report.facts import account_of
+from veilog.releasing.owner.standing import Standing, standing_of
+from veilog.report.decision import Decision, decided, of_pair, of_person, owner_side, renewed
+from veilog.report.dossier import dossier
+from veilog.report.dossier.render import as_markdown
+from veilog.report.facts import today
 from veilog.report.figures import figure, tied
 from veilog.report.told import told_by_file, told_by_release
 
@@ -21,7 +24,7 @@ VARIANTS = LOG.variants
 
 
 def decision_of(released: veilog.Release, original: veilog.EventLog | Variants | None = None) -> Decision:
-    owner = None if original is None else owner_side(original, account_of(released))
+    owner = None if original is None else owner_side(original, standing_of(released))
     return decided(told_by_release(released), released.variants.cases, owner)
 
 
@@ -153,7 +156,78 @@ def test_the_ledger_says_whether_there_are_other_releases(
     assert f"{state}: It is the only release of these data." in text and words in text
     assert "The ledger" not in said(decision_of(made[-1]))
     (tmp_path / "log.ledger").unlink()
-    assert account_of(made[-1]) is None
+    assert "open: It is the only release of these data. The ledger cannot be read." in said(
+        decision_of(made[-1], VARIANTS)
+    )
+
+
+def released_in(ledger: veilog.Ledger, epsilon: str, log: Variants = VARIANTS) -> veilog.Release:
+    return veilog.release(log, "laplace", epsilon=epsilon, activities=list(log.labels), depth=2, ledger=ledger)
+
+
+def test_of_variants_it_says_nothing_about_columns() -> None:
+    text = said(decision_of(released_at("1"), VARIANTS))
+    assert "open: A case is what has to be protected" in text and "No column" not in text
+    assert "No column looks as if it told persons" in said(decision_of(released_at("1"), hospital(300, seed=1)))
+
+
+def test_what_was_decided_before_there_were_others_is_decided_anew(tmp_path: Path) -> None:
+    """The first release is the only one until there is a second: together they are weak."""
+    ledger = veilog.Ledger.open(tmp_path / "log.ledger", create=True)
+    first = replace(released_in(ledger, "1"), variants=VARIANTS)
+    then = decision_of(first, VARIANTS)
+    assert "met: It is the only release" in said(then) and then.tone == "good"
+    assert renewed(then, standing_of(first)) == then
+    released_in(ledger, "2")
+    now = renewed(then, standing_of(first))
+    assert "against: It is the only release" in said(now) and "cost ε = 3 together" in said(now)
+    assert now.tone == "warn" and now.answer.startswith("Not as it stands")
+    assert replace(now, tone=then.tone, answer=then.answer, checks=then.checks) == then, "the rest does not age"
+    unsent = decision_of(replace(released_at("50"), variants=VARIANTS), VARIANTS)
+    assert renewed(unsent, standing_of(first)) == unsent
+
+
+def test_where_there_are_other_accounts_nobody_knows_whether_it_is_the_only_release(tmp_path: Path) -> None:
+    """A ledger cannot know whether next month's file is about the same people."""
+    ledger = veilog.Ledger.open(tmp_path / "log.ledger", create=True, name="klinik-03.csv")
+    released_in(ledger, "1")
+    grown = replace(ledger, name="klinik-04.csv")
+    made = released_in(grown, "0.5", hospital(301, seed=1).variants)
+    text = said(decision_of(made, VARIANTS))
+    assert "open: It is the only release of these data. The ledger (account 2) knows of no other." in text
+    assert "has 1 other account (klinik-03.csv): if it is about the same people, their ε add up." in text
+    for n in range(302, 305):
+        released_in(replace(ledger, name=f"klinik-{n}.csv"), "0.5", hospital(n, seed=1).variants)
+    ledger.set_budget(hospital(400, seed=1).variants, "1")  # an account without releases adds nothing
+    text = said(decision_of(made, VARIANTS))
+    assert "has 4 other accounts (klinik-03.csv, klinik-302.csv, klinik-303.csv, …): if they are" in text
+    released_in(grown, "4", hospital(301, seed=1).variants)
+    text = said(decision_of(made, VARIANTS))
+    assert "against: It is the only release of these data. The ledger knows of 2, which cost ε = 4.5" in text
+    assert "has 4 other accounts" in text
+    unnamed = decided(told_by_release(made), 10, owner_side(VARIANTS, standing_of(made, named=False)))
+    assert "has 4 other accounts: if they are" in said(unnamed) and "klinik" not in said(unnamed)
+
+
+def test_a_ledger_that_does_not_have_the_release_does_not_vouch_for_it(tmp_path: Path) -> None:
+    ledger = veilog.Ledger.open(tmp_path / "log.ledger", create=True)
+    budgeted = ledger.set_budget(VARIANTS, "1")
+    told = told_by_release(released_at("1"))
+    for account in (None, budgeted):
+        text = said(decided(told, 10, owner_side(VARIANTS, Standing.of(account, ledger.show()))))
+        assert "open: It is the only release of these data. The ledger does not have this release." in text
+
+
+def test_what_is_written_says_of_which_day_it_is(tmp_path: Path) -> None:
+    ledger = veilog.Ledger.open(tmp_path / "log.ledger", create=True)
+    made = released_in(ledger, "1")
+    for number, account in enumerate((None, ledger.account(VARIANTS))):
+        report.write(made, tmp_path / f"{number}.html", VARIANTS, account=account)
+        assert f"As of {today()} (UTC): The ledger (account 1)" in (tmp_path / f"{number}.html").read_text()
+        owners = as_markdown(dossier(made, VARIANTS, account=account))
+        assert f"As of {today()} (UTC): The ledger (account 1)" in owners.replace("\\", "")
+    report.write(made, tmp_path / "outside.html")
+    assert "As of" not in (tmp_path / "outside.html").read_text()
 
 
 def test_from_a_file_the_file_itself_is_to_be_checked(tmp_path: Path) -> None:

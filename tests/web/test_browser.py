@@ -512,3 +512,29 @@ def test_methods_and_budgets_are_tried_before_anything_is_paid(visit: Visit, pat
     assert number.input_value() == "3"
     page.goto(f"{log}/account")
     assert page.get_by_text("Nothing was spent yet").is_visible()
+
+
+@pytest.mark.slow
+def test_the_page_of_a_release_says_what_holds_when_it_is_opened_again(
+    chromium: sync_api.Browser, patients: Path, tmp_path: Path
+) -> None:
+    """The only release of these data is that until there is another one, on a ledger that others share, too."""
+    with served(tmp_path / "data", workers=1, ledger=tmp_path / "all.ledger") as shared:
+        for visit in visiting(shared, chromium):
+            page = visit.page
+            visit.bring(patients)
+            form = page.url + "/release?method=laplace&p_depth=2&labels=log&longest=log&epsilon="
+            page.goto(form + "1")
+            visit.release()
+            first = page.url
+            only = page.locator("ul.checks li", has_text="It is the only release of these data.")
+            assert "met" in (only.get_attribute("class") or "") and "knows of no other" in only.inner_text()
+            assert "You may send it to anybody" in page.locator("section.verdict").inner_text()
+            page.goto(form + "2")
+            visit.release(compared=False)
+            page.goto(first)
+            assert "against" in (only.get_attribute("class") or "") and "ε = 3 together" in only.inner_text()
+            assert "Not as it stands" in page.locator("section.verdict.warn").inner_text()
+            page.goto(form.partition("/release")[0] + "/account")
+            assert page.get_by_text("This budget is not yours alone").is_visible()
+            visit.look()

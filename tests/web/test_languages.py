@@ -5,6 +5,7 @@ import json
 import re
 from collections.abc import Iterator
 from dataclasses import replace
+from fractions import Fraction
 from pathlib import Path
 
 import httpx
@@ -12,8 +13,10 @@ import pytest
 from web_logs import EVOLVE, job, released
 from web_serving import SMALL, Served, once_of, read_at_once, served, upload
 
-from veilog._language import languages, spoken
-from veilog.errors import ParameterError
+from veilog._language import _forms, languages, spoken
+from veilog.errors import BudgetError, ParameterError
+from veilog.ledger.accounts import Account, check_paid
+from veilog.ledger.costs import Cost
 from veilog.logs import files
 from veilog.logs.made_up.simulate import hospital
 from veilog.web.jobs import queue, worker
@@ -21,8 +24,8 @@ from veilog.web.jobs.problems import DISK_FULL
 from veilog.web.jobs.records import ReleaseRequest, Settings
 from veilog.web.pages import render as pages
 from veilog.web.pages.assets import FOLDER as STATIC
-from veilog.web.pages.words import FILTERS, LANGUAGES, said_by_scripts
-from veilog.web.work.request import asked_for
+from veilog.web.pages.words import _KNOWN, FILTERS, LANGUAGES, said_by_scripts
+from veilog.web.work.request import asked_for, plain_advice
 
 OTHERS = languages()[1:]
 SAID = {
@@ -284,3 +287,22 @@ def test_scripts_find_all_that_they_say(language: str) -> None:
 def test_what_a_form_cannot_mean_is_said_in_its_language() -> None:
     with spoken("fr"), pytest.raises(ParameterError, match="doit être un nombre entier"):
         asked_for({"method": "evolve", "epsilon": "1", "max_cases": "some"})
+
+
+def test_what_a_ledger_refuses_is_among_what_pages_translate() -> None:
+    """Its refusals are English and have numbers in them; pages say them in their language, sentence by sentence."""
+    account = Account(1, "ward", "case", (Fraction(3), Fraction(0)), ())
+    spent = account.with_release((Fraction(1), Fraction(0)), None)
+    other = replace(spent, entries=(replace(spent.entries[0], unit="Patient"),))
+    refused: tuple[tuple[Account, Cost | None, str, str | None], ...] = (
+        (spent, (Fraction("2.5"), Fraction(0)), "case", None),
+        (spent, (Fraction("2.5"), Fraction(0)), "case", "month=2024-02"),
+        (spent, (Fraction(1), Fraction(0)), "Patient", None),
+        (spent, None, "case", None),
+        (other, (Fraction(1), Fraction(0)), "case", None),
+    )
+    for held, cost, unit, part in refused:
+        with pytest.raises(BudgetError) as error:
+            check_paid(held, cost, unit, part)
+        for sentence in re.split(r"(?<=[.!?])\s+", f"{error.value.problem} {plain_advice(error.value.advice)}"):
+            assert any(form.fullmatch(sentence.strip()) for _, form in _forms(_KNOWN)), sentence

@@ -5,6 +5,7 @@ import re
 import zipfile
 from collections.abc import Iterator
 from io import BytesIO
+from pathlib import Path
 
 import httpx
 import pytest
@@ -13,6 +14,7 @@ from web_work import made
 
 from veilog.ledger.ledger import Data, Ledger
 from veilog.logs import files
+from veilog.report.decision import Check, Decision
 from veilog.web.access.downloads import named
 from veilog.web.jobs.results import to_text
 from veilog.web.work import read_log
@@ -60,7 +62,8 @@ def data_of(server: Served, log: str) -> Data:
 
 def read_as(server: Served, log: str, columns: dict[str, str]) -> None:
     """What a worker does when this log is read anew with these columns."""
-    (job,) = [job.id for job in server.store.queued() if log.endswith(server.store.any_job(job.id)[0].log)]
+    queued = (server.store.any_job(job.id)[0] for job in server.store.queued())
+    (job,) = [job.id for job in queued if job.kind == "read" and log.endswith(job.log)]
     (path,) = (server.settings.folder / log[1:]).iterdir()
     found = read_log(path, columns, lambda text, fraction: None)
     assert server.store.start(job) and found.measured is not None
@@ -150,6 +153,20 @@ def test_the_same_release_within_an_hour_is_asked_about(server: Served, client: 
     with server.store._writing() as connection:
         connection.execute("UPDATE jobs SET created = created - 3700")
     assert send(client, f"{log}/release", f"{log}/jobs", **LAPLACE).status_code == 303, "an hour later it is meant"
+
+
+def test_a_release_of_the_log_as_it_was_read_before_is_another_one(
+    server: Served, client: httpx.Client, log: str
+) -> None:
+    """Other columns are other cases; whose a case is said to be changes nothing that is read."""
+    first = send(client, f"{log}/release", f"{log}/jobs", **LAPLACE).headers["location"]
+    send(client, log, f"{log}/meanings", person="case")
+    same = send(client, f"{log}/release", f"{log}/jobs", **LAPLACE)
+    assert same.status_code == 409 and f'href="{first}"' in same.text
+    send(client, log, f"{log}/columns", case="activity", activity="case")
+    read_as(server, log, {"case": "activity", "activity": "case"})
+    other = send(client, f"{log}/release", f"{log}/jobs", **LAPLACE)
+    assert other.status_code == 303 and other.headers["location"] != first
 
 
 def test_a_cancelled_release_is_not_asked_about(client: httpx.Client, log: str) -> None:
@@ -248,6 +265,72 @@ def test_the_account_has_every_release_with_what_it_cost_and_who_has_it(
     assert 'value="&lt;b&gt;University&lt;/b&gt;"' in page and 'value="thesis"' in page
     unknown = send(client, f"{log}/account", f"{log}/account/note", entry="999", recipient="x")
     assert unknown.status_code == 400
+
+
+def test_a_release_is_shown_with_what_the_ledger_knows_now(server: Served, client: httpx.Client, log: str) -> None:
+    """Another log of the same browser is about the same people, or it is not: nobody knows."""
+    address = send(client, f"{log}/release", f"{log}/jobs", **LAPLACE).headers["location"]
+    job, entry = address.rpartition("/")[2], spend(server, log)
+    checks = (Check("open", "Others?", "", of_ledger=True), Check("met", "Anybody.", ""))
+    decision = Decision("good", "good", "Good.", "", "Send it.", (), checks, ())
+    server.store.start(job)
+    server.store.end(job, "running", "done", to_text(made(entry=entry, decision=decision)), None)
+    assert "☑ It is the only release of these data." in text_of(client.get(address))
+    other = brought(server, client, SMALL + b"c9,come,2024-02-01\n", "april.csv")
+    spend(server, other)
+    page = text_of(client.get(address))
+    assert "☐ It is the only release" in page and "1 other account (log.csv)" in page
+    spend(server, log, 2)
+    page = text_of(client.get(address))
+    assert "☒ It is the only release" in page and "Not as it stands" in page
+
+
+def test_the_page_of_a_budget_writes_numbers_as_its_language_does(
+    server: Served, client: httpx.Client, log: str
+) -> None:
+    send(client, f"{log}/account", f"{log}/account/limit", epsilon="3")
+    spend(server, log, 2)
+    assert ">66.7 %</meter>" in client.get(f"{log}/account").text
+    german = client.get(f"{log}/account", headers={"accept-language": "de"}).text
+    assert re.search(r">66,7.%</meter>", german), "a browser that draws no meter shows this"
+    assert 'value="66.7"' in german, "and one that does reads this"
+
+
+def test_a_release_of_another_log_on_the_account_is_found_from_both(
+    server: Served, client: httpx.Client, log: str
+) -> None:
+    job = send(client, f"{log}/release", f"{log}/jobs", **LAPLACE).headers["location"].rpartition("/")[2]
+    entry = spend(server, log)
+    server.store.start(job)
+    server.store.enter(job, entry)
+    server.store.end(job, "running", "done", to_text(made(entry=entry)), None)
+    again = brought(server, client, SMALL, "again.csv")
+    page = client.get(f"{again}/account")
+    assert f'<a href="/jobs/{job}">Release {entry}' in page.text and "not kept here any more" not in page.text
+    assert "Compare release" not in page.text, "there is one only"
+    send(client, "/", f"/jobs/{job}/delete")
+    assert "Its result is not kept here any more." in text_of(client.get(f"{again}/account"))
+
+
+def test_a_ledger_that_others_share_is_said_to_be_so(tmp_path: Path) -> None:
+    """What another browser or the command released is not lost, and a budget is not of one browser alone."""
+    place = tmp_path / "shared.ledger"
+    with served(tmp_path / "data", ledger=place) as shared, shared.browser() as mine, shared.browser() as theirs:
+        log, same = brought(shared, mine), brought(shared, theirs)
+        job = send(mine, f"{log}/release", f"{log}/jobs", **LAPLACE).headers["location"].rpartition("/")[2]
+        entry = Ledger.open(place, create=True).reserve(data_of(shared, log), "laplace", epsilon=1).number
+        shared.store.start(job)
+        shared.store.enter(job, entry)
+        shared.store.end(job, "running", "done", to_text(made(entry=entry)), None)
+        page = text_of(theirs.get(f"{same}/account"))
+        assert "made from another browser or by the command, or its result was deleted" in page
+        assert "not kept here any more" not in page
+        assert "This budget is not yours alone" in page
+        assert f'href="/jobs/{job}"' in mine.get(f"{log}/account").text
+
+
+def test_a_budget_of_one_browser_is_not_said_to_be_shared(client: httpx.Client, log: str) -> None:
+    assert "not yours alone" not in text_of(client.get(f"{log}/account"))
 
 
 def test_what_a_failed_job_cost_is_said(server: Served, client: httpx.Client, log: str) -> None:

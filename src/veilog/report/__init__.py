@@ -14,12 +14,13 @@ from veilog._language import ENGLISH, spoken
 from veilog.ledger.ledger import Account
 from veilog.logs.files import AnyLog
 from veilog.measures import Comparison, Progress
+from veilog.releasing.owner.standing import Standing
 from veilog.releasing.result import Release
 from veilog.report.facts import gathered
 from veilog.report.page import rendered
 from veilog.report.told import given_log, given_release, told_by_file, told_by_release
 
-__all__ = ["html", "write"]
+__all__ = ["Standing", "html", "write"]
 
 
 def write(
@@ -29,7 +30,7 @@ def write(
     *,
     comparison: Comparison | None = None,
     files: Sequence[str | os.PathLike[str]] = (),
-    account: Account | None = None,
+    account: Account | Standing | None = None,
     progress: Progress | None = None,
     language: str = ENGLISH,
 ) -> None:
@@ -37,8 +38,9 @@ def write(
 
     With its ``original`` it is the inside version, without it the outside version. A ``comparison`` of the two that is
     there already is not computed again. ``files`` are those that the release was written to: the page says their
-    SHA-256. ``account`` is what the ledger knows of releases of these data, for the inside version; a release that was
-    entered knows its own. The page is written in a ``language`` that there is a catalogue of; what it lacks is English.
+    SHA-256. ``account`` is what the ledger knows of releases of these data (or, as :class:`Standing`, of other data,
+    too), for the inside version; a release that was entered knows its own. The page is written in a ``language`` that
+    there is a catalogue of; what it lacks is English.
     """
     text = html(
         released,
@@ -59,7 +61,7 @@ def html(
     *,
     comparison: Comparison | None = None,
     files: Sequence[str | os.PathLike[str]] = (),
-    account: Account | None = None,
+    account: Account | Standing | None = None,
     progress: Progress | None = None,
     language: str = ENGLISH,
 ) -> str:

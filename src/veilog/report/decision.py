@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import PurePath
 from typing import Literal
@@ -17,7 +17,6 @@ from typing import Literal
 import numpy as np
 
 from veilog._language import gettext, gettext_noop, ngettext, quoted
-from veilog.ledger.ledger import Account
 from veilog.logs.eventlog import EventLog
 from veilog.logs.facts import PersonColumn, person_columns
 from veilog.logs.variants import Variants
@@ -25,15 +24,26 @@ from veilog.privacy.account.accounting import LARGEST_EPSILON
 from veilog.privacy.account.guarantee import Code, Condition, Guarantee
 from veilog.privacy.account.guessing import advantage_of
 from veilog.privacy.account.strength import STRENGTHS, Strength, strength_of
+from veilog.releasing.owner.standing import Standing
 from veilog.report.explorer import clean, short
 from veilog.report.figures import figure
 from veilog.report.stated import stated
 from veilog.report.told import Told
-from veilog.report.words import by_delta, capital, strength_in_words
+from veilog.report.words import State, by_delta, capital, said_of_others, strength_in_words
 
-__all__ = ["MARKS", "Check", "Decision", "OwnerSide", "State", "decided", "of_pair", "of_person", "owner_side"]
+__all__ = [
+    "MARKS",
+    "Check",
+    "Decision",
+    "OwnerSide",
+    "State",
+    "decided",
+    "of_pair",
+    "of_person",
+    "owner_side",
+    "renewed",
+]
 
-State = Literal["met", "open", "against"]
 Tone = Literal["good", "warn", "bad"]
 
 MARKS: Mapping[State, tuple[str, str]] = {
@@ -83,6 +93,8 @@ class Check:
     """"met": the program knows that it holds; "open": somebody has to say so; "against": it seems not to hold."""
     asks: str
     why: str
+    of_ledger: bool = False
+    """Whether it is about other releases, so that it holds only as long as there are no more."""
 
 
 @dataclass(frozen=True)
@@ -112,22 +124,29 @@ class OwnerSide:
     """The activities that occur in one case only."""
     persons: PersonColumn | None
     """The column that most likely says whose a case is, if there is one."""
-    account: Account | None
-    """What the ledger knows of releases of these data; None where there is none."""
+    standing: Standing | None
+    """What the ledger knows of other releases; None where there is none."""
+    columns: bool = True
+    """Whether there were columns to look at; variants have none."""
+    options: bool = True
+    """Whether the options of the command are of use to whoever reads it."""
 
 
-def owner_side(original: EventLog | Variants, account: Account | None) -> OwnerSide:
+def owner_side(original: EventLog | Variants, standing: Standing | None, *, options: bool = True) -> OwnerSide:
     """Return what the owner's first screen says of the original."""
     variants = original if isinstance(original, Variants) else original.variants
     found = () if isinstance(original, Variants) else person_columns(original)
     source = "" if isinstance(original, Variants) else PurePath(original.source or "").name
+    account = None if standing is None else standing.account
     return OwnerSide(
         name=short(source or ("" if account is None else account.name), 120),
         cases=variants.cases,
         activities=len(variants.labels),
         alone=_in_one_case(variants),
         persons=found[0] if found else None,
-        account=account,
+        standing=standing,
+        columns=not isinstance(original, Variants),
+        options=options,
     )
 
 
@@ -157,14 +176,29 @@ def decided(told: Told, cases: int, owner: OwnerSide | None = None) -> Decision:
         headline = gettext("Protection is {strength}.", strength=strength_in_words(g.strength))
         reasons = by_delta(g)
         checks = _checks(told, cases, owner)
-        if any(check.state == "against" for check in checks):
-            tone = "bad" if tone == "bad" else "warn"
-            answer = gettext("Not as it stands: what is crossed out seems not to hold.")
+        tone, answer = _answered(g.strength, checks)
     if not cases:
         tone = "bad" if tone == "bad" else "warn"
         answer = gettext("There is nothing to send: the release is empty.")
         checks = ()
     return Decision(g.strength, tone, headline, stated(g.protects), answer, reasons, checks, _cautions(g, cases, owner))
+
+
+def renewed(decision: Decision, standing: Standing | None) -> Decision:
+    """Return what was decided before, with what the ledger says of other releases now, and what follows from that."""
+    if not any(check.of_ledger for check in decision.checks):
+        return decision  # it may not be sent, whatever else there is
+    checks = tuple(_only_release(standing) if check.of_ledger else check for check in decision.checks)
+    tone, answer = _answered(decision.strength, checks)
+    return replace(decision, tone=tone, answer=answer, checks=checks)
+
+
+def _answered(strength: Strength, checks: tuple[Check, ...]) -> tuple[Tone, str]:
+    """To whom a release of this strength may go, if something may be sent at all, with what has to hold."""
+    tone, sends = _SENDS[strength]
+    if any(check.state == "against" for check in checks):
+        return "bad" if tone == "bad" else "warn", gettext("Not as it stands: what is crossed out seems not to hold.")
+    return tone, gettext(sends)
 
 
 def of_person(g: Guarantee, cases: int, released: int) -> Strength:
@@ -195,7 +229,7 @@ def _checks(told: Told, cases: int, owner: OwnerSide | None) -> tuple[Check, ...
                 gettext("They were declared from outside the log, or found with noise."),
             ),
         )
-    checks += [_unit(g, cases, owner), _only_release(g, owner), _recipient(g.strength)]
+    checks += [_unit(g, cases, owner), _others(owner), _recipient(g.strength)]
     if told.from_file:
         checks.append(
             Check(
@@ -244,24 +278,26 @@ def _unit(g: Guarantee, cases: int, owner: OwnerSide | None) -> Check:
     asks = gettext("A case is what has to be protected, and not a person with several.")
     column = None if owner is None else owner.persons
     if column is not None:
-        seen = gettext("The log seems to know persons: {column}.", column=short(_named(column), 300))
+        named = _named(column, owner is None or owner.options)
+        seen = gettext("The log seems to know persons: {column}.", column=short(named, 300))
         return Check("against", asks, f"{seen} {_group(g, column.most, cases)}")
     group = _group(g, _SEVERAL, cases)
-    if owner is None:
+    if owner is None or not owner.columns:
         return Check("open", asks, group)
     said = gettext("No column looks as if it told persons; you may know better.")
     return Check("open", asks, f"{said} {group}")
 
 
-def _named(column: PersonColumn) -> str:
+def _named(column: PersonColumn, options: bool) -> str:
     """The column, how many values it has for how many cases, and the options that protect persons by it."""
+    values, name = {"values": column.values, "cases": column.cases, "most": column.most}, quoted(clean(column.column))
+    if not options:
+        return gettext("{column}: {values} values for {cases} cases, up to {most} each", column=name, **values)
     return gettext(
         "{column}: {values} values for {cases} cases, up to {most} each: {options}",
-        column=quoted(clean(column.column)),
-        values=column.values,
-        cases=column.cases,
-        most=column.most,
+        column=name,
         options=column.options,
+        **values,
     )
 
 
@@ -274,33 +310,16 @@ def _group(g: Guarantee, most: int, cases: int) -> str:
     )
 
 
-def _only_release(g: Guarantee, owner: OwnerSide | None) -> Check:
-    asks = gettext("It is the only release of these data.")
-    if owner is None:
-        why = gettext("The ε of all releases of the same data add up; the owner's ledger knows them.")
-        return Check("open", asks, why)
-    account = owner.account
-    if account is None:
-        return Check("open", asks, gettext("No ledger was asked. If there are others, their ε add up."))
-    number = sum(entry.state != "withdrawn" for entry in account.entries)
-    if number <= 1:
-        known = gettext("The ledger (account {number}) knows of no other.", number=str(account.number))
-        return Check("met", asks, known)
-    if account.spent is None and len({entry.unit for entry in account.entries if entry.state != "withdrawn"}) > 1:
-        apart = gettext("The ledger knows of {n}, for different units: their costs do not add up.", n=number)
-        return Check("against", asks, apart)
-    if account.spent is None:
-        unbounded = gettext("The ledger knows of {n}, and nothing bounds what they cost together.", n=number)
-        return Check("against", asks, unbounded)
-    worth = account.strength
-    state: State = "against" if STRENGTHS.index(worth) > STRENGTHS.index("moderate") else "open"
-    together = gettext(
-        "The ledger knows of {n}, which cost ε = {epsilon} together: protection by all of them is {strength}.",
-        n=number,
-        epsilon=figure(account.spent[0]),
-        strength=strength_in_words(worth),
-    )
-    return Check(state, asks, together)
+def _others(owner: OwnerSide | None) -> Check:
+    if owner is not None:
+        return _only_release(owner.standing)
+    why = gettext("The ε of all releases of the same data add up; the owner's ledger knows them.")
+    return replace(_only_release(None), why=why)
+
+
+def _only_release(standing: Standing | None) -> Check:
+    state, why = said_of_others(standing)
+    return Check(state, gettext("It is the only release of these data."), why, of_ledger=True)
 
 
 def _recipient(strength: Strength) -> Check:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import contextlib
 import datetime
 import hashlib
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -24,6 +23,7 @@ from veilog.logs.variants import Variants
 from veilog.measures import Comparison, Progress, compare
 from veilog.measures.disclosure import RiskResult, risk
 from veilog.measures.durations import case_durations, spans
+from veilog.releasing.owner.standing import Standing, standing_of
 from veilog.releasing.result import Release
 from veilog.report.attributes import AttributeShown, attributes_shown
 from veilog.report.decision import Decision, OwnerSide, decided, owner_side
@@ -32,7 +32,7 @@ from veilog.report.flow_map import FlowMap, arranged, drawn, steps_of
 from veilog.report.purposes import PurposeShown, judged_here, shown
 from veilog.report.told import Told
 
-__all__ = ["Facts", "File", "Inside", "account_of", "disclosed", "files_of", "gathered", "today"]
+__all__ = ["Facts", "File", "Inside", "disclosed", "files_of", "gathered", "today", "written_today"]
 
 COMPARED_AT_ONCE = 5_000
 """Up to so many variants a side a report compares the logs itself; beyond it that takes longer than a report should."""
@@ -110,7 +110,7 @@ def gathered(
     progress: Progress | None = None,
     *,
     files: Sequence[str | os.PathLike[str]] = (),
-    account: Account | None = None,
+    account: Account | Standing | None = None,
 ) -> Facts:
     """The facts of a release, with those of its original, and what the ledger knows, where that is given."""
     say = progress or (lambda text, fraction: None)
@@ -133,7 +133,7 @@ def gathered(
             purposes = shown(judged.values())
         say("Reporting: risk", None)
         inside = Inside(
-            owner=owner_side(original, account or account_of(released)),
+            owner=owner_side(original, written_today(account, released)),
             cases=before.cases,
             variants=len(before),
             events=before.events,
@@ -175,15 +175,6 @@ def _with_attributes(released: Release | EventLog, timed: EventLog | None) -> Ev
     return released.log if released.variants.cases and (released.details or released.full) else None
 
 
-def account_of(released: Release | EventLog) -> Account | None:
-    """The account that a release is entered in; None where it is in none, or the ledger cannot be read any more."""
-    if isinstance(released, EventLog) or released.entry is None:
-        return None
-    with contextlib.suppress(VeilogError):
-        return released.entry.account()
-    return None
-
-
 def files_of(paths: Sequence[str | os.PathLike[str]]) -> tuple[File, ...]:
     """The files of a release with their SHA-256. A log that says nothing of how it was made private is none."""
     found = []
@@ -214,6 +205,13 @@ def _states_how(path: Path) -> bool:
         return True
     with open_input(path, limit=None) as stream:
         return _ANONYMIZATIONS in stream.read(_HEAD)
+
+
+def written_today(given: Account | Standing | None, released: Release | EventLog) -> Standing | None:
+    """Return what a ledger says of other releases, as it is written down today; where nothing is given, that of the
+    release itself."""
+    standing = Standing(given) if isinstance(given, Account) else given or standing_of(released)
+    return None if standing is None else replace(standing, as_of=today())
 
 
 def today() -> str:

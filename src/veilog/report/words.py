@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from typing import Literal
 
-from veilog._language import gettext, gettext_noop, localised, pgettext
+from veilog._language import dated, gettext, gettext_noop, localised, ngettext, pgettext
+from veilog.ledger.ledger import Account
 from veilog.measures.purposes import Grade
 from veilog.privacy.account.guarantee import Guarantee
 from veilog.privacy.account.strength import STRENGTHS, Strength
 from veilog.releasing.meaning import meaning_of
+from veilog.releasing.owner.standing import Standing, counting
+from veilog.report.explorer import clean, short
 from veilog.report.figures import figure, share_of, tied
 from veilog.report.stated import stated
 from veilog.report.told import Told
@@ -18,6 +22,7 @@ __all__ = [
     "GRADES",
     "LEARNT",
     "TONES",
+    "State",
     "by_delta",
     "capital",
     "chances",
@@ -27,9 +32,13 @@ __all__ = [
     "not_to_conclude",
     "on_scale",
     "percent_up",
+    "said_of_others",
     "strength_in_words",
     "title_of_budget",
 ]
+
+State = Literal["met", "open", "against"]
+"""Of what has to hold before a release is sent."""
 
 _BEFORE = (0.01, 0.1, 0.5, 0.9)
 
@@ -289,3 +298,54 @@ def percent_up(share: float) -> str:
 def capital(text: str) -> str:
     """The text with a capital at its start, and nothing else changed."""
     return text[:1].upper() + text[1:]
+
+
+def said_of_others(standing: Standing | None) -> tuple[State, str]:
+    """Return whether a release is the only one of its data, and what is known about that."""
+    if standing is None:
+        return "open", gettext("No ledger was asked. If there are others, their ε add up.")
+    if not standing.readable:
+        return "open", gettext("The ledger cannot be read. If there are others, their ε add up.")
+    state, why = _of_these_data(standing.account)
+    if standing.others:
+        state, why = "open" if state == "met" else state, f"{why} {_of_other_accounts(standing)}"
+    if standing.as_of:
+        why = gettext("As of {date} (UTC): {known}", date=dated(standing.as_of), known=why)
+    return state, why
+
+
+def _of_these_data(account: Account | None) -> tuple[State, str]:
+    number = 0 if account is None else counting(account)
+    if account is None or not number:
+        return "open", gettext("The ledger does not have this release. If there are others, their ε add up.")
+    if number == 1:
+        return "met", gettext("The ledger (account {number}) knows of no other.", number=str(account.number))
+    if account.spent is None and len({entry.unit for entry in account.entries if entry.state != "withdrawn"}) > 1:
+        return "against", gettext("The ledger knows of {n}, for different units: their costs do not add up.", n=number)
+    if account.spent is None:
+        return "against", gettext("The ledger knows of {n}, and nothing bounds what they cost together.", n=number)
+    worth = account.strength
+    together = gettext(
+        "The ledger knows of {n}, which cost ε = {epsilon} together: protection by all of them is {strength}.",
+        n=number,
+        epsilon=figure(account.spent[0]),
+        strength=strength_in_words(worth),
+    )
+    return ("against" if STRENGTHS.index(worth) > STRENGTHS.index("moderate") else "open"), together
+
+
+def _of_other_accounts(standing: Standing) -> str:
+    """Of data that are not the same: a log that has grown is about the same people, and another ward's is not."""
+    if not standing.names:
+        return ngettext(
+            "The ledger has {n} other account: if it is about the same people, their ε add up.",
+            "The ledger has {n} other accounts: if they are about the same people, their ε add up.",
+            standing.others,
+        )
+    names = ", ".join(short(clean(name), 60) for name in standing.names)
+    return ngettext(
+        "The ledger has {n} other account ({names}): if it is about the same people, their ε add up.",
+        "The ledger has {n} other accounts ({names}): if they are about the same people, their ε add up.",
+        standing.others,
+        names=names + (", …" if standing.others > len(standing.names) else ""),
+    )

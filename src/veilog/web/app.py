@@ -42,6 +42,7 @@ from veilog.web.work import work_on
 from veilog.web.work.accounts import price
 from veilog.web.work.planning import DryRun, Refused, dry_run
 from veilog.web.work.request import fields_in, from_draft, said_at_import
+from veilog.web.work.standing import standing_now
 
 __all__ = ["make_app"]
 
@@ -141,7 +142,9 @@ class _Site(Trying):
             return RedirectResponse(f"/logs/{job.log}{'' if job.kind == 'read' else '/release'}", 303)
         log = self.log_of(job)
         cost = price(log, job.entry, self.settings) if job.ended and job.state != "done" else None
-        return HTMLResponse(pages.job_page(job, log, self.once(request), settings=self.settings, price=cost))
+        now = standing_now(job.result, log, self.settings) if isinstance(job.result, ReleasedLog) else None
+        page = pages.job_page(job, log, self.once(request), settings=self.settings, price=cost, now=now)
+        return HTMLResponse(page)
 
     def now(self, request: Request) -> Response:
         """How far a job is, to be put into its page; a short connection, however many pages are open."""
@@ -252,7 +255,7 @@ class _Site(Trying):
             told = {name: value for name, value in fields.items() if name in names or name.startswith("is_")}
             if not told.get("person"):
                 told.pop("max_cases", None)
-            columns = {name: value for name, value in log.columns.items() if _of_reading(name)}
+            columns = _reading(log)
             columns |= {name: value for name, value in told.items() if value}
             self.store.set_columns(log.id, columns)
             draft = self.store.draft(log.session, log.id)
@@ -342,11 +345,11 @@ class _Site(Trying):
     # What they share.
 
     def _made_before(self, log: LogRecord, asked: ReleaseRequest) -> JobRecord | None:
-        """The same release of this log, if it was asked for a short while ago and did not fail."""
+        """The same release of this log, read as it is now, if it was asked for a short while ago and did not fail."""
         going = ("queued", "running", "done")
         for job in self.store.releases(log.id):
             recent = time.time() - job.created < _RECENT and job.state in going and job.request.write is None
-            if recent and job.request.plan == asked.plan:
+            if recent and job.request.plan == asked.plan and _reading(self.log_of(job)) == _reading(log):
                 return self.jobs.now(job)
         return None
 
@@ -365,6 +368,11 @@ class _Site(Trying):
 
 _SEALED = {"content-security-policy": "default-src 'none'; sandbox"}
 """What a download may do if somebody opens it here: nothing."""
+
+
+def _reading(log: LogRecord) -> dict[str, str]:
+    """How a log is read, as far as that was said."""
+    return {name: value for name, value in log.columns.items() if value and _of_reading(name)}
 
 
 def _of_reading(name: str) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hmac
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
@@ -13,9 +13,9 @@ from starlette.routing import BaseRoute, Route
 from veilog.web.access.forms import check_once, fields_of, new_once
 from veilog.web.access.visits import Visits, leading_to
 from veilog.web.jobs.problems import Problem
-from veilog.web.jobs.records import LogRecord
+from veilog.web.jobs.records import JobRecord, LogRecord
 from veilog.web.pages import render as pages
-from veilog.web.work.accounts import account_seen, limit, put_on, units_of
+from veilog.web.work.accounts import AccountSeen, account_seen, limit, put_on, units_of
 
 __all__ = ["Owner"]
 
@@ -44,14 +44,21 @@ class Owner(Visits):
     # The account of a log.
 
     def account(self, request: Request) -> Response:
-        log = self.log(request)
-        seen = account_seen(log, self.settings, self.store.logs(log.session))
-        jobs = {job.entry: self.jobs.now(job) for job in reversed(self.store.releases(log.id)) if job.entry is not None}
+        log, mine = self.log(request), self.store.logs(self.session(request))
+        seen = account_seen(log, self.settings, mine)
+        jobs = self._made(seen, log, mine)
         notes = self.store.notes(self.settings.book_of(log))
         asked = request.query_params.get("beside", "")[:40].split(",")
         beside = [int(number) for number in asked if number.isascii() and number.isdecimal()]
         once = self.once(request)
         return HTMLResponse(pages.account(log, seen, jobs, notes, once, beside=beside, settings=self.settings))
+
+    def _made(self, seen: AccountSeen, log: LogRecord, mine: Sequence[LogRecord]) -> dict[int, JobRecord]:
+        """The jobs of this browser that made the releases of an account, of whichever of its logs they are."""
+        book, numbers = self.settings.book_of(log), {row.number for row in seen.rows}
+        logs = {other.id for other in mine if self.settings.book_of(other) == book}
+        found = (job for job in reversed(self.store.jobs(log.session)) if job.kind == "release" and job.log in logs)
+        return {job.entry: self.jobs.now(job) for job in found if job.entry is not None and job.entry in numbers}
 
     async def limit(self, request: Request) -> Response:
         def change(fields: Mapping[str, str]) -> str:

@@ -213,6 +213,20 @@ def test_what_was_to_stay_here_is_not_offered_and_refused(
     assert not isinstance(allowed, Refused)
 
 
+@pytest.mark.parametrize("columns", [{}, {"is_ward": "release"}])
+def test_a_part_by_what_is_neither_a_rule_nor_a_column_is_said_to_be_so(
+    stays: ReadLog, settings: Settings, columns: dict[str, str]
+) -> None:
+    """Nobody said of such a column that it is left out."""
+    asked = {**EVOLVE, "delta": "1e-6", "part": "monat=2024-02"}
+    problem = dry_run(record(stays, columns), asked, settings).problem
+    assert "There is no rule 'monat' for a part, and the log has no such attribute." in problem
+    assert "month=2024-03" in problem and "left out" not in problem
+    problem = dry_run(record(stays, columns), {**asked, "part": "Ward=A"}, settings).problem
+    assert "It has 'ward'." in problem
+    assert not isinstance(dry_run(record(stays, columns), {**asked, "part": "month=2024-02"}, settings), Refused)
+
+
 def test_listed_activities_that_the_log_lacks_are_told_before_paying(stays: ReadLog, settings: Settings) -> None:
     log = record(stays)
     assert log.measured is not None

@@ -15,11 +15,11 @@ from veilog._language import ENGLISH, check_language, languages
 from veilog.cli.ledger import AS_THERE_IS
 from veilog.cli.shared.common import AS_USUAL, OPTIONS, Json, Output, Reading, named, read_log, shown_progress
 from veilog.errors import OutputError, ParameterError
-from veilog.ledger.ledger import Account
 from veilog.logs.eventlog import EventLog
 from veilog.logs.variants import Variants
 from veilog.measures import Comparison, Progress
 from veilog.releasing.meaning import json_of
+from veilog.releasing.owner.standing import Standing
 from veilog.releasing.result import Release
 from veilog.report import write
 from veilog.report.dossier import check_dossier, dossier
@@ -137,10 +137,10 @@ def original_of(released: EventLog, path: Path, reading: Reading) -> EventLog:
     return log
 
 
-def entered(path: Path, log: EventLog) -> Account | None:
-    """What the ledger beside a log knows of its releases; None where there is none."""
+def entered(path: Path, log: EventLog) -> Standing | None:
+    """What the ledger beside a log knows of its releases, and of those of other logs; None where there is none."""
     kept = AS_THERE_IS.of(path)
-    return None if kept is None else kept.account(log)
+    return None if kept is None else Standing.of(kept.account(log), kept.show())
 
 
 def _check_page(page: Path, option: str) -> None:

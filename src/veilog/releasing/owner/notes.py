@@ -24,6 +24,7 @@ __all__ = [
     "accountable",
     "beyond_length",
     "is_of_account",
+    "is_of_persons",
     "notes_for_owner",
     "undeclared_activities",
     "unentered",
@@ -32,6 +33,7 @@ __all__ = [
 
 UNBOUNDED = "Nothing bounds beforehand what it costs, so a ledger with a budget would refuse it."
 _NO_LEDGER = "It is entered in no ledger."
+_SINGLE = "This release protects single cases."
 _NAMED = 5
 _COLUMNS = 3
 
@@ -70,13 +72,18 @@ def is_of_account(note: str) -> bool:
     return any(said in note for said in (accountable(0)[:-1], UNBOUNDED))
 
 
+def is_of_persons(note: str) -> bool:
+    """Return whether a note is about persons with several cases, which a decision says, too."""
+    return note.startswith(_SINGLE)
+
+
 def unprotected_persons(log: EventLog | StoredLog) -> list[str]:
     """Return a note on columns by which persons seem to have several cases, where a release protects single cases."""
     found = person_columns(log)
     if not found:
         return []
     return [
-        "This release protects single cases. If a column tells persons, protect them instead: "
+        f"{_SINGLE} If a column tells persons, protect them instead: "
         + "; ".join(str(column) for column in found[:_COLUMNS])
         + "."
     ]

@@ -18,6 +18,7 @@ from veilog.errors import OutputError
 from veilog.ledger.ledger import Account
 from veilog.logs.files import AnyLog
 from veilog.measures import Progress
+from veilog.releasing.owner.standing import Standing
 from veilog.releasing.result import Release
 from veilog.report.dossier.answer import answer
 from veilog.report.dossier.dpia import dpia
@@ -34,7 +35,7 @@ from veilog.report.facts import files_of
 from veilog.report.told import given_log, given_release
 from veilog.report.words import capital
 
-__all__ = ["Dossier", "check_dossier", "dossier", "write", "write_registry"]
+__all__ = ["Dossier", "Standing", "check_dossier", "dossier", "write", "write_registry"]
 
 _HTML, _MARKDOWN = (".html", ".htm"), (".md", ".markdown")
 
@@ -44,7 +45,7 @@ def dossier(
     original: AnyLog | None = None,
     *,
     files: Sequence[str | os.PathLike[str]] = (),
-    account: Account | None = None,
+    account: Account | Standing | None = None,
     control: AnyLog | None = None,
     progress: Progress | None = None,
     language: str = ENGLISH,
@@ -53,9 +54,9 @@ def dossier(
 
     Without the ``original`` it holds nothing of that and may go where the release may go; with it, it is the edition
     for the owner alone, with what attacks achieved on both. ``files`` are those that the release was written to;
-    ``account`` is what the ledger knows of releases of these data, and ``control`` has people who were not in the log
-    that was released, both for the owner's edition. It is written in a ``language`` that there is a catalogue of; the
-    record for the registry is English.
+    ``account`` is what the ledger knows of releases of these data (or, as :class:`Standing`, of other data, too), and
+    ``control`` has people who were not in the log that was released, both for the owner's edition. It is written in a
+    ``language`` that there is a catalogue of; the record for the registry is English.
     """
     held = given_release(released)
     beside, others = given_log(original, held), given_log(control)

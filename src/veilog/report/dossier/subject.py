@@ -15,11 +15,12 @@ from veilog.measures.disclosure import RiskResult
 from veilog.measures.singling_out import Inference, Linkability, SinglingOut, inference, linkability, singling_out
 from veilog.privacy.account.guarantee import Guarantee
 from veilog.releasing.meaning import Meaning, meaning_of
+from veilog.releasing.owner.standing import Standing
 from veilog.releasing.result import Release
 from veilog.report.attacks import AttackShown, attacks_shown
 from veilog.report.attributes import OF_EVERY_LOG
 from veilog.report.decision import Decision, OwnerSide, decided, owner_side
-from veilog.report.facts import File, account_of, disclosed, today
+from veilog.report.facts import File, disclosed, today, written_today
 from veilog.report.told import Told, told_by_file, told_by_release
 
 __all__ = ["Attacked", "Subject", "subject_of"]
@@ -84,7 +85,7 @@ def subject_of(
     released: Release | EventLog,
     original: EventLog | Variants | None,
     files: tuple[File, ...],
-    account: Account | None,
+    account: Account | Standing | None,
     progress: Progress | None,
     control: EventLog | Variants | None = None,
 ) -> Subject:
@@ -96,8 +97,8 @@ def subject_of(
     if original is not None:
         say = progress or (lambda text, fraction: None)
         say("Attacking original and release", None)
-        account = account or account_of(released)
-        attacked = _attacked(told, released, original, owner_side(original, account), control)
+        owner = owner_side(original, written_today(account, released))
+        attacked = _attacked(told, released, original, owner, control)
     return Subject(
         told=told,
         decision=decided(told, variants.cases, None if attacked is None else attacked.owner),

@@ -222,6 +222,7 @@ class ReleasedLog:
     files: Mapping[str, int] = field(default_factory=dict)
     """The files that there are, with their sizes in bytes."""
     decision: Decision | None = None
-    """Whether it may be sent, for its owner; None where an earlier version made the release."""
+    """Whether it may be sent, for its owner, without what the ledger says of other releases, which its page asks for;
+    None where an earlier version made the release."""
     owner_only: OwnerNotes = OwnerNotes()
     beside: Beside | None = None

@@ -19,9 +19,10 @@ from veilog.logs.eventlog import START
 from veilog.logs.input.reader import known_suffixes
 from veilog.measures.disclosure import KNOWN
 from veilog.releasing.plan import LARGEST_UNASKED
+from veilog.report.decision import renewed
 from veilog.report.explorer import clean
 from veilog.report.page import furnish
-from veilog.report.words import LEARNT
+from veilog.report.words import LEARNT, said_of_others
 from veilog.web.jobs.read_log import HOW_READ, Measured, ReadLog
 from veilog.web.jobs.records import JobRecord, LogRecord, Settings
 from veilog.web.jobs.released_log import ReleasedLog
@@ -43,6 +44,7 @@ from veilog.web.pages.words import (
 from veilog.web.work.accounts import PROPOSALS, AccountSeen, units_of
 from veilog.web.work.planning import DryRun, Refused
 from veilog.web.work.request import WEAK, can_be_asked_for, delta_for, may_leave, plan_of
+from veilog.web.work.standing import Now
 
 if TYPE_CHECKING:
     from jinja2 import Environment, PackageLoader
@@ -203,14 +205,21 @@ def plan_part(plan: DryRun | Refused, log: LogRecord) -> str:
 
 
 def job_page(
-    job: JobRecord, log: LogRecord, once: str, *, settings: Settings | None = None, price: str | None = None
+    job: JobRecord,
+    log: LogRecord,
+    once: str,
+    *,
+    settings: Settings | None = None,
+    price: str | None = None,
+    now: Now | None = None,
 ) -> str:
-    """A job: how far it is, or what came out; ``price`` is what one cost that did not end well."""
+    """A job: how far it is, or what came out; ``price`` is what one cost that did not end well, and ``now`` what the
+    ledger says of a release."""
     if job.kind == "read":
         return log_page(log, once, settings=settings)
     facts: dict[str, Any] = {"again_query": urlencode(job.request.form)[:2000], "r": None, "price": price}
     if isinstance(job.result, ReleasedLog):
-        facts |= _of_release(job.result, job, log, settings)
+        facts |= _of_release(job.result, job, log, settings, now)
     return _page("job.html", settings, job=job, log=log, once=once, again=not job.ended, **facts)
 
 
@@ -275,10 +284,15 @@ def _attributes(found: Measured) -> list[str]:
     return [name for name in names if len(name) <= _NAME]
 
 
-def _of_release(made: ReleasedLog, job: JobRecord, log: LogRecord, settings: Settings | None) -> dict[str, Any]:
-    beside = made.beside
+def _of_release(
+    made: ReleasedLog, job: JobRecord, log: LogRecord, settings: Settings | None, now: Now | None
+) -> dict[str, Any]:
+    beside, standing = made.beside, None if now is None else now.standing
     return {
         "r": made,
+        "decided": None if made.decision is None else renewed(made.decision, standing),
+        "now": None if now is None else now.account,
+        "others": said_of_others(standing)[1],
         "beside": beside,
         "files": _FILES,
         "written": any(name.startswith("release.") for name in made.files),

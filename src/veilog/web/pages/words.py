@@ -15,6 +15,7 @@ from veilog._language import (
     gettext_noop,
     localised,
     ngettext,
+    percent,
     pgettext,
     recognised,
 )
@@ -57,8 +58,22 @@ _KNOWN = (
     gettext_noop("Method {query} has to know how long a trace can be."),
     gettext_noop("Method {query} has to know which activities are public and how long a trace can be."),
     gettext_noop("Nothing was asked of the data."),
+    gettext_noop(
+        "The budget of these data does not suffice: {word} = {asked} was asked for, and of {budget} in all {left} is "
+        "left."
+    ),
+    gettext_noop(
+        "The budget of these data does not suffice: {word} = {asked} was asked for, and of {budget} in all {left} is "
+        "left for the cases of {value}."
+    ),
+    gettext_noop("The data have a total budget, and nothing bounds what this release would cost."),
+    gettext_noop(
+        "The budget of these data is for the unit {column} and this release for {value}: they cannot be added up."
+    ),
+    gettext_noop("Nothing is left of the budget: there was a release that nothing bounds, or one for another unit."),
+    gettext_noop("Release for the same unit."),
 )
-"""What the server and methods say that has numbers in it, or is put together."""
+"""What the server, methods and the ledger say that has numbers in it, or is put together."""
 LANGUAGES = {"en": "English", "de": "Deutsch", "fr": "Français", "nl": "Nederlands"}
 """What each language calls itself; of one that is not here its code is shown."""
 
@@ -218,6 +233,10 @@ def _points(value: float) -> str:
     return localised(f"{value:,}" if isinstance(value, int) else f"{value:.3g}" if value < 1000 else f"{value:,.0f}")
 
 
+def _percent(share: float) -> str:
+    return percent(f"{share:g}")
+
+
 def _unit_named(unit: str) -> str:
     """A case, or a person; what only a file can state stays as it is."""
     return {"case": gettext("case"), "person": gettext("person")}.get(unit, unit)
@@ -241,6 +260,7 @@ FILTERS = {
     "moment": _moment,
     "log_state": _log_state,
     "log_state_words": _log_state_words,
+    "percent": _percent,
     "plain": _plain,
     "points": _points,
     "promised": _promised,
@@ -255,8 +275,17 @@ FILTERS = {
 
 def side_by_side(first: ReleasedLog, second: ReleasedLog) -> list[tuple[str, str, str]]:
     """Return what two releases say of themselves and of the original, a title and two values a row."""
-    sides = [dict(_facts(made)) for made in (first, second)]
+    sides = [_by_title(made) for made in (first, second)]
     return [(title, *(side.get(title, "–") for side in sides)) for title in {**sides[0], **sides[1]}]  # type: ignore[misc]
+
+
+def _by_title(made: ReleasedLog) -> dict[str, str]:
+    """What a release says, with what it kept beside it: of activities there is a number and a share."""
+    facts = dict(_facts(made))
+    if made.beside is not None:
+        kept = ((clean(title), value) for title, value, _ in made.beside.kept or ())
+        facts |= {f"{title} ({gettext('kept')})" if title in facts else title: value for title, value in kept}
+    return facts
 
 
 def _facts(made: ReleasedLog) -> Iterator[tuple[str, str]]:
@@ -271,7 +300,6 @@ def _facts(made: ReleasedLog) -> Iterator[tuple[str, str]]:
     if made.beside is not None:
         for number, purpose in enumerate(made.beside.purposes, 1):
             yield gettext("purpose {n}", n=number), clean(purpose.verdict)
-        yield from ((clean(title), value) for title, value, _ in made.beside.kept or ())
 
 
 _GAIN = gettext_noop("Lets anybody guess up to {points} percentage points better who is in the log.")

@@ -17,6 +17,7 @@ from veilog.logs.variants import Variants
 from veilog.measures import MEASURES, Comparison, Pair, compare, singling_out
 from veilog.measures.durations import case_durations, spans
 from veilog.measures.purposes import judge
+from veilog.releasing.owner.standing import standing_of
 from veilog.releasing.result import Release
 from veilog.report import words
 from veilog.report.attacks import attacks_shown
@@ -58,6 +59,8 @@ class Sides:
     released: Release
     log: EventLog
     files: tuple[Path, ...]
+    named: bool = True
+    """Whether other accounts of its ledger may be named: nobody else brought those files."""
 
     @property
     def original(self) -> EventLog:
@@ -95,7 +98,8 @@ def predicted(sides: Sides, before: Beside | None, report: Path, progress: Progr
 
 def _side_by_side(sides: Sides, comparison: Comparison | None, report: Path, progress: Progress) -> Beside | None:
     released, log, told = sides.released, sides.original, told_by_release(sides.released)
-    facts = gathered(told, released, sides.logs[0], comparison, progress, files=sides.files)
+    standing = standing_of(released, named=sides.named)
+    facts = gathered(told, released, sides.original, comparison, progress, files=sides.files, account=standing)
     with atomic_target(report) as file:
         file.write(rendered(facts).encode("utf-8", "replace"))
     inside = facts.inside

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
 from functools import lru_cache
 
-from veilog._language import localised
 from veilog.ledger.accounts import in_figures
 from veilog.ledger.costs import Cost
 from veilog.privacy.account.accounting import LARGEST_EPSILON
 from veilog.privacy.account.guessing import advantage_of
 from veilog.privacy.account.strength import Strength, strength_of
+from veilog.report.figures import figure
 
 __all__ = ["Figures", "advantage_at", "cost_in_words", "figures", "worth"]
 
@@ -33,8 +34,8 @@ def advantage_at(cost: Cost) -> float:
 
 
 def cost_in_words(cost: Figures) -> str:
-    """Return a cost as it is written."""
-    epsilon, delta = map(localised, cost)
+    """Return a cost as it is written, rounded up to a few digits."""
+    epsilon, delta = (figure(Fraction(part)) for part in cost)
     return f"ε = {epsilon}" + (f", δ = {delta}" if cost[1] != "0" else "")
 
 

@@ -22,26 +22,25 @@ from veilog.errors import InputError, OutputError, VeilogError
 from veilog.ledger.ledger import Data, Entered, Ledger, Reservation
 from veilog.logs import files
 from veilog.logs.eventlog import EventLog
-from veilog.privacy.account.figures import round_up
+from veilog.releasing.owner.notes import is_of_persons
 from veilog.releasing.result import Release
 from veilog.report import words
 from veilog.report.decision import Decision, decided, owner_side
 from veilog.report.dossier import dossier
 from veilog.report.dossier import write as write_dossier
 from veilog.report.explorer import clean, short
-from veilog.report.facts import account_of
 from veilog.report.told import told_by_release
 from veilog.web.jobs.problems import is_full
 from veilog.web.jobs.records import FILES, Settings
-from veilog.web.jobs.released_log import Account, Amount, Certificate, OwnerNotes, Promise, ReleasedLog
+from veilog.web.jobs.released_log import Certificate, OwnerNotes, Promise, ReleasedLog
 from veilog.web.jobs.results import from_text, to_text
 from veilog.web.jobs.worker import ENTRY, PAID, RESULT, Progress, Task
 from veilog.web.work.accounts import join, refuse_unknown
 from veilog.web.work.comparing import Sides, all_variants, beside, predicted
-from veilog.web.work.costs import worth
 from veilog.web.work.reading import in_words, log_of
 from veilog.web.work.request import plan_of, undeclared
 from veilog.web.work.stages import COMPARING, MORE, RELEASING, Stages
+from veilog.web.work.standing import amounts
 
 __all__ = ["release_log", "write_again"]
 
@@ -113,7 +112,7 @@ def release_log(task: Task, settings: Settings, progress: Progress) -> ReleasedL
         unwritten=tuple(unwritten),
         files=_sizes(out),
     )
-    result = _compared(result, Sides(released, log, _logs_in(out)), out, stages, settings)
+    result = _compared(result, Sides(released, log, _logs_in(out), settings.ledger is None), out, stages, settings)
     (out / _SPARE).unlink(missing_ok=True)
     (out / PAID).unlink(missing_ok=True)
     return replace(result, files=_sizes(out))
@@ -319,6 +318,7 @@ def _about(released: Release, decision: Decision) -> ReleasedLog:
     they may not."""
     told = told_by_release(released)
     g, variants = released.guarantee, released.variants
+    told_so = any(check.state == "against" for check in decision.checks)  # once is enough
     return ReleasedLog(
         certificate=Certificate(
             cases=variants.cases,
@@ -333,28 +333,24 @@ def _about(released: Release, decision: Decision) -> ReleasedLog:
         chances=tuple(words.chances(g)),
         guesses=tuple(words.guesses(g)),
         empty=variants.cases == 0,
-        account=None if released.entry is None else _account(released.entry, variants.cases),
+        account=None if released.entry is None else amounts(released.entry.account(), variants.cases),
         activities=len(variants.labels),
         entry=None if released.entry is None else released.entry.number,
         decision=decision,
-        owner_only=OwnerNotes(released.owner_only.notes),
+        owner_only=OwnerNotes(
+            tuple(note for note in released.owner_only.notes if not (told_so and is_of_persons(note)))
+        ),
     )
 
 
 def _decision(released: Release, log: EventLog) -> Decision:
-    """Whether it may be sent, with what the log says about that where it can be looked at."""
+    """Whether it may be sent, with what the log says about that where it can be looked at. What the ledger says is
+    asked when the page is shown, since it does not stay as it is."""
     told, cases = told_by_release(released), released.variants.cases
     try:
-        return decided(told, cases, owner_side(log, account_of(released)))
+        return decided(told, cases, owner_side(log, None, options=False))
     except (VeilogError, MemoryError):
         return decided(told, cases)
-
-
-def _account(entry: Entered, cases: int) -> Account:
-    now = entry.account()
-    spent = None if now.spent is None else Amount(*map(round_up, now.spent))
-    left = None if now.left is None else Amount(*(-round_up(-part) if part else 0.0 for part in now.left))
-    return Account(spent, left, worth(now.spent, cases))
 
 
 def _written_down(result: ReleasedLog, out: Path, name: str = RESULT) -> None:

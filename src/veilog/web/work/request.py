@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any, Literal
 
 from veilog._language import gettext, gettext_noop
@@ -159,11 +159,14 @@ def _refuse_to_leave(name: str, log: LogRecord, parameter: str) -> None:
 def refuse_attributes(planned: Plan, log: LogRecord) -> None:
     """Refuse attributes that the log does not have, and those, also of a part, that may not be released by what was
     said when it was brought."""
-    part = planned.part
-    if part is not None and not part.of_time:
-        _refuse_to_leave(part.rule.removeprefix("case:"), log, "part")
     measured = log.measured
     known = None if measured is None else {*measured.case_attributes, *measured.event_attributes}
+    part = planned.part
+    if part is not None and not part.of_time:
+        rule = part.rule.removeprefix("case:")
+        if known is not None and rule not in known and f"is_{rule}" not in log.columns:
+            raise _no_such_rule(rule, known)
+        _refuse_to_leave(rule, log, "part")
     for name in (*planned.wanted.attributes, *([START] if planned.wanted.processing else [])):
         own = name.removeprefix("case:")
         if known is None or own in known or f"is_{own}" in log.columns:
@@ -176,6 +179,21 @@ def refuse_attributes(planned: Plan, log: LogRecord) -> None:
                 parameter="attributes",
                 advice=gettext("Choose those that the form shows."),
             )
+
+
+def _no_such_rule(name: str, known: Collection[str]) -> ParameterError:
+    """What a part is told by that is neither a rule of time nor an attribute: a misspelled one, or one in another
+    language."""
+    near = next((other for other in sorted(known) if other.casefold() == name.casefold()), None)
+    return ParameterError(
+        gettext("There is no rule {name} for a part, and the log has no such attribute.", name=repr(name))
+        + (f" {gettext('It has {name}.', name=repr(near))}" if near else ""),
+        parameter="part",
+        advice=gettext(
+            "The rules are month=2024-03, week=2024-W11, quarter=2024-Q1, year=2024 and "
+            "began=2024-03-01..2024-03-08; or take an attribute of the log, as ward=A."
+        ),
+    )
 
 
 def plan_of(request: ReleaseRequest) -> Plan:

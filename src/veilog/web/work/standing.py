@@ -1,0 +1,41 @@
+"""What the ledger says of a release when its page is shown: what was said when it was made does not hold for long."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from veilog.ledger import ledger as ledgers
+from veilog.privacy.account.figures import round_up
+from veilog.releasing.owner.standing import Standing
+from veilog.web.jobs.records import LogRecord, Settings
+from veilog.web.jobs.released_log import Account, Amount, ReleasedLog
+from veilog.web.work.costs import worth
+
+__all__ = ["Now", "amounts", "standing_now"]
+
+
+@dataclass(frozen=True)
+class Now:
+    """What a ledger said a moment ago."""
+
+    standing: Standing
+    account: Account | None
+    """None where the ledger does not have the release."""
+
+
+def standing_now(made: ReleasedLog, log: LogRecord, settings: Settings) -> Now | None:
+    """Return what the ledger says of a release of this log, in one read; None where it was entered in none. Other
+    accounts of a ledger that several browsers share are not named: others may have brought those files."""
+    if made.entry is None:
+        return None
+    ledger = ledgers.Ledger(settings.ledger_of(log.ledger or log.session))
+    standing = Standing.of_entry(ledger, made.entry, named=settings.ledger is None)
+    account = standing.account
+    return Now(standing, None if account is None else amounts(account, made.certificate.cases))
+
+
+def amounts(account: ledgers.Account, cases: int) -> Account:
+    """Return what was spent of an account and is left, as pages show it beside a release of so many cases."""
+    spent = None if account.spent is None else Amount(*map(round_up, account.spent))
+    left = None if account.left is None else Amount(*(-round_up(-part) if part else 0.0 for part in account.left))
+    return Account(spent, left, worth(account.spent, cases))

@@ -1,0 +1,172 @@
+"""What the page of a release says of other releases: as the ledger knows them when it is looked at."""
+
+import html
+import re
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from web_logs import job, read, record, released, written
+
+from veilog.ledger.ledger import Ledger
+from veilog.logs import files
+from veilog.logs.made_up.simulate import hospital
+from veilog.web.jobs.records import LogRecord, Settings
+from veilog.web.jobs.released_log import ReleasedLog
+from veilog.web.pages import render as pages
+from veilog.web.pages.words import side_by_side
+from veilog.web.work.accounts import account_seen
+from veilog.web.work.standing import standing_now
+
+ASKED = {"method": "laplace", "epsilon": "1", "labels": "log", "longest": "log", "p_depth": "2"}
+
+
+@pytest.fixture
+def settings(tmp_path: Path) -> Settings:
+    (tmp_path / "ledgers").mkdir()
+    return Settings(folder=tmp_path, ledger=None, token="t")
+
+
+def ward(path: Path, cases: int) -> Path:
+    """A month of a ward, which begins as every shorter one does."""
+    steps = [f"{case},{step},2024-03-{1 + case % 28:02}" for case in range(cases) for step in ("come", "go")]
+    return written(path, "case,activity,timestamp", *steps)
+
+
+def made_of(path: Path, epsilon: str, settings: Settings) -> ReleasedLog:
+    """A release as a job of a browser makes it."""
+    return released(path, {**ASKED, "epsilon": epsilon}, settings, path.with_suffix(f".{epsilon}"), name=path.name)
+
+
+def page_of(made: ReleasedLog, path: Path, settings: Settings) -> str:
+    log = replace(record(read(path), name=path.name), session="")
+    now = standing_now(made, log, settings)
+    page = pages.job_page(job("release", made, ASKED), log, "once", settings=settings, now=now)
+    return re.sub(r"\s+", " ", html.unescape(re.sub(r"<[^>]+>", " ", page)))
+
+
+def test_the_page_of_the_first_release_knows_of_the_second(settings: Settings, tmp_path: Path) -> None:
+    path = ward(tmp_path / "klinik-03.csv", 400)
+    first = made_of(path, "1", settings)
+    before = page_of(first, path, settings)
+    assert "☑ It is the only release of these data. The ledger (account 1) knows of no other." in before
+    assert "You may send it to anybody" in before
+    assert "ε = 1 spent in all. All of them together: protection is good." in before
+    made_of(path, "2", settings)
+    after = page_of(first, path, settings)
+    assert "☒ It is the only release of these data. The ledger knows of 2, which cost ε = 3 together" in after
+    assert "Not as it stands" in after and "You may send it to anybody" not in after
+    assert "ε = 3 spent in all. All of them together: protection is weak." in after
+    Ledger.open(settings.ledger_of("")).set_budget(files.read(path), "4")
+    assert "ε = 3 spent in all, ε = 1 left." in page_of(first, path, settings)
+
+
+def test_the_page_is_shown_with_one_read_of_the_ledger(
+    settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = ward(tmp_path / "klinik-03.csv", 400)
+    first, reads = made_of(path, "1", settings), []
+    reading = Ledger._reading
+    monkeypatch.setattr(Ledger, "_reading", lambda self: reads.append(self) or reading(self))
+    assert "knows of no other" in page_of(first, path, settings)
+    assert len(reads) == 1
+
+
+def test_next_months_file_may_be_about_the_same_people(settings: Settings, tmp_path: Path) -> None:
+    march, april = ward(tmp_path / "klinik-03.csv", 400), ward(tmp_path / "klinik-04.csv", 500)
+    made_of(march, "1", settings)
+    made = made_of(april, "1", settings)
+    page = page_of(made, april, settings)
+    assert "☐ It is the only release of these data. The ledger (account 2) knows of no other." in page
+    assert "The ledger has 1 other account (klinik-03.csv): if it is about the same people, their ε add up." in page
+    shared = replace(settings, ledger=settings.ledger_of(""))
+    assert "The ledger has 1 other account: if it is" in page_of(made, april, shared), "another browser's file"
+
+
+def test_where_the_ledger_is_gone_the_page_does_not_vouch_for_it(settings: Settings, tmp_path: Path) -> None:
+    path = ward(tmp_path / "klinik-03.csv", 400)
+    made = made_of(path, "1", settings)
+    place = settings.ledger_of("")
+    place.write_bytes(b"garbage" * 1000)
+    page = page_of(made, path, settings)
+    assert "☐ It is the only release of these data. The ledger cannot be read." in page
+    assert "ε = 1 spent in all when this was made." in page and "All of them together" not in page
+    place.unlink()
+    assert "☐ It is the only release of these data. The ledger cannot be read." in page_of(made, path, settings)
+    Ledger.open(place, create=True).reserve(hospital(30, seed=1).variants, "laplace", epsilon=1)
+    exchanged = replace(made, entry=7)
+    assert "The ledger does not have this release." in page_of(exchanged, path, settings)
+    assert standing_now(replace(made, entry=None), _log(path), settings) is None
+
+
+def _log(path: Path) -> LogRecord:
+    return record(read(path), name=path.name)
+
+
+def test_a_shared_inside_report_names_no_file_of_another_browser(settings: Settings, tmp_path: Path) -> None:
+    shared = replace(settings, ledger=settings.ledger_of(""))
+    march, april = ward(tmp_path / "klinik-03.csv", 400), ward(tmp_path / "klinik-04.csv", 500)
+    made_of(march, "1", shared)
+    made_of(april, "1", shared)
+    report = (april.with_suffix(".1") / "inside.html").read_text()
+    assert "The ledger has 1 other account:" in report and "klinik-03" not in report
+
+
+def of_persons(path: Path, cases: int) -> Path:
+    """A ward whose patients come several times."""
+    rows = [f"{n},{step},2024-03-{1 + n % 28:02},P{n % 99}" for n in range(cases) for step in ("come", "go")]
+    return written(path, "case,activity,timestamp,Patient", *rows)
+
+
+def test_what_is_not_to_be_sent_as_it_stands_is_not_offered_to_be_given_away(
+    settings: Settings, tmp_path: Path
+) -> None:
+    plain, persons = ward(tmp_path / "plain.csv", 400), of_persons(tmp_path / "persons.csv", 400)
+    sent = page_of(made_of(plain, "1", settings), plain, settings)
+    assert "To give away" in sent and "The release, whose protection" not in sent
+    kept = page_of(made_of(persons, "1", settings), persons, settings)
+    assert "Not as it stands" in kept and "To give away" not in kept
+    assert "The release, whose protection is good" in kept
+
+
+def test_persons_with_several_cases_are_spoken_of_once(settings: Settings, tmp_path: Path) -> None:
+    """The note of the command says in English what the decision says in the language of the page."""
+    path = of_persons(tmp_path / "persons.csv", 400)
+    out = tmp_path / "part"
+    made = released(path, {**ASKED, "part": "month=2024-03"}, settings, out, name=path.name)
+    assert made.decision is not None and "The log seems to know persons" in made.decision.checks[1].why
+    assert "up to 5 each. A person" in made.decision.checks[1].why, "no option of the command: a page has none"
+    assert made.owner_only.notes == ()
+    unsent = {**ASKED, "epsilon": "20", "weak_guarantee": "weak", "part": "month=2024-03"}
+    (note,) = released(path, unsent, settings, tmp_path / "weak", name=path.name).owner_only.notes
+    assert note.startswith("This release protects single cases."), "where nothing else says it"
+
+
+def test_two_releases_side_by_side_keep_the_number_and_the_share_of_activities(
+    settings: Settings, tmp_path: Path
+) -> None:
+    made = made_of(ward(tmp_path / "klinik-03.csv", 400), "1", settings)
+    rows = {title: (one, other) for title, one, other in side_by_side(made, made)}
+    assert rows["activities"] == ("2", "2") and rows["activities (kept)"] == ("100\u202f%", "100\u202f%")
+
+
+def test_the_inside_report_knows_the_persons_that_the_page_knows(settings: Settings, tmp_path: Path) -> None:
+    """It looked at variants, which have no columns, and said that no column told persons."""
+    path = of_persons(tmp_path / "persons.csv", 400)
+    made_of(path, "1", settings)
+    report = html.unescape((path.with_suffix(".1") / "inside.html").read_text())
+    assert "The log seems to know persons: “Patient”" in report and "No column looks as if" not in report
+
+
+def test_a_release_that_came_out_empty_was_finished(settings: Settings, tmp_path: Path) -> None:
+    path = ward(tmp_path / "small.csv", 12)
+    asked = {"method": "travas", "epsilon": "0.1", "delta": "1e-9"}
+    made = released(path, asked, settings, tmp_path / "empty", name=path.name)
+    assert made.empty and made.entry is not None
+    log = replace(record(read(path), name=path.name), session="")
+    seen = account_seen(log, settings)
+    jobs = {made.entry: job("release", made, asked)}
+    for held, words in ((jobs, "Nothing came through"), ({}, "not finished: what it asked is spent")):
+        page = pages.account(log, seen, held, {}, "once", settings=settings)
+        assert f"<dd>{words}</dd>" in page
+    assert "ε = 0.1, δ = 9.29323·10⁻¹⁰" in page, "in a few digits, rounded up"
