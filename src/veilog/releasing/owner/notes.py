@@ -11,6 +11,7 @@ from fractions import Fraction
 import numpy as np
 
 from veilog.errors import meant
+from veilog.ledger.accounts import Account
 from veilog.logs.eventlog import EventLog
 from veilog.logs.facts import person_columns
 from veilog.logs.stored.store import StoredLog
@@ -24,6 +25,7 @@ __all__ = [
     "accountable",
     "beyond_length",
     "is_of_account",
+    "namesakes",
     "notes_for_owner",
     "undeclared_activities",
     "unentered",
@@ -68,6 +70,19 @@ def accountable(delta: float | Fraction) -> str:
 def is_of_account(note: str) -> bool:
     """Return whether a note is about an account that there is not: what a release is comes before that."""
     return any(said in note for said in (accountable(0)[:-1], UNBOUNDED))
+
+
+def namesakes(account: Account) -> str:
+    """Return the note that the ledger has other accounts of the same file name, whose releases are not in this one's
+    sums; nothing where it has none."""
+    if not account.namesakes:
+        return ""
+    numbers = ", ".join(map(str, account.namesakes))
+    several = "other accounts" if len(account.namesakes) > 1 else "another account"
+    return (
+        f"This ledger has {several} named {account.name} ({numbers}): if these are the same people, put both on one: "
+        f"veilog ledger set LOG --account {account.namesakes[0]}."
+    )
 
 
 def unprotected_persons(log: EventLog | StoredLog) -> list[str]:
