@@ -88,8 +88,10 @@ class Keeping:
         if self.ledger is not None:
             if not os.path.lexists(self.ledger) and self.ledger.absolute().parent.is_dir():
                 _refuse_mistyped(self.ledger, log)
+            found = Ledger.open(self.ledger, create=True, waiting=waiting, name=log.name, account=self.account)
+            if found.create:
                 self._refuse_unmade(self.ledger)
-            return Ledger.open(self.ledger, create=True, waiting=waiting, name=log.name, account=self.account)
+            return found
         if is_pipe(log) and self.account is None:
             return None
         place = _beside(log)
@@ -118,8 +120,8 @@ class Keeping:
     def checked(self, log: Path) -> str:
         """Refuse what is wrong with it before a log is read. Return what is to be said where a ledger is named that is
         not there yet: a mistyped path must be seen."""
-        self.of(log)
-        new = self.ledger is not None and not os.path.lexists(self.ledger)
+        found = self.of(log)
+        new = found is not None and found.create
         if new and CALL.get().quiet:
             said = f"There is no ledger {self.ledger} yet: a new one is made, without a limit."
             SafeConsole(highlight=False, stderr=True).print(Text(said, style="yellow"), soft_wrap=True)

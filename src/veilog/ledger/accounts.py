@@ -271,8 +271,8 @@ def _check_same(account: Account, unit: str, kind: str | None) -> None:
             account=account.number,
             advice=f"{_UNTOUCHED} Read the log by {before[0]!r} again. That is --case {before[0]!r}, or --object-type "
             f"of an object-centric log. If {kind!r} is that column renamed, give it back its name in the export. To "
-            "protect whoever has several cases, say so from the first release on: --unit COLUMN. Other people have a "
-            "ledger of their own: --ledger PATH.",
+            "protect people who have several cases, say so from the first release on: --unit COLUMN. Other people have "
+            "a ledger of their own: --ledger PATH.",
         )
 
 

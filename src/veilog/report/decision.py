@@ -289,6 +289,9 @@ def _only_release(g: Guarantee, owner: OwnerSide | None) -> Check:
     if account.spent is None and len({entry.unit for entry in account.entries if entry.state != "withdrawn"}) > 1:
         apart = gettext("The ledger knows of {n}, for different units: their costs do not add up.", n=number)
         return Check("against", asks, apart)
+    if account.spent is None and account.unit == "case" and len(account.kinds) > 1:
+        apart = gettext("The ledger knows of {n}, for different kinds of cases: their costs do not add up.", n=number)
+        return Check("against", asks, apart)
     if account.spent is None:
         unbounded = gettext("The ledger knows of {n}, and nothing bounds what they cost together.", n=number)
         return Check("against", asks, unbounded)

@@ -34,7 +34,9 @@ def noticed(released: Release, log: Data, place: Path | None = None) -> Release:
     """Return a release with a note for the owner if the log was released before without a ledger, and remember it: in
     this file, or while this process runs. Of one in a ledger the note is about accounts that it may belong to."""
     if released.entry is not None:
-        return _beside_others(released, released.entry.account())
+        with contextlib.suppress(VeilogError):  # it is paid for: a ledger that cannot be read now must not lose it
+            return _beside_others(released, released.entry.account())
+        return released
     proven = released.guarantee.proven
     if any(reason.startswith("seeded") for reason in released.guarantee.reasons):
         return released
