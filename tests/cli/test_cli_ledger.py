@@ -235,3 +235,82 @@ def test_a_ledger_of_several_logs_is_shown_without_any_of_them(
     assert "1 (log.xes)" in out and "2 (other.xes)" in out
     status, _, err = run(capsys, "ledger", "show")
     assert (status, "Name a log that has one, or --ledger PATH." in err) == (2, True)
+
+
+def test_an_account_that_opens_beside_another_of_its_name_is_told(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    """A log without a budget that grows each month: every account had its own sum, and nothing said so."""
+    ledger, said = tmp_path / "all.ledger", "This ledger has another account named nb.csv (1): if these are the same"
+    for month in range(3):
+        log = tmp_path / str(month) / "nb.csv"
+        log.parent.mkdir()
+        veilog.write(made(1000 + month), log)
+        status, out, _ = run(capsys, *released(log, "1", "--ledger", ledger))
+        assert status == 0
+        out = " ".join(out.split())
+        assert (said in out) == (month == 1) and ("2 other accounts" in out or "(1, 2)" in out) == (month == 2)
+    assert "put both on one: veilog ledger set LOG --account 1" in out
+    log.with_name("out.csv").unlink()
+    told = as_json(capsys, *released(log, "1", "--ledger", ledger))
+    assert not any("named nb.csv" in note for note in told["owner_only"]["notes"]), "it was told once"
+    assert (told["account"]["others"], told["account"]["namesakes"]) == (2, [1, 2])
+    shown = " ".join(run(capsys, "ledger", "show", ledger)[1].split())
+    assert "3 (nb.csv), for one case; 2 more in this ledger" in shown and "named nb.csv (1, 2)" in shown
+    other = tmp_path / "other.csv"
+    veilog.write(made(990), other)
+    told = as_json(capsys, *released(other, "1", "--ledger", ledger))
+    assert not any("account named" in note for note in told["owner_only"]["notes"]), "of another name"
+    again = tmp_path / "4" / "nb.csv"
+    again.parent.mkdir()
+    veilog.write(made(980), again)
+    told = as_json(capsys, *released(again, "1", "--ledger", ledger))
+    assert "named nb.csv (1, 2, 3)" in told["owner_only"]["notes"][0]
+
+
+def test_a_budget_is_for_a_unit_that_the_log_has_and_releases_protect(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    """A mistyped column turned the account into one of which nothing is left."""
+    log = tmp_path / "log.csv"
+    rows = [f"{i},p{i % 400},{a},2024-01-01 0{j}:00" for i in range(1000) for j, a in enumerate("ab")]
+    log.write_text("\n".join(["case:concept:name,Patient,concept:name,time:timestamp", *rows]) + "\n")
+    run(capsys, "ledger", "set", log, "--epsilon", "3")
+    status, _, err = run(capsys, "ledger", "set", log, "--unit", "PatNr")
+    assert status == 2 and "the log has no column 'PatNr' that could name a person" in err and "Patient" in err
+    status, _, err = run(capsys, "ledger", "set", tmp_path / "log.csv", "--unit", "Patient")
+    assert (status, err) == (0, ""), "nothing was released yet"
+    assert run(capsys, *released(log, "1", "--unit", "Patient", "--max-cases", "3"))[0] == 0
+    status, _, err = run(capsys, "ledger", "set", log, "--unit", "case")
+    assert status == 2 and "The releases so far protect 'Patient'" in err and "leave it out" in err
+    assert as_json(capsys, "ledger", "set", log, "--epsilon", "4")["unit"] == "Patient"
+    log.write_text(log.read_text().replace("Patient", "PatNr"))
+    log.with_name("out.csv").unlink()
+    status, _, err = run(capsys, *released(log, "1", "--unit", "PatNr", "--max-cases", "3"))
+    assert status == 3
+    assert "If the column 'Patient' is called 'PatNr' now, give it back its name in the export" in err
+    veilog.write(veilog.read(log), tmp_path / "log.xes")
+    status, _, err = run(capsys, "ledger", "set", tmp_path / "log.xes", "--unit", "Patient")
+    assert status == 2 and "no attribute 'Patient' that could name a person" in err
+    assert run(capsys, "ledger", "set", tmp_path / "log.xes", "--unit", "PatNr")[::2] == (0, "")
+
+
+def test_a_named_account_is_in_a_ledger_that_is_there_and_a_new_ledger_is_told_to_the_quiet(
+    capsys: pytest.CaptureFixture[str], log: Path, tmp_path: Path
+) -> None:
+    """With a wrong path the nightly release began a ledger without a limit, and nothing was said."""
+    wrong = tmp_path / "nope.ledger"
+    status, _, err = run(capsys, *released(log, "1", "--ledger", wrong, "--account", "w", "--quiet"))
+    assert status == 1 and not wrong.exists() and not log.with_name("out.csv").exists()
+    assert "There is no such ledger." in err
+    assert f"`veilog ledger set LOG --epsilon BUDGET --ledger {wrong} --account w` makes it" in err
+    assert run(capsys, "ledger", "set", log, "--epsilon", "3", "--ledger", wrong, "--account", "w")[0] == 0
+    again = released(log, "1", "--ledger", wrong, "--account", "w", "--quiet")
+    assert run(capsys, *again) == (0, "", "")
+    log.with_name("out.csv").unlink()
+    fresh = tmp_path / "mine.book"
+    status, out, err = run(capsys, *released(log, "1", "--ledger", fresh, "--quiet"))
+    assert (status, out) == (0, "") and fresh.exists()
+    assert f"There is no ledger {fresh} yet: a new one is made, without a limit." in err
+    log.with_name("out.csv").unlink()
+    assert run(capsys, *released(log, "1", "--ledger", fresh, "--quiet")) == (0, "", "")

@@ -16,7 +16,7 @@ from ledger_tools import OTHER, SMALL, guarantee, spent
 
 import veilog
 from veilog.errors import BudgetError, OutputError, ParameterError
-from veilog.ledger.ledger import Ledger, fingerprint
+from veilog.ledger.ledger import Account, Entered, Ledger, fingerprint
 from veilog.logs.made_up import simulate
 from veilog.privacy.curator import Curator
 
@@ -229,7 +229,19 @@ def test_costs_of_different_units_are_never_added_up(path: Path) -> None:
         openly.release(log, "laplace", epsilon=1, ledger=ledger)
     openly.release(log, "laplace", epsilon=2, unit="patient", max_cases=2, ledger=ledger)
     assert spent(path) == 3
-    assert ledger.set_budget(log, 3, unit="case").spent is None
+    with pytest.raises(ParameterError, match=r"protect 'patient', and nothing bounds what they cost the unit 'case'"):
+        ledger.set_budget(log, 3, unit="case")
+
+
+def test_a_release_that_is_paid_for_is_not_lost_with_a_note_about_its_account(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def locked(entered: Entered) -> Account:
+        raise OutputError("The ledger is locked by another program.")
+
+    monkeypatch.setattr(Entered, "account", locked)
+    assert openly.release(SMALL, "laplace", epsilon=1, ledger=Ledger.open(path, create=True)).entry is not None
+    assert spent(path) == 1
 
 
 def _people() -> object:

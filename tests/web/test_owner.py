@@ -18,6 +18,7 @@ from veilog.report.decision import Check, Decision
 from veilog.web.access.downloads import named
 from veilog.web.jobs.results import to_text
 from veilog.web.work import read_log
+from veilog.web.work.reading import log_of
 
 LAPLACE = {"method": "laplace", "epsilon": "0.1", "labels": "log", "longest": "log"}
 
@@ -371,7 +372,38 @@ def test_a_file_read_anew_keeps_its_account(server: Served, client: httpx.Client
     again = str(upload(client, content, "renamed.csv").headers["location"])
     read_as(server, again, {"on_missing-timestamp": "drop", "activity": "case", "case": "activity"})
     plan = client.post(f"{again}/plan", data=LAPLACE, headers={"hx-request": "true"})
-    assert "1 release so far, which cost ε = 1" in text_of(plan), "brought twice, the same people"
+    assert "told by different columns, with this one: case, activity." in text_of(plan), (
+        "brought twice, the same people"
+    )
+
+
+def test_another_column_of_cases_is_another_kind_of_case(server: Served, client: httpx.Client) -> None:
+    """The worked example in the pages: a release, another choice of columns, and a release on the same account."""
+    content = SMALL + b"c0,odd,\n"
+    log = str(upload(client, content, "odd.csv").headers["location"])
+    swapped = {"on_missing-timestamp": "drop", "activity": "case", "case": "activity"}
+    (path,) = (server.settings.folder / log[1:]).iterdir()
+    logs = [
+        log_of(path, columns, lambda text, fraction: None) for columns in ({"on_missing-timestamp": "drop"}, swapped)
+    ]
+    read_as(server, log, {"on_missing-timestamp": "drop"})
+    ledger = ledger_of(server, log)
+    ledger.reserve(logs[0].variants, "laplace", epsilon=1)
+    send(client, log, f"{log}/columns", case="case", activity="activity", timestamp="time")
+    read_as(server, log, swapped)
+    plan = text_of(client.post(f"{log}/plan", data=LAPLACE, headers={"hx-request": "true"}))
+    assert "told by different columns, with this one: case, activity." in plan
+    assert "it would be ε" not in plan and "with this one: protection is none in practice" in plan
+    ledger.enter(logs[1].variants, account=1)
+    ledger.reserve(logs[1].variants, "laplace", epsilon=2)
+    page = text_of(client.get(f"{log}/account"))
+    assert "case by 'case': ε = 1" in page and "case by 'activity': ε = 2" in page and "do not add up" in page
+    assert "ε = 3" not in page
+    send(client, f"{log}/account", f"{log}/account/limit", epsilon="9", unit="case")
+    refused = send(client, f"{log}/release", f"{log}/jobs", **LAPLACE)
+    assert refused.status_code == 400
+    assert "told by 'case' and 'activity', and in this one by 'activity'" in text_of(refused)
+    assert "--case" not in refused.text
 
 
 def test_costs_for_cases_and_for_persons_are_not_added_up(server: Served, client: httpx.Client, log: str) -> None:

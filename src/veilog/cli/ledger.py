@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import glob
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
@@ -24,24 +24,29 @@ from veilog.cli.shared.common import (
     Output,
     Reading,
     named,
+    read_log,
     read_variants,
     show_columns,
     shown_progress,
 )
 from veilog.cli.shared.pipes import is_pipe
+from veilog.cli.shared.terminal import CALL, SafeConsole
 from veilog.errors import InputError, ParameterError, meant
 from veilog.ledger.counting import Together
 from veilog.ledger.ledger import Account, Entered, Ledger
 from veilog.logs.eventlog import EventLog
+from veilog.logs.input.reading import columns_of
+from veilog.logs.input.source import Source
 from veilog.logs.stored.store import StoredLog
 from veilog.logs.variants import Variants
 from veilog.privacy.account.accounting import parse_delta
 from veilog.privacy.account.figures import round_up
 from veilog.privacy.account.guarantee import Guarantee
+from veilog.privacy.persons import columns_of_persons
 from veilog.releasing.owner.memory import asked_before, remembered
 from veilog.releasing.owner.notes import unentered
 
-__all__ = ["AS_THERE_IS", "Keeping", "app", "show_account"]
+__all__ = ["AS_THERE_IS", "Keeping", "app", "check_person", "show_account"]
 
 app = App(
     name="ledger",
@@ -83,7 +88,10 @@ class Keeping:
         if self.ledger is not None:
             if not os.path.lexists(self.ledger) and self.ledger.absolute().parent.is_dir():
                 _refuse_mistyped(self.ledger, log)
-            return Ledger.open(self.ledger, create=True, waiting=waiting, name=log.name, account=self.account)
+            found = Ledger.open(self.ledger, create=True, waiting=waiting, name=log.name, account=self.account)
+            if found.create:
+                self._refuse_unmade(self.ledger)
+            return found
         if is_pipe(log) and self.account is None:
             return None
         place = _beside(log)
@@ -93,15 +101,30 @@ class Keeping:
             raise ParameterError(
                 "An account is in a ledger, and there is none beside this log.",
                 parameter="account",
-                advice="Name one with --ledger PATH; it is made if there is none.",
+                advice="Name one with --ledger PATH. If there is none yet, "
+                f"`veilog ledger set LOG --ledger PATH --account {self.account}` makes it.",
             )
         return None
+
+    def _refuse_unmade(self, place: Path) -> None:
+        """Refuse to put a release on an account by its name where there is no ledger yet: it would have no limit, and
+        what was spent is in another."""
+        if self.account is not None:
+            raise InputError(
+                "There is no such ledger.",
+                path=place,
+                advice="If it is to be a new one, "
+                f"`veilog ledger set LOG --epsilon BUDGET --ledger {place} --account {self.account}` makes it.",
+            )
 
     def checked(self, log: Path) -> str:
         """Refuse what is wrong with it before a log is read. Return what is to be said where a ledger is named that is
         not there yet: a mistyped path must be seen."""
-        self.of(log)
-        new = self.ledger is not None and not os.path.lexists(self.ledger)
+        found = self.of(log)
+        new = found is not None and found.create
+        if new and CALL.get().quiet:
+            said = f"There is no ledger {self.ledger} yet: a new one is made, without a limit."
+            SafeConsole(highlight=False, stderr=True).print(Text(said, style="yellow"), soft_wrap=True)
         return f"a new ledger was made: {self.ledger}" if new else ""
 
     def notes(self, log: Variants | EventLog | StoredLog, entry: Entered | None, guarantee: Guarantee) -> list[str]:
@@ -164,7 +187,7 @@ class Limits:
                 "A budget for delta needs one for epsilon.", parameter="delta", advice="Add --epsilon."
             )
 
-    def set(self, kept: Ledger, data: Variants, unit: str | None, account: int | None) -> Account:
+    def set(self, kept: Ledger, data: Variants | EventLog, unit: str | None, account: int | None) -> Account:
         """Set them, or leave them as they are where nothing is said."""
         delta = self.delta or 0
         if self.releases is not None and self.each is not None:
@@ -247,7 +270,7 @@ def set_(
     Ledger.open(place, create=True, name=log.name)  # before a large log is read
     source = named(log, reading, grouping)
     show_columns(out, source, reading)
-    data = read_variants(source, reading)
+    data = _known_by(source, reading, unit)
     with shown_progress() as progress:
         number = int(account) if account is not None and account.isdecimal() else None
         called = account if number is None else None
@@ -274,6 +297,32 @@ def export(
     releases = sum(len(account.entries) for account in kept.show())
     out.json({"ledger": str(kept.path), "releases": releases}, target)
     out.show(display.key_values([("releases", releases), ("written to", str(target))]))
+
+
+def _known_by(source: Source, reading: Reading, unit: str | None) -> Variants | EventLog:
+    """What the log is recognised by. A column that a budget is to protect persons by must be in it: no release could be
+    made for them."""
+    if unit in (None, "case", "person"):
+        return read_variants(source, reading)
+    names = columns_of(source)
+    if names is None:
+        log = read_log(source, reading)
+        columns_of_persons(log.shape, unit)
+        return log
+    check_person(unit, names)
+    return read_variants(source, reading)
+
+
+def check_person(unit: str, names: Sequence[str]) -> None:
+    """Refuse a person's column that a table with these columns does not have."""
+    if unit in names or unit.removeprefix("case:") in names:
+        return
+    raise ParameterError(
+        f"--unit: the log has no column {unit!r} that could name a person.",
+        parameter="unit",
+        advice=f"{meant(unit, ['case', 'person', *names])}It takes case, person or a column. The log has: "
+        f"{', '.join(names)}.",
+    )
 
 
 def _together(account: Account, delta: Fraction | None) -> Together | None:

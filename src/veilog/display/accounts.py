@@ -15,6 +15,7 @@ from veilog.ledger.accounts import Account, in_figures
 from veilog.ledger.costs import Cost
 from veilog.ledger.counting import Composed, Planned, Together
 from veilog.privacy.account.figures import up
+from veilog.releasing.owner.notes import namesakes
 
 __all__ = ["account_line", "account_table", "account_view"]
 
@@ -27,6 +28,8 @@ def account_view(path: Path, account: Account) -> RenderableType:
 def account_line(account: Account) -> str:
     """What is spent and left, in a line."""
     spent = "spent without a bound" if account.spent is None else f"{_cost(account.spent)} spent"
+    if account.spent is None and len(account.kinds) > 1:
+        spent = f"{spent} ({account.why_unbounded[0].lower()}{account.why_unbounded[1:]})"
     if account.budget is None or account.left is None:
         return f"{spent} by all releases of this log; no budget is set: veilog ledger set LOG --epsilon BUDGET"
     if account.left[0] == 0:
@@ -48,11 +51,15 @@ def _in_words(found: Together | None) -> Iterable[tuple[str, str]]:
 
 
 def _remarks(account: Account) -> Iterable[Text]:
+    if account.budget is None and len(account.kinds) > 1:
+        yield Text(f"{account.why_unbounded}, whose costs do not add up.", style="yellow")
+    if account.namesakes:
+        yield Text(namesakes(account), style="yellow")
     if account.budget is None:
         yield Text("No total budget is set; veilog ledger set LOG --epsilon BUDGET sets one.", style="yellow")
     elif account.spent is None:
         yield Text(
-            "Nothing is left: there was a release that nothing bounds, or one for another unit than the budget's.",
+            f"Nothing is left: {account.why_unbounded[0].lower()}{account.why_unbounded[1:]}.",
             style="yellow",
         )
     elif account.left is not None and account.left[0] == 0:
@@ -94,7 +101,8 @@ def _cost(cost: Cost, *, down: bool = False) -> str:
 
 
 def _facts(account: Account) -> list[tuple[str, str]]:
-    facts = [("account", f"{account.number} ({account.name}), for one {_unit(account)}")]
+    beside = f"; {account.others:,} more in this ledger" if account.others else ""
+    facts = [("account", f"{account.number} ({account.name}), for one {_unit(account)}{beside}")]
     spent, left = account.spent, account.left
     facts.append(("spent", "without a bound" if spent is None else _cost(spent)))
     if account.counting is not None and account.composed is not None:

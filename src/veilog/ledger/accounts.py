@@ -9,8 +9,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
-from veilog.errors import BudgetError
-from veilog.ledger.costs import Cost, most_of_a_case
+from veilog.errors import BudgetError, ParameterError, meant
+from veilog.ledger.costs import Cost, most_of_a_case, rule_of
 from veilog.ledger.counting import Composed, Counting, Planned, Together, together
 from veilog.ledger.file import AccountRow, Entry
 from veilog.ledger.ways import named
@@ -18,7 +18,7 @@ from veilog.privacy.account.figures import round_up
 from veilog.privacy.account.guessing import advantage_of
 from veilog.privacy.account.strength import Strength, strength_of
 
-__all__ = ["Account", "as_csv", "as_json", "check_paid", "check_unknown", "in_figures"]
+__all__ = ["Account", "as_csv", "as_json", "check_paid", "check_unit", "check_unknown", "in_figures"]
 
 _LATER = 1 << 62
 """The number of a release that is not there yet."""
@@ -39,11 +39,15 @@ class Account:
     entries: tuple[Entry, ...]
     counting: Counting | None = None
     """How they are counted against the budget; None: by the sum."""
+    others: int = 0
+    """How many further accounts the ledger has."""
+    namesakes: tuple[int, ...] = ()
+    """Those of them that were opened for a file of the same name: perhaps of the same people, and not added up here."""
 
     @property
     def spent(self) -> Cost | None:
         """What all charges and reservations cost together: their sum, and of parts the largest. None if nothing bounds
-        it: there was a release without a guarantee, or one for another unit."""
+        it: there was a release without a guarantee, or one for another unit or another kind of case."""
         return self.spent_on(None)
 
     @property
@@ -60,7 +64,7 @@ class Account:
         """The entries that cost something; :class:`BudgetError` where nothing bounds what."""
         if self._counted is None:
             raise BudgetError(
-                "There was a release that nothing bounds, or one for another unit, so the releases do not compose.",
+                f"{self.why_unbounded}, so the releases do not compose.",
                 account=self.number,
                 advice="See veilog ledger show.",
             )
@@ -69,9 +73,27 @@ class Account:
     @property
     def _counted(self) -> tuple[Entry, ...] | None:
         """The entries that cost something, if something bounds what."""
-        entries = tuple(entry for entry in self.entries if entry.state != "withdrawn")
+        entries = self._made
         unbounded = any(entry.epsilon is None or entry.delta is None or entry.unit != self.unit for entry in entries)
-        return None if unbounded else entries
+        return None if unbounded or len(self.kinds) > 1 else entries
+
+    @property
+    def _made(self) -> tuple[Entry, ...]:
+        """The entries that were not withdrawn."""
+        return tuple(entry for entry in self.entries if entry.state != "withdrawn")
+
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        """What a case is in the releases for cases, as far as their logs say: their columns, or types of objects. Of
+        several kinds costs do not add up: for one case of the one a release of the other may count more than once."""
+        return tuple(dict.fromkeys(entry.kind for entry in self._made if entry.kind is not None))
+
+    @property
+    def why_unbounded(self) -> str:
+        """Why nothing bounds what was spent, where that is so."""
+        if self.unit == "case" and len(self.kinds) > 1:
+            return f"There were releases for different kinds of cases ({_listed(self.kinds)})"
+        return "There was a release that nothing bounds, or one for another unit"
 
     def left_for(self, part: str | None) -> Cost | None:
         """What a release of the whole log, or of a part of its cases, may still cost; None without a limit."""
@@ -146,6 +168,8 @@ class Account:
             "strength": self.strength,
             "most_cases": self.most_cases,
             "left": _cost_json(self.left, down=True),
+            **({"kinds_of_case": list(self.kinds)} if len(self.kinds) > 1 else {}),
+            **({"others": self.others, "namesakes": list(self.namesakes)} if self.others else {}),
             **({} if self.counting is None else self._composition()),
         }
 
@@ -167,9 +191,24 @@ def _strength_of(*bounds: Cost | None) -> Strength:
     return strength_of(min(known, default=None))
 
 
-def check_paid(account: Account, cost: Cost | None, unit: str, part: str | None = None) -> None:
+def check_unit(entries: Iterable[Entry], unit: str) -> None:
+    """:class:`ParameterError` for a limit that protects another unit than all these releases: what they cost it is not
+    bounded, so nothing would be left."""
+    units = dict.fromkeys(entry.unit for entry in entries if entry.state != "withdrawn")
+    if units and unit not in units:
+        raise ParameterError(
+            f"The releases so far protect {_listed(units)}, and nothing bounds what they cost the unit {unit!r}, so of "
+            "a budget for it nothing would be left.",
+            parameter="unit",
+            advice=f"{meant(unit, units)}Name that unit, or leave it out.",
+        )
+
+
+def check_paid(
+    account: Account, cost: Cost | None, unit: str, part: str | None = None, kind: str | None = None
+) -> None:
     """:class:`BudgetError` if a release of this cost (None: nothing bounds it), of this part of the cases (None: of
-    all), would exceed the account's budget."""
+    all), would exceed the account's budget. ``kind`` is what a case is in its log, where that is the unit."""
     left = account.left_for(part)
     if account.budget is None or left is None:
         return
@@ -181,16 +220,11 @@ def check_paid(account: Account, cost: Cost | None, unit: str, part: str | None 
             advice=f"{_UNTOUCHED} Take a certified release without a seed; or, for an experiment that you will show to "
             "nobody, leave the ledger out (--no-ledger).",
         )
-    if unit != account.unit:
-        raise BudgetError(
-            f"The budget of these data is for the unit {account.unit!r} and this release for {unit!r}: they cannot be "
-            "added up.",
-            account=number,
-            advice=f"{_UNTOUCHED} Release for the same unit.",
-        )
+    _check_same(account, unit, kind)
     if account.spent is None:
+        why = account.why_unbounded
         raise BudgetError(
-            "Nothing is left of the budget: there was a release that nothing bounds, or one for another unit.",
+            f"Nothing is left of the budget: {why[0].lower()}{why[1:]}.",
             account=number,
             advice=f"{_UNTOUCHED} See veilog ledger show.",
         )
@@ -210,8 +244,50 @@ def check_paid(account: Account, cost: Cost | None, unit: str, part: str | None 
                 f"{in_figures(limit)} in all {in_figures(rest, down=True)} is left"
                 + ("." if part is None else f" for the cases of {named(part)}."),
                 account=number,
-                advice=f"{_UNTOUCHED} Ask for less, or raise the budget: veilog ledger set.",
+                advice=f"{_UNTOUCHED} {_of_other_ways(account, part)}Ask for less, or raise the budget: veilog ledger "
+                "set.",
             )
+
+
+def _check_same(account: Account, unit: str, kind: str | None) -> None:
+    """Refuse what does not add up with the releases before: for another unit, or for another kind of case."""
+    if unit != account.unit:
+        persons = not {unit, account.unit} & {"case", "person"}
+        renamed = (
+            f" If the column {account.unit!r} is called {unit!r} now, give it back its name in the export: by its name "
+            "the account knows whom it is about."
+        )
+        raise BudgetError(
+            f"The budget of these data is for the unit {account.unit!r} and this release for {unit!r}: they cannot be "
+            "added up.",
+            account=account.number,
+            advice=f"{_UNTOUCHED} Release for the same unit (--unit {account.unit}).{renamed if persons else ''}",
+        )
+    before = account.kinds
+    if unit == "case" and kind is not None and before and set(before) != {kind}:
+        raise BudgetError(
+            f"In the releases of this account a case is told by {_listed(before)}, and in this one by {kind!r}: a case "
+            "is not the same thing, so what they cost cannot be added up.",
+            account=account.number,
+            advice=f"{_UNTOUCHED} Read the log by {before[0]!r} again. That is --case {before[0]!r}, or --object-type "
+            f"of an object-centric log. If {kind!r} is that column renamed, give it back its name in the export. To "
+            "protect people who have several cases, say so from the first release on: --unit COLUMN. Other people have "
+            "a ledger of their own: --ledger PATH.",
+        )
+
+
+def _of_other_ways(account: Account, part: str | None) -> str:
+    """Why a part is not apart from others of its rule, where their logs were read in another way."""
+    if part is None or account.unit != "case":
+        return ""
+    alike = [e.counted for e in account.entries if e.counted is not None and e.state != "withdrawn"]
+    same = rule_of(named(part))
+    if all(rule_of(other) == rule_of(part) for other in alike if rule_of(named(other)) == same):
+        return ""
+    return (
+        "Parts of logs that were read in different ways (columns, life cycle, whether times have a zone) add up, as a "
+        "case may be in both. "
+    )
 
 
 def check_unknown(accounts: Iterable[AccountRow]) -> None:
@@ -223,10 +299,17 @@ def check_unknown(accounts: Iterable[AccountRow]) -> None:
     more = f" and {len(limited) - 3} more" if len(limited) > 3 else ""
     raise BudgetError(
         f"The ledger has a budget for {', '.join(limited[:3])}{more}, but these data are not the same.",
-        advice=f"{_UNTOUCHED} If they are about the same people (the log has grown, or is read in another way), put "
-        "them on that account: veilog ledger set LOG --account NUMBER. If not, give them a budget of their own: "
-        "veilog ledger set LOG --epsilon BUDGET.",
+        advice=f"{_UNTOUCHED} If they are about the same people (the log has grown, or other rows are left out), put "
+        "them on that account: veilog ledger set LOG --account NUMBER; where its cases were told by another column, "
+        "read the log by that one (--case). If not, give them a budget of their own: veilog ledger set LOG --epsilon "
+        "BUDGET.",
     )
+
+
+def _listed(names: Iterable[str]) -> str:
+    """Names in quotes, the first few."""
+    shown = [repr(name) for name in names]
+    return " and ".join(shown[:3]) + (f" and {len(shown) - 3} more" if len(shown) > 3 else "")
 
 
 def _pair(cost: Cost) -> str:

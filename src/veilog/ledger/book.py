@@ -14,7 +14,8 @@ from veilog.errors import InputError, ParameterError, meant
 from veilog.ledger.accounts import Account
 from veilog.ledger.costs import Cost
 from veilog.ledger.counting import Counting, read
-from veilog.ledger.file import AccountRow, Book, Data, State, fingerprint
+from veilog.ledger.file import AccountRow, Book, State
+from veilog.ledger.fingerprints import Data, fingerprint
 from veilog.logs.eventlog import EventLog
 from veilog.logs.stored.store import StoredLog
 from veilog.logs.variants import Variants
@@ -66,10 +67,12 @@ def mark_of(data: Data | bytes) -> bytes:
 
 
 def account_of(book: Book, number: int) -> Account:
-    """Return an account with its entries."""
+    """Return an account with its entries, and which others there are beside it."""
     row = book.accounts[number]
     own = tuple(entry for entry in book.entries if entry.account == number)
-    return Account(row.number, row.name, row.unit, _budget(row), own, read(row.counting))
+    others = sorted(other for other in book.accounts if other != number)
+    namesakes = tuple(other for other in others if book.accounts[other].name == row.name)
+    return Account(row.number, row.name, row.unit, _budget(row), own, read(row.counting), len(others), namesakes)
 
 
 def opened(book: Book, mark: bytes, unit: str, name: str) -> int:
@@ -159,7 +162,7 @@ def reserved(
     part: str | None,
     way: str = "",
 ) -> int:
-    """Enter what a release may cost, and return the number of the entry; of a part with the way its log was read."""
+    """Enter what a release may cost, with the way its log was read, and return the number of the entry."""
     now = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
     row = book.connection.execute(
         "INSERT INTO releases VALUES (NULL, ?, ?, ?, ?, ?, ?, ?, ?, 'reserved', NULL, '')",
@@ -168,7 +171,7 @@ def reserved(
     number = int(row.lastrowid or 0)
     if part is not None:
         book.connection.execute("INSERT INTO parts VALUES (?, ?)", (number, part))
-    if part is not None and way:
+    if way:
         book.connection.execute("INSERT INTO ways VALUES (?, ?)", (number, way))
     return number
 

@@ -8,9 +8,11 @@ of its parts, and no case loses more than
 
 Spans of days (``began=START..END``) overlap, so each counts for every day that it holds, and of these days the dearest.
 Parts of different rules are not disjoint, so what they cost is added up. Nor are parts of one rule of a log that was
-read in two ways, by the starts of events and by their ends: in which part a case is follows from how it is read, so how
-that was is kept with the part, and the rule is one for each way. Of older entries it is not known, and that is a way
-of its own. Persons have cases in several parts: for them
+read in two ways, by the starts of events and by their ends, or by local times and by times with a zone: in which part a
+case is follows from how it is read, so how that was is kept with the part, and the rule is one for each way. Of older
+entries it is not known, and that is a way of its own. Whether times have a zone is found from all of them, and where
+some have none a case may be in another part as soon as its own times get one: there all parts add up, so that one such
+time never makes a sum smaller. Persons have cases in several parts: for them
 all releases are added up.
 """
 
@@ -22,7 +24,7 @@ from collections.abc import Callable, Iterable, Mapping
 from fractions import Fraction
 
 from veilog.ledger.file import Entry
-from veilog.ledger.ways import MARK, as_read, named
+from veilog.ledger.ways import MARK, as_read, named, of_rule
 from veilog.privacy.part import SPAN
 
 __all__ = ["Cost", "as_read", "disjoint", "most_of_a_case", "rule_of", "short"]
@@ -75,10 +77,14 @@ def _added(one: Cost, other: Cost) -> Cost:
 
 def rule_of(part: str) -> str:
     """Return the rule of a part as it is spelled; an attribute that is called as that of spans is another rule, and so
-    is the same rule of a log that was read in another way."""
-    part, mark, way = part.partition(MARK)
-    rule = part.partition("=")[0]
-    return (f"case:{rule}" if rule == SPAN and not _SPANS.fullmatch(part) else rule) + mark + way
+    is the same rule of a log that was read in another way. Where times have a zone in part, each part is a rule of its
+    own: they add up."""
+    alone, mark, way = part.partition(MARK)
+    rule = alone.partition("=")[0]
+    if rule == SPAN and not _SPANS.fullmatch(alone):
+        rule = f"case:{rule}"
+    decides = of_rule(rule, way)
+    return part if decides is None else rule + mark + decides
 
 
 def short(value: Fraction) -> Fraction:

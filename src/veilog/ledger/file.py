@@ -25,37 +25,32 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal, TypeAlias
-
-import numpy as np
+from typing import Any, Literal
 
 from veilog._files import claim, unfinished
 from veilog.errors import InputError, OutputError, VeilogError
-from veilog.ledger.ways import as_read, named
-from veilog.logs.eventlog import EventLog
-from veilog.logs.stored.store import StoredLog
-from veilog.logs.variants import Variants
+from veilog.ledger.ways import as_read, kind_of_case, named
 from veilog.privacy.account.composing import Answer
 
 __all__ = [
+    "PATIENCE",
     "AccountRow",
     "Book",
-    "Data",
     "Entry",
     "State",
     "Waiting",
     "create",
-    "fingerprint",
     "located",
     "transaction",
 ]
 
-Data: TypeAlias = EventLog | StoredLog | Variants
 Waiting = Callable[[str, float | None], None]
 """Told what is being waited for."""
 
 State = Literal["reserved", "charged", "written", "withdrawn"]
 
+PATIENCE = 10.0
+"""Seconds to wait, unless something else is said, for a ledger that another process is writing."""
 _APPLICATION = 0x7665696C
 _VERSION = 4
 _TABLES = (
@@ -108,11 +103,18 @@ class Entry:
     """What it counts as, where it is of a part of the cases: that part, and how its log was read."""
     kept_answers: str | None = None
     """What it answered, as it is kept, where that composes answer by answer."""
+    way: str = ""
+    """How its log was read; empty if nobody knows."""
 
     @property
     def part(self) -> str | None:
         """Of which cases it is; all, where this is None."""
         return None if self.counted is None else named(self.counted)
+
+    @property
+    def kind(self) -> str | None:
+        """What a case is, where it protects cases and their column says it: of different kinds costs do not add up."""
+        return kind_of_case(self.way) if self.unit == "case" else None
 
     @cached_property
     def answers(self) -> tuple[tuple[Answer, int], ...] | None:
@@ -151,31 +153,6 @@ class Book:
     def digest(self, fingerprint: bytes) -> str:
         """What data are recognised by here: without the key nothing can be told from it."""
         return hmac.new(self.key, fingerprint, hashlib.sha256).hexdigest()
-
-
-def fingerprint(data: Data) -> bytes:
-    """What a log is recognised by: SHA-256 over how many cases have which multiset of activities.
-
-    It does not depend on the file or its format, on the order of rows, cases, or events at the same time, on names of
-    cases, further attributes, and cases without events, which not every format can hold. Only a keyed digest of it is
-    ever kept.
-    """
-    variants = data if isinstance(data, Variants) else data.variants
-    owner = np.repeat(np.arange(len(variants)), variants.lengths)
-    bags = variants.codes[np.lexsort((variants.codes, owner))]
-    counts = np.where(variants.lengths > 0, variants.counts, 0)
-    canonical = Variants.from_arrays(variants.labels, bags, variants.offsets, counts)
-    parts = (
-        json.dumps(canonical.labels).encode(),
-        canonical.lengths.astype("<i8").tobytes(),
-        canonical.counts.astype("<i8").tobytes(),
-        canonical.codes.astype("<i4").tobytes(),
-    )
-    digest = hashlib.sha256()
-    for part in parts:
-        digest.update(len(part).to_bytes(8, "little"))
-        digest.update(part)
-    return digest.digest()
 
 
 def located(path: str | os.PathLike[str]) -> Path:
@@ -313,7 +290,10 @@ def _loaded(connection: sqlite3.Connection, place: Path) -> Book:
             for n, s, u, e, d in _rows(connection, "accounts")
         ]
         counted = {number: as_read(part, ways.get(number, "")) for number, part in parts.items()}
-        entries = tuple(_entry(row, counted.get(row[0]), answers.get(row[0])) for row in _rows(connection, "releases"))
+        entries = tuple(
+            _entry(row, counted.get(row[0]), answers.get(row[0]), ways.get(row[0], ""))
+            for row in _rows(connection, "releases")
+        )
         data = {str(digest): int(account) for _, digest, account in _rows(connection, "data")}
     except (ValueError, TypeError) as error:  # also what JSON and UTF-8 say of damage
         raise _damaged(place) from error
@@ -326,7 +306,7 @@ def _noted(connection: sqlite3.Connection, table: str) -> dict[int, str]:
     return {int(number): str(text) for number, text in _rows(connection, table)} if there else {}
 
 
-def _entry(row: tuple[Any, ...], counted: str | None, answers: str | None) -> Entry:
+def _entry(row: tuple[Any, ...], counted: str | None, answers: str | None, way: str) -> Entry:
     number, account, when, method, as_published, parameters, unit, epsilon, delta, state, guarantee, output = row
     if state not in _STATES:
         raise ValueError(state)
@@ -345,6 +325,7 @@ def _entry(row: tuple[Any, ...], counted: str | None, answers: str | None) -> En
         outputs=tuple(str(output).split()),
         counted=counted,
         kept_answers=answers,
+        way=way,
     )
 
 

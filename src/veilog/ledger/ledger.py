@@ -16,7 +16,6 @@ cases count: :mod:`veilog.ledger.costs`; what the owner may have counted instead
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import json
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -29,7 +28,7 @@ from typing import Any
 from veilog._files import atomic_target, check_writable
 from veilog.errors import BudgetError, OutputError, ParameterError
 from veilog.ledger import file as ledger_file
-from veilog.ledger.accounts import Account, as_csv, as_json, check_paid, check_unknown
+from veilog.ledger.accounts import Account, as_csv, as_json, check_paid, check_unit, check_unknown
 from veilog.ledger.book import (
     Given,
     account_of,
@@ -50,9 +49,11 @@ from veilog.ledger.book import (
 )
 from veilog.ledger.costs import Cost, short
 from veilog.ledger.counting import Composed, Counting, Planned, composed_budget, planned_budget
-from veilog.ledger.file import Book, Data, Entry, Waiting, fingerprint
+from veilog.ledger.entered import Entered
+from veilog.ledger.file import PATIENCE, Book, Entry, Waiting
+from veilog.ledger.fingerprints import Data, fingerprint
 from veilog.ledger.runs import check_mark, is_open, put_mark
-from veilog.ledger.ways import as_read
+from veilog.ledger.ways import as_read, kind_of_case
 from veilog.logs.variants import Variants
 from veilog.privacy.account.accounting import Number, parse_delta, parse_epsilon
 from veilog.privacy.account.figures import round_up
@@ -60,8 +61,6 @@ from veilog.privacy.account.guarantee import Guarantee
 from veilog.privacy.part import Part
 
 __all__ = ["Account", "Data", "Entered", "Entry", "Ledger", "Reservation", "fingerprint"]
-
-_PATIENCE = 10.0
 
 Limit = tuple[Cost | None, Counting | None]
 """A budget, None for none, and how it is counted, None for the sum."""
@@ -72,7 +71,7 @@ class Ledger:
     """A ledger in a file. Every call opens it, does one transaction, and closes it, so that processes can share it."""
 
     path: Path
-    patience: float = _PATIENCE
+    patience: float = PATIENCE
     """Seconds to wait for a ledger that another process is writing."""
     waiting: Waiting | None = None
     name: str | None = None
@@ -87,7 +86,7 @@ class Ledger:
         path: str | os.PathLike[str],
         *,
         create: bool = False,
-        patience: float = _PATIENCE,
+        patience: float = PATIENCE,
         waiting: Waiting | None = None,
         name: str | None = None,
         account: str | None = None,
@@ -133,7 +132,7 @@ class Ledger:
         """Limit what these data may spend in all, whatever they have spent; ``epsilon`` None takes the limit away.
 
         ``unit`` is whom the limit protects, as releases name it; by default whom the releases so far protect, or a
-        case.
+        case. :class:`ParameterError` for another one than theirs: nothing would ever be left of it.
         ``account`` puts the data on that account, with all that they have spent: for data about the same people, such
         as a log that has grown.
         ``composed`` counts releases from now on by their composition, which costs less than the sum, also where each is
@@ -210,7 +209,7 @@ class Ledger:
         known = fingerprint(data)
         cost = None if epsilon is None else (short(epsilon), short(delta))
         cases = None if part is None else plain(str(part))
-        way = "" if isinstance(data, Variants) else plain(data.read_as)
+        way = plain(data.read_as)
         self._made()
         with self._writing() as book:
             number = book.data.get(book.digest(known))
@@ -220,7 +219,8 @@ class Ledger:
                 check_unknown(book.accounts.values())
                 number = opened(book, known, plain(unit), self._name_of(data))
             else:
-                check_paid(account_of(book, number), cost, plain(unit), as_read(cases, way))
+                kind = kind_of_case(way) if unit == "case" else None
+                check_paid(account_of(book, number), cost, plain(unit), as_read(cases, way), kind)
             number = reserved(
                 book,
                 number,
@@ -264,7 +264,7 @@ class Ledger:
         mark = mark_of(data)
         self._made()
         with self._writing() as book:
-            number = book.data.get(book.digest(mark))
+            before = number = book.data.get(book.digest(mark))
             if self.account_name is not None:
                 number = on_named(book, mark, number, plain(self.account_name))
             if account is not None:
@@ -274,6 +274,7 @@ class Ledger:
             elif unit is None and rule is not None:
                 unit = usual_unit(book, number)
             if unit is not None:
+                check_unit([entry for entry in book.entries if entry.account in (before, number)], plain(unit))
                 book.connection.execute("UPDATE accounts SET unit = ? WHERE account = ?", (plain(unit), number))
         if rule is not None:
             with self._writing() as book:
@@ -366,32 +367,3 @@ class Reservation:
             check_mark(book, self.number, (self.mark,))
             change(book, self.number, changes, values, "reserved")
             yield book
-
-
-@dataclass(frozen=True)
-class Entered:
-    """Where a release is entered: in this ledger, under this number."""
-
-    path: Path
-    number: int
-
-    def written(self, path: str | os.PathLike[str], *, waiting: Waiting | None = None) -> None:
-        """Note the SHA-256 of a file that the release was written to."""
-        try:
-            with Path(path).open("rb") as file:
-                digest = hashlib.file_digest(file, "sha256").hexdigest()
-        except OSError as error:
-            raise OutputError("The file that was just written cannot be read.", path=os.fspath(path)) from error
-        ledger = Ledger(self.path, waiting=waiting)
-        changes = "state = 'written', output = trim(output || ' ' || ?)"
-        with ledger._writing() as book:
-            change(book, self.number, changes, (digest,), "charged", "written")
-
-    def account(self) -> Account:
-        """Return the account, with this release in it."""
-        ledger = Ledger(self.path)
-        with ledger._reading() as book:
-            owner = {entry.number: entry.account for entry in book.entries}
-            if self.number not in owner:
-                raise lost(book)
-            return account_of(book, owner[self.number])

@@ -1,11 +1,21 @@
-"""What a part of the cases counts as: the part, and the way in which its log was read."""
+"""What a release counts as: its part of the cases, the way in which its log was read, and what a case is in that."""
 
 from __future__ import annotations
 
-__all__ = ["MARK", "as_read", "named"]
+import json
+from functools import lru_cache
+from typing import Any
+
+from veilog.logs.eventlog import CASE
+from veilog.privacy.part import RULES_OF_TIME, SPAN
+
+__all__ = ["MARK", "as_read", "is_of_time", "kind_of_case", "named", "of_rule"]
 
 MARK = "\x1f"
 """Between a part and a way."""
+
+_OF_ANY = frozenset({CASE, "concept:name"})
+"""Columns that are called so in every log of these formats, whatever its cases are."""
 
 
 def as_read(part: object | None, way: str) -> str | None:
@@ -16,3 +26,42 @@ def as_read(part: object | None, way: str) -> str | None:
 def named(part: str) -> str:
     """Return the part alone of what it counts as."""
     return part.partition(MARK)[0]
+
+
+def kind_of_case(way: str) -> str | None:
+    """Return what a case is in a log that was read in this way: the column, or the type of objects, that tells cases.
+    None where that says nothing: its name is the same whatever cases are, or nobody knows how the log was read."""
+    said = _told(way)
+    kind = said.get("object type") or said.get("case")
+    return kind if isinstance(kind, str) and kind not in _OF_ANY else None
+
+
+def is_of_time(rule: str) -> bool:
+    """Return whether a rule looks at the starts of cases; an attribute that is called so is spelled otherwise."""
+    return rule in RULES_OF_TIME or rule == SPAN
+
+
+def of_rule(rule: str, way: str) -> str | None:
+    """Return of a way what decides which part of this rule a case is in. None where no two such parts are known to be
+    without a case in both: some times had a zone and others not, so where a case was depends on its own spelling."""
+    said = _told(way)
+    zones = said.pop("zones", None)
+    if zones is None:
+        return way
+    if not is_of_time(rule):
+        return json.dumps(said, sort_keys=True)
+    return None if zones == "partly" else way
+
+
+def _told(way: str) -> dict[str, Any]:
+    """What a way says; nothing where it is empty or another program's."""
+    return dict(_parsed(way))
+
+
+@lru_cache(maxsize=256)
+def _parsed(way: str) -> dict[str, Any]:
+    try:
+        found = json.loads(way)
+    except ValueError:
+        return {}
+    return found if isinstance(found, dict) else {}

@@ -223,7 +223,7 @@ class EventLog:
             parts = [pc.fill_null(self.events.column(key).cast(pa.string()), "") for key in keys]
             labels, codes = _coded(pc.binary_join_element_wise(*parts, "+"))
         found = Variants.from_arrays(labels, codes, self.offsets)
-        return replace(found, read_together=self.read_together, mapped=self.mapped)
+        return replace(found, read_together=self.read_together, mapped=self.mapped, read_as=self.read_as)
 
     @property
     def activity_codes(self) -> tuple[list[str], IntArray]:

@@ -171,6 +171,7 @@ class Findings:
     policies: Mapping[str, Policy] = field(default_factory=dict)
     path: str | None = None
     collect_all: bool = False
+    _zones: set[bool] = field(default_factory=set)
     _found: dict[str, Finding] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -203,6 +204,17 @@ class Findings:
 
     def policy(self, rule: str) -> Policy:
         return self.policies.get(rule, RULES[rule].default)
+
+    def note_zones(self, *, told: bool, missing: bool) -> None:
+        """Note whether there are times with a zone, and such without one."""
+        self._zones |= {zone for zone, there in ((True, told), (False, missing)) if there}
+
+    @property
+    def zones(self) -> Literal["told", "missing", "partly"] | None:
+        """Whether times have a zone: all, none, or some of them; None where nobody noted it."""
+        if len(self._zones) == 2:
+            return "partly"
+        return None if not self._zones else "told" if True in self._zones else "missing"
 
     def read_together(self) -> tuple[str, ...]:
         """Return the rules that read all cases at once, as the owner has set them: whatever the log holds, the same."""

@@ -137,6 +137,8 @@ class Variants:
     """As of the log that they are of; it says nothing about the multiset, so equality does not look at it."""
     mapped: str = ""
     """As of the log that they are of."""
+    read_as: str = ""
+    """As of the log that they are of."""
 
     @staticmethod
     def from_arrays(
@@ -219,7 +221,7 @@ class Variants:
     def with_counts(self, counts: npt.ArrayLike) -> Variants:
         """The same sequences with other counts; those with count 0 are left out."""
         found = Variants.from_arrays(self.labels, self.codes, self.offsets, counts)
-        return replace(found, read_together=self.read_together, mapped=self.mapped)
+        return replace(found, read_together=self.read_together, mapped=self.mapped, read_as=self.read_as)
 
     def by_frequency(self) -> IntArray:
         """Indices of the variants, most frequent first; ties in canonical order."""

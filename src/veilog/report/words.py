@@ -322,6 +322,9 @@ def _of_these_data(account: Account | None) -> tuple[State, str]:
         return "met", gettext("The ledger (account {number}) knows of no other.", number=str(account.number))
     if account.spent is None and len({entry.unit for entry in account.entries if entry.state != "withdrawn"}) > 1:
         return "against", gettext("The ledger knows of {n}, for different units: their costs do not add up.", n=number)
+    if account.spent is None and account.unit == "case" and len(account.kinds) > 1:
+        apart = gettext("The ledger knows of {n}, for different kinds of cases: their costs do not add up.", n=number)
+        return "against", apart
     if account.spent is None:
         return "against", gettext("The ledger knows of {n}, and nothing bounds what they cost together.", n=number)
     worth = account.strength

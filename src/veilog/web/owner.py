@@ -71,7 +71,7 @@ class Owner(Visits):
             if log.measured is not None and unit not in (None, *units_of(log.measured)):
                 raise Problem(400, "There is no such column.", "Choose one from the list.")
             if fields.get("none"):
-                limit(log, self.settings, None, "0", unit)
+                limit(log, self.settings, None, "0", None)
             else:
                 limit(log, self.settings, epsilon, delta, unit)
             return f"/logs/{log.id}/account"

@@ -13,7 +13,7 @@ from rich.text import Text
 
 from veilog import display
 from veilog.cli.checking.report import NO_REPORT, Reports
-from veilog.cli.ledger import AS_THERE_IS, Keeping, show_account
+from veilog.cli.ledger import AS_THERE_IS, Keeping, check_person, show_account
 from veilog.cli.releasing.stopped import cannot_be_undone, told_if_stopped
 from veilog.cli.releasing.twin import NOT_DRY, Trying, dry_run
 from veilog.cli.shared.budget import UNDECIDED, Budget, agreed, at_a_terminal
@@ -41,7 +41,7 @@ from veilog.cli.shared.large import fits, read_events
 from veilog.cli.shared.pipes import in_words, is_pipe, send
 from veilog.cli.shared.places import check_places
 from veilog.demo import run_demo
-from veilog.errors import OutputError, ParameterError, UndeclaredError, meant
+from veilog.errors import OutputError, ParameterError, UndeclaredError
 from veilog.logs.eventlog import EventLog
 from veilog.logs.files import named_after
 from veilog.logs.input.reading import columns_of
@@ -222,13 +222,8 @@ def _check_person(budget: Budget, log: Path, reading: Reading, grouping: Groupin
     if not budget.by_column or budget.max_cases is not None or is_pipe(log):
         return
     names = columns_of(named(log, reading, grouping))
-    if names is not None and budget.unit.removeprefix("case:") not in names:
-        raise ParameterError(
-            f"--unit: the log has no column {budget.unit!r} that could name a person.",
-            parameter="unit",
-            advice=f"{meant(budget.unit, ['case', 'person', *names])}It takes case, person or a column. The log has: "
-            f"{', '.join(names)}.",
-        )
+    if names is not None:
+        check_person(budget.unit, names)
 
 
 def _original(source: Source, planned: Plan, reading: Reading) -> EventLog | StoredLog | Variants:

@@ -78,7 +78,7 @@ class Coarser:
         mapped = np.array([place[name] for name in named], dtype=np.int32)
         codes = mapped[variants.codes] if len(mapped) else variants.codes
         found = Variants.from_arrays(names, codes, variants.offsets, variants.counts)
-        return replace(found, read_together=variants.read_together, mapped=self.told)
+        return replace(found, read_together=variants.read_together, mapped=self.told, read_as=variants.read_as)
 
     def _named(self, labels: Iterable[str], source: str | None) -> list[str]:
         """The group of each label, in their order; a group is its own, so that a release can be compared with a log."""

@@ -85,7 +85,9 @@ def whole(source: Source, asked: Asked) -> EventLog:
 
 def read_as(source: Source, roles: Roles | None, declared: Declared, findings: Findings) -> str:
     """Return how a log is read, as far as it decides which events and times a case has. Two ways may put a case into
-    two parts of one rule, so this is noted with a part; what does not matter is the same, however it is said."""
+    two parts of one rule, and two columns of cases are two kinds of cases, so a ledger notes this; what does not matter
+    is the same, however it is said. Whether times have a zone is found in all of them: where some have one, no two
+    parts of time are known to be without a case in both."""
     wanted = None if declared.lifecycle is None else declared.lifecycle.strip().casefold()
     every = wanted == EVERY and (roles is None or not roles.two_events)
     said = {
@@ -95,6 +97,7 @@ def read_as(source: Source, roles: Roles | None, declared: Declared, findings: F
         "transition": None if roles is None or wanted is None else roles.transition,
         "lifecycle": None if every else wanted,
         "time format": None if declared.time_format is None else declared.time_format.lower(),
+        "zones": findings.zones,
         "object type": source.layout.object_type,
         "left out": sorted(rule for rule, policy in findings.policies.items() if policy == "drop") or None,
     }
@@ -116,7 +119,8 @@ def grouped(source: Source, asked: Asked) -> Grouped:
     # An engine elsewhere has no reader, so none of another package.
     others = not_ours(source) if source.name is not None and source.engine in ("duckdb", "spark") else ()
     together = (*asked.findings.read_together(), *others)
-    variants = replace(result.variants, read_together=together)
+    way = read_as(source, roles, asked.declared, asked.findings)
+    variants = replace(result.variants, read_together=together, read_as=way)
     return replace(result, variants=variants if asked.coarser is None else asked.coarser.of_variants(variants))
 
 

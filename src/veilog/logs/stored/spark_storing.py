@@ -54,7 +54,10 @@ def kept_by_spark(there: IbisTable, roles: Roles, asked: Asked) -> StoredLog:
         sorted_ = _numbered(frame, case, parts).repartition(parts, case).sortWithinPartitions(case, order)
     empty = _Maker(roles, asked.findings.policies, there.name, asked.coarser, schema).log(schema.empty_table())
     maker = _Maker(roles, asked.findings.policies, there.name, asked.coarser, schema, empty.shape)
-    return _kept(sorted_, maker, parts, cases, asked.findings)
+    log = _kept(sorted_, maker, parts, cases, asked.findings)
+    zoneless = any(finding.rule == "timestamp-without-zone" for finding in asked.findings.result())
+    asked.findings.note_zones(told=not zoneless, missing=zoneless)  # its workers' columns are of one type
+    return log
 
 
 def _events(there: IbisTable, roles: Roles) -> tuple[Any, pa.Schema]:

@@ -199,7 +199,7 @@ class StoredLog:
     @cached_property
     def variants(self) -> Variants:
         found = self.together(_variants_of, _merged, ())
-        return replace(found, read_together=self.read_together, mapped=self.mapped)
+        return replace(found, read_together=self.read_together, mapped=self.mapped, read_as=self.read_as)
 
 
 def as_kept(table: pa.Table) -> pa.Table:

@@ -29,7 +29,7 @@ from veilog.logs.metadata import Metadata
 from veilog.logs.xes.columns import ColumnKey, name_columns, spread
 from veilog.logs.xes.scan import Block
 from veilog.logs.xes.text import Element, dump_nested, read_metadata
-from veilog.logs.xes.values import format_date, format_float, from_numpy, from_texts, to_numpy
+from veilog.logs.xes.values import NO_ZONE, format_date, format_float, from_numpy, from_texts, to_numpy
 
 __all__ = ["Assembler"]
 
@@ -242,6 +242,8 @@ class Assembler:
             self._findings.add("no-timestamps", f"{counted} events")
         else:
             check("missing-timestamp", untimed)
+        zoneless = NO_ZONE in self._zones
+        self._findings.note_zones(told=len(self._zones) > zoneless, missing=zoneless)
         if len(self._zones) > 1:
             others = sorted(self._zones.values(), key=lambda z: z[2])[1:]
             self._findings.add("mixed-time-zones", others[0][1], line=others[0][2], count=sum(z[0] for z in others))

@@ -18,8 +18,9 @@ from typing import Any
 
 from veilog._files import atomic_target
 from veilog.errors import VeilogError
-from veilog.ledger.file import Data, fingerprint
-from veilog.releasing.owner.notes import UNBOUNDED, accountable, is_of_account
+from veilog.ledger.accounts import Account
+from veilog.ledger.fingerprints import Data, fingerprint
+from veilog.releasing.owner.notes import UNBOUNDED, accountable, is_of_account, namesakes
 from veilog.releasing.result import Release
 
 __all__ = ["asked_before", "noticed", "remembered"]
@@ -31,9 +32,13 @@ _MOST = 10_000
 
 def noticed(released: Release, log: Data, place: Path | None = None) -> Release:
     """Return a release with a note for the owner if the log was released before without a ledger, and remember it: in
-    this file, or while this process runs."""
+    this file, or while this process runs. Of one in a ledger the note is about accounts that it may belong to."""
+    if released.entry is not None:
+        with contextlib.suppress(VeilogError):  # it is paid for: a ledger that cannot be read now must not lose it
+            return _beside_others(released, released.entry.account())
+        return released
     proven = released.guarantee.proven
-    if released.entry is not None or any(reason.startswith("seeded") for reason in released.guarantee.reasons):
+    if any(reason.startswith("seeded") for reason in released.guarantee.reasons):
         return released
     bounded = proven and not released.as_published
     note = asked_before(log, released.guarantee.delta, place, proven=proven, bounded=bounded)
@@ -41,6 +46,15 @@ def noticed(released: Release, log: Data, place: Path | None = None) -> Release:
         return released
     others = (other for other in released.owner_only.notes if not is_of_account(other))
     return replace(released, owner_only=replace(released.owner_only, notes=(*others, note)))
+
+
+def _beside_others(released: Release, account: Account) -> Release:
+    """The release with a note, before all others, that its account is new beside others of the same name."""
+    made = [entry for entry in account.entries if entry.state != "withdrawn"]
+    if len(made) > 1 or not account.namesakes:
+        return released
+    notes = (namesakes(account), *released.owner_only.notes)
+    return replace(released, owner_only=replace(released.owner_only, notes=notes))
 
 
 def asked_before(

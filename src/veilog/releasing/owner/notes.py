@@ -11,6 +11,7 @@ from fractions import Fraction
 import numpy as np
 
 from veilog.errors import meant
+from veilog.ledger.accounts import Account
 from veilog.logs.eventlog import EventLog
 from veilog.logs.facts import person_columns
 from veilog.logs.stored.store import StoredLog
@@ -25,6 +26,7 @@ __all__ = [
     "beyond_length",
     "is_of_account",
     "is_of_persons",
+    "namesakes",
     "notes_for_owner",
     "undeclared_activities",
     "unentered",
@@ -75,6 +77,19 @@ def is_of_account(note: str) -> bool:
 def is_of_persons(note: str) -> bool:
     """Return whether a note is about persons with several cases, which a decision says, too."""
     return note.startswith(_SINGLE)
+
+
+def namesakes(account: Account) -> str:
+    """Return the note that the ledger has other accounts of the same file name, whose releases are not in this one's
+    sums; nothing where it has none."""
+    if not account.namesakes:
+        return ""
+    numbers = ", ".join(map(str, account.namesakes))
+    several = "other accounts" if len(account.namesakes) > 1 else "another account"
+    return (
+        f"This ledger has {several} named {account.name} ({numbers}): if these are the same people, put both on one: "
+        f"veilog ledger set LOG --account {account.namesakes[0]}."
+    )
 
 
 def unprotected_persons(log: EventLog | StoredLog) -> list[str]:

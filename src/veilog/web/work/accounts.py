@@ -15,6 +15,7 @@ from veilog.errors import BudgetError, ParameterError, VeilogError
 from veilog.ledger.accounts import check_paid, in_figures
 from veilog.ledger.costs import Cost, as_read
 from veilog.ledger.ledger import Account, Data, Entry, Ledger
+from veilog.ledger.ways import kind_of_case
 from veilog.privacy.account.strength import Strength
 from veilog.releasing.plan import Plan
 from veilog.report.explorer import clean
@@ -66,6 +67,8 @@ class InAccount:
     """What all releases together would be worth, with this one."""
     other_unit: bool = False
     """Whether there are releases for another unit, so that costs do not add up."""
+    kinds: tuple[str, ...] = ()
+    """Where cases were told by several columns, with that of this release: for these costs do not add up, either."""
     lost: int = 0
     """Releases that are known to have been made, and that the ledger does not have."""
 
@@ -104,7 +107,7 @@ class AccountSeen:
     """How much of the budget is spent, in percent; of epsilon or delta, whichever is nearer to its end."""
     strength: Strength | None = None
     sums: tuple[tuple[str, Figures | None], ...] = ()
-    """What was spent for each unit: of several, the costs do not add up."""
+    """What was spent for each unit, and of cases for each column that told them: of several, costs do not add up."""
     rows: tuple[Entered, ...] = ()
     """Newest first."""
     more: int = 0
@@ -137,16 +140,18 @@ def foreseen(log: LogRecord, planned: Plan, cost: Cost | None, settings: Setting
     """Return what the account of a log says to a release that is planned."""
     shared = settings.ledger is not None
     unit, part = planned.unit.column or planned.unit.name, as_read(planned.part, log.read_as)
+    kind = kind_of_case(log.read_as) if unit == "case" else None
     try:
         ledger = _ledger_of(log, settings)
         account = account_of(ledger, log)
-        refused = _refused(ledger, account, cost, unit, part)
+        refused = _refused(ledger, account, cost, (unit, kind), part)
     except (VeilogError, ValueError) as error:
         return InAccount(shared, problem=_in_short(error))
     lost = _lost(log, account)
     before = (Fraction(0), Fraction(0)) if account is None else account.spent_on(part)
     entries = () if account is None else _counting(account)
-    other = any(entry.unit != unit for entry in entries)
+    kinds = _kinds(account, kind)
+    other = any(entry.unit != unit for entry in entries) or bool(kinds)
     strength = None
     if cost is not None:
         total = None if before is None or other else (before[0] + cost[0], before[1] + cost[1])
@@ -164,6 +169,7 @@ def foreseen(log: LogRecord, planned: Plan, cost: Cost | None, settings: Setting
         after=None if other else figures(_after(account, cost, part), down=account.budget is not None),
         strength=strength,
         other_unit=other or len({entry.unit for entry in entries}) > 1,
+        kinds=tuple(clean(name)[:60] for name in kinds),
         lost=lost,
     )
 
@@ -190,10 +196,7 @@ def account_seen(log: LogRecord, settings: Settings, mine: Iterable[LogRecord] =
         left=figures(account.left, down=True),
         share=_share(account),
         strength=worth(account.spent, _cases(log)) if counting else None,
-        sums=tuple(
-            (clean(unit)[:60], figures(replace(account, unit=unit, entries=_of_unit(counting, unit)).spent))
-            for unit in dict.fromkeys(entry.unit for entry in counting)
-        ),
+        sums=tuple(_sums(account)),
         rows=newest,
         more=len(account.entries) - len(newest),
         others=others,
@@ -297,20 +300,38 @@ def _counting(account: Account) -> tuple[Entry, ...]:
     return tuple(entry for entry in account.entries if entry.state != "withdrawn")
 
 
-def _of_unit(entries: tuple[Entry, ...], unit: str) -> tuple[Entry, ...]:
-    return tuple(entry for entry in entries if entry.unit == unit)
+def _sums(account: Account) -> Iterable[tuple[str, Figures | None]]:
+    """What was spent for each unit. Where several columns told cases, each of them is one; with it goes what does not
+    say by which they were told."""
+    counting = _counting(account)
+    for unit in dict.fromkeys(entry.unit for entry in counting):
+        kinds: tuple[str | None, ...] = account.kinds if unit == "case" else ()
+        for kind in kinds or (None,):
+            own = tuple(e for e in counting if e.unit == unit and (kind is None or e.kind in (None, kind)))
+            named = unit if len(kinds) < 2 else gettext("case by {column}", column=repr(kind))
+            yield clean(named)[:60], figures(replace(account, unit=unit, entries=own).spent)
+
+
+def _kinds(account: Account | None, kind: str | None) -> tuple[str, ...]:
+    """The columns that told cases, where they are several with that of one release more for cases."""
+    if account is None or kind is None:
+        return ()
+    found = tuple(dict.fromkeys([*account.kinds, kind]))
+    return found if len(found) > 1 else ()
 
 
 def _cases(log: LogRecord) -> int:
     return 0 if log.measured is None else log.measured.statistics.cases
 
 
-def _refused(ledger: Ledger, account: Account | None, cost: Cost | None, unit: str, part: str | None) -> str | None:
+def _refused(
+    ledger: Ledger, account: Account | None, cost: Cost | None, whom: tuple[str, str | None], part: str | None
+) -> str | None:
     try:
         if account is None:
             refuse_unknown(ledger)
         else:
-            check_paid(account, cost, unit, part)
+            check_paid(account, cost, whom[0], part, whom[1])
     except (BudgetError, ParameterError) as error:
         return _in_short(error)
     return None

@@ -102,9 +102,10 @@ def count_times(
     epochs: Mapping[str, int] = NO_NUMBERS,
 ) -> None:
     """The remarks about zones, precision and units of this many timestamps."""
+    offsets = sorted(offsets)
+    findings.note_zones(told=bool(offsets or epochs) or timed > naive, missing=naive > 0)
     if naive:
         findings.add("timestamp-without-zone", gettext_noop("timestamps are read as UTC"), count=naive)
-    offsets = sorted(offsets)
     if len(offsets) > 1:
         shown = ", ".join(f"{'-' if o < 0 else '+'}{abs(o) // 60:02d}:{abs(o) % 60:02d}" for o in offsets)
         findings.add("mixed-time-zones", f"offsets {shown}", count=max(timed, 1))

@@ -1,0 +1,134 @@
+"""What a case is, is part of what a ledger adds up: a visit and a patient are not the same thing."""
+
+import json
+from fractions import Fraction
+from pathlib import Path
+
+import pytest
+
+import veilog
+from veilog.cli import main
+from veilog.display.accounts import account_line
+from veilog.errors import BudgetError
+from veilog.ledger.ledger import Ledger
+from veilog.ledger.ways import kind_of_case
+
+READ = ("--timestamp", "Beginn", "--activity", "Aktion")
+ASKED = ("-m", "laplace", "--epsilon", "1", "--activities", "a,b", "--max-length", "4", "--no-compare")
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "log.ledger"
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> Path:
+    """Visits of patients, of whom each has several."""
+    rows = [f"F{i},P{i % 150},{a},2024-03-{1 + i % 28:02} 0{j}:00" for i in range(600) for j, a in enumerate("ab")]
+    (tmp_path / "w.csv").write_text("\n".join(["Fallnr,Patient,Aktion,Beginn", *rows]) + "\n")
+    return tmp_path / "w.csv"
+
+
+def logs_of(table: Path) -> dict[str, veilog.EventLog]:
+    return {
+        case: veilog.read(table, case=case, activity="Aktion", timestamp="Beginn") for case in ("Fallnr", "Patient")
+    }
+
+
+def test_a_release_of_patients_is_refused_on_an_account_of_visits(
+    table: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The worked example: two releases at 1, of which one visit would have lost 2 of a case's replacement more."""
+    out = str(table.with_name("out.xes"))
+
+    def by(case: str, *more: str) -> tuple[int, str]:
+        status = main([*more, *READ, "--case", case])
+        return status, " ".join(capsys.readouterr().err.split())
+
+    visits, patients = ("release", str(table), out, *ASKED), ("ledger", "set", str(table), "--account", "1")
+    assert by("Fallnr", "ledger", "set", str(table), "--epsilon", "2") == (0, "")
+    assert by("Fallnr", *visits)[0] == 0
+    status, said = by("Patient", *visits)
+    assert status == 3
+    assert "or is read in another way" not in said and "read the log by that one (--case)" in said
+    assert by("Patient", *patients)[0] == 0
+    status, said = by("Patient", *visits)
+    assert status == 3
+    assert "told by 'Fallnr', and in this one by 'Patient'" in said
+    assert "Read the log by 'Fallnr' again." in said and "--unit COLUMN" in said
+    assert by("Fallnr", *visits)[0] == 0, "what there was is as it was"
+    (account,) = Ledger.open(f"{table}.ledger").show()
+    assert account.spent == (2, 0)
+
+
+def test_without_a_budget_nothing_bounds_releases_of_visits_and_of_patients(
+    table: Path, path: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    logs = logs_of(table)
+    ledger = Ledger.open(path, create=True)
+    ledger.reserve(logs["Fallnr"], "laplace", epsilon=Fraction(1))
+    ledger.enter(logs["Patient"], account=1)
+    (before,) = ledger.show()
+    assert before.spent == (1, 0) and "kinds_of_case" not in before.totals()
+    failed = ledger.reserve(logs["Patient"], "laplace", epsilon=Fraction(1))
+    failed.withdraw()
+    assert ledger.show()[0].spent == (1, 0), "what was withdrawn asked nothing"
+    ledger.reserve(logs["Patient"], "laplace", epsilon=Fraction(1))
+    (account,) = ledger.show()
+    assert (account.spent, account.strength, account.together(Fraction(1, 100))) == (None, "none in practice", None)
+    assert account.totals()["kinds_of_case"] == ["Fallnr", "Patient"]
+    assert "different kinds of cases ('Fallnr' and 'Patient')" in account_line(account)
+    assert main(["ledger", "show", str(path), "--json", str(tmp_path / "out.json")]) == 0
+    assert "different kinds of cases ('Fallnr' and 'Patient'), whose costs do not add up" in capsys.readouterr().out
+    assert json.loads((tmp_path / "out.json").read_text())["accounts"][0]["spent"] is None
+    limited = ledger.set_budget(logs["Patient"], 9)
+    assert limited.left == (0, 0)
+    with pytest.raises(BudgetError, match=r"told by 'Fallnr' and 'Patient', and in this one by 'Patient'"):
+        ledger.reserve(logs["Patient"], "laplace", epsilon=Fraction(1))
+
+
+def test_variants_say_what_their_cases_are(table: Path, path: Path) -> None:
+    """Methods that need no events get variants, from the pages and from large tables."""
+    logs = logs_of(table)
+    ledger = Ledger.open(path, create=True)
+    ledger.set_budget(logs["Fallnr"].variants, 3)
+    ledger.reserve(logs["Fallnr"].variants, "laplace", epsilon=Fraction(1))
+    grouped = veilog.read_variants(table, case="Patient", activity="Aktion", timestamp="Beginn")
+    ledger.enter(grouped, account=1)
+    for patients in (grouped, logs["Patient"].variants, grouped.with_counts(grouped.counts)):
+        with pytest.raises(BudgetError, match="told by 'Fallnr', and in this one by 'Patient'"):
+            ledger.reserve(patients, "laplace", epsilon=Fraction(1))
+
+
+def test_releases_for_persons_are_not_concerned(table: Path, path: Path) -> None:
+    """The column of the person is the unit, however cases are told."""
+    logs = logs_of(table)
+    ledger = Ledger.open(path, create=True)
+    ledger.reserve(logs["Fallnr"], "laplace", epsilon=Fraction(1), unit="Patient")
+    ledger.set_budget(logs["Fallnr"], 2)
+    ledger.enter(logs["Patient"], account=1)
+    ledger.reserve(logs["Patient"], "laplace", epsilon=Fraction(1), unit="Patient")
+    assert ledger.show()[0].spent == (2, 0)
+
+
+def test_a_file_that_was_converted_and_entries_of_before_go_with_any_column(
+    table: Path, path: Path, tmp_path: Path
+) -> None:
+    logs = logs_of(table)
+    veilog.write(logs["Fallnr"], tmp_path / "w.xes")
+    veilog.write(logs["Fallnr"], tmp_path / "w2.csv")
+    ledger = Ledger.open(path, create=True)
+    ledger.set_budget(logs["Fallnr"], 9)
+    known = logs["Fallnr"].variants
+    old = veilog.Variants(known.labels, known.codes, known.offsets, known.counts)
+    for log in (logs["Fallnr"], veilog.read(tmp_path / "w.xes"), veilog.read(tmp_path / "w2.csv"), old):
+        ledger.reserve(log, "laplace", epsilon=Fraction(1))
+    assert ledger.show()[0].spent == (4, 0)
+    assert ledger.show()[0].kinds == ("Fallnr",)
+
+
+def test_the_type_of_objects_is_what_a_case_is() -> None:
+    assert kind_of_case('{"case": "case:concept:name", "object type": "order"}') == "order"
+    assert kind_of_case('{"case": "case:concept:name"}') is None
+    assert [kind_of_case(way) for way in ("", "[]", "{", '{"case": 7}')] == [None] * 4
