@@ -41,6 +41,7 @@ from veilog.cli.shared.common import (
     show_columns,
 )
 from veilog.cli.shared.common import read_log as read_whole
+from veilog.cli.shared.spelled import quoted
 from veilog.cli.shared.terminal import SafeConsole, put_out
 from veilog.errors import OutputError, ParameterError
 from veilog.releasing.meaning import json_of
@@ -113,7 +114,7 @@ def train(
     out.json(facts | ({} if account is None else {"account": account.totals()}), model)
     out.show(_view(trained, [("written to", str(model)), ("seconds", f"{seconds:.1f}")]))
     show_account(out, trained.entry, account, new)
-    out.show(f"Draw from it as often as you like: veilog sample {model} OUT")
+    out.show(f"Draw from it as often as you like: veilog sample {quoted(model)} OUT")
 
 
 def sample(

@@ -40,6 +40,7 @@ from veilog.cli.shared.details import NOTHING_MORE, Beyond
 from veilog.cli.shared.large import fits, read_events
 from veilog.cli.shared.pipes import in_words, is_pipe, send
 from veilog.cli.shared.places import check_places
+from veilog.cli.shared.spelled import options, quoted
 from veilog.demo import run_demo
 from veilog.errors import OutputError, ParameterError, UndeclaredError, meant
 from veilog.logs.eventlog import EventLog
@@ -146,13 +147,15 @@ def release(
     comparison = _kept(beside, released) if compare and json != "-" else None
     with shown_progress() as progress:
         pages = list(reports.write(released, place, beside, comparison, progress))
+    as_read = quoted(log) + options(reading)
     written = [in_words(target, out=True), *(str(path) for path in more)]
     if not details:
         left = "" if account is None else "; ".join(filter(None, (display.account_line(account), new)))
-        then = _next(target, comparison, reports.report_outside, timed=has_times(released))
-        out.show(display.release_brief(released, [*written, *pages], comparison, left, then))
+        compared = f"veilog compare {quoted(log)} {quoted(target)}{options(reading, grouping)}"
+        then = _next(target, comparison, reports.report_outside, compared, timed=has_times(released))
+        out.show(display.release_brief(released, [*written, *pages], comparison, left, then, as_read))
         return
-    out.show(display.release_view(released, "; ".join(written)))
+    out.show(display.release_view(released, "; ".join(written), as_read))
     show_account(out, released.entry, account, new)
     if comparison is not None:
         out.show("\n[bold]What was kept[/] [dim](computed from the raw log: for you only, not part of the release)[/]")
@@ -269,7 +272,7 @@ def _save(released: Release, target: Path, progress: Progress) -> None:
         raise OutputError(
             f"{error.problem} The release is paid for, so it was written to {kept} instead.",
             path=target,
-            advice=f"veilog convert {kept} {target.name} writes it in another format, for nothing.",
+            advice=f"veilog convert {quoted(kept)} {quoted(Path(target.name))} writes it in another format, for nothing.",
         ) from error
 
 
@@ -332,7 +335,7 @@ def _kept(original: EventLog | Variants, released: Release) -> Comparison | None
         return compare_logs(variants, released.variants, progress=progress)
 
 
-def _next(target: Path, comparison: Comparison | None, outside: Path | None, *, timed: bool) -> str:
+def _next(target: Path, comparison: Comparison | None, outside: Path | None, compared: str, *, timed: bool) -> str:
     """What to do after a release."""
     if is_pipe(target):
         return ""
@@ -342,7 +345,8 @@ def _next(target: Path, comparison: Comparison | None, outside: Path | None, *, 
         )
         artificial = "" if timed else "; nor that its times are artificial: from 1970 on, for the order alone"
         return f"a table has no place for what it guarantees: {page}{artificial}"
-    page = f"veilog report {target} {target.name.partition('.')[0]}.html writes a page to send with it"
+    named_page = Path(f"{target.name.partition('.')[0]}.html")
+    page = f"veilog report {quoted(target)} {quoted(named_page)} writes a page to send with it"
     if comparison is None:
-        return f"{page}; veilog compare LOG {target} says what was kept"
+        return f"{page}; {compared} says what was kept"
     return f"{page}; --details shows every question, measure and attack"

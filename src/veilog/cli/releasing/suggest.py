@@ -28,7 +28,7 @@ from veilog.cli.shared.common import (
     shown_progress,
 )
 from veilog.cli.shared.large import fits
-from veilog.cli.shared.pipes import in_words
+from veilog.cli.shared.spelled import options, quoted
 from veilog.methods import method_named
 from veilog.privacy.account.accounting import parse_delta, parse_epsilon, parse_share
 from veilog.privacy.domain import FROM_LOG, Domain
@@ -106,9 +106,13 @@ def suggest(
     account = None if found.entry is None else found.entry.account()
     notes = [] if whole is None else unprotected_persons(whole)
     notes += keeping.notes(variants, found.entry, found.guarantee)
+    # A map says the activities of the release, too.
+    declared = "" if reading.map is not None else _declared(found, None if named_ones is None else activities)
     facts = found.to_json() | {"owner_only": {"notes": notes}}
     out.json(facts | ({} if account is None else {"account": account.totals()}))
-    out.show(_view(found, in_words(log), None if named_ones is None else activities))
+    out.show(_view(found))
+    used = options(keeping, reading, grouping)
+    out.show(Text(f"  veilog release {quoted(log)} TARGET {found.arguments()}{declared}{used}"), whole=True)
     for note in notes:
         out.show(Text(f"For you only: {note}", style="magenta"))
     show_account(out, found.entry, account, new)
@@ -127,7 +131,7 @@ def _order(found: Suggestion) -> list[Table]:
     return [table]
 
 
-def _view(found: Suggestion, log: str, activities: str | None) -> Group:
+def _view(found: Suggestion) -> Group:
     style = "bold green" if found.promising else "bold red"
     expected = [] if found.expected is None else [Text(found.expected.in_words(), style=style)]
     seen = [("cases", f"about {found.cases:,} (within {found.cases_within:,} in 95 of 100 runs)")]
@@ -145,7 +149,6 @@ def _view(found: Suggestion, log: str, activities: str | None) -> Group:
         Text("\nThe suggestion itself was paid for:", style="dim"),
         display.guarantee_panel(found.guarantee, as_published=False),
         Text("With what is left:"),
-        Text(f"  veilog release {log} TARGET {found.arguments()}{_declared(found, activities)}", no_wrap=True),
     )
 
 

@@ -27,6 +27,7 @@ from veilog.cli.shared.common import (
     shown_progress,
 )
 from veilog.cli.shared.details import activity_names
+from veilog.cli.shared.spelled import quoted
 from veilog.errors import InputError, ParameterError, meant
 from veilog.logs import files
 from veilog.logs.eventlog import Statistics
@@ -179,7 +180,7 @@ def twin(
     if out is not None:
         files.write(made, out)
         screen.show(
-            Text(f"twin written to {out}; veilog release {out} TRY.xes -m evolve ... --no-ledger costs nothing")
+            Text(f"twin written to {out}; veilog release {quoted(out)} TRY.xes -m evolve ... --no-ledger costs nothing")
         )
 
 

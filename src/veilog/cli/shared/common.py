@@ -301,9 +301,10 @@ class Output:
             with atomic_target(self.target) as file:
                 file.write(text.encode(errors="backslashreplace"))
 
-    def show(self, what: Any) -> None:
+    def show(self, what: Any, *, whole: bool = False) -> None:
+        """Print it for people; what is to be pasted ``whole`` is not broken into lines."""
         if self.target != "-" and not CALL.get().quiet:
-            self.console.print(what)
+            self.console.print(what, soft_wrap=whole)
 
 
 def about() -> dict[str, object]:
