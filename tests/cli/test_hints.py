@@ -62,7 +62,20 @@ def test_what_comes_next_after_a_release_is_about_the_same_log(
     here: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("COLUMNS", "400")
-    release = "-m laplace -p depth=2 --epsilon 1 --activities log --timestamp Beginn --no-compare --no-ledger".split()
+    release = [
+        "-m",
+        "laplace",
+        "-p",
+        "depth=2",
+        "--epsilon",
+        "1",
+        "--activities",
+        "log",
+        "--timestamp",
+        "Beginn",
+        "--no-compare",
+        "--no-ledger",
+    ]
     assert main(["release", "two times.csv", "out.xes", *release]) == 0
     assert "; veilog compare 'two times.csv' out.xes --timestamp Beginn says what was kept" in capsys.readouterr().out
 

@@ -65,8 +65,9 @@ def guarantee_panel(guarantee: Guarantee, *, as_published: bool) -> Panel:
     return Panel(Group(*lines), title="guarantee", title_align="left", border_style=_STRENGTH[guarantee.strength])
 
 
-def expected_view(expected: Expected, cost: Guarantee) -> Table:
-    """What ``veilog release --dry-run`` prints: what would be guaranteed, and what can be expected of it."""
+def expected_view(expected: Expected, cost: Guarantee, more: Sequence[tuple[str, str | Text]] = ()) -> Table:
+    """What ``veilog release --dry-run`` prints: what would be guaranteed, what can be expected of it, and whatever
+    ``more`` there is to say."""
     g, sizes = cost, expected.sizes
     many = "" if sizes.activities is None else f", {sizes.activities:,} activities"
     rows: list[tuple[str, str | Text]] = [
@@ -82,7 +83,7 @@ def expected_view(expected: Expected, cost: Guarantee) -> Table:
         rows.append(("not known", f"{', '.join(sizes.missing)}: say what is public of it for a narrower interval"))
     if expected.owner_only:
         rows.append(("for you", Text("Exact sizes of the log were used: publish nothing of this.", style="magenta")))
-    return key_values([*rows, ("asked", "nothing: no question was put to the log, and no budget was spent")])
+    return key_values([*rows, *more, ("asked", "nothing: no question was put to the log, and no budget was spent")])
 
 
 def release_brief(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import shutil
 import tempfile
 from dataclasses import fields, replace
@@ -15,7 +16,7 @@ from veilog import display
 from veilog.cli.checking.report import NO_REPORT, Reports
 from veilog.cli.ledger import AS_THERE_IS, Keeping, show_account
 from veilog.cli.releasing.stopped import cannot_be_undone, told_if_stopped
-from veilog.cli.releasing.twin import NOT_DRY, Trying, dry_run
+from veilog.cli.releasing.twin import NOT_DRY, Before, Trying, dry_run
 from veilog.cli.shared.budget import UNDECIDED, Budget, agreed, at_a_terminal
 from veilog.cli.shared.common import (
     AS_USUAL,
@@ -31,13 +32,11 @@ from veilog.cli.shared.common import (
     check_target,
     named,
     pair,
-    read_log,
-    read_variants,
     show_columns,
     shown_progress,
 )
 from veilog.cli.shared.details import NOTHING_MORE, Beyond
-from veilog.cli.shared.large import fits, read_events
+from veilog.cli.shared.large import read_needed
 from veilog.cli.shared.pipes import in_words, is_pipe, send
 from veilog.cli.shared.places import check_places
 from veilog.cli.shared.spelled import options, quoted
@@ -46,7 +45,7 @@ from veilog.errors import OutputError, ParameterError, UndeclaredError, meant
 from veilog.logs.eventlog import EventLog
 from veilog.logs.files import named_after
 from veilog.logs.input.reading import columns_of
-from veilog.logs.input.source import Source, suffix_of
+from veilog.logs.input.source import suffix_of
 from veilog.logs.stored.store import StoredLog
 from veilog.logs.variants import Variants
 from veilog.measures import Comparison
@@ -118,7 +117,8 @@ def release(
     if trying.dry_run:
         how_many = int(budget.activities) if budget.activities and budget.activities.isdecimal() else None
         asked = budget if how_many is None else replace(budget, activities=FROM_LOG)
-        dry_run(out, _planned(method, parameters, asked, beyond), log, trying, reading, grouping, how_many)
+        planned = _planned(method, parameters, asked, beyond)
+        dry_run(out, planned, Before(log, planned, reading, grouping, keeping), trying, how_many)
         return
     trying.refuse_alone()
     place = check_target(target, to or reading.format)
@@ -133,7 +133,7 @@ def release(
     new = keeping.checked(log)
     source = named(log, reading, grouping)
     show_columns(out, source, reading)
-    original = _original(source, planned, reading)
+    original = read_needed(source, planned, reading)
     if planned.undeclared:
         planned = planned.declaring(agreed(out, planned.declared, planned.undeclared, original))
     _check_room(place, original)
@@ -234,16 +234,6 @@ def _check_person(budget: Budget, log: Path, reading: Reading, grouping: Groupin
         )
 
 
-def _original(source: Source, planned: Plan, reading: Reading) -> EventLog | StoredLog | Variants:
-    """The log, or as much of it as the release needs."""
-    if planned.needs_events:
-        in_memory = planned.method.full_log and not planned.method.in_pieces
-        return read_events(source, reading, for_whole=planned.method.name if in_memory else None)
-    if fits(source):
-        return read_log(source, reading)  # all columns: one of them may tell persons, which the owner should know
-    return read_variants(source, reading)
-
-
 def _check_room(target: Path, original: EventLog | StoredLog | Variants) -> None:
     """Refuse, before anything is paid for, what the disk will hardly hold: a release is about as large as its log."""
     events = (original if isinstance(original, Variants) else original.variants).events
@@ -272,7 +262,8 @@ def _save(released: Release, target: Path, progress: Progress) -> None:
         raise OutputError(
             f"{error.problem} The release is paid for, so it was written to {kept} instead.",
             path=target,
-            advice=f"veilog convert {quoted(kept)} {quoted(Path(target.name))} writes it in another format, for nothing.",
+            advice=f"veilog convert {quoted(kept)} {shlex.quote(target.name)} writes it in another format, "
+            "for nothing.",
         ) from error
 
 
@@ -345,8 +336,8 @@ def _next(target: Path, comparison: Comparison | None, outside: Path | None, com
         )
         artificial = "" if timed else "; nor that its times are artificial: from 1970 on, for the order alone"
         return f"a table has no place for what it guarantees: {page}{artificial}"
-    named_page = Path(f"{target.name.partition('.')[0]}.html")
-    page = f"veilog report {quoted(target)} {quoted(named_page)} writes a page to send with it"
+    named_page = shlex.quote(f"{target.name.partition('.')[0]}.html")
+    page = f"veilog report {quoted(target)} {named_page} writes a page to send with it"
     if comparison is None:
         return f"{page}; {compared} says what was kept"
     return f"{page}; --details shows every question, measure and attack"
