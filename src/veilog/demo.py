@@ -54,7 +54,7 @@ def run_demo(folder: Path, show: Callable[[RenderableType], None]) -> dict[str, 
 
     seconds = time.perf_counter() - started
     show(Text(f"\nDone in {seconds:.1f} s. Open the pages in a browser. The same by hand:", style="bold"))
-    log, out = shlex.quote(str(original_path)), shlex.quote(str(release_path))
+    log, out = shlex.quote(str(original_path)), shlex.quote(str(folder / "by-hand.xes"))
     show(f"  veilog info {log}")
     budget = f"--method {METHOD} --epsilon {EPSILON} --activities {shlex.quote(f'@{activities_path}')}"
     show(f"  veilog release {log} {out} {budget}")

@@ -15,6 +15,7 @@ from rich.text import Text
 from veilog import display
 from veilog.cli.checking.report import NO_REPORT, Reports
 from veilog.cli.ledger import AS_THERE_IS, Keeping, show_account
+from veilog.cli.releasing.replaced import check_not_replaced
 from veilog.cli.releasing.stopped import cannot_be_undone, told_if_stopped
 from veilog.cli.releasing.twin import NOT_DRY, Before, Trying, dry_run
 from veilog.cli.shared.budget import UNDECIDED, Budget, agreed, at_a_terminal
@@ -107,6 +108,10 @@ def release(
     ] = True,
     reports: Reports = NO_REPORT,
     to: To = None,
+    overwrite: Annotated[
+        bool,
+        Parameter(negative="", help="Replace a release that is in TARGET; one that was paid for is kept otherwise."),
+    ] = False,
     trying: Trying = NOT_DRY,
     details: Details = False,
     json: Json = None,
@@ -131,6 +136,8 @@ def release(
     if planned.undeclared and not at_a_terminal():
         raise UndeclaredError(planned.method.name, planned.undeclared)
     new = keeping.checked(log)
+    if not overwrite:
+        check_not_replaced([place, *more], keeping.of(log))
     source = named(log, reading, grouping)
     show_columns(out, source, reading)
     original = read_needed(source, planned, reading)
