@@ -33,8 +33,8 @@ CALLS: dict[str, list[list[str]]] = {
         ["release", "log.csv", "out.xes", *LAPLACE, "--activities", "log", "--ledger", "own.ledger"],
         ["release", "log.csv", "out.xes", *LAPLACE[:-2], ".9", "--no-compare", "--activities", "log", "--delta", "1e-6",
          "--ledger", "small.ledger"],
-        ["release", "log.csv", "out.xes", "--overwrite", "-m", "evolve", "-p", "for=both", "--epsilon", "1", "--activities", "log",
-         "--no-compare", "--no-ledger"],
+        ["release", "log.csv", "out.xes", "--overwrite", "-m", "evolve", "-p", "for=both", "--epsilon", "1",
+         "--activities", "log", "--no-compare", "--no-ledger"],
         ["release", "log.csv", "out.xes", *LAPLACE, "--activities", "log", "--max-length", "log", "--no-ledger"],
     ],
     "release-dry-run": [

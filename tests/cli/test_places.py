@@ -171,5 +171,5 @@ def test_what_costs_nothing_to_make_again_is_replaced(here: Path) -> None:
     for _ in range(2):
         assert main([*EVOLVED.format("out.xes").split()[:-2], "--no-ledger", "--seed", "1"]) == 0
     assert main(EVOLVED.format("out.xes").split()) == 0, "it has no guarantee"
-    assert main("convert log.csv other.xes".split()) == 0
+    assert main(["convert", "log.csv", "other.xes"]) == 0
     assert main(EVOLVED.format("other.xes").split()) == 0, "it is no release"

@@ -178,7 +178,8 @@ def _written(
     with shown_progress() as progress:
         progress(f"releasing with {planned.method.name}", None)
         ledger = keeping.of(log, progress)
-        with told_if_stopped(planned, original, ledger):
+        most = planned.epsilon if planned.bounded else None
+        with told_if_stopped(planned.method.name, original, ledger, most):
             released = planned.run(original, ledger=ledger, progress=progress)
             if not keeping.no_ledger:
                 released = noticed(released, original, remembered())

@@ -12,6 +12,7 @@ from rich.text import Text
 
 from veilog import display
 from veilog.cli.ledger import AS_THERE_IS, Keeping, show_account
+from veilog.cli.releasing.stopped import cannot_be_undone, told_if_stopped
 from veilog.cli.releasing.twin import activities_of
 from veilog.cli.shared.common import (
     AS_USUAL,
@@ -91,18 +92,21 @@ def suggest(
     how_many = None if activities == FROM_LOG else activities_of(activities, FROM_LOG)
     named_ones = FROM_LOG if activities == FROM_LOG else how_many if isinstance(how_many, tuple) else None
     with shown_progress() as progress:
-        found = suggest_method(
-            variants,
-            epsilon=epsilon,
-            delta=delta,
-            for_=for_,
-            share=share,
-            domain=reading.groups(Domain.of(named_ones)),
-            activities=how_many if isinstance(how_many, int) else None,
-            ledger=keeping.of(log, progress),
-        )
-        progress("trying it on made-up twins", None)
-        found.expected  # noqa: B018 - found out while something is shown
+        ledger = keeping.of(log, progress)
+        with told_if_stopped("suggest", variants, ledger, parse_epsilon(epsilon) * parse_share(share, "share")):
+            found = suggest_method(
+                variants,
+                epsilon=epsilon,
+                delta=delta,
+                for_=for_,
+                share=share,
+                domain=reading.groups(Domain.of(named_ones)),
+                activities=how_many if isinstance(how_many, int) else None,
+                ledger=ledger,
+            )
+            progress("trying it on made-up twins", None)
+            found.expected  # noqa: B018 - found out while something is shown
+    cannot_be_undone("The suggestion is paid for.")
     account = None if found.entry is None else found.entry.account()
     notes = [] if whole is None else unprotected_persons(whole)
     notes += keeping.notes(variants, found.entry, found.guarantee)

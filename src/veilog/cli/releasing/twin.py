@@ -15,6 +15,7 @@ from rich.text import Text
 from veilog import display
 from veilog.cli.ledger import AS_THERE_IS, Keeping, show_account
 from veilog.cli.releasing.foreseen import Foreseen, foreseen
+from veilog.cli.releasing.stopped import cannot_be_undone, told_if_stopped
 from veilog.cli.shared.common import (
     AS_USUAL,
     HERE,
@@ -37,6 +38,7 @@ from veilog.logs.eventlog import EventLog, Statistics
 from veilog.logs.made_up.twins import Sizes
 from veilog.logs.stored.store import StoredLog
 from veilog.logs.variants import Variants
+from veilog.privacy.account.accounting import parse_epsilon
 from veilog.privacy.domain import FROM_LOG
 from veilog.privacy.part import Part
 from veilog.releasing.plan import Plan
@@ -189,7 +191,9 @@ def twin(
         with shown_progress() as progress:
             ledger = keeping.of(log, progress)
             asked = read_variants(source, reading)
-            found = make_twin(asked, epsilon=epsilon, ledger=ledger, **declared)
+            with told_if_stopped("twin", asked, ledger, parse_epsilon(epsilon)):
+                found = make_twin(asked, epsilon=epsilon, ledger=ledger, **declared)
+        cannot_be_undone("The sizes are paid for.")
         if found.guarantee is not None:
             notes = keeping.notes(asked, found.entry, found.guarantee)
     made = found.log
