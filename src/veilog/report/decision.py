@@ -255,7 +255,8 @@ def _unit(g: Guarantee, cases: int, owner: OwnerSide | None) -> Check:
 
 def _named(column: PersonColumn) -> str:
     """The column, how many values it has for how many cases, and the options that protect persons by it."""
-    return gettext(
+    less = gettext(", with which {kept} of the cases count", kept=column.kept) if column.kept < column.cases else ""
+    told = gettext(
         "{column}: {values} values for {cases} cases, up to {most} each: {options}",
         column=quoted(clean(column.column)),
         values=column.values,
@@ -263,6 +264,7 @@ def _named(column: PersonColumn) -> str:
         most=column.most,
         options=column.options,
     )
+    return told + less
 
 
 def _group(g: Guarantee, most: int, cases: int) -> str:
