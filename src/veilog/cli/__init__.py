@@ -119,7 +119,10 @@ _STATUS = ((BudgetError, 3), (EmptyReleaseError, 4), (OutputError, 5), (Paramete
 """The first that fits: refused by a budget; paid for, and nothing came of it; nowhere to write; wrong usage; input."""
 _KINDS: dict[type[BaseException], str] = {KeyboardInterrupt: "Interrupted"}
 """What the errors of others are called."""
-_MORE = "With every command: --quiet prints errors only; --json FILE (or -) writes the result or the error as JSON."
+_MORE = (
+    "With every command: --quiet prints errors, and what a release left out; --json FILE (or -) writes the result or "
+    "the error as JSON."
+)
 _EXAMPLES = {
     "": ("info hospital.csv", "release hospital.csv out.xes -m evolve --epsilon 1 --activities @list.txt"),
     "info": ("info hospital.csv", "info export.csv --case Fallnummer --activity Schritt"),

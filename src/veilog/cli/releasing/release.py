@@ -15,6 +15,7 @@ from rich.text import Text
 from veilog import display
 from veilog.cli.checking.report import NO_REPORT, Reports
 from veilog.cli.ledger import AS_THERE_IS, Keeping, show_account
+from veilog.cli.releasing.losses import tell_losses
 from veilog.cli.releasing.replaced import check_not_replaced
 from veilog.cli.releasing.stopped import cannot_be_undone, told_if_stopped
 from veilog.cli.releasing.twin import NOT_DRY, Before, Trying, dry_run
@@ -148,6 +149,7 @@ def release(
     if is_pipe(target):
         _send(place)
     cannot_be_undone(f"The release is written to {in_words(target, out=True)} and paid for.")
+    tell_losses(released)
     account = None if released.entry is None else released.entry.account()
     out.json(released.to_json() | ({} if account is None else {"account": account.totals()}), place, *more)
     beside = _beside(original, planned.part)
