@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from veilog.cli.ledger import Keeping
-    from veilog.cli.shared.common import Grouping, Reading
+    from _typeshed import DataclassInstance
 
 __all__ = ["options", "quoted"]
 
@@ -20,14 +19,14 @@ def quoted(path: Path) -> str:
     return shlex.quote(str(path))
 
 
-def options(*groups: Reading | Grouping | Keeping) -> str:
+def options(*groups: DataclassInstance) -> str:
     """Return the options that were given of these groups, a space before each: how the log is read, who groups it, and
     which ledger is charged. A hint that leaves one out would be about another log, or charged nowhere."""
     words = [word for group in groups for word in _words(group)]
     return "".join(f" {shlex.quote(word)}" for word in words)
 
 
-def _words(group: Reading | Grouping | Keeping) -> Iterator[str]:
+def _words(group: DataclassInstance) -> Iterator[str]:
     """The options of a group that differ from what they are by default. Their names are those of its fields."""
     for field in fields(group):
         value = getattr(group, field.name)
