@@ -10,9 +10,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO
 
-from veilog.errors import OutputError, VeilogError
+from veilog.errors import OutputError, ParameterError, VeilogError
 
-__all__ = ["atomic_target", "check_writable", "claim", "reason", "unfinished"]
+__all__ = ["atomic_target", "check_writable", "claim", "path_of", "reason", "unfinished"]
 
 
 @contextlib.contextmanager
@@ -43,6 +43,14 @@ def atomic_target(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     finally:
         with contextlib.suppress(OSError):
             temporary.unlink(missing_ok=True)
+
+
+def path_of(given: object, parameter: str, advice: str = "") -> Path:
+    """Return a path that was given as text or as a path; :class:`ParameterError` for what names no file."""
+    if isinstance(given, str | os.PathLike):
+        return Path(given)
+    what = "None" if given is None else f"a value of type {type(given).__name__}"
+    raise ParameterError(f"A file is named by its path, and not by {what}.", parameter=parameter, advice=advice or None)
 
 
 def check_writable(path: str | os.PathLike[str]) -> Path:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -53,10 +54,11 @@ def run_demo(folder: Path, show: Callable[[RenderableType], None]) -> dict[str, 
 
     seconds = time.perf_counter() - started
     show(Text(f"\nDone in {seconds:.1f} s. Open the pages in a browser. The same by hand:", style="bold"))
-    show(f"  veilog info {original_path}")
-    budget = f"--method {METHOD} --epsilon {EPSILON} --activities @{activities_path}"
-    show(f"  veilog release {original_path} {release_path} {budget}")
-    show(f"  veilog compare {original_path} {release_path}")
+    log, out = shlex.quote(str(original_path)), shlex.quote(str(folder / "by-hand.xes"))
+    show(f"  veilog info {log}")
+    budget = f"--method {METHOD} --epsilon {EPSILON} --activities {shlex.quote(f'@{activities_path}')}"
+    show(f"  veilog release {log} {out} {budget}")
+    show(f"  veilog compare {log} {out}")
     return {
         "original": str(original_path),
         "activities": str(activities_path),

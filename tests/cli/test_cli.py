@@ -155,7 +155,7 @@ def test_as_published_prints_nominal_and_derived_with_the_reason(
 def test_release_shows_what_was_kept_but_never_writes_it(
     capsys: pytest.CaptureFixture[str], log: Path, tmp_path: Path
 ) -> None:
-    arguments = ["release", log, tmp_path / "r.xes", "--method", "travas", "--epsilon", 2, "--delta", 0.1]
+    arguments = ["release", log, tmp_path / "r.xes", "--overwrite", "-m", "travas", "--epsilon", 2, "--delta", 0.1]
     status, out, _ = run(capsys, *arguments, "--json", tmp_path / "facts.json")
     assert status == 0
     assert "similarity" in out
@@ -179,7 +179,7 @@ def test_a_release_is_told_in_twelve_lines(
     assert first[:4] == ["protection", "whom", "holds if", "released"]
     assert first[-2:] == ["files", "next"]
     monkeypatch.setenv("COLUMNS", "80")
-    narrow = run(capsys, "release", log, "r.xes", "-m", "evolve", *options)[1]
+    narrow = run(capsys, "release", log, "s.xes", "-m", "evolve", *options)[1]
     assert max(map(len, narrow.splitlines())) <= 80
 
 
@@ -283,6 +283,8 @@ def test_the_demo_leaves_a_release(
     assert veilog.read(tmp_path / "demo" / "release.xes").variants.cases > 0
     assert "protection  good; epsilon = 1 for one case" in out
     assert len(out.splitlines()) <= 28
+    by_hand = next(line.split() for line in out.splitlines() if line.startswith("  veilog release"))
+    assert main([*by_hand[1:], "--no-compare"]) == 0, "it goes over no release that the demo made"
 
 
 @pytest.mark.slow
@@ -440,8 +442,8 @@ def test_declared_activities_come_from_a_list_or_a_file(
 ) -> None:
     listed = tmp_path / "activities.txt"
     listed.write_text("Registration\nTriage\n")
-    for declared in ("Registration,Triage", f"@{listed}"):
-        target = tmp_path / "out.xes"
+    for name, declared in (("out.xes", "Registration,Triage"), ("other.xes", f"@{listed}")):
+        target = tmp_path / name
         arguments = ["release", log, target, "-m", "travas", "--epsilon", 1, "--delta", 0.1, "--activities", declared]
         assert run(capsys, *arguments)[0] == 0
         assert set(veilog.read(target).variants.labels) <= {"Registration", "Triage"}

@@ -16,7 +16,7 @@ from veilog.logs.made_up.simulate import ACTIVITIES, hospital
 from veilog.measures.singling_out import Rate, briefly_in_words
 from veilog.privacy.account.guarantee import Condition
 
-EVOLVE = ("-m", "evolve", "--epsilon", "1")
+EVOLVE = ("-m", "evolve", "--epsilon", "1", "--overwrite")
 
 
 @pytest.fixture(scope="module")

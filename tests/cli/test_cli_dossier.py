@@ -44,7 +44,9 @@ def test_with_the_original_it_is_for_the_owner_and_knows_the_ledger(folder: Path
     more = ["-m", "laplace", "--epsilon", "1", "--activities", "log", "-p", "depth=4", "--no-compare"]
     assert main(["ledger", "set", str(log), "--epsilon", "5"]) == 0
     for _ in range(2):
-        assert main(["release", str(log), str(out), *more, "--dossier", str(tmp_path / "at-once.md")]) == 0
+        assert (
+            main(["release", str(log), str(out), "--overwrite", *more, "--dossier", str(tmp_path / "at-once.md")]) == 0
+        )
     target = tmp_path / "dossier.md"
     assert main(["dossier", str(out), str(target), "--original", str(log)]) == 0
     text = target.read_text()

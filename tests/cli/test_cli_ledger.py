@@ -42,7 +42,18 @@ def as_json(capsys: pytest.CaptureFixture[str], *arguments: object) -> dict:
 
 def released(log: Path, epsilon: object, *more: object) -> tuple[object, ...]:
     said = ("--activities", "log", "--max-length", "log", "--no-compare")
-    return ("release", log, log.with_name("out.csv"), "-m", "laplace", "--epsilon", epsilon, *said, *more)
+    return (
+        "release",
+        log,
+        log.with_name("out.csv"),
+        "-m",
+        "laplace",
+        "--epsilon",
+        epsilon,
+        *said,
+        "--overwrite",
+        *more,
+    )
 
 
 def test_a_budget_is_set_spent_and_kept(capsys: pytest.CaptureFixture[str], log: Path) -> None:

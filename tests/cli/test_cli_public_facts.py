@@ -102,7 +102,7 @@ def test_a_declared_length_that_cuts_cases_is_remarked_on_to_the_owner_alone(
     assert "declared length" not in out.read_text()
     assert "declared length" not in json.dumps({**facts, "owner_only": None})
     assert facts["declared"] == {"max_length": bound}
-    longer = told(log, out, *declared, str(bound + 1))
+    longer = told(log, tmp_path / "longer.xes", *declared, str(bound + 1))
     assert not [note for note in longer["owner_only"]["notes"] if "declared length" in note]
 
 

@@ -83,7 +83,9 @@ def test_a_dry_run_reads_nothing_unless_the_owner_allows_exact_sizes(
     def forbidden(*_: object, **__: object) -> None:
         raise AssertionError("read")
 
-    monkeypatch.setattr("veilog.cli.releasing.twin.read_variants", forbidden)
+    monkeypatch.setattr("veilog.cli.releasing.twin.read_needed", forbidden)
+    with pytest.raises(AssertionError, match="read"):
+        cli.main([*dry, "--sizes", "log"])
     assert cli.main([*dry, *SIZES]) == 0
     expected = told(found)["expected"]
     assert expected["owner_only"] is False and expected["sizes"]["activities"] == 6  # type: ignore[index]

@@ -19,7 +19,7 @@ from veilog.cli.shared.common import SCHEMA
 from veilog.logs.made_up.simulate import hospital
 
 DOCS = Path(__file__).parents[2] / "docs" / "schemas"
-LAPLACE = ["-m", "laplace", "-p", "depth=3", "--epsilon", "1", "--no-compare"]
+LAPLACE = ["-m", "laplace", "-p", "depth=3", "--overwrite", "--epsilon", "1", "--no-compare"]
 DRY = ["-m", "evolve", "--epsilon", "1", "--dry-run", "--cases", "60", "--length", "8"]
 CALLS: dict[str, list[list[str]]] = {
     "info": [["info", "log.csv"], ["info", "odd.csv"], ["info", "titled.csv"], ["info", "empty.csv"]],
@@ -29,12 +29,12 @@ CALLS: dict[str, list[list[str]]] = {
     "release": [
         ["release", "log.csv", "out.xes", *LAPLACE, "--activities", "log"],
         ["release", "log.csv", "out.xes", *LAPLACE, "--activities", "log", "--seed", "1", "--no-ledger"],
-        ["release", "log.csv", "out.xes", "-m", "pretsa", "-p", "k=3", "--as-published", "--no-compare"],
+        ["release", "log.csv", "out.xes", "--overwrite", "-m", "pretsa", "-p", "k=3", "--as-published", "--no-compare"],
         ["release", "log.csv", "out.xes", *LAPLACE, "--activities", "log", "--ledger", "own.ledger"],
         ["release", "log.csv", "out.xes", *LAPLACE[:-2], ".9", "--no-compare", "--activities", "log", "--delta", "1e-6",
          "--ledger", "small.ledger"],
-        ["release", "log.csv", "out.xes", "-m", "evolve", "-p", "for=both", "--epsilon", "1", "--activities", "log",
-         "--no-compare", "--no-ledger"],
+        ["release", "log.csv", "out.xes", "--overwrite", "-m", "evolve", "-p", "for=both", "--epsilon", "1",
+         "--activities", "log", "--no-compare", "--no-ledger"],
         ["release", "log.csv", "out.xes", *LAPLACE, "--activities", "log", "--max-length", "log", "--no-ledger"],
     ],
     "release-dry-run": [
@@ -110,7 +110,7 @@ def prepared() -> None:
     many = ["release", "log.csv", "many.xes", "--ledger", "many.ledger", "--activities", "log", "--quiet"]
     assert main([*many, *LAPLACE, "--attributes", "urgency", "--domain", "urgency=1..5"]) == 0
     assert main([*many, *LAPLACE, "--seed", "1"]) == 0
-    assert main([*many[:5], "--quiet", "-m", "tlkc", "-p", "k=2", "--as-published", "--no-compare"]) == 0
+    assert main([*many[:5], "--overwrite", "--quiet", "-m", "tlkc", "-p", "k=2", "--as-published", "--no-compare"]) == 0
     timed = ["release", "log.csv", "made-up-year.xes", *LAPLACE, "--activities", "log", "--times", "0.3"]
     assert main([*timed, "--no-ledger", "--quiet"]) == 0
     Path("titled.csv").write_text("A report\n\ncase,activity,timestamp\n1,a,2024-01-01\n")

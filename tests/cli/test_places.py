@@ -17,6 +17,7 @@ from veilog.logs import files
 from veilog.logs.made_up.simulate import hospital
 
 RELEASE = "release log.csv {} -m laplace --epsilon 0.5 --activities @acts.txt --max-length 9 --ledger l.ledger"
+EVOLVED = "release log.csv {} -m evolve --epsilon 1 --activities @acts.txt --no-compare --ledger l.ledger"
 
 
 @pytest.fixture
@@ -140,3 +141,35 @@ def test_json_on_a_terminal_of_few_letters_is_json(here: Path) -> None:
         check=True,
     )
     assert json.loads(done.stdout)["owner_only"]["input"][0]["path"] == "é😀.csv"
+
+
+@pytest.mark.parametrize("target", ["out.xes", "out.xes.gz", "out.parquet", "out.csv"])
+def test_a_release_that_was_paid_for_is_not_replaced_by_the_next(
+    here: Path, target: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The second was written over the first without a word: paid for, and gone."""
+    assert main(EVOLVED.format(target).split()) == 0
+    before, inode = digests(here), Path(target).stat().st_ino
+    capsys.readouterr()
+    assert main(EVOLVED.format(target).split()) == 5
+    said = capsys.readouterr().err
+    assert "Add --overwrite if it may go, or name another file." in said and target in said
+    assert digests(here) == before, "nothing was asked, and nothing is gone"
+    assert main([*EVOLVED.format(target).split(), "--overwrite"]) == 0
+    assert Path(target).stat().st_ino != inode, "it is another file"
+
+
+def test_the_second_file_of_a_release_is_not_replaced_either(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    both = "release log.csv {} -m evolve -p for=both --epsilon 1 --activities log --no-ledger --no-compare"
+    assert main(both.format("a.xes").split()) == 0
+    Path("a.xes").unlink()
+    assert main(both.format("a.xes").split()) == 5
+    assert "a-models.xes" in capsys.readouterr().err
+
+
+def test_what_costs_nothing_to_make_again_is_replaced(here: Path) -> None:
+    for _ in range(2):
+        assert main([*EVOLVED.format("out.xes").split()[:-2], "--no-ledger", "--seed", "1"]) == 0
+    assert main(EVOLVED.format("out.xes").split()) == 0, "it has no guarantee"
+    assert main(["convert", "log.csv", "other.xes"]) == 0
+    assert main(EVOLVED.format("other.xes").split()) == 0, "it is no release"

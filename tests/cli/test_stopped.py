@@ -3,6 +3,7 @@ was spent and written."""
 
 import json
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -102,3 +103,84 @@ def test_who_stops_a_release_is_told_what_it_cost(
     else:
         assert (found["error"]["kind"], found["error"]["status"]) == ("Interrupted", 130)
         assert said in found["error"]["message"]
+
+
+SUGGEST = ("suggest", "LOG", "--epsilon", "1")
+TWIN = ("twin", "LOG", "--epsilon", "0.5")
+TRAIN = ("train", "LOG", "MODEL", "--epsilon", "2", "--delta", "1e-3", "-p", "free_generator_steps=20")
+
+
+@pytest.mark.parametrize(
+    ("command", "where", "said"),
+    [
+        (SUGGEST, "veilog.releasing.suggesting.suggest._chosen", "epsilon = 0.1 is spent, which is entered in"),
+        (SUGGEST, "veilog.releasing.suggesting.suggest._answers", "Nothing was asked of the log, so nothing is spent."),
+        (SUGGEST, "veilog.cli.releasing.suggest._view", "The suggestion is paid for."),
+        (TWIN, "veilog.releasing.trying.sizes.replace", "epsilon = 0.5 is spent, which is entered in"),
+        (TWIN, "veilog.releasing.trying.sizes.ask_sizes", "Nothing was asked of the log, so nothing is spent."),
+        (TWIN, "veilog.releasing.trying.sizes.twin_of", "The sizes are paid for."),
+        (TRAIN, "veilog.training.model.Model.save", "epsilon = 2 is spent, which is entered in"),
+        (TRAIN, "veilog.training.training.travag.train", "Nothing was asked of the log, so nothing is spent."),
+        (TRAIN, "veilog.cli.releasing.model._view", "The model is written to {model} and paid for."),
+    ],
+)
+def test_who_stops_another_command_that_spends_is_told_so(
+    log: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    command: tuple[str, ...],
+    where: str,
+    said: str,
+) -> None:
+    if command is TRAIN:
+        veilog.write(hospital(800, seed=3), log)
+    stop(monkeypatch, where)
+    names = {"LOG": str(log), "MODEL": str(tmp_path / "model.veilog")}
+    words = [names.get(word, word) for word in command]
+    assert main([*words, "--ledger", str(tmp_path / "own.ledger")]) == 130
+    assert said.format(model=names["MODEL"]) in " ".join(capsys.readouterr().err.split())
+
+
+def test_sigterm_ends_a_release_as_ctrl_c_does(
+    log: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It said nothing, its entry stayed reserved, and what it was writing stayed for good."""
+    own, out = tmp_path / "own.ledger", tmp_path / "out.xes"
+    held: list[Path] = []
+    assert main(["ledger", "set", str(log), "--epsilon", "2", "--ledger", str(own)]) == 0
+
+    def ended(descriptor: int) -> None:
+        held.extend(tmp_path.glob(".veilog-*.part"))
+        os.kill(os.getpid(), signal.SIGTERM)
+        os.kill(os.getpid(), signal.SIGTERM)  # as of timeout, which sends it to the group, too
+
+    monkeypatch.setattr("veilog._files.os.fsync", ended)
+    before = signal.getsignal(signal.SIGTERM)
+    assert main(["release", str(log), str(out), *RELEASE, "--ledger", str(own)]) == 143
+    assert "nothing half written was left. The log was asked: epsilon = 1 is spent" in capsys.readouterr().err
+    assert len(held) == 1 and not list(tmp_path.glob(".veilog-*.part")) and not out.exists()
+    (account,) = veilog.Ledger.open(own).show()
+    assert [entry.state for entry in account.entries] == ["charged"]
+    assert signal.getsignal(signal.SIGTERM) == before
+
+
+def test_sigterm_before_anything_was_asked_costs_nothing(
+    log: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def ended(*_: Any) -> None:
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    monkeypatch.setattr("veilog.releasing.run._made", ended)
+    own = tmp_path / "own.ledger"
+    assert main(["release", str(log), str(tmp_path / "out.xes"), *RELEASE, "--ledger", str(own)]) == 143
+    assert "Nothing was asked of the log, so nothing is spent." in capsys.readouterr().err
+    assert [entry.state for entry in veilog.Ledger.open(own).show()[0].entries] == ["withdrawn"]
+
+
+def test_a_server_ends_in_its_own_way(monkeypatch: pytest.MonkeyPatch) -> None:
+    handlers = []
+    monkeypatch.setattr("veilog.cli._run", lambda *_: handlers.append(signal.getsignal(signal.SIGTERM)) or 0)
+    before = signal.getsignal(signal.SIGTERM)
+    assert [main(["serve"]), main(["info", "log.xes"])] == [0, 0]
+    assert handlers[0] == before and handlers[1] != before

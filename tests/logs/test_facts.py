@@ -10,7 +10,7 @@ import pytest
 
 import veilog
 from veilog.logs import files
-from veilog.logs.facts import PersonColumn, attributes_of, person_columns, transitions_of
+from veilog.logs.facts import PersonColumn, attributes_of, person_columns, transitions_of, unit_columns
 from veilog.logs.stored.storing import store
 
 CASES = 800
@@ -41,10 +41,32 @@ def hospital() -> pa.Table:
 def test_the_patient_is_pointed_out_and_nothing_else() -> None:
     found = person_columns(files.read(hospital()))
     assert found == (
-        PersonColumn("Patient", 399, 800, 6, True),
-        PersonColumn("case:person", 399, 800, 6, True),
+        PersonColumn("Patient", 399, 800, 6, 2, 796, True),
+        PersonColumn("case:person", 399, 800, 6, 2, 796, True),
     )
-    assert str(found[0]) == "`Patient`: 399 values for 800 cases, up to 6 each: --unit Patient --max-cases 6"
+    assert str(found[0]) == (
+        "`Patient`: 399 values for 800 cases, up to 6 each: --unit Patient --max-cases 2 (796 of the cases count then)"
+    )
+
+
+@pytest.mark.parametrize(
+    ("cases_of_each", "usual", "kept"),
+    [
+        ([1] * 50 + [3] * 45 + [4] * 4 + [240], 3, 50 + 45 * 3 + 4 * 3 + 3),
+        ([1] * 99 + [240], 2, 101),
+        ([7] * 100, 7, 700),
+        ([2] * 20, 2, 40),
+    ],
+)
+def test_most_of_the_cases_of_nearly_everybody_count_with_what_is_proposed(
+    tmp_path: Path, cases_of_each: list[int], usual: int, kept: int
+) -> None:
+    """The most of one person was proposed: 240 for a placeholder, and so 80 times the noise."""
+    rows = [f"v{p}-{i},in,2024-01-01,p{p}" for p, many in enumerate(cases_of_each) for i in range(many)]
+    (tmp_path / "log.csv").write_text("\n".join(["nr,activity,time,Patient", *rows]) + "\n")
+    (found,) = unit_columns(files.read(tmp_path / "log.csv", case="nr"))
+    assert (found.usual, found.kept, found.most) == (usual, kept, max(cases_of_each))
+    assert found.options == f"--unit Patient --max-cases {usual}"
 
 
 def test_pieces_on_disk_tell_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -60,11 +82,11 @@ def test_cases_without_a_value_or_without_events_do_not_count(tmp_path: Path) ->
     table = hospital()
     patients = [None if i < 20 else name for i, name in enumerate(table["Patient"].to_pylist())]
     log = files.read(table.set_column(3, "Patient", pa.array(patients)))
-    assert person_columns(log)[1] == PersonColumn("Patient", 398, 790, 2, True)
+    assert person_columns(log)[1] == PersonColumn("Patient", 398, 790, 2, 2, 790, True)
     traces = "".join(f"<trace><string key='p' value='{i // 2}'/></trace>" for i in range(6))
     (tmp_path / "log.xes").write_text(f"<log>{traces}</log>")
     log = files.read(tmp_path / "log.xes", policies={"case-without-name": "keep"})
-    assert person_columns(log) == (PersonColumn("p", 3, 6, 2, True),)
+    assert person_columns(log) == (PersonColumn("p", 3, 6, 2, 2, 6, True),)
     (tmp_path / "log.xes").write_text("<log/>")
     assert person_columns(files.read(tmp_path / "log.xes")) == ()
 
@@ -73,7 +95,7 @@ def test_a_column_of_events_that_is_called_person_or_case_is_named_as_the_unit_t
     rows = [f"v{i},{step},2024-01-{1 + i % 27:02d},p{i // 2}" for i in range(40) for step in ("in", "out")]
     (tmp_path / "log.csv").write_text("\n".join(["nr,activity,time,person", *rows]) + "\n")
     log = files.read(tmp_path / "log.csv", case="nr")
-    assert person_columns(log) == (PersonColumn("case:person", 20, 40, 2, True),)
+    assert person_columns(log) == (PersonColumn("case:person", 20, 40, 2, 2, 40, True),)
     released = veilog.release(log, "travas", epsilon=1, delta="1e-3", unit="case:person", max_cases=2)
     assert released.guarantee.unit == "person"
 

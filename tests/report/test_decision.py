@@ -110,7 +110,10 @@ def test_a_person_with_twenty_cases_stands_against_it_where_cases_are_protected(
     released = replace(veilog.release(log, "travas", epsilon=1, delta="1e-6"), variants=log.variants)
     decision = decision_of(released, log)
     text = said(decision)
-    assert "against: A case is what has to be protected" in text and "--unit Patient --max-cases 20" in text
+    assert (
+        "against: A case is what has to be protected" in text
+        and "up to 20 each: --unit Patient --max-cases 2, with which 42 of the cases count" in text
+    )
     assert "A person with 20 cases is protected at 20 times ε, ε = 20: protection is none in practice." in text
     assert decision.tone == "warn" and decision.answer.startswith("Not as it stands")
     assert "Patient" not in said(decision_of(released))

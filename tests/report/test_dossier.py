@@ -593,3 +593,19 @@ def test_yaml_is_read_back_as_it_was() -> None:
     back = yaml.safe_load(written(value))
     assert back == value | {"f": "x: #y\n  - z\n\nlast\n", "n": "- a\n- b\n"}
     assert yaml.safe_load(written({"a": Yours("b", "say"), "c": [Yours("d\ne", "it")]})) == {"a": "b", "c": ["d\ne\n"]}
+
+
+def test_one_attribute_is_one(tmp_path: Path) -> None:
+    made = veilog.dossier(
+        veilog.release(
+            hospital(200, seed=1),
+            "evolve",
+            epsilon=8,
+            attributes=["urgency"],
+            domain=veilog.Domain("log", None, {"urgency": (1, 5)}),
+        )
+    )
+    write(made, tmp_path / "dossier.md")
+    write_registry(made, tmp_path / "record.yaml")
+    assert "It has 1 attribute." in (tmp_path / "dossier.md").read_text()
+    assert "with 1 further attribute." in " ".join((tmp_path / "record.yaml").read_text().split())

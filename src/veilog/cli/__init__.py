@@ -1,7 +1,8 @@
 """The command ``veilog``: every job of the library for people (tables) and for machines (--json).
 
 Exit status: 0 success; 1 input that cannot be used, and whatever else goes wrong; 2 wrong usage; 3 refused by a budget;
-4 a release that is empty, and paid for; 5 nowhere to write; 130 interrupted. Of 1 to 5 one message is on stderr.
+4 a release that is empty, and paid for; 5 nowhere to write; 130 interrupted, 143 by SIGTERM. Of
+1 to 5 one message is on stderr.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from cyclopts import App, CycloptsError, Group, MissingArgumentError, Parameter
 from veilog._version import __version__
 from veilog.cli.shared.pipes import check_formats, cleared, without_folder
 from veilog.cli.shared.places import check_named_once, check_places
+from veilog.cli.shared.signals import like_ctrl_c, stopped_by
 from veilog.cli.shared.terminal import CALL, Call, SafeConsole, error_line, nowhere
 from veilog.errors import BudgetError, EmptyReleaseError, OutputError, ParameterError, VeilogError
 
@@ -117,7 +119,10 @@ _STATUS = ((BudgetError, 3), (EmptyReleaseError, 4), (OutputError, 5), (Paramete
 """The first that fits: refused by a budget; paid for, and nothing came of it; nowhere to write; wrong usage; input."""
 _KINDS: dict[type[BaseException], str] = {KeyboardInterrupt: "Interrupted"}
 """What the errors of others are called."""
-_MORE = "With every command: --quiet prints errors only; --json FILE (or -) writes the result or the error as JSON."
+_MORE = (
+    "With every command: --quiet prints errors, and what a release left out; --json FILE (or -) writes the result or "
+    "the error as JSON."
+)
 _EXAMPLES = {
     "": ("info hospital.csv", "release hospital.csv out.xes -m evolve --epsilon 1 --activities @list.txt"),
     "info": ("info hospital.csv", "info export.csv --case Fallnummer --activity Schritt"),
@@ -186,7 +191,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     app = application(_called(given).partition(" ")[0])
     before = CALL.set(Call(_called(given), quiet))
     try:
-        with cleared():
+        # A server ends by itself when it is told to.
+        with contextlib.nullcontext() if _called(given) == "serve" else like_ctrl_c(), cleared():
             return _run(app, given, errors)
     finally:
         CALL.reset(before)
@@ -209,7 +215,7 @@ def _run(app: App, given: Sequence[str], errors: SafeConsole) -> int:
     except KeyboardInterrupt as error:
         message = " ".join(["interrupted; nothing half written was left.", *CALL.get().done])
         error_line(errors, message)
-        return _failed(given, 130, error, message)
+        return _failed(given, stopped_by(), error, message)
     except BrokenPipeError:
         nowhere(sys.stdout)  # the reader of our output went away (a pager, head): not our error
         return 0

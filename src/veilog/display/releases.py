@@ -65,8 +65,9 @@ def guarantee_panel(guarantee: Guarantee, *, as_published: bool) -> Panel:
     return Panel(Group(*lines), title="guarantee", title_align="left", border_style=_STRENGTH[guarantee.strength])
 
 
-def expected_view(expected: Expected, cost: Guarantee) -> Table:
-    """What ``veilog release --dry-run`` prints: what would be guaranteed, and what can be expected of it."""
+def expected_view(expected: Expected, cost: Guarantee, more: Sequence[tuple[str, str | Text]] = ()) -> Table:
+    """What ``veilog release --dry-run`` prints: what would be guaranteed, what can be expected of it, and whatever
+    ``more`` there is to say."""
     g, sizes = cost, expected.sizes
     many = "" if sizes.activities is None else f", {sizes.activities:,} activities"
     rows: list[tuple[str, str | Text]] = [
@@ -82,18 +83,24 @@ def expected_view(expected: Expected, cost: Guarantee) -> Table:
         rows.append(("not known", f"{', '.join(sizes.missing)}: say what is public of it for a narrower interval"))
     if expected.owner_only:
         rows.append(("for you", Text("Exact sizes of the log were used: publish nothing of this.", style="magenta")))
-    return key_values([*rows, ("asked", "nothing: no question was put to the log, and no budget was spent")])
+    return key_values([*rows, *more, ("asked", "nothing: no question was put to the log, and no budget was spent")])
 
 
 def release_brief(
-    released: Release, files: Sequence[str], kept: Comparison | None = None, account: str = "", then: str = ""
+    released: Release,
+    files: Sequence[str],
+    kept: Comparison | None = None,
+    account: str = "",
+    then: str = "",
+    log: str = "LOG",
 ) -> Table:
-    """What ``veilog release`` prints unless more is asked for: a row for each thing that people want to know."""
+    """What ``veilog release`` prints unless more is asked for: a row for each thing that people want to know. ``log``
+    is the log, and how it was read, in the words of the command."""
     ends = [("account", account), ("files", "; ".join(files)), ("next", then)]
-    return key_values([*_brief(released, kept), *(end for end in ends if end[1])])
+    return key_values([*_brief(released, kept, log), *(end for end in ends if end[1])])
 
 
-def _brief(released: Release, kept: Comparison | None) -> Iterator[tuple[str, str | Text]]:
+def _brief(released: Release, kept: Comparison | None, log: str) -> Iterator[tuple[str, str | Text]]:
     g, v = released.guarantee, released.variants
     yield "protection", Text(_protection(g), style=f"bold {_STRENGTH[g.strength]}")
     if released.as_published or not g.proven:
@@ -116,7 +123,7 @@ def _brief(released: Release, kept: Comparison | None) -> Iterator[tuple[str, st
             yield "at risk", briefly_in_words(kept.singling_out)
     # Whole: what to do about it is the last thing that a remark says.
     yield from _first("note", released.remarks, "yellow")
-    yield from _first("for you", _for_the_owner(released), "magenta")
+    yield from _first("for you", _for_the_owner(released, log), "magenta")
 
 
 def _first(name: str, texts: Sequence[str], style: str, *, brief: bool = False) -> Iterator[tuple[str, Text]]:
@@ -147,17 +154,17 @@ def _durations(found: CaseDurations) -> str:
     return f"{halves}; on average {lasting(new.mean)}, of the original {lasting(old.mean)}"
 
 
-def _for_the_owner(released: Release) -> list[str]:
+def _for_the_owner(released: Release, log: str) -> list[str]:
     """What only the owner of the log is told."""
     found = [f for f in released.owner_only.findings if f.severity != "info"]
-    read = [f"Reading the log, {f.rule}: {f.count:,} {f.policy}; veilog validate LOG says more." for f in found]
+    read = [f"Reading the log, {f.rule}: {f.count:,} {f.policy}; veilog validate {log} says more." for f in found]
     notes = released.owner_only.notes
     account = [note for note in notes if is_of_account(note)]
     return [*(note for note in notes if note not in account), *read, *account]
 
 
-def release_view(released: Release, target: str) -> Group:
-    """What ``veilog release`` prints about the release itself."""
+def release_view(released: Release, target: str, log: str = "LOG") -> Group:
+    """What ``veilog release`` prints about the release itself, of a log in the words of the command."""
     v = released.variants
     name = released.method + (" (as published)" if released.as_published else "")
     top = key_values(
@@ -170,5 +177,5 @@ def release_view(released: Release, target: str) -> Group:
         + [("written to", target), ("seconds", f"{released.owner_only.seconds:.2f}")]
     )
     remarks = [Text(remark, style="yellow") for remark in released.remarks]
-    notes = [Text(f"For you only: {note}", style="magenta") for note in _for_the_owner(released)]
+    notes = [Text(f"For you only: {note}", style="magenta") for note in _for_the_owner(released, log)]
     return Group(top, guarantee_panel(released.guarantee, as_published=released.as_published), *remarks, *notes)

@@ -177,7 +177,9 @@ class EventLog:
         >>> hospital(20, seed=1).head(2)["concept:name"].tolist()
         ['Registration', 'Triage']
         """
-        rows = self.events.slice(0, max(0, events))
+        if isinstance(events, bool) or not isinstance(events, int | np.integer):
+            raise ParameterError(f"How many events is a whole number, not {events!r}.", parameter="events")
+        rows = self.events.slice(0, max(0, int(events)))
         return replace(self, events=rows).to_pandas()
 
     @property

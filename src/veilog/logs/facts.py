@@ -25,6 +25,8 @@ from veilog.logs.tables.cells.columns import is_text, plain_type
 __all__ = ["Attribute", "PersonColumn", "attributes_of", "person_columns", "transitions_of", "unit_columns"]
 
 _CASES_OF_ONE = 10
+_USUAL = 0.95
+"""Of the persons, all of whose cases shall count."""
 _RESERVED = (ACTIVITY, TIMESTAMP, LIFECYCLE, CASE_INDEX, EVENT_INDEX, NESTED)
 
 
@@ -83,20 +85,27 @@ class PersonColumn(ToJson):
     values: int
     cases: int
     most: int
+    usual: Annotated[int, InJson(left_out="always")]
+    """What is proposed for ``--max-cases``: the smallest number of cases that 95 % of the persons do not exceed, and at
+    least 2. All of most people's cases count, then; a few people with very many cases, who may be no people at all (a
+    placeholder for all who have no number), do not make the noise of everybody as large as they would need it."""
+    kept: Annotated[int, InJson(left_out="always")]
+    """Of the cases how many count with that."""
     likely: Annotated[bool, InJson(left_out="always")]
     """Whether it looks as if it did: see :func:`person_columns`."""
 
     def __str__(self) -> str:
+        more = f" ({self.kept:,} of the cases count then)" if self.kept < self.cases else ""
         return (
             f"`{self.column}`: {self.values:,} values for {self.cases:,} cases, up to {self.most:,} each: "
-            f"{self.options}"
+            f"{self.options}{more}"
         )
 
     @property
     def options(self) -> str:
         """How a release protects persons by it, in the words of the command."""
         column = self.column if self.column.isidentifier() else repr(self.column)
-        return f"--unit {column} --max-cases {self.most}"
+        return f"--unit {column} --max-cases {self.usual}"
 
 
 def person_columns(log: EventLog | StoredLog) -> tuple[PersonColumn, ...]:
@@ -181,4 +190,5 @@ def _of_values(name: str, values: Iterable[pa.Array | None]) -> PersonColumn | N
         return None
     most = int(counts.max())
     likely = most > 1 and size > math.isqrt(cases) and size * _CASES_OF_ONE >= cases
-    return PersonColumn(name, size, cases, most, likely)
+    usual = min(most, max(2, int(np.quantile(counts, _USUAL, method="inverted_cdf"))))
+    return PersonColumn(name, size, cases, most, usual, int(np.minimum(counts, usual).sum()), likely)

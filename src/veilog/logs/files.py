@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import gzip
 import os
 from collections.abc import Iterable, Iterator, Mapping
@@ -11,8 +12,8 @@ from typing import Any, BinaryIO, Protocol, TypeAlias, cast
 
 import pyarrow as pa
 
-from veilog._files import atomic_target, check_writable
-from veilog.errors import InputError, OutputError
+from veilog._files import atomic_target, check_writable, path_of
+from veilog.errors import InputError, OutputError, ParameterError, meant
 from veilog.logs.eventlog import EventLog
 from veilog.logs.findings import Finding, Findings, Policy
 from veilog.logs.input.coarser import MapLike, mapped_by
@@ -37,6 +38,8 @@ __all__ = [
     "write",
     "write_pieces",
 ]
+
+_DECLARED = frozenset(field.name for field in dataclasses.fields(Declared))
 
 
 class HasLog(Protocol):
@@ -131,6 +134,12 @@ def validate(
     ``header``, ``sheet`` and ``object_type`` are as for :func:`read`, ``declared`` is what it takes of ``case``,
     ``activity``, ``timestamp``, ``lifecycle``, ``classifier`` and ``time_format``.
     """
+    for name in declared.keys() - _DECLARED:
+        raise ParameterError(
+            f"validate has no argument {name!r}.",
+            parameter=name,
+            advice=f"{meant(name, sorted(_DECLARED))}What is declared is one of {', '.join(sorted(_DECLARED))}.",
+        )
     named = Source(source, limit=limit, layout=Layout(header, sheet, object_type))
     findings = Findings(policies or {}, named.name, collect_all=True)
     return whole(named, Asked(Declared(**declared), findings, None, processes, progress)).findings
@@ -183,7 +192,7 @@ def write(log: AnyLog, path: str | os.PathLike[str], *, lossy: bool = False) -> 
     CSV cannot hold cases without events, nor tell apart cases of the same name; such a log is refused unless ``lossy``
     accepts that. Compressed files carry neither time nor name, so equal logs give equal bytes.
     """
-    target = Path(path)
+    target = path_of(path, "path", "First comes the log, then the file: write(log, path).")
     writer = _writer(target)
     held = _whole(log)
     with atomic_target(target) as file, _compressed(file, target) as out:
@@ -218,7 +227,7 @@ def write_pieces(
     ``lossy``. The file is the one that :func:`write` makes of the whole log; numbers in CSV may be formatted otherwise,
     and XES with nested attributes may say 2.0 without need.
     """
-    target = Path(path)
+    target = path_of(path, "path")
     writer = _writer(target)
     with atomic_target(target) as file, _compressed(file, target) as out:
         writer.write_pieces(pieces, out, target, lossy=lossy, eventless=eventless)

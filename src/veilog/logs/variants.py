@@ -253,6 +253,9 @@ def _canonical(labels: tuple[str, ...], codes: Int32Array, offsets: IntArray, co
 
     used = np.unique(codes)
     names = [labels[c] for c in used.tolist()]
+    strange = [name for name in names if not isinstance(name, str)]
+    if strange:
+        raise InputError(f"An activity is named by text, not by {strange[0]!r}.")
     if len(set(names)) != len(names):
         raise InputError("An activity label occurs twice.")
     order = sorted(range(len(names)), key=names.__getitem__)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, NamedTuple, T
 
 from veilog._language import gettext, gettext_noop, localised, percent
 from veilog._notebook import card, figure, frame, paragraph, table
-from veilog.errors import ParameterError, VeilogError
+from veilog.errors import ParameterError, VeilogError, meant
 from veilog.measures.measure import Found, Measure, Miner, Pair, Progress, Quantity
 from veilog.measures.process_model.quality import MEASURES as OF_MODELS
 from veilog.measures.purposes import Asked, Grade, Judgement, judge, named
@@ -261,7 +261,7 @@ def compare(
     """
     started = time.perf_counter()
     wanted = named(purposes)
-    miner: Miner = "pm4py" if models == "pm4py" else "veilog"
+    miner = _miner(models, model_seconds)
     seconds = _MODEL_SECONDS[miner] if model_seconds is None else model_seconds
     say = progress or (lambda text, fraction: None)
     from veilog.logs.files import as_log  # tables are loaded when there are any
@@ -290,6 +290,20 @@ def _asked(asked: object) -> Asked | None:
         parameter="asked",
         advice="Such as veilog.measures.Asked(model=Path('model.pnml'), targets=('outcome',)).",
     )
+
+
+def _miner(models: bool | str, seconds: float | None) -> Miner:
+    """Whose models are measured; refuses what says neither that nor for how long."""
+    if not isinstance(models, bool) and models != "pm4py":
+        raise ParameterError(
+            f"models is True, False or 'pm4py', not {models!r}.",
+            parameter="models",
+            advice=meant(str(models), ["pm4py"]).strip() or None,
+        )
+    number = isinstance(seconds, int | float) and not isinstance(seconds, bool)
+    if seconds is not None and not (number and seconds > 0):
+        raise ParameterError(f"model_seconds is a number above 0, not {seconds!r}.", parameter="model_seconds")
+    return "pm4py" if models == "pm4py" else "veilog"
 
 
 def _taken(pair: Pair, measures: list[Measure]) -> Iterator[tuple[str, Found]]:

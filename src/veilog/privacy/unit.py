@@ -73,10 +73,11 @@ class Unit:
                 )
             return ONE_CASE
         if max_cases is None:
+            near = "" if unit == "person" else meant(unit, ("case", "person"))
             raise ParameterError(
                 f"The unit {unit!r} (--unit) protects persons, and needs a bound on the cases of one.",
                 parameter="max_cases",
-                advice=f"{meant(unit, ('case', 'person'))}Take what most of them have, e.g. 3: of those with more, so "
+                advice=f"{near}Take what most of them have, e.g. 3: of those with more, so "
                 "many cases are drawn at random.",
             )
         most = whole_number(max_cases)

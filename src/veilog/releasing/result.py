@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 import pyarrow as pa
 
+from veilog._files import path_of
 from veilog._notebook import card, facts, paragraph, table
 from veilog._plain import ToJson, to_json
 from veilog._typing import Int32Array
@@ -139,6 +140,7 @@ class Release:
         was kept on disk). What was made beside it is written first, to files that are named after it:
         ``out-models.xes`` for ``out.xes``.
         """
+        path = path_of(path, "path")
         if self.variants.cases == 0:
             raise EmptyReleaseError(
                 "The release is empty, so there is nothing to write.",

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
+from veilog._files import path_of
 from veilog._typing import Int32Array
 from veilog.errors import ParameterError, VeilogError
 from veilog.ledger.ledger import Ledger, Reservation
@@ -175,7 +176,9 @@ def _check_part(planned: Planned, looked_at: EventLog | StoredLog | Variants) ->
 
 def opened(ledger: Ledger | str | Path, progress: Progress | None) -> Ledger:
     """Return the ledger, or the one in this file, which is made if there is none."""
-    return ledger if isinstance(ledger, Ledger) else Ledger.open(ledger, create=True, waiting=progress)
+    if isinstance(ledger, Ledger):
+        return ledger
+    return Ledger.open(path_of(ledger, "ledger"), create=True, waiting=progress)
 
 
 def _reserved(planned: Planned, log: EventLog | StoredLog | Variants, ledger: Ledger) -> Reservation:

@@ -9,8 +9,9 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 
-from veilog._files import atomic_target
+from veilog._files import atomic_target, path_of
 from veilog._language import ENGLISH, spoken
+from veilog.errors import OutputError
 from veilog.ledger.ledger import Account
 from veilog.logs.files import AnyLog
 from veilog.measures import Comparison, Progress
@@ -42,6 +43,9 @@ def write(
     too), for the inside version; a release that was entered knows its own. The page is written in a ``language`` that
     there is a catalogue of; what it lacks is English.
     """
+    place = path_of(path, "path")
+    if place.suffix.lower() not in (".html", ".htm"):
+        raise OutputError("A report is an HTML page; its file must end in .html.", path=place)
     text = html(
         released,
         original,
@@ -51,7 +55,7 @@ def write(
         progress=progress,
         language=language,
     )
-    with atomic_target(path) as file:
+    with atomic_target(place) as file:
         file.write(text.encode("utf-8", "replace"))
 
 

@@ -293,12 +293,14 @@ def _named(column: PersonColumn, options: bool) -> str:
     values, name = {"values": column.values, "cases": column.cases, "most": column.most}, quoted(clean(column.column))
     if not options:
         return gettext("{column}: {values} values for {cases} cases, up to {most} each", column=name, **values)
-    return gettext(
+    less = gettext(", with which {kept} of the cases count", kept=column.kept) if column.kept < column.cases else ""
+    told = gettext(
         "{column}: {values} values for {cases} cases, up to {most} each: {options}",
         column=name,
         options=column.options,
         **values,
     )
+    return told + less
 
 
 def _group(g: Guarantee, most: int, cases: int) -> str:

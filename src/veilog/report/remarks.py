@@ -50,6 +50,13 @@ REMARKS = (
         "occurs in the log."
     ),
     gettext_noop(
+        "With a delta, 1 of the released variants is certain to be real, for {cases} cases: it occurs in the log. No "
+        "other released variant has more than {others} cases."
+    ),
+    gettext_noop(
+        "With a delta, 1 of the released variants is certain to be real, for {cases} cases: it occurs in the log."
+    ),
+    gettext_noop(
         "No variant could be frequent enough to be certain that it is real, so none was asked for: all of delta makes "
         "the noise of relations narrower."
     ),

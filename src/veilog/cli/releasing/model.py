@@ -26,6 +26,7 @@ from rich.text import Text
 from veilog import display
 from veilog._files import check_writable
 from veilog.cli.ledger import AS_THERE_IS, Keeping, show_account
+from veilog.cli.releasing.stopped import cannot_be_undone, told_if_stopped
 from veilog.cli.shared.budget import UNDECIDED, Budget
 from veilog.cli.shared.common import (
     AS_USUAL,
@@ -41,6 +42,8 @@ from veilog.cli.shared.common import (
     show_columns,
 )
 from veilog.cli.shared.common import read_log as read_whole
+from veilog.cli.shared.signals import INTERRUPTED, stopped_by
+from veilog.cli.shared.spelled import quoted
 from veilog.cli.shared.terminal import SafeConsole, put_out
 from veilog.errors import OutputError, ParameterError
 from veilog.releasing.meaning import json_of
@@ -98,13 +101,16 @@ def train(
     started = time.perf_counter()
     whole = budget.epsilon or f"an advantage of {budget.guessing_advantage}"
     spends = f"spends {whole} (delta {budget.delta}), charged at the start"
+    goes_on = checkpoint is not None and checkpoint.exists()
+    most = planned.epsilon if planned.bounded else None
     with _resumable(checkpoint), _with_time_left(spends) as progress:
-        if checkpoint is not None and checkpoint.exists():
+        if checkpoint is not None and goes_on:
             progress(f"going on with {checkpoint.name}", None)
-        trained = train_model(
-            original, planned, ledger=keeping.of(log, progress), checkpoint=checkpoint, progress=progress
-        )
-        trained.save(model)
+        ledger = keeping.of(log, progress)
+        with told_if_stopped(planned.method.name, original, ledger, most, goes_on=goes_on):
+            trained = train_model(original, planned, ledger=ledger, checkpoint=checkpoint, progress=progress)
+            trained.save(model)
+    cannot_be_undone(f"The model is written to {model} and paid for.")
     if checkpoint is not None:
         remove(checkpoint)
     seconds = time.perf_counter() - started
@@ -113,7 +119,7 @@ def train(
     out.json(facts | ({} if account is None else {"account": account.totals()}), model)
     out.show(_view(trained, [("written to", str(model)), ("seconds", f"{seconds:.1f}")]))
     show_account(out, trained.entry, account, new)
-    out.show(f"Draw from it as often as you like: veilog sample {model} OUT")
+    out.show(f"Draw from it as often as you like: veilog sample {quoted(model)} OUT")
 
 
 def sample(
@@ -229,7 +235,7 @@ def _stream(model: Model, cases: int | None, seed: int | None) -> None:
         for owner in model.draws(cases, seed=seed):
             put_out("".join(lines[owner]))
     except KeyboardInterrupt:
-        if cases is not None:
+        if cases is not None or stopped_by() != INTERRUPTED:
             raise
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import shutil
 import tempfile
 from dataclasses import fields, replace
@@ -14,8 +15,10 @@ from rich.text import Text
 from veilog import display
 from veilog.cli.checking.report import NO_REPORT, Reports
 from veilog.cli.ledger import AS_THERE_IS, Keeping, check_person, show_account
+from veilog.cli.releasing.losses import tell_losses
+from veilog.cli.releasing.replaced import check_not_replaced
 from veilog.cli.releasing.stopped import cannot_be_undone, told_if_stopped
-from veilog.cli.releasing.twin import NOT_DRY, Trying, dry_run
+from veilog.cli.releasing.twin import NOT_DRY, Before, Trying, dry_run
 from veilog.cli.shared.budget import UNDECIDED, Budget, agreed, at_a_terminal
 from veilog.cli.shared.common import (
     AS_USUAL,
@@ -31,21 +34,20 @@ from veilog.cli.shared.common import (
     check_target,
     named,
     pair,
-    read_log,
-    read_variants,
     show_columns,
     shown_progress,
 )
 from veilog.cli.shared.details import NOTHING_MORE, Beyond
-from veilog.cli.shared.large import fits, read_events
+from veilog.cli.shared.large import read_needed
 from veilog.cli.shared.pipes import in_words, is_pipe, send
 from veilog.cli.shared.places import check_places
+from veilog.cli.shared.spelled import options, quoted
 from veilog.demo import run_demo
 from veilog.errors import OutputError, ParameterError, UndeclaredError
 from veilog.logs.eventlog import EventLog
 from veilog.logs.files import named_after
 from veilog.logs.input.reading import columns_of
-from veilog.logs.input.source import Source, suffix_of
+from veilog.logs.input.source import suffix_of
 from veilog.logs.stored.store import StoredLog
 from veilog.logs.variants import Variants
 from veilog.measures import Comparison
@@ -107,6 +109,10 @@ def release(
     ] = True,
     reports: Reports = NO_REPORT,
     to: To = None,
+    overwrite: Annotated[
+        bool,
+        Parameter(negative="", help="Replace a release that is in TARGET; one that was paid for is kept otherwise."),
+    ] = False,
     trying: Trying = NOT_DRY,
     details: Details = False,
     json: Json = None,
@@ -117,7 +123,8 @@ def release(
     if trying.dry_run:
         how_many = int(budget.activities) if budget.activities and budget.activities.isdecimal() else None
         asked = budget if how_many is None else replace(budget, activities=FROM_LOG)
-        dry_run(out, _planned(method, parameters, asked, beyond), log, trying, reading, grouping, how_many)
+        planned = _planned(method, parameters, asked, beyond)
+        dry_run(out, planned, Before(log, planned, reading, grouping, keeping), trying, how_many)
         return
     trying.refuse_alone()
     place = check_target(target, to or reading.format)
@@ -130,9 +137,11 @@ def release(
     if planned.undeclared and not at_a_terminal():
         raise UndeclaredError(planned.method.name, planned.undeclared)
     new = keeping.checked(log)
+    if not overwrite:
+        check_not_replaced([place, *more], keeping.of(log))
     source = named(log, reading, grouping)
     show_columns(out, source, reading)
-    original = _original(source, planned, reading)
+    original = read_needed(source, planned, reading)
     if planned.undeclared:
         planned = planned.declaring(agreed(out, planned.declared, planned.undeclared, original))
     _check_room(place, original)
@@ -140,19 +149,22 @@ def release(
     if is_pipe(target):
         _send(place)
     cannot_be_undone(f"The release is written to {in_words(target, out=True)} and paid for.")
+    tell_losses(released)
     account = None if released.entry is None else released.entry.account()
     out.json(released.to_json() | ({} if account is None else {"account": account.totals()}), place, *more)
     beside = _beside(original, planned.part)
     comparison = _kept(beside, released) if compare and json != "-" else None
     with shown_progress() as progress:
         pages = list(reports.write(released, place, beside, comparison, progress))
+    as_read = quoted(log) + options(reading)
     written = [in_words(target, out=True), *(str(path) for path in more)]
     if not details:
         left = "" if account is None else "; ".join(filter(None, (display.account_line(account), new)))
-        then = _next(target, comparison, reports.report_outside, timed=has_times(released))
-        out.show(display.release_brief(released, [*written, *pages], comparison, left, then))
+        compared = f"veilog compare {quoted(log)} {quoted(target)}{options(reading, grouping)}"
+        then = _next(target, comparison, reports.report_outside, compared, timed=has_times(released))
+        out.show(display.release_brief(released, [*written, *pages], comparison, left, then, as_read))
         return
-    out.show(display.release_view(released, "; ".join(written)))
+    out.show(display.release_view(released, "; ".join(written), as_read))
     show_account(out, released.entry, account, new)
     if comparison is not None:
         out.show("\n[bold]What was kept[/] [dim](computed from the raw log: for you only, not part of the release)[/]")
@@ -168,7 +180,8 @@ def _written(
     with shown_progress() as progress:
         progress(f"releasing with {planned.method.name}", None)
         ledger = keeping.of(log, progress)
-        with told_if_stopped(planned, original, ledger):
+        most = planned.epsilon if planned.bounded else None
+        with told_if_stopped(planned.method.name, original, ledger, most):
             released = planned.run(original, ledger=ledger, progress=progress)
             if not keeping.no_ledger:
                 released = noticed(released, original, remembered())
@@ -226,16 +239,6 @@ def _check_person(budget: Budget, log: Path, reading: Reading, grouping: Groupin
         check_person(budget.unit, names)
 
 
-def _original(source: Source, planned: Plan, reading: Reading) -> EventLog | StoredLog | Variants:
-    """The log, or as much of it as the release needs."""
-    if planned.needs_events:
-        in_memory = planned.method.full_log and not planned.method.in_pieces
-        return read_events(source, reading, for_whole=planned.method.name if in_memory else None)
-    if fits(source):
-        return read_log(source, reading)  # all columns: one of them may tell persons, which the owner should know
-    return read_variants(source, reading)
-
-
 def _check_room(target: Path, original: EventLog | StoredLog | Variants) -> None:
     """Refuse, before anything is paid for, what the disk will hardly hold: a release is about as large as its log."""
     events = (original if isinstance(original, Variants) else original.variants).events
@@ -264,7 +267,8 @@ def _save(released: Release, target: Path, progress: Progress) -> None:
         raise OutputError(
             f"{error.problem} The release is paid for, so it was written to {kept} instead.",
             path=target,
-            advice=f"veilog convert {kept} {target.name} writes it in another format, for nothing.",
+            advice=f"veilog convert {quoted(kept)} {shlex.quote(target.name)} writes it in another format, "
+            "for nothing.",
         ) from error
 
 
@@ -327,7 +331,7 @@ def _kept(original: EventLog | Variants, released: Release) -> Comparison | None
         return compare_logs(variants, released.variants, progress=progress)
 
 
-def _next(target: Path, comparison: Comparison | None, outside: Path | None, *, timed: bool) -> str:
+def _next(target: Path, comparison: Comparison | None, outside: Path | None, compared: str, *, timed: bool) -> str:
     """What to do after a release."""
     if is_pipe(target):
         return ""
@@ -337,7 +341,8 @@ def _next(target: Path, comparison: Comparison | None, outside: Path | None, *, 
         )
         artificial = "" if timed else "; nor that its times are artificial: from 1970 on, for the order alone"
         return f"a table has no place for what it guarantees: {page}{artificial}"
-    page = f"veilog report {target} {target.name.partition('.')[0]}.html writes a page to send with it"
+    named_page = shlex.quote(f"{target.name.partition('.')[0]}.html")
+    page = f"veilog report {quoted(target)} {named_page} writes a page to send with it"
     if comparison is None:
-        return f"{page}; veilog compare LOG {target} says what was kept"
+        return f"{page}; {compared} says what was kept"
     return f"{page}; --details shows every question, measure and attack"

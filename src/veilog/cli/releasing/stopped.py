@@ -1,19 +1,16 @@
-"""What is said of a release that was stopped, or whose result could not be shown: what it cost, and where it is."""
+"""What is said of a command that was stopped, or whose result could not be shown: what it cost, and where it is."""
 
 from __future__ import annotations
 
 import datetime
 from collections.abc import Iterator
 from contextlib import contextmanager
+from fractions import Fraction
 
 from veilog.cli.shared.terminal import CALL
 from veilog.errors import VeilogError
-from veilog.ledger.ledger import Entry, Ledger
-from veilog.logs.eventlog import EventLog
-from veilog.logs.stored.store import StoredLog
-from veilog.logs.variants import Variants
+from veilog.ledger.ledger import Data, Entry, Ledger
 from veilog.privacy.account.figures import round_up, up
-from veilog.releasing.plan import Plan
 
 __all__ = ["cannot_be_undone", "told_if_stopped"]
 
@@ -24,29 +21,35 @@ def cannot_be_undone(sentence: str) -> None:
 
 
 @contextmanager
-def told_if_stopped(planned: Plan, log: EventLog | StoredLog | Variants, ledger: Ledger | None) -> Iterator[None]:
-    """Ask and write in this block; where that is stopped, what was asked until then is spent, and is said."""
+def told_if_stopped(
+    method: str, log: Data, ledger: Ledger | None, epsilon: Fraction | None, *, goes_on: bool = False
+) -> Iterator[None]:
+    """Ask and write in this block; where that is stopped, what was asked until then is spent, and is said. The entry is
+    of this method; ``epsilon`` is what it may cost at most, None where nothing bounds it. A run that ``goes_on`` was
+    entered when it began."""
     started = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
     try:
         yield
     except KeyboardInterrupt:
-        cannot_be_undone(_asked(planned) if ledger is None else _charged(ledger, log, started))
+        since = "" if goes_on else started
+        cannot_be_undone(_asked(epsilon) if ledger is None else _charged(method, ledger, log, since))
         raise
 
 
-def _asked(planned: Plan) -> str:
-    if not planned.bounded:
+def _asked(epsilon: Fraction | None) -> str:
+    if epsilon is None:
         return "The log may have been asked: count the release as made."
-    return f"The log may have been asked: count epsilon = {up(round_up(planned.epsilon))} as spent."
+    return f"The log may have been asked: count epsilon = {up(round_up(epsilon))} as spent."
 
 
-def _charged(ledger: Ledger, log: EventLog | StoredLog | Variants, started: str) -> str:
-    """What the ledger says of a release of this log that was begun since then."""
+def _charged(method: str, ledger: Ledger, log: Data, since: str) -> str:
+    """What the ledger says of what was asked of this log since then by this method."""
     try:
         account = ledger.account(log)
     except VeilogError:
         return f"What was asked counts as spent; veilog ledger show {ledger.path} says how much."
-    begun: list[Entry] = [] if account is None else [entry for entry in account.entries if entry.time >= started]
+    entries: tuple[Entry, ...] = () if account is None else account.entries
+    begun = [entry for entry in entries if entry.method == method and entry.time >= since]
     if not begun or begun[-1].state == "withdrawn":
         return "Nothing was asked of the log, so nothing is spent."
     if begun[-1].epsilon is None:

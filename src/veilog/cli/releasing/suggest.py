@@ -12,6 +12,7 @@ from rich.text import Text
 
 from veilog import display
 from veilog.cli.ledger import AS_THERE_IS, Keeping, show_account
+from veilog.cli.releasing.stopped import cannot_be_undone, told_if_stopped
 from veilog.cli.releasing.twin import activities_of
 from veilog.cli.shared.common import (
     AS_USUAL,
@@ -28,7 +29,7 @@ from veilog.cli.shared.common import (
     shown_progress,
 )
 from veilog.cli.shared.large import fits
-from veilog.cli.shared.pipes import in_words
+from veilog.cli.shared.spelled import options, quoted
 from veilog.methods import method_named
 from veilog.privacy.account.accounting import parse_delta, parse_epsilon, parse_share
 from veilog.privacy.domain import FROM_LOG, Domain
@@ -91,24 +92,31 @@ def suggest(
     how_many = None if activities == FROM_LOG else activities_of(activities, FROM_LOG)
     named_ones = FROM_LOG if activities == FROM_LOG else how_many if isinstance(how_many, tuple) else None
     with shown_progress() as progress:
-        found = suggest_method(
-            variants,
-            epsilon=epsilon,
-            delta=delta,
-            for_=for_,
-            share=share,
-            domain=reading.groups(Domain.of(named_ones)),
-            activities=how_many if isinstance(how_many, int) else None,
-            ledger=keeping.of(log, progress),
-        )
-        progress("trying it on made-up twins", None)
-        found.expected  # noqa: B018 - found out while something is shown
+        ledger = keeping.of(log, progress)
+        with told_if_stopped("suggest", variants, ledger, parse_epsilon(epsilon) * parse_share(share, "share")):
+            found = suggest_method(
+                variants,
+                epsilon=epsilon,
+                delta=delta,
+                for_=for_,
+                share=share,
+                domain=reading.groups(Domain.of(named_ones)),
+                activities=how_many if isinstance(how_many, int) else None,
+                ledger=ledger,
+            )
+            progress("trying it on made-up twins", None)
+            found.expected  # noqa: B018 - found out while something is shown
+    cannot_be_undone("The suggestion is paid for.")
     account = None if found.entry is None else found.entry.account()
     notes = [] if whole is None else unprotected_persons(whole)
     notes += keeping.notes(variants, found.entry, found.guarantee)
+    # A map says the activities of the release, too.
+    declared = "" if reading.map is not None else _declared(found, None if named_ones is None else activities)
     facts = found.to_json() | {"owner_only": {"notes": notes}}
     out.json(facts | ({} if account is None else {"account": account.totals()}))
-    out.show(_view(found, in_words(log), None if named_ones is None else activities))
+    out.show(_view(found))
+    used = options(keeping, reading, grouping)
+    out.show(Text(f"  veilog release {quoted(log)} TARGET {found.arguments()}{declared}{used}"), whole=True)
     for note in notes:
         out.show(Text(f"For you only: {note}", style="magenta"))
     show_account(out, found.entry, account, new)
@@ -127,7 +135,7 @@ def _order(found: Suggestion) -> list[Table]:
     return [table]
 
 
-def _view(found: Suggestion, log: str, activities: str | None) -> Group:
+def _view(found: Suggestion) -> Group:
     style = "bold green" if found.promising else "bold red"
     expected = [] if found.expected is None else [Text(found.expected.in_words(), style=style)]
     seen = [("cases", f"about {found.cases:,} (within {found.cases_within:,} in 95 of 100 runs)")]
@@ -145,7 +153,6 @@ def _view(found: Suggestion, log: str, activities: str | None) -> Group:
         Text("\nThe suggestion itself was paid for:", style="dim"),
         display.guarantee_panel(found.guarantee, as_published=False),
         Text("With what is left:"),
-        Text(f"  veilog release {log} TARGET {found.arguments()}{_declared(found, activities)}", no_wrap=True),
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import glob
 import json as plain_json
 from dataclasses import dataclass, fields
+from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -13,6 +14,8 @@ from rich.text import Text
 
 from veilog import display
 from veilog.cli.ledger import AS_THERE_IS, Keeping, show_account
+from veilog.cli.releasing.foreseen import Foreseen, foreseen
+from veilog.cli.releasing.stopped import cannot_be_undone, told_if_stopped
 from veilog.cli.shared.common import (
     AS_USUAL,
     HERE,
@@ -27,16 +30,22 @@ from veilog.cli.shared.common import (
     shown_progress,
 )
 from veilog.cli.shared.details import activity_names
+from veilog.cli.shared.large import read_needed
+from veilog.cli.shared.spelled import quoted
 from veilog.errors import InputError, ParameterError, meant
 from veilog.logs import files
-from veilog.logs.eventlog import Statistics
+from veilog.logs.eventlog import EventLog, Statistics
 from veilog.logs.made_up.twins import Sizes
+from veilog.logs.stored.store import StoredLog
+from veilog.logs.variants import Variants
+from veilog.privacy.account.accounting import parse_epsilon
 from veilog.privacy.domain import FROM_LOG
+from veilog.privacy.part import Part
 from veilog.releasing.plan import Plan
-from veilog.releasing.trying.sizes import sizes_of
+from veilog.releasing.trying.sizes import sizes_of, sizes_of_log
 from veilog.releasing.trying.sizes import twin as make_twin
 
-__all__ = ["NOT_DRY", "UNKNOWN", "Known", "Trying", "activities_of", "dry_run", "twin"]
+__all__ = ["NOT_DRY", "UNKNOWN", "Before", "Known", "Trying", "activities_of", "dry_run", "twin"]
 
 
 @Parameter(name="*")
@@ -97,14 +106,36 @@ class Trying(Known):
                 advice="Add --dry-run, or leave it away.",
             )
 
-    def found(self, log: Path, reading: Reading, grouping: Grouping, how_many: int | None) -> Sizes:
+    def found(self, before: Before, how_many: int | None) -> Sizes:
         """The sizes that are known; only ``log`` looks at it."""
         if self.sizes == FROM_LOG:
-            return Sizes.of(read_variants(named(log, reading, grouping), reading))
+            return sizes_of_log(before.original, before.planned)
         return sizes_of(activities=how_many, **self.facts()) if self.sizes is None else _sizes_in(Path(self.sizes))
 
 
 NOT_DRY = Trying()
+
+
+@dataclass(frozen=True)
+class Before:
+    """What a dry run may look at: the log as its release would read it, once, and its ledger. Nothing is asked."""
+
+    log: Path
+    planned: Plan
+    reading: Reading
+    grouping: Grouping
+    keeping: Keeping
+
+    @cached_property
+    def original(self) -> EventLog | StoredLog | Variants:
+        """The log, for its owner's eyes alone."""
+        return read_needed(named(self.log, self.reading, self.grouping), self.planned, self.reading)
+
+    @cached_property
+    def account(self) -> Foreseen | None:
+        """What the account would say, for which the log is read; None where there is no ledger."""
+        ledger = self.keeping.of(self.log)
+        return None if ledger is None else foreseen(ledger, self.planned, self.original)
 
 
 def activities_of(text: str | None, *words: str) -> int | tuple[str, ...] | None:
@@ -160,7 +191,9 @@ def twin(
         with shown_progress() as progress:
             ledger = keeping.of(log, progress)
             asked = read_variants(source, reading)
-            found = make_twin(asked, epsilon=epsilon, ledger=ledger, **declared)
+            with told_if_stopped("twin", asked, ledger, parse_epsilon(epsilon)):
+                found = make_twin(asked, epsilon=epsilon, ledger=ledger, **declared)
+        cannot_be_undone("The sizes are paid for.")
         if found.guarantee is not None:
             notes = keeping.notes(asked, found.entry, found.guarantee)
     made = found.log
@@ -179,16 +212,14 @@ def twin(
     if out is not None:
         files.write(made, out)
         screen.show(
-            Text(f"twin written to {out}; veilog release {out} TRY.xes -m evolve ... --no-ledger costs nothing")
+            Text(f"twin written to {out}; veilog release {quoted(out)} TRY.xes -m evolve ... --no-ledger costs nothing")
         )
 
 
-def dry_run(
-    out: Output, planned: Plan, log: Path, trying: Trying, reading: Reading, grouping: Grouping, how_many: int | None
-) -> None:
+def dry_run(out: Output, planned: Plan, before: Before, trying: Trying, how_many: int | None) -> None:
     """Say what a release would guarantee and can be expected to be worth, asking nothing of the log."""
     cost = planned.cost
-    found = trying.found(log, reading, grouping, how_many)
+    found = trying.found(before, how_many)
     declared = trying.facts() | ({} if how_many is None else {"activities": how_many})
     purposes = _USUAL if trying.purposes is None else trying.purposes
     wanted = tuple(name.strip() for name in purposes.split(",") if name.strip())
@@ -198,10 +229,19 @@ def dry_run(
         )
     errors = planned.attribute_errors(expected.sizes.cases)
     facts = {"dry_run": True, "guarantee": cost.to_json(), "expected": expected.to_json()}
+    account = before.account
+    facts |= {} if account is None else {"account": account.to_json()}
     out.json(facts | ({"attribute_errors": errors} if errors else {}))
-    out.show(display.expected_view(expected, cost))
+    more = [] if planned.part is None else [("of", _of_part(planned.part, exact=expected.owner_only))]
+    out.show(display.expected_view(expected, cost, [*more, *([] if account is None else [("account", account.line)])]))
     for name, share in errors.items():
         out.show(Text(f"{name}: noise alone will give up to about {100 * share:.0f} % of the cases another value."))
+
+
+def _of_part(part: Part, *, exact: bool) -> str:
+    """Which cases the sizes are of."""
+    told = "the sizes are those of" if exact else "the sizes are taken to be those of this part, not of the log:"
+    return f"{told} the {part.in_words}"
 
 
 def _sizes_in(path: Path) -> Sizes:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import datetime
-import hashlib
 import json
 import os
 import sys
@@ -23,6 +22,7 @@ from veilog import display
 from veilog._files import atomic_target, check_writable
 from veilog._version import __version__
 from veilog.cli.shared.pipes import is_pipe, outgoing, received
+from veilog.cli.shared.places import sha256_of
 from veilog.cli.shared.terminal import CALL, SafeConsole, put_out
 from veilog.errors import ParameterError
 from veilog.logs import files
@@ -301,9 +301,10 @@ class Output:
             with atomic_target(self.target) as file:
                 file.write(text.encode(errors="backslashreplace"))
 
-    def show(self, what: Any) -> None:
+    def show(self, what: Any, *, whole: bool = False) -> None:
+        """Print it for people; what is to be pasted ``whole`` is not broken into lines."""
         if self.target != "-" and not CALL.get().quiet:
-            self.console.print(what)
+            self.console.print(what, soft_wrap=whole)
 
 
 def about() -> dict[str, object]:
@@ -314,15 +315,7 @@ def about() -> dict[str, object]:
 
 def _hashed(files: Iterable[Path]) -> list[dict[str, str | None]]:
     """Files with the SHA-256 of what is in them; None of what is no file."""
-    return [{"path": str(path), "sha256": _sha256(path)} for path in files]
-
-
-def _sha256(path: Path) -> str | None:
-    try:
-        with path.open("rb") as file:
-            return hashlib.file_digest(file, "sha256").hexdigest() if path.is_file() else None
-    except OSError:
-        return None
+    return [{"path": str(path), "sha256": sha256_of(path)} for path in files]
 
 
 @contextmanager

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from veilog.cli.shared.common import Reading, read_log, shown_progress
+from veilog.cli.shared.common import Reading, read_log, read_variants, shown_progress
 from veilog.logs.eventlog import EventLog
 from veilog.logs.input.source import Source
 from veilog.logs.stored.store import StoredLog
 from veilog.logs.stored.storing import is_elsewhere, is_large, stored, whole_of
 from veilog.logs.tables.reader import table_reader_of
+from veilog.logs.variants import Variants
+from veilog.releasing.plan import Plan
 
-__all__ = ["fits", "read_events"]
+__all__ = ["fits", "read_events", "read_needed"]
 
 _LARGE_TEXT = 256 << 20
 """Bytes of a text from which on its events are grouped without reading the other columns."""
@@ -31,6 +33,16 @@ def read_events(source: Source, reading: Reading, *, for_whole: str | None = Non
     else:
         found = None
     return read_log(source, reading) if found is None else found
+
+
+def read_needed(source: Source, planned: Plan, reading: Reading) -> EventLog | StoredLog | Variants:
+    """The log, or as much of it as the release needs."""
+    if planned.needs_events:
+        in_memory = planned.method.full_log and not planned.method.in_pieces
+        return read_events(source, reading, for_whole=planned.method.name if in_memory else None)
+    if fits(source):
+        return read_log(source, reading)  # all columns: one of them may tell persons, which the owner should know
+    return read_variants(source, reading)
 
 
 def fits(source: Source) -> bool:

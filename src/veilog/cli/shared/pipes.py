@@ -7,10 +7,8 @@ in a folder of this process's own until the command ends, and what goes out is w
 from __future__ import annotations
 
 import shutil
-import signal
 import sys
 import tempfile
-import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -26,8 +24,6 @@ _PIPE = Path("-")
 _BLOCK = 1 << 20
 _folders: list[Path] = []
 """What this command keeps until it ends."""
-_handlers: list[Any] = []
-"""What was done about SIGTERM before."""
 
 
 def is_pipe(path: Path) -> bool:
@@ -114,18 +110,9 @@ def cleared() -> Iterator[None]:
     finally:
         while _folders:
             shutil.rmtree(_folders.pop(), ignore_errors=True)
-        while _handlers:
-            signal.signal(signal.SIGTERM, _handlers.pop())
-
-
-def _ended(number: int, frame: object) -> None:
-    """End as the signal says, but not without removing what is kept, which may be a log with people in it."""
-    raise SystemExit(128 + number)
 
 
 def _folder() -> Path:
-    if not _folders and threading.current_thread() is threading.main_thread():
-        _handlers.append(signal.signal(signal.SIGTERM, _ended))
     _folders.append(Path(tempfile.mkdtemp(prefix="veilog-pipe-")))
     return _folders[-1]
 

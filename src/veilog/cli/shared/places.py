@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import glob
+import hashlib
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from fnmatch import fnmatch
@@ -12,7 +13,7 @@ from typing import Any
 
 from veilog.errors import OutputError
 
-__all__ = ["check_named_once", "check_places"]
+__all__ = ["check_named_once", "check_places", "sha256_of"]
 
 _WRITTEN = ("target", "out", "page", "model", "json", "report", "report_outside", "dossier", "registry", "chart")
 """Options and words of commands that name what is written; all other paths are read."""
@@ -45,6 +46,15 @@ def check_named_once(json: str, words: Sequence[str]) -> None:
     if sum(_same(Path(name), place) for name in named if name) > 1:
         raise OutputError("This would overwrite another file of this command.", path=place)
     _check_json(place)
+
+
+def sha256_of(path: Path) -> str | None:
+    """Return the SHA-256 of what is in a file; None of what is no file."""
+    try:
+        with path.open("rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest() if path.is_file() else None
+    except OSError:
+        return None
 
 
 def _check_json(place: Path) -> None:

@@ -30,6 +30,8 @@ class Call:
     """What cannot be undone, in sentences: whoever stops the command, or has no room for its output, must know."""
     told: list[str] = field(default_factory=list)
     """Where its result was written as JSON, which an error that comes later must not take the place of."""
+    signals: list[int] = field(default_factory=list)
+    """What it was stopped by, if not by Ctrl-C."""
 
 
 CALL: ContextVar[Call] = ContextVar("call", default=Call())  # noqa: B039 - frozen

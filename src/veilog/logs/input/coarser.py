@@ -22,7 +22,7 @@ from typing import TypeAlias
 import numpy as np
 import pyarrow as pa
 
-from veilog._files import reason
+from veilog._files import path_of, reason
 from veilog.errors import InputError, ParameterError
 from veilog.logs.eventlog import ACTIVITY, EventLog
 from veilog.logs.variants import Variants
@@ -101,7 +101,7 @@ def coarser(given: MapLike, *, level: int = 1, top: int | None = None) -> Coarse
     list as they are, or those of them that have a group in it; all others are one group, :data:`OTHER`.
     """
     _check("level", level)
-    rows, name = (_rows(given), "a list") if isinstance(given, Mapping) else (_read(Path(given)), Path(given).name)
+    rows, name = (_rows(given), "a list") if isinstance(given, Mapping) else _in_file(path_of(given, "map"))
     if not rows:
         raise InputError("The map is empty.", path=name, advice="It has a row for each activity: activity,group.")
     deepest = max(len(groups) for groups in rows.values())
@@ -122,6 +122,10 @@ def coarser(given: MapLike, *, level: int = 1, top: int | None = None) -> Coarse
         found, else_ = dict(list(found.items())[:top]), OTHER
         how = f"the first {top} of {how}"
     return Coarser(found, else_, f"Activities were grouped by {how} (SHA-256 {digest}), which is public.")
+
+
+def _in_file(path: Path) -> tuple[dict[str, tuple[str, ...]], str]:
+    return _read(path), path.name
 
 
 def mapped_by(given: MapLike | None, level: int | None = None, top: int | None = None) -> Coarser | None:

@@ -246,6 +246,10 @@ def _plural(kind: Background) -> str:
 
 
 def _backgrounds(background: str | Iterable[str]) -> list[Background]:
+    if not isinstance(background, Iterable):
+        raise ParameterError(
+            f"There is no background {background!r}.", parameter="background", advice=f"Take {', '.join(BACKGROUNDS)}."
+        )
     names = [background] if isinstance(background, str) else list(background)
     known: dict[str, Background] = {kind: kind for kind in BACKGROUNDS}
     for name in names:
@@ -261,7 +265,7 @@ def _backgrounds(background: str | Iterable[str]) -> list[Background]:
 
 
 def _sizes(size: int | Iterable[int]) -> list[int]:
-    sizes = [size] if isinstance(size, int) else list(size)
+    sizes = list(size) if isinstance(size, Iterable) else [size]
     for k in sizes:
         if isinstance(k, bool) or not isinstance(k, int) or k < 1:
             raise ParameterError(f"A size is a whole number from 1 on, not {k!r}.", parameter="size")

@@ -55,13 +55,19 @@ def remark_real(request: Request, released: Variants, real: Variants) -> None:
     counts = released.to_dict()
     found = set(real.sequences)
     cases = sum(counts[sequence] for sequence in found)
+    one = len(found) == 1
+    are, they = ("is", "it") if one else ("are", "each of them")
     text = (
-        f"With a delta, {len(real)} of the released variants are certain to be real, for {cases} cases: each of them "
+        f"With a delta, {len(found)} of the released variants {are} certain to be real, for {cases} cases: {they} "
         "occurs in the log."
     )
     imagined = max((count for sequence, count in counts.items() if sequence not in found), default=0)
     if max(counts[sequence] for sequence in found) > imagined:
-        text += f" All released variants of more than {imagined} cases are among them."
+        text += (
+            f" No other released variant has more than {imagined} cases."
+            if one
+            else f" All released variants of more than {imagined} cases are among them."
+        )
     request.remark(text)
 
 

@@ -15,7 +15,9 @@ from veilog.privacy.cases import attribute_column
 from veilog.privacy.domain import Values
 from veilog.releasing.planned import Planned
 
-__all__ = ["check_times", "undeclared_values", "unknown_times"]
+__all__ = ["HAVING_NONE", "check_times", "undeclared_values", "unknown_times"]
+
+HAVING_NONE = "count as having none."
 
 _NAMED = 5
 _DAY = 86_400_000_000
@@ -89,7 +91,7 @@ def _note(name: str, declared: tuple[str, ...], values: Counter[str], outside: i
     what = "value" if len(missing) == 1 else "values"
     return (
         f"The declaration of {name!r} leaves out {len(missing):,} {what} of the log: {shown}{more}. {outside:,} of "
-        f"{known:,} ({_share(outside, known)}) count as having none.{some}"
+        f"{known:,} ({_share(outside, known)}) {HAVING_NONE}{some}"
     )
 
 

@@ -9,6 +9,8 @@ from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from veilog.errors import meant
 from veilog.ledger.accounts import Account
@@ -17,7 +19,9 @@ from veilog.logs.facts import person_columns
 from veilog.logs.stored.store import StoredLog
 from veilog.logs.variants import Variants
 from veilog.privacy.domain import Domain
-from veilog.releasing.owner.columns import undeclared_values, unknown_times
+from veilog.privacy.persons import columns_of_persons, owners
+from veilog.privacy.unit import Unit
+from veilog.releasing.owner.columns import HAVING_NONE, undeclared_values, unknown_times
 from veilog.releasing.planned import Planned
 
 __all__ = [
@@ -28,6 +32,8 @@ __all__ = [
     "is_of_persons",
     "namesakes",
     "notes_for_owner",
+    "tells_loss",
+    "uncounted_cases",
     "undeclared_activities",
     "unentered",
     "unprotected_persons",
@@ -36,6 +42,8 @@ __all__ = [
 UNBOUNDED = "Nothing bounds beforehand what it costs, so a ledger with a budget would refuse it."
 _NO_LEDGER = "It is entered in no ledger."
 _SINGLE = "This release protects single cases."
+_UNUSED = "were not used."
+_NO_CASE = "No case of the log is in the part"
 _NAMED = 5
 _COLUMNS = 3
 
@@ -45,12 +53,13 @@ def notes_for_owner(log: EventLog | StoredLog | Variants, planned: Planned, *, i
     variants = log if isinstance(log, Variants) else log.variants
     notes = []
     if planned.part is not None and variants.cases == 0:
-        notes.append(f"No case of the log is in the part {planned.part}: what was released is noise alone.")
+        notes.append(f"{_NO_CASE} {planned.part}: what was released is noise alone.")
     notes += undeclared_activities(variants, planned.public)
     notes += beyond_length(variants, planned.public)
     if not isinstance(log, Variants):
         notes += undeclared_values(log, planned)
         notes += unknown_times(log) if planned.wanted.times else []
+        notes += uncounted_cases(log, planned.unit)
     if planned.unit.name == "case" and not isinstance(log, Variants):
         notes += unprotected_persons(log)
     if not in_ledger:
@@ -92,6 +101,11 @@ def namesakes(account: Account) -> str:
     )
 
 
+def tells_loss(note: str) -> bool:
+    """Return whether a note says that something of the log was left out."""
+    return any(said in note for said in (_UNUSED, _NO_CASE, HAVING_NONE))
+
+
 def unprotected_persons(log: EventLog | StoredLog) -> list[str]:
     """Return a note on columns by which persons seem to have several cases, where a release protects single cases."""
     found = person_columns(log)
@@ -101,6 +115,25 @@ def unprotected_persons(log: EventLog | StoredLog) -> list[str]:
         f"{_SINGLE} If a column tells persons, protect them instead: "
         + "; ".join(str(column) for column in found[:_COLUMNS])
         + "."
+    ]
+
+
+def uncounted_cases(log: EventLog | StoredLog, unit: Unit) -> list[str]:
+    """Return a note on the persons with more cases than count, and how many of their cases are not used."""
+    column = unit.column
+    if column is None:
+        return []
+    found = log.each(lambda piece, _first: owners(piece, column), columns_of_persons(log.shape, column))
+    named = pa.chunked_array(list(found), pa.string()).drop_null()
+    cases = pc.value_counts(named).field("counts").to_numpy(zero_copy_only=False)
+    over = cases[cases > unit.most_cases]
+    if not over.size:
+        return []
+    bound = "1 case" if unit.most_cases == 1 else f"{unit.most_cases:,} cases"
+    have = "has" if over.size == 1 else "have"
+    return [
+        f"Of {cases.size:,} persons {over.size:,} {have} more than {bound}: {int((over - unit.most_cases).sum()):,} of "
+        f"{len(named):,} cases {_UNUSED}"
     ]
 
 
@@ -121,7 +154,7 @@ def undeclared_activities(variants: Variants, declared: Domain) -> list[str]:
     near = [f"{name!r}: {said.strip()}" for name in unknown if (said := meant(name, missing))][:_NAMED]
     return [
         f"The declaration leaves out {len(missing)} {activities} of the log: {shown}{more}. "
-        f"{sum(lost.values()):,} of {variants.events:,} events were not used.",
+        f"{sum(lost.values()):,} of {variants.events:,} events {_UNUSED}",
         *([f"Some that it names are not in the log. {' '.join(near)}"] if near else []),
     ]
 
@@ -138,5 +171,5 @@ def beyond_length(variants: Variants, declared: Domain) -> list[str]:
     cases, events = int(fitting.counts[over > 0].sum()), int((fitting.counts * over).sum())
     return [
         f"The declared length cuts {cases:,} of {variants.cases:,} cases off after {declared.longest} "
-        f"{'event' if declared.longest == 1 else 'events'}. {events:,} of {variants.events:,} events were not used."
+        f"{'event' if declared.longest == 1 else 'events'}. {events:,} of {variants.events:,} events {_UNUSED}"
     ]

@@ -39,6 +39,7 @@ from veilog.privacy.domain import PRIVATELY, Domain, checked_domain
 from veilog.privacy.mechanisms import noise
 from veilog.releasing.owner.memory import asked_before
 from veilog.releasing.plan import Plan, plan
+from veilog.releasing.run import opened
 from veilog.releasing.suggesting.ranking import SIMILARITY, Ranked, Ranking
 from veilog.releasing.trying.expected import Expected, expectation
 from veilog.releasing.trying.sizes import ask_sizes
@@ -196,7 +197,7 @@ def suggest(
     spent, spent_delta = eps * part, failure * part if asks_variants else Fraction(0)
     entry = None
     if ledger is not None:
-        book = ledger if isinstance(ledger, Ledger) else Ledger.open(ledger, create=True)
+        book = opened(ledger, None)
         limit = None if seed is not None else spent
         entry = book.reserve(held, "suggest", epsilon=limit, delta=spent_delta, parameters={"share": float(part)})
     derive = partial(curator.guarantee, nominal_epsilon=spent, nominal_delta=spent_delta or None)

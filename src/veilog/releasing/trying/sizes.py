@@ -28,10 +28,12 @@ from veilog.privacy.account.accounting import Number, parse_epsilon
 from veilog.privacy.account.guarantee import Guarantee
 from veilog.privacy.curator import Curator
 from veilog.privacy.mechanisms import noise
+from veilog.privacy.unit import bounded
 from veilog.releasing.owner.memory import asked_before
+from veilog.releasing.planned import Planned
 from veilog.releasing.run import opened
 
-__all__ = ["Twin", "ask_sizes", "sizes_of", "twin"]
+__all__ = ["Twin", "ask_sizes", "sizes_of", "sizes_of_log", "twin"]
 
 _COUNT, _LENGTHS = Fraction(1, 5), Fraction(1, 2)
 """Of epsilon, for the number of cases where that is not known; and of the rest, for how many there are of each length.
@@ -140,6 +142,20 @@ def _asked(
     if entry is None and seed is None:
         asked_before(log, None)
     return Twin(sizes, derive(), entry=None if entry is None else entry.entered)
+
+
+def sizes_of_log(log: EventLog | StoredLog | Variants, planned: Planned) -> Sizes:
+    """Return the exact sizes of what a release of a log would look at, its part and the cases of a person that count:
+    raw numbers, for its owner alone."""
+    looked_at = bounded(log, planned.unit, noise.operating_system(), planned.part).variants
+    if planned.part is not None and not looked_at.cases:
+        raise ParameterError(
+            f"No case of the log is in the part {planned.part} ({planned.part.in_words}): its release would be noise "
+            "alone.",
+            parameter="part",
+            advice="Nothing was asked of the data. Name another part.",
+        )
+    return Sizes.of(looked_at)
 
 
 def ask_sizes(

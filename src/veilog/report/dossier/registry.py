@@ -83,6 +83,7 @@ def record(subject: Subject) -> str | None:
 
 def _basic(subject: Subject) -> dict[str, object]:
     size = f"{subject.cases:,} cases, {subject.events:,} events and {subject.activities:,} activities"
+    more = f"{len(subject.attributes)} further {'attribute' if len(subject.attributes) == 1 else 'attributes'}"
     times = "with times" if subject.told.timed else "without times"
     return {
         "name": Yours("A released event log", "what you call it"),
@@ -92,8 +93,8 @@ def _basic(subject: Subject) -> dict[str, object]:
                 "data_curator_type": Yours("Nonprofit", "Government, Industry or Nonprofit"),
             }
         ],
-        "description": f"An event log of a process for process mining: {size}, {times}, with {len(subject.attributes)} "
-        "further attributes. Cases are sequences of activities, made from noisy answers.",
+        "description": f"An event log of a process for process mining: {size}, {times}, with {more}. "
+        "Cases are sequences of activities, made from noisy answers.",
         "intended_use": Yours(_TO_FILL, "e.g. process mining research"),
         "data_product_type": "Synthetic data",
         "data_product_region": Yours(_TO_FILL, "where the data are from, or whose law applies"),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from veilog._language import gettext as _
-from veilog._language import gettext_noop, pgettext
+from veilog._language import gettext_noop, ngettext, pgettext
 from veilog.report.dossier.parts import Field, Part, Points, Section, Table, Text, table
 from veilog.report.dossier.subject import Subject
 from veilog.report.explorer import clean
@@ -50,7 +50,9 @@ def recipient(subject: Subject) -> Part:
         _("It has times.")
         if subject.told.timed
         else _("It has no times: its timestamps carry the order of events and nothing else."),
-        _("It has {n} attributes.", n=len(subject.attributes)) if subject.attributes else _("It has no attributes."),
+        ngettext("It has {n} attribute.", "It has {n} attributes.", len(subject.attributes))
+        if subject.attributes
+        else _("It has no attributes."),
         _("Names of cases are made anew, and cases are in random order.")
         if g.proven
         else _("Names of cases are made anew."),

@@ -1,0 +1,51 @@
+"""A command that is told to end (SIGTERM: a service that is stopped, ``timeout``) ends as by Ctrl-C: what was asked is
+charged, what was half written is gone, and it says so."""
+
+from __future__ import annotations
+
+import signal
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import FrameType
+
+from veilog.cli.shared.terminal import CALL
+
+__all__ = ["INTERRUPTED", "like_ctrl_c", "stopped_by"]
+
+INTERRUPTED = 128 + signal.SIGINT
+_AT_ONCE = 2.0
+"""Seconds within which a second signal is the same one: ``timeout`` sends it to the process, and to its group."""
+
+
+@contextmanager
+def like_ctrl_c() -> Iterator[None]:
+    """Within this block SIGTERM does what Ctrl-C does there, also where that is to wait for a better moment."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    last: list[float] = []
+
+    def told(number: int, frame: FrameType | None) -> None:
+        now = time.monotonic()
+        if last and now - last[-1] < _AT_ONCE:
+            return
+        last.append(now)
+        CALL.get().signals.append(number)
+        handler = signal.getsignal(signal.SIGINT)
+        if not callable(handler):  # ignored, as of what a shell started in the background
+            raise KeyboardInterrupt
+        handler(signal.SIGINT, frame)
+
+    before = signal.signal(signal.SIGTERM, told)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before or signal.SIG_DFL)
+
+
+def stopped_by() -> int:
+    """Return the exit status of a command that was stopped, which says by what."""
+    signals = CALL.get().signals
+    return 128 + signals[-1] if signals else INTERRUPTED

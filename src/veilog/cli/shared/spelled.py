@@ -1,0 +1,41 @@
+"""A log and how it is used, spelled as a command takes it: for hints that somebody pastes into a shell."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator
+from dataclasses import MISSING, fields
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
+__all__ = ["options", "quoted"]
+
+
+def quoted(path: Path) -> str:
+    """Return a file as a shell takes it; ``-`` stands for standard input or output."""
+    return shlex.quote(str(path))
+
+
+def options(*groups: DataclassInstance) -> str:
+    """Return the options that were given of these groups, a space before each: how the log is read, who groups it, and
+    which ledger is charged. A hint that leaves one out would be about another log, or charged nowhere."""
+    words = [word for group in groups for word in _words(group)]
+    return "".join(f" {shlex.quote(word)}" for word in words)
+
+
+def _words(group: DataclassInstance) -> Iterator[str]:
+    """The options of a group that differ from what they are by default. Their names are those of its fields."""
+    for field in fields(group):
+        value = getattr(group, field.name)
+        usual = None if field.default is MISSING else field.default
+        if value == usual:
+            continue
+        option = f"--{field.name.replace('_', '-')}"
+        if isinstance(value, bool):
+            yield option
+            continue
+        for one in value if isinstance(value, tuple) else (value,):
+            yield from (option, str(one))
