@@ -38,6 +38,8 @@ def test_the_release_that_a_suggestion_prints_reads_the_log_alike_and_is_charged
 ) -> None:
     """Pasted as it was, the release was charged nowhere, and its times were of another column."""
     used = ["--ledger", "c.ledger", "--account", "w", "--timestamp", "Beginn", "--on", "missing-timestamp=drop"]
+    assert main(["ledger", "set", "two times.csv", *used]) == 0
+    capsys.readouterr()
     assert main(["suggest", "two times.csv", "--epsilon", "1", "--activities", "log", *used]) == 0
     words = hint(capsys.readouterr().out, "release")
     assert words[:4] == ["veilog", "release", "two times.csv", "TARGET"]

@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 
 import veilog
@@ -46,10 +45,10 @@ class Watch:
     def __init__(self, path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         self.path, self.sniffed, self.found = path, 0, 0
         # Arrow opens a Parquet file by itself.
-        original, sniff, find = pq.ParquetFile, delimited.sniffed, readers._reader_of_file
+        original, sniff, find = pa.OSFile, delimited.sniffed, readers._reader_of_file
 
-        def parquet(where: Path) -> pq.ParquetFile:
-            _opened.append(str(where))
+        def parquet(where: str) -> pa.OSFile:
+            _opened.append(where)
             return original(where)
 
         def counted(source: Source) -> delimited.Dialect:
@@ -60,7 +59,7 @@ class Watch:
             self.found += 1
             return find(source)
 
-        monkeypatch.setattr(pq, "ParquetFile", parquet)
+        monkeypatch.setattr(pa, "OSFile", parquet)
         monkeypatch.setattr(delimited, "sniffed", counted)
         monkeypatch.setattr(readers, "_reader_of_file", found)
         _opened.clear()

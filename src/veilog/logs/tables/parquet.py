@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import base64
 import binascii
-import io
 import json
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -98,12 +97,9 @@ def _opened(source: Source) -> pq.ParquetFile:
     try:
         if path.stat().st_size == 0:
             raise InputError("The file is empty.", path=path)
-        content = source.content(_UNZIPPED) if source.zipped else None
-        file = pq.ParquetFile(path if content is None else io.BytesIO(content))
-        categories = _categories(file.schema_arrow)
-        if not categories:
-            return file
-        return pq.ParquetFile(path if content is None else io.BytesIO(content), read_dictionary=categories)
+        file = pa.BufferReader(source.content(_UNZIPPED)) if source.zipped else pa.OSFile(str(path))
+        metadata = pq.read_metadata(file)
+        return pq.ParquetFile(file, metadata=metadata, read_dictionary=_categories(metadata))
     except FileNotFoundError:
         raise InputError("There is no such file.", path=path) from None
     except (pa.ArrowException, OSError, ValueError) as error:
@@ -112,13 +108,13 @@ def _opened(source: Source) -> pq.ParquetFile:
         ) from error
 
 
-def _categories(schema: pa.Schema) -> list[str]:
+def _categories(metadata: pq.FileMetaData) -> list[str]:
     """The columns of text that are to be read as categories; none of files of other programs, or of damaged ones."""
     try:
-        found = json.loads((schema.metadata or {}).get(_KEY, b"{}")).get("categories", [])
+        found = json.loads((metadata.metadata or {}).get(_KEY, b"{}")).get("categories", [])
     except (ValueError, AttributeError):
         return []  # which is said where the rest of it is read
-    return [name for name in schema.names if name in found] if isinstance(found, list) else []
+    return [name for name in metadata.schema.names if name in found] if isinstance(found, list) else []
 
 
 def _notes(source: Source) -> Notes:
