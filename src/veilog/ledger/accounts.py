@@ -261,7 +261,7 @@ def _check_same(account: Account, unit: str, kind: str | None) -> None:
             f"The budget of these data is for the unit {account.unit!r} and this release for {unit!r}: they cannot be "
             "added up.",
             account=account.number,
-            advice=f"{_UNTOUCHED} Release for the same unit (--unit {account.unit}).{renamed if persons else ''}",
+            advice=f"{_UNTOUCHED} Release for the same unit.{renamed if persons else ''}",
         )
     before = account.kinds
     if unit == "case" and kind is not None and before and set(before) != {kind}:

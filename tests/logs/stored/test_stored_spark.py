@@ -192,6 +192,9 @@ def test_a_release_is_that_of_the_log_in_memory_and_fetched(log: StoredLog, ther
 
 
 def test_persons_and_parts_are_those_of_the_same_pieces_on_disk(log: StoredLog, on_disk: StoredLog) -> None:
+    assert '"zones": ' in log.read_as and log.read_as == on_disk.read_as, (
+        "whether times have a zone is known there, too"
+    )
     options = {"unit": "age group", "max_cases": 5, "part": "urgency=2"}
     first, second = (
         openly.release(one, "evolve", epsilon=9, seed=7, times="0.3", window="log", **options) for one in (on_disk, log)
