@@ -46,7 +46,10 @@ def test_a_release_of_patients_is_refused_on_an_account_of_visits(
         status = main([*more, *READ, "--case", case])
         return status, " ".join(capsys.readouterr().err.split())
 
-    visits, patients = ("release", str(table), out, *ASKED), ("ledger", "set", str(table), "--account", "1")
+    visits, patients = (
+        ("release", str(table), out, *ASKED, "--overwrite"),
+        ("ledger", "set", str(table), "--account", "1"),
+    )
     assert by("Fallnr", "ledger", "set", str(table), "--epsilon", "2") == (0, "")
     assert by("Fallnr", *visits)[0] == 0
     status, said = by("Patient", *visits)
