@@ -166,5 +166,8 @@ def convert(
     facts = {"cases": event_log.cases.num_rows, "events": len(event_log)}
     out.json(facts, place)
     out.show(display.key_values([*facts.items(), ("written to", in_words(target, out=True))]))
+    states_how = any(attribute.key == "privacy:anonymizations" for attribute in event_log.metadata.attributes)
+    if states_how and place.name.lower().removesuffix(".gz").endswith((".csv", ".tsv")):
+        out.show(Text("A CSV has no place for what the release guarantees: keep the file it is from.", style="yellow"))
     if event_log.findings:
         out.show(display.findings_table(event_log.findings))
