@@ -90,7 +90,8 @@ def test_a_night_is_free_of_what_other_nights_cost(here: Path, capsys: pytest.Ca
     place = ["--ledger", "n.ledger", "--account", "w"]
     night = ["--part", "month=2024-03"]
     assert main(["ledger", "set", "night.csv", "--epsilon", "1", *place]) == 0
-    assert main(["release", "night.csv", "x.xes", *RELEASE, "--no-compare", *place, *night]) == 0
+    # Of four cases next to nothing may be left: paid for all the same.
+    assert main(["release", "night.csv", "x.xes", *RELEASE, "--no-compare", *place, *night]) in (0, 4)
     capsys.readouterr()
     for part, said in (
         ("month=2024-04", "after the release: epsilon = 1 spent"),
