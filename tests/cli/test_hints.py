@@ -97,7 +97,7 @@ def test_a_warning_is_said_without_the_line_of_ours_that_gives_it(here: Path, mo
     def warning(*_: object) -> None:
         said.append(warnings.formatwarning(UserWarning("veilog_broken 1.0 adds 'x'"), UserWarning, "ours.py", 3))
 
-    monkeypatch.setattr("veilog.cli.check_named_once", warning)
+    monkeypatch.setattr("veilog.cli.check_formats", warning)
     usual = warnings.formatwarning
     assert main(["validate", "two times.csv", "--timestamp", "Beginn"]) == 0
     assert said == ["Warning: veilog_broken 1.0 adds 'x'\n"] and warnings.formatwarning is usual
