@@ -89,3 +89,57 @@ KINDS: dict[str, Callable[[], EventLog]] = {
     "office hours, 5,000 cases": office_hours,
     "dates, 2,000 cases": dates,
 }
+
+
+def court_days() -> EventLog:
+    """Hearings weeks apart, on Tuesdays and Thursdays from nine to twelve; letters on any day of the week."""
+    rng, cases = np.random.default_rng(31), []
+    for _ in range(2_000):
+        names = ["file", "hear", *["letter", "hear"] * int(rng.integers(0, 3)), "judge"]
+        gaps = np.cumsum([0, *(DAY * rng.lognormal(2.3, 0.6, len(names) - 1))])
+        day = (BEGIN + rng.uniform(0, 600) * DAY + gaps) // DAY
+        week, at = np.divmod(day + 3, 7)
+        court = np.array([name != "letter" for name in names])
+        at = np.where(court, np.where(at < 2.5, 1, 3), at)
+        cases.append((names, np.sort((week * 7 + at - 3) * DAY + HOUR * rng.uniform(9, 12, len(names)))))
+    return log_of("court days", cases)
+
+
+def quiet_nights() -> EventLog:
+    """A ward: stays of hours to months, a sixth of what is done at night, half as much at weekends."""
+    rng, cases = np.random.default_rng(32), []
+    for _ in range(2_000):
+        names = ["admit", *rng.choice(["visit", "test", "treat"], int(rng.geometric(0.25))), "leave"]
+        gaps = DAY * np.sort(rng.lognormal(-0.7, 1.5, len(names) - 1))
+        when = BEGIN + rng.uniform(0, 700) * DAY + np.concatenate([[0], np.cumsum(gaps)])
+        night = (when % DAY < 7 * HOUR) | (when % DAY > 22 * HOUR)
+        when += np.where(night & (rng.random(len(names)) < 0.6), 10 * HOUR, 0)
+        when += np.where(((when // DAY + 3) % 7 >= 5) & (rng.random(len(names)) < 0.5), 2 * DAY, 0)
+        cases.append((names, np.sort(when)))
+    return log_of("quiet nights", cases)
+
+
+def campaigns() -> EventLog:
+    """Six of ten cases start in three weeks of two years, and one in twelve before the window that is declared."""
+    rng, cases = np.random.default_rng(33), []
+    for _ in range(2_000):
+        burst = rng.choice([95, 310, 550]) + rng.uniform(0, 7)
+        begin = burst if rng.random() < 0.6 else rng.uniform(0, 730)
+        begin = rng.uniform(-200, 0) if rng.random() < 1 / 12 else begin
+        names = [
+            "call",
+            "offer",
+            *(["ask", "offer"] if rng.random() < 0.3 else []),
+            "sell" if rng.random() < 0.4 else "end",
+        ]
+        gaps = np.cumsum([0, *rng.lognormal(np.log(HOUR) * np.array([1, *[1.3] * (len(names) - 2)]), 1.2)])
+        cases.append((names, BEGIN + begin * DAY + gaps))
+    return log_of("campaigns", cases)
+
+
+FURTHER: dict[str, Callable[[], EventLog]] = {
+    "court days": court_days,
+    "quiet nights": quiet_nights,
+    "campaigns": campaigns,
+}
+"""On these no constant was chosen."""

@@ -38,6 +38,8 @@ MODULES += (
     "pages",
     "claims",
     "prediction",
+    "constants",
+    "decisions",
 )
 LONG = ("evolve-constants", "releases-libra", "prefix-tree-models", "prefix-tree-options", "prefix-tree-playouts")
 LONG += ("releases-travag", "travag-published", "travag-program", "amun-causes", "amun-growth")
@@ -45,6 +47,10 @@ LONG += (
     "times",
     "times-released",
     "times-constants",
+    "constants-times",
+    "constants-numbers",
+    "constants-days",
+    "constants-outside",
     "attributes",
     "attributes-together",
     "large",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+import warnings
 from pathlib import Path
 
 import pytest
@@ -88,3 +89,15 @@ def test_every_option_that_was_given_is_spelled_and_no_other() -> None:
     assert options(reading) == said
     assert options(Keeping(no_ledger=True), Grouping(memory_limit="4GB")) == " --no-ledger --memory-limit 4GB"
     assert options(Keeping(), Reading(), Grouping()) == ""
+
+
+def test_a_warning_is_said_without_the_line_of_ours_that_gives_it(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    said: list[str] = []
+
+    def warning(*_: object) -> None:
+        said.append(warnings.formatwarning(UserWarning("veilog_broken 1.0 adds 'x'"), UserWarning, "ours.py", 3))
+
+    monkeypatch.setattr("veilog.cli.check_formats", warning)
+    usual = warnings.formatwarning
+    assert main(["validate", "two times.csv", "--timestamp", "Beginn"]) == 0
+    assert said == ["Warning: veilog_broken 1.0 adds 'x'\n"] and warnings.formatwarning is usual

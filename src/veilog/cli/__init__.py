@@ -21,7 +21,7 @@ from veilog._version import __version__
 from veilog.cli.shared.pipes import check_formats, cleared, without_folder
 from veilog.cli.shared.places import check_named_once, check_places
 from veilog.cli.shared.signals import like_ctrl_c, stopped_by
-from veilog.cli.shared.terminal import CALL, Call, SafeConsole, error_line, nowhere
+from veilog.cli.shared.terminal import CALL, Call, SafeConsole, error_line, nowhere, plain_warnings
 from veilog.errors import BudgetError, EmptyReleaseError, OutputError, ParameterError, VeilogError
 
 __all__ = ["application", "main"]
@@ -192,7 +192,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     before = CALL.set(Call(_called(given), quiet))
     try:
         # A server ends by itself when it is told to.
-        with contextlib.nullcontext() if _called(given) == "serve" else like_ctrl_c(), cleared():
+        with contextlib.nullcontext() if _called(given) == "serve" else like_ctrl_c(), cleared(), plain_warnings():
             return _run(app, given, errors)
     finally:
         CALL.reset(before)

@@ -11,10 +11,10 @@ from rich.text import Text
 from veilog import display
 from veilog.errors import ParameterError, VeilogError
 from veilog.ledger.accounts import check_paid, check_unknown
-from veilog.ledger.costs import as_read, short
+from veilog.ledger.costs import short
 from veilog.ledger.file import AccountRow
 from veilog.ledger.ledger import Account, Data, Ledger
-from veilog.logs.variants import Variants
+from veilog.ledger.ways import as_read, kind_of_case
 from veilog.releasing.planned import Planned
 
 __all__ = ["Foreseen", "foreseen"]
@@ -42,15 +42,15 @@ def foreseen(ledger: Ledger, planned: Planned, log: Data) -> Foreseen:
     """Return what this ledger would say to the release of this log, by its own rules; it is only read."""
     unit = planned.unit.column or planned.unit.name
     cost = (short(planned.epsilon), short(planned.delta)) if planned.bounded else None
-    way = "" if isinstance(log, Variants) else log.read_as
-    part = as_read(planned.part, way)
+    part = as_read(planned.part, log.read_as)
+    kind = kind_of_case(log.read_as) if unit == "case" else None
     try:
         account = _account(ledger, log) or Account(0, ledger.account_name or ledger.name or "", unit, None, ())
-        check_paid(account, cost, unit, part)
+        check_paid(account, cost, unit, part, kind)
     except VeilogError as error:
         return Foreseen(None, getattr(error, "problem", str(error)))
-    if cost is None:
-        return Foreseen(account)  # it has no budget, so it takes what nothing bounds
+    if cost is None or unit != account.unit or (kind is not None and account.kinds not in ((), (kind,))):
+        return Foreseen(account)  # it has no budget, so it takes what nothing bounds, or what does not add up
     return Foreseen(account.with_release(cost, part))
 
 

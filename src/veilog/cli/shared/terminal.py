@@ -5,7 +5,8 @@ from __future__ import annotations
 import contextlib
 import os
 import sys
-from collections.abc import Iterable
+import warnings
+from collections.abc import Iterable, Iterator
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import IO, Any
@@ -17,7 +18,7 @@ from rich.text import Text
 from veilog._files import reason
 from veilog.errors import OutputError
 
-__all__ = ["CALL", "Call", "SafeConsole", "error_line", "nowhere", "put_out"]
+__all__ = ["CALL", "Call", "SafeConsole", "error_line", "nowhere", "plain_warnings", "put_out"]
 
 
 @dataclass(frozen=True)
@@ -92,3 +93,14 @@ def _unwritable(error: OSError) -> OutputError:
 
 def error_line(console: Console, message: str) -> None:
     console.print(Text("Error: ", style="bold red") + Text(message), soft_wrap=True)
+
+
+@contextlib.contextmanager
+def plain_warnings() -> Iterator[None]:
+    """Say warnings, such as of a package that adds something broken, without the line of ours that gives them."""
+    usual = warnings.formatwarning
+    warnings.formatwarning = lambda message, *_, **__: f"Warning: {message}\n"
+    try:
+        yield
+    finally:
+        warnings.formatwarning = usual

@@ -23,13 +23,20 @@ from veilog.privacy.curator import Curator
 __all__ = ["Bins", "asked_decimals", "drawn_in_bins"]
 
 FEW = 0.05
-"""So small a part of the numbers may be written with more decimals than the others."""
+"""So small a part of the numbers may be written with more decimals than the others. With half and twice of this means
+and shapes of ten made-up logs change within two standard errors (40 seeds). Where .08 of 3,000 numbers have cents, nearly
+all are given cents; with twice of this seldom, and then none are."""
 NOISES = 4.0
 """So many noise scales numbers of so many decimals have to have."""
 MOST_OF = Fraction(1, 10)
-"""Of the epsilon for an attribute, what is spent at most on how its numbers are written."""
+"""Of the epsilon for an attribute, what is spent at most on how its numbers are written. With half of this no more
+changes on ten made-up logs than chance would (40 seeds); with twice, the decimals of four and seven attributes of 1,500
+cases at an epsilon of 0.5 are found (.12 and .19 have others than in the original, in place of .55 and .58), and their
+distributions are .01 and .02 farther off."""
 KNOWN = 0.25
-"""It is not asked where noise would hide such a part of the cases."""
+"""It is not asked where noise would hide such a part of the cases. With half of this nothing changes on ten made-up
+logs (40 seeds); with twice, the same decimals are found (.12 and .22 have others), and of the mean and median of these
+attributes one each is farther off, by .07 and .01 standard deviations."""
 RESOLUTION = 1024
 
 

@@ -44,11 +44,16 @@ MOST_WEEKS = 5_300
 COARSE = 4
 """The window is cut into 2 to the power of this many parts first."""
 PART_NOISES = 8
-"""Then a part is halved again and again while it has at least so many noise scales of cases."""
+"""Then a part is halved again and again while it has at least so many noise scales of cases. With half of this the
+distances of the calendar are a sixth less on one of seven made-up logs and a third more on another, with twice of it a
+twelfth less on one; on the others all is within two standard errors (40 seeds)."""
 SPLITS = (0.9, 0.05, 0.05)
 """Chances that of the cases in a part half start in its first half, or none or all, or any share."""
 OUTSIDE = 4.0
-"""Cases start outside the window as far as this many variances do not explain that they are missing in it."""
+"""Cases start outside the window as far as this many variances do not explain that they are missing in it. With half
+and twice of this nothing of seven made-up logs changes beyond two standard errors (40 seeds). Of 3,000 cases, at an
+epsilon of 0.4, the part outside is off by .105 and .173 in place of .135 where it is a fifth, and by .006 and .000 in
+place of .003 where it is nothing (200 seeds)."""
 CELL_NOISES, DEEPEST = 4, 6
 """Starts and durations are cut at a half, a quarter and so on, while so many noise scales of cases are left."""
 

@@ -32,8 +32,10 @@ WEEK_HOURS = 168
 UNITS = (86_400, 3_600, 60)
 """Seconds of the units of which times may be multiples."""
 SURE = 200
-"""Times are whole units where what was answered is so many times as likely if all cases had such times as if none
-had."""
+"""Times are whole units where what was answered is so many times as likely if all cases had such times as if none had.
+With half and twice of this seven made-up logs of 2,000 cases are the same (40 seeds). Of 800 cases, at an epsilon of
+0.4, days are found in .81 and .64 of 200 seeds in place of .73, and where half of the cases have days in .06 and .03 in
+place of .04."""
 
 _SECOND = 1_000_000
 _HOUR, _DAY = 3_600, 86_400
