@@ -50,7 +50,7 @@ OF_TIMES = (
 )
 OF_NUMBERS = (
     *("numbers.FEW=0.025", "numbers.FEW=0.1", "numbers.MOST_OF=0.05", "numbers.MOST_OF=0.2"),
-    *("numbers.KNOWN=0.125", "numbers.KNOWN=0.5"),
+    *("numbers.KNOWN=0.25", "numbers.KNOWN=1.0"),
 )
 SHAPES = {name.partition(",")[0]: make for name, make in (KINDS | FURTHER).items()}
 
