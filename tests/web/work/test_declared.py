@@ -22,6 +22,7 @@ from veilog.web.work import dry_run
 from veilog.web.work.accounts import account_seen
 from veilog.web.work.planning import DryRun
 from veilog.web.work.request import asked_for, may_leave, undeclared
+from veilog.web.work.standing import standing_now
 
 ONCE = "once"
 
@@ -214,7 +215,8 @@ def test_the_account_is_judged_by_all_that_it_gave_away(path: Path, settings: Se
         result = released(path, EVOLVE, settings, tmp_path / f"out{number}")
     assert result.account.strength == "weak"
     assert settings.ledger is not None and str(settings.ledger) not in to_text(result)
-    page = pages.job_page(job("release", result, EVOLVE), log, ONCE, settings=settings)
+    now = standing_now(result, log, settings)
+    page = pages.job_page(job("release", result, EVOLVE), log, ONCE, settings=settings, now=now)
     assert verdict(page)[1] == "Protection is good: ε = 1" and "All of them together: protection is weak" in page
     found = dry_run(log, EVOLVE, settings)
     assert (found.strength, found.account.strength) == ("good", "none in practice")
