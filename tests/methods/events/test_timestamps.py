@@ -299,7 +299,7 @@ def test_released_times_are_not_called_artificial() -> None:
     assert [a.key for a in metadata.attributes] == ["privacy:anonymizations"]
     operations = metadata.attributes[0].children
     assert [o.key for o in operations if o.children] == ["privacy:operation1", "privacy:operation2"]
-    facts = [{a.key: a.value for a in o.children} for o in operations]
+    facts = [{a.key: a.value for a in o.children} for o in operations if o.children]
     assert [f["privacy:target"] for f in facts] == ["control flow (variants)", "timestamps"]
     assert [f["privacy:epsilon"] for f in facts] == [1.0, 1.0]
 
