@@ -117,6 +117,8 @@ def cells(names: Sequence[str], constants: Sequence[str], plan: Plan) -> Iterato
 
 def tables(rows: Sequence[Row]) -> list[Table]:
     """For each value and error: on how many of the logs it is less (-) or more (+) beyond two standard errors."""
+    if not rows:
+        return []
     by = grouped(rows, ("constant", "log"))
     logs = {row.cell.log: None for row in rows}
 
@@ -140,7 +142,8 @@ def around(
     of: str, made: Sequence[str], constants: Sequence[str], measure: Callable[[Given, Cell], Measured]
 ) -> Experiment:
     what = f"Constants of {of} at half and at twice what they are: on how many logs an error is less or more."
-    return Experiment(f"constants-{of}", what, partial(cells, made, constants), measure, tables, runs=20, quick_runs=5)
+    of_it = partial(cells, made, constants)
+    return Experiment(f"constants-{of}", what, of_it, measure, tables, runs=20, quick_runs=5, page="results/times.md")
 
 
 BENCHMARKS = (

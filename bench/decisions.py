@@ -91,6 +91,7 @@ BENCHMARKS = (
         partial(cells, shares=(0.0, 0.5, 0.8, 0.9, 1.0)),
         [Column(name, name, ".2f") for name in (f"SURE={sure:g}" for sure in SURE)],
         runs=1,
+        page="results/times.md",
     ),
     benchmark(
         "constants-outside",
@@ -99,5 +100,6 @@ BENCHMARKS = (
         partial(cells, shares=(0.0, 0.02, 0.05, 0.1, 0.2)),
         [Column(name, name, ".2f" if name.startswith("from") else ".3f") for name in _OUTSIDE],
         runs=1,
+        page="results/times.md",
     ),
 )
