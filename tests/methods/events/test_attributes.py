@@ -266,6 +266,47 @@ def test_a_case_contributes_by_itself_and_within_the_bound(raw: list[Any]) -> No
         assert all(np.abs(one).sum() <= asked[2] * asked[3].get("resolution", 1) for one in alone)
 
 
+TIMED = questions(
+    slow_and_fast(2_000, seed=1),
+    attributes=["slow", "ward"],
+    epsilon=20,
+    times="0.2",
+    window="2024-01-01..2025-01-01",
+    domain=Domain(attributes={"slow": ("yes", "no"), "ward": ("north", "south")}),
+)
+hours_of_events = st.lists(st.one_of(st.none(), st.integers(-50, 9_000)), max_size=5)
+
+
+def at_hours(cases: list[tuple[str | None, list[int | None]]]) -> EventLog:
+    """Cases of a value and of the hours of their events, from the start of 2024 on."""
+    flat = [(i, at) for i, (_, times) in enumerate(cases) for at in times]
+    times = [None if at is None else 1_704_067_200_000_000 + at * HOUR for _, at in flat]
+    events = {
+        "case:index": pa.array([i for i, _ in flat], pa.int64()),
+        "event:index": pa.array(range(len(flat)), pa.int64()),
+        "concept:name": pa.array(["in"] * len(flat), pa.string()),
+        "time:timestamp": pa.array(times, pa.int64()).cast(TIMESTAMP_TYPE),
+    }
+    table = {name: pa.array([value for value, _ in cases], pa.string()) for name in ("slow", "ward")}
+    table["concept:name"] = pa.array([str(i) for i in range(len(cases))])
+    return EventLog(pa.table(events), pa.table(table))
+
+
+@pytest.mark.slow
+@given(st.lists(st.tuples(st.sampled_from(["yes", "south", None]), hours_of_events), min_size=1, max_size=6))
+@settings(max_examples=50)
+def test_a_case_adds_to_one_cell_of_a_table_with_its_times(raw: list[tuple[str | None, list[int | None]]]) -> None:
+    tables = [asked for asked in TIMED if " by duration" in asked[3]["purpose"] or " by start" in asked[3]["purpose"]]
+    assert len({asked[3]["purpose"] for asked in tables}) >= 2
+    complete: tuple[str | None, list[int | None]] = ("yes", [0, 2])
+    for asked in tables:
+        always = exact(at_hours([complete]), asked)
+        alone = [exact(at_hours([complete, case]), asked) - always for case in raw]
+        assert np.array_equal(exact(at_hours([complete, *raw]), asked), always + sum(alone))
+        assert all(np.abs(one).sum() <= asked[2] * asked[3].get("resolution", 1) for one in alone)
+        assert always.sum() == asked[3].get("resolution", 1)
+
+
 # What comes out
 
 
