@@ -23,7 +23,7 @@ from veilog.logs.input.reading import grouped, roles_of, whole
 from veilog.logs.input.source import Source, suffix_of
 from veilog.logs.input.streams import consumed_fraction
 from veilog.logs.made_up.simulate import hospital
-from veilog.logs.tables import delimited
+from veilog.logs.tables import delimited, dialects
 from veilog.logs.xes import parts
 
 SUFFIXES = (".xes", ".xes.gz", ".csv", ".csv.gz", ".tsv", ".parquet")
@@ -45,13 +45,13 @@ class Watch:
     def __init__(self, path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         self.path, self.sniffed, self.found = path, 0, 0
         # Arrow opens a Parquet file by itself.
-        original, sniff, find = pa.OSFile, delimited.sniffed, readers._reader_of_file
+        original, sniff, find = pa.OSFile, dialects.sniffed, readers._reader_of_file
 
         def parquet(where: str) -> pa.OSFile:
             _opened.append(where)
             return original(where)
 
-        def counted(source: Source) -> delimited.Dialect:
+        def counted(source: Source) -> dialects.Dialect:
             self.sniffed += 1
             return sniff(source)
 
@@ -60,6 +60,7 @@ class Watch:
             return find(source)
 
         monkeypatch.setattr(pa, "OSFile", parquet)
+        monkeypatch.setattr(dialects, "sniffed", counted)
         monkeypatch.setattr(delimited, "sniffed", counted)
         monkeypatch.setattr(readers, "_reader_of_file", found)
         _opened.clear()

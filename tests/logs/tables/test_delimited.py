@@ -9,18 +9,19 @@ from pathlib import Path
 import pytest
 
 from veilog.logs import files
-from veilog.logs.tables import delimited
+from veilog.logs.tables.dialects import Dialect
+from veilog.logs.tables.watched import Watched
 
 
 def test_threads_that_read_at_once_find_no_fault_that_is_none() -> None:
     """Arrow reads ahead in threads of its own while what is left is drained: their blocks must not be mixed up."""
     data = b'case,activity,time\n1,"' + b'a\n""b' * 400_000 + b'"'
-    dialect = delimited.Dialect(",", "utf-8", ("case", "activity", "time"))
+    dialect = Dialect(",", "utf-8", ("case", "activity", "time"))
     for _ in range(10):
-        checked = delimited._Checked(io.BytesIO(data), dialect, Path("log.csv"))
+        checked = Watched(io.BytesIO(data), dialect, Path("log.csv"))
         got: list[int] = []
 
-        def read(checked: delimited._Checked = checked, got: list[int] = got) -> None:
+        def read(checked: Watched = checked, got: list[int] = got) -> None:
             buffer = bytearray(1 << 18)
             while size := checked.readinto(buffer):
                 got.append(size)
@@ -35,7 +36,7 @@ def test_threads_that_read_at_once_find_no_fault_that_is_none() -> None:
 
 
 def test_rows_are_read_in_whole_blocks_whatever_their_letters(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("veilog.logs.tables.delimited._BLOCK", 1 << 16)
+    monkeypatch.setattr("veilog.logs.tables.delimited.BLOCK", 1 << 16)
     rows = [f"c{n},Ersteinschätzung {'ä' * (n % 7)},2024-01-01 00:00:{n % 60:02d}\n" for n in range(80_000)]
     path = tmp_path / "log.csv"
     path.write_text("case,activity,timestamp\n" + "".join(rows), encoding="utf-8")

@@ -19,7 +19,7 @@ from veilog.logs.findings import Findings
 from veilog.logs.input.roles import guess_roles
 from veilog.logs.input.source import Source
 from veilog.logs.made_up.simulate import hospital
-from veilog.logs.tables import delimited
+from veilog.logs.tables import dialects
 from veilog.logs.tables.events.rows import _by_appearance, _of_cases
 
 HEADER = "case,activity,time\n"
@@ -367,7 +367,7 @@ def test_every_mutant_is_an_error_or_adds_up_to_its_rows(tmp_path: Path) -> None
             assert "mutant.csv" in str(error)
             continue
         outcomes["log"] += 1
-        dialect = delimited.sniffed(Source(path))
+        dialect = dialects.sniffed(Source(path))
         decoded = path.read_bytes().decode(dialect.encoding, "replace").removeprefix("\ufeff")
         rows = [row for row in csv.reader(io.StringIO(decoded, newline=""), delimiter=dialect.delimiter) if row]
         dropped = sum(found(log).get(rule, 0) for rule in policies)

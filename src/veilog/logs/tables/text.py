@@ -12,7 +12,7 @@ from veilog.logs.eventlog import EVENT_INDEX, EventLog
 from veilog.logs.findings import Findings
 from veilog.logs.input.reader import Asked
 from veilog.logs.input.source import Source, suffix_of
-from veilog.logs.tables import delimited
+from veilog.logs.tables import delimited, dialects
 from veilog.logs.tables.cells.columns import typed, written
 from veilog.logs.tables.events.checks import LineOf
 from veilog.logs.tables.events.flat import check_flat, flat_table
@@ -31,7 +31,7 @@ class _Text(TableReader):
     heeds = ("header",)
 
     def columns(self, source: Source) -> list[str]:
-        return list(source.once(delimited.sniffed).columns)
+        return list(source.once(dialects.sniffed).columns)
 
     def table(self, source: Source, asked: Asked) -> pa.Table:
         parts = list(delimited.batches(source, progress=asked.progress, foreign=_noting(asked.findings)))
@@ -49,7 +49,7 @@ class _Text(TableReader):
         yield from delimited.batches(source, columns=columns, foreign=_noting(asked.findings))
 
     def notes(self, source: Source) -> Notes:
-        return Notes(remarks=delimited.titles(source))
+        return Notes(remarks=dialects.titles(source))
 
     def line_of(self, source: Source) -> LineOf:
         return lambda row: delimited.line_of_row(source, row)
