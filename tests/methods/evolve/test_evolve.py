@@ -71,7 +71,17 @@ def test_long_loops_survive(epsilon: str, seed: int) -> None:
     many = rng.integers(30, 60, size=800).tolist()
     log = Variants.from_sequences([("intake", *["session"] * times, "end") for times in many], [1] * len(many))
     released, _, _ = run(log, epsilon, seed)
+    assert released.events / released.cases == pytest.approx(log.events / log.cases, rel=0.2)
+
+
+@pytest.mark.slow
+def test_cases_of_a_hundred_events_are_not_cut() -> None:
+    rng = np.random.default_rng(7)
+    many = rng.integers(60, 120, size=800).tolist()
+    log = Variants.from_sequences([("intake", *["session"] * times, "end") for times in many], [1] * len(many))
+    released, _, _ = run(log, "5", 1)
     assert released.events / released.cases == pytest.approx(log.events / log.cases, rel=0.1)
+    assert relative_log_similarity(log, released).value > 0.98
 
 
 def test_a_few_very_long_cases_are_released_beside_many_short_ones() -> None:
@@ -103,10 +113,19 @@ def test_odd_logs_and_tiny_budgets_end_in_a_release(log: Variants, epsilon: str)
 @pytest.mark.slow
 def test_released_traces_keep_to_the_length_bound() -> None:
     log = SMALL_OR_ODD["traces far above the length bound"]
-    assert openly.release(log, "evolve", epsilon=10, seed=1).variants.lengths.max() <= 60
+    assert openly.release(log, "evolve", epsilon=10, seed=1).variants.lengths.max() <= 200
     assert openly.release(log, "evolve", epsilon=10, seed=1, max_length=7).variants.lengths.max() <= 7
     domain = Domain.of(["a", "b"], 5)
     assert openly.release(log, "evolve", epsilon=10, seed=1, domain=domain).variants.lengths.max() <= 5
+    assert openly.release(log, "evolve", epsilon=10, seed=1, domain=domain, max_length=7).variants.lengths.max() <= 5
+
+
+@pytest.mark.slow
+def test_traces_are_imagined_as_long_as_is_declared() -> None:
+    log = SMALL_OR_ODD["traces far above the length bound"]
+    assert openly.release(log, "evolve", epsilon=10, seed=1).variants.lengths.max() <= 200
+    released = openly.release(log, "evolve", epsilon=10, seed=1, domain=Domain.of(["a", "b"], 700)).variants
+    assert released.counts[released.lengths > 200].sum() == pytest.approx(60, abs=3)
 
 
 def test_a_budget_without_noise_to_speak_of_gives_the_log_back() -> None:
@@ -140,8 +159,9 @@ def test_the_release_says_what_it_is_and_which_epsilon_would_do() -> None:
     assert 0.3 < float(found[1]) < 2.0, "700 cases times epsilon are enough, and the log has 800"
     enough = openly.release(LOG, "evolve", epsilon=2, seed=1)
     assert "would do" not in " ".join(enough.remarks)
-    wide = openly.release(variants_only(300, 70, 8.0), "evolve", epsilon=1, seed=1)
-    assert "Map activities to fewer" in " ".join(wide.remarks)
+    wide = " ".join(openly.release(variants_only(300, 70, 8.0), "evolve", epsilon=1, seed=1).remarks)
+    assert "Map activities to fewer" in wide
+    assert "would do" not in wide, "of so many activities it stays a sketch"
 
 
 @pytest.mark.slow

@@ -26,12 +26,12 @@ from veilog._typing import FloatArray, IntArray
 from veilog.errors import ParameterError
 from veilog.logs.variants import Sequences, Variants
 from veilog.methods.evolve.chain import Chain, Shortened
-from veilog.methods.evolve.constants import DEFAULTS, Constants
+from veilog.methods.evolve.constants import DEFAULTS, Constants, usual_length
 from veilog.methods.evolve.known import Known
 from veilog.methods.evolve.plan import Plan
 from veilog.methods.evolve.real import only_real_variants
 from veilog.methods.evolve.real_variants import with_real
-from veilog.methods.evolve.relations import asked_chain, longest_trace, prepared
+from veilog.methods.evolve.relations import asked_chain, prepared
 from veilog.methods.evolve.released import Round, drawn, medoids_of, named, release_of
 from veilog.methods.evolve.remarks import remark, remark_real, remark_unasked
 from veilog.methods.evolve.traces import (
@@ -55,6 +55,8 @@ _AIMS: Mapping[str, tuple[str, ...]] = {
     "similarity": ("similarity",), "models": ("models",), "both": ("similarity", "models"), "detail": (),
 }  # fmt: skip
 """What a release is moved for, and what further ones."""
+_LONGEST = 1000
+"""The longest trace that may be imagined: all of a pool are held at once."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,7 +64,11 @@ class EvolveSettings(Settings):
     """Settings of evolve."""
 
     rounds: Annotated[int | None, "rounds of votes; by default one or two, by the noisy size", Bounds(1, 10)] = None
-    max_length: Annotated[int, "the longest trace that is imagined", Bounds(1, 1000)] = DEFAULTS.max_length
+    max_length: Annotated[
+        int | None,
+        f"the longest trace that is imagined; by default the declared length, or {DEFAULTS.max_length}",
+        Bounds(1, _LONGEST),
+    ] = None
     real_share: Annotated[
         float | None,
         "with a delta, share of epsilon that finds real variants; chosen if not given",
@@ -86,17 +92,18 @@ def evolve(
     """Return weighted synthetic prototypes that resemble the log; (epsilon, delta)-differentially private for one case.
 
     ``rounds`` of votes: by default two, or one where the noisy number of cases is small for the budget.
-    ``max_length``: the longest trace imagined. ``real_share``: the share of epsilon that finds frequent real variants,
-    with a delta above 0; by default more where few variants hold most cases, which is asked then. Without a delta
-    nothing goes there. ``for_``: what the release is for, which decides how far it may be moved to a structure from
-    which a model can be discovered (:mod:`veilog.methods.evolve.structure`); ``both`` releases a second one beside,
-    for models, of the same answers. ``only_real``: with a delta, release such
-    variants alone, and imagine nothing.
+    ``max_length``: the longest trace imagined, which is no longer than what is declared. ``real_share``: the share of
+    epsilon that finds frequent real variants, with a delta above 0; by default more where few variants hold most cases,
+    which is asked then. Without a delta nothing goes there. ``for_``: what the release is for, which decides how far it
+    may be moved to a structure from which a model can be discovered (:mod:`veilog.methods.evolve.structure`); ``both``
+    releases a second one beside, for models, of the same answers. ``only_real``: with a delta, release such variants
+    alone, and imagine nothing.
     ``largest_log``: cases of the largest log expected; a budget too small even for it is refused before anything is
     asked.
     """
     real_share = settings.real_share
-    constants = replace(constants, largest_log=settings.largest_log, max_length=settings.max_length)
+    longest = _longest(settings.max_length, curator.domain.longest, constants.max_length)
+    constants = replace(constants, largest_log=settings.largest_log, max_length=longest)
     _refuse_small_budget(request.epsilon, constants)
     activities = curator.activities
     _refuse(activities, constants)
@@ -120,6 +127,13 @@ def evolve(
     return together
 
 
+def _longest(asked: int | None, declared: int | None, usual: int) -> int:
+    """Where cases are cut, and how long what is imagined may be: public."""
+    if declared is None:
+        return asked or usual
+    return min(asked or _LONGEST, declared)
+
+
 def _voted(
     curator: Curator,
     request: Request,
@@ -132,7 +146,7 @@ def _voted(
 ) -> tuple[Traces, FloatArray, list[Round]]:
     """Traces that the chain imagines, as the rounds of votes left them; how likely each is, and the rounds."""
     constants = plan.settings
-    pool = chain.sample(constants.pool, shortened.max_length, rng)
+    pool = chain.sample(constants.pool, shortened.max_length, rng, room=shortened.room)
     if known:
         pool, prior = known.pool(pool, chain, plan.imagined(known.cases.sum()), constants, rng)
     else:
@@ -212,7 +226,7 @@ def _opened(
         plan = Plan.of(curator, request.epsilon, settings, activities)
         limit, share = Fraction(str(settings.concentrated_from)), plan.take(plan.concentration_share())
         plan.learn_concentration(curator.concentration(settings.concentration_variants, limit, share), limit, share)
-        part, failure = plan.real_share(request.delta, longest_trace(curator, settings))
+        part, failure = plan.real_share(request.delta, usual_length(settings.max_length))
         share = plan.set_aside(part)
         if not share:
             remark_unasked(request)

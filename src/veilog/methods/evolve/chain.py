@@ -14,8 +14,8 @@ from scipy import sparse
 from scipy.optimize import linprog
 
 from veilog._typing import BoolArray, FloatArray, Int32Array, IntArray
-from veilog.methods.evolve.constants import Constants
-from veilog.methods.evolve.traces import PAD, Traces
+from veilog.methods.evolve.constants import Constants, usual_length
+from veilog.methods.evolve.traces import PAD, Traces, joined, widened
 from veilog.methods.evolve.ways import connect, left_over
 
 __all__ = [
@@ -47,6 +47,11 @@ class Shortened:
     size: int
     """Number of activities that are left: the state of start and end."""
     max_length: int
+
+    @property
+    def room(self) -> int:
+        """How many events imagined traces have room for, even where none has as many."""
+        return usual_length(self.max_length)
 
     def __call__(self, codes: Int32Array, offsets: IntArray) -> tuple[Int32Array, IntArray]:
         """The states of all sequences in a row, and the bounds of each."""
@@ -89,21 +94,24 @@ class Chain:
         totals: FloatArray = np.maximum(self.flow.sum(axis=1, keepdims=True), 1e-300)
         return self.flow / totals
 
-    def sample(self, number: int, max_length: int, rng: np.random.Generator) -> Traces:
-        """``number`` traces from start to end. Those that find no end in time are drawn again, at last cut."""
+    def sample(self, number: int, max_length: int, rng: np.random.Generator, *, room: int = 1) -> Traces:
+        """``number`` traces from start to end. Those that find no end in time are drawn again, at last cut.
+
+        The matrix is as wide as the longest of them, and has ``room`` for as many events at least.
+        """
         parts = []
         missing = number
         for attempt in range(5):
-            traces, ended = self._walk(missing, max_length, rng)
+            traces, ended = self._walk(missing, max_length, min(room, max_length), rng)
             if attempt < 4:
                 traces = traces.take(np.flatnonzero(ended))
             parts.append(traces)
             missing -= len(traces)
             if missing == 0:
                 break
-        return Traces(np.concatenate([p.codes for p in parts]), np.concatenate([p.lengths for p in parts]))
+        return joined(parts)
 
-    def _walk(self, number: int, max_length: int, rng: np.random.Generator) -> tuple[Traces, BoolArray]:
+    def _walk(self, number: int, max_length: int, room: int, rng: np.random.Generator) -> tuple[Traces, BoolArray]:
         end = self.size
         first = self.next_chances()
         first[first.sum(axis=1) <= 0, end] = 1.0  # no way out is known: end
@@ -114,7 +122,7 @@ class Chain:
         # A column is a state, or two states: sums down columns are fast. With memory they are taken at each step.
         tables = (pairs if once.any() else np.cumsum(pairs, axis=1)).T.copy()
         had = np.zeros((end + 1, number), dtype=bool)
-        codes = np.full((number, max_length), PAD, dtype=np.int32)
+        codes = np.full((number, room), PAD, dtype=np.int32)
         lengths = np.zeros(number, dtype=np.int64)
         ended = np.zeros(number, dtype=bool)
         alive = np.arange(number)
@@ -136,9 +144,11 @@ class Chain:
             if step == max_length:
                 lengths[alive] = max_length
                 break
+            if step == codes.shape[1]:
+                codes = widened(codes, min(max_length, 2 * step))
             codes[alive, step] = state
             had[state, alive] = once[state]
-        return Traces(codes, lengths), ended
+        return Traces(codes[:, : max(room, int(lengths.max(initial=0)))], lengths), ended
 
 
 def _without_those_had(weights: FloatArray, first: FloatArray, had: BoolArray) -> FloatArray:
@@ -332,13 +342,13 @@ def with_repeats(chain: Chain, noisy: FloatArray, b: float, settings: Constants)
     Not so one that occurs more often than there are cases to have it, beyond what noise does: some must repeat it
     then (the pigeonhole principle). Where they do so very often they are few by weight, for a case adds the less to
     every number the longer it is, and what ``noisy`` says of them is noise. They are at least as many as what is left
-    over would need if each of them had as many events as a case may have.
+    over would need if each of them had as many events as a case usually may have.
     """
     occurrences = chain.flow[:, :-1].sum(axis=0)
     most, over, deviation = left_over(chain.flow, b)
     once = noisy < np.maximum(settings.once_below * np.minimum(occurrences, most), b)
     once &= over <= settings.beyond * deviation
-    cases = np.maximum(np.minimum(noisy, np.maximum(most, b)), over / settings.max_length)
+    cases = np.maximum(np.minimum(noisy, np.maximum(most, b)), over / usual_length(settings.max_length))
     repeats = np.where(once, 0.0, cases / np.maximum(occurrences, 1e-9))
     itself = np.flatnonzero(once)
     flow, support = chain.flow.copy(), chain.support.copy()

@@ -11,6 +11,15 @@ from dataclasses import dataclass
 __all__ = ["DEFAULTS", "Aim", "Constants"]
 
 
+_USUAL_LENGTH = 60
+
+
+def usual_length(longest: int) -> int:
+    """How long cases usually are at most, where none is longer than ``longest``: for decisions that must go by
+    something, and the room that mutants have even where no walk is longer."""
+    return min(_USUAL_LENGTH, longest)
+
+
 @dataclass(frozen=True)
 class Aim:
     """What a structured release is for: what being far from the fine release costs it, and how far it may be.
@@ -28,8 +37,9 @@ class Aim:
 class Constants:
     """Every constant of the method. ``g`` is epsilon times the noisy number of cases: the size that counts."""
 
-    max_length: int = 60
-    """Cases are cut to this for the chain, and prototypes are at most this long."""
+    max_length: int = 200
+    """Cases are cut to this for the chain, and prototypes are at most this long, where nothing else is declared: where
+    noise hides how a loop ends, it ends here."""
     most_activities: int = 5000
     """Above this the alphabet has to be mapped to a smaller one first."""
     wide_from: int = 64

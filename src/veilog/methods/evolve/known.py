@@ -45,9 +45,10 @@ class Known:
         lost = np.bincount(owner[states < 0], minlength=len(real)) > 0
         fits = ~lost & (lengths > 0) & (lengths <= shortened.max_length) & (real.counts > 0)
         rows = np.flatnonzero(fits)[np.argsort(-real.counts[fits], kind="stable")]
-        matrix = np.full((len(real), shortened.max_length), PAD, dtype=np.int32)
+        width = max(int(lengths[fits].max(initial=1)), shortened.room)
+        matrix = np.full((len(real), width), PAD, dtype=np.int32)
         place = np.arange(len(states)) - sequences.offsets[owner]
-        inside = place < shortened.max_length
+        inside = place < width
         matrix[owner[inside], place[inside]] = states[inside]
         return Known(Traces(matrix[rows], lengths[rows].astype(np.int64)), real.counts[rows].astype(np.float64))
 

@@ -21,14 +21,9 @@ from veilog.methods.evolve.traces import PAD, public_codes
 from veilog.methods.evolve.triples import second_order, share_of_triples
 from veilog.privacy.curator import Curator, Features
 
-__all__ = ["asked_chain", "longest_trace", "prepared"]
+__all__ = ["asked_chain", "prepared"]
 
 _NO_DELTA = Fraction(0)
-
-
-def longest_trace(curator: Curator, settings: Constants) -> int:
-    """Where cases are cut: public."""
-    return min(settings.max_length, curator.domain.longest or settings.max_length)
 
 
 def _sums(
@@ -65,7 +60,7 @@ def prepared(
     """How cases are prepared: cut, and reduced to the activities of the real variants or, for a wide alphabet, to the
     frequent ones; and the real variants so prepared, if there are any."""
     activities = curator.activities
-    longest = longest_trace(curator, settings)
+    longest = settings.max_length
     everything = Shortened(np.arange(len(activities), dtype=np.int32), len(activities), longest)
     codes = public_codes(real.sequences, activities) if real else np.zeros(0, dtype=np.int32)
     known = Known.of(real, codes, everything) if real else None
@@ -133,7 +128,7 @@ def _related(
     purpose = "directly-follows relations" + (" and repeated activities" if with_repeats else "")
     cells = pairs + (size if with_repeats else 0)
     # Asked again: what real variants were found may have made the share smaller than it was when delta was kept.
-    delta = plan.delta if gaussian_pays(share, plan.delta, shortened.max_length, settings.contribution) else _NO_DELTA
+    delta = plan.delta if gaussian_pays(share, plan.delta, shortened.room, settings.contribution) else _NO_DELTA
     noisy, b = _sums(curator, relations, cells, share, settings, purpose, delta)
     if delta:
         # A case adds about the root of its length, not c: from here on all is in the units of c for each case.

@@ -22,8 +22,7 @@ def remark(request: Request, plan: Plan, shortened: Shortened, structured: bool)
         needed = enough / plan.cases / kept
         request.remark(
             f"About {plan.cases:.0f} cases (a noisy number) are few for an epsilon of {up(request.epsilon)} a case: "
-            f"expect what is frequent, and little of what is rare. "
-            f"{advised(needed)}"
+            "expect what is frequent, and little of what is rare." + ("" if wide else f" {advised(needed)}")
         )
     if plan.anchored:
         request.remark(

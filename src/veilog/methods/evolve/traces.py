@@ -15,7 +15,17 @@ from rapidfuzz.process import cdist
 from veilog._typing import AnyArray, Float32Array, FloatArray, Int32Array, IntArray
 from veilog.logs.variants import Sequences
 
-__all__ = ["Traces", "distances", "distinct", "nearest", "occurrences", "public_codes", "strings", "strings_of"]
+__all__ = [
+    "Traces",
+    "distances",
+    "distinct",
+    "nearest",
+    "occurrences",
+    "public_codes",
+    "strings",
+    "strings_of",
+    "widened",
+]
 
 Strings = list[str]
 
@@ -28,7 +38,7 @@ _PARALLEL = 1 << 20
 
 @dataclass(frozen=True, eq=False)
 class Traces:
-    """One trace a row, its codes first and then PAD; the matrix is as wide as the longest trace may be."""
+    """One trace a row, its codes first and then PAD; the matrix is at least as wide as the longest."""
 
     codes: Int32Array
     lengths: IntArray
@@ -41,7 +51,15 @@ class Traces:
 
 
 def joined(parts: list[Traces]) -> Traces:
-    return Traces(np.concatenate([p.codes for p in parts]), np.concatenate([p.lengths for p in parts]))
+    width = max(p.codes.shape[1] for p in parts)
+    codes = np.concatenate([widened(p.codes, width) for p in parts])
+    return Traces(codes, np.concatenate([p.lengths for p in parts]))
+
+
+def widened(codes: Int32Array, width: int) -> Int32Array:
+    """The same rows with room for so many events."""
+    missing = width - codes.shape[1]
+    return np.pad(codes, ((0, 0), (0, missing)), constant_values=PAD) if missing else codes
 
 
 def distinct(traces: Traces, weights: FloatArray) -> tuple[Traces, FloatArray]:

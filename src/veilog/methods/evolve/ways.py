@@ -12,7 +12,7 @@ from scipy import sparse
 from scipy.sparse.csgraph import breadth_first_order
 
 from veilog._typing import BoolArray, FloatArray
-from veilog.methods.evolve.constants import Constants
+from veilog.methods.evolve.constants import Constants, usual_length
 
 __all__ = ["connect", "left_over"]
 
@@ -37,8 +37,8 @@ def connect(kept: BoolArray, noisy: FloatArray, flow: FloatArray, b: float, sett
     """
     _, over, deviation = left_over(flow, b)
     often = np.flatnonzero(over > settings.beyond * deviation).tolist()
-    # A case has an activity at most as often as it may have events: so many cases come to it, and leave it.
-    least = flow.sum(axis=0) / settings.max_length
+    # A case has an activity at most as often as it may have events, usually: so many cases come to it, and leave it.
+    least = flow.sum(axis=0) / usual_length(settings.max_length)
     first = len(noisy) - 1
     for cells, answers, flows in ((kept, noisy, flow), (kept.T, noisy.T, flow.T)):  # the end is where ways back start
         reached = _reached(cells, first)
