@@ -63,7 +63,7 @@ LONG += (
     "claims",
     "travas",
 )
-LONG += ("attacks", "evolve-for", "evolve-shapes", "expected", "expected-purposes")
+LONG += ("attacks", "evolve-for", "evolve-shapes", "evolve-long", "expected", "expected-purposes")
 """Run by name only: they take hours, or need what a machine may not have."""
 
 

@@ -23,10 +23,11 @@ from veilog.logs.variants import Variants
 from veilog.measures.similarity import relative_log_similarity
 from veilog.methods.evolve.constants import DEFAULTS, Constants
 
-FAMILIES = ("chain", "second", "classes", "blocks", "tails")
+FAMILIES = ("chain", "second", "classes", "blocks", "tails", "loops")
 """*chain*: a case goes on from where it is, whatever was before. *second*: it goes on from where it is and was before.
 *classes*: cases are of a few kinds, which hardly share a step. *blocks*: activities side by side in any order, choices
-and loops, one block after another. *tails*: few ways that most cases take, many that few take, with slips."""
+and loops, one block after another. *tails*: few ways that most cases take, many that few take, with slips. *loops*: one
+activity again and again, between a first and a last one."""
 
 
 @dataclass(frozen=True)
@@ -124,6 +125,15 @@ def _tails(rng: np.random.Generator, activities: int, cases: int, length: int) -
     slips = rng.random(len(codes)) < 0.02
     codes[slips] = rng.integers(0, activities, size=int(slips.sum()))
     return np.repeat(np.arange(cases), own), codes
+
+
+def _loops(rng: np.random.Generator, activities: int, cases: int, length: int) -> Events:
+    """Two thirds to four thirds of the usual length, each as likely."""
+    lengths = rng.integers(2 * length // 3, 4 * length // 3, size=cases)
+    ends = np.cumsum(lengths)
+    codes = np.ones(ends[-1], dtype=np.int64)
+    codes[ends - lengths], codes[ends - 1] = 0, activities - 1
+    return np.repeat(np.arange(cases), lengths), codes
 
 
 def _steps(rng: np.random.Generator, states: int, length: int, order: IntArray | None = None) -> FloatArray:
@@ -241,6 +251,40 @@ def tables(rows: Sequence[Row]) -> list[Table]:
     return [Table("Decisions on simulated shapes", ("log", "epsilon", *CHOICES, "loss"), tuple(lines), note)]
 
 
+LONG = (
+    *(Shape("chain", 30, 1500, 80), Shape("second", 25, 1000, 100), Shape("classes", 20, 1000, 60)),
+    *(
+        Shape("tails", 30, 1500, 50),
+        Shape("chain", 100, 1200, 120),
+        Shape("loops", 3, 800, 45),
+        Shape("loops", 3, 800, 90),
+    ),
+)
+LIMITS = (60, 200, 1000)
+
+
+def limited(given: Given, cell: Cell) -> Measured:
+    """How near a release of long cases is, and by how much its cases are too long or too short."""
+    (shape,) = (shape for shape in LONG if shape.name == cell.log)
+    log = shape.log()
+    chosen = replace(DEFAULTS, max_length=int(cell.get("limit")))
+    costs, made = timed(lambda: release(log, str(cell.get("epsilon")), cell.run, chosen))
+    length = made.events / made.cases / (log.events / log.cases) - 1
+    return Measured({"similarity": relative_log_similarity(log, made).value, "length": length, "cpu": costs["cpu"]})
+
+
+def limits(rows: Sequence[Row]) -> list[Table]:
+    lines = []
+    for (log, epsilon), own in grouped(rows, ("log", "epsilon")).items():
+        by = {limit: found for (limit,), found in grouped(own, ("limit",)).items()}
+        shown = [f"{spread(by[n], 'similarity', '.3f')}, {mean(by[n], 'length') or 0:+.0%}" for n in LIMITS if n in by]
+        lines.append((log, epsilon, *shown))
+    note = "Similarity, and by how much cases are too long on average."
+    return [
+        Table("Long cases by the longest trace imagined", ("log", "epsilon", *map(str, LIMITS)), tuple(lines), note)
+    ]
+
+
 BENCHMARKS = (
     Experiment(
         name="evolve-shapes",
@@ -255,6 +299,22 @@ BENCHMARKS = (
         measure=decided,
         tables=tables,
         runs=2,
+        quick_runs=1,
+        page="results/evolve.md",
+    ),
+    Experiment(
+        name="evolve-long",
+        what="evolve on simulated logs of long cases, by the longest trace that it may imagine.",
+        cells=grid(
+            "evolve",
+            logs=tuple(shape.name for shape in LONG),
+            epsilon=("1", "0.2"),
+            limit=LIMITS,
+            quick={"epsilon": ("1",), "limit": (60,)},
+        ),
+        measure=limited,
+        tables=limits,
+        runs=5,
         quick_runs=1,
         page="results/evolve.md",
     ),

@@ -13,8 +13,8 @@ class Keywords(TypedDict, total=False):
 
     rounds: int | None
     """evolve: rounds of votes; by default one or two, by the noisy size"""
-    max_length: int
-    """evolve: the longest trace that is imagined"""
+    max_length: int | None
+    """evolve: the longest trace that is imagined; by default the declared length, or 200"""
     real_share: float | None
     """evolve: with a delta, share of epsilon that finds real variants; chosen if not given"""
     for_: Literal["similarity", "models", "both", "detail"]

@@ -154,6 +154,7 @@ REMARKS = (
     ),
     gettext_noop("Only {cases} were looked at."),
     gettext_noop("An epsilon of about {epsilon} would do."),
+    gettext_noop("Fewer activities would do more than a larger epsilon."),
     gettext_noop("Attributes would need an epsilon of about {epsilon} for themselves, or fewer of them."),
     gettext_noop("Attributes would need an epsilon of about {epsilon} for themselves."),
     gettext_noop("They would need an epsilon of about {epsilon} for themselves."),

@@ -66,7 +66,7 @@ class EvolveSettings(Settings):
     rounds: Annotated[int | None, "rounds of votes; by default one or two, by the noisy size", Bounds(1, 10)] = None
     max_length: Annotated[
         int | None,
-        f"the longest trace that is imagined; by default the declared length, or {DEFAULTS.max_length}",
+        "the longest trace that is imagined; by default the declared length, or 200",
         Bounds(1, _LONGEST),
     ] = None
     real_share: Annotated[

@@ -10,6 +10,8 @@ from veilog.privacy.account.figures import up
 
 __all__ = ["remark", "remark_real", "remark_unasked"]
 
+_FEWER = "Fewer activities would do more than a larger epsilon."
+
 
 def remark(request: Request, plan: Plan, shortened: Shortened, structured: bool) -> None:
     """Say what is wrong with the release, which budget would do, and last what it is: from public facts and the noisy
@@ -22,7 +24,7 @@ def remark(request: Request, plan: Plan, shortened: Shortened, structured: bool)
         needed = enough / plan.cases / kept
         request.remark(
             f"About {plan.cases:.0f} cases (a noisy number) are few for an epsilon of {up(request.epsilon)} a case: "
-            "expect what is frequent, and little of what is rare." + ("" if wide else f" {advised(needed)}")
+            f"expect what is frequent, and little of what is rare. {_FEWER if wide else advised(needed)}"
         )
     if plan.anchored:
         request.remark(
