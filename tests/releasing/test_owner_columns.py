@@ -8,10 +8,12 @@ import pyarrow as pa
 import pytest
 
 import veilog
+from veilog._language import spoken
 from veilog.errors import ParameterError
 from veilog.ledger.ledger import Ledger
 from veilog.logs.eventlog import TIMESTAMP, TIMESTAMP_TYPE, EventLog
 from veilog.logs.made_up.simulate import hospital
+from veilog.report.stated import stated
 
 LOG = hospital(120, seed=1)
 AGES = tuple(sorted(set(LOG.cases.column("age group").to_pylist())))
@@ -27,10 +29,27 @@ def with_times(known: int) -> EventLog:
 
 def noted(log: EventLog, **more: object) -> str:
     """What the owner is told; and nobody else."""
-    released = veilog.release(log, "evolve", epsilon=1, activities="log", **more)  # type: ignore[arg-type]
+    wanted: dict[str, object] = {"epsilon": 1, "activities": "log", **more}
+    released = veilog.release(log, "evolve", **wanted)  # type: ignore[arg-type]
     told = json.dumps({**released.to_json(), "owner_only": None})
     assert not any(note in told for note in released.owner_only.notes)
+    for language in ("de", "fr", "nl"):
+        with spoken(language):
+            # A page has an account for every release, so what is said without one is on none.
+            assert not [note for note in released.owner_only.notes if stated(note) == note and "ledger" not in note]
     return "\n".join(released.owner_only.notes)
+
+
+def test_what_is_left_out_of_cases_is_said_in_four_languages() -> None:
+    names = list(LOG.variants.labels)
+    said = noted(LOG, activities=None, domain=veilog.Domain(activities=(names[0] + "x", *names[1:]), max_length=2))
+    assert "leaves out 1 activity" in said
+    assert "cuts" in said
+    assert "leaves out 2 activities" in noted(LOG, activities=None, domain=veilog.Domain(activities=tuple(names[2:])))
+    many = noted(LOG, activities=None, domain=veilog.Domain(activities=("something",), max_length=1))
+    assert " and " in many
+    assert " more. " in many
+    assert "more than 1 case: " in noted(LOG, unit="age group", max_cases=1)
 
 
 def test_values_outside_the_declared_ones_are_counted_and_what_was_meant_is_said() -> None:

@@ -47,7 +47,7 @@ UNITS = ("case", "person")
 
 _SUFFIX = ".po"
 _NUMBER = re.compile(r"-?\d{1,3}(,?\d{3})*(\.\d+)?")
-_NAMES = frozenset({"attribute", "attributes", "column", "names", "query", "tree", "value"})
+_NAMES = frozenset({"attribute", "attributes", "column", "columns", "names", "query", "tree", "value"})
 """Placeholders for what a log calls something: no word of ours, whatever it looks like."""
 _current: ContextVar[str] = ContextVar("language", default=ENGLISH)
 
