@@ -16,6 +16,7 @@ from veilog import display
 from veilog.cli.checking.report import NO_REPORT, Reports
 from veilog.cli.ledger import AS_THERE_IS, Keeping, check_person, show_account
 from veilog.cli.releasing.losses import tell_losses
+from veilog.cli.releasing.nights import check_since, since_last
 from veilog.cli.releasing.stopped import cannot_be_undone, told_if_stopped
 from veilog.cli.releasing.twin import NOT_DRY, Before, Trying, dry_run
 from veilog.cli.shared.budget import UNDECIDED, Budget, agreed, at_a_terminal
@@ -116,6 +117,7 @@ def release(
     """Release a log: ask it questions with noise, write what comes out, and say what is guaranteed."""
     out = Output(json, log, log=None if trying.dry_run else target)
     parameters: dict[str, Any] = dict(pair(text, "-p") for text in p)
+    last, beyond = since_last(log, keeping, budget, beyond)
     if trying.dry_run:
         how_many = int(budget.activities) if budget.activities and budget.activities.isdecimal() else None
         asked = budget if how_many is None else replace(budget, activities=FROM_LOG)
@@ -136,6 +138,7 @@ def release(
     source = named(log, reading, grouping)
     show_columns(out, source, reading)
     original = read_needed(source, planned, reading)
+    check_since(out, last, budget, original)
     if planned.undeclared:
         planned = planned.declaring(agreed(out, planned.declared, planned.undeclared, original))
     _check_room(place, original)
