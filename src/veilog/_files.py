@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import os
 import secrets
 import stat
@@ -12,7 +13,7 @@ from typing import BinaryIO
 
 from veilog.errors import OutputError, ParameterError, VeilogError
 
-__all__ = ["atomic_target", "check_writable", "claim", "path_of", "reason", "unfinished"]
+__all__ = ["atomic_target", "check_writable", "claim", "path_of", "reason", "sha256_of", "unfinished"]
 
 
 @contextlib.contextmanager
@@ -95,6 +96,15 @@ def claim(temporary: Path, place: Path) -> None:
             temporary.rename(place)
     if os.name == "posix":
         _sync_folder(place.parent)
+
+
+def sha256_of(path: Path) -> str | None:
+    """Return the SHA-256 of what is in a file; None of what is no file."""
+    try:
+        with path.open("rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest() if path.is_file() else None
+    except OSError:
+        return None
 
 
 def reason(error: OSError | ValueError) -> str:

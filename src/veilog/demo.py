@@ -17,10 +17,12 @@ from veilog.logs.made_up import simulate
 from veilog.measures import compare
 from veilog.releasing.release import release
 
-__all__ = ["run_demo"]
+__all__ = ["WRITTEN", "run_demo"]
 
 CASES = 2000
 METHOD, EPSILON = "evolve", "1"
+WRITTEN = ("hospital.xes", "release.xes")
+"""The logs that it writes."""
 
 
 def run_demo(folder: Path, show: Callable[[RenderableType], None]) -> dict[str, object]:
@@ -30,7 +32,7 @@ def run_demo(folder: Path, show: Callable[[RenderableType], None]) -> dict[str, 
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise OutputError(f"The folder cannot be made: {error.strerror}.", path=folder) from error
-    original_path, release_path = folder / "hospital.xes", folder / "release.xes"
+    original_path, release_path = (folder / name for name in WRITTEN)
     activities_path = folder / "activities.txt"
 
     made = simulate.hospital(CASES, seed=1)

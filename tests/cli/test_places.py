@@ -167,6 +167,70 @@ def test_the_second_file_of_a_release_is_not_replaced_either(here: Path, capsys:
     assert "a-models.xes" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    ("paid", "words"),
+    [
+        ("out.csv", "convert log.csv {}"),
+        ("out.xes", "convert log.csv {}"),
+        ("night/out.csv", "convert log.csv {}"),
+        ("night/out.parquet", "convert log.csv {}"),
+        ("out.csv", "map log.csv {}"),
+        ("out.csv", "ledger export log.csv {}"),
+        ("out.xes", "twin --out {} --cases 10 --activities 3 --length 3"),
+        ("out.xes", "train log.csv {} --epsilon 1 --delta 0.1"),
+        ("out.csv", "sample some.model {}"),
+        ("out.xes", "report night/a.parquet {}"),
+        ("release.xes", "demo ."),
+    ],
+)
+def test_no_command_replaces_what_was_paid_for(
+    here: Path, paid: str, words: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Only `release` asked; `convert` and others went over a release without a word."""
+    assert main(EVOLVED.format(paid).split()) == 0
+    Path("l.ledger").rename("log.csv.ledger")
+    before = digests(here)
+    capsys.readouterr()
+    assert main(words.format(paid).split()) == 5
+    said = capsys.readouterr().err
+    assert "which was paid for" in said and "Add --overwrite if it may go" in said
+    assert digests(here) == before
+
+
+def test_what_was_paid_for_is_replaced_by_any_command_that_is_told_so(here: Path) -> None:
+    for target in ("paid.csv", "paid.xes"):
+        assert main(EVOLVED.format(target).split()) == 0
+        inode = Path(target).stat().st_ino
+        assert main(["--overwrite", "convert", "log.csv", target]) == 0
+        assert Path(target).stat().st_ino != inode
+
+
+@pytest.mark.slow
+def test_a_dry_run_and_what_is_read_are_no_reason_to_refuse(here: Path) -> None:
+    """They go over nothing; nor does a page that is made again."""
+    assert main(EVOLVED.format("paid.xes").split()) == 0
+    assert main([*EVOLVED.format("paid.xes").split(), "--dry-run", "--sizes", "log"]) == 0
+    for _ in range(2):
+        assert main(["report", "paid.xes", "page.html", "--json", "page.json"]) == 0
+        assert main(["dossier", "paid.xes", "dossier.md"]) == 0
+        assert main(["compare", "log.csv", "paid.xes", "--chart", "c.svg", "--json", "c.json"]) == 0
+
+
+@pytest.mark.slow
+def test_a_model_is_kept_as_a_release_is(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    asked = "train log.csv m.model --no-ledger --epsilon 3 --delta 0.01 --activities log --max-length {}"
+    train = asked.format(9).split()
+    assert main(train) == 0
+    before = digests(here)
+    capsys.readouterr()
+    assert main(train) == 5
+    assert "a model in this file, which was paid for" in capsys.readouterr().err
+    assert main(["convert", "log.csv", "m.model"]) == 5
+    assert main(["sample", "m.model", "drawn.csv"]) == 0, "it is read, and a table knows of no guarantee"
+    assert main(["inspect", "m.model"]) == 0
+    assert {name: digest for name, digest in digests(here).items() if "drawn" not in name} == before
+
+
 def test_what_costs_nothing_to_make_again_is_replaced(here: Path) -> None:
     for _ in range(2):
         assert main([*EVOLVED.format("out.xes").split()[:-2], "--no-ledger", "--seed", "1"]) == 0

@@ -107,7 +107,7 @@ _COMMANDS = {
 """Where each command lives, which is imported when it is called, and what it does, so that a list of all loads none."""
 
 
-_QUIET = "--quiet"
+_QUIET, _OVERWRITE = "--quiet", "--overwrite"
 _GROUPS = {
     "Look at a log": ("info", "validate", "map", "risk", "convert"),
     "Release it": ("suggest", "twin", "methods", "release", "train", "sample", "inspect", "demo", "serve"),
@@ -120,8 +120,8 @@ _STATUS = ((BudgetError, 3), (EmptyReleaseError, 4), (OutputError, 5), (Paramete
 _KINDS: dict[type[BaseException], str] = {KeyboardInterrupt: "Interrupted"}
 """What the errors of others are called."""
 _MORE = (
-    "With every command: --quiet prints errors, and what a release left out; --json FILE (or -) writes the result or "
-    "the error as JSON."
+    "With every command: --quiet prints errors, and what a release left out; --overwrite replaces a release that was "
+    "paid for, which is kept otherwise; --json FILE (or -) writes the result or the error as JSON."
 )
 _EXAMPLES = {
     "": ("info hospital.csv", "release hospital.csv out.xes -m evolve --epsilon 1 --activities @list.txt"),
@@ -186,10 +186,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
             stream.reconfigure(errors="backslashreplace")
     errors = SafeConsole(stderr=True, highlight=False)
     given = list(sys.argv[1:] if arguments is None else arguments)
-    quiet = _QUIET in given
-    given = [word for word in given if word != _QUIET]
+    chosen = {word for word in given if word in (_QUIET, _OVERWRITE)}
+    given = [word for word in given if word not in chosen]
     app = application(_called(given).partition(" ")[0])
-    before = CALL.set(Call(_called(given), quiet))
+    before = CALL.set(Call(_called(given), _QUIET in chosen, _OVERWRITE in chosen))
     try:
         # A server ends by itself when it is told to.
         with contextlib.nullcontext() if _called(given) == "serve" else like_ctrl_c(), cleared(), plain_warnings():

@@ -27,13 +27,13 @@ from veilog.ledger.file import Entry
 from veilog.ledger.ways import MARK, as_read, named, of_rule
 from veilog.privacy.part import SPAN
 
-__all__ = ["Cost", "as_read", "disjoint", "most_of_a_case", "rule_of", "short"]
+__all__ = ["Cost", "as_read", "days_of", "disjoint", "most_of_a_case", "rule_of", "short"]
 
 Cost = tuple[Fraction, Fraction]
 """Epsilon and delta, exactly."""
 
 _FINEST = 10**150
-_SPANS = re.compile(SPAN + r"=\d{4}-\d\d-\d\d\.\.\d{4}-\d\d-\d\d")
+_SPANS = re.compile(SPAN + r"=(\d{4}-\d\d-\d\d)\.\.(\d{4}-\d\d-\d\d)")
 
 
 def most_of_a_case(entries: Iterable[Entry], unit: str, cost: Callable[[Entry], Cost], part: str | None = None) -> Cost:
@@ -73,6 +73,12 @@ def disjoint(parts: Iterable[str]) -> Mapping[str, tuple[str, ...]]:
 
 def _added(one: Cost, other: Cost) -> Cost:
     return one[0] + other[0], one[1] + other[1]
+
+
+def days_of(part: str | None) -> tuple[str, str] | None:
+    """Return the first day of a span of days and the one after its last; None of what is no such span."""
+    found = None if part is None else _SPANS.fullmatch(part)
+    return None if found is None else (found[1], found[2])
 
 
 def rule_of(part: str) -> str:

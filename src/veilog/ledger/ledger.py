@@ -16,6 +16,7 @@ cases count: :mod:`veilog.ledger.costs`; what the owner may have counted instead
 from __future__ import annotations
 
 import contextlib
+import datetime
 import json
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -53,12 +54,13 @@ from veilog.ledger.entered import Entered
 from veilog.ledger.file import PATIENCE, Book, Entry, Waiting
 from veilog.ledger.fingerprints import Data, fingerprint
 from veilog.ledger.runs import check_mark, is_open, put_mark
+from veilog.ledger.spans import last_span
 from veilog.ledger.ways import as_read, kind_of_case
 from veilog.logs.variants import Variants
 from veilog.privacy.account.accounting import Number, parse_delta, parse_epsilon
 from veilog.privacy.account.figures import round_up
 from veilog.privacy.account.guarantee import Guarantee
-from veilog.privacy.part import Part
+from veilog.privacy.part import Part, day_named
 
 __all__ = ["Account", "Data", "Entered", "Entry", "Ledger", "Reservation", "fingerprint"]
 
@@ -118,6 +120,19 @@ class Ledger:
         with self._reading() as book:
             number = book.data.get(book.digest(mark))
             return None if number is None else account_of(book, number)
+
+    def since_last(
+        self, log: Data | None = None, *, until: datetime.date | str | None = None, unit: str = "case"
+    ) -> Part:
+        """The cases that began since the last release of such a part on the account that this ledger was opened for
+        (``account=``), and before ``until``, by default today in UTC: what a log that grows has not released yet.
+
+        It is read off the ledger alone. Only releases that were saved (:meth:`veilog.Release.save`) count. With the
+        ``log``, and the ``unit`` of the release to come, it is refused where these are not as they were then.
+        """
+        last = last_span(self.show(), self.account_name)
+        last.check(unit, None if log is None else log.read_as)
+        return last.until(day_named(until, "until") if isinstance(until, str) else until)
 
     def set_budget(
         self,

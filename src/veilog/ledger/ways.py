@@ -9,7 +9,7 @@ from typing import Any
 from veilog.logs.eventlog import CASE
 from veilog.privacy.part import RULES_OF_TIME, SPAN
 
-__all__ = ["MARK", "as_read", "is_of_time", "kind_of_case", "named", "of_rule"]
+__all__ = ["MARK", "as_read", "differences", "is_of_time", "kind_of_case", "named", "of_rule"]
 
 MARK = "\x1f"
 """Between a part and a way."""
@@ -34,6 +34,13 @@ def kind_of_case(way: str) -> str | None:
     said = _told(way)
     kind = said.get("object type") or said.get("case")
     return kind if isinstance(kind, str) and kind not in _OF_ANY else None
+
+
+def differences(before: str, now: str) -> str:
+    """Return in words what differs between two ways."""
+    one, other = _told(before), _told(now)
+    names = [name for name in sorted({*one, *other}) if one.get(name) != other.get(name)]
+    return "; ".join(f"{name}: {one.get(name)!r}, now {other.get(name)!r}" for name in names)
 
 
 def is_of_time(rule: str) -> bool:

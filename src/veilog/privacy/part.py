@@ -41,7 +41,7 @@ from veilog.logs.variants import Variants
 if TYPE_CHECKING:
     from veilog.logs.stored.store import StoredLog
 
-__all__ = ["NONE", "RULES_OF_TIME", "SPAN", "Part", "of_same_cases", "stated_part"]
+__all__ = ["NONE", "RULES_OF_TIME", "SPAN", "Part", "day_named", "of_same_cases", "stated_part"]
 
 BoolArray = npt.NDArray[np.bool_]
 
@@ -203,6 +203,17 @@ class Part:
 
 _ADVICE = "Such as " + ", ".join(f"{rule}={value}" for rule, value in RULES_OF_TIME.items()) + ", or ATTRIBUTE=VALUE."
 _NEVER = int(np.iinfo(np.int64).max)
+
+
+def day_named(text: str, parameter: str) -> datetime.date:
+    """Return the day that is spelled ``2024-03-14``, the one spelling that a ledger compares."""
+    try:
+        day = datetime.date.fromisoformat(text.strip())
+        if day.isoformat() == text.strip():
+            return day
+    except ValueError:
+        pass
+    raise ParameterError(f"--{parameter} takes a day, such as 2024-03-14, not {text!r}.", parameter=parameter)
 
 
 def _check_time(rule: str, value: str) -> None:

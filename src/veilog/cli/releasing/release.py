@@ -16,7 +16,7 @@ from veilog import display
 from veilog.cli.checking.report import NO_REPORT, Reports
 from veilog.cli.ledger import AS_THERE_IS, Keeping, check_person, show_account
 from veilog.cli.releasing.losses import tell_losses
-from veilog.cli.releasing.replaced import check_not_replaced
+from veilog.cli.releasing.nights import check_since, since_last
 from veilog.cli.releasing.stopped import cannot_be_undone, told_if_stopped
 from veilog.cli.releasing.twin import NOT_DRY, Before, Trying, dry_run
 from veilog.cli.shared.budget import UNDECIDED, Budget, agreed, at_a_terminal
@@ -41,8 +41,9 @@ from veilog.cli.shared.details import NOTHING_MORE, Beyond
 from veilog.cli.shared.large import read_needed
 from veilog.cli.shared.pipes import in_words, is_pipe, send
 from veilog.cli.shared.places import check_places
+from veilog.cli.shared.replaced import check_not_replaced
 from veilog.cli.shared.spelled import options, quoted
-from veilog.demo import run_demo
+from veilog.demo import WRITTEN, run_demo
 from veilog.errors import OutputError, ParameterError, UndeclaredError
 from veilog.logs.eventlog import EventLog
 from veilog.logs.files import named_after
@@ -109,10 +110,6 @@ def release(
     ] = True,
     reports: Reports = NO_REPORT,
     to: To = None,
-    overwrite: Annotated[
-        bool,
-        Parameter(negative="", help="Replace a release that is in TARGET; one that was paid for is kept otherwise."),
-    ] = False,
     trying: Trying = NOT_DRY,
     details: Details = False,
     json: Json = None,
@@ -120,6 +117,7 @@ def release(
     """Release a log: ask it questions with noise, write what comes out, and say what is guaranteed."""
     out = Output(json, log, log=None if trying.dry_run else target)
     parameters: dict[str, Any] = dict(pair(text, "-p") for text in p)
+    last, beyond = since_last(log, keeping, budget, beyond)
     if trying.dry_run:
         how_many = int(budget.activities) if budget.activities and budget.activities.isdecimal() else None
         asked = budget if how_many is None else replace(budget, activities=FROM_LOG)
@@ -132,16 +130,15 @@ def release(
     # Before a large log is read: what can be refused without it.
     _check_person(budget, log, reading, grouping)
     planned = _planned(method, parameters, budget, beyond)
-    more = _check_beside(planned, target, log, json)
+    more = _check_beside(planned, target, log, keeping.ledger, json)
     planned = planned.declaring(reading.groups(planned.declared))
     if planned.undeclared and not at_a_terminal():
         raise UndeclaredError(planned.method.name, planned.undeclared)
     new = keeping.checked(log)
-    if not overwrite:
-        check_not_replaced([place, *more], keeping.of(log))
     source = named(log, reading, grouping)
     show_columns(out, source, reading)
     original = read_needed(source, planned, reading)
+    check_since(out, last, budget, original)
     if planned.undeclared:
         planned = planned.declaring(agreed(out, planned.declared, planned.undeclared, original))
     _check_room(place, original)
@@ -216,7 +213,7 @@ def _planned(method: str, parameters: dict[str, Any], budget: Budget, beyond: Be
     )
 
 
-def _check_beside(planned: Plan, target: Path, log: Path, json: str | None) -> list[Path]:
+def _check_beside(planned: Plan, target: Path, log: Path, ledger: Path | None, json: str | None) -> list[Path]:
     """Before any work: the files for what is made beside the release, which can be written, too."""
     if planned.beside and is_pipe(target):
         raise ParameterError(
@@ -226,7 +223,7 @@ def _check_beside(planned: Plan, target: Path, log: Path, json: str | None) -> l
         )
     beside = [named_after(target, name) for name in planned.beside]
     for place in beside:
-        check_places({"target": place, "log": log, "json": json})
+        check_places({"target": place, "log": log, "ledger": ledger, "json": json})
     return [check_target(place, None) for place in beside]
 
 
@@ -300,6 +297,7 @@ def demo(
 ) -> None:
     """Do the main job once on a made-up hospital log: read, release, compare."""
     out = Output(json)
+    check_not_replaced([folder / name for name in WRITTEN])
     out.json(run_demo(folder, out.show))
 
 

@@ -19,10 +19,9 @@ from rich.progress import Progress as Bar
 from rich.text import Text
 
 from veilog import display
-from veilog._files import atomic_target, check_writable
+from veilog._files import atomic_target, check_writable, sha256_of
 from veilog._version import __version__
 from veilog.cli.shared.pipes import is_pipe, outgoing, received
-from veilog.cli.shared.places import sha256_of
 from veilog.cli.shared.terminal import CALL, SafeConsole, put_out
 from veilog.errors import ParameterError
 from veilog.logs import files

@@ -14,7 +14,7 @@ from veilog._files import reason
 from veilog.cli.shared.common import OPTIONS, pair
 from veilog.errors import InputError, ParameterError, meant
 from veilog.privacy.domain import FROM_LOG, PRIVATELY, Values, Window
-from veilog.privacy.part import SPAN
+from veilog.privacy.part import SPAN, day_named
 
 __all__ = ["NOTHING_MORE", "Beyond", "activity_names", "declared_list"]
 
@@ -63,7 +63,8 @@ class Beyond:
     since: Annotated[
         str | None,
         Parameter(
-            help="Release the cases alone that began on this day (2024-03-14, UTC) or later, and before --until."
+            help="Release the cases alone that began on this day (2024-03-14, UTC) or later, and before --until; last: "
+            "from where the last such release on --account ended."
         ),
     ] = None
     until: Annotated[
@@ -79,8 +80,7 @@ class Beyond:
             return self.part
         if self.part is not None:
             raise ParameterError("--part and --since both say which cases.", parameter="since", advice="Give one.")
-        first = _day(self.since, "since")
-        end = datetime.datetime.now(datetime.UTC).date() if self.until is None else _day(self.until, "until")
+        first, end = day_named(self.since, "since"), self.end
         if first >= end:
             raise ParameterError(
                 f"No day is from --since {first} on and before {'today' if self.until is None else f'--until {end}'}.",
@@ -88,6 +88,11 @@ class Beyond:
                 advice="Take an earlier day for --since, or a later one for --until.",
             )
         return f"{SPAN}={first}..{end}"
+
+    @property
+    def end(self) -> datetime.date:
+        """The day before which cases are to have begun: by default today, in UTC."""
+        return datetime.datetime.now(datetime.UTC).date() if self.until is None else day_named(self.until, "until")
 
     @property
     def wanted(self) -> bool:
@@ -137,17 +142,6 @@ def _values(text: str) -> Values:
         except ValueError:
             pass
     return tuple(value.strip() for value in text.split("|") if value.strip())
-
-
-def _day(text: str, option: str) -> datetime.date:
-    """A day in the one spelling that a ledger compares."""
-    try:
-        day = datetime.date.fromisoformat(text.strip())
-        if day.isoformat() == text.strip():
-            return day
-    except ValueError:
-        pass
-    raise ParameterError(f"--{option} takes a day, such as 2024-03-14, not {text!r}.", parameter=option)
 
 
 def _window(text: str) -> Window | str:

@@ -1,27 +1,31 @@
-"""That no result is written over what a command reads or writes besides: looked at before anything is read or asked."""
+"""That no result is written over what a command reads or writes besides, nor over what was paid for: looked at before
+anything is read or asked."""
 
 from __future__ import annotations
 
 import dataclasses
 import glob
-import hashlib
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any
 
+from veilog.cli.shared.replaced import check_not_replaced
 from veilog.errors import OutputError
 
-__all__ = ["check_named_once", "check_places", "sha256_of"]
+__all__ = ["check_named_once", "check_places"]
 
 _WRITTEN = ("target", "out", "page", "model", "json", "report", "report_outside", "dossier", "registry", "chart")
 """Options and words of commands that name what is written; all other paths are read."""
+_READ = ("log", "original", "released")
+"""Options and words that name a log, beside which a ledger may be. A model is written where a log is named with it."""
 _TAIL = 8192
 
 
 def check_places(arguments: Mapping[str, Any]) -> None:
-    """Refuse a result that would go over a log, a ledger, a list or another result, or become a part of the log."""
+    """Refuse a result that would go over a log, a ledger, a list, another result or a release that was paid for, or
+    become a part of the log."""
     places = list(_places(arguments))
     for (name, place), (other, beside) in itertools.permutations(places, 2):
         if name in _WRITTEN and _same(place, beside):
@@ -36,6 +40,11 @@ def check_places(arguments: Mapping[str, Any]) -> None:
     for name, place in places:
         if name == "json":
             _check_json(place)
+    if getattr(arguments.get("trying"), "dry_run", False):
+        return  # nothing but the JSON is written
+    written = [place for name, place in places if name in _WRITTEN and (name != "model" or "log" in arguments)]
+    ledgers = [place for name, place in places if name == "ledger"]
+    check_not_replaced(written, ledgers, [place for name, place in places if name in _READ])
 
 
 def check_named_once(json: str, words: Sequence[str]) -> None:
@@ -46,15 +55,6 @@ def check_named_once(json: str, words: Sequence[str]) -> None:
     if sum(_same(Path(name), place) for name in named if name) > 1:
         raise OutputError("This would overwrite another file of this command.", path=place)
     _check_json(place)
-
-
-def sha256_of(path: Path) -> str | None:
-    """Return the SHA-256 of what is in a file; None of what is no file."""
-    try:
-        with path.open("rb") as file:
-            return hashlib.file_digest(file, "sha256").hexdigest() if path.is_file() else None
-    except OSError:
-        return None
 
 
 def _check_json(place: Path) -> None:

@@ -23,10 +23,12 @@ __all__ = ["CALL", "Call", "SafeConsole", "error_line", "nowhere", "plain_warnin
 
 @dataclass(frozen=True)
 class Call:
-    """One run of the command: what was called, whether it is to be quiet, and how far it came."""
+    """One run of the command: what was called, with which options of every command, and how far it came."""
 
     command: str = ""
     quiet: bool = False
+    overwrite: bool = False
+    """Whether files that were paid for may be replaced."""
     done: list[str] = field(default_factory=list)
     """What cannot be undone, in sentences: whoever stops the command, or has no room for its output, must know."""
     told: list[str] = field(default_factory=list)

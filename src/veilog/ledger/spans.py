@@ -1,0 +1,121 @@
+"""Where the last release of a span of days ended, so that the next begins there: read off the ledger, never off a log.
+
+Only what was *written* counts as released. What was charged and never written (a release that failed, came out empty or
+was cut off) is asked again with the next span, and costs its cases anew.
+"""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from veilog.errors import ParameterError, meant
+from veilog.ledger.accounts import Account
+from veilog.ledger.costs import days_of
+from veilog.ledger.file import Entry
+from veilog.ledger.ways import differences
+from veilog.privacy.part import SPAN, Part
+
+__all__ = ["LastSpan", "last_span"]
+
+_DATE = "Give the first day to release in its place"
+"""In words that are right for the command and for Python."""
+
+
+@dataclass(frozen=True)
+class LastSpan:
+    """The day on which the last release of a span of days ended: the first that is not in it."""
+
+    account: str
+    entry: Entry
+    """The release that ended last."""
+    end: str
+    lost: tuple[Entry, ...]
+    """Releases of later days that were charged, or are still set aside, and were never written."""
+
+    def until(self, end: datetime.date | None) -> Part:
+        """The part from that day on, before ``end``; by default today in UTC, so whole days."""
+        end = datetime.datetime.now(datetime.UTC).date() if end is None else end
+        if self.end >= end.isoformat():
+            raise ParameterError(
+                f"All days before {self.end} are released on account {self.account!r} (release {self.entry.number}), "
+                f"so none is left before {end}.",
+                parameter="since",
+                advice="Nothing was asked of the data. Wait until another day is over.",
+            )
+        return Part(SPAN, f"{self.end}..{end}")
+
+    def check(self, unit: str, read_as: str | None = None) -> None:
+        """:class:`ParameterError` where the release to come is for another unit than the last, or its log is read in
+        another way: which day a case is of would be another, so it could be in both or in none."""
+        what = None
+        if unit != self.entry.unit:
+            what = f"protects {self.entry.unit!r}, and this one {unit!r}"
+        elif read_as is not None and read_as != self.entry.way:
+            what = f"is of a log that was read in another way ({differences(self.entry.way, read_as)})"
+        if what is not None:
+            raise ParameterError(
+                f"The last release of days on account {self.account!r} (release {self.entry.number}) {what}: it does "
+                "not tell which cases are still to be released.",
+                parameter="since",
+                advice=f"Nothing was asked of the data. {_DATE}, such as {self.end}; or release as it did.",
+            )
+
+    @property
+    def in_words(self) -> str:
+        """Which day this is, and what becomes of days that were paid for and never written."""
+        said = f"{self.end}, where release {self.entry.number} on account {self.account!r} ended"
+        if self.lost:
+            numbers = ", ".join(str(entry.number) for entry in self.lost)
+            said += f"; what release {numbers} had of later days was never written, so these are paid for again"
+        return said
+
+
+def last_span(accounts: Iterable[Account], name: str | None) -> LastSpan:
+    """Return where the last release of a span of days on the account of this name ended; :class:`ParameterError` where
+    none tells, or where days before it are in no release."""
+    if name is None:
+        raise ParameterError(
+            "Where the last release ended is in an account, and none is named.",
+            parameter="since",
+            advice=f"Add --account NAME (in Python to Ledger.open). {_DATE} where there is none.",
+        )
+    accounts = list(accounts)
+    found = [account for account in accounts if account.name == name]
+    if len(found) != 1:
+        raise ParameterError(
+            f"{'No account is' if not found else 'Several accounts are'} called {name!r}.",
+            parameter="account",
+            advice=f"{meant(name, [account.name for account in accounts])}{_DATE} where it is new.",
+        )
+    made = [(days, entry) for entry in found[0].entries if (days := days_of(entry.part)) and entry.state != "withdrawn"]
+    spans = [(days, entry) for days, entry in made if entry.state == "written"]
+    if not spans:
+        raise ParameterError(
+            f"No release of days is written on account {name!r} yet, so nothing tells where the next begins.",
+            parameter="since",
+            advice=f"{_DATE}, once.",
+        )
+    (_, end), entry = max(spans, key=lambda span: (span[0][1], span[1].number))
+    _check_gap([days for days, _ in spans], name)
+    return LastSpan(name, entry, end, tuple(one for (_, last), one in made if one.state != "written" and last > end))
+
+
+def _check_gap(spans: Sequence[tuple[str, str]], name: str) -> None:
+    """Refuse days in no release before the last one. Whoever left them out on purpose goes on without them once, by a
+    date; then two releases join after them."""
+    begin, end = max(spans, key=lambda span: span[1])
+    joined = 0
+    for first, last in sorted(spans, key=lambda span: span[1], reverse=True):  # ISO dates sort as text
+        if last < begin:
+            break
+        begin, joined = min(begin, first), joined + 1
+    before = [last for _, last in spans if last < begin]
+    if before and joined < 2:
+        raise ParameterError(
+            f"The days from {max(before)} on and before {begin} are in no release on account {name!r}.",
+            parameter="since",
+            advice=f"Nothing was asked of the data. Release these days, from {max(before)} until {begin}; or go on "
+            f"without them, once from {end} on.",
+        )

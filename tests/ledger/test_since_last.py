@@ -1,0 +1,196 @@
+"""``--since last``: what began since the last release that was written, by the ledger alone."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Callable
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import veilog
+from veilog.cli import main
+from veilog.errors import ParameterError
+from veilog.ledger.accounts import Account
+from veilog.ledger.file import Entry, State
+from veilog.ledger.ledger import Ledger
+from veilog.ledger.spans import last_span
+from veilog.logs.made_up.simulate import ACTIVITIES, hospital
+
+ASKED = ["-m", "evolve", "--epsilon", "1", "--no-compare", "--activities", ",".join(ACTIVITIES), "--ledger", "w.ledger"]
+Night = Callable[..., int]
+
+
+def account(*spans: tuple[str | None, State], unit: str = "case", way: str = "") -> Account:
+    entries = tuple(
+        Entry(n, 1, "", "evolve", False, {}, unit, Fraction(1), Fraction(0), state, None, (), part, None, way)
+        for n, (part, state) in enumerate(spans, 1)
+    )
+    return Account(1, "ward-7", "case", None, entries)
+
+
+def days(first: int, end: int, state: State = "written") -> tuple[str, State]:
+    return f"began=2024-03-{first:02}..2024-03-{end:02}", state
+
+
+def ends(*spans: tuple[str | None, State]) -> str:
+    return last_span([account(*spans)], "ward-7").end
+
+
+def test_it_is_the_day_on_which_the_last_release_ended_in_whatever_order_they_were_made() -> None:
+    assert ends(days(1, 2), days(2, 4)) == "2024-03-04"
+    assert ends(days(2, 4), days(1, 2)) == "2024-03-04"
+    assert ends(days(1, 6), days(2, 4)) == "2024-03-06", "one within another"
+    assert ends(("month=2024-05", "written"), days(1, 2), (None, "written"), ("began=X", "written")) == "2024-03-02"
+
+
+@pytest.mark.parametrize("state", ["reserved", "charged", "withdrawn"])
+def test_what_was_not_written_was_not_released(state: State) -> None:
+    """It failed, or was cut off: its days are in the next release, and nothing of them is missed."""
+    last = last_span([account(days(1, 2), days(2, 3, state))], "ward-7")
+    assert last.end == "2024-03-02"
+    assert [entry.number for entry in last.lost] == ([] if state == "withdrawn" else [2])
+    assert ("paid for again" in last.in_words) == (state != "withdrawn")
+    assert not last_span([account(days(1, 2, state), days(1, 3))], "ward-7").lost, "they were made up for"
+
+
+def test_days_in_no_release_are_refused_until_two_releases_join_after_them() -> None:
+    with pytest.raises(
+        ParameterError, match="The days from 2024-03-02 on and before 2024-03-04 are in no release"
+    ) as e:
+        ends(days(1, 2), days(4, 5))
+    assert "from 2024-03-02 until 2024-03-04" in str(e.value) and "once from 2024-03-05 on" in str(e.value)
+    assert ends(days(1, 2), days(4, 5), days(2, 4)) == "2024-03-05", "released"
+    assert ends(days(1, 2), days(4, 5), days(5, 6)) == "2024-03-06", "left out on purpose"
+    assert ends(days(4, 5)) == "2024-03-05", "the first of all"
+
+
+def test_an_account_that_does_not_tell_is_refused() -> None:
+    for name, words in ((None, "none is named"), ("ward-8", "Did you mean 'ward-7'")):
+        with pytest.raises(ParameterError, match=words):
+            last_span([account(days(1, 2))], name)
+    with pytest.raises(ParameterError, match="Several accounts are called"):
+        last_span([account(), account()], "ward-7")
+    for nothing in ([], [("month=2024-03", "written")], [days(1, 2, "charged")]):
+        with pytest.raises(ParameterError, match="Give the first day to release in its place, once"):
+            ends(*nothing)
+
+
+def test_another_unit_or_another_way_of_reading_is_refused() -> None:
+    last = last_span([account(days(1, 2), unit="Patient", way='{"case": "Visit"}')], "ward-7")
+    last.check("Patient", '{"case": "Visit"}')
+    with pytest.raises(ParameterError, match="protects 'Patient', and this one 'case'"):
+        last.check("case")
+    with pytest.raises(ParameterError, match=r"read in another way \(case: 'Visit', now 'Stay'\)") as caught:
+        last.check("Patient", '{"case": "Stay"}')
+    assert "Give the first day to release in its place, such as 2024-03-02" in str(caught.value)
+
+
+@pytest.fixture
+def night(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Night:
+    """One run of the job: the log as it is by then, released up to a day."""
+    monkeypatch.chdir(tmp_path)
+    whole = hospital(240, seed=1)
+    veilog.write(whole.only(np.arange(20)), "first.csv")
+    set_ = ["ledger", "set", "first.csv", "--epsilon", "2.5", "--ledger", "w.ledger", "--account", "ward-7"]
+    assert main(set_) == 0
+
+    def run(cases: int, until: str, *more: str, since: str = "last", log: str = "ward.csv") -> int:
+        veilog.write(whole.only(np.arange(cases)), "ward.csv")
+        span = ["--account", "ward-7", "--since", since, "--until", until]
+        return main(["release", log, f"{until}.xes", *ASKED, *span, *more])
+
+    return run
+
+
+def parts() -> list[str | None]:
+    return [entry.part for entry in Ledger.open("w.ledger").show()[0].entries]
+
+
+@pytest.mark.slow
+def test_a_night_takes_what_the_failed_one_before_it_left(night: Night, capsys: pytest.CaptureFixture[str]) -> None:
+    assert night(100, "2024-01-03") == 2, "nothing tells yet"
+    assert night(100, "2024-01-03", since="2024-01-01") == 0
+    assert night(150, "2024-01-05", log="away.csv") == 1, "the export was not there"
+    capsys.readouterr()
+    assert night(200, "2024-01-07") == 0
+    said = " ".join(capsys.readouterr().out.split())
+    assert "since 2024-01-03, where release 1 on account 'ward-7' ended" in said
+    assert "started from 2024-01-03 on and before 2024-01-07 (UTC)" in said
+    assert parts() == ["began=2024-01-01..2024-01-03", "began=2024-01-03..2024-01-07"]
+    assert Ledger.open("w.ledger").show()[0].spent == (1, 0), "no case twice"
+    assert night(200, "2024-01-07", "--overwrite") == 2, "all of it is released"
+    assert "All days before 2024-01-07 are released" in " ".join(capsys.readouterr().err.split())
+    assert len(parts()) == 2
+
+
+@pytest.mark.slow
+def test_a_release_that_was_paid_for_and_is_nowhere_is_made_again_and_that_is_said(
+    night: Night, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert night(100, "2024-01-03", since="2024-01-01") == 0
+    veilog.release(
+        "ward.csv",
+        "evolve",
+        epsilon=1,
+        activities=ACTIVITIES,
+        ledger=Ledger.open("w.ledger", account="ward-7"),
+        part="began=2024-01-03..2024-01-05",
+    )
+    capsys.readouterr()
+    assert night(150, "2024-01-05") == 0
+    assert "what release 2 had of later days was never written" in " ".join(capsys.readouterr().out.split())
+    assert Ledger.open("w.ledger").show()[0].spent == (2, 0), "a case of these days lost both"
+
+
+@pytest.mark.parametrize(
+    ("more", "words"),
+    [
+        (["--time-format", "dd/mm/yyyy"], "was read in another way"),
+        (["--unit", "Patient", "--max-cases", "2"], "protects 'case', and this one 'Patient'"),
+        (["--on", "empty-trace=drop"], "was read in another way"),
+    ],
+)
+def test_a_night_that_is_another_is_refused_before_anything_is_asked(
+    night: Night, more: list[str], words: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert night(100, "2024-01-03", since="2024-01-01") == 0
+    assert night(150, "2024-01-05", *more) == 2
+    assert words in " ".join(capsys.readouterr().err.split())
+    assert len(parts()) == 1
+
+
+@pytest.mark.slow
+def test_a_dry_run_says_the_same_days_and_enters_nothing(night: Night, capsys: pytest.CaptureFixture[str]) -> None:
+    assert night(100, "2024-01-03", since="2024-01-01") == 0
+    capsys.readouterr()
+    assert night(150, "2024-01-05", "--dry-run", "--sizes", "log") == 0
+    assert "2024-01-03 on and before 2024-01-05" in " ".join(capsys.readouterr().out.split())
+    assert len(parts()) == 1
+
+
+def test_without_an_account_it_is_refused(night: Night, capsys: pytest.CaptureFixture[str]) -> None:
+    for more in (["--ledger", "w.ledger"], ["--no-ledger"]):
+        words = ["release", "first.csv", "o.xes", "-m", "evolve", "--epsilon", "1", "--activities", "log", *more]
+        assert main([*words, "--since", "last"]) == 2
+        assert "Add --account NAME" in " ".join(capsys.readouterr().err.split())
+
+
+@pytest.mark.slow
+def test_in_python_the_part_is_the_ledgers(night: Night) -> None:
+    assert night(100, "2024-01-03", since="2024-01-01") == 0
+    log = veilog.read("ward.csv")
+    ledger = Ledger.open("w.ledger", account="ward-7")
+    part = ledger.since_last(log, until="2024-01-05")
+    assert str(part) == "began=2024-01-03..2024-01-05"
+    assert ledger.since_last().value.startswith("2024-01-03..2")
+    released = veilog.release(log, "evolve", epsilon=1, activities=ACTIVITIES, ledger=ledger, part=part)
+    assert str(ledger.since_last(log, until=datetime.date(2024, 1, 7))) == "began=2024-01-03..2024-01-07", "not saved"
+    released.save("p.xes")
+    assert str(ledger.since_last(log, until=datetime.date(2024, 1, 7))) == "began=2024-01-05..2024-01-07"
+    with pytest.raises(ParameterError, match="another way"):
+        ledger.since_last(veilog.read("ward.csv", policies={"empty-trace": "drop"}), until="2024-01-07")
+    with pytest.raises(ParameterError, match="takes a day"):
+        ledger.since_last(log, until="yesterday")
