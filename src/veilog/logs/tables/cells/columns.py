@@ -9,7 +9,7 @@ import pyarrow.compute as pc
 
 from veilog._typing import BoolArray, IntArray
 from veilog.errors import InputError
-from veilog.logs.eventlog import TIMESTAMP_TYPE
+from veilog.logs.eventlog import LABEL_TYPE, TIMESTAMP_TYPE, listed
 from veilog.logs.findings import Findings
 from veilog.logs.tables.cells.times import DayOrder, Evidence, Times, convert_times, gather_evidence, parse_times
 
@@ -100,7 +100,7 @@ def plain_column(column: Any, name: str, findings: Findings) -> Any:
     """
     kind = column.type
     if pa.types.is_dictionary(kind) and is_text(kind.value_type):
-        return column.cast(pa.dictionary(pa.int32(), pa.string()))
+        return pa.chunked_array([listed(column).cast(LABEL_TYPE)])
     if pa.types.is_dictionary(kind):
         column = column.cast(kind.value_type)
         kind = column.type
