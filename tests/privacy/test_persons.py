@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import openly
 import pandas as pd
+import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -207,6 +208,17 @@ def test_events_of_objects_keep_their_attributes_whatever_objects_have(tmp_path:
     assert {name: log.events[called][0].as_py() for name, called in names.items()} == said
     assert log.cases["patient"].to_pylist() == [None, "p"]
     assert log.cases["concept:name (attribute)"].to_pylist() == [None, "n"]
+
+
+def test_bytes_that_are_no_text_change_no_other_person() -> None:
+    def told(names: list[bytes]) -> list[str | None]:
+        columns = {"case": [f"c{i}" for i in range(len(names))], "activity": ["a"] * len(names)}
+        times = pa.array([0] * len(names), pa.timestamp("us", "UTC"))
+        table = pa.table({**columns, "time": times, "case:person": pa.array(names, pa.binary())})
+        return owners(veilog.read(table), "person").to_pylist()
+
+    assert told([b"7", b"7.0"]) == ["7.0", "7.0"]
+    assert told([b"7", b"7.0", b"\xff"])[:2] == ["7.0", "7.0"]
 
 
 def test_an_attribute_that_differs_within_a_case_is_refused() -> None:
