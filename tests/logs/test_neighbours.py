@@ -150,6 +150,56 @@ def test_one_more_case_in_a_typed_table_changes_no_other(tmp_path: Path, engine:
 DAY = datetime.datetime(2024, 1, 1, tzinfo=datetime.UTC)
 
 
+EXTREMES: dict[str, tuple[pa.DataType, list[Any], list[Any]]] = {
+    "unsigned": (pa.uint64(), [1, 2], [2**63, 2**64 - 1]),
+    "seconds": (pa.timestamp("s"), [0, 1], [10**15, -(10**15)]),
+    "milliseconds in a zone": (pa.timestamp("ms", "Asia/Tokyo"), [0, 1], [10**17]),
+    "days": (pa.date32(), [0, 1], [2**31 - 1, -(2**31)]),
+    "bytes": (pa.binary(), [b"7", b"7.0"], [b"\xff", b"\x00"]),
+    "large bytes": (pa.large_binary(), [b"a", b"b"], [b"\xff"]),
+    "so many bytes": (pa.binary(1), [b"a", b"b"], [b"\xff"]),
+    "small decimals": (pa.decimal128(18, 0), [1, 2], [10**18 - 1]),
+    "large decimals": (pa.decimal128(38, 0), [1, 2], [10**38 - 1]),
+    "fractions": (pa.decimal256(60, 2), [1, 2], [10**57]),
+    "whole": (pa.int64(), [1, 2], [2**63 - 1, None]),
+    "floats": (pa.float64(), [1.0, 2.0], [float("nan"), float("inf"), 2.5]),
+    "durations": (pa.duration("s"), [1, 2], [2**62]),
+    "times of day": (pa.time64("us"), [0, 1], [86_399_999_999]),
+    "lists": (pa.list_(pa.binary()), [[b"a"], []], [[b"\xff"], None]),
+    "listed bytes": (pa.dictionary(pa.int8(), pa.binary()), [b"a", b"b"], [b"\xff"]),
+    "words": (pa.string(), ["1", "2"], ["x"]),
+    "truths": (pa.bool_(), [True, False], [None]),
+}
+
+
+@pytest.mark.parametrize("what", EXTREMES)
+@pytest.mark.parametrize("policy", ["keep", "drop"])
+def test_the_type_of_an_attribute_follows_from_what_is_declared_alone(what: str, policy: str) -> None:
+    """Also its values: each is read by itself."""
+    kind, usual, others = EXTREMES[what]
+
+    def read(values: list[Any]) -> EventLog:
+        size = len(values)
+        plain = kind.value_type if pa.types.is_dictionary(kind) else kind
+        array = pa.array(values, plain)
+        if pa.types.is_temporal(kind) and not pa.types.is_time(kind) and not pa.types.is_duration(kind):
+            array = pa.array(values, pa.int32() if pa.types.is_date32(kind) else pa.int64()).view(kind)
+        array = array.dictionary_encode() if pa.types.is_dictionary(kind) else array
+        columns = {"case": [f"c{i}" for i in range(size)], "activity": ["a"] * size, "time": [DAY] * size}
+        return files.read(pa.table({**columns, "said": array, "case:said": array}), policies={"bad-value": policy})
+
+    before = read(usual)
+    for other in others:
+        for log, place in ((read([*usual, other]), 2), (read([other, *usual]), 0)):
+            assert log.events.schema == before.events.schema
+            assert log.cases.schema == before.cases.schema
+            assert log.attributes_read_together == log.read_together == ()
+            for table, held in ((log.events, before.events), (log.cases, before.cases)):
+                if "said" in table.column_names:
+                    found = table["said"].to_pylist()
+                    assert found[:place] + found[place + 1 :] == held["said"].to_pylist()
+
+
 def rows_of(case: str, *events: tuple[str, int | None, str | None]) -> list[dict[str, Any]]:
     times = [None if day is None else DAY + datetime.timedelta(days=day) for _, day, _ in events]
     return [

@@ -246,6 +246,69 @@ def test_one_case_changes_the_selection_of_few_values(raw: list[Case], extra: Ca
             assert len(with_it - without) <= most
 
 
+listed_twice = st.lists(st.tuples(st.integers(0, 4), st.lists(st.none() | st.integers(0, 4), max_size=3)), min_size=1)
+"""Of each case the place of its own attribute, and of its events the places of theirs, in ``LISTED``."""
+LISTED = ["x", "y", "x", None, "y"]
+
+
+def in_one_list(raw: list[tuple[int, list[int | None]]], values: list[str | None], pieces: int = 1) -> EventLog:
+    """A log whose texts are places in one list, as Arrow keeps them, in so many chunks."""
+    log = log_of([(None, [("a", 0, None, None)] * len(places)) for _, places in raw])
+    chosen = [[place for _, places in raw for place in places], [place for place, _ in raw]]
+    columns = []
+    for places in chosen:
+        parts = [part.tolist() for part in np.array_split(np.array(places, dtype=object), pieces)]
+        arrays = [pa.DictionaryArray.from_arrays(pa.array(p, pa.int8()), pa.array(values, pa.string())) for p in parts]
+        columns.append(pa.chunked_array(arrays))
+    at = log.events.column_names.index("colour")
+    return EventLog(
+        log.events.set_column(at, "colour", columns[0]),
+        log.cases.set_column(log.cases.column_names.index("kind"), "kind", columns[1]),
+    )
+
+
+@pytest.mark.parametrize("pieces", [1, 3])
+@given(raw=listed_twice, most=st.integers(1, 3), above=st.integers(0, 4))
+def test_a_text_that_a_dictionary_holds_twice_is_one_value(
+    pieces: int, raw: list[tuple[int, list[int | None]]], most: int, above: int
+) -> None:
+    """Answers are those to the same log with every text written out, so one case changes them as little."""
+    twice, answers = in_one_list(raw, LISTED, pieces), []
+    written = [twice.events, twice.cases]
+    for i, table in enumerate(written):
+        for name in {"colour", "kind"} & set(table.column_names):
+            texts = pa.array(table.column(name).to_pylist(), pa.string())
+            table = table.set_column(table.column_names.index(name), name, texts)
+        written[i] = table
+    with noise_off(), patch.object(noise, "tsgd_bound", lambda epsilon, delta: above):
+        for log in (twice, EventLog(*written)):
+            events = Curator(log.variants, log=log).events
+            codings = [Coding(name, ("y", "x"), others=True) for name in ("colour", "kind")]
+            blocks = [
+                {n: c.tolist() for n, c in b.attributes.items()} for b in RawCases(log, Domain()).blocks((), codings)
+            ]
+            found = [(events.frequent_values(n, most, 1, 0.1), events.distinct(n, 1)) for n in ("colour", "kind")]
+            answers.append((blocks, found))
+    assert answers[0] == answers[1]
+
+
+def test_one_case_with_a_second_spelling_of_a_value_in_the_dictionary_changes_its_count_by_one() -> None:
+    for values in (["x", "x"], ["x", None]):
+        for extra in ([], [(1, [1])]):
+            log = in_one_list([(0, [0])] * 200 + extra, values)
+            for name in ("colour", "kind"):
+                assert Curator(log.variants, log=log).events.frequent_values(name, 1, 1, "1e-6") == ("x",)
+
+
+def test_activities_that_a_dictionary_holds_twice_are_one() -> None:
+    log = in_one_list([(0, [0, 1]), (0, [2]), (0, [0])], ["x", "y", "x"])
+    at = log.events.column_names.index("concept:name")
+    log = EventLog(log.events.set_column(at, "concept:name", log.events.column("colour")), log.cases)
+    assert log.variants.to_dict() == {("x",): 2, ("x", "y"): 1}
+    (block,) = RawCases(log, Domain(activities=("x",))).blocks(("x", "y"))
+    assert block.codes.tolist() == [0, 0, 0]
+
+
 @pytest.mark.slow
 def test_a_single_value_is_released_with_probability_delta() -> None:
     """As for partitions, at epsilon and delta divided by the values a case may add; false-alarm rate 1e-4."""

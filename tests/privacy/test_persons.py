@@ -1,16 +1,19 @@
 """A person with several cases: what is bounded, what the guarantee then says, and that the arithmetic holds."""
 
 import datetime
+import json
 import math
 from collections import Counter
+from collections.abc import Callable
 from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
 import openly
 import pandas as pd
+import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import veilog
@@ -130,6 +133,92 @@ def xes(names: list[object]) -> str:
         for i, name in enumerate(names)
     ]
     return f"<log>{''.join(reversed(traces))}</log>"
+
+
+def in_xes(cases: list[tuple[dict[str, object], dict[str, object]]], folder: Path) -> Path:
+    def told(attributes: dict[str, object]) -> str:
+        kinds = {int: "int", bool: "boolean"}
+        return "".join(f"<{kinds.get(type(v), 'string')} key='{n}' value='{v}'/>" for n, v in attributes.items())
+
+    event = "<string key='concept:name' value='a'/><date key='time:timestamp' value='2024-01-01T00:00:00Z'/>"
+    traces = [
+        f"<trace><string key='concept:name' value='c{i}'/>{told(own)}<event>{event}{told(of_event)}</event></trace>"
+        for i, (own, of_event) in enumerate(cases)
+    ]
+    (folder / "log.xes").write_text(f"<log>{''.join(traces)}</log>")
+    return folder / "log.xes"
+
+
+def in_ocel(cases: list[tuple[dict[str, object], dict[str, object]]], folder: Path) -> Path:
+    def told(attributes: dict[str, object]) -> list[dict[str, object]]:
+        return [{"name": name, "value": value, "time": "1970-01-01T00:00:00Z"} for name, value in attributes.items()]
+
+    objects = [{"id": f"c{i}", "type": "order", "attributes": told(own)} for i, (own, _) in enumerate(cases)]
+    events = [
+        {
+            "id": f"e{i}",
+            "type": "a",
+            "time": "2024-01-01T00:00:00Z",
+            "attributes": told(of_event),
+            "relationships": [{"objectId": f"c{i}", "qualifier": ""}],
+        }
+        for i, (_, of_event) in enumerate(cases)
+    ]
+    found = {"objectTypes": [], "eventTypes": [], "objects": objects, "events": events}
+    (folder / "log.json").write_text(json.dumps(found))
+    return folder / "log.json"
+
+
+ATTRIBUTES = st.dictionaries(
+    st.sampled_from(["patient", "case:patient", "event:case:patient", "patient (attribute)", "patient (int)"]),
+    st.sampled_from(["p", "q", 7]),
+)
+CASES = st.lists(st.tuples(ATTRIBUTES, ATTRIBUTES), min_size=1, max_size=3)
+
+
+@pytest.mark.parametrize("unit", ["patient", "case:patient", "patient (int)"])
+@pytest.mark.parametrize("write", [in_xes, in_ocel])
+@given(cases=CASES, extra=st.tuples(ATTRIBUTES, ATTRIBUTES), first=st.booleans())
+@settings(max_examples=60, deadline=None)
+def test_which_attribute_tells_the_person_does_not_depend_on_another_case(
+    tmp_path_factory: pytest.TempPathFactory,
+    unit: str,
+    write: Callable[[list[tuple[dict[str, object], dict[str, object]]], Path], Path],
+    cases: list[tuple[dict[str, object], dict[str, object]]],
+    extra: tuple[dict[str, object], dict[str, object]],
+    first: bool,
+) -> None:
+    folder = tmp_path_factory.getbasetemp()
+    without = owners(veilog.read(write(cases, folder)), unit).to_pylist()
+    found = owners(veilog.read(write([extra, *cases] if first else [*cases, extra], folder)), unit).to_pylist()
+    assert (found[1:] if first else found[:-1]) == without
+
+
+def test_of_several_names_the_plain_one_tells_the_person_and_of_a_case_before_its_events(tmp_path: Path) -> None:
+    both: dict[str, object] = {"case:patient": "same", "patient": "p"}
+    other: dict[str, object] = {"patient": "of the event"}
+    log = veilog.read(in_xes([(both, other), ({}, both), ({"case:patient": "q"}, other)], tmp_path))
+    assert owners(log, "patient").to_pylist() == owners(log, "case:patient").to_pylist() == ["p", "p", "q"]
+
+
+def test_events_of_objects_keep_their_attributes_whatever_objects_have(tmp_path: Path) -> None:
+    said: dict[str, object] = {"case:patient": "a", "event:case:patient": "b", "patient": "c", "concept:name": "d"}
+    log = veilog.read(in_ocel([({}, said), ({"patient": "p", "concept:name": "n"}, {})], tmp_path))
+    names = {name: f"event:{name}" for name in said} | {"patient": "patient"}
+    assert {name: log.events[called][0].as_py() for name, called in names.items()} == said
+    assert log.cases["patient"].to_pylist() == [None, "p"]
+    assert log.cases["concept:name (attribute)"].to_pylist() == [None, "n"]
+
+
+def test_bytes_that_are_no_text_change_no_other_person() -> None:
+    def told(names: list[bytes]) -> list[str | None]:
+        columns = {"case": [f"c{i}" for i in range(len(names))], "activity": ["a"] * len(names)}
+        times = pa.array([0] * len(names), pa.timestamp("us", "UTC"))
+        table = pa.table({**columns, "time": times, "case:person": pa.array(names, pa.binary())})
+        return owners(veilog.read(table), "person").to_pylist()
+
+    assert told([b"7", b"7.0"]) == ["7.0", "7.0"]
+    assert told([b"7", b"7.0", b"\xff"])[:2] == ["7.0", "7.0"]
 
 
 def test_an_attribute_that_differs_within_a_case_is_refused() -> None:

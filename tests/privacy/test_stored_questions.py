@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import veilog
 from veilog import Domain
 from veilog.errors import ParameterError
 from veilog.logs.eventlog import START, EventLog
@@ -164,3 +165,23 @@ def test_a_method_that_needs_all_events_says_so(method: str) -> None:
     with pytest.raises(ParameterError, match="needs all events in memory"):
         curator.peek_log("to see")
     assert not curator.contacted
+
+
+@pytest.mark.parametrize("values", [["A", "A"], ["A", None, "B"]])
+def test_a_list_of_texts_that_is_not_clean_is_read_alike_in_memory_and_in_pieces(values: list[str | None]) -> None:
+    """Arrow's dictionaries may hold a text twice, or a place with nothing."""
+    listed = pa.DictionaryArray.from_arrays(pa.array([i % len(values) for i in range(300)]), pa.array(values))
+    names, times = [f"c{i}" for i in range(300)], pa.array([0] * 300, pa.timestamp("us", "UTC"))
+    columns = {"case:concept:name": names, "concept:name": ["x"] * 300, "time:timestamp": times}
+    read = veilog.read(pa.table({**columns, "ward": listed, "case:ward": listed}))
+    assert read.events.column("ward").to_pylist() == read.cases.column("ward").to_pylist() == listed.to_pylist()
+    assert read.events.column("ward").null_count == 300 // len(values) * (None in values)
+    made = EventLog(read.events.set_column(4, "ward", pa.chunked_array([listed])), read.cases)
+    kept = keep([made.only(np.arange(100)), made.only(np.arange(100, 300))])
+    assert kept is not None
+    answers = [
+        Curator(log.variants, log=log).events.frequent_values(name, 1, 4, "1e-3")
+        for log in (read, made, kept)
+        for name in ("ward", "case:ward")
+    ]
+    assert answers == [tuple(dict.fromkeys(v for v in values if v))] * 6

@@ -32,6 +32,7 @@ __all__ = [
     "TIMESTAMP",
     "EventLog",
     "Statistics",
+    "listed",
 ]
 
 CASE = "case:concept:name"
@@ -303,13 +304,35 @@ class EventLog:
         return pa.table(plain, names=table.column_names).to_pandas()
 
 
-def _coded(column: pa.ChunkedArray) -> tuple[list[str], IntArray]:
+def listed(column: pa.ChunkedArray) -> pa.DictionaryArray:
+    """A column's values as text, as places in a list that has each text once; a row without a value has no place.
+
+    A dictionary of Arrow may hold a text twice, or hold nothing in one of its places. Codes stand for values only where
+    neither is so, and whether it is may follow from one case.
+    """
     if not pa.types.is_dictionary(column.type):
-        column = column.dictionary_encode()
-    combined = column.unify_dictionaries().combine_chunks()
-    if isinstance(combined, pa.ChunkedArray):
-        combined = combined.chunk(0) if combined.num_chunks else pa.array([], LABEL_TYPE)
-    return combined.dictionary.to_pylist(), combined.indices.to_numpy(zero_copy_only=False)
+        column = column.cast(pa.string()).dictionary_encode()
+    chunks = [_each_once(chunk) for chunk in column.chunks]
+    if len(chunks) == 1:
+        return chunks[0]
+    combined = pa.chunked_array(chunks, pa.dictionary(column.type.index_type, pa.string())).unify_dictionaries()
+    found = combined.combine_chunks()
+    if isinstance(found, pa.ChunkedArray):
+        found = found.chunk(0) if found.num_chunks else pa.array([], LABEL_TYPE)
+    return found
+
+
+def _each_once(encoded: pa.DictionaryArray) -> pa.DictionaryArray:
+    values, places = encoded.dictionary.cast(pa.string()), encoded.indices
+    once = values.dictionary_encode()
+    if values.null_count or len(once.dictionary) < len(values):
+        values, places = once.dictionary, once.indices.take(places).cast(places.type)
+    return pa.DictionaryArray.from_arrays(places, values)
+
+
+def _coded(column: pa.ChunkedArray) -> tuple[list[str], IntArray]:
+    found = listed(column)
+    return found.dictionary.to_pylist(), found.indices.to_numpy(zero_copy_only=False)
 
 
 def _median(values: IntArray, counts: IntArray) -> float:

@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from veilog.errors import ParameterError, meant
-from veilog.logs.eventlog import ACTIVITY, CASE_INDEX, EVENT_INDEX, NESTED, TIMESTAMP, EventLog
+from veilog.logs.eventlog import ACTIVITY, CASE_INDEX, EVENT_INDEX, NESTED, TIMESTAMP, EventLog, listed
 from veilog.privacy.domain import Domain
 
 __all__ = [
@@ -279,15 +279,10 @@ def _last_below(numbers: FloatArray, edges: FloatArray) -> IntArray:
 
 
 def _dictionary(column: pa.ChunkedArray) -> tuple[tuple[str, ...], npt.NDArray[np.integer]]:
-    """A column's values as text and the code of each row; a row without a value has the code one beyond the last."""
-    if not pa.types.is_dictionary(column.type):
-        column = column.cast(pa.string()).dictionary_encode()
-    combined = column.unify_dictionaries().combine_chunks()
-    if isinstance(combined, pa.ChunkedArray):
-        combined = combined.chunk(0) if combined.num_chunks else pa.array([], pa.string()).dictionary_encode()
-    labels = combined.dictionary.cast(pa.string()).to_pylist()
-    codes = combined.indices
-    if combined.null_count:
+    """A column's values as text, each once, and the code of each row; one beyond the last for a row without a value."""
+    found = listed(column)
+    labels, codes = found.dictionary.to_pylist(), found.indices
+    if found.null_count:
         codes = pc.fill_null(codes.cast(pa.int64()), len(labels))
     return tuple(labels), codes.to_numpy(zero_copy_only=False)
 

@@ -320,7 +320,10 @@ class EventQuestions:
             starts = np.flatnonzero(np.diff(owners, prepend=-1))
             rank = np.arange(len(owners)) - np.repeat(starts, np.diff(starts, append=len(owners)))
             counts = np.bincount(values[rank < most], minlength=len(labels))
-            return Counter({label: n for label, n in zip(labels, counts.tolist(), strict=True) if n})
+            found: Counter[str] = Counter()
+            for i in np.flatnonzero(counts).tolist():
+                found[labels[i]] += int(counts[i])
+            return found
 
         exact = self._raw.over(of_cases, _counted, (name,))
         # Noise goes by the order of names: not by that of the rows, nor by pieces.

@@ -2,8 +2,9 @@
 
 Readers give a column the type that all of its values have, so ``1.10`` is a number in one log and a text in a log with
 one case more. Two cases are of one person if their values are equal in words that depend on the value alone: numbers,
-as floats, however they are spelled; times, in UTC; truth values; and other texts letter by letter. So whether two cases
-are of one person never depends on a third.
+as floats, however they are spelled; times, in UTC; truth values; and other texts letter by letter. Where a case has the
+attribute in several places, which of them counts is fixed: its own before those of its events, and ``NAME`` before
+``case:NAME``. So whether two cases are of one person never depends on a third.
 """
 
 from __future__ import annotations
@@ -36,8 +37,9 @@ def columns_of_persons(shape: EventLog, column: str) -> tuple[str, ...]:
     """Return the columns of a log that hold this attribute; :class:`ParameterError` where there are none."""
     found = [field.name for table in (shape.cases, shape.events) for field in _fields(table, column)]
     if not found:
-        known = [f"{_PREFIX}{c}" for c in shape.cases.column_names if c != ACTIVITY]
-        known += [c for c in shape.events.column_names if c not in _NO_PERSON]
+        known = [f"{_PREFIX}{_key(field)}" for field in shape.cases.schema if field.name != ACTIVITY]
+        known += [_key(field) for field in shape.events.schema if field.name not in _NO_PERSON]
+        known = list(dict.fromkeys(known))
         raise ParameterError(
             f"The log has no attribute {column!r} that could name a person.",
             parameter="unit",
@@ -67,14 +69,17 @@ def owners(log: EventLog, column: str) -> pa.Array:
 
 
 def _fields(table: pa.Table, column: str) -> list[pa.Field]:
-    """The columns that are this attribute, also those of its values of other types."""
+    """The columns that are this attribute, those of its values of other types, too: those called so before those called
+    ``case:`` and so. The order of columns, and what one is called beside others, may follow from other cases; what it
+    stands for does not, and of what it stands for a case has one value."""
     name = column.removeprefix(_PREFIX)
-    found = []
-    for field in table.schema:
-        key = (field.metadata or {}).get(b"xes:key", field.name.encode()).decode()
-        if field.name not in _NO_PERSON and {field.name, key} & {name, _PREFIX + name}:
-            found.append(field)
-    return found
+    fields = [field for field in table.schema if field.name not in _NO_PERSON]
+    return [field for called in (name, _PREFIX + name) for field in fields if _key(field) == called]
+
+
+def _key(field: pa.Field) -> str:
+    """The name of the attribute, whatever its column had to be called."""
+    return str((field.metadata or {}).get(b"xes:key", field.name.encode()).decode())
 
 
 def _first_known(columns: list[pa.Array]) -> pa.Array | None:

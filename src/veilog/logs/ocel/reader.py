@@ -25,6 +25,8 @@ __all__ = ["JSON", "SQLITE", "XML"]
 
 _EVENT = "ocel:eid"
 """The column of the name of an event, as pm4py calls it."""
+_EVENT_PREFIX = "event:"
+_ATTRIBUTE = " (attribute)"
 
 
 @dataclass(frozen=True)
@@ -113,21 +115,28 @@ def _table(log: ObjectCentricLog, kind: str) -> pa.Table:
     }
     own = dict.fromkeys(key for event, _ in rows for key in event.attributes)
     of_cases = dict.fromkeys(key for thing in log.objects.values() if thing.kind == kind for key in thing.attributes)
-    # What an event calls as an attribute of the object gives way, and never the object's.
-    taken = {**columns, **{f"case:{key}": [] for key in of_cases if f"case:{key}" not in columns}}
     for key in own:
-        name = _free(key, taken)
-        taken[name] = columns[name] = [event.attributes.get(key) for event, _ in rows]
+        columns[_as_of_event(key)] = [event.attributes.get(key) for event, _ in rows]
     for key in of_cases:
-        name = f"case:{key}" if f"case:{key}" not in columns else _free(f"case:{key}", columns)
-        columns[name] = [log.objects[thing].attributes.get(key) for _, thing in rows]
+        columns[_as_of_case(key)] = [log.objects[thing].attributes.get(key) for _, thing in rows]
     return pa.table({name: pa.chunked_array([pa.array(values, pa.string())]) for name, values in columns.items()})
 
 
-def _free(name: str, taken: dict[str, list[str | None]]) -> str:
-    while name in taken:
-        name += " (attribute)"
-    return name
+def _as_of_event(key: str) -> str:
+    """The column of an attribute of events: by its name alone, whatever others there are. One that would be taken for
+    another column, or for one of objects, is called ``event:`` and so, and so is one that is called so already."""
+    bare = key
+    while bare.startswith(_EVENT_PREFIX):
+        bare = bare.removeprefix(_EVENT_PREFIX)
+    return f"{_EVENT_PREFIX}{key}" if bare in (ACTIVITY, TIMESTAMP, _EVENT) or bare.startswith("case:") else key
+
+
+def _as_of_case(key: str) -> str:
+    """The column of an attribute of objects, by its name alone."""
+    bare = key
+    while bare.endswith(_ATTRIBUTE):
+        bare = bare.removesuffix(_ATTRIBUTE)
+    return f"case:{key}{_ATTRIBUTE}" if bare == ACTIVITY else f"case:{key}"
 
 
 def _left_out(log: ObjectCentricLog, kind: str) -> list[Remark]:

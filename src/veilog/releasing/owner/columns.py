@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from veilog.errors import ParameterError, meant
-from veilog.logs.eventlog import TIMESTAMP, EventLog
+from veilog.logs.eventlog import TIMESTAMP, EventLog, listed
 from veilog.logs.stored.store import StoredLog
 from veilog.privacy.cases import attribute_column
 from veilog.privacy.domain import Values
@@ -106,8 +106,8 @@ def _values_of(name: str, declared: Values, log: EventLog, _first: bool) -> tupl
     """How often each value is there, as text, and how often one that is not declared; of numbers all as one value."""
     column = attribute_column(log, name).drop_null()
     if isinstance(declared[0], str):
-        column = column.unify_dictionaries() if pa.types.is_dictionary(column.type) else column
-        counted = pc.value_counts(column.combine_chunks())
+        column = listed(column).drop_null() if pa.types.is_dictionary(column.type) else column.combine_chunks()
+        counted = pc.value_counts(column)
         names = counted.field("values").cast(pa.string()).to_pylist()
         values = Counter(dict(zip(names, counted.field("counts").to_pylist(), strict=True)))
         return values, sum(n for value, n in values.items() if value not in declared)

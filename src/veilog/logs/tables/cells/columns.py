@@ -9,7 +9,7 @@ import pyarrow.compute as pc
 
 from veilog._typing import BoolArray, IntArray
 from veilog.errors import InputError
-from veilog.logs.eventlog import TIMESTAMP_TYPE
+from veilog.logs.eventlog import LABEL_TYPE, TIMESTAMP_TYPE, listed
 from veilog.logs.findings import Findings
 from veilog.logs.tables.cells.times import DayOrder, Evidence, Times, convert_times, gather_evidence, parse_times
 
@@ -94,13 +94,14 @@ _OF_INT64 = 18
 
 def plain_column(column: Any, name: str, findings: Findings) -> Any:
     """An attribute in one of the types that a log has: text, int64, float64, bool, timestamps in UTC. Decimals are
-    numbers, and durations numbers of seconds.
+    numbers, and durations numbers of seconds. Which it is follows from the type that is declared, and from no value: a
+    number that 64 bits may not hold is text, and a time outside the years 1 to 9999 is missing.
 
     None if it has another type and the user wants such attributes left out.
     """
     kind = column.type
     if pa.types.is_dictionary(kind) and is_text(kind.value_type):
-        return column.cast(pa.dictionary(pa.int32(), pa.string()))
+        return pa.chunked_array([listed(column).cast(LABEL_TYPE)])
     if pa.types.is_dictionary(kind):
         column = column.cast(kind.value_type)
         kind = column.type
@@ -109,27 +110,40 @@ def plain_column(column: Any, name: str, findings: Findings) -> Any:
     if pa.types.is_boolean(kind):
         return column
     if pa.types.is_timestamp(kind) or pa.types.is_date(kind):
-        times = Times.joined([convert_times(chunk, name, None) for chunk in column.chunks])
-        if times.cut:
-            findings.add("precision-lost", f"column {name!r} is cut to microseconds", count=times.cut)
-        if not times.bad.any():
-            return pa.chunked_array([pa.array(times.micros, pa.int64(), mask=~times.known).cast(TIMESTAMP_TYPE)])
+        return _plain_times(column, name, findings)
     if pa.types.is_duration(kind):
         return pc.divide(column.cast(pa.int64()).cast(pa.float64(), safe=False), _A_SECOND[kind.unit])
-    try:
-        if pa.types.is_integer(kind) or (pa.types.is_decimal(kind) and kind.scale <= 0 and kind.precision <= _OF_INT64):
-            return column.cast(pa.int64())
-        if pa.types.is_floating(kind) or (pa.types.is_decimal(kind) and kind.scale > 0):
-            return column.cast(pa.float64())
-    except pa.ArrowInvalid:
-        pass  # beyond 64 bits: as text
+    if _is_whole(kind):
+        return column.cast(pa.int64())
+    if pa.types.is_floating(kind) or (pa.types.is_decimal(kind) and kind.scale > 0):
+        return column.cast(pa.float64())
     if findings.add("bad-value", f"column {name!r} holds {kind}", count=max(1, len(column))) == "drop":
         return None
-    try:
+    if pa.types.is_temporal(kind) or pa.types.is_integer(kind) or pa.types.is_decimal(kind):
         return column.cast(pa.string())
-    except pa.ArrowException:
-        text = [None if value is None else str(value) for value in column.to_pylist()]
-        return pa.chunked_array([pa.array(text, pa.string())])
+    return pa.chunked_array([pa.array(map(_as_text, column.to_pylist()), pa.string())])
+
+
+def _plain_times(column: Any, name: str, findings: Findings) -> Any:
+    times = Times.joined([convert_times(chunk, name, None) for chunk in column.chunks])
+    if times.cut:
+        findings.add("precision-lost", f"column {name!r} is cut to microseconds", count=times.cut)
+    if times.bad.any():
+        example = f"column {name!r} has times outside the years 1 to 9999, which are missing now"
+        findings.add("bad-value", example, count=int(times.bad.sum()))
+    return pa.chunked_array([pa.array(times.micros, pa.int64(), mask=~times.known).cast(TIMESTAMP_TYPE)])
+
+
+def _is_whole(kind: pa.DataType) -> bool:
+    """Whether 64 bits hold every value that the type has, and all of these are whole numbers."""
+    if pa.types.is_decimal(kind):
+        return bool(kind.scale <= 0 and kind.precision - kind.scale <= _OF_INT64)
+    return bool(pa.types.is_integer(kind) and not pa.types.is_uint64(kind))
+
+
+def _as_text(value: Any) -> str | None:
+    """A value as text, by itself: bytes as far as they are UTF-8."""
+    return value.decode("utf-8", "replace") if isinstance(value, bytes) else None if value is None else str(value)
 
 
 # Text that a type holds exactly. A float needs a point or a signed exponent: 1e5 may be an identifier.
