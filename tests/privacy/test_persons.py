@@ -17,14 +17,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import veilog
-from veilog.errors import InputError, ParameterError
+from veilog.errors import ParameterError
 from veilog.logs.variants import Variants
 from veilog.privacy.account.guarantee import Charge
 from veilog.privacy.curator import Curator
 from veilog.privacy.mechanisms import noise
 from veilog.privacy.mechanisms.mechanism import Sensitivity, Stated
 from veilog.privacy.persons import owners
-from veilog.privacy.unit import ONE_CASE, Unit, bounded
+from veilog.privacy.unit import ONE_CASE, Unit, Unnamed, bounded
 
 
 def log(owners: list[object], level: str = "case") -> veilog.EventLog:
@@ -112,7 +112,7 @@ def test_whether_two_cases_are_of_one_person_does_not_depend_on_a_third(
         elif how == "xes":
             (tmp_path / "log.xes").write_text(xes(names))
         found = veilog.read(frame if how == "pandas" else tmp_path / f"log.{how}")
-        told = owners(found, "case:person").to_pylist()
+        told = owners(found, "case:person").named.to_pylist()
         assert None not in told
         cases = found.cases["concept:name"].to_pylist()
         return bool(told[cases.index("c0")] == told[cases.index("c1")])
@@ -221,27 +221,22 @@ def test_bytes_that_are_no_text_change_no_other_person() -> None:
     assert told([b"7", b"7.0", b"\xff"])[:2] == ["7.0", "7.0"]
 
 
-def test_an_attribute_that_differs_within_a_case_is_refused() -> None:
-    with pytest.raises(InputError, match="differs within a case"):
-        bounded(_mixed(), Unit("person", 1, "who"), noise.seeded(1))
+@pytest.mark.parametrize("unnamed", ["left-out", "own"])
+def test_a_case_of_several_people_is_left_out_whoever_they_are(unnamed: Unnamed) -> None:
+    found = bounded(_mixed(), Unit("person", 2, "who", unnamed), noise.seeded(1)).log
+    assert found.cases.column("concept:name").to_pylist() == ["2"]
 
 
 def _mixed() -> veilog.EventLog:
     table = pd.DataFrame(
         {
-            "case:concept:name": ["1", "1"],
-            "concept:name": ["a", "b"],
-            "time:timestamp": ["2024-01-01T10:00:00Z", "2024-01-01T11:00:00Z"],
-            "who": ["p", "q"],
+            "case:concept:name": ["1", "1", "2", "2", "3", "3"],
+            "concept:name": ["a", "b"] * 3,
+            "time:timestamp": ["2024-01-01T10:00:00Z", "2024-01-01T11:00:00Z"] * 3,
+            "who": ["p", "q", "p", "p", "p", None],
         }
     )
     return veilog.read(table)
-
-
-@pytest.mark.parametrize("missing", [None, float("nan")])
-def test_cases_of_nobody_are_refused(missing: object) -> None:
-    with pytest.raises(InputError, match=r"1 of 3 cases"):
-        bounded(log(["p", missing, "q"]), Unit("person", 1, "case:person"), noise.seeded(1))
 
 
 @pytest.mark.parametrize(

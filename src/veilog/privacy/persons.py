@@ -12,16 +12,17 @@ from __future__ import annotations
 import contextlib
 import re
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from veilog.errors import InputError, ParameterError, meant
+from veilog.errors import ParameterError, meant
 from veilog.logs.eventlog import ACTIVITY, CASE_INDEX, EVENT_INDEX, TIMESTAMP, EventLog
 
-__all__ = ["columns_of_persons", "owners"]
+__all__ = ["Owners", "columns_of_persons", "owners"]
 
 _PREFIX = "case:"
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -49,23 +50,29 @@ def columns_of_persons(shape: EventLog, column: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(found))
 
 
-def owners(log: EventLog, column: str) -> pa.Array:
-    """Return the person of each case in words, null where none is named: by its own attribute, or, where it has none,
-    by one that all of its events have alike. :class:`InputError` where they differ."""
+class Owners(NamedTuple):
+    """Whose each case is; what is said of a case is known of that case alone."""
+
+    named: pa.Array
+    """The person of each case in words; null where none is named, or no single one."""
+    several: npt.NDArray[np.bool_]
+    """Which cases name more than one, or one on some of their events only."""
+
+
+def owners(log: EventLog, column: str) -> Owners:
+    """Return the person of each case: by its own attribute, or, where it has none, by one that all of its events have
+    alike."""
+    several = np.zeros(log.cases.num_rows, dtype=np.bool_)
     of_cases = _first_known([_in_words(log.cases.column(f.name)) for f in _fields(log.cases, column)])
     of_events = _first_known([_in_words(log.events.column(f.name)) for f in _fields(log.events, column)])
     if of_events is not None:
         said, alike = _of_cases(log, of_events)
+        several = ~alike
         if of_cases is not None:
-            alike = alike | pc.is_valid(of_cases).to_numpy(zero_copy_only=False)
-        if not alike.all():
-            raise InputError(
-                f"The attribute {column!r} differs within a case, so it does not say whose the case is.",
-                path=log.source,
-                advice="Name an attribute that has one value for each case.",
-            )
+            several &= pc.is_null(of_cases).to_numpy(zero_copy_only=False)
+        said = pc.if_else(pa.array(alike), said, pa.scalar(None, pa.string()))
         of_cases = said if of_cases is None else pc.coalesce(of_cases, said)
-    return pa.nulls(log.cases.num_rows, pa.string()) if of_cases is None else of_cases
+    return Owners(pa.nulls(log.cases.num_rows, pa.string()) if of_cases is None else of_cases, several)
 
 
 def _fields(table: pa.Table, column: str) -> list[pa.Field]:
@@ -133,7 +140,7 @@ def _at(micros: int | None) -> str | None:
     return None if micros is None else f"{micros} us"
 
 
-def _of_cases(log: EventLog, words: pa.Array) -> tuple[pa.Array, Any]:
+def _of_cases(log: EventLog, words: pa.Array) -> tuple[pa.Array, npt.NDArray[np.bool_]]:
     """What the first event of each case says, and whether all of its events say the same."""
     lengths = np.diff(log.offsets)
     first = pa.array(np.where(lengths == 0, 0, log.offsets[:-1]), mask=lengths == 0)

@@ -9,6 +9,19 @@ logs that differ by one case each, and
     P(A) <= exp(e) P(B) + d along each step gives P(A) <= exp(m e) P(B) + d (1 + exp(e) + ... + exp((m-1) e)).
 
 Noise of scale 1/e for one case is noise of scale m/(m e) for a person: every sensitivity has grown by the factor m.
+
+Some cases name nobody. Whether one does is known of it alone, so no policy about them may ask how many there are; to
+refuse the log would tell of one case. Let L be a log, K(L) the cases of L that are looked at.
+
+*Left out*, the usual policy: K(L) are the cases that name a person, cut to m of each. Whoever adds a person to L, with
+any number of cases that name it and any that do not, adds at most m cases to K(L) and removes none: those that name it
+are cut by themselves, the others are left out by themselves. So the guarantee holds for every person, also for one of
+whose cases some lack the name, and takes nothing for granted. A case that names several people is always left out.
+
+*Own*: K(L) has, beside these, each case that names nobody, as if it were somebody's only one. Whoever adds a person
+with m cases that name it and none that do not, or a single case that names nobody, adds at most m cases to K(L). That
+a case which names nobody is of a person without other cases, nobody can see: of one with k such cases k + m count, and
+they are protected by the chain of so many. So the guarantee says under which condition it is one for people.
 """
 
 from __future__ import annotations
@@ -18,27 +31,31 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal, get_args
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from veilog.errors import InputError, ParameterError, meant
+from veilog.errors import ParameterError, meant
 from veilog.logs.eventlog import EventLog
 from veilog.logs.variants import Variants
 from veilog.privacy.account.accounting import whole_number
 from veilog.privacy.account.guarantee import NEIGHBOURS, Charge, Condition
 from veilog.privacy.mechanisms.noise import Randomness
 from veilog.privacy.part import Part
-from veilog.privacy.persons import columns_of_persons, owners
+from veilog.privacy.persons import Owners, columns_of_persons, owners
 
 if TYPE_CHECKING:
     from veilog.logs.stored.store import StoredLog
 
-__all__ = ["ONE_CASE", "Bounded", "Unit", "bounded"]
+__all__ = ["ONE_CASE", "Bounded", "Unit", "Unnamed", "bounded"]
 
 IntArray = npt.NDArray[np.int64]
+
+Unnamed = Literal["left-out", "own"]
+"""What becomes of cases that name nobody: see above."""
 
 MOST_CASES = 1_000_000
 """More cases of one person than that leave nothing of any budget."""
@@ -53,17 +70,20 @@ class Unit:
     most_cases: int = 1
     column: str | None = None
     """The attribute that says whose case it is; None where no person is known to have more cases than that."""
+    unnamed: Unnamed = "left-out"
+    """What becomes of cases of which it names nobody."""
 
     @staticmethod
-    def of(unit: str, max_cases: int | None) -> Unit:
+    def of(unit: str, max_cases: int | None, unnamed: str | None = None) -> Unit:
         """What the user asked for: ``case``, ``person`` (nobody has more than ``max_cases``, which is then an
-        assumption), or the name of the attribute that names the person."""
+        assumption), or the name of the attribute that names the person; and what becomes of cases that name none."""
         if not isinstance(unit, str):
             raise ParameterError(
                 f"The unit must be text, not {unit!r}.",
                 parameter="unit",
                 advice="Say 'case', 'person', or the name of the attribute that tells persons.",
             )
+        kept = _unnamed(unnamed, unit)
         if unit == "case":
             if max_cases is not None:
                 raise ParameterError(
@@ -85,7 +105,7 @@ class Unit:
             raise ParameterError(
                 f"max_cases must be a whole number from 1 to {MOST_CASES:,}, not {max_cases!r}.", parameter="max_cases"
             )
-        return Unit("person", most, None if unit == "person" else unit)
+        return Unit("person", most, None if unit == "person" else unit, kept)
 
     @property
     def neighbours(self) -> str:
@@ -94,21 +114,39 @@ class Unit:
         cases = "case" if self.most_cases == 1 else "cases"
         if self.column is None:
             return f"logs that differ by adding or removing one person with at most {self.most_cases} {cases}"
+        alone = "; a case of which it names nobody is one person's" if self.unnamed == "own" else ""
         return (
-            f"logs that differ by adding or removing one person ({self.column!r} tells whose a case is), of whom at "
-            f"most {self.most_cases} {cases} count"
+            f"logs that differ by adding or removing one person ({self.column!r} tells whose a case is{alone}), of "
+            f"whom at most {self.most_cases} {cases} count"
         )
 
     @property
     def in_ledger(self) -> dict[str, object]:
         """What an entry in a ledger says about persons."""
-        return {} if self.name == "case" else {"max_cases": self.most_cases}
+        if self.name == "case":
+            return {}
+        return {"max_cases": self.most_cases, **({"unnamed": self.unnamed} if self.unnamed == "own" else {})}
+
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        """What a recipient has to know of the cases that are looked at: of what was asked for, not of the data."""
+        if self.column is None:
+            return ()
+        if self.unnamed == "own":
+            return (f"Cases of which {self.column!r} names several people were left out.",)
+        return (f"Cases of which {self.column!r} names no single person were left out.",)
 
     @property
     def conditions(self) -> tuple[Condition, ...]:
         """What is taken for granted about persons."""
-        if self.name == "case" or self.column is not None:
+        if self.name == "case":
             return ()
+        if self.column is not None:
+            if self.unnamed == "left-out":
+                return ()
+            known = f"A case of which {self.column!r} names nobody is of a person without other cases"
+            text = f"{known}; nothing checked it."
+            return (Condition("unnamed-are-single", "owner", text),)
         text = f"No person has more than {self.most_cases} cases; nothing checked it."
         return (Condition("nobody-has-more", "owner", text),)
 
@@ -137,6 +175,25 @@ class Unit:
 
 
 ONE_CASE = Unit()
+
+
+def _unnamed(said: str | None, unit: str) -> Unnamed:
+    """What becomes of cases that name nobody, where a column names people."""
+    if said is None:
+        return "left-out"
+    if said not in get_args(Unnamed):
+        raise ParameterError(
+            f"Cases of which nobody is named are 'left-out' or 'own', not {said!r}.",
+            parameter="unnamed",
+            advice="left-out: they are not used. own: each counts as if it were of a person without other cases.",
+        )
+    if unit in ("case", "person") and said == "own":
+        raise ParameterError(
+            "Which cases name nobody is known where a column names people only.",
+            parameter="unnamed",
+            advice="Leave it away, or name the column of the person (--unit).",
+        )
+    return said  # type: ignore[return-value]
 
 
 @lru_cache(maxsize=256)
@@ -181,9 +238,10 @@ def bounded(
     Which part a case is in is known of the case alone (:mod:`veilog.privacy.part`), so a person's cases of the part
     come or go with the person.
 
-    Each person's cases are chosen by themselves, so adding a person adds at most ``most_cases`` cases to the result
-    and changes nothing else: whatever is proved for logs that differ by so many cases holds for a person. Whose a case
-    is, is known of all cases at once in this process, also where their events are elsewhere.
+    Each person's cases are chosen by themselves, and cases that name none or several are left out by themselves (or
+    each is somebody's own, see above), so adding a person adds at most ``most_cases`` cases to the result and changes
+    nothing else: whatever is proved for logs that differ by so many cases holds for a person. Whose a case is, is known
+    of all cases at once in this process, also where their events are elsewhere.
     """
     if part is not None:
         log = part.of_log(log)
@@ -198,13 +256,13 @@ def bounded(
         )
     column = unit.column
     of_pieces = log.each(lambda piece, _first: owners(piece, column), columns_of_persons(log.shape, column))
-    owner = _numbered(list(of_pieces), column, log.source)
+    owner = _numbered(list(of_pieces), unit.unnamed)
     words = randomness.words(2 * len(owner)).astype(np.uint64)
     lot = (words[::2] << np.uint64(32)) | words[1::2]
     order = np.lexsort((lot, owner))
-    first = np.flatnonzero(np.diff(owner[order], prepend=-1))
+    first = np.flatnonzero(np.diff(owner[order], prepend=_NOBODY - 1))
     place = np.arange(len(owner)) - np.repeat(first, np.diff(first, append=len(owner)))
-    kept = np.sort(order[place < unit.most_cases])
+    kept = np.sort(order[(place < unit.most_cases) & (owner[order] != _NOBODY)])
     return Bounded(log if len(kept) == len(owner) else log.only(kept), unit, part)
 
 
@@ -221,21 +279,21 @@ def _refuse_namesake(log: EventLog | StoredLog | Variants, unit: Unit) -> None:
         )
 
 
-def _numbered(found: list[pa.Array], column: str, source: str | None) -> IntArray:
-    """The persons as numbers, of all pieces together."""
+_NOBODY = -1
+
+
+def _numbered(found: list[Owners], unnamed: Unnamed) -> IntArray:
+    """The persons as numbers, of all pieces together; of cases that are left out :data:`_NOBODY`."""
     if not found:
         return np.zeros(0, dtype=np.int64)  # a part without cases
-    values = pa.chunked_array(found, pa.string())
-    missing = values.null_count
-    if missing:
-        raise InputError(
-            f"{missing} of {len(values)} cases have no value of {column!r}, so it is not known whose they are.",
-            path=source,
-            advice="Fill the attribute, or leave out these cases before the release.",
-        )
-    encoded = values.combine_chunks().dictionary_encode()
+    encoded = pa.chunked_array([some.named for some in found], pa.string()).combine_chunks().dictionary_encode()
     if isinstance(encoded, pa.ChunkedArray):
         encoded = encoded.unify_dictionaries().combine_chunks()
     if isinstance(encoded, pa.ChunkedArray):
         encoded = encoded.chunk(0)
-    return np.asarray(encoded.indices.to_numpy(zero_copy_only=False), dtype=np.int64)
+    filled = pc.fill_null(encoded.indices, _NOBODY).to_numpy(zero_copy_only=False)
+    numbers: IntArray = filled.astype(np.int64)
+    if unnamed == "own":
+        alone = np.flatnonzero((numbers == _NOBODY) & ~np.concatenate([some.several for some in found]))
+        numbers[alone] = len(encoded.dictionary) + np.arange(len(alone))
+    return numbers

@@ -131,6 +131,7 @@ def plan(
     activities: Iterable[str] | str | None = None,
     unit: str = "case",
     max_cases: int | None = None,
+    unnamed: str | None = None,
     times: Number | None = None,
     window: Window | str | None = None,
     processing: bool = False,
@@ -161,7 +162,7 @@ def plan(
     _check_length(chosen, told)
     settings = chosen.parse(told, beside=inspect.signature(plan).parameters)
     _check_privately(chosen, settings, declared, as_published)
-    protected = Unit.of(unit, max_cases)
+    protected = Unit.of(unit, max_cases, unnamed)
     if protected is not ONE_CASE:
         _check_unit(chosen, as_published)
     of_use = any(uses_of(chosen, settings, declared, wanted))

@@ -33,6 +33,7 @@ def release(
     activities: Iterable[str] | str | None = None,
     unit: str = "case",
     max_cases: int | None = None,
+    unnamed: str | None = None,
     times: Number | None = None,
     window: Window | str | None = None,
     processing: bool = False,
@@ -67,7 +68,9 @@ def release(
     cases have, with a tenth of epsilon and a part of delta. A method that needs them refuses without.
 
     ``unit`` is who is protected: a case; a person, named by an attribute of the log (its name), of whose cases at most
-    ``max_cases``, chosen at random, are looked at; or ``person`` where nobody has more than ``max_cases`` cases.
+    ``max_cases``, chosen at random, are looked at; or ``person`` where nobody has more than ``max_cases`` cases. Cases
+    of which the attribute names no single person are left out; with ``unnamed="own"`` those that name none are each
+    as of a person without other cases, which the guarantee then takes for granted.
 
     ``times`` is the share of epsilon that gives the released events times, starting in a ``window`` (a pair of times or
     dates, or ``"2024-01-01..2025-01-01"``; ``"log"`` takes it from the log, which the guarantee says; None a made-up
@@ -96,6 +99,7 @@ def release(
         activities=activities,
         unit=unit,
         max_cases=max_cases,
+        unnamed=unnamed,
         times=times,
         window=window,
         processing=processing,

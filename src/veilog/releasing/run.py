@@ -84,7 +84,12 @@ def run_plan(
         variants=made.variants,
         guarantee=guarantee,
         owner_only=OwnerOnly(seconds, notes, () if isinstance(log, Variants) else log.findings),
-        remarks=(*_of_part(planned.part), *advised_once(made.said), *_remarks(made.variants, planned.delta)),
+        remarks=(
+            *_of_part(planned.part),
+            *planned.unit.remarks,
+            *advised_once(made.said),
+            *_remarks(made.variants, planned.delta),
+        ),
         order=made.order,
         operations=_operations(made, guarantee),
         details=made.details,

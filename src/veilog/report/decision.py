@@ -72,6 +72,7 @@ _ASKS: Mapping[Code, str] = {
     "columns-from-log": gettext_noop("Which attributes there are, and their types, is no secret."),
     "activities-mapped": gettext_noop("The list that groups the activities is public, and was not made from the log."),
     "nobody-has-more": gettext_noop("No person has more cases than was said."),
+    "unnamed-are-single": gettext_noop("Nobody has several cases of those that name no person, or one beside others."),
     "one-run": gettext_noop("No copy of the training's checkpoint was resumed beside it."),
     "columns-read-together": gettext_noop("No case changed how the others were read."),
     "method-of-another-package": gettext_noop(

@@ -153,6 +153,8 @@ REMARKS = (
         "with a probability of up to {chance}. Choose a smaller delta to protect everybody."
     ),
     gettext_noop("Only {cases} were looked at."),
+    gettext_noop("Cases of which {column} names no single person were left out."),
+    gettext_noop("Cases of which {column} names several people were left out."),
     gettext_noop("An epsilon of about {epsilon} would do."),
     gettext_noop("Fewer activities would do more than a larger epsilon."),
     gettext_noop("Attributes would need an epsilon of about {epsilon} for themselves, or fewer of them."),

@@ -26,6 +26,7 @@ SENTENCES = (
         "from the log."
     ),
     gettext_noop("No person has more than {n} cases; nothing checked it."),
+    gettext_noop("A case of which {column} names nobody is of a person without other cases; nothing checked it."),
     gettext_noop("This is one run: no copy of a checkpoint was resumed beside it."),
     gettext_noop("logs that differ by adding or removing one case"),
     gettext_noop("logs that differ by adding or removing one person with at most {n} case"),
@@ -37,6 +38,14 @@ SENTENCES = (
     gettext_noop(
         "logs that differ by adding or removing one person ({column} tells whose a case is), of whom at most {n} cases "
         "count"
+    ),
+    gettext_noop(
+        "logs that differ by adding or removing one person ({column} tells whose a case is; a case of which it names "
+        "nobody is one person's), of whom at most {n} case count"
+    ),
+    gettext_noop(
+        "logs that differ by adding or removing one person ({column} tells whose a case is; a case of which it names "
+        "nobody is one person's), of whom at most {n} cases count"
     ),
     gettext_noop("{neighbours}; only {cases} were looked at"),
     gettext_noop("cases that started from {first} on and before {end} (UTC)"),

@@ -61,6 +61,7 @@ def train(
     activities: Iterable[str] | str | None = None,
     unit: str = "case",
     max_cases: int | None = None,
+    unnamed: str | None = None,
     ledger: Ledger | str | Path | None = None,
     checkpoint: str | Path | None = None,
     guessing_advantage: Number | None = None,
@@ -84,6 +85,7 @@ def train(
         activities=activities,
         unit=unit,
         max_cases=max_cases,
+        unnamed=unnamed,
         guessing_advantage=guessing_advantage,
         weak_guarantee=weak_guarantee,
         **parameters,
@@ -125,7 +127,7 @@ def _train(
             entry = replace(found, mark=mark)
             if found.mark is None and keeper is not None:  # begun before ledgers kept marks
                 before = replace(before, conditions=tuple(dict.fromkeys([*before.conditions, ONE_RUN])))
-        remarks = list(before.remarks)
+        remarks = [*before.remarks, *protected.remarks]
         least = (Fraction(0), Fraction(0)) if as_published else asked
         per_case = protected.of_one_case(*asked)
         request = Request(
@@ -167,6 +169,7 @@ def _asked(planned: Plan, account: Ledger | None) -> dict[str, Any]:
         "seed": planned.seed,
         "unit": unit.column or unit.name,
         "max_cases": None if unit.name == "case" else unit.most_cases,
+        **({"unnamed": unit.unnamed} if unit.unnamed == "own" else {}),
         "activities": list(domain.alphabet) if domain.alphabet is not None else domain.activities,
         "max_length": domain.max_length,
         "ledger": None if account is None else str(account.path),

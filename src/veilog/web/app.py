@@ -260,9 +260,8 @@ class _Site(Trying):
             self.store.set_columns(log.id, columns)
             draft = self.store.draft(log.session, log.id)
             if draft:
-                plain = {
-                    name: value for name, value in draft.items() if name not in ("unit", "max_cases", "attributes")
-                }
+                anew = ("unit", "max_cases", "unnamed", "attributes")
+                plain = {name: value for name, value in draft.items() if name not in anew}
                 self.store.keep_draft(log.session, log.id, plain | said_at_import(replace(log, columns=columns)))
             return f"/logs/{log.id}/exposure"
 

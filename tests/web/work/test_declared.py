@@ -77,6 +77,14 @@ def test_without_a_word_on_what_may_be_known_nothing_is_released(
     assert form.count('name="activities"') == form.count('name="max_length"') == 1
 
 
+def test_what_becomes_of_cases_that_name_nobody_is_asked_for() -> None:
+    said = {"method": "laplace", "epsilon": "1", "activities": "log"}
+    person = {**said, "unit": "case:patient", "max_cases": "2"}
+    assert asked_for(person).unit.unnamed == asked_for({**person, "unnamed": "left-out"}).unit.unnamed == "left-out"
+    assert asked_for({**person, "unnamed": "own"}).unit.unnamed == "own"
+    assert asked_for({**said, "unnamed": "left-out"}).unit.name == "case", "the form has it whoever is protected"
+
+
 @pytest.mark.slow
 def test_a_part_of_the_cases_is_asked_for_and_pays_for_itself(
     path: Path, log: LogRecord, settings: Settings, tmp_path: Path

@@ -60,6 +60,13 @@ class Budget:
         int | None,
         Parameter(help="Cases of a person that count, drawn at random; with --unit person: that nobody exceeds."),
     ] = None
+    unnamed: Annotated[
+        Literal["left-out", "own"] | None,
+        Parameter(
+            help="Cases without a value in the column of --unit: left-out, or own: each as of a person without other "
+            "cases, which the guarantee then takes for granted. [default: left-out]"
+        ),
+    ] = None
     activities: Annotated[
         str | None,
         Parameter(
@@ -94,6 +101,7 @@ class Budget:
             "seed": self.seed,
             "unit": self.unit,
             "max_cases": self.max_cases,
+            "unnamed": self.unnamed,
             "weak_guarantee": self.weak_guarantee,
         }
 

@@ -61,7 +61,7 @@ def halves(
 
 def _persons(log: EventLog, column: str) -> IntArray:
     """The person of each case as a number; a case of which that is not known is somebody's own."""
-    named = owners(log, column)
+    named = owners(log, column).named
     encoded = named.dictionary_encode()
     found = pc.fill_null(encoded.indices, -1).to_numpy(zero_copy_only=False).astype(np.int64)
     unknown = found < 0

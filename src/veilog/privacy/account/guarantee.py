@@ -28,6 +28,7 @@ Code = Literal[
     "window-from-log",
     "columns-from-log",
     "nobody-has-more",
+    "unnamed-are-single",
     "one-run",
     "columns-read-together",
     "method-of-another-package",

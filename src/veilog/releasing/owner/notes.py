@@ -119,22 +119,42 @@ def unprotected_persons(log: EventLog | StoredLog) -> list[str]:
 
 
 def uncounted_cases(log: EventLog | StoredLog, unit: Unit) -> list[str]:
-    """Return a note on the persons with more cases than count, and how many of their cases are not used."""
+    """Return notes on the cases that name no person, or several, and on the persons with more cases than count; and on
+    how many cases are not used for that."""
     column = unit.column
     if column is None:
         return []
-    found = log.each(lambda piece, _first: owners(piece, column), columns_of_persons(log.shape, column))
-    named = pa.chunked_array(list(found), pa.string()).drop_null()
+    found = list(log.each(lambda piece, _first: owners(piece, column), columns_of_persons(log.shape, column)))
+    whose = pa.chunked_array([some.named for some in found], pa.string())
+    several = sum(int(some.several.sum()) for some in found)
+    named = whose.drop_null()
     cases = pc.value_counts(named).field("counts").to_numpy(zero_copy_only=False)
     over = cases[cases > unit.most_cases]
+    notes = _unnamed(whose.null_count - several, several, len(whose), unit)
     if not over.size:
-        return []
+        return notes
     bound = "1 case" if unit.most_cases == 1 else f"{unit.most_cases:,} cases"
     have = "has" if over.size == 1 else "have"
     return [
+        *notes,
         f"Of {cases.size:,} persons {over.size:,} {have} more than {bound}: {int((over - unit.most_cases).sum()):,} of "
-        f"{len(named):,} cases {_UNUSED}"
+        f"{len(named):,} cases {_UNUSED}",
     ]
+
+
+def _unnamed(nobody: int, several: int, cases: int, unit: Unit) -> list[str]:
+    """What became of the cases that name nobody, and of those that name several people."""
+    notes = []
+    if nobody and unit.unnamed == "own":
+        notes.append(
+            f"{nobody:,} of {cases:,} cases have no value of {unit.column!r}: each counts as of a person of its own, "
+            "and whoever has several of them is protected less."
+        )
+    elif nobody:
+        notes.append(f"{nobody:,} of {cases:,} cases have no value of {unit.column!r}, so they {_UNUSED}")
+    if several:
+        notes.append(f"{several:,} of {cases:,} cases have several values of {unit.column!r}, so they {_UNUSED}")
+    return notes
 
 
 def undeclared_activities(variants: Variants, declared: Domain) -> list[str]:

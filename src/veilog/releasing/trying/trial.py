@@ -59,6 +59,8 @@ def tried(plan: Planned) -> Guarantee:
     of_the_trial: set[str] = {_TAKEN[fact] for fact in plan.undeclared}
     of_the_trial |= {"nobody-has-more"} if plan.unit.column is not None else set()
     conditions = tuple(condition for condition in guarantee.conditions if condition.code not in of_the_trial)
+    if plan.unit.column is not None:
+        conditions = (*plan.unit.conditions, *conditions)
     if plan.part is None:
         return replace(guarantee, conditions=conditions)
     neighbours = plan.part.among(guarantee.neighbours)

@@ -40,7 +40,7 @@ __all__ = [
 ]
 
 FIELDS = (
-    *("method", "epsilon", "delta", "as_published", "unit", "max_cases"),
+    *("method", "epsilon", "delta", "as_published", "unit", "max_cases", "unnamed"),
     *("times", "window_start", "window_end", "processing", "attributes", "weak_guarantee"),
     *("labels", "activities", "longest", "max_length", "part"),
 )
@@ -243,6 +243,7 @@ def asked_for(form: Mapping[str, Any]) -> Plan:
         "as_published": given.get("as_published", "") not in ("", "0", "false", "no"),
         "unit": given.get("unit", "case"),
         "max_cases": _whole(given, "max_cases"),
+        "unnamed": given.get("unnamed"),
         "times": _number(given.get("times")),
         "window": _window(given.get("window_start"), given.get("window_end")),
         "processing": given.get("processing", "") not in ("", "0", "false", "no"),

@@ -1,0 +1,125 @@
+"""Cases that name nobody: that a policy looks at each by itself, what it guarantees for whom, and who is told of it."""
+
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import openly
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from test_persons import kept, log
+
+import veilog
+from veilog.errors import ParameterError
+from veilog.logs.stored.storing import store
+from veilog.privacy.mechanisms import noise
+from veilog.privacy.unit import Unit, Unnamed, bounded
+
+OWN: dict[str, Any] = {"unit": "case:person", "max_cases": 2, "unnamed": "own"}
+OWNERS = st.lists(st.sampled_from(["p", "q", "r", None]), min_size=1, max_size=12)
+
+
+def looked_at(owners: list[object], most: int, unnamed: Unnamed, seed: int) -> Counter[object]:
+    return kept(bounded(log(owners), Unit("person", most, "case:person", unnamed), noise.seeded(seed)).log)
+
+
+@pytest.mark.slow
+@given(owners=OWNERS, more=st.integers(0, 6), without=st.integers(0, 6), most=st.integers(1, 4))
+def test_left_out_adds_at_most_so_many_cases_of_a_person_some_of_whose_lack_the_name(
+    owners: list[object], more: int, without: int, most: int
+) -> None:
+    before = looked_at(owners, most, "left-out", 1)
+    after = looked_at([*owners, *["new"] * more, *[None] * without], most, "left-out", 2)
+    assert after == before + Counter({"new": min(more, most)})
+    assert None not in after
+
+
+@pytest.mark.slow
+@given(owners=OWNERS, more=st.integers(1, 6), most=st.integers(1, 4))
+def test_own_adds_at_most_so_many_cases_of_a_person_or_one_that_names_nobody(
+    owners: list[object], more: int, most: int
+) -> None:
+    before = looked_at(owners, most, "own", 1)
+    assert before[None] == owners.count(None)
+    assert looked_at([*owners, *["new"] * more], most, "own", 2) == before + Counter({"new": min(more, most)})
+    assert looked_at([*owners, None], most, "own", 3) == before + Counter({None: 1})
+
+
+@pytest.mark.parametrize("missing", [None, float("nan"), ""])
+@pytest.mark.parametrize("unnamed", ["left-out", "own"])
+def test_no_log_is_refused_for_a_case_that_names_nobody(missing: object, unnamed: str) -> None:
+    asked = {"unit": "case:person", "max_cases": 2, "unnamed": unnamed, "delta": "1e-3"}
+    for owners in (["p", "q"], ["p", "q", missing], [missing]):
+        assert veilog.release(log(owners), "travas", epsilon=1, **asked).guarantee.proven, owners
+
+
+def test_own_is_a_condition_and_says_whom_it_is_for_and_left_out_takes_nothing_for_granted() -> None:
+    usual = {"unit": "case:person", "max_cases": 2}
+    left = veilog.plan("travas", epsilon=1, delta="1e-3", **usual)
+    own = veilog.plan("travas", epsilon=1, delta="1e-3", **OWN)
+    held = log(["p", "q", None])
+    for planned, codes, alone in ((left, [], False), (own, ["unnamed-are-single"], True)):
+        for guarantee in (planned.cost, planned.run(held).guarantee):
+            assert [c.code for c in guarantee.conditions] == codes
+        assert ("names nobody is one person's" in guarantee.neighbours) == alone
+
+
+def test_what_a_release_says_does_not_depend_on_whether_a_case_names_nobody() -> None:
+    asked = {"epsilon": 1, "delta": "1e-3", "seed": 1}
+    for more in ({"unit": "case:person", "max_cases": 2}, OWN):
+        with_one, without = (veilog.release(log(["p", *last]), "travas", **asked, **more) for last in ([None], ["p"]))
+        assert with_one.remarks == without.remarks
+        assert any("'case:person' names" in remark and "were left out" in remark for remark in without.remarks)
+
+
+def test_how_many_cases_name_nobody_is_told_the_owner_alone() -> None:
+    held = log(["p"] * 3 + [None] * 2)
+    left = veilog.release(held, "travas", epsilon=1, delta="1e-3", unit="case:person", max_cases=5)
+    assert any("2 of 5 cases have no value" in note and "not used" in note for note in left.owner_only.notes)
+    own = veilog.release(held, "travas", epsilon=1, delta="1e-3", **OWN)
+    assert any("2 of 5 cases have no value" in note and "protected less" in note for note in own.owner_only.notes)
+    for released in (left, own):
+        facts = released.to_json()
+        facts.pop("owner_only")
+        assert "2 of 5" not in str(facts)
+
+
+def test_the_policy_is_in_the_plan_the_command_and_the_ledger(tmp_path: Path) -> None:
+    planned = veilog.plan("travas", epsilon=1, delta="1e-3", **OWN)
+    assert veilog.Plan.from_json(planned.to_json()) == planned
+    assert "--unnamed own" in planned.command() and "unnamed='own'" in planned.python()
+    ledger = veilog.Ledger.open(tmp_path / "log.ledger", create=True)
+    held = log(["p", None])
+    planned.run(held, ledger=ledger)
+    veilog.release(held, "travas", epsilon=1, delta="1e-3", unit="case:person", max_cases=2, ledger=ledger)
+    account = ledger.account(held)
+    assert account is not None
+    assert [entry.parameters.get("unnamed") for entry in account.entries] == ["own", None]
+    assert account.spent is not None and account.spent[0] == 2, "they are of the same people, and add up"
+
+
+@pytest.mark.parametrize(("unit", "unnamed"), [("case", "own"), ("person", "own"), ("case:person", "refused")])
+def test_a_policy_that_makes_no_sense_is_refused_in_words(unit: str, unnamed: str) -> None:
+    most = None if unit == "case" else 2
+    with pytest.raises(ParameterError) as refused:
+        openly.release(log(["p", "q"]), "evolve", epsilon=1, unit=unit, max_cases=most, unnamed=unnamed)
+    assert refused.value.parameter == "unnamed"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("unnamed", "cases"), [("left-out", 3), ("own", 5)])
+def test_a_log_on_disk_leaves_out_what_one_in_memory_does(tmp_path: Path, unnamed: Unnamed, cases: int) -> None:
+    held = log(["p", None, "q", None, "p"])
+    veilog.write(held, tmp_path / "log.parquet")
+    unit = Unit("person", 5, "case:person", unnamed)
+    for given_log in (held, store(tmp_path / "log.parquet")):
+        assert bounded(given_log, unit, noise.seeded(1)).variants.cases == cases
+
+
+def test_frames_with_whole_numbers_and_a_gap_name_the_same_people() -> None:
+    rows = [(str(i), "a", "2024-01-01T00:00:00Z", who) for i, who in enumerate([7, 7, None])]
+    frame = pd.DataFrame(rows, columns=["case:concept:name", "concept:name", "time:timestamp", "case:person"])
+    found = bounded(veilog.read(frame), Unit("person", 1, "case:person"), noise.seeded(1)).log
+    assert found.cases.num_rows == 1
