@@ -189,8 +189,8 @@ def test_which_attribute_tells_the_person_does_not_depend_on_another_case(
     first: bool,
 ) -> None:
     folder = tmp_path_factory.getbasetemp()
-    without = owners(veilog.read(write(cases, folder)), unit).to_pylist()
-    found = owners(veilog.read(write([extra, *cases] if first else [*cases, extra], folder)), unit).to_pylist()
+    without = owners(veilog.read(write(cases, folder)), unit).named.to_pylist()
+    found = owners(veilog.read(write([extra, *cases] if first else [*cases, extra], folder)), unit).named.to_pylist()
     assert (found[1:] if first else found[:-1]) == without
 
 
@@ -198,7 +198,7 @@ def test_of_several_names_the_plain_one_tells_the_person_and_of_a_case_before_it
     both: dict[str, object] = {"case:patient": "same", "patient": "p"}
     other: dict[str, object] = {"patient": "of the event"}
     log = veilog.read(in_xes([(both, other), ({}, both), ({"case:patient": "q"}, other)], tmp_path))
-    assert owners(log, "patient").to_pylist() == owners(log, "case:patient").to_pylist() == ["p", "p", "q"]
+    assert owners(log, "patient").named.to_pylist() == owners(log, "case:patient").named.to_pylist() == ["p", "p", "q"]
 
 
 def test_events_of_objects_keep_their_attributes_whatever_objects_have(tmp_path: Path) -> None:
@@ -215,7 +215,7 @@ def test_bytes_that_are_no_text_change_no_other_person() -> None:
         columns = {"case": [f"c{i}" for i in range(len(names))], "activity": ["a"] * len(names)}
         times = pa.array([0] * len(names), pa.timestamp("us", "UTC"))
         table = pa.table({**columns, "time": times, "case:person": pa.array(names, pa.binary())})
-        return owners(veilog.read(table), "person").to_pylist()
+        return owners(veilog.read(table), "person").named.to_pylist()
 
     assert told([b"7", b"7.0"]) == ["7.0", "7.0"]
     assert told([b"7", b"7.0", b"\xff"])[:2] == ["7.0", "7.0"]
