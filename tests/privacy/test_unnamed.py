@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from test_persons import kept, log
 
 import veilog
-from veilog.errors import ParameterError
+from veilog.errors import InputError, ParameterError
 from veilog.logs.stored.storing import store
 from veilog.privacy.mechanisms import noise
 from veilog.privacy.unit import Unit, Unnamed, bounded
@@ -51,8 +51,17 @@ def test_own_adds_at_most_so_many_cases_of_a_person_or_one_that_names_nobody(
 @pytest.mark.parametrize("unnamed", ["left-out", "own"])
 def test_no_log_is_refused_for_a_case_that_names_nobody(missing: object, unnamed: str) -> None:
     asked = {"unit": "case:person", "max_cases": 2, "unnamed": unnamed, "delta": "1e-3"}
-    for owners in (["p", "q"], ["p", "q", missing], [missing]):
+    for owners in (["p", "q"], ["p", "q", missing], ["p", missing]):
         assert veilog.release(log(owners), "travas", epsilon=1, **asked).guarantee.proven, owners
+
+
+def test_a_column_that_names_nobody_in_any_case_is_refused_before_anything_is_asked(tmp_path: Path) -> None:
+    ledger = tmp_path / "l.ledger"
+    asked: dict[str, Any] = {"epsilon": 1, "delta": "1e-3", "unit": "case:person", "max_cases": 2, "ledger": ledger}
+    with pytest.raises(InputError, match="Nothing was asked"):
+        veilog.release(log([None, None]), "travas", **asked)
+    assert not ledger.exists()
+    assert veilog.release(log([None, None]), "travas", unnamed="own", **asked).guarantee.proven
 
 
 def test_own_is_a_condition_and_says_whom_it_is_for_and_left_out_takes_nothing_for_granted() -> None:

@@ -38,7 +38,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from veilog.errors import ParameterError, meant
+from veilog.errors import InputError, ParameterError, meant
 from veilog.logs.eventlog import EventLog
 from veilog.logs.variants import Variants
 from veilog.privacy.account.accounting import whole_number
@@ -50,7 +50,7 @@ from veilog.privacy.persons import Owners, columns_of_persons, owners
 if TYPE_CHECKING:
     from veilog.logs.stored.store import StoredLog
 
-__all__ = ["ONE_CASE", "Bounded", "Unit", "Unnamed", "bounded"]
+__all__ = ["ONE_CASE", "Bounded", "Unit", "Unnamed", "bounded", "check_somebody"]
 
 IntArray = npt.NDArray[np.int64]
 
@@ -264,6 +264,24 @@ def bounded(
     place = np.arange(len(owner)) - np.repeat(first, np.diff(first, append=len(owner)))
     kept = np.sort(order[(place < unit.most_cases) & (owner[order] != _NOBODY)])
     return Bounded(log if len(kept) == len(owner) else log.only(kept), unit, part)
+
+
+def check_somebody(log: EventLog | StoredLog | Variants, held: Bounded) -> None:
+    """Refuse a log of which no case at all names a single person: another attribute was meant, and what would be
+    released is noise. It is the owner's to know, as any refusal is. Not of a part: that there is a release of one must
+    not tell that somebody is in it."""
+    column = held.unit.column
+    if column is None or held.part is not None or not _cases(log) or _cases(held.log):
+        return
+    raise InputError(
+        f"No case of the log has one value of {column!r} that could name its person, so none would be left.",
+        path=None if isinstance(log, Variants) else log.source,
+        advice="Nothing was asked of the data. Name an attribute that all events of a case have alike.",
+    )
+
+
+def _cases(log: EventLog | StoredLog | Variants) -> int:
+    return log.cases if isinstance(log, Variants) else log.number_of_cases
 
 
 def _refuse_namesake(log: EventLog | StoredLog | Variants, unit: Unit) -> None:

@@ -32,7 +32,7 @@ from veilog.privacy.curator import Curator
 from veilog.privacy.domain import FROM_LOG
 from veilog.privacy.mechanisms import noise
 from veilog.privacy.part import Part
-from veilog.privacy.unit import bounded
+from veilog.privacy.unit import bounded, check_somebody
 from veilog.releasing.owner.columns import check_times
 from veilog.releasing.owner.notes import notes_for_owner
 from veilog.releasing.planned import Planned
@@ -64,6 +64,7 @@ def run_plan(
         check_times(planned, log)
     source = noise.operating_system() if planned.seed is None else noise.seeded(planned.seed)
     held = bounded(log, planned.unit, source, planned.part)
+    check_somebody(log, held)
     # Before anything is paid for: what goes wrong in here must not cost a release.
     looked_at = log if planned.part is None else planned.part.of_log(log)
     _check_part(planned, looked_at)

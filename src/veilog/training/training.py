@@ -24,7 +24,7 @@ from veilog.privacy.account.accounting import Number
 from veilog.privacy.account.guarantee import Guarantee
 from veilog.privacy.curator import Curator
 from veilog.privacy.domain import Domain
-from veilog.privacy.unit import bounded
+from veilog.privacy.unit import bounded, check_somebody
 from veilog.releasing.keywords import Keywords
 from veilog.releasing.plan import Plan, as_planned
 from veilog.releasing.run import opened
@@ -110,6 +110,7 @@ def _train(
 
     keeper = None if checkpoint is None else Keeper(checkpoint)
     held = bounded(log, protected, choosing(keeper, seed))
+    check_somebody(log, held)
 
     with contextlib.ExitStack() as stack:
         before = Earlier()
