@@ -78,9 +78,10 @@ class Release:
     variants: Variants
     guarantee: Guarantee
     owner_only: OwnerOnly
-    """For the owner of the log alone; nothing else here, and nothing that is written, holds any of it."""
+    """For the owner of the log alone; nothing that is written holds any of it."""
     remarks: tuple[str, ...] = ()
-    """What the reader should know, from public and released quantities only."""
+    """What the reader should know: with a guarantee from public and released quantities only. Without one they may hold
+    exact numbers of the original, and are for its owner alone; see ``remarks_for_all``."""
     order: Int32Array = field(default_factory=lambda: np.zeros(0, dtype=np.int32), repr=False, compare=False)
     """Of each released case its variant, in random order; empty where ``details`` or ``full`` have the cases."""
     operations: tuple[Operation, ...] = ()
@@ -95,6 +96,17 @@ class Release:
     setting of a similar name (``parameters``)."""
     beside: Mapping[str, Release] = field(default_factory=dict)
     """Further releases that were made of the same answers, by what they are for; all together have the guarantee."""
+
+    @property
+    def remarks_for_all(self) -> tuple[str, ...]:
+        """The remarks that others may read, too: none of a release without a guarantee."""
+        return self.remarks if self.guarantee.proven else ()
+
+    @property
+    def all_for_owner(self) -> OwnerOnly:
+        """What only the owner may know, with the remarks that others may not read."""
+        hidden = () if self.guarantee.proven else self.remarks
+        return replace(self.owner_only, notes=(*self.owner_only.notes, *hidden))
 
     @cached_property
     def log(self) -> EventLog:
@@ -125,7 +137,7 @@ class Release:
             *said,
             facts([("cases", v.cases), ("events", v.events), ("variants", len(v))]),
             *([table(("cases", "most frequent variants"), rows, numbers=(0,))] if rows else []),
-            *(paragraph(remark, "s") for remark in self.remarks),
+            *(paragraph(remark, "s") for remark in self.remarks_for_all),
         )
 
     def to_pandas(self) -> pd.DataFrame:
@@ -198,8 +210,8 @@ class Release:
             "guarantee": json_of(self.guarantee),
             **_sizes(self.variants),
             "operations": to_json(self.operations),
-            "remarks": list(self.remarks),
-            "owner_only": self.owner_only.to_json(),
+            "remarks": list(self.remarks_for_all),
+            "owner_only": self.all_for_owner.to_json(),
             **(
                 {"beside": {name: _sizes(other.variants) for name, other in self.beside.items()}} if self.beside else {}
             ),
@@ -240,9 +252,9 @@ def _metadata(released: Release) -> Metadata:
         Attribute(f"privacy:operation{i}", operation.method, "string", tuple(_facts(operation, released.guarantee)))
         for i, operation in enumerate(released.operations, 1)
     )
-    # Those of a release without a guarantee may hold exact numbers of the original.
-    said = released.remarks if released.guarantee.proven else ()
-    remarks = tuple(Attribute(f"privacy:remark{i}", remark, "string") for i, remark in enumerate(said, 1))
+    remarks = tuple(
+        Attribute(f"privacy:remark{i}", remark, "string") for i, remark in enumerate(released.remarks_for_all, 1)
+    )
     models = _models(released.guarantee)
     attributes = [Attribute("privacy:anonymizations", models, "string", (*anonymizations, *remarks))]
     timeless = details is None or details.times is None

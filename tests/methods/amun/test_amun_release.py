@@ -1,5 +1,6 @@
 """Releases of Amun: what they claim and hold, bad input, and real logs."""
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -102,6 +103,17 @@ def test_cases_without_events_are_left_out_and_it_is_said() -> None:
     assert "3 cases without events are left out" in result.remarks[0]
     with pytest.raises(InputError, match="no events"):
         released(log_of([[], []]))
+
+
+def test_exact_numbers_of_a_release_without_a_guarantee_are_for_its_owner_alone() -> None:
+    """As in its file, so in what tells others of it."""
+    result = released(log_of([[("a", 0), ("b", 9)]] * 20 + [[]] * 3), mode="oversampling", seed=1)
+    told = result.to_json()
+    told_owner = told.pop("owner_only")
+    assert result.remarks_for_all == () and told["remarks"] == []
+    for others_read in (json.dumps(told), result._repr_html_(), str(result.log.metadata)):
+        assert "without events" not in others_read
+    assert "3 cases without events are left out" in json.dumps(told_owner)
 
 
 def test_an_advantage_that_filters_every_case_is_an_error_that_says_so() -> None:

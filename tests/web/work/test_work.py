@@ -357,6 +357,21 @@ def test_an_empty_release_is_no_error_and_stays_on_record(settings: Settings, tm
     assert len(Ledger.open(settings.ledger).show()[0].entries) == 1
 
 
+def test_the_certificate_holds_no_exact_number_of_a_log_whose_release_proves_nothing(
+    settings: Settings, tmp_path: Path
+) -> None:
+    event = (
+        "<event><string key='concept:name' value='a'/><date key='time:timestamp' value='2024-01-20T10:00:00Z'/></event>"
+    )
+    traces = [f"<trace><string key='concept:name' value='v{i}'/>{event * (i >= 7)}</trace>" for i in range(60)]
+    path = written(tmp_path / "log.xes", "<log>", *traces, "</log>")
+    form = {"method": "amun", "mode": "oversampling", "as_published": "on", "labels": "log"}
+    result = released(path, form, settings, tmp_path / "out")
+    assert "7 cases without events" not in (tmp_path / "out" / "certificate.json").read_text()
+    assert result.certificate.remarks == ()
+    assert any("7 cases without events" in note for note in result.owner_only.notes)
+
+
 def test_what_the_account_cannot_pay_is_refused_and_costs_nothing(
     hospital_file: Path, settings: Settings, tmp_path: Path
 ) -> None:

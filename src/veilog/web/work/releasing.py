@@ -325,7 +325,7 @@ def _about(released: Release, decision: Decision) -> ReleasedLog:
             events=variants.events,
             variants=len(variants),
             guarantee=Promise.of(g, _CHARGES),
-            remarks=released.remarks,
+            remarks=released.remarks_for_all,
         ),
         more_charges=max(0, len(g.charges) - _CHARGES),
         budget=words.title_of_budget(g),
@@ -338,7 +338,7 @@ def _about(released: Release, decision: Decision) -> ReleasedLog:
         entry=None if released.entry is None else released.entry.number,
         decision=decision,
         owner_only=OwnerNotes(
-            tuple(note for note in released.owner_only.notes if not (told_so and is_of_persons(note)))
+            tuple(note for note in released.all_for_owner.notes if not (told_so and is_of_persons(note)))
         ),
     )
 
