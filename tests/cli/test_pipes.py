@@ -123,7 +123,7 @@ def test_a_release_from_and_to_pipes_is_the_release_of_files(pipes: Pipes, logs:
         (("info", "-"), 2, "in what format a log comes from standard input"),
         (("info", "-", "--format", "docx"), 2, "in the format 'docx'"),
         (("convert", "LOG", "-"), 2, "in what format a log goes to standard output"),
-        (("convert", "LOG", "-", "--format", "xlsx"), 2, "in the format 'xlsx'"),
+        (("convert", "LOG", "-", "--format", "xlsm"), 2, "in the format 'xlsm'"),
         (("convert", "LOG", "-", "--format", "csv", "--json", "-"), 2, "would both go to standard output"),
         (("compare", "-", "-", "--format", "csv"), 2, "can be read once"),
         (("info", "--bad"), 2, "no option --bad"),

@@ -378,7 +378,7 @@ def test_a_log_that_says_nothing_of_privacy_is_refused(tmp_path: Path, proven: v
     with pytest.raises(InputError, match="does not say how it was made private"):
         report.html(LOG)
     proven.save(tmp_path / "release.csv")
-    with pytest.raises(InputError, match="in XES or Parquet; CSV has no place for this"):
+    with pytest.raises(InputError, match="in XES, Parquet or Excel; CSV has no place for this"):
         report.html(veilog.read(tmp_path / "release.csv"))
 
 

@@ -189,8 +189,8 @@ def read_variants(
 def write(log: AnyLog, path: str | os.PathLike[str], *, lossy: bool = False) -> None:
     """Write a log in the format of the suffix, atomically: on any failure nothing is left, or the old file stays.
 
-    CSV cannot hold cases without events, nor tell apart cases of the same name; such a log is refused unless ``lossy``
-    accepts that. Compressed files carry neither time nor name, so equal logs give equal bytes.
+    CSV and workbooks cannot hold cases without events, nor tell apart cases of the same name; such a log is refused
+    unless ``lossy`` accepts that. Compressed files carry neither time nor name, so equal logs give equal bytes.
     """
     target = path_of(path, "path", "First comes the log, then the file: write(log, path).")
     writer = _writer(target)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
-__all__ = ["ARTIFICIAL_TIMES", "Attribute", "Metadata", "extensions_of"]
+__all__ = ["ARTIFICIAL_TIMES", "Attribute", "Metadata", "extensions_of", "metadata_from", "metadata_to"]
 
 ARTIFICIAL_TIMES = "veilog:artificial_timestamps"
 """Log attribute (boolean): the timestamps carry the order of events and nothing else."""
@@ -52,3 +53,39 @@ class Metadata:
     classifiers: tuple[tuple[str, str, str], ...] = ()
     """(name, keys as written, scope); scope is "event" where the file gives none."""
     attributes: tuple[Attribute, ...] = ()
+
+
+def metadata_to(metadata: Metadata) -> dict[str, Any]:
+    """Return it as JSON can hold it, which :func:`metadata_from` reads."""
+    return {
+        "features": metadata.features,
+        "version": metadata.version,
+        "extensions": metadata.extensions,
+        "globals": [[scope, [_attribute_to(a) for a in attributes]] for scope, attributes in metadata.globals],
+        "classifiers": metadata.classifiers,
+        "attributes": [_attribute_to(a) for a in metadata.attributes],
+    }
+
+
+def _attribute_to(attribute: Attribute) -> list[Any]:
+    value = attribute.value.isoformat() if isinstance(attribute.value, datetime) else attribute.value
+    return [attribute.key, value, attribute.type, [_attribute_to(child) for child in attribute.children]]
+
+
+def metadata_from(facts: dict[str, Any]) -> Metadata:
+    """Return what :func:`metadata_to` wrote; KeyError, ValueError and the like for anything else."""
+    return Metadata(
+        features=facts["features"],
+        version=facts["version"],
+        extensions=tuple((name, prefix, uri) for name, prefix, uri in facts["extensions"]),
+        globals=tuple((scope, tuple(_attribute_from(a) for a in found)) for scope, found in facts["globals"]),
+        classifiers=tuple((name, keys, scope) for name, keys, scope in facts["classifiers"]),
+        attributes=tuple(_attribute_from(a) for a in facts["attributes"]),
+    )
+
+
+def _attribute_from(facts: list[Any]) -> Attribute:
+    key, value, kind, children = facts
+    if kind == "date" and isinstance(value, str):
+        value = datetime.fromisoformat(value)
+    return Attribute(key, value, kind, tuple(_attribute_from(child) for child in children))

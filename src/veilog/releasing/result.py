@@ -145,7 +145,7 @@ class Release:
         return self.log.to_pandas()
 
     def save(self, path: str | Path, *, progress: Progress | None = None) -> None:
-        """Write the release; the suffix says how (.xes, .xes.gz, .csv, .parquet). Nothing half written remains.
+        """Write the release; the suffix says how (.xes, .xes.gz, .csv, .parquet, .xlsx). Nothing half written remains.
 
         The file is that of :attr:`log`, which is made and written piece by piece, so that it may be larger than memory
         (but for times and attributes, which are held, and methods that make a whole log themselves, unless the original

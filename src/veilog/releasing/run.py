@@ -360,7 +360,7 @@ def _remarks(released: Variants, delta: Fraction) -> tuple[str, ...]:
     remarks = []
     empty = int(released.counts[released.lengths == 0].sum())
     if empty:
-        remarks.append(f"{empty} of the released cases have no event; a CSV or TSV leaves them out.")
+        remarks.append(f"{empty} of the released cases have no event; a CSV, TSV or workbook leaves them out.")
     if released.cases == 0:
         remarks.append("Nothing survived: the release is empty, and its budget is spent. Raise epsilon or delta.")
     elif delta * released.cases > 1:

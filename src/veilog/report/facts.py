@@ -19,6 +19,7 @@ from veilog.ledger.ledger import Account
 from veilog.logs.eventlog import EventLog
 from veilog.logs.input.source import suffix_of
 from veilog.logs.input.streams import open_input
+from veilog.logs.tables.workbook import facts_in
 from veilog.logs.variants import Variants
 from veilog.measures import Comparison, Progress, compare
 from veilog.measures.disclosure import RiskResult, risk
@@ -201,6 +202,8 @@ def _states_how(path: Path) -> bool:
             return _ANONYMIZATIONS in str(pq.read_schema(path).metadata).encode()
         except pa.ArrowInvalid:
             return False
+    if suffix == ".xlsx":
+        return _ANONYMIZATIONS in facts_in(path)
     if suffix not in (".xes", ".xes.gz"):
         return True
     with open_input(path, limit=None) as stream:

@@ -142,7 +142,7 @@ REMARKS = (
         "steps alone would cost epsilon = {spent} at delta = {delta}, where the paper says {epsilon}. They are granted "
         "nothing: no guarantee can be derived."
     ),
-    gettext_noop("{cases} of the released cases have no event; a CSV or TSV leaves them out."),
+    gettext_noop("{cases} of the released cases have no event; a CSV, TSV or workbook leaves them out."),
     gettext_noop("Nothing survived: the release is empty, and its budget is spent. Raise epsilon or delta."),
     gettext_noop(
         "delta = {delta} is more than one over the {cases} released cases: it allows a mechanism that publishes some "

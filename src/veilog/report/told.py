@@ -122,7 +122,7 @@ def told_by_file(log: EventLog) -> Told:
         raise InputError(
             "The log does not say how it was made private, so there is no guarantee to report.",
             path=log.source,
-            advice="Take the file that veilog release wrote, in XES or Parquet; CSV has no place for this.",
+            advice="Take the file that veilog release wrote, in XES, Parquet or Excel; CSV has no place for this.",
         )
     said = (str(child.value) for child in found if _REMARK.fullmatch(child.key) and isinstance(child.value, str))
     operations = tuple(_operation(fact) for fact in facts)

@@ -24,7 +24,7 @@ _YAML = (".yaml", ".yml")
 
 
 def dossier(
-    released: Annotated[Path, Parameter(help="A release in XES or Parquet, as veilog release wrote it.")],
+    released: Annotated[Path, Parameter(help="A release in XES, Parquet or Excel, as veilog release wrote it.")],
     target: Annotated[Path, Parameter(help="File to write to: a page (.html) or Markdown (.md).")],
     *,
     original: Annotated[

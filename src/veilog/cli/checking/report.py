@@ -97,7 +97,7 @@ NO_REPORT = Reports()
 
 
 def report(
-    released: Annotated[Path, Parameter(help="A release in XES or Parquet, as veilog release wrote it.")],
+    released: Annotated[Path, Parameter(help="A release in XES, Parquet or Excel, as veilog release wrote it.")],
     target: Annotated[Path, Parameter(help="File to write the page to; it ends in .html.")],
     *,
     original: Annotated[

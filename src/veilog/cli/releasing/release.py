@@ -50,6 +50,7 @@ from veilog.logs.files import named_after
 from veilog.logs.input.reading import columns_of
 from veilog.logs.input.source import suffix_of
 from veilog.logs.stored.store import StoredLog
+from veilog.logs.tables.workbook import MOST_EVENTS
 from veilog.logs.variants import Variants
 from veilog.measures import Comparison
 from veilog.measures import compare as compare_logs
@@ -141,7 +142,7 @@ def release(
     check_since(out, last, budget, original)
     if planned.undeclared:
         planned = planned.declaring(agreed(out, planned.declared, planned.undeclared, original))
-    _check_room(place, original)
+    _check_room(place, original, whole=planned.part is None)
     released = _written(planned, log, original, keeping, place)
     if is_pipe(target):
         _send(place)
@@ -236,9 +237,16 @@ def _check_person(budget: Budget, log: Path, reading: Reading, grouping: Groupin
         check_person(budget.unit, names)
 
 
-def _check_room(target: Path, original: EventLog | StoredLog | Variants) -> None:
-    """Refuse, before anything is paid for, what the disk will hardly hold: a release is about as large as its log."""
+def _check_room(target: Path, original: EventLog | StoredLog | Variants, *, whole: bool) -> None:
+    """Refuse, before anything is paid for, what the disk or a sheet will hardly hold: a release of the whole log is
+    about as large as that."""
     events = (original if isinstance(original, Variants) else original.variants).events
+    if whole and suffix_of(target) == ".xlsx" and events > MOST_EVENTS:
+        raise OutputError(
+            f"A sheet of Excel holds {MOST_EVENTS:,} events. This log has more, and so would its release.",
+            path=target,
+            advice="Nothing was asked of the data. Write to a .csv or .parquet file, or release a part of the cases.",
+        )
     needed = events * _BYTES.get(suffix_of(target), _PACKED_BYTES)
     if shutil.disk_usage(target.absolute().parent).free < needed:
         raise OutputError(
@@ -334,9 +342,8 @@ def _next(target: Path, comparison: Comparison | None, outside: Path | None, com
     if is_pipe(target):
         return ""
     if suffix_of(target).removesuffix(".gz") in _WITHOUT_GUARANTEE:
-        page = (
-            "release to .xes or .parquet, or with --report-outside PAGE" if outside is None else f"send {outside}, too"
-        )
+        other = "release to .xes, .xlsx or .parquet, or with --report-outside PAGE"
+        page = other if outside is None else f"send {outside}, too"
         artificial = "" if timed else "; nor that its times are artificial: from 1970 on, for the order alone"
         return f"a table has no place for what it guarantees: {page}{artificial}"
     named_page = shlex.quote(f"{target.name.partition('.')[0]}.html")

@@ -16,8 +16,8 @@ from veilog.errors import OutputError, VeilogError
 __all__ = ["check_not_replaced"]
 
 _PROVEN = re.compile(rb'privacy:status\W[^<>\[\]]{0,60}proven|\\"status\\":\\"proven\\"')
-"""What the privacy metadata of a release say, in XES and in Parquet, and what a model says of its training. One without
-a proven guarantee, as of a seed, can be made again for nothing."""
+"""What the privacy metadata of a release say, in XES, Parquet and workbooks, and what a model says of its training. One
+without a proven guarantee, as of a seed, can be made again for nothing."""
 _PLACE = 1 << 20
 """Bytes of a file in which its metadata are, if it has any: the first in XES and models, the last in Parquet."""
 _SUFFIX = ".ledger"
@@ -40,6 +40,10 @@ def check_not_replaced(places: Iterable[Path], ledgers: Sequence[Path] = (), log
 def _says_so(place: Path) -> bool:
     """Whether the file names a proven guarantee of its own; what cannot be read says nothing."""
     packed = place.suffix.lower() == ".gz"
+    if place.suffix.lower() == ".xlsx":
+        from veilog.logs.tables.workbook import facts_in  # a start does not wait for it
+
+        return _PROVEN.search(facts_in(place)) is not None
     try:
         with gzip.open(place) if packed else place.open("rb") as file:
             if _PROVEN.search(file.read(_PLACE)):

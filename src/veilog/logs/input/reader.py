@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import importlib
+import importlib.util
 import warnings
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
@@ -18,7 +19,7 @@ from typing import TYPE_CHECKING, BinaryIO, Protocol, cast, runtime_checkable
 
 from veilog._files import reason
 from veilog._plugins import AddOn, add_ons
-from veilog.errors import InputError, VeilogError
+from veilog.errors import InputError, MissingExtraError, VeilogError
 from veilog.logs.findings import Findings
 from veilog.logs.input.roles import AS_IT_IS, Declared, Roles
 from veilog.logs.input.source import Progress, Source, suffix_of
@@ -47,13 +48,15 @@ __all__ = [
 GROUP = "veilog.readers"
 """The group of entry points that other packages name their readers in."""
 
+_EXCEL = "veilog.logs.tables.excel:EXCEL"
 _WRITTEN = {
     (".xes", ".xes.gz"): "veilog.logs.xes.read:XES",
     (".csv", ".csv.gz", ".tsv", ".tsv.gz"): "veilog.logs.tables.text:TEXT",
     (".parquet",): "veilog.logs.tables.parquet:PARQUET",
+    (".xlsx",): _EXCEL,
 }
 _READ_ONLY = {
-    (".xlsx", ".xlsm"): "veilog.logs.tables.excel:EXCEL",
+    (".xlsm",): _EXCEL,
     (".json", ".json.gz", ".jsonocel"): "veilog.logs.ocel.reader:JSON",
     (".xml", ".xml.gz", ".xmlocel"): "veilog.logs.ocel.reader:XML",
     (".sqlite",): "veilog.logs.ocel.reader:SQLITE",
@@ -142,8 +145,11 @@ def reader_of(source: Source) -> Reader:
 
 
 def writer_of(target: Path) -> Writer | None:
-    """Return what writes files of this name; None if nothing does."""
+    """Return what writes files of this name; None if nothing does. Refused here, before anything is asked of a log,
+    where a package is missing for it."""
     suffix = suffix_of(target)
+    if suffix == ".xlsx" and importlib.util.find_spec("openpyxl") is None:
+        raise MissingExtraError("Writing a workbook of Excel", extra="excel")
     return cast(Writer, _loaded(_place_of(suffix) or "")) if suffix in SUFFIXES else None
 
 

@@ -1,4 +1,4 @@
-"""The reader of workbooks of Excel (``.xlsx``, ``.xlsm``): one sheet, whose cells say themselves what type they have.
+"""Workbooks of Excel (``.xlsx``, ``.xlsm``): one sheet, whose cells say themselves what type they have.
 
 A workbook is a zip. What it says that it unpacks to is checked before anything is unpacked, and no more comes out.
 """
@@ -8,21 +8,25 @@ from __future__ import annotations
 import io
 import warnings
 import zipfile
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from datetime import date, datetime, time, timedelta
 from itertools import islice
-from typing import Any
+from pathlib import Path
+from typing import Any, BinaryIO
 
 import pyarrow as pa
 
 from veilog.errors import InputError, MissingExtraError, meant
+from veilog.logs.eventlog import EventLog
 from veilog.logs.input.reader import Asked
 from veilog.logs.input.source import Source
 from veilog.logs.input.streams import check_unpacked
+from veilog.logs.metadata import Metadata
 from veilog.logs.tables.events.checks import LineOf
 from veilog.logs.tables.headers import header_among
 from veilog.logs.tables.reader import Notes, Remark, TableReader
+from veilog.logs.tables.workbook import BESIDE, as_declared, is_beside, said_beside, write_workbook
 
 __all__ = ["EXCEL"]
 
@@ -48,6 +52,9 @@ class _Sheet:
     remarks: tuple[Remark, ...]
     tables: tuple[str, ...]
     """The sheets with a table."""
+    metadata: Metadata = field(default_factory=Metadata)
+    types: Mapping[str, str] = field(default_factory=dict)
+    """Of the columns, as a workbook that veilog wrote says them beside its cells."""
 
 
 class _Excel(TableReader):
@@ -64,7 +71,7 @@ class _Excel(TableReader):
         of_times = () if roles is None else (roles.timestamp, roles.clock, roles.start)
         texts = set(() if roles is None else roles.named).difference(of_times)
         made = [
-            _in_text(values) if name in texts else _typed(values)
+            _in_text(values) if name in texts else _typed(values, sheet.types.get(name))
             for name, values in zip(sheet.names, sheet.columns, strict=True)
         ]
         return pa.Table.from_arrays(made, names=sheet.names)
@@ -74,11 +81,20 @@ class _Excel(TableReader):
 
     def notes(self, source: Source) -> Notes:
         sheet = source.once(_read)
-        return Notes(remarks=sheet.remarks, among=sheet.tables)
+        return Notes(sheet.metadata, remarks=sheet.remarks, among=sheet.tables)
 
     def line_of(self, source: Source) -> LineOf:
         lines = source.once(_read).lines
         return lambda row: lines[row]
+
+    def write(self, log: EventLog, file: BinaryIO, target: Path, *, lossy: bool) -> None:
+        write_workbook([log], file, target, lossy=lossy)
+
+    def write_pieces(
+        self, pieces: Iterable[EventLog], file: BinaryIO, target: Path, *, lossy: bool, eventless: pa.Table | None
+    ) -> None:
+        """Write one log that comes in pieces; ``eventless`` has no place in a sheet."""
+        write_workbook(pieces, file, target, lossy=lossy)
 
 
 EXCEL = _Excel()
@@ -147,6 +163,7 @@ def _sheet(book: Any, source: Source) -> _Sheet:
     for sheet in book.worksheets:
         sheet.reset_dimensions()  # what a file says of its size is wrong in some exports, which would lose columns
         begun[sheet.title] = list(islice(sheet.iter_rows(values_only=True), _LOOKED_AT))
+    metadata, types = _beside(book, begun, source)
     wanted = source.layout.sheet
     tables = [name for name, rows in begun.items() if any(_filled(row) >= 3 for row in rows)]
     if wanted is None and len(tables) > 1:
@@ -180,7 +197,22 @@ def _sheet(book: Any, source: Source) -> _Sheet:
         said += [Remark("title-lines", f"the header is on line {place}", titles, 1)] if titles else []
     lines, columns = _columns(book[chosen].iter_rows(values_only=True, min_row=place + 1), place, source)
     names = begun[chosen][place - 1] if place else ()
-    return _Sheet(*_named(names, columns), lines, tuple(said), tuple(tables))
+    return _Sheet(*_named(names, columns), lines, tuple(said), tuple(tables), metadata, types)
+
+
+def _beside(book: Any, begun: dict[str, list[_Row]], source: Source) -> tuple[Metadata, Mapping[str, str]]:
+    """What the sheet that veilog writes beside the events says; it is taken from those that may be the log."""
+    if not is_beside(BESIDE, begun.get(BESIDE, [])):
+        return Metadata(), {}
+    del begun[BESIDE]
+    try:
+        return said_beside(book[BESIDE].iter_rows(values_only=True))
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise InputError(
+            f"The metadata that veilog left in the sheet {BESIDE!r} are damaged ({str(error)[:200]}).",
+            path=source.path,
+            advice="Take the file as it was written; or delete that sheet, and with it what the log says of itself.",
+        ) from error
 
 
 def _header_of(rows: list[_Row], source: Source) -> int:
@@ -234,8 +266,11 @@ def _named(header: _Row, columns: list[list[Any]]) -> tuple[list[str], list[list
     return [name or f"column {place}" for place, name in enumerate(names, 1)], columns
 
 
-def _typed(values: list[Any]) -> Any:
-    """A column in the type that all its cells have, else as text."""
+def _typed(values: list[Any], declared: str | None) -> Any:
+    """A column in the type that it is said to have, or that all its cells have, else as text."""
+    made = None if declared is None else as_declared(values, declared)
+    if made is not None:
+        return made
     kinds = {type(value) for value in values if value is not None}
     try:
         if kinds and kinds <= {datetime, date}:

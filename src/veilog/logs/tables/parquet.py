@@ -12,7 +12,6 @@ import binascii
 import json
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from datetime import datetime
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -25,7 +24,7 @@ from veilog.errors import InputError, OutputError
 from veilog.logs.eventlog import ACTIVITY, CASE_INDEX, EVENT_INDEX, EventLog
 from veilog.logs.input.reader import Asked
 from veilog.logs.input.source import Source
-from veilog.logs.metadata import Attribute, Metadata
+from veilog.logs.metadata import Metadata, metadata_from, metadata_to
 from veilog.logs.tables.events.flat import flat_table
 from veilog.logs.tables.reader import BATCH, Notes, TableReader, table_reader_of
 
@@ -132,7 +131,7 @@ def _notes(source: Source) -> Notes:
         key = CASE_INDEX if facts.get("case_index") else None
         if key is not None and key not in schema.names:
             raise ValueError("no case:index")
-        return Notes(_metadata_from(facts["metadata"]), key, table)
+        return Notes(metadata_from(facts["metadata"]), key, table)
     except (ValueError, KeyError, TypeError, AttributeError, binascii.Error, pa.ArrowException) as error:
         raise InputError(
             f"The metadata that veilog left in this file are damaged ({_first_line(error)}).",
@@ -203,7 +202,7 @@ def _as_text(table: pa.Table) -> tuple[pa.Table, list[str]]:
 
 def _facts(metadata: Metadata, eventless: pa.Table | None, categories: list[str]) -> bytes:
     """What the file says beside its table."""
-    facts: dict[str, Any] = {"format": 1, "metadata": _metadata_to(metadata), "categories": categories}
+    facts: dict[str, Any] = {"format": 1, "metadata": metadata_to(metadata), "categories": categories}
     if eventless is not None:
         facts["case_index"] = True
         if eventless.num_rows:
@@ -225,40 +224,6 @@ def _needs_case_index(log: EventLog) -> bool:
     index = log.events.column(EVENT_INDEX).to_numpy()
     first = np.minimum.reduceat(index, log.offsets[:-1]) if len(index) else index
     return not bool((first[1:] > first[:-1]).all())
-
-
-def _metadata_to(metadata: Metadata) -> dict[str, Any]:
-    return {
-        "features": metadata.features,
-        "version": metadata.version,
-        "extensions": metadata.extensions,
-        "globals": [[scope, [_attribute_to(a) for a in attributes]] for scope, attributes in metadata.globals],
-        "classifiers": metadata.classifiers,
-        "attributes": [_attribute_to(a) for a in metadata.attributes],
-    }
-
-
-def _attribute_to(attribute: Attribute) -> list[Any]:
-    value = attribute.value.isoformat() if isinstance(attribute.value, datetime) else attribute.value
-    return [attribute.key, value, attribute.type, [_attribute_to(child) for child in attribute.children]]
-
-
-def _metadata_from(facts: dict[str, Any]) -> Metadata:
-    return Metadata(
-        features=facts["features"],
-        version=facts["version"],
-        extensions=tuple((name, prefix, uri) for name, prefix, uri in facts["extensions"]),
-        globals=tuple((scope, tuple(_attribute_from(a) for a in found)) for scope, found in facts["globals"]),
-        classifiers=tuple((name, keys, scope) for name, keys, scope in facts["classifiers"]),
-        attributes=tuple(_attribute_from(a) for a in facts["attributes"]),
-    )
-
-
-def _attribute_from(facts: list[Any]) -> Attribute:
-    key, value, kind, children = facts
-    if kind == "date" and isinstance(value, str):
-        value = datetime.fromisoformat(value)
-    return Attribute(key, value, kind, tuple(_attribute_from(child) for child in children))
 
 
 def _first_line(error: Exception) -> str:

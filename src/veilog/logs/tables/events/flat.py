@@ -19,17 +19,17 @@ __all__ = ["check_flat", "flat_table"]
 Mask = npt.NDArray[np.bool_]
 
 
-def check_flat(log: EventLog, path: Path) -> None:
-    """Refuse to write a log to CSV that CSV cannot hold."""
+def check_flat(log: EventLog, path: Path, what: str = "CSV") -> None:
+    """Refuse to write a log to a flat table, such as CSV, that it cannot hold."""
     advice = "Write .xes.gz or .parquet, or accept the loss (--lossy)."
     empty = int((np.diff(log.offsets) == 0).sum())
     if empty:
-        raise OutputError(f"{empty} cases have no event, and CSV cannot hold them.", path=path, advice=advice)
+        raise OutputError(f"{empty} cases have no event, and {what} cannot hold them.", path=path, advice=advice)
     names = log.cases.column(ACTIVITY)
     if len(pc.unique(names)) < len(names):
-        raise OutputError("Several cases have the same name, and CSV would merge them.", path=path, advice=advice)
+        raise OutputError(f"Several cases have the same name, and {what} would merge them.", path=path, advice=advice)
     if blank(names.cast(pa.string())).any():
-        raise OutputError("A case has no name, and CSV needs one.", path=path, advice=advice)
+        raise OutputError(f"A case has no name, and {what} needs one.", path=path, advice=advice)
 
 
 def flat_table(log: EventLog, *, case_index: bool = False) -> pa.Table:
