@@ -108,6 +108,14 @@ class Unit:
         return Unit("person", most, None if unit == "person" else unit, kept)
 
     @property
+    def told(self) -> dict[str, str | int]:
+        """The arguments that :meth:`of` makes it of, without what is as usual."""
+        if self.name == "case":
+            return {}
+        told: dict[str, str | int] = {"unit": self.column or self.name, "max_cases": self.most_cases}
+        return told if self.unnamed == "left-out" else {**told, "unnamed": self.unnamed}
+
+    @property
     def neighbours(self) -> str:
         if self.name == "case":
             return NEIGHBOURS
@@ -123,9 +131,7 @@ class Unit:
     @property
     def in_ledger(self) -> dict[str, object]:
         """What an entry in a ledger says about persons."""
-        if self.name == "case":
-            return {}
-        return {"max_cases": self.most_cases, **({"unnamed": self.unnamed} if self.unnamed == "own" else {})}
+        return {name: value for name, value in self.told.items() if name != "unit"}
 
     @property
     def remarks(self) -> tuple[str, ...]:

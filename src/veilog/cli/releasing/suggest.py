@@ -14,6 +14,7 @@ from veilog import display
 from veilog.cli.ledger import AS_THERE_IS, Keeping, show_account
 from veilog.cli.releasing.stopped import cannot_be_undone, told_if_stopped
 from veilog.cli.releasing.twin import activities_of
+from veilog.cli.shared.budget import EACH_CASE, Persons
 from veilog.cli.shared.common import (
     AS_USUAL,
     HERE,
@@ -28,12 +29,12 @@ from veilog.cli.shared.common import (
     show_columns,
     shown_progress,
 )
-from veilog.cli.shared.large import fits
+from veilog.cli.shared.large import fits, read_events
 from veilog.cli.shared.spelled import options, quoted
 from veilog.methods import method_named
 from veilog.privacy.account.accounting import parse_delta, parse_epsilon, parse_share
 from veilog.privacy.domain import FROM_LOG, Domain
-from veilog.releasing.owner.notes import unprotected_persons
+from veilog.releasing.owner.notes import of_persons
 from veilog.releasing.suggesting.suggest import Suggestion
 from veilog.releasing.suggesting.suggest import suggest as suggest_method
 
@@ -74,6 +75,7 @@ def suggest(
             "it what is expected is less sure."
         ),
     ] = None,
+    persons: Persons = EACH_CASE,
     keeping: Keeping = AS_THERE_IS,
     reading: Reading = AS_USUAL,
     grouping: Grouping = HERE,
@@ -84,10 +86,11 @@ def suggest(
     parse_epsilon(epsilon)
     parse_delta(delta)
     parse_share(share, "share")
+    protected = persons.checked()
     new = keeping.checked(log)
     source = named(log, reading, grouping)
     show_columns(out, source, reading)
-    whole = read_log(source, reading) if fits(source) else None
+    whole = read_events(source, reading) if persons.by_column else read_log(source, reading) if fits(source) else None
     variants = read_variants(source, reading) if whole is None else whole.variants
     how_many = None if activities == FROM_LOG else activities_of(activities, FROM_LOG)
     named_ones = FROM_LOG if activities == FROM_LOG else how_many if isinstance(how_many, tuple) else None
@@ -95,7 +98,7 @@ def suggest(
         ledger = keeping.of(log, progress)
         with told_if_stopped("suggest", variants, ledger, parse_epsilon(epsilon) * parse_share(share, "share")):
             found = suggest_method(
-                variants,
+                whole if persons.by_column and whole is not None else variants,
                 epsilon=epsilon,
                 delta=delta,
                 for_=for_,
@@ -103,12 +106,13 @@ def suggest(
                 domain=reading.groups(Domain.of(named_ones)),
                 activities=how_many if isinstance(how_many, int) else None,
                 ledger=ledger,
+                **persons.whom(),
             )
             progress("trying it on made-up twins", None)
             found.expected  # noqa: B018 - found out while something is shown
     cannot_be_undone("The suggestion is paid for.")
     account = None if found.entry is None else found.entry.account()
-    notes = [] if whole is None else unprotected_persons(whole)
+    notes = [] if whole is None else of_persons(whole, protected)
     notes += keeping.notes(variants, found.entry, found.guarantee)
     # A map says the activities of the release, too.
     declared = "" if reading.map is not None else _declared(found, None if named_ones is None else activities)

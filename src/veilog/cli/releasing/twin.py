@@ -16,6 +16,7 @@ from veilog import display
 from veilog.cli.ledger import AS_THERE_IS, Keeping, show_account
 from veilog.cli.releasing.foreseen import Foreseen, foreseen
 from veilog.cli.releasing.stopped import cannot_be_undone, told_if_stopped
+from veilog.cli.shared.budget import EACH_CASE, Persons
 from veilog.cli.shared.common import (
     AS_USUAL,
     HERE,
@@ -30,7 +31,7 @@ from veilog.cli.shared.common import (
     shown_progress,
 )
 from veilog.cli.shared.details import activity_names
-from veilog.cli.shared.large import read_needed
+from veilog.cli.shared.large import read_events, read_needed
 from veilog.cli.shared.spelled import quoted
 from veilog.errors import InputError, ParameterError, meant
 from veilog.logs import files
@@ -41,6 +42,7 @@ from veilog.logs.variants import Variants
 from veilog.privacy.account.accounting import parse_epsilon
 from veilog.privacy.domain import FROM_LOG
 from veilog.privacy.part import Part
+from veilog.releasing.owner.notes import uncounted_cases
 from veilog.releasing.plan import Plan
 from veilog.releasing.trying.sizes import sizes_of, sizes_of_log
 from veilog.releasing.trying.sizes import twin as make_twin
@@ -157,6 +159,7 @@ def twin(
         str | None,
         Parameter(allow_leading_hyphen=True, help="Ask the log for its sizes, with noise, for this budget; e.g. 0.05."),
     ] = None,
+    persons: Persons = EACH_CASE,
     number: Annotated[int, Parameter(help="Another number makes another twin of the same sizes.")] = 0,
     keeping: Keeping = AS_THERE_IS,
     reading: Reading = AS_USUAL,
@@ -172,7 +175,8 @@ def twin(
     new, notes = "", list[str]()
     if out is not None:
         files.check_target(out)
-    declared = {"activities": activities_of(activities), "number": number, **known.facts()}
+    declared = {"activities": activities_of(activities), "number": number, **known.facts(), **persons.whom()}
+    protected = persons.checked()
     if epsilon is None and log is not None:
         raise ParameterError(
             f"A log is asked for its sizes with --epsilon alone, so {log.name} says nothing.",
@@ -190,12 +194,13 @@ def twin(
         show_columns(screen, source, reading)
         with shown_progress() as progress:
             ledger = keeping.of(log, progress)
-            asked = read_variants(source, reading)
+            asked = read_events(source, reading) if persons.by_column else read_variants(source, reading)
             with told_if_stopped("twin", asked, ledger, parse_epsilon(epsilon)):
                 found = make_twin(asked, epsilon=epsilon, ledger=ledger, **declared)
         cannot_be_undone("The sizes are paid for.")
         if found.guarantee is not None:
-            notes = keeping.notes(asked, found.entry, found.guarantee)
+            notes = [] if isinstance(asked, Variants) else uncounted_cases(asked, protected)
+            notes += keeping.notes(asked, found.entry, found.guarantee)
     made = found.log
     account = None if found.entry is None else found.entry.account()
     told = {"owner_only": {"notes": notes}} if notes else {}
@@ -211,9 +216,9 @@ def twin(
         screen.show(Text(f"For you only: {note}", style="magenta"))
     if out is not None:
         files.write(made, out)
-        screen.show(
-            Text(f"twin written to {out}; veilog release {quoted(out)} TRY.xes -m evolve ... --no-ledger costs nothing")
-        )
+        whom = "" if protected.name == "case" else f"--unit person --max-cases {protected.most_cases} "
+        tried = f"veilog release {quoted(out)} TRY.xes -m evolve ... {whom}--no-ledger"
+        screen.show(Text(f"twin written to {out}; {tried} costs nothing"))
 
 
 def dry_run(out: Output, planned: Plan, before: Before, trying: Trying, how_many: int | None) -> None:
@@ -233,6 +238,9 @@ def dry_run(out: Output, planned: Plan, before: Before, trying: Trying, how_many
     facts |= {} if account is None else {"account": account.to_json()}
     out.json(facts | ({"attribute_errors": errors} if errors else {}))
     more = [] if planned.part is None else [("of", _of_part(planned.part, exact=expected.owner_only))]
+    if planned.unit.column is not None and not expected.owner_only:
+        most = planned.unit.most_cases
+        more.append(("of people", f"the sizes are taken to be those of the cases that count, at most {most:,} of each"))
     out.show(display.expected_view(expected, cost, [*more, *([] if account is None else [("account", account.line)])]))
     for name, share in errors.items():
         out.show(Text(f"{name}: noise alone will give up to about {100 * share:.0f} % of the cases another value."))

@@ -17,13 +17,55 @@ from veilog.logs.eventlog import EventLog
 from veilog.logs.stored.store import StoredLog
 from veilog.logs.variants import Variants
 from veilog.privacy.domain import FROM_LOG, PRIVATELY, Domain, Fact, Values
+from veilog.privacy.unit import Unit
 
-__all__ = ["UNDECIDED", "Budget", "agreed", "at_a_terminal"]
+__all__ = ["EACH_CASE", "UNDECIDED", "Budget", "Persons", "agreed", "at_a_terminal"]
+
+
+@Parameter(name="*")
+@dataclass(frozen=True)
+class Persons:
+    """Who is protected."""
+
+    unit: Annotated[
+        str,
+        Parameter(
+            help="Who is protected: case; the column that names a person; or person, see --max-cases.",
+            show_default=True,
+        ),
+    ] = "case"
+    max_cases: Annotated[
+        int | None,
+        Parameter(help="Cases of a person that count, drawn at random; with --unit person: that nobody exceeds."),
+    ] = None
+    unnamed: Annotated[
+        Literal["left-out", "own"] | None,
+        Parameter(
+            help="Cases without a value in the column of --unit: left-out, or own: each as of a person without other "
+            "cases, which the guarantee then takes for granted. [default: left-out]"
+        ),
+    ] = None
+
+    @property
+    def by_column(self) -> bool:
+        """Whether a column names the person, so that variants alone are not enough."""
+        return self.unit not in ("case", "person")
+
+    def checked(self) -> Unit:
+        """Whom that is; refused before a log is read, where it means nothing."""
+        return Unit.of(self.unit, self.max_cases, self.unnamed)
+
+    def whom(self) -> dict[str, Any]:
+        """As :func:`veilog.release` and :func:`veilog.suggest` take it."""
+        return {"unit": self.unit, "max_cases": self.max_cases, "unnamed": self.unnamed}
+
+
+EACH_CASE = Persons()
 
 
 @Parameter(name="*", group=OPTIONS["The budget, the public facts, and whom to protect"])
 @dataclass(frozen=True)
-class Budget:
+class Budget(Persons):
     """What may be spent, who is protected, and which facts are public."""
 
     epsilon: Annotated[
@@ -49,24 +91,6 @@ class Budget:
         bool, Parameter(negative="", help="The paper's own calibration, for comparison; see what is derived.")
     ] = False
     seed: Annotated[int | None, Parameter(help="Make a run repeatable, for experiments: voids the guarantee.")] = None
-    unit: Annotated[
-        str,
-        Parameter(
-            help="Who is protected: case; the column that names a person; or person, see --max-cases.",
-            show_default=True,
-        ),
-    ] = "case"
-    max_cases: Annotated[
-        int | None,
-        Parameter(help="Cases of a person that count, drawn at random; with --unit person: that nobody exceeds."),
-    ] = None
-    unnamed: Annotated[
-        Literal["left-out", "own"] | None,
-        Parameter(
-            help="Cases without a value in the column of --unit: left-out, or own: each as of a person without other "
-            "cases, which the guarantee then takes for granted. [default: left-out]"
-        ),
-    ] = None
     activities: Annotated[
         str | None,
         Parameter(
@@ -81,11 +105,6 @@ class Budget:
         bool, Parameter(negative="", help="Allow an epsilon above 10, which protects nobody in practice.")
     ] = False
 
-    @property
-    def by_column(self) -> bool:
-        """Whether a column names the person, so that variants alone are not enough."""
-        return self.unit not in ("case", "person")
-
     def domain(self, attributes: Mapping[str, Values] | None = None) -> Domain:
         """The declared public facts."""
         text = self.activities
@@ -99,9 +118,7 @@ class Budget:
             "delta": self.delta,
             "as_published": self.as_published,
             "seed": self.seed,
-            "unit": self.unit,
-            "max_cases": self.max_cases,
-            "unnamed": self.unnamed,
+            **self.whom(),
             "weak_guarantee": self.weak_guarantee,
         }
 

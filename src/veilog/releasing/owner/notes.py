@@ -32,6 +32,7 @@ __all__ = [
     "is_of_persons",
     "namesakes",
     "notes_for_owner",
+    "of_persons",
     "tells_loss",
     "uncounted_cases",
     "undeclared_activities",
@@ -59,9 +60,7 @@ def notes_for_owner(log: EventLog | StoredLog | Variants, planned: Planned, *, i
     if not isinstance(log, Variants):
         notes += undeclared_values(log, planned)
         notes += unknown_times(log) if planned.wanted.times else []
-        notes += uncounted_cases(log, planned.unit)
-    if planned.unit.name == "case" and not isinstance(log, Variants):
-        notes += unprotected_persons(log)
+        notes += of_persons(log, planned.unit)
     if not in_ledger:
         notes.append(unentered(planned.delta, bounded=planned.bounded))
     return tuple(notes)
@@ -104,6 +103,11 @@ def namesakes(account: Account) -> str:
 def tells_loss(note: str) -> bool:
     """Return whether a note says that something of the log was left out."""
     return any(said in note for said in (_UNUSED, _NO_CASE, HAVING_NONE))
+
+
+def of_persons(log: EventLog | StoredLog, unit: Unit) -> list[str]:
+    """Return notes on whose cases a release does not use, or on whom it does not protect."""
+    return unprotected_persons(log) if unit.name == "case" else uncounted_cases(log, unit)
 
 
 def unprotected_persons(log: EventLog | StoredLog) -> list[str]:

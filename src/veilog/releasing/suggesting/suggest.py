@@ -1,7 +1,8 @@
 """Which method fits a log: from public facts and from a few noisy answers that are paid for like any others.
 
-How many cases there are; for similarity also how long they are and how many of them the most frequent variants have, so
-that twins can be made (:mod:`veilog.logs.made_up.twins`) on which what is suggested is tried; and, where a delta may be
+How many cases there are (of people, how many count); for similarity also how long they are and how many of them the
+most frequent variants have, so that twins can be made (:mod:`veilog.logs.made_up.twins`) on which what is suggested is
+tried; and, where a delta may be
 spent, which variants are frequent, as TraVaS asks it. What follows from the answers is post-processing. For similarity
 the rule was read off the frontier of all certified methods at equal derived epsilon (``docs/results/evolve.md`` and
 ``frontier.md``): evolve has the highest mean similarity of the methods that need no delta nearly everywhere, as long as
@@ -18,6 +19,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property, partial
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING, Annotated, Any
 
 from veilog._notebook import card, facts, frame, paragraph
@@ -28,7 +30,6 @@ from veilog.ledger.settling import settling
 from veilog.logs.files import AnyLog, as_log
 from veilog.logs.made_up.twins import Sizes
 from veilog.logs.stored.store import StoredLog
-from veilog.logs.variants import Variants
 from veilog.methods import METHODS
 from veilog.methods.measured import ahead
 from veilog.privacy.account.accounting import Number, parse_delta, parse_epsilon, parse_share
@@ -37,6 +38,7 @@ from veilog.privacy.account.guarantee import Guarantee
 from veilog.privacy.curator import Curator
 from veilog.privacy.domain import PRIVATELY, Domain, checked_domain
 from veilog.privacy.mechanisms import noise
+from veilog.privacy.unit import ONE_CASE, Unit, bounded
 from veilog.releasing.owner.memory import asked_before
 from veilog.releasing.plan import Plan, plan
 from veilog.releasing.run import opened
@@ -99,6 +101,8 @@ class Suggestion(ToJson):
     """What was compared and could not be ranked, and why."""
     sizes: Annotated[Sizes | None, InJson(left_out="always")] = None
     """About how large the log is, for twins; None where a purpose is ranked."""
+    unit: Annotated[Unit, InJson(left_out="always")] = ONE_CASE
+    """Who was protected when it was asked for, and is in the release that is suggested."""
 
     @property
     def promising(self) -> bool:
@@ -131,13 +135,15 @@ class Suggestion(ToJson):
         0.9
         """
         delta = self.delta_left if self.spends_delta else 0
-        return plan(self.method, epsilon=self.epsilon_left, delta=delta, **dict(self.settings), **more)
+        given = {**self.unit.told, **dict(self.settings), **more}
+        return plan(self.method, epsilon=self.epsilon_left, delta=delta, **given)
 
     def arguments(self) -> str:
         """What to add to ``veilog release LOG TARGET`` to release with what is left."""
         delta = f" --delta {exact(self.delta_left)}" if self.delta_left and self.spends_delta else ""
         told = "".join(f" -p {name}={str(value).lower()}" for name, value in self.settings)
-        return f"--method {self.method} --epsilon {exact(self.epsilon_left)}{delta}{told}"
+        whom = "".join(f" --{name.replace('_', '-')} {quote(str(value))}" for name, value in self.unit.told.items())
+        return f"--method {self.method} --epsilon {exact(self.epsilon_left)}{delta}{whom}{told}"
 
     def __repr__(self) -> str:
         return f"Suggestion({self.method}: {self.reason})"
@@ -175,6 +181,9 @@ def suggest(
     share: Number = SHARE,
     domain: Domain | None = None,
     activities: int | None = None,
+    unit: str = "case",
+    max_cases: int | None = None,
+    unnamed: str | None = None,
     ledger: Ledger | str | Path | None = None,
     seed: int | None = None,
 ) -> Suggestion:
@@ -183,39 +192,40 @@ def suggest(
     ``for_`` is what the release is for: similarity to the log, prediction, discovery or conformance.
 
     ``share`` of both is spent on the suggestion, the rest is left for the release. ``domain`` declares public facts,
-    and ``activities`` how many of them there are, where they are not named;
-    ``seed`` makes it repeatable for experiments, and its guarantee "none". With a ``ledger`` the cost is entered there.
+    and ``activities`` how many of them there are, where they are not named. ``unit``, ``max_cases`` and ``unnamed`` say
+    who is protected, as in :func:`veilog.release`: by the answers, and by the release that is suggested. ``seed`` makes
+    it repeatable for experiments, and its guarantee "none". With a ``ledger`` the cost is entered there.
     """
     eps, failure, part = parse_epsilon(epsilon), parse_delta(delta), parse_share(share, "share")
     ranking = None if for_ == SIMILARITY else Ranking.of(for_)
     asks_variants = bool(failure) and ranking is None
-    held = as_log(log)
-    variants = held if isinstance(held, Variants) else held.variants
+    held, protected = as_log(log), Unit.of(unit, max_cases, unnamed)
     source = noise.operating_system() if seed is None else noise.seeded(seed)
     domain = checked_domain(domain)
-    curator = Curator(variants, domain=domain, randomness=source)
+    curator = Curator(bounded(held, protected, source), domain=domain, randomness=source)
     spent, spent_delta = eps * part, failure * part if asks_variants else Fraction(0)
     entry = None
     if ledger is not None:
         book = opened(ledger, None)
-        limit = None if seed is not None else spent
-        entry = book.reserve(held, "suggest", epsilon=limit, delta=spent_delta, parameters={"share": float(part)})
+        limit, asked = None if seed is not None else spent, {"share": float(part), **protected.in_ledger}
+        whom = protected.column or protected.name
+        entry = book.reserve(held, "suggest", epsilon=limit, delta=spent_delta, parameters=asked, unit=whom)
     derive = partial(curator.guarantee, nominal_epsilon=spent, nominal_delta=spent_delta or None)
     with settling(entry, derive, lambda: curator.contacted):
-        for_count = spent * _COUNT if ranking is None else spent
+        of_case, of_case_delta = protected.of_one_case(spent, spent_delta)
+        for_count = of_case * _COUNT if ranking is None else of_case
         named = activities if domain.activities in (None, PRIVATELY) else len(curator.activities)
-        cases, covered, frequent, sizes = _answers(curator, for_count, spent - for_count, spent_delta)
+        cases, covered, frequent, sizes = _answers(curator, for_count, of_case - for_count, of_case_delta)
     if entry is None and seed is None:
         asked_before(held, float(spent_delta))
     left, left_delta = eps - spent, failure - spent_delta
+    scale = float(left) / protected.most_cases * cases
     picked = (
-        _Pick(*_chosen(float(left) * cases, covered, frequent))
-        if ranking is None
-        else _ranked(ranking, float(left) * cases, delta=failure > 0)
+        _Pick(*_chosen(scale, covered, frequent)) if ranking is None else _ranked(ranking, scale, delta=failure > 0)
     )
     return Suggestion(
         method=picked.method,
-        reason=picked.reason,
+        reason=_of_whom(protected) + picked.reason,
         by_rule=picked.promising,
         epsilon_left=left,
         delta_left=left_delta,
@@ -224,7 +234,7 @@ def suggest(
         covered=covered,
         frequent=frequent,
         considered={name: method.weighed for name, method in METHODS.items() if method.weighed},
-        remarks=tuple(_remarks(picked, for_, cases, left_delta, domain)),
+        remarks=(*protected.remarks, *_remarks(picked, for_, cases, left_delta, domain)),
         guarantee=derive(),
         entry=None if entry is None else entry.entered,
         for_=for_,
@@ -233,7 +243,15 @@ def suggest(
         ranking=picked.ranking,
         not_ranked=picked.not_ranked,
         sizes=None if sizes is None else replace(sizes, activities=named),
+        unit=protected,
     )
+
+
+def _of_whom(unit: Unit) -> str:
+    """Whose epsilon the reason speaks of: noise, and so what a method is worth, follows from that of one case."""
+    if unit.most_cases == 1:
+        return ""
+    return f"A person's epsilon is {unit.most_cases:,} times that of a case, of which this speaks. "
 
 
 def _answers(

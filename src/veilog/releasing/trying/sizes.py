@@ -28,7 +28,7 @@ from veilog.privacy.account.accounting import Number, parse_epsilon
 from veilog.privacy.account.guarantee import Guarantee
 from veilog.privacy.curator import Curator
 from veilog.privacy.mechanisms import noise
-from veilog.privacy.unit import bounded
+from veilog.privacy.unit import ONE_CASE, Unit, bounded
 from veilog.releasing.owner.memory import asked_before
 from veilog.releasing.planned import Planned
 from veilog.releasing.run import opened
@@ -80,6 +80,9 @@ def twin(
     variants: int | None = None,
     frequent: float | None = None,
     epsilon: Number | None = None,
+    unit: str = "case",
+    max_cases: int | None = None,
+    unnamed: str | None = None,
     ledger: Ledger | str | Path | None = None,
     number: int = 0,
     seed: int | None = None,
@@ -89,7 +92,10 @@ def twin(
     The sizes are declared: about how many ``cases``, how many events one has (``length``), how many ``activities``, or
     their names, how many ``variants``, and the share of the cases that have the most ``frequent`` one; the log is not
     looked at. Or they are found out with five noisy questions to a ``log``, which cost ``epsilon`` together; what is
-    declared beside that counts. With a ``ledger`` the cost is entered there. ``number`` tells the first twin of these
+    declared beside that counts. ``unit``, ``max_cases`` and ``unnamed`` are whom these protect, as in
+    :func:`veilog.release`: of a person's cases as many count as in a release, and the sizes are of those that count. A
+    twin has no people; its releases are like those of the log with the unit ``person`` and the same ``max_cases``. With
+    a ``ledger`` the cost is entered there. ``number`` tells the first twin of these
     sizes from the second; ``seed`` makes the questions repeatable, for experiments, and their guarantee "none".
     """
     labels = None if activities is None or isinstance(activities, int) else tuple(activities)
@@ -101,7 +107,14 @@ def twin(
         "variants": variants,
         "frequent": frequent,
     }
+    protected = Unit.of(unit, max_cases, unnamed)
     if epsilon is None:
+        if protected is not ONE_CASE:
+            raise ParameterError(
+                "Without an epsilon nothing is asked, so there is no one whom that would have to protect.",
+                parameter="unit",
+                advice="Leave it away; the sizes are to be those of the cases that count.",
+            )
         if ledger is not None:
             raise ParameterError("Without an epsilon nothing is asked, so nothing is entered.", parameter="ledger")
         if log is not None and None in (cases, length):
@@ -114,7 +127,7 @@ def twin(
         return Twin(sizes_of(**declared), seed=number, labels=labels)
     if log is None:
         raise ParameterError("With an epsilon a log is asked, and there is none.", parameter="log")
-    asked = _asked(files.as_log(log), parse_epsilon(epsilon), ledger, seed, cases)
+    asked = _asked(files.as_log(log), parse_epsilon(epsilon), protected, ledger, seed, cases)
     known = {name: value for name, value in declared.items() if value is not None}
     if frequent is not None:
         known["held"] = None  # of what is declared there is no answer
@@ -124,21 +137,22 @@ def twin(
 def _asked(
     log: EventLog | StoredLog | Variants,
     eps: Fraction,
+    unit: Unit,
     ledger: Ledger | str | Path | None,
     seed: int | None,
     cases: int | None,
 ) -> Twin:
     """The sizes that a log answers with."""
-    variants = log if isinstance(log, Variants) else log.variants
     source = noise.operating_system() if seed is None else noise.seeded(seed)
-    curator = Curator(variants, randomness=source)
+    curator = Curator(bounded(log, unit, source), randomness=source)
     entry = None
     if ledger is not None:
         limit = None if seed is not None else eps
-        entry = opened(ledger, None).reserve(log, "twin", epsilon=limit)
+        whom = unit.column or unit.name
+        entry = opened(ledger, None).reserve(log, "twin", epsilon=limit, parameters=unit.in_ledger, unit=whom)
     derive = partial(curator.guarantee, nominal_epsilon=eps)
     with settling(entry, derive, lambda: curator.contacted):
-        sizes = ask_sizes(curator, eps, cases=cases)
+        sizes = ask_sizes(curator, unit.of_one_case(eps, Fraction(0))[0], cases=cases)
     if entry is None and seed is None:
         asked_before(log, None)
     return Twin(sizes, derive(), entry=None if entry is None else entry.entered)
