@@ -276,7 +276,7 @@ def limited(given: Given, cell: Cell) -> Measured:
 def limits(rows: Sequence[Row]) -> list[Table]:
     lines = []
     for (log, epsilon), own in grouped(rows, ("log", "epsilon")).items():
-        by = {limit: found for (limit,), found in grouped(own, ("limit",)).items()}
+        by = {int(limit): found for (limit,), found in grouped(own, ("limit",)).items()}
         shown = [f"{spread(by[n], 'similarity', '.3f')}, {mean(by[n], 'length') or 0:+.0%}" for n in LIMITS if n in by]
         lines.append((log, epsilon, *shown))
     note = "Similarity, and by how much cases are too long on average."
