@@ -199,7 +199,7 @@ def test_no_modules_import_each_other_in_a_circle() -> None:
 ROOMS = {
     "logs.tables": (
         *("cells", "decoding", "headers", "events", "reader", "pieces"),
-        *("delimited", "text", "excel", "frames", "parquet", "pm4py"),
+        *("delimited", "text", "workbook", "excel", "frames", "parquet", "pm4py"),
     ),
     "releasing": (
         *("keywords", "meaning", "planned", "spelled", "result", "owner", "run"),
