@@ -26,6 +26,7 @@ from veilog.errors import ParameterError
 from veilog.logs.eventlog import EventLog
 from veilog.logs.variants import Variants
 from veilog.measures.measure import Measure, Pair, Quantity
+from veilog.mining.prefixes import PrefixTree
 
 __all__ = [
     "ENTROPY",
@@ -103,42 +104,26 @@ def _entropy(sizes: IntArray) -> tuple[float, float | None]:
 
 
 def _partitions(variants: Variants) -> tuple[IntArray, IntArray]:
-    """Events and states of each partition of the prefix tree, level by level over all variants at once."""
-    lengths = variants.lengths
-    alive = np.flatnonzero(lengths > 0)
-    parent = np.zeros(len(alive), dtype=np.int64)
-    partition_of = np.zeros(1, dtype=np.int64)
-    events: list[IntArray] = []
-    where: list[IntArray] = []
-    partitions = 1
-    depth = 0
-    size = max(1, len(variants.labels))
-    while len(alive):
-        codes = variants.codes[variants.offsets[alive] + depth].astype(np.int64)
-        states, own = np.unique(parent * size + codes, return_inverse=True)
-        weight = np.zeros(len(states), dtype=np.int64)
-        np.add.at(weight, own, variants.counts[alive])
-        above = states // size
-        # The heaviest child of each parent continues its partition; the keys are already in order of names.
-        order = np.lexsort((np.arange(len(states)), -weight, above))
-        first = np.ones(len(states), dtype=np.bool_)
-        first[1:] = above[order][1:] != above[order][:-1]
-        mine = np.empty(len(states), dtype=np.int64)
-        mine[order[first]] = partition_of[above[order[first]]]
-        fresh = order[~first]
-        mine[fresh] = partitions + np.arange(len(fresh))
-        partitions += len(fresh)
-        events.append(weight)
-        where.append(mine)
-        depth += 1
-        longer = lengths[alive] > depth
-        alive, parent, partition_of = alive[longer], own[longer], mine
-    if not events:
+    """Events and states of each partition of the prefix tree."""
+    tree = PrefixTree.of(variants)
+    states = np.arange(1, len(tree.parents))
+    if not len(states):
         return np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64)
-    all_where = np.concatenate(where)
-    sums = np.zeros(partitions, dtype=np.int64)
-    np.add.at(sums, all_where, np.concatenate(events))
-    return sums, np.bincount(all_where, minlength=partitions).astype(np.int64)
+    above, weight = tree.parents[1:], tree.passing[1:]
+    # The heaviest child of each parent continues its partition; those of a parent are already in order of names.
+    order = np.lexsort((states, -weight, above))
+    heaviest = order[np.flatnonzero(np.diff(above[order], prepend=-1))]
+    begins = np.arange(len(tree.parents))
+    begins[states[heaviest]] = above[heaviest]
+    while True:  # from each state to where its partition begins, twice as far each time
+        further = begins[begins]
+        if np.array_equal(further, begins):
+            break
+        begins = further
+    _, partition = np.unique(begins[1:], return_inverse=True)
+    events = np.zeros(int(partition.max()) + 1, dtype=np.int64)
+    np.add.at(events, partition, weight)
+    return events, np.bincount(partition).astype(np.int64)
 
 
 def _size_ratio(pair: Pair) -> float:
