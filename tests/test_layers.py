@@ -200,11 +200,7 @@ def test_no_modules_import_each_other_in_a_circle() -> None:
 ROOMS = {
     "logs.tables": (
         *("cells", "decoding", "headers", "events", "reader", "pieces"),
-<<<<<<< HEAD
-        *("dialects", "watched", "delimited", "text", "excel", "frames", "parquet", "pm4py"),
-=======
-        *("delimited", "text", "workbook", "excel", "frames", "parquet", "pm4py"),
->>>>>>> wt-command
+        *("dialects", "watched", "delimited", "text", "workbook", "excel", "frames", "parquet", "pm4py"),
     ),
     "releasing": (
         *("keywords", "meaning", "planned", "spelled", "result", "owner", "run"),
