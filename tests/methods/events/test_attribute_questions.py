@@ -1,0 +1,128 @@
+"""What attributes ask of a case: each contributes by itself, within the bound that is charged."""
+
+from collections.abc import Callable
+from typing import Any
+from unittest.mock import patch
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from test_attributes import COLOURED, HOUR, log_of, released, slow_and_fast
+
+from veilog import Domain
+from veilog.logs.eventlog import TIMESTAMP_TYPE, EventLog
+from veilog.privacy.cases import Cases
+from veilog.privacy.curator import Curator
+from veilog.privacy.events import EventQuestions
+from veilog.privacy.mechanisms import noise
+
+Asked = tuple[Callable[[Cases], Any], int, int, dict[str, Any]]
+
+
+def questions(log: EventLog, **arguments: Any) -> list[Asked]:
+    """The sums that are asked; a test of the kernel shows that the noisy maximum takes any function."""
+    asked: list[Asked] = []
+    ask = EventQuestions.sums
+
+    def listening(self: EventQuestions, features: Any, size: int, bound: int, epsilon: Any, **more: Any) -> Any:
+        asked.append((features, size, bound, more))
+        return ask(self, features, size, bound, epsilon, **more)
+
+    with patch.object(EventQuestions, "sums", listening):
+        released(log, seed=1, **arguments)
+    return asked
+
+
+def exact(log: EventLog, asked: Asked) -> np.ndarray:
+    features, size, bound, more = asked
+    with patch.object(noise, "discrete_laplace", lambda epsilon, n, source: np.zeros(n, dtype=np.int64)):
+        return Curator(log.variants, log=log).events.sums(features, size, bound, 1, **more)
+
+
+QUESTIONS = questions(
+    COLOURED,
+    attributes=["colour", "kind", "price"],
+    epsilon=10,
+    domain=Domain(attributes={"colour": ("red", "green"), "kind": ("new",), "price": (0, 10)}),
+)
+an_event = st.fixed_dictionaries(
+    {
+        "activity": st.sampled_from(["ask", "answer", "other"]),
+        "colour": st.sampled_from(["red", "green", None]),
+        "price": st.sampled_from([1.5, -3.0, 99.0, None]),
+    }
+)
+some_cases = st.lists(
+    st.tuples(st.fixed_dictionaries({"kind": st.sampled_from(["new", "old", None])}), st.lists(an_event, max_size=9)),
+    min_size=1,
+    max_size=6,
+)
+COMPLETE = ({"kind": "new"}, [{"activity": "ask", "colour": "red", "price": 1.5}])
+
+
+@pytest.mark.slow
+@given(raw=some_cases)
+@settings(max_examples=20)
+def test_a_case_contributes_by_itself_and_within_the_bound(raw: list[Any]) -> None:
+    """The complete case is in every log so that its columns have their types."""
+    purposes = " ".join(asked[3]["purpose"] for asked in QUESTIONS)
+    words = (
+        "patterns",
+        "in another way",
+        "values of kind by case",
+        "colour with each",
+        "stays",
+        "price",
+        " by ",
+        "decimals",
+    )
+    for word in (*words, "event by event"):
+        assert word in purposes
+    for asked in QUESTIONS:
+        always = exact(log_of([COMPLETE]), asked)
+        alone = [exact(log_of([COMPLETE, case]), asked) - always for case in raw]
+        assert np.array_equal(exact(log_of([COMPLETE, *raw]), asked), always + sum(alone))
+        assert all(np.abs(one).sum() <= asked[2] * asked[3].get("resolution", 1) for one in alone)
+
+
+TIMED = questions(
+    slow_and_fast(2_000, seed=1),
+    attributes=["slow", "ward"],
+    epsilon=20,
+    times="0.2",
+    window="2024-01-01..2025-01-01",
+    domain=Domain(attributes={"slow": ("yes", "no"), "ward": ("north", "south")}),
+)
+hours_of_events = st.lists(st.one_of(st.none(), st.integers(-50, 9_000)), max_size=5)
+
+
+def at_hours(cases: list[tuple[str | None, list[int | None]]]) -> EventLog:
+    """Cases of a value and of the hours of their events, from the start of 2024 on."""
+    flat = [(i, at) for i, (_, times) in enumerate(cases) for at in times]
+    times = [None if at is None else 1_704_067_200_000_000 + at * HOUR for _, at in flat]
+    events = {
+        "case:index": pa.array([i for i, _ in flat], pa.int64()),
+        "event:index": pa.array(range(len(flat)), pa.int64()),
+        "concept:name": pa.array(["in"] * len(flat), pa.string()),
+        "time:timestamp": pa.array(times, pa.int64()).cast(TIMESTAMP_TYPE),
+    }
+    table = {name: pa.array([value for value, _ in cases], pa.string()) for name in ("slow", "ward")}
+    table["concept:name"] = pa.array([str(i) for i in range(len(cases))])
+    return EventLog(pa.table(events), pa.table(table))
+
+
+@pytest.mark.slow
+@given(st.lists(st.tuples(st.sampled_from(["yes", "south", None]), hours_of_events), min_size=1, max_size=6))
+@settings(max_examples=50)
+def test_a_case_adds_to_one_cell_of_a_table_with_its_times(raw: list[tuple[str | None, list[int | None]]]) -> None:
+    tables = [asked for asked in TIMED if " by duration" in asked[3]["purpose"] or " by start" in asked[3]["purpose"]]
+    assert len({asked[3]["purpose"] for asked in tables}) >= 2
+    complete: tuple[str | None, list[int | None]] = ("yes", [0, 2])
+    for asked in tables:
+        always = exact(at_hours([complete]), asked)
+        alone = [exact(at_hours([complete, case]), asked) - always for case in raw]
+        assert np.array_equal(exact(at_hours([complete, *raw]), asked), always + sum(alone))
+        assert all(np.abs(one).sum() <= asked[2] * asked[3].get("resolution", 1) for one in alone)
+        assert always.sum() == asked[3].get("resolution", 1)
