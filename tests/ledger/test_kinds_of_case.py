@@ -9,7 +9,7 @@ import pytest
 import veilog
 from veilog.cli import main
 from veilog.display.accounts import account_line
-from veilog.errors import BudgetError
+from veilog.errors import BudgetError, ParameterError
 from veilog.ledger.ledger import Ledger
 from veilog.ledger.ways import kind_of_case
 
@@ -89,6 +89,41 @@ def test_without_a_budget_nothing_bounds_releases_of_visits_and_of_patients(
     assert limited.left == (0, 0)
     with pytest.raises(BudgetError, match=r"told by 'Fallnr' and 'Patient', and in this one by 'Patient'"):
         ledger.reserve(logs["Patient"], "laplace", epsilon=Fraction(1))
+
+
+@pytest.mark.parametrize("limited", ["Fallnr", "Patient"])
+@pytest.mark.parametrize("unit", ["case", "Patient"])
+def test_accounts_whose_releases_do_not_add_up_are_put_together_only_without_a_budget(
+    table: Path, path: Path, limited: str, unit: str
+) -> None:
+    """Of visits and of patients, or of cases and of people; put together they cannot be taken apart again."""
+    logs = logs_of(table)
+    ledger = Ledger.open(path, create=True)
+    ledger.reserve(logs["Fallnr"], "laplace", epsilon=Fraction(1))
+    ledger.reserve(logs["Patient"], "laplace", epsilon=Fraction(1), unit=unit)
+    ledger.set_budget(logs[limited], 3)
+    before = ledger.show()
+    for put in (
+        lambda: ledger.enter(logs["Patient"], account=1),
+        lambda: ledger.set_budget(logs["Patient"], 3, account=1),
+    ):
+        with pytest.raises(ParameterError, match="of accounts 1 and 2 are not all for the same unit"):
+            put()
+        assert ledger.show() == before, "nothing was changed"
+    ledger.set_budget(logs[limited], None)
+    ledger.enter(logs["Patient"], account=1)
+    (account,) = ledger.show()
+    assert account.spent is None and "spent without a bound" in account_line(account)
+
+
+def test_accounts_of_the_same_kind_are_put_together_with_their_budget(table: Path, path: Path) -> None:
+    log = logs_of(table)["Fallnr"]
+    ledger = Ledger.open(path, create=True)
+    ledger.reserve(log, "laplace", epsilon=Fraction(1))
+    fewer = log.only(list(range(500)))
+    ledger.reserve(fewer, "laplace", epsilon=Fraction(1))
+    ledger.set_budget(log, 3)
+    assert ledger.enter(fewer, account=1).spent == (2, 0)
 
 
 def test_variants_say_what_their_cases_are(table: Path, path: Path) -> None:

@@ -97,6 +97,7 @@ def put_together(book: Book, mark: bytes, old: int | None, account: int) -> int:
     if old is None:
         execute("INSERT INTO data VALUES (NULL, ?, ?)", (book.digest(mark), account))
     elif old != account:
+        _check_together(account_of(book, account), account_of(book, old))
         before = book.accounts[old]
         if _budget(book.accounts[account]) is None and _budget(before) is not None:
             execute("UPDATE accounts SET unit = ? WHERE account = ?", (before.unit, account))
@@ -109,6 +110,24 @@ def put_together(book: Book, mark: bytes, old: int | None, account: int) -> int:
         execute("UPDATE releases SET account = ? WHERE account = ?", (account, old))
         execute("DELETE FROM accounts WHERE account = ?", (old,))
     return account
+
+
+def _check_together(kept: Account, added: Account) -> None:
+    """:class:`ParameterError` where one of two accounts has a budget, and their releases are not for the same unit and
+    kind of case: nothing bounds their sum, and they cannot be taken apart again."""
+    both = replace(kept, entries=(*kept.entries, *added.entries))
+    made = [entry for entry in both.entries if entry.state != "withdrawn"]
+    if kept.budget is None and added.budget is None:
+        return  # the account says that nothing bounds what was spent
+    if len({entry.unit for entry in made}) < 2 and len(both.kinds) < 2:
+        return
+    raise ParameterError(
+        f"The releases of accounts {kept.number} and {added.number} are not all for the same unit and the same kind of "
+        "case, so what they cost cannot be added up, and of a budget nothing would be left.",
+        parameter="account",
+        advice="Nothing was changed. Keep them apart: each holds for its own unit, and people who are in both lose "
+        "what both cost. Without a budget (--epsilon none) they can be put together, and nothing bounds the sum.",
+    )
 
 
 def on_named(book: Book, mark: bytes, known: int | None, name: str) -> int | None:

@@ -72,6 +72,10 @@ _KNOWN = (
     ),
     gettext_noop("Nothing is left of the budget: there was a release that nothing bounds, or one for another unit."),
     gettext_noop("Release for the same unit."),
+    gettext_noop(
+        "The releases of accounts {number} and {other} are not all for the same unit and the same kind of case, so "
+        "what they cost cannot be added up, and of a budget nothing would be left."
+    ),
 )
 """What the server, methods and the ledger say that has numbers in it, or is put together."""
 LANGUAGES = {"en": "English", "de": "Deutsch", "fr": "Français", "nl": "Nederlands"}
