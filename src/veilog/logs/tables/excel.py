@@ -17,9 +17,11 @@ from typing import Any
 import pyarrow as pa
 
 from veilog.errors import InputError, MissingExtraError, meant
+from veilog.logs.eventlog import EVENT_INDEX
 from veilog.logs.input.reader import Asked
 from veilog.logs.input.source import Source
 from veilog.logs.input.streams import check_unpacked
+from veilog.logs.tables.cells.objects import number_of_time
 from veilog.logs.tables.events.checks import LineOf
 from veilog.logs.tables.headers import header_among
 from veilog.logs.tables.reader import Notes, Remark, TableReader
@@ -59,12 +61,12 @@ class _Excel(TableReader):
         return list(source.once(_read).names)
 
     def table(self, source: Source, asked: Asked) -> pa.Table:
-        """Which type a column has follows from all of its cells, so what tells cases and activities is text."""
+        """Which type a column has follows from all of its cells, so what decides about events is text."""
         sheet, roles = source.once(_read), asked.roles
-        of_times = () if roles is None else (roles.timestamp, roles.clock, roles.start)
-        texts = set(() if roles is None else roles.named).difference(of_times)
+        texts = {EVENT_INDEX}.union(() if roles is None else roles.named)
+        times = () if roles is None else roles.times
         made = [
-            _in_text(values) if name in texts else _typed(values)
+            _in_text(values, times=name in times) if name in texts else _typed(values)
             for name, values in zip(sheet.names, sheet.columns, strict=True)
         ]
         return pa.Table.from_arrays(made, names=sheet.names)
@@ -252,8 +254,12 @@ def _typed(values: list[Any]) -> Any:
     return _in_text(values)
 
 
-def _in_text(values: list[Any]) -> Any:
-    return pa.array([None if value is None else _text(value) for value in values], pa.string())
+def _in_text(values: list[Any], *, times: bool = False) -> Any:
+    texts = [
+        None if value is None else number_of_time(value) if times and type(value) is float else _text(value)
+        for value in values
+    ]
+    return pa.array(texts, pa.string())
 
 
 def _text(value: Any) -> str:
