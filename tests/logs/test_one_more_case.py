@@ -302,6 +302,21 @@ def test_an_index_that_is_no_number_puts_no_events_of_others_in_order(tmp_path: 
     assert after == before
 
 
+def test_rows_of_a_case_are_no_header_of_others(tmp_path: Path) -> None:
+    """Whatever signs they have: the first line with three names is the header, and its delimiter that of all rows."""
+    place = tmp_path / "log.csv"
+    for names in (f"{ACTIVITY},{TIMESTAMP},{CASE}", "Export\nk,l,m"):
+        rows = [names, *(f"{activity},2024-01-01T10:00:00Z,c{i}" for i in range(9) for activity in "ab")]
+        given = {} if "k" not in names else {"case": "m", "activity": "k", "timestamp": "l"}
+        place.write_text("\n".join(rows) + "\n")
+        before = told(veilog.read(place, **given), whole=False, starts=False)
+        for one in ("case;activity;timestamp;y", "z;y;w;v;u;t", '"case;activity;timestamp;more"'):
+            place.write_text("\n".join([*rows, f"{one},2024-01-01T10:00:00Z,x"]) + "\n")
+            log = veilog.read(place, **given)
+            assert told(log, whole=False, starts=False) == before
+            assert veilog.read_variants(place, **given) == log.variants
+
+
 NAMES = [
     1,
     1.0,
