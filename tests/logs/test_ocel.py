@@ -134,6 +134,7 @@ def test_a_log_with_one_type_of_objects_needs_no_word_about_it(tmp_path: Path) -
         (b'{"ocel:events": {}}', "OCEL 1.0"),
         (json.dumps(document(objects=[])).encode(), "has no objects"),
         (json.dumps(document(objects=[{"id": "o1", "type": "a"}] * 2)).encode(), "Two objects are called 'o1'."),
+        (json.dumps(document(events=[{"id": "e1"}] * 2)).encode(), "Two events are called 'e1'."),
         (json.dumps(document(events=[{"id": "e1"}, {}])).encode(), "not as OCEL 2.0 has it"),
         (b"", "This is no JSON"),
     ],
@@ -150,6 +151,8 @@ def test_json_of_another_kind_is_refused(tmp_path: Path, content: bytes, said: s
     ("content", "said"),
     [
         ("<!DOCTYPE log [<!ENTITY a 'x'>]><log>&a;</log>", "declares an entity"),
+        ("<!DOCTYPE log SYSTEM 'file:///log.dtd'><log><objects/><events/></log>", "external document type"),
+        ("<log><events><event id='e'/><event id='e'/></events></log>", "Two events are called 'e'."),
         ("<ocel/>", "not <log>"),
         ("<log><global scope='event'/></log>", "OCEL 1.0"),
         ("<log><objects><object type='a'/></objects></log>", "<object> has no id."),
@@ -185,6 +188,27 @@ def test_only_tables_of_a_database_are_read(tmp_path: Path) -> None:
         place.write_bytes(content)
         with pytest.raises(InputError, match=r"log\.sqlite"):
             veilog.read(place)
+
+
+@pytest.mark.parametrize("table", ["event", "event_pick"])
+def test_two_events_of_one_name_in_a_database_are_refused(tmp_path: Path, table: str) -> None:
+    """The later one would stand in the cases of the first one too."""
+    place = tmp_path / "log.sqlite"
+    with contextlib.closing(sqlite3.connect(place)) as base:
+        base.executescript(
+            "CREATE TABLE event (ocel_id, ocel_type); CREATE TABLE object (ocel_id, ocel_type);"
+            "CREATE TABLE event_map_type (ocel_type, ocel_type_map);"
+            "CREATE TABLE object_map_type (ocel_type, ocel_type_map);"
+            "CREATE TABLE event_object (ocel_event_id, ocel_object_id); CREATE TABLE event_pick (ocel_id, ocel_time);"
+            "INSERT INTO event_map_type VALUES ('pick', 'pick'); INSERT INTO object VALUES ('o1', 'order');"
+            "INSERT INTO event VALUES ('e1', 'pick'); INSERT INTO event_object VALUES ('e1', 'o1');"
+            "INSERT INTO event_pick VALUES ('e1', '2023-05-01T10:00:00Z');"
+        )
+        assert len(veilog.read(place)) == 1
+        base.execute(f"INSERT INTO {table} VALUES ('e1', '2024-05-01T10:00:00Z')")
+        base.commit()
+    with pytest.raises(InputError, match="Two events are called 'e1'"):
+        veilog.read(place)
 
 
 def test_a_database_that_is_being_written_is_refused(tmp_path: Path) -> None:

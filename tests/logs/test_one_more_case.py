@@ -17,7 +17,7 @@ import pytest
 
 import veilog
 from veilog.errors import InputError, ParameterError
-from veilog.logs.eventlog import ACTIVITY, CASE, CASE_INDEX, LIFECYCLE, START, TIMESTAMP, EventLog
+from veilog.logs.eventlog import ACTIVITY, CASE, CASE_INDEX, EVENT_INDEX, LIFECYCLE, START, TIMESTAMP, EventLog
 from veilog.logs.stored.storing import store
 
 Row = dict[str, Any]
@@ -243,6 +243,8 @@ STAMPS = {
     "seconds": 1709296200,
     "parts of seconds": 1709296200.5,
     "nanoseconds": 1.7092962005e18,
+    "parts of milliseconds": 1709296200000.501,
+    "no number that is a time": 9 * 10**18,
     "numbers of numpy": np.int64(1709296200),
     "times of numpy": np.datetime64("2024-03-01T12:30:00.000001234", "ns"),
     "text": "2024-03-01 12:30:00+02:00",
@@ -263,6 +265,56 @@ def test_times_of_objects_are_read_each_by_itself(tmp_path: Path, how: str, base
         for more in ([*rows, row("x", "a", 1) | {TIMESTAMP: other}], [row("x", "a", 1) | {TIMESTAMP: other}, *rows]):
             log = veilog.read(FORMATS[how](more, tmp_path), policies=keep)
             assert told(log, whole=False, starts=False) == told(before, whole=False, starts=False), (other, more[0])
+
+
+@pytest.mark.parametrize("number", [1.7e18, 1.7e12 + 0.501, 1.7e9 + 0.25, 9 * 10**18, 2.0])
+@pytest.mark.parametrize("how", ["pandas", "pm4py", "excel"])
+def test_times_that_are_numbers_are_read_each_by_itself(tmp_path: Path, how: str, number: float) -> None:
+    rows = [row("c", "a", 1) | {TIMESTAMP: number}, row("d", "a", 1) | {TIMESTAMP: 1.7e12}]
+    keep = {"bad-timestamp": "keep"}
+    before = told(veilog.read(FORMATS[how](rows, tmp_path), policies=keep), whole=False, starts=False)
+    for other in ("2024-03-01", "soon", 1709296200):
+        more = [*rows, row("x", "a", 1) | {TIMESTAMP: other}]
+        log = veilog.read(FORMATS[how](more, tmp_path), policies=keep)
+        assert told(log, whole=False, starts=False) == before, other
+
+
+@pytest.mark.parametrize("how", ["csv", "ocel", "pandas", "pm4py", "excel", "xes"])
+def test_a_start_that_is_no_time_makes_no_intervals_of_others(tmp_path: Path, how: str) -> None:
+    rows = [
+        row("c", "a", 1, "start", **{START: 1.7e18}),
+        row("c", "a", 2),
+        row("c", "b", 3, "start", **{START: 1.7e18}),
+    ]
+    before, after = (
+        told(veilog.read(FORMATS[how](found, tmp_path), lifecycle="intervals"), whole=False, starts=True)
+        for found in (rows, [*rows, row("x", "z", 1, **{START: "soon"})])
+    )
+    assert after == before
+
+
+def test_an_index_that_is_no_number_puts_no_events_of_others_in_order(tmp_path: Path) -> None:
+    rows = [row("c", "a", 1, **{EVENT_INDEX: 2.0}), row("c", "b", 2, **{EVENT_INDEX: 1.0})]
+    before, after = (
+        told(veilog.read(in_ocel(found, tmp_path)), whole=False, starts=False)
+        for found in (rows, [*rows, row("x", "z", 1, **{EVENT_INDEX: "q"})])
+    )
+    assert after == before
+
+
+def test_rows_of_a_case_are_no_header_of_others(tmp_path: Path) -> None:
+    """Whatever signs they have: the first line with three names is the header, and its delimiter that of all rows."""
+    place = tmp_path / "log.csv"
+    for names in (f"{ACTIVITY},{TIMESTAMP},{CASE}", "Export\nk,l,m"):
+        rows = [names, *(f"{activity},2024-01-01T10:00:00Z,c{i}" for i in range(9) for activity in "ab")]
+        given = {} if "k" not in names else {"case": "m", "activity": "k", "timestamp": "l"}
+        place.write_text("\n".join(rows) + "\n")
+        before = told(veilog.read(place, **given), whole=False, starts=False)
+        for one in ("case;activity;timestamp;y", "z;y;w;v;u;t", '"case;activity;timestamp;more"'):
+            place.write_text("\n".join([*rows, f"{one},2024-01-01T10:00:00Z,x"]) + "\n")
+            log = veilog.read(place, **given)
+            assert told(log, whole=False, starts=False) == before
+            assert veilog.read_variants(place, **given) == log.variants
 
 
 NAMES = [

@@ -31,7 +31,8 @@ MICROS = int(AT.timestamp()) * 1_000_000 + 123456
         ([["case", "activity", "time"], ["1", "a", "2024-01-01"]], 0),
         ([["Export"], ["case", "activity", "time"], ["1", "a", "2024-01-01"]], 1),
         ([["Export", "", ""], ["", "", ""], ["x", "y", "z"], ["1", "a", "b"]], 2),
-        ([["Export", "ward 3", "April"], ["case", "activity", "time", "cost"]], 1),  # more columns, with usual names
+        ([["a", "b", "c"], ["case", "activity", "time", "cost"]], 0),  # what one case holds is no header
+        ([["Export"], ["a", "column 2", "column 1"]], 0),
         ([["a", "b", "c"], ["case", "activity", "time"]], 0),  # as many columns: a row of data, for all we know
         ([["Export"], ["1", "a", "2024-01-01"]], 0),  # a title and no header
         ([["a", "b"], ["c", "d"]], 0),

@@ -58,17 +58,14 @@ def whole(source: Source, asked: Asked) -> EventLog:
     with blaming(source):
         tabular = table_reader_of(source)
         check_layout(source)
-        roles = None if tabular is None else roles_among(tabular.columns(source), asked.declared, source)
+        names = [] if tabular is None else tabular.columns(source)
+        roles = None if tabular is None else roles_among(names, asked.declared, source)
         if roles is not None:
             note(source, roles, asked.findings)
-        # Where rows are transitions, a start in them is one that an event says itself, and they are no two events.
-        apart = intervals and roles is not None and roles.transition is not None
-        taken = replace(roles, start=None) if apart and roles is not None else roles
+        taken = _with_own_starts(roles, names) if intervals and roles is not None else roles
         log = reader.read(source, replace(asked, roles=taken))
         if intervals:
-            transition, start = (
-                (roles.transition, roles.start if apart else None) if roles is not None else (None, None)
-            )
+            transition, start = (LIFECYCLE, START) if taken is None else (taken.transition, taken.begun)
             log = as_intervals(
                 log, asked.findings, transition or LIFECYCLE, start or START, order=asked.declared.day_order
             )
@@ -81,6 +78,14 @@ def whole(source: Source, asked: Asked) -> EventLog:
     findings = (*log.findings, *noticed)
     found = replace(log, findings=findings, read_together=together, attributes_read_together=told, read_as=way)
     return found if asked.coarser is None else asked.coarser.of_log(found)
+
+
+def _with_own_starts(roles: Roles, names: list[str]) -> Roles:
+    """The roles where a start and its end are to be one event: where rows are transitions, a start in them is one that
+    an event says itself, and they are no two events."""
+    start = roles.start if roles.transition is not None else None
+    begun = start or (START if START in names and START not in roles.named else None)
+    return replace(roles, start=roles.start if roles.transition is None else None, begun=begun)
 
 
 def read_as(source: Source, roles: Roles | None, declared: Declared, findings: Findings) -> str:

@@ -91,6 +91,8 @@ class Roles:
     """The column of the time of day, where that of the timestamp has the date alone."""
     start: str | None = None
     """The column of the start, where that of the timestamp is the end."""
+    begun: str | None = None
+    """The column in which an event says itself when it began, where a start and its end are to be one event."""
 
     @property
     def two_events(self) -> bool:
@@ -109,9 +111,15 @@ class Roles:
     @property
     def named(self) -> tuple[str, ...]:
         """All columns whose values decide which events there are, in which order, and what they are called."""
-        extra = (self.transition, self.clock, self.start if self.two_events else None)
+        extra = (self.transition, self.clock, self.start if self.two_events else None, self.begun)
         found = (self.case, self.activity, self.timestamp, *extra, *self.classifier)
         return tuple(dict.fromkeys(name for name in found if name is not None))
+
+    @property
+    def times(self) -> tuple[str, ...]:
+        """All columns that are times, or parts of them."""
+        found = (self.timestamp, self.clock, self.start, self.begun)
+        return tuple(name for name in found if name is not None)
 
     @property
     def guessed(self) -> bool:

@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Container
 from dataclasses import dataclass, field
+from typing import Literal
 
-__all__ = ["Event", "ObjectCentricLog", "Thing", "in_text"]
+from veilog.errors import InputError
+from veilog.logs.input.source import Source
+
+__all__ = ["Event", "ObjectCentricLog", "Thing", "first_of", "in_text"]
 
 
 @dataclass
@@ -41,19 +46,27 @@ class Thing:
 
 @dataclass
 class ObjectCentricLog:
-    """Events in the order of the file, and the objects by their names."""
+    """Events and objects by their names, in the order of the file."""
 
-    events: list[Event] = field(default_factory=list)
+    events: dict[str, Event] = field(default_factory=dict)
     objects: dict[str, Thing] = field(default_factory=dict)
 
     def kinds(self) -> dict[str, tuple[int, int]]:
         """Return the types of objects: of how many objects, and in how many events, the most frequent first."""
         objects = Counter(thing.kind for thing in self.objects.values() if thing.kind is not None)
         events: Counter[str] = Counter()
-        for event in self.events:
+        for event in self.events.values():
             found = {self.objects[name].kind for name in event.objects if name in self.objects}
             events.update(kind for kind in found if kind is not None)
         return {kind: (count, events[kind]) for kind, count in objects.most_common()}
+
+
+def first_of(name: object, known: Container[str], what: Literal["events", "objects"], source: Source) -> str:
+    """Return the name of the next event or object; one that another has is refused, as both would be one, and what one
+    case holds would stand in another."""
+    if str(name) in known:
+        raise InputError(f"Two {what} are called {str(name)!r}.", path=source.path)
+    return str(name)
 
 
 def in_text(value: object) -> str | None:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from veilog.errors import InputError
-from veilog.logs.eventlog import ACTIVITY, CASE, TIMESTAMP
+from veilog.logs.eventlog import ACTIVITY, CASE, EVENT_INDEX, TIMESTAMP
 from veilog.logs.input.reader import Asked
 from veilog.logs.input.source import Source
 from veilog.logs.ocel.model import Event, ObjectCentricLog
@@ -53,7 +53,7 @@ class _ObjectCentric(TableReader):
     def table(self, source: Source, asked: Asked) -> pa.Table:
         """Which type a column has follows from all of its values, so what decides about events stays text."""
         text = source.once(self._flat).table
-        given = (CASE, ACTIVITY, TIMESTAMP, _EVENT, *(() if asked.roles is None else asked.roles.named))
+        given = {CASE, ACTIVITY, TIMESTAMP, _EVENT, EVENT_INDEX}.union(() if asked.roles is None else asked.roles.named)
         return pa.table({name: text[name] if name in given else typed(text[name]) for name in text.column_names})
 
     def rows(self, source: Source) -> int:
@@ -106,7 +106,7 @@ def _of(event: Event, log: ObjectCentricLog, kind: str) -> list[str]:
 
 def _table(log: ObjectCentricLog, kind: str) -> pa.Table:
     """A row for each event and each of its objects of this type, with the attributes of both, all as text."""
-    rows = [(event, name) for event in log.events for name in _of(event, log, kind)]
+    rows = [(event, name) for event in log.events.values() for name in _of(event, log, kind)]
     columns: dict[str, list[str | None]] = {
         CASE: [name for _, name in rows],
         ACTIVITY: [event.activity for event, _ in rows],
@@ -141,8 +141,8 @@ def _as_of_case(key: str) -> str:
 
 def _left_out(log: ObjectCentricLog, kind: str) -> list[Remark]:
     """What has no place in the flat log."""
-    without = [event for event in log.events if not _of(event, log, kind)]
-    seen = {name for event in log.events for name in event.objects}
+    without = [event for event in log.events.values() if not _of(event, log, kind)]
+    seen = {name for event in log.events.values() for name in event.objects}
     idle = [name for name, thing in log.objects.items() if thing.kind == kind and name not in seen]
     found = []
     if without:
@@ -150,12 +150,12 @@ def _left_out(log: ObjectCentricLog, kind: str) -> list[Remark]:
         found.append(Remark("event-without-object", example, len(without)))
     if idle:
         found.append(Remark("object-without-event", f"{kind!r} {idle[0]!r}", len(idle)))
-    things = log.objects.values()
+    things, events = log.objects.values(), log.events.values()
     lost = {
         "objects of other types": sum(thing.kind != kind for thing in things),
         "relations between objects": sum(thing.relations for thing in things),
         "later values of attributes": sum(thing.changes for thing in things if thing.kind == kind),
-        "objects of events that are not listed": sum(name not in log.objects for e in log.events for name in e.objects),
+        "objects of events that are not listed": sum(name not in log.objects for e in events for name in e.objects),
     }
     if any(lost.values()):
         example = ", ".join(f"{what}: {count:,}" for what, count in lost.items() if count)
@@ -167,7 +167,7 @@ def _folded(log: ObjectCentricLog, kind: str) -> list[Remark]:
     """What looks otherwise in the flat log than it was: events in several cases, and activities of other objects."""
     several, most = 0, ("", 0)
     others: dict[tuple[str, str | None], list[frozenset[str]]] = defaultdict(list)
-    for event in log.events:
+    for event in log.events.values():
         cases = _of(event, log, kind)
         if len(cases) > 1:
             several += 1

@@ -10,7 +10,7 @@ from typing import Any
 
 from veilog.errors import InputError
 from veilog.logs.input.source import Source
-from veilog.logs.ocel.model import Event, ObjectCentricLog, Thing, in_text
+from veilog.logs.ocel.model import Event, ObjectCentricLog, Thing, first_of, in_text
 
 __all__ = ["from_sqlite"]
 
@@ -56,9 +56,7 @@ def _log(base: sqlite3.Connection, source: Source) -> ObjectCentricLog:
         )
     log = ObjectCentricLog()
     for name, kind in base.execute("SELECT ocel_id, ocel_type FROM object ORDER BY rowid"):
-        if str(name) in log.objects:
-            raise InputError(f"Two objects are called {name!r}.", path=source.path)
-        log.objects[str(name)] = Thing(in_text(kind))
+        log.objects[first_of(name, log.objects, "objects", source)] = Thing(in_text(kind))
     for row in _rows(base, tables, "object"):
         row.pop("ocel_time", None)
         row.pop("ocel_changed_field", None)
@@ -66,11 +64,15 @@ def _log(base: sqlite3.Connection, source: Source) -> ObjectCentricLog:
         for name, value in row.items():
             if thing is not None and value is not None:
                 thing.holds(name, value)
-    events = {}
+    events = log.events
     for name, kind in base.execute("SELECT ocel_id, ocel_type FROM event ORDER BY rowid"):
-        events[str(name)] = Event(str(name), in_text(kind), None)
+        called = first_of(name, events, "events", source)
+        events[called] = Event(called, in_text(kind), None)
+    told: set[str] = set()
     for row in _rows(base, tables, "event"):
-        event = events.get(str(row.pop("ocel_id")))
+        called = first_of(row.pop("ocel_id"), told, "events", source)
+        told.add(called)
+        event = events.get(called)
         if event is not None:
             event.time = in_text(row.pop("ocel_time"))
             event.attributes = {name: in_text(value) for name, value in row.items() if value is not None}
@@ -81,13 +83,12 @@ def _log(base: sqlite3.Connection, source: Source) -> ObjectCentricLog:
         for (name,) in base.execute("SELECT ocel_source_id FROM object_object"):
             if str(name) in log.objects:
                 log.objects[str(name)].relations += 1
-    log.events.extend(events.values())
     return log
 
 
 def _rows(base: sqlite3.Connection, tables: set[str], what: str) -> Iterator[dict[str, Any]]:
     """The attributes of events or objects, each type of which has a table of its own."""
-    for (mapped,) in base.execute(f"SELECT ocel_type_map FROM {what}_map_type").fetchall():
+    for (mapped,) in dict.fromkeys(base.execute(f"SELECT ocel_type_map FROM {what}_map_type").fetchall()):
         table = f"{what}_{mapped}"
         if table not in tables:
             continue

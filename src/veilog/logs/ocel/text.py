@@ -7,7 +7,7 @@ from typing import Any
 
 from veilog.errors import InputError
 from veilog.logs.input.source import Source
-from veilog.logs.ocel.model import Event, ObjectCentricLog, Thing, in_text
+from veilog.logs.ocel.model import Event, ObjectCentricLog, Thing, first_of, in_text
 from veilog.logs.xes.bytes import CheckedParser
 
 __all__ = ["from_json", "from_xml"]
@@ -38,12 +38,13 @@ def from_json(source: Source) -> ObjectCentricLog:
             for attribute in one.get("attributes") or ():
                 thing.holds(attribute["name"], attribute.get("value"))
             thing.relations = len(one.get("relationships") or ())
-            log.objects[_new(str(one["id"]), log, source)] = thing
+            log.objects[first_of(one["id"], log.objects, "objects", source)] = thing
         for one in found["events"]:
             attributes = {item["name"]: in_text(item.get("value")) for item in one.get("attributes") or ()}
             objects = dict.fromkeys(str(item["objectId"]) for item in one.get("relationships") or ())
             kind, time = in_text(one.get("type")), in_text(one.get("time"))
-            log.events.append(Event(str(one["id"]), kind, time, attributes, list(objects)))
+            name = first_of(one["id"], log.events, "events", source)
+            log.events[name] = Event(name, kind, time, attributes, list(objects))
     except (KeyError, TypeError, AttributeError) as error:
         raise InputError(
             f"The JSON is not as OCEL 2.0 has it ({type(error).__name__}: {error}).", path=source.path
@@ -59,12 +60,6 @@ def from_xml(source: Source) -> ObjectCentricLog:
             reader.checked.parse(data, final=False)
         reader.checked.parse(b"", final=True)
     return reader.log
-
-
-def _new(name: str, log: ObjectCentricLog, source: Source) -> str:
-    if name in log.objects:
-        raise InputError(f"Two objects are called {name!r}.", path=source.path)
-    return name
 
 
 class _Elements:
@@ -94,10 +89,10 @@ class _Elements:
         path.append(element)
         if path[1:] == ["objects", "object"]:
             self._at = Thing(said.get("type"))
-            self.log.objects[_new(self._said(said, "id"), self.log, self._source)] = self._at
+            self.log.objects[first_of(self._said(said, "id"), self.log.objects, "objects", self._source)] = self._at
         elif path[1:] == ["events", "event"]:
-            self._at = Event(self._said(said, "id"), said.get("type"), said.get("time"))
-            self.log.events.append(self._at)
+            name = first_of(self._said(said, "id"), self.log.events, "events", self._source)
+            self._at = self.log.events[name] = Event(name, said.get("type"), said.get("time"))
         elif element == "attribute" and path[3:] == ["attributes", "attribute"]:
             self._attribute = self._said(said, "name")
             self._text.clear()

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from veilog.errors import InputError
 from veilog.logs.input.source import Source
 from veilog.logs.tables.decoding import decoded
-from veilog.logs.tables.headers import header_among, usual
+from veilog.logs.tables.headers import headed, is_wide, usual
 from veilog.logs.tables.reader import Remark
 
 __all__ = ["Dialect", "sniffed", "titles"]
@@ -39,9 +39,9 @@ class _Cut:
     line: int = 1
     titles: int = 0
 
-    def better(self, other: _Cut) -> bool:
+    def better(self, other: _Cut, *, named: bool = True) -> bool:
         """Whether this header has usual names and the other has not, or else more columns."""
-        if len(self.columns) < 3 or not other.columns or usual(self.columns) == usual(other.columns):
+        if not named or len(self.columns) < 3 or not other.columns or usual(self.columns) == usual(other.columns):
             return len(self.columns) > len(other.columns)
         return usual(self.columns)
 
@@ -49,7 +49,7 @@ class _Cut:
 def sniffed(source: Source) -> Dialect:
     """Find the encoding by the first bytes, and delimiter and columns by the header: of the delimiters that cut it into
     the most columns, or into columns with usual names, the first; in a file called .tsv a tab goes before the others.
-    Lines of a title may stand before the header (see :func:`veilog.logs.tables.headers.header_among`)."""
+    Lines of a title may stand before the header (see :func:`_headers`)."""
     path, sample = source.path, source.begin(_SAMPLE)
     preferred = ("\t", ",", ";", "|") if source.format == ".tsv" else (",", ";", "\t", "|")
     if not sample:
@@ -59,12 +59,12 @@ def sniffed(source: Source) -> Dialect:
     lines = list(io.StringIO(text.lstrip("\ufeff"), newline=""))
     if not whole and len(lines) > 1:
         lines.pop()
+    found = {delimiter: rows for delimiter in preferred if (rows := _rows(lines[:_LINES], delimiter, source))}
     best = _Cut([])
     chosen = preferred[0]
-    for delimiter in preferred:
-        found = _cut(lines[:_LINES], delimiter, source)
-        if found is not None and found.better(best):
-            best, chosen = found, delimiter
+    for delimiter, cut in _headers(lines, found, source).items():
+        if cut.better(best, named=source.layout.header != 0):
+            best, chosen = cut, delimiter
     if not best.columns:
         raise InputError("The first line is too long for a header.", path=path)
     headed = source.layout.header != 0
@@ -76,35 +76,67 @@ _LINES = 50
 """Of a file that are looked at."""
 
 
-def _cut(lines: list[str], delimiter: str, source: Source) -> _Cut | None:
-    """The header that this delimiter finds; None where it cannot read the lines."""
+_Starts = dict[int, list[str]]
+"""Rows by the lines that they start on."""
+
+
+def _rows(lines: list[str], delimiter: str, source: Source) -> _Starts | None:
+    """The first rows as this delimiter cuts them; None where it cannot."""
     reader = csv.reader(lines, delimiter=delimiter)
-    rows, starts, line = [], [], 1
+    rows: _Starts = {}
+    line = 1
     try:
         for row in reader:
             if row:
-                rows.append(row)
-                starts.append(line)
+                rows[line] = row
             line = reader.line_num + 1
     except csv.Error:
-        if not rows:
-            return None
+        return rows or None
     if not rows:
         raise InputError("The file is empty.", path=source.path)
+    return rows
+
+
+def _headers(lines: list[str], found: dict[str, _Starts], source: Source) -> dict[str, _Cut]:
+    """The header that each delimiter finds, all of them on one line: the first with three names under any delimiter.
+    Later lines may be data, and what one case holds must not decide how others are cut."""
     wanted = source.layout.header
-    if not wanted:
-        place = header_among(rows) if wanted is None else 0
-    elif wanted in starts:
-        place = starts.index(wanted)
-    else:
+    if wanted:
+        for rows in found.values():
+            if wanted not in rows:
+                raise InputError(
+                    f"No row starts on line {wanted} of the first {max(rows)}.",
+                    path=source.path,
+                    advice="Say on which line the names of the columns are: --header LINE.",
+                )
+        return {delimiter: _at(lines, rows, wanted) for delimiter, rows in found.items()}
+    firsts = {delimiter: _Cut(next(iter(rows.values()))) for delimiter, rows in found.items()}
+    if wanted == 0:
+        return firsts
+    wide = {d: next((line for line, row in rows.items() if is_wide(row, text=True)), None) for d, rows in found.items()}
+    line = min((line for line in wide.values() if line is not None), default=None)
+    cuts = {
+        delimiter: _at(lines, rows, line)
+        for delimiter, rows in found.items()
+        if line is not None and wide[delimiter] == line and headed(rows[line], line - min(rows))
+    }
+    if any(map(is_wide, (cut.columns for cut in firsts.values()))) and not any(
+        cut.line == 1 or usual(cut.columns) for cut in cuts.values()
+    ):
         raise InputError(
-            f"No row starts on line {wanted} of the first {starts[-1]}.",
+            "The first line may be a title, or names of columns.",
             path=source.path,
             advice="Say on which line the names of the columns are: --header LINE.",
         )
-    # What stands before is skipped by its line feeds. Where lines end otherwise, there is nothing to go by.
-    before = "".join(lines[: starts[place] - 1]).count("\n")
-    return _Cut(rows[place], starts[place], place) if place and before == starts[place] - 1 else _Cut(rows[0])
+    return cuts or firsts
+
+
+def _at(lines: list[str], rows: _Starts, line: int) -> _Cut:
+    """The header on this line. What stands before is skipped by its line feeds; where lines end otherwise, there is
+    nothing to go by."""
+    titles = list(rows).index(line)
+    before = "".join(lines[: line - 1]).count("\n")
+    return _Cut(rows[line], line, titles) if titles and before == line - 1 else _Cut(next(iter(rows.values())))
 
 
 def titles(source: Source) -> tuple[Remark, ...]:

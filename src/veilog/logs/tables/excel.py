@@ -18,15 +18,16 @@ from typing import Any, BinaryIO
 import pyarrow as pa
 
 from veilog.errors import InputError, MissingExtraError, meant
-from veilog.logs.eventlog import EventLog
+from veilog.logs.eventlog import EVENT_INDEX, EventLog
 from veilog.logs.input.reader import Asked
 from veilog.logs.input.source import Source
 from veilog.logs.input.streams import check_unpacked
 from veilog.logs.metadata import Metadata
+from veilog.logs.tables.cells.objects import number_of_time
 from veilog.logs.tables.events.checks import LineOf
 from veilog.logs.tables.headers import header_among
 from veilog.logs.tables.reader import Notes, Remark, TableReader
-from veilog.logs.tables.workbook import BESIDE, as_declared, is_beside, said_beside, write_workbook
+from veilog.logs.tables.workbook import BESIDE, UTC_TIME, as_declared, is_beside, said_beside, write_workbook
 
 __all__ = ["EXCEL"]
 
@@ -66,12 +67,14 @@ class _Excel(TableReader):
         return list(source.once(_read).names)
 
     def table(self, source: Source, asked: Asked) -> pa.Table:
-        """Which type a column has follows from all of its cells, so what tells cases and activities is text."""
+        """Which type a column has follows from all of its cells, so what decides about events is text."""
         sheet, roles = source.once(_read), asked.roles
-        of_times = () if roles is None else (roles.timestamp, roles.clock, roles.start)
-        texts = set(() if roles is None else roles.named).difference(of_times)
+        texts = {EVENT_INDEX}.union(() if roles is None else roles.named)
+        times = () if roles is None else roles.times
         made = [
-            _in_text(values) if name in texts else _typed(values, sheet.types.get(name))
+            _in_text(values, times=name in times, utc=sheet.types.get(name) == UTC_TIME)
+            if name in texts
+            else _typed(values, sheet.types.get(name))
             for name, values in zip(sheet.names, sheet.columns, strict=True)
         ]
         return pa.Table.from_arrays(made, names=sheet.names)
@@ -287,8 +290,16 @@ def _typed(values: list[Any], declared: str | None) -> Any:
     return _in_text(values)
 
 
-def _in_text(values: list[Any]) -> Any:
-    return pa.array([None if value is None else _text(value) for value in values], pa.string())
+def _in_text(values: list[Any], *, times: bool = False, utc: bool = False) -> Any:
+    """Each cell as text, by itself; ``times``: numbers are times, too, and ``utc``: those of Excel are in UTC."""
+    texts = [None if value is None else _time_in_text(value, utc) if times else _text(value) for value in values]
+    return pa.array(texts, pa.string())
+
+
+def _time_in_text(value: Any, utc: bool) -> str:
+    if type(value) is float:
+        return number_of_time(value)
+    return f"{value.isoformat(' ')}+00:00" if utc and isinstance(value, datetime) else _text(value)
 
 
 def _text(value: Any) -> str:

@@ -63,8 +63,7 @@ class _Pandas(TableReader):
 
     def table(self, source: Source, asked: Asked) -> pa.Table:
         frame, roles = source.given, asked.roles
-        needed = () if roles is None else roles.named
-        times = () if roles is None else (roles.timestamp, roles.start, roles.clock)
+        needed, times = ((), ()) if roles is None else (roles.named, roles.times)
         columns = {}
         for column, name in zip(frame.columns, map(str, frame.columns), strict=True):
             apart, of_times = name in needed, name in times

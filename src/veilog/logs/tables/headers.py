@@ -2,32 +2,44 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from veilog.errors import InputError
 from veilog.logs.input.roles import DATA, guess_roles
 
-__all__ = ["header_among", "usual"]
+__all__ = ["headed", "header_among", "is_wide", "usual"]
 
 
 def header_among(rows: Sequence[Sequence[str]]) -> int:
     """The place of the header among the first rows of a table: lines of a title may stand before it.
 
-    The first row is the header, unless it has fewer than three names, which are no three columns, or a later row that
-    has usual names has more fields than any before it, which rows of data never have.
+    The header is the first row with three names or more; no later row is looked at, as it may be one of data, and one
+    case would decide how all others are read. Below a title a row of data is none: then the first row stands.
     """
-    wide = [place for place, row in enumerate(rows) if sum(bool(name.strip()) for name in row) >= 3]
-    if not wide or (wide[0] and any(map(DATA.search, rows[wide[0]]))):
+    if not rows:
         return 0
-    first = wide[0]
-    if usual(rows[first]):
-        return first
-    widest = max(map(len, rows[: first + 1]))
-    for place in range(first + 1, len(rows)):
-        if len(rows[place]) > widest and usual(rows[place]):
-            return place
-        widest = max(widest, len(rows[place]))
-    return first
+    place = next((place for place, row in enumerate(rows) if is_wide(row)), 0)
+    return place if headed(rows[place], place) else 0
+
+
+def _names(row: Sequence[str]) -> int:
+    return sum(bool(name.strip()) for name in row)
+
+
+def is_wide(row: Sequence[str], *, text: bool = False) -> bool:
+    """Return whether a row has three names or more. In a text a sentence with signs between its words is a title, but
+    for usual names: ``Export, ward 3, April``."""
+    prose = text and all(name.startswith(" ") for name in row[1:]) and not usual(row)
+    return _names(row) >= 3 and not prose
+
+
+def headed(row: Sequence[str], place: int) -> bool:
+    """Return whether this row may be a header: below a title neither data nor what nameless columns are called."""
+    return not place or not any(DATA.search(name) or _PLACE.match(name) for name in row)
+
+
+_PLACE = re.compile(r"\s*column \d+\s*$")
 
 
 def usual(row: Sequence[str]) -> bool:

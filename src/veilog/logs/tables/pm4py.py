@@ -54,8 +54,7 @@ class _Pm4py(TableReader):
         traces = np.repeat(np.arange(len(log)), [len(trace) for trace in log])
         events = [event for trace in log for event in trace]
         columns = {CASE_INDEX: pa.array(traces, pa.int64()), EVENT_INDEX: pa.array(np.arange(len(events)), pa.int64())}
-        used = () if asked.roles is None else asked.roles.named
-        times = () if asked.roles is None else (asked.roles.timestamp,)
+        used, times = ((), ()) if asked.roles is None else (asked.roles.named, asked.roles.times)
         for name in self.columns(source):
             if name in columns:
                 continue

@@ -26,7 +26,7 @@ from veilog.logs.metadata import Attribute, Metadata, metadata_from, metadata_to
 from veilog.logs.tables.cells.columns import written
 from veilog.logs.tables.events.flat import check_flat, flat_table
 
-__all__ = ["BESIDE", "MOST_EVENTS", "as_declared", "facts_in", "is_beside", "said_beside", "write_workbook"]
+__all__ = ["BESIDE", "MOST_EVENTS", "UTC_TIME", "as_declared", "facts_in", "is_beside", "said_beside", "write_workbook"]
 
 BESIDE = "veilog"
 """The sheet with what the log says of itself, and the first cell of it."""
@@ -43,7 +43,8 @@ _EXACT = 10**15
 """Whole numbers from here on have more digits than Excel keeps."""
 _ILLEGAL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]")
 _TYPES = {"int64": pa.int64(), "double": pa.float64(), "bool": pa.bool_(), "string": pa.string()}
-_TIME = "time"
+UTC_TIME = "time"
+"""What the sheet beside says of a column of times, which Excel holds without their zone: UTC."""
 _ADVICE = "Write .xes.gz or .parquet, or accept the loss (--lossy)."
 _SAME_DAY = (1980, 1, 1, 0, 0, 0)
 
@@ -117,7 +118,7 @@ def as_declared(values: Sequence[Any], kind: str | None) -> Any:
     """Return the cells of a column in the type that it had; None where they have no such type now."""
     given = [v for v in values if v is not None]
     try:
-        if kind == _TIME and all(isinstance(v, datetime) for v in given):
+        if kind == UTC_TIME and all(isinstance(v, datetime) for v in given):
             return pa.array(list(values), pa.timestamp("us")).cast(pa.timestamp("us", "UTC"))
         if kind == "string" and all(isinstance(v, str) for v in given):
             return pa.array(list(values), pa.string())
@@ -153,7 +154,7 @@ def _widen(sheet: Any, table: pa.Table) -> None:
 
 def _kind(kind: pa.DataType) -> str:
     kind = kind.value_type if pa.types.is_dictionary(kind) else kind
-    return _TIME if pa.types.is_timestamp(kind) else str(kind)
+    return UTC_TIME if pa.types.is_timestamp(kind) else str(kind)
 
 
 def _cells(sheet: Any, name: str, column: pa.ChunkedArray, target: Path, lossy: bool) -> Iterator[Any]:

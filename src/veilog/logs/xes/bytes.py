@@ -61,6 +61,7 @@ class CheckedParser:
         self.parser = expat.ParserCreate()
         self.encoding: str | None = None
         self.parser.XmlDeclHandler = self._declared
+        self.parser.StartDoctypeDeclHandler = self._doctype
         self.parser.EntityDeclHandler = self._entity
         self.parser.ExternalEntityRefHandler = self._external
         self._fed = 0
@@ -105,6 +106,10 @@ class CheckedParser:
 
     def _declared(self, version: str, encoding: str | None, standalone: int) -> None:
         self.encoding = encoding
+
+    def _doctype(self, name: str, system: str | None, public: str | None, internal: int) -> None:
+        if system is not None or public is not None:
+            raise self.refuse(f"The file refers to an external document type ({system}), which is refused.")
 
     def _entity(self, name: str, *_: Any) -> None:
         raise self.refuse(f"The file declares an entity ({name}), which is refused.", _NO_ENTITIES)
@@ -182,7 +187,6 @@ class Plain:
         parser = self._checked.parser
         parser.ordered_attributes = True
         parser.buffer_text = True
-        parser.StartDoctypeDeclHandler = self._doctype
         parser.StartElementHandler = self._start
         parser.EndElementHandler = self._end
         parser.CharacterDataHandler = self._text
@@ -203,10 +207,6 @@ class Plain:
         text = "".join(self._out)
         self._out.clear()
         return text.encode("utf-8")
-
-    def _doctype(self, name: str, system: str | None, public: str | None, internal: int) -> None:
-        if system is not None or public is not None:
-            raise self._checked.refuse(f"The file refers to an external document type ({system}), which is refused.")
 
     def _start(self, name: str, attributes: list[str]) -> None:
         line = self._checked.parser.CurrentLineNumber

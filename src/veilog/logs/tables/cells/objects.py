@@ -7,6 +7,7 @@ the same whatever they are, and else each is text by itself: as it would be if i
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from datetime import UTC, date, datetime
 from typing import Any
@@ -15,8 +16,9 @@ import pyarrow as pa
 
 from veilog.logs.eventlog import TIMESTAMP_TYPE
 from veilog.logs.findings import Findings
+from veilog.logs.tables.cells.times import LARGEST
 
-__all__ = ["from_values"]
+__all__ = ["from_values", "number_of_time"]
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _WHOLE = 1 << 53
@@ -37,12 +39,15 @@ def from_values(
         findings.add("precision-lost", f"column {name!r} is cut to microseconds", count=cut)
     if kinds <= {str}:
         return pa.array(plain, pa.string()), True
-    array = _of_one_kind(plain, kinds)
+    numbers = float in kinds and kinds <= {int, float}
+    array = None if times and apart and numbers else _of_one_kind(plain, kinds)
     if array is None and not apart and len(kinds) == 1 and not kinds <= _KNOWN:
         array = _as_arrow_has_it(plain)
     if array is not None:
         return array, True
     text = [None if value is None else _as_text(value, times=times) for value in plain]
+    if times and apart and numbers:
+        return pa.array(text, pa.string()), True
     example = f"column {name!r} mixes types or holds huge numbers"
     return pa.array(text, pa.string()), findings.add("bad-value", example, count=max(1, len(text))) != "drop"
 
@@ -100,7 +105,9 @@ def _as_text(value: Any, *, times: bool) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, float):
-        whole = value.is_integer() and abs(value) < (_BITS if times else _WHOLE)
+        if times:
+            return number_of_time(value)
+        whole = value.is_integer() and abs(value) < _WHOLE
         return str(int(value)) if whole else str(pa.scalar(value, pa.float64()).cast(pa.string()))
     if isinstance(value, datetime):
         kind = pa.timestamp("us") if value.tzinfo is None else TIMESTAMP_TYPE
@@ -108,3 +115,13 @@ def _as_text(value: Any, *, times: bool) -> str:
     if isinstance(value, bytes):
         return value.decode("utf-8", "replace")
     return str(value)
+
+
+def number_of_time(value: float) -> str:
+    """Return a float that counts from 1970 as text with its millionths, without an exponent: so it means the same time
+    whether it stands beside other numbers or beside texts."""
+    if not abs(value) < LARGEST:
+        return str(value)
+    whole = math.floor(value)
+    millionths = round((value - whole) * 10**6)
+    return f"{whole + millionths // 10**6}.{millionths % 10**6:06d}".rstrip("0").rstrip(".")

@@ -24,7 +24,7 @@ import pyarrow.compute as pc
 from veilog._typing import BoolArray, IntArray
 from veilog.errors import InputError
 
-__all__ = ["DayOrder", "Evidence", "Times", "convert_times", "gather_evidence", "parse_times"]
+__all__ = ["LARGEST", "DayOrder", "Evidence", "Times", "convert_times", "gather_evidence", "parse_times"]
 
 DayOrder = Literal["day first", "month first"]
 
@@ -235,13 +235,14 @@ def _converted(column: Any) -> Times:
     known = pc.is_valid(column).to_numpy(zero_copy_only=False)
     values = pc.fill_null(column, 0).to_numpy(zero_copy_only=False)
     if not pa.types.is_floating(column.type):
-        return _epochs(np.where(values > _LARGEST, 0, values).astype(np.int64), np.zeros(len(values), np.int64), known)
-    values = np.where(np.abs(values.astype(np.float64)) < _LARGEST, values, 0.0)
+        return _epochs(np.where(values >= LARGEST, 0, values).astype(np.int64), np.zeros(len(values), np.int64), known)
+    values = np.where(np.abs(values.astype(np.float64)) < LARGEST, values, 0.0)
     floor = np.floor(values)
     return _epochs(floor.astype(np.int64), np.round((values - floor) * 1e6).astype(np.int64), known)
 
 
-_LARGEST = 9 * 10**18
+LARGEST = 9 * 10**18
+"""From here on a number is no time, in whatever notation."""
 
 
 def _epochs(whole: IntArray, millionths: IntArray, given: BoolArray) -> Times:
