@@ -137,7 +137,7 @@ def test_one_of_a_thing_is_one() -> None:
     ("target", "more", "said"),
     [
         ("out.xes", [], "veilog report out.xes out.html writes a page to send with it"),
-        ("out.csv", [], "a table has no place for what it guarantees: release to .xes or .parquet"),
+        ("out.csv", [], "a table has no place for what it guarantees: release to .xes, .xlsx or .parquet"),
         ("out.tsv.gz", ["--report-outside", "page.html"], "send page.html, too"),
     ],
 )
