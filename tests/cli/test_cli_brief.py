@@ -235,3 +235,14 @@ def test_odd_shapes_are_looked_at_and_released(
     assert main(["info", "odd.csv"]) == 0 and main(["risk", "odd.csv", "--size", "1"]) == 0
     assert "few for an epsilon of 1" in rows(capsys, "odd.csv", "odd.xes", *EVOLVE, "--activities", "log")["note"]
     assert veilog.read("odd.xes").variants.cases > 0
+
+
+@pytest.mark.parametrize("target", ["out.csv", "out.parquet", "out.xlsx", "out.xes"])
+def test_a_release_is_compared_with_an_original_whose_columns_are_called_otherwise(
+    target: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = Path("visits.csv").read_text()
+    Path("besuche.csv").write_text(text.replace("case,activity,time,Patient", "Fall,Schritt,Wann,Patient"))
+    named = ["--case", "Fall", "--activity", "Schritt", "--timestamp", "Wann", "--on", "missing-timestamp=drop"]
+    rows(capsys, "besuche.csv", target, *EVOLVE, "--activities", "log", "--no-compare", *named)
+    assert main(["compare", "besuche.csv", target, *named]) == 0

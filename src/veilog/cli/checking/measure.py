@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -33,10 +34,11 @@ from veilog.cli.shared.common import (
 )
 from veilog.errors import ParameterError
 from veilog.logs.engines.names import engine_of
-from veilog.logs.eventlog import EventLog
+from veilog.logs.eventlog import ACTIVITY, CASE, EventLog
 from veilog.logs.facts import person_columns
 from veilog.logs.findings import Finding
 from veilog.logs.input.source import Source
+from veilog.logs.tables.reader import table_reader_of
 from veilog.logs.variants import Variants
 from veilog.measures import Comparison, Progress
 from veilog.measures import compare as compare_logs
@@ -110,6 +112,18 @@ _WHOLE = 128 << 20
 """Tables up to so many bytes are read with their times and attributes; of larger ones the variants do."""
 _PACKED = 8
 """How many times larger a file is that is packed, or Parquet."""
+
+
+def _read_released(path: Path, reading: Reading) -> EventLog:
+    """A release, by its own columns where the original's are called otherwise: a table that we wrote has the usual
+    ones."""
+    source = named(path, reading, released=True)
+    tabular = table_reader_of(source)
+    names = [] if tabular is None else tabular.columns(source)
+    said = {name for name in (reading.case, reading.activity, reading.timestamp) if name is not None}
+    if {CASE, ACTIVITY} <= set(names) and not said <= set(names):
+        reading = replace(reading, case=None, activity=None, timestamp=None, time_format=None)
+    return read_log(source, reading)
 
 
 def _read(
@@ -242,9 +256,9 @@ def compare(
     wanted = purposes_named([name.strip() for name in purposes.split(",") if name.strip()])
     asked = _asked(wanted, Asked(model, predict, pm4py, alignments))
     first, noticed = _read(named(original, reading, grouping), reading, grouping, most=None)
-    after = read_log(named(released, reading, released=True), reading)
+    after = _read_released(released, reading)
     others = None if control is None else read_log(named(control, reading), reading)
-    again = None if second is None else read_log(named(second, reading, released=True), reading)
+    again = None if second is None else _read_released(second, reading)
     with shown_progress() as progress:
         result = compare_logs(
             first,
