@@ -39,7 +39,7 @@ def test_values_outside_the_declared_ones_are_counted_and_what_was_meant_is_said
     domain = veilog.Domain(attributes={"age group": (typo, *AGES[1:])})
     said = noted(LOG, attributes=["age group"], domain=domain)
     assert f"The declaration of 'age group' leaves out 1 value of the log: {AGES[0]} ({share})." in said
-    assert f"{share} of 120 (" in said and f"{typo!r}: Did you mean {AGES[0]!r}?" in said
+    assert f"{share} of 120 (" in said and f"{typo!r} → {AGES[0]!r}." in said
     right = veilog.Domain(attributes={"age group": AGES})
     assert "leaves out" not in noted(LOG, attributes=["age group"], domain=right)
 

@@ -181,7 +181,8 @@ def decided(told: Told, cases: int, owner: OwnerSide | None = None) -> Decision:
         tone = "bad" if tone == "bad" else "warn"
         answer = gettext("There is nothing to send: the release is empty.")
         checks = ()
-    return Decision(g.strength, tone, headline, stated(g.protects), answer, reasons, checks, _cautions(g, cases, owner))
+    cautions = _cautions(g, cases, owner) + (() if checks else _persons(g, owner))
+    return Decision(g.strength, tone, headline, stated(g.protects), answer, reasons, checks, cautions)
 
 
 def renewed(decision: Decision, standing: Standing | None) -> Decision:
@@ -276,16 +277,21 @@ def _unit(g: Guarantee, cases: int, owner: OwnerSide | None) -> Check:
         asks = gettext("One {unit} is protected, with all the cases that count.", unit=g.unit)
         return Check("met", asks, clean(stated(g.neighbours)) + ".")
     asks = gettext("A case is what has to be protected, and not a person with several.")
-    column = None if owner is None else owner.persons
-    if column is not None:
-        named = _named(column, owner is None or owner.options)
-        seen = gettext("The log seems to know persons: {column}.", column=short(named, 300))
-        return Check("against", asks, f"{seen} {_group(g, column.most, cases)}")
+    if owner is not None and owner.persons is not None:
+        return Check("against", asks, f"{_persons(g, owner)[0]} {_group(g, owner.persons.most, cases)}")
     group = _group(g, _SEVERAL, cases)
     if owner is None or not owner.columns:
         return Check("open", asks, group)
     said = gettext("No column looks as if it told persons; you may know better.")
     return Check("open", asks, f"{said} {group}")
+
+
+def _persons(g: Guarantee, owner: OwnerSide | None) -> tuple[str, ...]:
+    """That the log seems to know persons, where single cases are protected."""
+    if owner is None or owner.persons is None or g.unit != "case":
+        return ()
+    named = _named(owner.persons, owner.options)
+    return (gettext("The log seems to know persons: {column}.", column=short(named, 300)),)
 
 
 def _named(column: PersonColumn, options: bool) -> str:
