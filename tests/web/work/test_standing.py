@@ -138,8 +138,10 @@ def test_persons_with_several_cases_are_spoken_of_once(settings: Settings, tmp_p
     assert "up to 5 each. A person" in made.decision.checks[1].why, "no option of the command: a page has none"
     assert made.owner_only.notes == ()
     unsent = {**ASKED, "epsilon": "20", "weak_guarantee": "weak", "part": "month=2024-03"}
-    (note,) = released(path, unsent, settings, tmp_path / "weak", name=path.name).owner_only.notes
-    assert note.startswith("This release protects single cases."), "where nothing else says it"
+    weak = released(path, unsent, settings, tmp_path / "weak", name=path.name)
+    assert weak.decision is not None and weak.decision.checks == () and weak.owner_only.notes == ()
+    assert any("The log seems to know persons: “Patient”" in said for said in weak.decision.cautions)
+    assert "--unit" not in " ".join(weak.decision.cautions)
 
 
 def test_two_releases_side_by_side_keep_the_number_and_the_share_of_activities(

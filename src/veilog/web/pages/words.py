@@ -22,13 +22,14 @@ from veilog._language import (
 from veilog.errors import VeilogError
 from veilog.privacy.account.accounting import parse_delta, parse_epsilon
 from veilog.privacy.account.strength import Strength
+from veilog.privacy.account.worth import worth
 from veilog.report.explorer import clean, short
 from veilog.report.stated import stated
 from veilog.report.words import capital, strength_in_words
 from veilog.web.jobs.queue import TOO_LONG
 from veilog.web.jobs.records import JobRecord, LogRecord
 from veilog.web.jobs.released_log import ReleasedLog
-from veilog.web.work.costs import advantage_at, cost_in_words, worth
+from veilog.web.work.costs import advantage_at, cost_in_words
 
 __all__ = [
     "FILTERS",
@@ -332,12 +333,13 @@ def known_events(number: int, with_start: bool) -> str:
     return ngettext("{n} event", "{n} events", number)
 
 
-def advantage_in_words(epsilon: str, delta: str) -> tuple[str, Strength | None]:
-    """What a budget lets anybody gain in guessing, and what that is worth; nothing for what is no budget."""
+def advantage_in_words(epsilon: str, delta: str, cases: int) -> tuple[str, Strength | None]:
+    """What a budget lets anybody gain in guessing, and what that is worth to one of so many cases; nothing for what is
+    no budget."""
     try:
         cost = parse_epsilon(epsilon.replace(",", ".")), parse_delta(delta.replace(",", ".") or "0")
     except VeilogError:
         return "", None
     points = advantage_at(cost)
     said = gettext(_GAIN, points=localised(f"{points:.3g}"))
-    return said, worth(cost)
+    return said, worth(cost, cases=cases)

@@ -332,7 +332,7 @@ def _about(released: Release, decision: Decision, told_so: bool = False) -> Rele
         chances=tuple(words.chances(g)),
         guesses=tuple(words.guesses(g)),
         empty=variants.cases == 0,
-        account=None if released.entry is None else amounts(released.entry.account(), variants.cases),
+        account=None if released.entry is None else amounts(released.entry.account()),
         activities=len(variants.labels),
         entry=None if released.entry is None else released.entry.number,
         decision=decision,
