@@ -172,3 +172,22 @@ def test_a_release_that_came_out_empty_was_finished(settings: Settings, tmp_path
         page = pages.account(log, seen, held, {}, "once", settings=settings)
         assert f"<dd>{words}</dd>" in page
     assert "ε = 0.1, δ = 9.29323·10⁻¹⁰" in page, "in a few digits, rounded up"
+
+
+def test_an_empty_release_is_nothing_to_give_away(settings: Settings, tmp_path: Path) -> None:
+    """It stood under "To give away", as a ZIP file of its certificate alone, and was said to be empty four times."""
+    path = ward(tmp_path / "small.csv", 12)
+    asked = {"method": "travas", "epsilon": "0.1", "delta": "1e-9"}
+    made = released(path, asked, settings, tmp_path / "empty", name=path.name)
+    log = replace(record(read(path), name=path.name), session="")
+    done = job("release", made, asked)
+    page = html.unescape(pages.job_page(done, log, "once", settings=settings))
+    assert "Nothing to give away" in page and "To give away" not in page and "all.zip" not in page
+    assert f"It cost {made.budget} nevertheless" in page and made.budget.startswith("ε = 0.1, δ = ")
+    assert page.count("is empty") <= 3
+    again = re.search(r'href="(/logs/[^"]+)">Try again, with changes', page)
+    assert again is not None and "epsilon=0.1" in again[1] and "method=travas" in again[1]
+    assert made.entry is not None
+    account = pages.account(log, account_seen(log, settings), {made.entry: done}, {}, "once", settings=settings)
+    assert "Nothing came through" in account and "all.zip" not in account
+    assert "; nothing came through" in pages.home([log], [done], once="once", settings=settings)

@@ -158,6 +158,11 @@ def _promised(job: JobRecord) -> str:
     return made.certificate.guarantee.strength
 
 
+def _is_empty(job: JobRecord) -> bool:
+    """Whether it made a release in which there is no case."""
+    return isinstance(job.result, ReleasedLog) and job.result.empty
+
+
 def _asked_before(job: JobRecord) -> str:
     minutes = int((time.time() - job.created) // 60)
     if minutes < 1:
@@ -257,6 +262,7 @@ FILTERS = {
     "day": _day,
     "doing_words": _doing_words,
     "figures": localised,
+    "is_empty": _is_empty,
     "left_words": _left_words,
     "moment": _moment,
     "log_state": _log_state,
