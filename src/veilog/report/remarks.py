@@ -67,7 +67,7 @@ REMARKS = (
     gettext_noop("No variant is frequent enough to be certain that it is real, so nothing is released."),
     gettext_noop(
         "Of the cases (events, where values change) that have a value, the part whose value noise alone may have "
-        "changed, at most: {attributes}."
+        "changed, at most: {shares}."
     ),
     gettext_noop(
         "No range is declared for {attribute}: its dates are as far from the start of their case as any may be, before "
@@ -169,6 +169,7 @@ NOISE = (
     gettext_noop("the place of the largest number with discrete Laplace noise, scale {scale}"),
     gettext_noop("discrete Laplace, scale {scale} in steps of {grid}"),
     gettext_noop("discrete Laplace, scale {scale}"),
+    gettext_noop("discrete Laplace"),
     gettext_noop("k-truncated symmetric geometric, k = {k}, released iff above k"),
     gettext_noop("discrete Gaussian, {questions} questions composed together, standard deviation {low} to {high}"),
     gettext_noop("discrete Gaussian, {questions} questions composed together, standard deviation {width}"),
@@ -240,6 +241,7 @@ QUESTIONS = (
     gettext_noop("the pair of attributes that tells most"),
     gettext_noop("whether {attribute} tells cases apart"),
     gettext_noop("values of {attribute} with each activity"),
+    gettext_noop("values of attributes"),
     gettext_noop("values of {attribute}"),
 )
 """What questions are for. Of two attributes together it stays English: "by" may stand in any text."""

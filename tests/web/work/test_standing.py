@@ -15,6 +15,7 @@ from veilog.web.jobs.records import LogRecord, Settings
 from veilog.web.jobs.released_log import ReleasedLog
 from veilog.web.pages import render as pages
 from veilog.web.pages.words import side_by_side
+from veilog.web.work import dry_run
 from veilog.web.work.accounts import account_seen
 from veilog.web.work.standing import standing_now
 
@@ -38,8 +39,13 @@ def made_of(path: Path, epsilon: str, settings: Settings) -> ReleasedLog:
     return released(path, {**ASKED, "epsilon": epsilon}, settings, path.with_suffix(f".{epsilon}"), name=path.name)
 
 
+def owned(path: Path) -> LogRecord:
+    """The log of the browser whose ledger the releases are in."""
+    return replace(record(read(path), name=path.name), session="")
+
+
 def page_of(made: ReleasedLog, path: Path, settings: Settings) -> str:
-    log = replace(record(read(path), name=path.name), session="")
+    log = owned(path)
     now = standing_now(made, log, settings)
     page = pages.job_page(job("release", made, ASKED), log, "once", settings=settings, now=now)
     return re.sub(r"\s+", " ", html.unescape(re.sub(r"<[^>]+>", " ", page)))
@@ -74,8 +80,14 @@ def test_the_page_is_shown_with_one_read_of_the_ledger(
 
 def test_next_months_file_may_be_about_the_same_people(settings: Settings, tmp_path: Path) -> None:
     march, april = ward(tmp_path / "klinik-03.csv", 400), ward(tmp_path / "klinik-04.csv", 500)
+    before = pages.plan_part(dry_run(owned(march), ASKED, settings), owned(march))
+    assert "other account" not in before
     made_of(march, "1", settings)
+    before = html.unescape(pages.plan_part(dry_run(owned(april), ASKED, settings), owned(april)))
+    said = "The ledger has 1 other account (klinik-03.csv): if it is about the same people, their ε add up."
+    assert said in before and "/account#join" in before, "before it is paid for, and not on its result alone"
     made = made_of(april, "1", settings)
+    assert said not in html.unescape(pages.plan_part(dry_run(owned(april), ASKED, settings), owned(april)))
     page = page_of(made, april, settings)
     assert "☐ It is the only release of these data. The ledger (account 2) knows of no other." in page
     assert "The ledger has 1 other account (klinik-03.csv): if it is about the same people, their ε add up." in page

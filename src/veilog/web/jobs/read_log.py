@@ -192,6 +192,9 @@ class Measured:
     labels: tuple[str, ...] = ()
     more_labels: int = 0
     units: tuple[UnitColumn, ...] = ()
+    unnamed: tuple[tuple[str, int], ...] = ()
+    """Columns that seem to tell persons, each with the number of cases that have none there: these cannot be protected
+    by it."""
     alone: int | None = None
     """Cases whose path no other case has; None in results of before."""
     example: str = ""

@@ -7,6 +7,7 @@ import math
 import re
 import time
 from collections.abc import Iterator
+from fractions import Fraction
 
 from veilog._language import (
     dated,
@@ -24,12 +25,14 @@ from veilog.privacy.account.accounting import parse_delta, parse_epsilon
 from veilog.privacy.account.strength import Strength
 from veilog.privacy.account.worth import worth
 from veilog.report.explorer import clean, short
+from veilog.report.figures import figure
 from veilog.report.stated import stated
 from veilog.report.words import capital, strength_in_words
 from veilog.web.jobs.queue import TOO_LONG
 from veilog.web.jobs.records import JobRecord, LogRecord
 from veilog.web.jobs.released_log import ReleasedLog
 from veilog.web.work.costs import advantage_at, cost_in_words
+from veilog.web.work.request import plain_advice
 
 __all__ = [
     "FILTERS",
@@ -75,6 +78,20 @@ _KNOWN = (
     gettext_noop("Release for the same unit."),
 )
 """What the server, methods and the ledger say that has numbers in it, or is put together."""
+_EXAMPLES = (
+    gettext_noop("read as Windows-1252"),
+    gettext_noop("{column} is the time of the event, {attribute} its attribute"),
+    gettext_noop("case {column} has several events on one day"),
+    gettext_noop("{value} in case {column}"),
+    gettext_noop("column {column} in {cases} cases"),
+    gettext_noop("column {column} is cut to microseconds"),
+    gettext_noop("column {column} holds what is no time"),
+    gettext_noop("case {column}"),
+    gettext_noop("{n} cases"),
+    gettext_noop("{n} events"),
+    gettext_noop("{n} rows"),
+)
+"""What was noticed in a log is shown with one of these as an example, or with a value of the log itself."""
 LANGUAGES = {"en": "English", "de": "Deutsch", "fr": "Français", "nl": "Nederlands"}
 """What each language calls itself; of one that is not here its code is shown."""
 
@@ -239,6 +256,18 @@ def _points(value: float) -> str:
     return localised(f"{value:,}" if isinstance(value, int) else f"{value:.3g}" if value < 1000 else f"{value:,.0f}")
 
 
+def _example(text: str) -> str:
+    return recognised(text, _EXAMPLES)
+
+
+def _power(number: str) -> str:
+    """A delta as it is written elsewhere on the pages; what is none stays as it is."""
+    try:
+        return figure(Fraction(number))
+    except ValueError:
+        return number
+
+
 def _percent(share: float) -> str:
     return percent(f"{share:g}")
 
@@ -261,6 +290,7 @@ FILTERS = {
     "cost": cost_in_words,
     "day": _day,
     "doing_words": _doing_words,
+    "example": _example,
     "figures": localised,
     "is_empty": _is_empty,
     "left_words": _left_words,
@@ -268,8 +298,10 @@ FILTERS = {
     "log_state": _log_state,
     "log_state_words": _log_state_words,
     "percent": _percent,
+    "plain_advice": plain_advice,
     "plain": _plain,
     "points": _points,
+    "power": _power,
     "promised": _promised,
     "state_words": _state_words,
     "tied": _tied,

@@ -17,8 +17,10 @@ from veilog.ledger.costs import Cost, as_read
 from veilog.ledger.ledger import Account, Data, Entry, Ledger
 from veilog.ledger.ways import kind_of_case
 from veilog.privacy.account.strength import STRENGTHS, Strength
+from veilog.releasing.owner.standing import Standing
 from veilog.releasing.plan import Plan
 from veilog.report.explorer import clean
+from veilog.report.words import of_other_accounts
 from veilog.web.jobs.problems import Problem
 from veilog.web.jobs.read_log import Measured
 from veilog.web.jobs.records import LogRecord, Settings
@@ -71,6 +73,9 @@ class InAccount:
     """Where cases were told by several columns, with that of this release: for these costs do not add up, either."""
     lost: int = 0
     """Releases that are known to have been made, and that the ledger does not have."""
+    others: str = ""
+    """Where nothing was released of these data yet: that there are other accounts with releases, which may be about the
+    same people."""
 
 
 @dataclass(frozen=True)
@@ -145,11 +150,12 @@ def foreseen(log: LogRecord, planned: Plan, cost: Cost | None, settings: Setting
         ledger = _ledger_of(log, settings)
         account = account_of(ledger, log)
         refused = _refused(ledger, account, cost, (unit, kind), part)
+        entries = () if account is None else _counting(account)
+        beside = None if entries else Standing.of(account, ledger.show(), named=not shared)
     except (VeilogError, ValueError) as error:
         return InAccount(shared, problem=_in_short(error))
-    lost = _lost(log, account)
+    lost, others = _lost(log, account), "" if beside is None else of_other_accounts(beside)
     before = (Fraction(0), Fraction(0)) if account is None else account.spent_on(part)
-    entries = () if account is None else _counting(account)
     kinds = _kinds(account, kind)
     other = any(entry.unit != unit for entry in entries) or bool(kinds)
     strength = None if cost is None or refused else STRENGTHS[-1]
@@ -157,7 +163,7 @@ def foreseen(log: LogRecord, planned: Plan, cost: Cost | None, settings: Setting
         after = (account or Account(0, "", unit, None, ())).among(_cases(log)).with_release(cost, part)
         strength = after.strength
     if account is None:
-        return InAccount(shared, refused=refused, strength=strength, lost=lost)
+        return InAccount(shared, refused=refused, strength=strength, lost=lost, others=others)
     return InAccount(
         shared,
         refused=refused,
@@ -171,6 +177,7 @@ def foreseen(log: LogRecord, planned: Plan, cost: Cost | None, settings: Setting
         other_unit=other or len({entry.unit for entry in entries}) > 1,
         kinds=tuple(clean(name)[:60] for name in kinds),
         lost=lost,
+        others=others,
     )
 
 

@@ -148,6 +148,8 @@ def _warnings(log: LogRecord, planned: Plan) -> tuple[str, ...]:
         if share > _DROWNED
     ]
     found += _misnamed(log, planned)
+    if planned.unit.name == "case" and log.measured is not None:
+        found += [gettext("The log seems to know persons: {column}.", column=name) for name, _ in log.measured.unnamed]
     if planned.delta * cases > Fraction(1, 10):
         found.append(
             gettext(
