@@ -16,6 +16,7 @@ from veilog.web.jobs.outlook import Outlook, Tried, TriedMethod
 from veilog.web.jobs.records import Settings
 from veilog.web.pages import render as pages
 from veilog.web.pages.tries import Trial
+from veilog.web.pages.words import FILTERS
 from veilog.web.work import dry_run
 from veilog.web.work.accounts import account_seen
 from veilog.web.work.planning import DryRun
@@ -99,3 +100,10 @@ def test_nothing_is_recommended_before_all_was_tried(export: Path, settings: Set
     assert "Bisher am besten: laplace" in words["running"] and "Empfohlen: laplace" not in words["running"]
     assert "Empfohlen: laplace" in words["done"] and "Bisher am besten" not in words["done"]
     assert "δ = 10⁻⁶" in words["done"] and 'placeholder="z. B. 1000"' in words["done"]
+
+
+def test_a_delta_is_written_alike_everywhere() -> None:
+    asked = {"method": "travas", "epsilon": "0.5", "delta": "1e-6"}
+    with spoken("de"):
+        assert FILTERS["asked_words"](job("release", None, asked)) == "travas, ε = 0,5, δ = 10⁻⁶"
+    assert [FILTERS["power"](text) for text in ("1/0", "none", "0.001")] == ["1/0", "none", "0.001"]

@@ -207,7 +207,7 @@ def _asked_words(job: JobRecord) -> str:
     if "epsilon" in given:
         words.append(f"ε = {localised(given['epsilon'])}")
     if given.get("delta", "0") != "0":
-        words.append(f"δ = {localised(given['delta'])}")
+        words.append(f"δ = {_power(given['delta'])}")
     if given.get("unit", "case") != "case":
         words.append(gettext("for persons"))
     words += [gettext("with times")] if "times" in given else []
@@ -264,7 +264,7 @@ def _power(number: str) -> str:
     """A delta as it is written elsewhere on the pages; what is none stays as it is."""
     try:
         return figure(Fraction(number))
-    except ValueError:
+    except (ValueError, ZeroDivisionError):
         return number
 
 
