@@ -28,6 +28,7 @@ __all__ = [
     "VeilogError",
     "in_python",
     "meant",
+    "nearest",
 ]
 
 _FLAGS = {"as-published", "weak-guarantee", "white-box", "lossy", "composed"}
@@ -97,10 +98,16 @@ def meant(wrong: object, possible: Iterable[str]) -> str:
     >>> meant("evolv", ["travas", "evolve"])
     "Did you mean 'evolve'? "
     """
+    near = nearest(wrong, possible)
+    return f"Did you mean {near!r}? " if near else ""
+
+
+def nearest(wrong: object, possible: Iterable[str]) -> str:
+    """Return what of these is much like what was said; nothing where none is."""
     said, folded = str(wrong).casefold(), {name.casefold(): name for name in reversed(list(possible))}
     near = difflib.get_close_matches(said, folded, n=1, cutoff=0.7) if len(folded) <= _MOST else []
     near += [name for name in reversed(folded) if len(said) > 2 and name.startswith(said)]  # eps
-    return f"Did you mean {folded[near[0]]!r}? " if near else ""
+    return folded[near[0]] if near else ""
 
 
 class VeilogError(Exception):

@@ -59,7 +59,7 @@ def test_cases_of_persons_that_do_not_count_are_told_to_the_owner_alone(here: Pa
     person = ["--activities", "log", "--unit", "Patient", "--max-cases", "3", "--json", "told.json"]
     assert main(["release", "log.csv", "out.xes", *RELEASE, *person]) == 0
     told = json.loads(Path("told.json").read_text())
-    note = "Of 15 persons 2 have more than 3 cases: 8 of 40 cases were not used."
+    note = "Of 15 persons 2 have more cases than count, 3 each: 8 of 40 cases were not used."
     assert note in told["owner_only"]["notes"]
     assert "not used" not in json.dumps(told | {"owner_only": None})
     assert "persons 2 have" not in Path("out.xes").read_text()
@@ -68,8 +68,8 @@ def test_cases_of_persons_that_do_not_count_are_told_to_the_owner_alone(here: Pa
 @pytest.mark.parametrize(
     ("most", "notes"),
     [
-        (1, ["Of 15 persons 15 have more than 1 case: 25 of 40 cases were not used."]),
-        (4, ["Of 15 persons 1 has more than 4 cases: 6 of 40 cases were not used."]),
+        (1, ["Of 15 persons 15 have more cases than count, 1 each: 25 of 40 cases were not used."]),
+        (4, ["Of 15 persons 1 has more cases than count, 4 each: 6 of 40 cases were not used."]),
         (10, []),
     ],
 )

@@ -15,6 +15,7 @@ from veilog._language.catalogue import parsed
 from veilog.cli import main
 from veilog.errors import ParameterError
 from veilog.logs.made_up.simulate import hospital
+from veilog.releasing.owner.said import NOTES
 from veilog.report.dossier import dossier
 from veilog.report.dossier.render import as_html, as_markdown
 from veilog.report.stated import stated
@@ -103,6 +104,38 @@ def test_sentences_of_the_kernel_are_recognised_with_their_numbers_and_names() -
         )
         assert stated("what somebody else stated") == "what somebody else stated"
     assert stated("cases without a start time") == "cases without a start time"
+
+
+@pytest.mark.parametrize("language", OTHERS)
+def test_all_notes_for_the_owner_are_translated_with_names_as_they_are(language: str) -> None:
+    filled = {"attribute": "'year of the log'", "counted": "the log (1,234), none (2)", "names": "'with' → 'which'"}
+    for sentence in NOTES:
+        values = {name: filled.get(name, "1,234") for name in re.findall(r"\{(\w+)\}", sentence)}
+        note = sentence.format(**values)
+        with spoken(language):
+            told = stated(note)
+            assert told != note and not english_lines(re.sub("'[^']*'", "", told)), told
+            assert localised("1,234") in told or "1,234" not in note
+        assert "1,234" not in told or {"value", "columns"} & {*values}
+        assert all(values[name] in told for name in ("attribute", "names") if name in values)
+
+
+def test_what_a_release_notes_for_its_owner_is_made_of_these_sentences(tmp_path: Path) -> None:
+    """With persons, a declaration that leaves out most, a length, and an attribute with a value too few."""
+    day = "2026-01-01 10:00"
+    (tmp_path / "log.csv").write_text(f"case,activity,time,who\n1,a,{day},x\n2,b,{day},x\n3,b,{day},y\n")
+    log = veilog.read(tmp_path / "log.csv")
+    declared = veilog.Domain(activities=("a",), max_length=1, attributes={"who": ("y",)})
+    made = veilog.release(log, "evolve", epsilon=1, domain=declared, attributes=["who"], unit="who", max_cases=1)
+    notes = made.owner_only.notes
+    with spoken("de"):
+        told = [stated(note) for note in notes[:-1]]  # the last is about accounts, which pages do not have
+    assert len(told) == 3
+    assert told[0].startswith("In der Liste der Aktivitäten fehlt 1 Aktivität des Protokolls: b (2). 2 von 3 Ereign")
+    assert "'who' fehlt 1 Wert des Protokolls: x (2). 2 von 3 (67\u00a0%) zählen, als hätten" in told[1]
+    assert told[2] == (
+        "Von 2 Personen hat 1 mehr Fälle als zählen, nämlich je 1: 1 von 3 Fällen wurden nicht verwendet."
+    )
 
 
 FIRST = {

@@ -322,6 +322,31 @@ def test_an_account_is_worth_its_sum_or_its_limit_and_not_what_it_came_to_so_far
     assert small.strength == "moderate" and replace(small, budget=None, counting=None).strength == "weak"
 
 
+def test_what_an_account_is_worth_heeds_its_delta_and_knows_composition() -> None:
+    """Of the same releases a page said one word and a report another, by which of the two they asked."""
+    made = entries([(Fraction(1, 20), NONE)] * 50)
+    held = composed(Fraction(2), Fraction(1, 10**4), made)
+    assert held.strength == "moderate", "by its limit, the sum of 2.5 being weak"
+    assert held.among(50).strength == "moderate"
+    assert held.among(2_000).strength == "weak", "by the sum, which has no delta; of the limit 0.2 cases come out"
+    assert held.among(20_000).among(10).strength == "weak"
+    told = replace(made[-1], guarantee={"cases": 2_000, "strength": "strong"})
+    known = replace(held, entries=(*made[:-1], told))
+    assert known.strength == known.totals()["strength"] == "weak"
+    assert (known.strength_of(made[0]), known.strength_of(told)) == ("strong", "strong")
+    dear = replace(made[0], delta=Fraction(1, 1000))
+    assert known.strength_of(dear) == "none in practice", "two cases of 2,000 come out as they are"
+
+
+def test_a_release_is_entered_with_the_cases_that_its_delta_is_judged_by(ledger: Ledger) -> None:
+    released = openly.release(SMALL, "travas", epsilon=1, delta="0.01", ledger=ledger)
+    account = ledger.account(SMALL)
+    assert account is not None and account.entries[0].guarantee is not None
+    assert account.entries[0].guarantee["cases"] == released.variants.cases
+    words = (account.strength, account.strength_of(account.entries[0]), released.guarantee.strength)
+    assert len({*words, account.entries[0].guarantee["strength"]}) == 1 and words[0] != "good"
+
+
 def test_an_account_that_takes_in_another_begins_anew(ledger: Ledger) -> None:
     ledger.reserve(OTHER, "laplace", epsilon=TENTH)
     ledger.reserve(SMALL, "laplace", epsilon=TENTH)

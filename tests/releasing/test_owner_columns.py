@@ -49,7 +49,7 @@ def test_what_is_left_out_of_cases_is_said_in_four_languages() -> None:
     many = noted(LOG, activities=None, domain=veilog.Domain(activities=("something",), max_length=1))
     assert " and " in many
     assert " more. " in many
-    assert "more than 1 case: " in noted(LOG, unit="age group", max_cases=1)
+    assert "more cases than count, 1 each: " in noted(LOG, unit="age group", max_cases=1)
 
 
 def test_values_outside_the_declared_ones_are_counted_and_what_was_meant_is_said() -> None:
@@ -58,7 +58,7 @@ def test_values_outside_the_declared_ones_are_counted_and_what_was_meant_is_said
     domain = veilog.Domain(attributes={"age group": (typo, *AGES[1:])})
     said = noted(LOG, attributes=["age group"], domain=domain)
     assert f"The declaration of 'age group' leaves out 1 value of the log: {AGES[0]} ({share})." in said
-    assert f"{share} of 120 (" in said and f"{typo!r}: Did you mean {AGES[0]!r}?" in said
+    assert f"{share} of 120 (" in said and f"{typo!r} → {AGES[0]!r}." in said
     right = veilog.Domain(attributes={"age group": AGES})
     assert "leaves out" not in noted(LOG, attributes=["age group"], domain=right)
 

@@ -12,7 +12,7 @@ from veilog import Variants, report
 from veilog.logs.made_up.simulate import hospital
 from veilog.privacy.account.strength import STRENGTHS
 from veilog.releasing.owner.standing import Standing, standing_of
-from veilog.report.decision import Decision, decided, of_pair, of_person, owner_side, renewed
+from veilog.report.decision import Decision, decided, of_person, owner_side, renewed
 from veilog.report.dossier import dossier
 from veilog.report.dossier.render import as_markdown
 from veilog.report.facts import today
@@ -244,7 +244,6 @@ def test_what_a_person_with_several_cases_loses_is_never_less(tmp_path: Path) ->
     guarantee = released_at("0.5").guarantee
     words = [STRENGTHS.index(of_person(guarantee, n, 100)) for n in (1, 2, 5, 20, 1000)]
     assert words == sorted(words) and words[-1] == 4
-    assert of_pair(0.0, 0.0, 10) == "strong" and of_pair(1.0, 1.0, 10) == "none in practice"
 
 
 def test_figures_are_powers_and_do_not_break() -> None:

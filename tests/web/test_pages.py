@@ -26,9 +26,10 @@ from veilog.web.pages import methods as pages_methods
 from veilog.web.pages import render as pages
 from veilog.web.pages.assets import FOLDER as STATIC
 from veilog.web.pages.methods import cards
-from veilog.web.pages.tries import Trial
+from veilog.web.pages.tries import Trial, learnt
 from veilog.web.work import dry_run
 from veilog.web.work.accounts import AccountSeen, Entered
+from veilog.web.work.planning import DryRun
 from veilog.web.work.request import delta_for
 from veilog.web.work.trying import BUDGETS
 
@@ -390,7 +391,25 @@ def test_the_usual_choice_is_made_beforehand(settings: Settings) -> None:
 
 @given(st.integers(1, 10**8))
 def test_the_delta_offered_is_below_one_over_the_cases(cases: int) -> None:
-    assert float(delta_for(cases)) * cases <= 0.1
+    assert float(delta_for(cases)) * cases <= 0.01
+
+
+@pytest.mark.parametrize(("cases", "word"), [(9_000, "good"), (90_000, "moderate")])
+def test_a_form_says_of_a_delta_what_plan_trial_and_account_say(cases: int, word: str, settings: Settings) -> None:
+    """It said "good" where its own plan, below it, said "moderate"."""
+    path = settings.folder / "beforehand.xes"
+    files.write(hospital(60, seed=1), path)
+    found = read(path)
+    assert found.measured is not None
+    statistics = replace(found.measured.statistics, cases=cases)
+    log = record(replace(found, measured=replace(found.measured, statistics=statistics)))
+    asked = {"method": "travas", "epsilon": "1", "delta": "1e-6", "labels": "log"}
+    text = pages.release_form(log, asked, ONCE, settings=settings)
+    assert f'data-advantage="{cases}"><b data-word>{word.capitalize()}</b>' in text
+    assert {at.strength for at in learnt("1e-6", cases) if at.epsilon == "1"} == {word}
+    dry = dry_run(log, asked, settings)
+    assert isinstance(dry, DryRun)
+    assert (dry.strength, dry.account.strength) == (word, word)
 
 
 def test_the_result_says_what_it_is_worth_first_and_marks_what_is_raw(ordinary: dict[str, str]) -> None:

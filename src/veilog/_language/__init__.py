@@ -49,6 +49,11 @@ _SUFFIX = ".po"
 _NUMBER = re.compile(r"-?\d{1,3}(,?\d{3})*(\.\d+)?")
 _NAMES = frozenset({"attribute", "attributes", "column", "columns", "names", "query", "tree", "value"})
 """Placeholders for what a log calls something: no word of ours, whatever it looks like."""
+_NUMBERED = {
+    "counted": re.compile(r"(?<= \()\d{1,3}(,\d{3})+(?=\)(, |$))"),
+    "shares": re.compile(r"(?<= )\d?\.\d+(?=, |$)"),
+}
+"""Placeholders for such names, each with a number in brackets, or with one after it: what is the number there."""
 _current: ContextVar[str] = ContextVar("language", default=ENGLISH)
 
 
@@ -166,6 +171,8 @@ def _recognised(name: str, value: str, sentences: tuple[str, ...]) -> str:
         return localised(f"{int(value):,}")
     if _NUMBER.fullmatch(value):
         return localised(value)
+    if name in _NUMBERED:
+        return _NUMBERED[name].sub(lambda found: localised(found[0]), value)
     return value if name in _NAMES else recognised(value, sentences)
 
 

@@ -15,8 +15,8 @@ from veilog.ledger.counting import Composed, Counting, Planned, Together, togeth
 from veilog.ledger.file import AccountRow, Entry
 from veilog.ledger.ways import named
 from veilog.privacy.account.figures import round_up
-from veilog.privacy.account.guessing import advantage_of
-from veilog.privacy.account.strength import Strength, strength_of
+from veilog.privacy.account.strength import STRENGTHS, Strength
+from veilog.privacy.account.worth import worth
 
 __all__ = ["Account", "as_csv", "as_json", "check_paid", "check_unit", "check_unknown", "in_figures"]
 
@@ -43,6 +43,8 @@ class Account:
     """How many further accounts the ledger has."""
     namesakes: tuple[int, ...] = ()
     """Those of them that were opened for a file of the same name: perhaps of the same people, and not added up here."""
+    known_cases: int = 0
+    """How many cases the data have, where whoever asks knows that; see :meth:`among`."""
 
     @property
     def spent(self) -> Cost | None:
@@ -126,6 +128,10 @@ class Account:
             return None
         return self.counting.left(self._counted or (), self.unit, None)
 
+    def among(self, cases: int) -> Account:
+        """The account of data of which it is known that they have so many cases, or more: what delta may expose."""
+        return replace(self, known_cases=max(cases, self.known_cases))
+
     def with_release(self, cost: Cost, part: str | None) -> Account:
         """The account as it would be with one release more."""
         entry = Entry(_LATER, self.number, "", "", False, {}, self.unit, *cost, "reserved", None, (), part)
@@ -138,15 +144,31 @@ class Account:
 
     @property
     def strength(self) -> Strength:
-        """What the releases so far are worth together, by the guessing advantage of what they cost: by their sum, or
-        by the rule of the budget where that is less. A plan costs all of its releases from the first on; composition
-        guarantees its limit alone, for what each costs may have been chosen after seeing earlier ones."""
-        return _strength_of(self.spent, self.budget if isinstance(self.counting, Composed) else self.composed)
+        """What the releases so far are worth together: by their sum, or by the rule of the budget where that is less,
+        each with its delta among as many cases as any of them has. A plan costs all of its releases from the first on;
+        composition guarantees its limit alone, for what each costs may have been chosen after seeing earlier ones."""
+        by_rule = self.budget if isinstance(self.counting, Composed) else self.composed
+        return worth(self.spent, by_rule, cases=self._cases)
+
+    def strength_of(self, entry: Entry) -> Strength:
+        """What one of the releases is worth by itself: as it says of itself, where its entry has that with the cases
+        that its delta was judged by."""
+        known = entry.guarantee or {}
+        if "cases" in known and known.get("strength") in STRENGTHS:
+            return STRENGTHS[STRENGTHS.index(known["strength"])]
+        bounded = entry.epsilon is not None and entry.delta is not None
+        return worth(_cost_of(entry) if bounded else None, cases=self._cases)
 
     @property
     def planned_strength(self) -> Strength | None:
         """What all releases of a plan will be worth together; None without one."""
-        return _strength_of(self.budget) if isinstance(self.counting, Planned) else None
+        return worth(self.budget, cases=self._cases) if isinstance(self.counting, Planned) else None
+
+    @property
+    def _cases(self) -> int:
+        """The most cases that a release has, as far as its entry says that, or that the data are known to have."""
+        said = [entry.guarantee.get("cases") for entry in self._made if entry.guarantee is not None]
+        return max([self.known_cases, *(cases for cases in said if isinstance(cases, int))])
 
     @property
     def most_cases(self) -> int | None:
@@ -183,12 +205,6 @@ class Account:
 
     def to_json(self, *, guarantees: bool = False) -> dict[str, object]:
         return {**self.totals(), "releases": [_entry_json(entry, guarantees) for entry in self.entries]}
-
-
-def _strength_of(*bounds: Cost | None) -> Strength:
-    """The word for what holds by the best of these bounds."""
-    known = [float(advantage_of(*cost)) for cost in bounds if cost is not None and cost[1] < 1]
-    return strength_of(min(known, default=None))
 
 
 def check_unit(entries: Iterable[Entry], unit: str) -> None:

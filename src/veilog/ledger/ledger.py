@@ -359,7 +359,8 @@ class Reservation:
                     advice="This is a defect of the method; please report it.",
                 )
             derived = min(short(derived[0]), self.cost[0]), min(short(derived[1]), self.cost[1])
-        said = json.dumps(guarantee.to_json())
+        cases = {} if guarantee.cases is None else {"cases": guarantee.cases}  # what its delta is judged by
+        said = json.dumps(guarantee.to_json() | cases)
         with self._changing(
             "epsilon = ?, delta = ?, state = 'charged', guarantee = ?", (*texts(derived), said)
         ) as book:

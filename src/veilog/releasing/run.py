@@ -73,10 +73,15 @@ def run_plan(
     started = time.perf_counter()
     claimed, derive = claims(planned, curator)
     entry = None if ledger is None else _reserved(planned, log, opened(ledger, progress))
-    with settling(entry, claimed, lambda: curator.contacted, derive):
+    cases: int | None = None
+
+    def whole() -> Guarantee:
+        return replace(claimed(), cases=cases)
+
+    with settling(entry, whole, lambda: curator.contacted, derive):
         made = _made(curator if watched is None else watched(curator), planned, progress)
-        seconds = time.perf_counter() - started
-    guarantee = replace(claimed(), cases=made.variants.cases)
+        seconds, cases = time.perf_counter() - started, made.variants.cases
+    guarantee = whole()
     released = Release(
         method=planned.method.name,
         as_published=planned.as_published,

@@ -22,8 +22,8 @@ from veilog.logs.facts import PersonColumn, person_columns
 from veilog.logs.variants import Variants
 from veilog.privacy.account.accounting import LARGEST_EPSILON
 from veilog.privacy.account.guarantee import Code, Condition, Guarantee
-from veilog.privacy.account.guessing import advantage_of
-from veilog.privacy.account.strength import STRENGTHS, Strength, strength_of
+from veilog.privacy.account.strength import STRENGTHS, Strength
+from veilog.privacy.account.worth import worth
 from veilog.releasing.owner.standing import Standing
 from veilog.report.explorer import clean, short
 from veilog.report.figures import figure
@@ -38,7 +38,6 @@ __all__ = [
     "OwnerSide",
     "State",
     "decided",
-    "of_pair",
     "of_person",
     "owner_side",
     "renewed",
@@ -138,14 +137,14 @@ def owner_side(original: EventLog | Variants, standing: Standing | None, *, opti
     variants = original if isinstance(original, Variants) else original.variants
     found = () if isinstance(original, Variants) else person_columns(original)
     source = "" if isinstance(original, Variants) else PurePath(original.source or "").name
-    account = None if standing is None else standing.account
+    account = None if standing is None or standing.account is None else standing.account.among(variants.cases)
     return OwnerSide(
         name=short(source or ("" if account is None else account.name), 120),
         cases=variants.cases,
         activities=len(variants.labels),
         alone=_in_one_case(variants),
         persons=found[0] if found else None,
-        standing=standing,
+        standing=None if standing is None else replace(standing, account=account),
         columns=not isinstance(original, Variants),
         options=options,
     )
@@ -182,7 +181,8 @@ def decided(told: Told, cases: int, owner: OwnerSide | None = None) -> Decision:
         tone = "bad" if tone == "bad" else "warn"
         answer = gettext("There is nothing to send: the release is empty.")
         checks = ()
-    return Decision(g.strength, tone, headline, stated(g.protects), answer, reasons, checks, _cautions(g, cases, owner))
+    cautions = _cautions(g, cases, owner) + (() if checks else _persons(g, owner))
+    return Decision(g.strength, tone, headline, stated(g.protects), answer, reasons, checks, cautions)
 
 
 def renewed(decision: Decision, standing: Standing | None) -> Decision:
@@ -207,15 +207,7 @@ def of_person(g: Guarantee, cases: int, released: int) -> Strength:
     if g.epsilon is None or g.epsilon * cases > LARGEST_EPSILON:
         return STRENGTHS[-1]
     growth = sum(math.exp(g.epsilon * i) for i in range(cases))
-    return of_pair(g.epsilon * cases, (g.delta or 0.0) * growth, released)
-
-
-def of_pair(epsilon: float, delta: float, released: int) -> Strength:
-    """Return what an epsilon and a delta are worth, to one of so many released cases."""
-    if epsilon > LARGEST_EPSILON or delta >= 1:
-        return STRENGTHS[-1]
-    advantage = advantage_of(Fraction(epsilon), Fraction(delta)) if epsilon else Fraction(delta)
-    return strength_of(float(advantage), delta, released)
+    return worth((Fraction(g.epsilon) * cases, Fraction((g.delta or 0.0) * growth)), cases=released)
 
 
 def _checks(told: Told, cases: int, owner: OwnerSide | None) -> tuple[Check, ...]:
@@ -277,16 +269,21 @@ def _unit(g: Guarantee, cases: int, owner: OwnerSide | None) -> Check:
         asks = gettext("One {unit} is protected, with all the cases that count.", unit=g.unit)
         return Check("met", asks, clean(stated(g.neighbours)) + ".")
     asks = gettext("A case is what has to be protected, and not a person with several.")
-    column = None if owner is None else owner.persons
-    if column is not None:
-        named = _named(column, owner is None or owner.options)
-        seen = gettext("The log seems to know persons: {column}.", column=short(named, 300))
-        return Check("against", asks, f"{seen} {_group(g, column.most, cases)}")
+    if owner is not None and owner.persons is not None:
+        return Check("against", asks, f"{_persons(g, owner)[0]} {_group(g, owner.persons.most, cases)}")
     group = _group(g, _SEVERAL, cases)
     if owner is None or not owner.columns:
         return Check("open", asks, group)
     said = gettext("No column looks as if it told persons; you may know better.")
     return Check("open", asks, f"{said} {group}")
+
+
+def _persons(g: Guarantee, owner: OwnerSide | None) -> tuple[str, ...]:
+    """That the log seems to know persons, where single cases are protected."""
+    if owner is None or owner.persons is None or g.unit != "case":
+        return ()
+    named = _named(owner.persons, owner.options)
+    return (gettext("The log seems to know persons: {column}.", column=short(named, 300)),)
 
 
 def _named(column: PersonColumn, options: bool) -> str:

@@ -1,4 +1,4 @@
-"""What methods remark on a release, what its owner is told, what questions are for, and the words for noise.
+"""What methods remark on a release, what questions are for, and the words for noise.
 
 Sentences that :mod:`.stated` recognises, beside those of the guarantee, each translation of which was translated back.
 A sentence that contains another comes before it: the first that fits is taken.
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from veilog._language import gettext_noop
 
-__all__ = ["NOISE", "NOTES", "QUESTIONS", "REMARKS"]
+__all__ = ["NOISE", "QUESTIONS", "REMARKS"]
 
 REMARKS = (
     gettext_noop(
@@ -67,7 +67,7 @@ REMARKS = (
     gettext_noop("No variant is frequent enough to be certain that it is real, so nothing is released."),
     gettext_noop(
         "Of the cases (events, where values change) that have a value, the part whose value noise alone may have "
-        "changed, at most: {attributes}."
+        "changed, at most: {shares}."
     ),
     gettext_noop(
         "No range is declared for {attribute}: its dates are as far from the start of their case as any may be, before "
@@ -166,69 +166,13 @@ REMARKS = (
 )
 """Of methods, and of every release; and what they advise, which stands at their end."""
 
-NOTES = (
-    gettext_noop("Some that it names are not in the log. {near}"),
-    gettext_noop("{note} Some that are declared are not in the log. {near}"),
-    gettext_noop("No case of the log is in the part {part}: what was released is noise alone."),
-    gettext_noop("The declaration leaves out 1 activity of the log: {names}. {events} of {all} events were not used."),
-    gettext_noop(
-        "The declaration leaves out {activities} activities of the log: {names} and {more} more. {events} of "
-        "{all} events were not used."
-    ),
-    gettext_noop(
-        "The declaration leaves out {activities} activities of the log: {names}. {events} of {all} events "
-        "were not used."
-    ),
-    gettext_noop(
-        "The declared length cuts {cases} of {all} cases off after 1 event. {events} of {total} events were not used."
-    ),
-    gettext_noop(
-        "The declared length cuts {cases} of {all} cases off after {length} events. {events} of {total} "
-        "events were not used."
-    ),
-    gettext_noop(
-        "{unknown} of {all} events of the log ({share}) have no known time: released times are those of the "
-        "others, and all released events have one."
-    ),
-    gettext_noop("No event of the log has a known time: the released times are noise alone."),
-    gettext_noop(
-        "The times of the log are artificial, an hour apart from 1970 on: released times tell of these alone."
-    ),
-    gettext_noop(
-        "All times of the log are dates without a time of day: within a day its events are in the order of "
-        "the rows, and the hours of released times are made up."
-    ),
-    gettext_noop("This release protects single cases. If a column tells persons, protect them instead: {columns}."),
-    gettext_noop(
-        "{outside} of {all} values of {attribute} ({share}) are outside the declared range, {low} to {high}: "
-        "they count as its ends."
-    ),
-    gettext_noop("under 1 %"),
-    gettext_noop("Of {persons} persons {over} has more than 1 case: {cases} of {all} cases were not used."),
-    gettext_noop("Of {persons} persons {over} has more than {most} cases: {cases} of {all} cases were not used."),
-    gettext_noop("Of {persons} persons {over} have more than 1 case: {cases} of {all} cases were not used."),
-    gettext_noop("Of {persons} persons {over} have more than {most} cases: {cases} of {all} cases were not used."),
-    gettext_noop(
-        "The declaration of {attribute} leaves out 1 value of the log: {names}. {outside} of {all} ({share}) "
-        "count as having none."
-    ),
-    gettext_noop(
-        "The declaration of {attribute} leaves out {values} values of the log: {names} and {more} more. "
-        "{outside} of {all} ({share}) count as having none."
-    ),
-    gettext_noop(
-        "The declaration of {attribute} leaves out {values} values of the log: {names}. {outside} of {all} "
-        "({share}) count as having none."
-    ),
-)
-"""For the owner alone: what of the log was left out. What is said where there is no account is in no page."""
-
 NOISE = (
     gettext_noop("{noise}; on a Poisson sample, rate {rate}, there epsilon {epsilon}"),
     gettext_noop("{noise}, in steps of {grid}; found iff above {threshold}"),
     gettext_noop("the place of the largest number with discrete Laplace noise, scale {scale}"),
     gettext_noop("discrete Laplace, scale {scale} in steps of {grid}"),
     gettext_noop("discrete Laplace, scale {scale}"),
+    gettext_noop("discrete Laplace"),
     gettext_noop("k-truncated symmetric geometric, k = {k}, released iff above k"),
     gettext_noop("discrete Gaussian, {questions} questions composed together, standard deviation {low} to {high}"),
     gettext_noop("discrete Gaussian, {questions} questions composed together, standard deviation {width}"),
@@ -300,6 +244,7 @@ QUESTIONS = (
     gettext_noop("the pair of attributes that tells most"),
     gettext_noop("whether {attribute} tells cases apart"),
     gettext_noop("values of {attribute} with each activity"),
+    gettext_noop("values of attributes"),
     gettext_noop("values of {attribute}"),
 )
 """What questions are for. Of two attributes together it stays English: "by" may stand in any text."""

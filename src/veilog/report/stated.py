@@ -9,7 +9,8 @@ from __future__ import annotations
 from veilog._language import gettext_noop, recognised
 from veilog.logs.input.lifecycle import INSTEAD
 from veilog.logs.input.reading import ATTRIBUTES_TOGETHER
-from veilog.report.remarks import NOISE, NOTES, QUESTIONS, REMARKS
+from veilog.releasing.owner.said import NOTES
+from veilog.report.remarks import NOISE, QUESTIONS, REMARKS
 
 __all__ = ["SENTENCES", "stated"]
 
@@ -129,4 +130,4 @@ SENTENCES = (
 
 def stated(text: str) -> str:
     """Return a sentence of the kernel in the language that is spoken; any other text as it is."""
-    return recognised(text, (*SENTENCES, *REMARKS, *NOTES, *NOISE, *QUESTIONS))
+    return recognised(text, (*SENTENCES, *NOTES, *REMARKS, *NOISE, *QUESTIONS))

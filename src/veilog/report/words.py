@@ -30,6 +30,7 @@ __all__ = [
     "guesses",
     "in_plain_words",
     "not_to_conclude",
+    "of_other_accounts",
     "on_scale",
     "percent_up",
     "said_of_others",
@@ -308,7 +309,7 @@ def said_of_others(standing: Standing | None) -> tuple[State, str]:
         return "open", gettext("The ledger cannot be read. If there are others, their ε add up.")
     state, why = _of_these_data(standing.account)
     if standing.others:
-        state, why = "open" if state == "met" else state, f"{why} {_of_other_accounts(standing)}"
+        state, why = "open" if state == "met" else state, f"{why} {of_other_accounts(standing)}"
     if standing.as_of:
         why = gettext("As of {date} (UTC): {known}", date=dated(standing.as_of), known=why)
     return state, why
@@ -337,8 +338,11 @@ def _of_these_data(account: Account | None) -> tuple[State, str]:
     return ("against" if STRENGTHS.index(worth) > STRENGTHS.index("moderate") else "open"), together
 
 
-def _of_other_accounts(standing: Standing) -> str:
-    """Of data that are not the same: a log that has grown is about the same people, and another ward's is not."""
+def of_other_accounts(standing: Standing) -> str:
+    """Return that there are releases of data that are not the same, nothing where there are none: a log that has grown
+    is about the same people, and another ward's is not."""
+    if not standing.others:
+        return ""
     if not standing.names:
         return ngettext(
             "The ledger has {n} other account: if it is about the same people, their ε add up.",

@@ -13,6 +13,7 @@ from veilog._language import spoken
 from veilog.errors import InputError
 from veilog.logs import files
 from veilog.logs.made_up.simulate import hospital, started
+from veilog.report.stated import stated
 from veilog.web.jobs.read_log import Inside, ReadLog
 from veilog.web.jobs.records import Settings
 from veilog.web.pages import render as pages
@@ -93,9 +94,12 @@ def test_of_an_object_centric_log_the_type_of_its_cases_is_chosen(tmp_path: Path
 def test_the_transitions_that_a_log_has_are_advised_in_each_language(tmp_path: Path) -> None:
     rows = [f"1,a,2024-01-01,{step}" for step in ("begun", "begun", "over and out", "over and out", "over and out")]
     found = read(written(tmp_path / "log.csv", "case,activity,timestamp,lifecycle:transition", *rows))
-    assert "None is complete; --lifecycle 'over and out' keeps only the most frequent one" in page_of(found)
+    (noticed,) = (f for f in found.findings if f.rule == "lifecycle-transitions")
+    assert "None is complete; --lifecycle 'over and out' keeps only the most frequent one" in noticed.advice
+    assert "<b>Kept.</b> Every one counts as an event." in page_of(found) and "--lifecycle" not in page_of(found)
     with spoken("de"):
-        assert "--lifecycle 'over and out' behält nur den häufigsten" in page_of(found)
+        assert "--lifecycle 'over and out' behält nur den häufigsten" in stated(noticed.advice)
+        assert "Jeder zählt als Ereignis." in page_of(found) and "--lifecycle" not in page_of(found)
 
 
 def test_what_does_not_help_is_not_advised(tmp_path: Path) -> None:

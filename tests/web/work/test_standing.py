@@ -15,6 +15,7 @@ from veilog.web.jobs.records import LogRecord, Settings
 from veilog.web.jobs.released_log import ReleasedLog
 from veilog.web.pages import render as pages
 from veilog.web.pages.words import side_by_side
+from veilog.web.work import dry_run
 from veilog.web.work.accounts import account_seen
 from veilog.web.work.standing import standing_now
 
@@ -38,8 +39,13 @@ def made_of(path: Path, epsilon: str, settings: Settings) -> ReleasedLog:
     return released(path, {**ASKED, "epsilon": epsilon}, settings, path.with_suffix(f".{epsilon}"), name=path.name)
 
 
+def owned(path: Path) -> LogRecord:
+    """The log of the browser whose ledger the releases are in."""
+    return replace(record(read(path), name=path.name), session="")
+
+
 def page_of(made: ReleasedLog, path: Path, settings: Settings) -> str:
-    log = replace(record(read(path), name=path.name), session="")
+    log = owned(path)
     now = standing_now(made, log, settings)
     page = pages.job_page(job("release", made, ASKED), log, "once", settings=settings, now=now)
     return re.sub(r"\s+", " ", html.unescape(re.sub(r"<[^>]+>", " ", page)))
@@ -74,8 +80,14 @@ def test_the_page_is_shown_with_one_read_of_the_ledger(
 
 def test_next_months_file_may_be_about_the_same_people(settings: Settings, tmp_path: Path) -> None:
     march, april = ward(tmp_path / "klinik-03.csv", 400), ward(tmp_path / "klinik-04.csv", 500)
+    before = pages.plan_part(dry_run(owned(march), ASKED, settings), owned(march))
+    assert "other account" not in before
     made_of(march, "1", settings)
+    before = html.unescape(pages.plan_part(dry_run(owned(april), ASKED, settings), owned(april)))
+    said = "The ledger has 1 other account (klinik-03.csv): if it is about the same people, their ε add up."
+    assert said in before and "/account#join" in before, "before it is paid for, and not on its result alone"
     made = made_of(april, "1", settings)
+    assert said not in html.unescape(pages.plan_part(dry_run(owned(april), ASKED, settings), owned(april)))
     page = page_of(made, april, settings)
     assert "☐ It is the only release of these data. The ledger (account 2) knows of no other." in page
     assert "The ledger has 1 other account (klinik-03.csv): if it is about the same people, their ε add up." in page
@@ -138,8 +150,10 @@ def test_persons_with_several_cases_are_spoken_of_once(settings: Settings, tmp_p
     assert "up to 5 each. A person" in made.decision.checks[1].why, "no option of the command: a page has none"
     assert made.owner_only.notes == ()
     unsent = {**ASKED, "epsilon": "20", "weak_guarantee": "weak", "part": "month=2024-03"}
-    (note,) = released(path, unsent, settings, tmp_path / "weak", name=path.name).owner_only.notes
-    assert note.startswith("This release protects single cases."), "where nothing else says it"
+    weak = released(path, unsent, settings, tmp_path / "weak", name=path.name)
+    assert weak.decision is not None and weak.decision.checks == () and weak.owner_only.notes == ()
+    assert any("The log seems to know persons: “Patient”" in said for said in weak.decision.cautions)
+    assert "--unit" not in " ".join(weak.decision.cautions)
 
 
 def test_two_releases_side_by_side_keep_the_number_and_the_share_of_activities(
@@ -170,3 +184,22 @@ def test_a_release_that_came_out_empty_was_finished(settings: Settings, tmp_path
         page = pages.account(log, seen, held, {}, "once", settings=settings)
         assert f"<dd>{words}</dd>" in page
     assert "ε = 0.1, δ = 9.29323·10⁻¹⁰" in page, "in a few digits, rounded up"
+
+
+def test_an_empty_release_is_nothing_to_give_away(settings: Settings, tmp_path: Path) -> None:
+    """It stood under "To give away", as a ZIP file of its certificate alone, and was said to be empty four times."""
+    path = ward(tmp_path / "small.csv", 12)
+    asked = {"method": "travas", "epsilon": "0.1", "delta": "1e-9"}
+    made = released(path, asked, settings, tmp_path / "empty", name=path.name)
+    log = replace(record(read(path), name=path.name), session="")
+    done = job("release", made, asked)
+    page = html.unescape(pages.job_page(done, log, "once", settings=settings))
+    assert "Nothing to give away" in page and "To give away" not in page and "all.zip" not in page
+    assert f"It cost {made.budget} nevertheless" in page and made.budget.startswith("ε = 0.1, δ = ")
+    assert page.count("is empty") <= 3
+    again = re.search(r'href="(/logs/[^"]+)">Try again, with changes', page)
+    assert again is not None and "epsilon=0.1" in again[1] and "method=travas" in again[1]
+    assert made.entry is not None
+    account = pages.account(log, account_seen(log, settings), {made.entry: done}, {}, "once", settings=settings)
+    assert "Nothing came through" in account and "all.zip" not in account
+    assert "; nothing came through" in pages.home([log], [done], once="once", settings=settings)

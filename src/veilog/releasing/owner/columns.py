@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable
 from functools import partial
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from veilog.errors import ParameterError, meant
+from veilog.errors import ParameterError, nearest
 from veilog.logs.eventlog import TIMESTAMP, EventLog, listed
 from veilog.logs.stored.store import StoredLog
 from veilog.privacy.cases import attribute_column
 from veilog.privacy.domain import Values
+from veilog.releasing.owner import said
 from veilog.releasing.planned import Planned
 
-__all__ = ["HAVING_NONE", "check_times", "undeclared_values", "unknown_times"]
+__all__ = ["HAVING_NONE", "check_times", "likely_meant", "undeclared_values", "unknown_times"]
 
 HAVING_NONE = "count as having none."
 
@@ -41,22 +43,16 @@ def check_times(planned: Planned, log: Log) -> None:
 def unknown_times(log: Log) -> list[str]:
     """Return a note on events without a known time, and on times that carry the order of events alone."""
     if isinstance(log, EventLog) and log.artificial_times:
-        return ["The times of the log are artificial, an hour apart from 1970 on: released times tell of these alone."]
+        return [said.ARTIFICIAL]
     found = list(log.each(_times_of, ()))
     events, unknown = (sum(numbers) for numbers in list(zip(*found, strict=True))[:2]) if found else (0, 0)
     if events > unknown and all(dated for _, _, dated in found):
-        return [
-            "All times of the log are dates without a time of day: within a day its events are in the order of the "
-            "rows, and the hours of released times are made up."
-        ]
+        return [said.DAYS_ONLY]
     if not unknown:
         return []
     if unknown == events:
-        return ["No event of the log has a known time: the released times are noise alone."]
-    return [
-        f"{unknown:,} of {events:,} events of the log ({_share(unknown, events)}) have no known time: released times "
-        "are those of the others, and all released events have one."
-    ]
+        return [said.ALL_UNKNOWN]
+    return [said.SOME_UNKNOWN.format(unknown=f"{unknown:,}", events=f"{events:,}", share=_share(unknown, events))]
 
 
 def undeclared_values(log: Log, planned: Planned) -> list[str]:
@@ -70,29 +66,42 @@ def undeclared_values(log: Log, planned: Planned) -> list[str]:
         values = sum((values for values, _ in found), Counter[str]())
         outside, known = sum(n for _, n in found), sum(values.values())
         if outside and isinstance(declared[0], str):
-            notes.append(_note(name, tuple(str(value) for value in declared), values, outside))
+            notes += _notes(name, tuple(str(value) for value in declared), values, outside)
         elif outside:
             notes.append(
-                f"{outside:,} of {known:,} values of {name!r} ({_share(outside, known)}) are outside the declared "
-                f"range, {declared[0]:g} to {declared[1]:g}: they count as its ends."
+                said.OUTSIDE_RANGE.format(
+                    lost=f"{outside:,}",
+                    known=f"{known:,}",
+                    attribute=repr(name),
+                    share=_share(outside, known),
+                    low=f"{declared[0]:g}",
+                    high=f"{declared[1]:g}",
+                )
             )
     return notes
 
 
-def _note(name: str, declared: tuple[str, ...], values: Counter[str], outside: int) -> str:
+def likely_meant(unknown: Iterable[str], there: Iterable[str]) -> str:
+    """Return some names that are unknown, each with the one of these that is much like it; nothing where none is."""
+    those = list(there)
+    return ", ".join([f"{name!r} → {near!r}" for name in unknown if (near := nearest(name, those))][:_NAMED])
+
+
+def _notes(name: str, declared: tuple[str, ...], values: Counter[str], outside: int) -> list[str]:
     missing = sorted(set(values) - set(declared), key=lambda value: (-values[value], value))
-    shown = ", ".join(f"{value} ({values[value]:,})" for value in missing[:_NAMED])
-    more = f" and {len(missing) - _NAMED} more" if len(missing) > _NAMED else ""
     known = sum(values.values())
-    near = [
-        f"{value!r}: {said.strip()}" for value in declared if value not in values and (said := meant(value, missing))
-    ]
-    some = f" Some that are declared are not in the log. {' '.join(near[:_NAMED])}" if near else ""
-    what = "value" if len(missing) == 1 else "values"
-    return (
-        f"The declaration of {name!r} leaves out {len(missing):,} {what} of the log: {shown}{more}. {outside:,} of "
-        f"{known:,} ({_share(outside, known)}) {HAVING_NONE}{some}"
+    sentence = said.VALUES_MORE if len(missing) > _NAMED else said.VALUES
+    note = (said.VALUES_ONE if len(missing) == 1 else sentence).format(
+        attribute=repr(name),
+        values=f"{len(missing):,}",
+        counted=", ".join(f"{value} ({values[value]:,})" for value in missing[:_NAMED]),
+        more=f"{len(missing) - _NAMED:,}",
+        lost=f"{outside:,}",
+        known=f"{known:,}",
+        share=_share(outside, known),
     )
+    near = likely_meant((value for value in declared if value not in values), missing)
+    return [note, *([said.VALUES_MEANT.format(attribute=repr(name), names=near)] if near else [])]
 
 
 def _times_of(log: EventLog, _first: bool) -> tuple[int, int, bool]:
@@ -120,4 +129,4 @@ def _values_of(name: str, declared: Values, log: EventLog, _first: bool) -> tupl
 
 def _share(part: int, whole: int) -> str:
     share = 100 * part / whole
-    return f"{share:.0f} %" if share >= 1 else "under 1 %"
+    return f"{share:.0f}" if share >= 1 else "<1"

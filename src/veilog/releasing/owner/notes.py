@@ -12,7 +12,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from veilog.errors import meant
 from veilog.ledger.accounts import Account
 from veilog.logs.eventlog import EventLog
 from veilog.logs.facts import person_columns
@@ -21,7 +20,8 @@ from veilog.logs.variants import Variants
 from veilog.privacy.domain import Domain
 from veilog.privacy.persons import columns_of_persons, owners
 from veilog.privacy.unit import Unit
-from veilog.releasing.owner.columns import HAVING_NONE, undeclared_values, unknown_times
+from veilog.releasing.owner import said
+from veilog.releasing.owner.columns import HAVING_NONE, likely_meant, undeclared_values, unknown_times
 from veilog.releasing.planned import Planned
 
 __all__ = [
@@ -42,9 +42,7 @@ __all__ = [
 
 UNBOUNDED = "Nothing bounds beforehand what it costs, so a ledger with a budget would refuse it."
 _NO_LEDGER = "It is entered in no ledger."
-_SINGLE = "This release protects single cases."
 _UNUSED = "were not used."
-_NO_CASE = "No case of the log is in the part"
 _NAMED = 5
 _COLUMNS = 3
 
@@ -54,7 +52,7 @@ def notes_for_owner(log: EventLog | StoredLog | Variants, planned: Planned, *, i
     variants = log if isinstance(log, Variants) else log.variants
     notes = []
     if planned.part is not None and variants.cases == 0:
-        notes.append(f"{_NO_CASE} {planned.part}: what was released is noise alone.")
+        notes.append(said.NO_CASE.format(value=planned.part))
     notes += undeclared_activities(variants, planned.public)
     notes += beyond_length(variants, planned.public)
     if not isinstance(log, Variants):
@@ -79,12 +77,12 @@ def accountable(delta: float | Fraction) -> str:
 
 def is_of_account(note: str) -> bool:
     """Return whether a note is about an account that there is not: what a release is comes before that."""
-    return any(said in note for said in (accountable(0)[:-1], UNBOUNDED))
+    return any(part in note for part in (accountable(0)[:-1], UNBOUNDED))
 
 
 def is_of_persons(note: str) -> bool:
     """Return whether a note is about persons with several cases, which a decision says, too."""
-    return note.startswith(_SINGLE)
+    return note.startswith(_start(said.SINGLE))
 
 
 def namesakes(account: Account) -> str:
@@ -102,7 +100,12 @@ def namesakes(account: Account) -> str:
 
 def tells_loss(note: str) -> bool:
     """Return whether a note says that something of the log was left out."""
-    return any(said in note for said in (_UNUSED, _NO_CASE, HAVING_NONE))
+    return any(part in note for part in (_UNUSED, _start(said.NO_CASE), HAVING_NONE))
+
+
+def _start(sentence: str) -> str:
+    """What stands before its first placeholder."""
+    return sentence.partition("{")[0]
 
 
 def of_persons(log: EventLog | StoredLog, unit: Unit) -> list[str]:
@@ -115,11 +118,7 @@ def unprotected_persons(log: EventLog | StoredLog) -> list[str]:
     found = person_columns(log)
     if not found:
         return []
-    return [
-        f"{_SINGLE} If a column tells persons, protect them instead: "
-        + "; ".join(str(column) for column in found[:_COLUMNS])
-        + "."
-    ]
+    return [said.SINGLE.format(columns="; ".join(str(column) for column in found[:_COLUMNS]))]
 
 
 def uncounted_cases(log: EventLog | StoredLog, unit: Unit) -> list[str]:
@@ -137,28 +136,17 @@ def uncounted_cases(log: EventLog | StoredLog, unit: Unit) -> list[str]:
     notes = _unnamed(whose.null_count - several, several, len(whose), unit)
     if not over.size:
         return notes
-    bound = "1 case" if unit.most_cases == 1 else f"{unit.most_cases:,} cases"
-    have = "has" if over.size == 1 else "have"
-    return [
-        *notes,
-        f"Of {cases.size:,} persons {over.size:,} {have} more than {bound}: {int((over - unit.most_cases).sum()):,} of "
-        f"{len(named):,} cases {_UNUSED}",
-    ]
+    left = f"{int((over - unit.most_cases).sum()):,}"
+    sentence = said.UNCOUNTED_ONE if over.size == 1 else said.UNCOUNTED
+    numbers = {"persons": f"{cases.size:,}", "over": f"{over.size:,}", "most": f"{unit.most_cases:,}"}
+    return [*notes, sentence.format(**numbers, left=left, cases=f"{len(named):,}")]
 
 
 def _unnamed(nobody: int, several: int, cases: int, unit: Unit) -> list[str]:
     """What became of the cases that name nobody, and of those that name several people."""
-    notes = []
-    if nobody and unit.unnamed == "own":
-        notes.append(
-            f"{nobody:,} of {cases:,} cases have no value of {unit.column!r}: each counts as of a person of its own, "
-            "and whoever has several of them is protected less."
-        )
-    elif nobody:
-        notes.append(f"{nobody:,} of {cases:,} cases have no value of {unit.column!r}, so they {_UNUSED}")
-    if several:
-        notes.append(f"{several:,} of {cases:,} cases have several values of {unit.column!r}, so they {_UNUSED}")
-    return notes
+    own = unit.unnamed == "own"
+    told = ((nobody, said.OWN if own else said.NOBODY), (several, said.SEVERAL))
+    return [s.format(unnamed=f"{n:,}", cases=f"{cases:,}", column=repr(unit.column)) for n, s in told if n]
 
 
 def undeclared_activities(variants: Variants, declared: Domain) -> list[str]:
@@ -172,15 +160,17 @@ def undeclared_activities(variants: Variants, declared: Domain) -> list[str]:
     np.add.at(events, variants.codes, np.repeat(variants.counts, variants.lengths))
     lost = {label: int(n) for label, n in zip(variants.labels, events.tolist(), strict=True) if label in missing}
     shown = ", ".join(f"{name} ({lost[name]:,})" for name in sorted(lost, key=lambda name: -lost[name])[:_NAMED])
-    more = f" and {len(missing) - _NAMED} more" if len(missing) > _NAMED else ""
-    activities = "activity" if len(missing) == 1 else "activities"
+    sentence = said.UNDECLARED_MORE if len(missing) > _NAMED else said.UNDECLARED
+    note = (said.UNDECLARED_ONE if len(missing) == 1 else sentence).format(
+        activities=f"{len(missing):,}",
+        counted=shown,
+        more=f"{len(missing) - _NAMED:,}",
+        lost=f"{sum(lost.values()):,}",
+        events=f"{variants.events:,}",
+    )
     unknown = [name for name in declared.alphabet if name not in variants.labels]
-    near = [f"{name!r}: {said.strip()}" for name in unknown if (said := meant(name, missing))][:_NAMED]
-    return [
-        f"The declaration leaves out {len(missing)} {activities} of the log: {shown}{more}. "
-        f"{sum(lost.values()):,} of {variants.events:,} events {_UNUSED}",
-        *([f"Some that it names are not in the log. {' '.join(near)}"] if near else []),
-    ]
+    near = likely_meant(unknown, missing)
+    return [note, *([said.MEANT.format(names=near)] if near else [])]
 
 
 def beyond_length(variants: Variants, declared: Domain) -> list[str]:
@@ -193,7 +183,6 @@ def beyond_length(variants: Variants, declared: Domain) -> list[str]:
     if not over.any():
         return []
     cases, events = int(fitting.counts[over > 0].sum()), int((fitting.counts * over).sum())
-    return [
-        f"The declared length cuts {cases:,} of {variants.cases:,} cases off after {declared.longest} "
-        f"{'event' if declared.longest == 1 else 'events'}. {events:,} of {variants.events:,} events {_UNUSED}"
-    ]
+    sentence = said.BEYOND_ONE if declared.longest == 1 else said.BEYOND
+    numbers = {"cut": f"{cases:,}", "cases": f"{variants.cases:,}", "longest": f"{declared.longest:,}"}
+    return [sentence.format(**numbers, lost=f"{events:,}", events=f"{variants.events:,}")]

@@ -7,12 +7,15 @@ better. What they do not bound is said beside them.
 
 from __future__ import annotations
 
+from fractions import Fraction
+
 from veilog._language import gettext as _
 from veilog._language import gettext_noop, localised
 from veilog.measures.singling_out import Control
+from veilog.privacy.account.worth import worth
 from veilog.releasing.meaning import largest, meaning_of_pairs
 from veilog.report.attacks import AttackRow, known_activities, unique
-from veilog.report.decision import of_pair, of_person
+from veilog.report.decision import of_person
 from veilog.report.dossier.parts import Block, Part, Points, Section, Text, table
 from veilog.report.dossier.subject import Attacked, Subject
 from veilog.report.figures import figure, share_of
@@ -115,9 +118,14 @@ def _linkability(subject: Subject) -> tuple[Block, ...]:
     releases = []
     for number in _RELEASES:
         pair = epsilon * number, min(1.0, delta * number)
-        worth = of_pair(*pair, subject.cases)
+        strength = worth((Fraction(pair[0]), Fraction(pair[1])), cases=subject.cases)
         releases.append(
-            (f"{number}", *map(figure, pair), percent_up(meaning_of_pairs([pair]).advantage), strength_in_words(worth))
+            (
+                f"{number}",
+                *map(figure, pair),
+                percent_up(meaning_of_pairs([pair]).advantage),
+                strength_in_words(strength),
+            )
         )
     blocks: list[Block] = [
         Text(

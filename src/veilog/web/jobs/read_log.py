@@ -174,6 +174,8 @@ class UnitColumn:
     """Cases of one value."""
     person: bool
     """Whether these seem to be people."""
+    unnamed: int = 0
+    """Cases that have no value."""
 
 
 @dataclass(frozen=True)

@@ -163,7 +163,8 @@ def release_form(
         chosen, problem = all_cards[0], problem or gettext("There is no such method; the usual one is shown instead.")
     known = [name for name in _attributes(found) if may_leave(name, log) and can_be_asked_for(name)]
     names = [name for name in known if name != START]
-    advantage, strength = advantage_in_words(given.get("epsilon", "1"), given.get("delta", "0"))
+    cases = found.statistics.cases
+    advantage, strength = advantage_in_words(given.get("epsilon", "1"), given.get("delta", "0"), cases)
     return _page(
         "release.html",
         settings,
@@ -174,7 +175,7 @@ def release_form(
         needs=chosen.needs(given),
         default=DEFAULT,
         values=given,
-        delta=delta_for(found.statistics.cases),
+        delta=delta_for(cases),
         attributes=names,
         starts=START in known and START in found.event_attributes,
         asked_attributes=[
@@ -193,7 +194,7 @@ def release_form(
         chosen_at=chosen_at,
         trial=trial or Trial(),
         kept=(trial or Trial()).keeps(chosen.name, given.get("epsilon", "1")),
-        learnt=learnt(),
+        learnt=learnt(given.get("delta", "0"), cases),
         points_of=points_of,
         purpose_title=purpose_title,
     )

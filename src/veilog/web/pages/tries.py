@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
+from fractions import Fraction
 
 from veilog._language import gettext
+from veilog.errors import VeilogError
 from veilog.measures.purposes import PURPOSES
 from veilog.privacy.account.accounting import parse_delta, parse_epsilon
 from veilog.privacy.account.strength import Strength
+from veilog.privacy.account.worth import worth
 from veilog.releasing.trying.expected import Interval
 from veilog.web.jobs.outlook import Outlook, Tried, TriedMethod
 from veilog.web.jobs.records import JobRecord
-from veilog.web.work.costs import advantage_at, worth
+from veilog.web.work.costs import advantage_at
 from veilog.web.work.trying import BUDGETS, keeps, recommended
 
 __all__ = ["Learnt", "Trial", "learnt", "points_of", "purpose_title"]
@@ -57,12 +60,16 @@ class Trial:
         return next((keeps(row, epsilon) for row in rows if row.method == method), None)
 
 
-def learnt(delta: str = "0") -> list[Learnt]:
-    """Return what anybody may learn at each budget that is tried."""
+def learnt(delta: str, cases: int) -> list[Learnt]:
+    """Return what anybody may learn at each budget that is tried, with the delta of the form, of so many cases."""
+    try:
+        failure = parse_delta(delta.replace(",", ".") or "0")
+    except VeilogError:  # as the form says of itself
+        failure = Fraction(0)
     found = []
     for epsilon in BUDGETS:
-        cost = parse_epsilon(epsilon), parse_delta(delta)
-        found.append(Learnt(epsilon, advantage_at(cost), worth(cost)))
+        cost = parse_epsilon(epsilon), failure
+        found.append(Learnt(epsilon, advantage_at(cost), worth(cost, cases=cases)))
     return found
 
 

@@ -7,6 +7,7 @@ import math
 import re
 import time
 from collections.abc import Iterator
+from fractions import Fraction
 
 from veilog._language import (
     dated,
@@ -22,13 +23,16 @@ from veilog._language import (
 from veilog.errors import VeilogError
 from veilog.privacy.account.accounting import parse_delta, parse_epsilon
 from veilog.privacy.account.strength import Strength
+from veilog.privacy.account.worth import worth
 from veilog.report.explorer import clean, short
+from veilog.report.figures import figure
 from veilog.report.stated import stated
 from veilog.report.words import capital, strength_in_words
 from veilog.web.jobs.queue import TOO_LONG
 from veilog.web.jobs.records import JobRecord, LogRecord
 from veilog.web.jobs.released_log import ReleasedLog
-from veilog.web.work.costs import advantage_at, cost_in_words, worth
+from veilog.web.work.costs import advantage_at, cost_in_words
+from veilog.web.work.request import plain_advice
 
 __all__ = [
     "FILTERS",
@@ -78,6 +82,20 @@ _KNOWN = (
     ),
 )
 """What the server, methods and the ledger say that has numbers in it, or is put together."""
+_EXAMPLES = (
+    gettext_noop("read as Windows-1252"),
+    gettext_noop("{column} is the time of the event, {attribute} its attribute"),
+    gettext_noop("case {column} has several events on one day"),
+    gettext_noop("{value} in case {column}"),
+    gettext_noop("column {column} in {cases} cases"),
+    gettext_noop("column {column} is cut to microseconds"),
+    gettext_noop("column {column} holds what is no time"),
+    gettext_noop("case {column}"),
+    gettext_noop("{n} cases"),
+    gettext_noop("{n} events"),
+    gettext_noop("{n} rows"),
+)
+"""What was noticed in a log is shown with one of these as an example, or with a value of the log itself."""
 LANGUAGES = {"en": "English", "de": "Deutsch", "fr": "Français", "nl": "Nederlands"}
 """What each language calls itself; of one that is not here its code is shown."""
 
@@ -161,6 +179,11 @@ def _promised(job: JobRecord) -> str:
     return made.certificate.guarantee.strength
 
 
+def _is_empty(job: JobRecord) -> bool:
+    """Whether it made a release in which there is no case."""
+    return isinstance(job.result, ReleasedLog) and job.result.empty
+
+
 def _asked_before(job: JobRecord) -> str:
     minutes = int((time.time() - job.created) // 60)
     if minutes < 1:
@@ -188,7 +211,7 @@ def _asked_words(job: JobRecord) -> str:
     if "epsilon" in given:
         words.append(f"ε = {localised(given['epsilon'])}")
     if given.get("delta", "0") != "0":
-        words.append(f"δ = {localised(given['delta'])}")
+        words.append(f"δ = {_power(given['delta'])}")
     if given.get("unit", "case") != "case":
         words.append(gettext("for persons"))
     words += [gettext("with times")] if "times" in given else []
@@ -237,6 +260,18 @@ def _points(value: float) -> str:
     return localised(f"{value:,}" if isinstance(value, int) else f"{value:.3g}" if value < 1000 else f"{value:,.0f}")
 
 
+def _example(text: str) -> str:
+    return recognised(text, _EXAMPLES)
+
+
+def _power(number: str) -> str:
+    """A delta as it is written elsewhere on the pages; what is none stays as it is."""
+    try:
+        return figure(Fraction(number))
+    except (ValueError, ZeroDivisionError):
+        return number
+
+
 def _percent(share: float) -> str:
     return percent(f"{share:g}")
 
@@ -259,14 +294,18 @@ FILTERS = {
     "cost": cost_in_words,
     "day": _day,
     "doing_words": _doing_words,
+    "example": _example,
     "figures": localised,
+    "is_empty": _is_empty,
     "left_words": _left_words,
     "moment": _moment,
     "log_state": _log_state,
     "log_state_words": _log_state_words,
     "percent": _percent,
+    "plain_advice": plain_advice,
     "plain": _plain,
     "points": _points,
+    "power": _power,
     "promised": _promised,
     "state_words": _state_words,
     "tied": _tied,
@@ -336,12 +375,13 @@ def known_events(number: int, with_start: bool) -> str:
     return ngettext("{n} event", "{n} events", number)
 
 
-def advantage_in_words(epsilon: str, delta: str) -> tuple[str, Strength | None]:
-    """What a budget lets anybody gain in guessing, and what that is worth; nothing for what is no budget."""
+def advantage_in_words(epsilon: str, delta: str, cases: int) -> tuple[str, Strength | None]:
+    """What a budget lets anybody gain in guessing, and what that is worth to one of so many cases; nothing for what is
+    no budget."""
     try:
         cost = parse_epsilon(epsilon.replace(",", ".")), parse_delta(delta.replace(",", ".") or "0")
     except VeilogError:
         return "", None
     points = advantage_at(cost)
     said = gettext(_GAIN, points=localised(f"{points:.3g}"))
-    return said, worth(cost)
+    return said, worth(cost, cases=cases)

@@ -16,13 +16,15 @@ from veilog.ledger.accounts import check_paid, in_figures
 from veilog.ledger.costs import Cost, as_read
 from veilog.ledger.ledger import Account, Data, Entry, Ledger
 from veilog.ledger.ways import kind_of_case
-from veilog.privacy.account.strength import Strength
+from veilog.privacy.account.strength import STRENGTHS, Strength
+from veilog.releasing.owner.standing import Standing
 from veilog.releasing.plan import Plan
 from veilog.report.explorer import clean
+from veilog.report.words import of_other_accounts
 from veilog.web.jobs.problems import Problem
 from veilog.web.jobs.read_log import Measured
 from veilog.web.jobs.records import LogRecord, Settings
-from veilog.web.work.costs import Figures, cost_in_words, figures, worth
+from veilog.web.work.costs import Figures, cost_in_words, figures
 from veilog.web.work.request import plain_advice
 
 __all__ = [
@@ -71,6 +73,9 @@ class InAccount:
     """Where cases were told by several columns, with that of this release: for these costs do not add up, either."""
     lost: int = 0
     """Releases that are known to have been made, and that the ledger does not have."""
+    others: str = ""
+    """Where nothing was released of these data yet: that there are other accounts with releases, which may be about the
+    same people."""
 
 
 @dataclass(frozen=True)
@@ -145,19 +150,20 @@ def foreseen(log: LogRecord, planned: Plan, cost: Cost | None, settings: Setting
         ledger = _ledger_of(log, settings)
         account = account_of(ledger, log)
         refused = _refused(ledger, account, cost, (unit, kind), part)
+        entries = () if account is None else _counting(account)
+        beside = None if entries else Standing.of(account, ledger.show(), named=not shared)
     except (VeilogError, ValueError) as error:
         return InAccount(shared, problem=_in_short(error))
-    lost = _lost(log, account)
+    lost, others = _lost(log, account), "" if beside is None else of_other_accounts(beside)
     before = (Fraction(0), Fraction(0)) if account is None else account.spent_on(part)
-    entries = () if account is None else _counting(account)
     kinds = _kinds(account, kind)
     other = any(entry.unit != unit for entry in entries) or bool(kinds)
-    strength = None
-    if cost is not None:
-        total = None if before is None or other else (before[0] + cost[0], before[1] + cost[1])
-        strength = worth(total, _cases(log))
+    strength = None if cost is None or refused else STRENGTHS[-1]
+    if cost is not None and not refused and not other:
+        after = (account or Account(0, "", unit, None, ())).among(_cases(log)).with_release(cost, part)
+        strength = after.strength
     if account is None:
-        return InAccount(shared, refused=refused, strength=strength, lost=lost)
+        return InAccount(shared, refused=refused, strength=strength, lost=lost, others=others)
     return InAccount(
         shared,
         refused=refused,
@@ -171,6 +177,7 @@ def foreseen(log: LogRecord, planned: Plan, cost: Cost | None, settings: Setting
         other_unit=other or len({entry.unit for entry in entries}) > 1,
         kinds=tuple(clean(name)[:60] for name in kinds),
         lost=lost,
+        others=others,
     )
 
 
@@ -185,7 +192,8 @@ def account_seen(log: LogRecord, settings: Settings, mine: Iterable[LogRecord] =
         return AccountSeen(shared, problem=_in_short(error))
     if account is None:
         return AccountSeen(shared, unit=log.columns.get("person") or "case", others=others, lost=_lost(log, None))
-    newest = tuple(_entered(entry, _cases(log)) for entry in reversed(account.entries[-_SHOWN:]))
+    account = account.among(_cases(log))
+    newest = tuple(_entered(entry, account.strength_of(entry)) for entry in reversed(account.entries[-_SHOWN:]))
     counting = _counting(account)
     return AccountSeen(
         shared,
@@ -195,7 +203,7 @@ def account_seen(log: LogRecord, settings: Settings, mine: Iterable[LogRecord] =
         spent=figures(account.spent),
         left=figures(account.left, down=True),
         share=_share(account),
-        strength=worth(account.spent, _cases(log)) if counting else None,
+        strength=account.strength if counting else None,
         sums=tuple(_sums(account)),
         rows=newest,
         more=len(account.entries) - len(newest),
@@ -370,7 +378,7 @@ _STATES: Mapping[str, str] = {
 }
 
 
-def _entered(entry: Entry, cases: int) -> Entered:
+def _entered(entry: Entry, strength: Strength) -> Entered:
     cost = _cost_of(entry)
     return Entered(
         number=entry.number,
@@ -380,7 +388,7 @@ def _entered(entry: Entry, cases: int) -> Entered:
         part=clean(entry.part or "")[:60],
         cost=figures(cost),
         state=_STATES[entry.state],
-        strength=worth(cost, cases),
+        strength=strength,
         timed=bool(entry.parameters.get("times")),
         attributes=len(entry.parameters.get("attributes") or ()),
     )

@@ -1,4 +1,4 @@
-"""What a release or an account costs, as pages say it: in figures, in words, and by what it is worth."""
+"""What a release or an account costs, as pages say it: in figures and in words."""
 
 from __future__ import annotations
 
@@ -7,30 +7,19 @@ from functools import lru_cache
 
 from veilog.ledger.accounts import in_figures
 from veilog.ledger.costs import Cost
-from veilog.privacy.account.accounting import LARGEST_EPSILON
 from veilog.privacy.account.guessing import advantage_of
-from veilog.privacy.account.strength import Strength, strength_of
 from veilog.report.figures import figure
 
-__all__ = ["Figures", "advantage_at", "cost_in_words", "figures", "worth"]
+__all__ = ["Figures", "advantage_at", "cost_in_words", "figures"]
 
 Figures = tuple[str, str]
 """Epsilon and delta, as they are written."""
 
 
 @lru_cache(maxsize=256)
-def worth(cost: Cost | None, cases: int | None = None) -> Strength:
-    """What a promise of this cost is worth, to one of so many cases; None: nothing bounds it."""
-    if cost is None or cost[0] > LARGEST_EPSILON or cost[1] >= 1:
-        return strength_of(None)
-    advantage = advantage_of(*cost) if cost[0] else cost[1]
-    return strength_of(float(advantage), float(cost[1]), cases)
-
-
-@lru_cache(maxsize=256)
 def advantage_at(cost: Cost) -> float:
     """Return by how many percentage points a release of this cost lets anybody guess better, rounded up."""
-    return -(-(advantage_of(*cost) if cost[0] else cost[1]) * 10_000 // 1) / 100
+    return -(-advantage_of(*cost) * 10_000 // 1) / 100
 
 
 def cost_in_words(cost: Figures) -> str:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pyarrow as pa
 
 from veilog.charts import lasting
 from veilog.errors import ParameterError, VeilogError
 from veilog.ledger.ledger import fingerprint
 from veilog.logs.eventlog import ACTIVITY, CASE_INDEX, EVENT_INDEX, NESTED, TIMESTAMP, EventLog
-from veilog.logs.facts import unit_columns
+from veilog.logs.facts import PersonColumn, unit_columns
 from veilog.logs.made_up.twins import Sizes
 from veilog.logs.variants import Variants
 from veilog.measures.disclosure import BACKGROUNDS, risk
@@ -82,6 +84,7 @@ def measured(log: EventLog, progress: Progress) -> Measured:
     results = risk(variants, BACKGROUNDS, sizes, work_limit=_WORK, samples=_SAMPLES, progress=progress)
     exposed = _exposed(log, progress)
     steps = steps_of(variants, log)
+    columns = unit_columns(log)
     return Measured(
         statistics=_statistics(log),
         explorer=shown_rows(variants),
@@ -91,7 +94,7 @@ def measured(log: EventLog, progress: Progress) -> Measured:
         durations=_durations(log),
         labels=tuple(short(label, _LABEL) for label in variants.labels[:_LABELS]),
         more_labels=max(0, len(variants.labels) - _LABELS),
-        units=_units(log),
+        units=_units(columns, log.cases.num_rows),
         case_attributes=_attributes(log.cases),
         event_attributes=_attributes(log.events),
         fingerprint=fingerprint(variants).hex(),
@@ -121,10 +124,12 @@ def _attributes(table: pa.Table) -> tuple[str, ...]:
     return tuple(clean(name) for name in table.column_names if name not in reserved)[:_ATTRIBUTES]
 
 
-def _units(log: EventLog) -> tuple[UnitColumn, ...]:
+def _units(columns: Sequence[PersonColumn], cases: int) -> tuple[UnitColumn, ...]:
     """The columns that may tell whose a case is, and whether cases seem to be people's by them."""
-    whole = [column for column in unit_columns(log) if column.cases == log.cases.num_rows]
-    return tuple(UnitColumn(short(c.column, _NAME), c.values, c.most, c.likely) for c in whole[:_UNITS])
+    offered = [column for column in columns if column.likely or column.cases == cases]
+    return tuple(
+        UnitColumn(short(c.column, _NAME), c.values, c.most, c.likely, cases - c.cases) for c in offered[:_UNITS]
+    )
 
 
 def _exposed(log: EventLog, progress: Progress) -> Exposure | None:

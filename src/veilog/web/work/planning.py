@@ -17,6 +17,7 @@ from veilog._language import gettext, percent, pgettext
 from veilog.errors import VeilogError
 from veilog.privacy.account.guarantee import Guarantee
 from veilog.privacy.account.strength import Strength
+from veilog.privacy.account.worth import worth
 from veilog.releasing.plan import Plan
 from veilog.releasing.trying.trial import PATIENTS
 from veilog.report import words
@@ -25,7 +26,7 @@ from veilog.report.figures import figure
 from veilog.web.jobs.records import LogRecord, Settings
 from veilog.web.jobs.released_log import Promise
 from veilog.web.work.accounts import InAccount, foreseen
-from veilog.web.work.costs import advantage_at, worth
+from veilog.web.work.costs import advantage_at
 from veilog.web.work.request import asked_for, refuse_attributes, undeclared
 
 __all__ = ["DryRun", "Refused", "Tried", "dry_run"]
@@ -102,7 +103,7 @@ def dry_run(log: LogRecord, form: Mapping[str, Any], settings: Settings) -> DryR
         tried=None if tried is None else _shown(tried),
         late=late,
         advantage=advantage_at(cost) if cost is not None and proven else None,
-        strength=worth(cost, _cases(log)) if proven else None,
+        strength=worth(cost, cases=_cases(log)) if proven else None,
         warnings=_warnings(log, planned),
         blurred=_blurred(log, planned),
         account=foreseen(log, planned, cost, settings),

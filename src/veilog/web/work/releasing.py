@@ -107,7 +107,7 @@ def release_log(task: Task, settings: Settings, progress: Progress) -> ReleasedL
         raise in_words(error) from error.__cause__
     missing, unwritten = _written(released, out, stages.at("Writing the files"), progress)
     result = replace(
-        _about(released, _decision(released, log)),
+        _about(released, *_decision(released, log)),
         missing=tuple(missing),
         unwritten=tuple(unwritten),
         files=_sizes(out),
@@ -313,12 +313,11 @@ def _for_all(released: Release) -> dict[str, Any]:
     return {name: value for name, value in released.to_json().items() if name != "owner_only"}
 
 
-def _about(released: Release, decision: Decision) -> ReleasedLog:
+def _about(released: Release, decision: Decision, told_so: bool = False) -> ReleasedLog:
     """What the release says about itself, which others may know, too, and under ``owner_only`` and ``decision`` what
-    they may not."""
+    they may not; ``told_so``: the decision says whether the log knows persons, and once is enough."""
     told = told_by_release(released)
     g, variants = released.guarantee, released.variants
-    told_so = any(check.state == "against" for check in decision.checks)  # once is enough
     return ReleasedLog(
         certificate=Certificate(
             cases=variants.cases,
@@ -333,7 +332,7 @@ def _about(released: Release, decision: Decision) -> ReleasedLog:
         chances=tuple(words.chances(g)),
         guesses=tuple(words.guesses(g)),
         empty=variants.cases == 0,
-        account=None if released.entry is None else amounts(released.entry.account(), variants.cases),
+        account=None if released.entry is None else amounts(released.entry.account()),
         activities=len(variants.labels),
         entry=None if released.entry is None else released.entry.number,
         decision=decision,
@@ -343,14 +342,14 @@ def _about(released: Release, decision: Decision) -> ReleasedLog:
     )
 
 
-def _decision(released: Release, log: EventLog) -> Decision:
-    """Whether it may be sent, with what the log says about that where it can be looked at. What the ledger says is
-    asked when the page is shown, since it does not stay as it is."""
+def _decision(released: Release, log: EventLog) -> tuple[Decision, bool]:
+    """Whether it may be sent, with what the log says about that, and whether it could be looked at. What the ledger
+    says is asked when the page is shown, since it does not stay as it is."""
     told, cases = told_by_release(released), released.variants.cases
     try:
-        return decided(told, cases, owner_side(log, None, options=False))
+        return decided(told, cases, owner_side(log, None, options=False)), True
     except (VeilogError, MemoryError):
-        return decided(told, cases)
+        return decided(told, cases), False
 
 
 def _written_down(result: ReleasedLog, out: Path, name: str = RESULT) -> None:

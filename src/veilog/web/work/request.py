@@ -12,6 +12,7 @@ from veilog.errors import ParameterError, UndeclaredError
 from veilog.logs.eventlog import START
 from veilog.methods import Method, Parameter, method_named
 from veilog.privacy.account.accounting import parse_epsilon
+from veilog.privacy.account.strength import EXPOSED
 from veilog.privacy.domain import FROM_LOG, PRIVATELY, Domain, Fact, Values, Window
 from veilog.releasing.plan import LARGEST_UNASKED, Plan, plan
 from veilog.report.explorer import clean
@@ -114,8 +115,9 @@ def can_be_asked_for(name: str) -> bool:
 
 
 def delta_for(cases: int) -> str:
-    """A delta well below one over the cases. Of a few fixed ones, so that it tells next to nothing about the log."""
-    return "1e-6" if cases <= 100_000 else "1e-9"
+    """A delta so far below one over the cases that it takes nothing off what epsilon is worth. Of a few fixed ones, so
+    that it tells next to nothing about the log."""
+    return next((delta for delta in ("1e-6", "1e-9") if float(delta) * cases <= EXPOSED[0]), "1e-12")
 
 
 def plain_advice(advice: str | None) -> str:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from veilog.ledger import ledger as ledgers
 from veilog.privacy.account.figures import round_up
 from veilog.releasing.owner.standing import Standing
 from veilog.web.jobs.records import LogRecord, Settings
 from veilog.web.jobs.released_log import Account, Amount, ReleasedLog
-from veilog.web.work.costs import worth
 
 __all__ = ["Now", "amounts", "standing_now"]
 
@@ -30,12 +29,15 @@ def standing_now(made: ReleasedLog, log: LogRecord, settings: Settings) -> Now |
         return None
     ledger = ledgers.Ledger(settings.ledger_of(log.ledger or log.session))
     standing = Standing.of_entry(ledger, made.entry, named=settings.ledger is None)
-    account = standing.account
-    return Now(standing, None if account is None else amounts(account, made.certificate.cases))
+    if standing.account is None:
+        return Now(standing, None)
+    cases = 0 if log.measured is None else log.measured.statistics.cases
+    account = standing.account.among(cases)
+    return Now(replace(standing, account=account), amounts(account))
 
 
-def amounts(account: ledgers.Account, cases: int) -> Account:
-    """Return what was spent of an account and is left, as pages show it beside a release of so many cases."""
+def amounts(account: ledgers.Account) -> Account:
+    """Return what was spent of an account and is left, as pages show it beside a release."""
     spent = None if account.spent is None else Amount(*map(round_up, account.spent))
     left = None if account.left is None else Amount(*(-round_up(-part) if part else 0.0 for part in account.left))
-    return Account(spent, left, worth(account.spent, cases))
+    return Account(spent, left, account.strength)

@@ -42,17 +42,21 @@
     follow();
   }
 
-  // What a budget lets anybody gain: tanh(ε / 4) without a delta, and about as much more with one.
+  // What a budget lets anybody gain: tanh(ε / 4) without a delta, and about as much more with one. Of many cases a delta
+  // exposes more than of few, so it may decide the word.
   for (const box of all("[data-advantage]")) {
     const [epsilon, delta] = ["epsilon", "delta"].map((id) => document.getElementById(id));
     const value = (field) => (field ? parseFloat(field.value.replace(",", ".")) || 0 : 0);
-    const scale = [[0.1, "strong", "good"], [0.25, "good", "good"], [0.5, "moderate", "warn"], [0.75, "weak", "bad"]];
+    const scale = [
+      [0.1, 0.01, "strong", "good"], [0.25, 0.01, "good", "good"], [0.5, 0.1, "moderate", "warn"], [0.75, 1, "weak", "bad"],
+    ];
     const show = () => {
       const [eps, fail] = [value(epsilon), value(delta)];
       if (!(eps > 0)) return;
       const [r, u] = [Math.exp(-eps / 2), Math.sqrt(Math.max(0, 1 - fail))];
       const gain = u > r ? (u - r) ** 2 / (1 - r * r) + fail : fail;
-      const [, word, tone] = scale.find(([most]) => gain <= most) || [1, "none in practice", "bad"];
+      const exposed = fail * box.dataset.advantage;
+      const [word, tone] = (scale.find(([most, out]) => gain <= most && exposed <= out) || [1, 1, "none in practice", "bad"]).slice(2);
       put(box.querySelector("[data-word]"), said(word));
       const points = written(100 * Math.min(1, gain), { maximumSignificantDigits: 3 });
       put(box.querySelector("[data-points]"), said("gain", { points }));

@@ -1,0 +1,107 @@
+"""What the owner of a log reads, in German, from a table as an export of a hospital has it."""
+
+import html
+import re
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from web_logs import job, read, record, released
+
+from veilog._language import spoken
+from veilog.releasing.trying.expected import Interval
+from veilog.report.flow_map import FlowMap
+from veilog.report.stated import stated
+from veilog.web.jobs.outlook import Outlook, Tried, TriedMethod
+from veilog.web.jobs.records import Settings
+from veilog.web.pages import render as pages
+from veilog.web.pages.tries import Trial
+from veilog.web.pages.words import FILTERS
+from veilog.web.work.accounts import account_seen
+
+ASKED = {"method": "laplace", "epsilon": "1", "labels": "log", "longest": "log", "p_depth": "2"}
+
+
+@pytest.fixture
+def settings(tmp_path: Path) -> Settings:
+    (tmp_path / "ledgers").mkdir()
+    return Settings(folder=tmp_path, ledger=None, token="t")
+
+
+@pytest.fixture
+def export(tmp_path: Path) -> Path:
+    """Windows-1252, two times a row, patients with two stays, five stays without one, and a row that is there twice."""
+    lines = ["Fall;Tätigkeit;Beginn;Ende;Patient"]
+    for case in range(200):
+        day = f"{1 + case % 28:02}.01.2025"
+        who = "" if case < 5 else f"P{case // 2}"
+        lines += [f"F{case};{a};{day} 1{i}:00;{day} 1{i}:30;{who}" for i, a in enumerate(("Aufnahme", "Röntgen"))]
+    path = tmp_path / "Köln.csv"
+    path.write_text("\n".join([*lines, lines[1], ""]), encoding="cp1252")
+    return path
+
+
+def test_a_column_of_persons_with_gaps_is_named_with_what_to_do(export: Path, settings: Settings) -> None:
+    """It was not offered, the page said that no column tells persons, and the release, once paid for, that one does."""
+    log = record(read(export))
+    assert log.measured is not None
+    assert [(u.unit, u.person, u.unnamed) for u in log.measured.units] == [("Patient", True, 5)]
+    with spoken("de"):
+        page = html.unescape(pages.log_page(log, "once", settings=settings))
+        assert "5 Fälle haben keinen Wert von Patient. Eine Freigabe sagt, was aus ihnen wird" in page
+        form = html.unescape(pages.release_form(log, ASKED, "once", settings=settings))
+    assert "Sind das Personen?" in form and '<option value="Patient">' in form
+    whole = export.with_name("whole.csv")
+    whole.write_text(export.read_text("cp1252").replace(";\n", ";Pn\n"), "utf-8")
+    full = record(read(whole))
+    assert full.measured is not None and [(u.unit, u.unnamed) for u in full.measured.units] == [("Patient", 0)]
+
+
+def test_what_was_noticed_is_told_without_options_of_the_command(export: Path, settings: Settings) -> None:
+    with spoken("de"):
+        page = html.unescape(pages.log_page(record(read(export)), "once", settings=settings))
+    noticed = page[page.index('id="findings"') :]
+    assert "gelesen als Windows-1252" in noticed and "'Aufnahme' im Fall 'F0'" in noticed
+    assert "'Ende' ist die Zeit des Ereignisses, 'Beginn' sein Attribut" in noticed
+    assert "--" not in re.sub(r"<!--.*?-->", "", noticed) and "Das Ende ist die Zeit des Ereignisses" in noticed
+
+
+def test_shares_in_a_remark_are_written_as_the_language_writes_them() -> None:
+    said = "Of the cases (events, where values change) that have a value, the part whose value noise alone may have "
+    with spoken("de"):
+        assert stated(f"{said}changed, at most: Alter 0.21, v1.5 0.069.").endswith("höchstens: Alter 0,21, v1.5 0,069.")
+        assert stated("values of attributes") == "Werte von Attributen"
+        assert stated("discrete Laplace") == "diskretes Laplace"
+
+
+def test_the_account_counts_the_files_that_its_link_gives(export: Path, settings: Settings, tmp_path: Path) -> None:
+    """The inside report is not among them: it said seven, and gave six."""
+    made = released(export, ASKED, settings, tmp_path / "out", name="Köln.csv")
+    log = replace(record(read(export), name="Köln.csv"), session="")
+    assert made.entry is not None and "inside.html" in made.files
+    page = pages.account(
+        log, account_seen(log, settings), {made.entry: job("release", made, ASKED)}, {}, "once", settings=settings
+    )
+    assert f"{len(made.files) - 1} files" in page and f"{len(made.files)} files" not in page
+
+
+def test_nothing_is_recommended_before_all_was_tried(export: Path, settings: Settings) -> None:
+    log, nothing = record(read(export)), FlowMap((), (), 0, 0, 1.0)
+    assert log.measured is not None and log.measured.sizes is not None
+    tried = Tried("1", Interval(0.7, 0.6, 0.8), nothing, ())
+    outlook = Outlook(log.measured.sizes, "declared", nothing, (TriedMethod("laplace", "A tree", "1e-6", (tried,)),))
+    words = {}
+    for state in ("running", "done"):
+        trial = Trial(job("try", outlook, state=state), True)
+        with spoken("de"):
+            words[state] = html.unescape(pages.release_form(log, ASKED, "once", settings=settings, trial=trial))
+    assert "Bisher am besten: laplace" in words["running"] and "Empfohlen: laplace" not in words["running"]
+    assert "Empfohlen: laplace" in words["done"] and "Bisher am besten" not in words["done"]
+    assert "δ = 10⁻⁶" in words["done"] and 'placeholder="z. B. 1000"' in words["done"]
+
+
+def test_a_delta_is_written_alike_everywhere() -> None:
+    asked = {"method": "travas", "epsilon": "0.5", "delta": "1e-6"}
+    with spoken("de"):
+        assert FILTERS["asked_words"](job("release", None, asked)) == "travas, ε = 0,5, δ = 10⁻⁶"
+    assert [FILTERS["power"](text) for text in ("1/0", "none", "0.001")] == ["1/0", "none", "0.001"]
