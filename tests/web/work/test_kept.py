@@ -127,7 +127,7 @@ def test_what_had_no_room_is_written_again_without_another_question(
     assert (again.missing, again.unwritten, set(again.files)) == ((), (), set(FILES) if both else ONE_LOG)
     after = Ledger.open(settings.ledger_of("")).show()[0]
     assert (after.spent, len(after.entries)) == (before.spent, 1)
-    assert len(after.entries[0].outputs) == (6 if both else 3)
+    assert len(after.entries[0].outputs) == (8 if both else 4)
     kept, log, table = (files.read(second / f"release.{suffix}") for suffix in ("parquet", "xes", "csv"))
     assert kept.variants == log.variants == table.variants
     assert kept.metadata == log.metadata, "with its guarantee"
@@ -179,7 +179,13 @@ def test_what_is_stopped_while_its_files_are_written_is_kept(
     (first / PAID).rename(first / RESULT)
     result = from_text("release", (first / RESULT).read_text())
     assert isinstance(result, ReleasedLog)
-    assert result.stopped and result.unwritten == ("release.xes", "release.csv", "outside.html", "dossier.html")
+    assert result.stopped and result.unwritten == (
+        "release.xes",
+        "release.csv",
+        "release.xlsx",
+        "outside.html",
+        "dossier.html",
+    )
     assert set(result.files) == {"certificate.json", "release.parquet"}
     ended, log = job("release", result, EVOLVE), record(read(path))
     page = pages.job_page(ended, log, "once", settings=settings)

@@ -29,7 +29,7 @@ from veilog.web.jobs.records import FILES, ReleaseRequest, Settings
 from veilog.web.jobs.released_log import Amount, ReleasedLog
 from veilog.web.jobs.worker import Task
 from veilog.web.pages import render as pages
-from veilog.web.work import dry_run, release_log, work_on
+from veilog.web.work import dry_run, release_log, releasing, work_on
 from veilog.web.work.accounts import InAccount
 from veilog.web.work.planning import DryRun
 from veilog.web.work.request import asked_for, offered
@@ -284,18 +284,27 @@ def test_a_release_leaves_its_files_and_is_entered(hospital_file: Path, settings
     assert result.missing == ()
     certificate = json.loads((out / "certificate.json").read_text())
     assert certificate["guarantee"]["epsilon"] == 1.0
-    logs = [files.read(out / f"release.{suffix}") for suffix in ("xes", "csv", "parquet")]
+    logs = [files.read(out / f"release.{suffix}") for suffix in ("xes", "csv", "parquet", "xlsx")]
     assert all(log.variants == logs[0].variants for log in logs)
     account = Ledger.open(settings.ledger).account(files.read(hospital_file))
     assert account is not None
     assert account.name == "ward.xes"
     assert [entry.state for entry in account.entries] == ["written"]
-    assert len(account.entries[0].outputs) == 3
+    assert len(account.entries[0].outputs) == 4
     assert result.account.spent.epsilon == 1.0
     assert result.beside.chart is not None
     assert "style" not in result.beside.chart
     assert "NOT FOR RELEASE" in (out / "inside.html").read_text()
     assert "NOT FOR RELEASE" not in (out / "outside.html").read_text()
+
+
+def test_of_more_events_than_excel_is_of_use_for_no_workbook_is_made(
+    hospital_file: Path, settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(releasing, "_WORKBOOK", 3)
+    result = released(hospital_file, {"method": "evolve", "epsilon": "1", "labels": "log"}, settings, tmp_path / "out")
+    assert "release.csv" in result.files and "release.xlsx" not in result.files
+    assert result.missing == () and result.unwritten == ()
 
 
 @pytest.mark.slow

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import importlib.util
 import json
 import os
 import shutil
@@ -48,7 +49,9 @@ _KEPT = "release.parquet"
 """The smallest form of a release that loses nothing: written first, and from it the others can be written again."""
 _BESIDE = "models"
 """What a release may have a second log for."""
-_LOGS = ("release.xes", "release.csv")
+_LOGS = ("release.xes", "release.csv", "release.xlsx")
+_WORKBOOK = 100_000
+"""Events above which no workbook is made: it takes ten times as long as all other files, and Excel is slow with it."""
 _PAGES = ("outside.html", "dossier.html")
 """What may go where the release goes."""
 _SPARE = "spare"
@@ -224,8 +227,8 @@ def _no_room(error: BaseException | None) -> bool:
 
 
 def _written(released: Release, out: Path, progress: Progress, told: Progress) -> tuple[list[str], list[str]]:
-    """Write certificate, outside report and the log in three formats, in the room that was set aside; returns in words
-    what could not be written, and the names of what could be once the disk has room. ``told`` says why it waits."""
+    """Write certificate, reports and the log in all its formats, in the room that was set aside; returns in words what
+    could not be written, and the names of what could be once the disk has room. ``told`` says why it waits."""
     missing: list[str] = []
     unwritten: list[str] = []
     if (out / _SPARE).exists():
@@ -235,7 +238,7 @@ def _written(released: Release, out: Path, progress: Progress, told: Progress) -
         _paid(released, out)
     if released.variants.cases == 0:
         return missing, unwritten
-    for name in (*_LOGS, *_PAGES):
+    for name in (*_logs_of(released), *_PAGES):
         progress(gettext("writing {file}", file=name), None)
         try:
             if name in _LOGS:
@@ -255,6 +258,12 @@ def _write_page(released: Release | EventLog, page: Path, progress: Progress) ->
         report.write(released, page, files=files, progress=progress, language=current())
     else:
         write_dossier(dossier(released, files=files, progress=progress, language=current()), page)
+
+
+def _logs_of(released: Release) -> tuple[str, ...]:
+    """The files that the release is written to, beside the one that is kept."""
+    whole = released.variants.events <= _WORKBOOK and importlib.util.find_spec("openpyxl") is not None
+    return _LOGS if whole else _LOGS[:-1]
 
 
 def _logs_in(out: Path) -> tuple[Path, ...]:
@@ -304,7 +313,7 @@ def _paid(released: Release, out: Path) -> None:
     if empty or (out / _KEPT).exists():
         told = told_by_release(released)
         result = _about(released, decided(told, released.variants.cases))
-        left = () if empty else (*_LOGS, *_PAGES)
+        left = () if empty else (*_logs_of(released), *_PAGES)
         _written_down(replace(result, unwritten=left, stopped=True), out, PAID)
 
 
