@@ -53,6 +53,9 @@ class Asked:
     """Whether fitness is found by optimal alignments, too."""
     chief_only: bool = False
     """Whether only the numbers that verdicts go by are found, and what these are held against."""
+    person: str | None = None
+    """The column that tells whose a case is: nobody's cases are on both sides of a split, and it is no attribute. None:
+    the one that seems to (:func:`veilog.measures.persons.person_of`)."""
     progress: Progress = field(default=lambda text, fraction: None, repr=False)
 
 
