@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import io
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -13,8 +14,11 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from rich.console import Console
 
 import veilog
+from veilog._language import spoken
+from veilog.display.comparisons import purposes_table
 from veilog.errors import ParameterError
 from veilog.logs.eventlog import ACTIVITY, CASE_INDEX, EVENT_INDEX, TIMESTAMP, TIMESTAMP_TYPE, EventLog
 from veilog.logs.made_up.simulate import hospital
@@ -23,6 +27,7 @@ from veilog.measures.measure import Pair
 from veilog.measures.purposes import Asked, judge
 from veilog.measures.purposes.attributes.columns import PARTS, Attribute, Values, compared
 from veilog.measures.purposes.attributes.purpose import ATTRIBUTES, marginals, without
+from veilog.report.purposes import shown
 
 
 def log(
@@ -171,6 +176,12 @@ def test_the_least_alike_column_and_pair_are_named_beside_the_mean() -> None:
         "Not kept of the original: case:lost.",
     )
     assert judge(Pair(original, original), ["attributes"])["attributes"].remarks == ()
+    # Pages and the terminal say it, too; pages in their language.
+    with spoken("de"):
+        assert "am unähnlichsten: case:ward × case:old (0,50 von 1)." in shown([told])[0].remark
+    table = Console(file=io.StringIO(), width=150)
+    table.print(purposes_table({"attributes": told}))
+    assert "Attributes in pairs, least alike: case:ward × case:old" in table.file.getvalue()  # type: ignore[attr-defined]
 
 
 def test_whose_a_case_is_counts_as_no_attribute() -> None:
