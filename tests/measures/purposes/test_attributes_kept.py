@@ -196,6 +196,7 @@ def test_whose_a_case_is_counts_as_no_attribute() -> None:
     # Of a log that has an attribute of many values, the column can be told.
     other = judge(Pair(original, original), ["attributes"], Asked(person="ward"))["attributes"]
     assert other.reason == "Left out: ward, which is taken to tell whose a case is."
+    assert judge(Pair(original, original), ["attributes"], Asked(person=False))["attributes"].reason == ""
     assert marginals(original, original, "ward") == {"case:Patient": 1.0}
     with pytest.raises(ParameterError, match="no attribute 'wrd'"):
         judge(Pair(original, original), ["attributes"], Asked(person="wrd"))

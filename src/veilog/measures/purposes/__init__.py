@@ -55,5 +55,5 @@ def judge(pair: Pair, names: Sequence[str], asked: Asked | None = None) -> dict[
 
     asked = asked or Asked()
     sides = Sides.of_people(pair, asked.person)
-    told = replace(asked, progress=pair.progress, person=sides.person)
+    told = replace(asked, progress=pair.progress, person=sides.person or False)
     return {name: PURPOSES[name].judged(sides, told) for name in wanted}

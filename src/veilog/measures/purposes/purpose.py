@@ -53,10 +53,15 @@ class Asked:
     """Whether fitness is found by optimal alignments, too."""
     chief_only: bool = False
     """Whether only the numbers that verdicts go by are found, and what these are held against."""
-    person: str | None = None
-    """The column that tells whose a case is: nobody's cases are on both sides of a split, and it is no attribute. None:
-    the one that seems to (:func:`veilog.measures.persons.person_of`)."""
+    person: str | bool = True
+    """The column that tells whose a case is: nobody's cases are on both sides of a split, and it is no attribute. True:
+    the one that seems to (:func:`veilog.measures.persons.person_of`); False: none."""
     progress: Progress = field(default=lambda text, fraction: None, repr=False)
+
+    @property
+    def column(self) -> str | None:
+        """The column of persons, once it is known; None where there is none."""
+        return self.person if isinstance(self.person, str) else None
 
 
 @dataclass(frozen=True)

@@ -36,11 +36,11 @@ class Sides:
     """The column that tells whose a case is; parts of the original are then parts of its people."""
 
     @staticmethod
-    def of_people(pair: Pair, person: str | None) -> Sides:
-        """Return those of a pair: by this column, or by the one that seems to tell whose a case is."""
-        if person is not None and isinstance(pair.original, EventLog):
+    def of_people(pair: Pair, person: str | bool) -> Sides:
+        """Return those of a pair: by this column, by the one that seems to tell whose a case is, or by cases."""
+        if isinstance(person, str) and isinstance(pair.original, EventLog):
             columns_of_persons(pair.original, person)  # a name that is none is an error of who gave it
-        return Sides(pair, person_of(pair.original) if person is None else person)
+        return Sides(pair, person_of(pair.original) if person is True else person or None)
 
     def of(self, side: str, needs: Needs | Literal["either"], *, held_out: bool, draw: int = 0) -> tuple[Log, Log]:
         """Return the log that is used and the one on which it is judged, for one of the four sides; ``draw`` numbers

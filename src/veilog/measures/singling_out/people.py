@@ -96,14 +96,12 @@ def prefixes_of(logs: Sequence[Variants], longest: int) -> tuple[list[list[IntAr
 def attributes_of(logs: Sequence[EventLog | Variants]) -> tuple[list[str], list[IntArray]]:
     """Return the names of the attributes of cases that the first two logs have, and of each log the values as
     numbers, a column each; :class:`ParameterError` where there is none. Numbers and dates are cut at quantiles of the
-    first log, and a column that seems to tell whose a case is, is no attribute."""
+    first log. Whose a case is counts as one: where the release has it, it can be known and guessed."""
     whole = [log for log in logs if isinstance(log, EventLog)]
     if len(whole) < len(logs):
         raise ParameterError("Of a log only the variants were given, so there is no attribute to guess.")
     first = whole[0]
-    person = person_of(first)
-    found = [compared(log, first, person) for log in whole[1:]]
-    sides = [{a.name: a for a in side if a.of_cases and a.used is not None} for side in found]
+    sides = [{a.name: a for a in compared(log, first) if a.of_cases and a.used is not None} for log in whole[1:]]
     names = [name for name in sides[0] if all(name in side for side in sides)]
     own = {name: sides[0][name].codes[0] for name in names}
     names = sorted(names, key=lambda name: (-round(_variety(own[name]), 9), name))[:MOST_ATTRIBUTES]

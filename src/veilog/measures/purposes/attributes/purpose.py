@@ -43,7 +43,7 @@ class _OfAttributes(Purpose):
         if not found.aspects:
             return found
         original, released = sides.pair.whole
-        person = asked.person
+        person = asked.column
         whose = gettext("Left out: {name}, which is taken to tell whose a case is.", name=person) if person else ""
         lacking = _lacking(not_kept(released, original, person))
         return replace(found, reason=" ".join(filter(None, (lacking, whose))))
@@ -70,7 +70,7 @@ def _scores(used: Log, judged: Log, asked: Asked) -> Mapping[str, float | None]:
             raise ParameterError(f"Of the {name} log only the variants were given.", parameter=name)
     assert not isinstance(used, Variants)
     assert not isinstance(judged, Variants)
-    attributes = compared(used, judged, asked.person)
+    attributes = compared(used, judged, asked.column)
     own = Activities(used, judged)
     alone = [_Like((each,), marginal(each.used, each.judged)) for each in attributes]
     return {
