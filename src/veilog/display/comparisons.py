@@ -95,7 +95,7 @@ def purposes_table(purposes: Mapping[str, Judgement]) -> Group:
     words = []
     for judgement in purposes.values():
         words.append(Text(judgement.verdict, style=_GRADES[judgement.grade]))
-        words += [Text(f"  {judgement.reason}", style="dim")] if judgement.reason and judgement.aspects else []
+        words += [Text(f"  {line}", style="dim") for line in judgement.remarks]
     note = (
         "kept: of what the original gives, or how near the release is beside one half of the original to the "
         "other. bare list: every variant of the original once, which has learnt nothing and protects nobody."

@@ -19,6 +19,7 @@ from veilog._plain import InJson, ToJson
 from veilog.errors import ParameterError
 from veilog.logs import files
 from veilog.logs.eventlog import EventLog
+from veilog.measures.persons import person_of
 from veilog.measures.purposes.sides import split
 
 __all__ = [
@@ -92,8 +93,8 @@ class Given:
 
     def split(self, share: float, seed: int) -> tuple[Given, EventLog]:
         """Return what is given of a random part of the cases, to make a release of, and the log of the other cases,
-        which that release knows nothing of."""
-        seen, unseen = split(self.log, share, seed)
+        which that release knows nothing of; where a column tells persons, of nobody who has cases in it."""
+        seen, unseen = split(self.log, share, seed, person=person_of(self.log))
         assert isinstance(seen, EventLog)
         assert isinstance(unseen, EventLog)
         return replace(self, part=seen), unseen

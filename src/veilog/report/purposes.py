@@ -66,7 +66,7 @@ def shown(purposes: Iterable[Judgement]) -> tuple[PurposeShown, ...]:
             one.grade,
             one.verdict,
             tuple(_number(j) for j in one.aspects.values() if j.value is not None),
-            one.reason if one.aspects else "",
+            " ".join(one.remarks),
         )
         for one in purposes
     )

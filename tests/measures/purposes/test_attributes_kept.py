@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import io
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -11,15 +12,22 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from rich.console import Console
 
 import veilog
+from veilog._language import spoken
+from veilog.display.comparisons import purposes_table
+from veilog.errors import ParameterError
 from veilog.logs.eventlog import ACTIVITY, CASE_INDEX, EVENT_INDEX, TIMESTAMP, TIMESTAMP_TYPE, EventLog
 from veilog.logs.made_up.simulate import hospital
 from veilog.logs.variants import Variants
 from veilog.measures.measure import Pair
 from veilog.measures.purposes import Asked, judge
-from veilog.measures.purposes.attributes.columns import compared
+from veilog.measures.purposes.attributes.columns import PARTS, Attribute, Values, compared
 from veilog.measures.purposes.attributes.purpose import ATTRIBUTES, marginals, without
+from veilog.report.purposes import shown
 
 
 def log(
@@ -100,13 +108,98 @@ def test_pairs_of_categories_by_hand() -> None:
     assert scores(padded, sparse)["pairs"] == pytest.approx(0.5)
 
 
-def test_a_number_beside_a_category_is_cut_by_the_originals_range() -> None:
-    ages, ward = [float(n) for n in range(11)], ["A"] * 5 + ["B"] * 6
+def test_a_number_beside_a_category_is_cut_at_the_originals_quantiles() -> None:
+    ages, ward = [float(n) for n in range(20)], ["A"] * 8 + ["B"] * 12
     original = of_cases(age=ages, ward=ward)
-    assert scores(of_cases(age=[age + 0.5 for age in ages], ward=ward), original)["pairs"] == 1.0
-    # Ten times as old, all but the first are in the last part, where two of B were: four of A and four of B moved.
+    # Two ages are a part: 0 and 1, 2 and 3, ... What lies outside is in the outer parts.
+    assert scores(of_cases(age=[age - age % 2 for age in ages], ward=ward), original)["pairs"] == 1.0
+    assert scores(of_cases(age=[-9.0, *ages[1:-1], 99.0], ward=ward), original)["pairs"] == 1.0
+    # Ten times as old: but for 0 and 10 all are in the last part. One of A is where it was, and two of B.
     tens = of_cases(age=[10 * age for age in ages], ward=ward)
-    assert scores(tens, original)["pairs"] == pytest.approx(1 - 8 / 11)
+    assert scores(tens, original)["pairs"] == pytest.approx(3 / 20)
+
+
+def test_a_frequent_number_is_a_part_of_its_own() -> None:
+    amounts, late = [0.0] * 12 + [1.0, 2.0, 3.0, 4.0] * 2, [False] * 12 + [True] * 8
+    original = of_cases(amount=amounts, late=late)
+    (amount,) = (each for each in compared(original, original) if each.ordered)
+    codes = amount.codes[0]
+    assert len({*codes[:12].tolist()}) == 1 and not {*codes[:12].tolist()} & {*codes[12:].tolist()}
+    # A cent is not nothing, though no tenth of the values lies between.
+    cent = of_cases(amount=[0.01] * 12 + amounts[12:], late=late)
+    assert scores(cent, original)["pairs"] == pytest.approx(1 - 12 / 20)
+    in_between = of_cases(amount=[5.0] * 3 + [7.0] * 14 + [9.0] * 3, late=late)
+    (amount,) = (each for each in compared(in_between, in_between) if each.ordered)
+    assert amount.codes[0].tolist() == [0] * 3 + [1] * 14 + [2] * 3
+
+
+@given(st.lists(st.one_of(st.integers(-3, 3).map(float), st.floats(allow_nan=False, allow_infinity=False)), min_size=1))
+def test_parts_have_about_as_many_values_of_the_original_each_and_none_is_empty(values: list[float]) -> None:
+    column = Values(np.array([*values, np.nan, np.inf]))
+    codes, _, size = Attribute("amount", True, True, column, None).codes
+    assert codes[-2] == -1 and codes[-1] == size - 1 <= 20
+    parts = [[v for v, code in zip(values, codes[:-2].tolist(), strict=True) if code == part] for part in range(size)]
+    for part in parts:
+        assert part and (len({*part}) == 1 or len(part) * PARTS < 2 * len(values))
+    assert sorted(values) == [value for part in parts for value in sorted(part)]
+
+
+def test_a_long_tail_hides_no_lost_dependence() -> None:
+    """In tenths of the range, of which one has nearly all amounts, their pairs were alike by more than .99."""
+    rng = np.random.default_rng(1)
+    z = rng.normal(size=1500)
+    kinds = np.array(list("ABCDE"))[np.clip(np.floor((z + 2) / 0.8).astype(int), 0, 4)]
+    own = {"amount": np.exp(2.5 * z).tolist(), "kind": kinds.tolist(), "due": (z > 0.5).tolist()}
+    anew = {name: [values[i] for i in rng.permutation(1500)] for name, values in own.items()}
+    original, shuffled = of_cases(**own), of_cases(**anew)
+    told = judge(Pair(original, shuffled), ["attributes"])["attributes"]
+    assert told.aspects["shapes"].value == pytest.approx(1.0)
+    pairs = told.aspects["pairs"]
+    assert told.grade == "poor" and pairs.value is not None and pairs.value < 0.6
+    assert pairs.lowest is not None and pairs.lowest.names == ("case:amount", "case:kind")
+    assert pairs.lowest.value < 0.4 < 0.9 < scores(original, of_cases(**own))["pairs"]
+
+
+def test_the_least_alike_column_and_pair_are_named_beside_the_mean() -> None:
+    wards, old = ["A", "A", "B", "B"] * 5, [True, False] * 10
+    original = of_cases(ward=wards, old=old, sex=["f", "m"] * 10, lost=["x", "y"] * 10)
+    released = of_cases(ward=["A"] * 20, old=old, sex=["f", "m"] * 10)
+    told = judge(Pair(original, released), ["attributes"])["attributes"]
+    shapes, pairs = told.to_json()["aspects"]["shapes"], told.to_json()["aspects"]["pairs"]
+    # What the release lacks has 0 and its name elsewhere.
+    assert shapes["lowest"] == {"names": ["case:ward"], "value": 0.5}
+    assert pairs["lowest"] == {"names": ["case:ward", "case:old"], "value": 0.5}
+    assert "lowest" not in told.to_json()["aspects"]["with_control_flow"]
+    assert told.remarks == (
+        "Attributes by themselves, least alike: case:ward (0.50 of 1).",
+        "Attributes in pairs, least alike: case:ward × case:old (0.50 of 1).",
+        "Not kept of the original: case:lost.",
+    )
+    assert judge(Pair(original, original), ["attributes"])["attributes"].remarks == ()
+    # Pages and the terminal say it, too; pages in their language.
+    with spoken("de"):
+        assert "am unähnlichsten: case:ward × case:old (0,50 von 1)." in shown([told])[0].remark
+    table = Console(file=io.StringIO(), width=150)
+    table.print(purposes_table({"attributes": told}))
+    assert "Attributes in pairs, least alike: case:ward × case:old" in table.file.getvalue()  # type: ignore[attr-defined]
+
+
+def test_whose_a_case_is_counts_as_no_attribute() -> None:
+    people = [f"p{i // 3}" for i in range(60)]
+    original = log(["ab"] * 60, {"Patient": people, "ward": ["A", "B"] * 30})
+    told = judge(Pair(original, log(["ab"] * 60, {"ward": ["A", "B"] * 30})), ["attributes"])["attributes"]
+    assert told.aspects["shapes"].value == 1.0
+    assert told.reason == "Left out: Patient, which is taken to tell whose a case is."
+    of_events = log(["ab"] * 60, {"ward": ["A", "B"] * 30}, {"Patient": [p for p in people for _ in "ab"]})
+    assert "Patient" not in judge(Pair(of_events, of_events.only(np.arange(9))), ["attributes"])["attributes"].verdict
+    assert [each.name for each in compared(of_events, of_events, "Patient")] == ["case:ward"]
+    # Of a log that has an attribute of many values, the column can be told.
+    other = judge(Pair(original, original), ["attributes"], Asked(person="ward"))["attributes"]
+    assert other.reason == "Left out: ward, which is taken to tell whose a case is."
+    assert judge(Pair(original, original), ["attributes"], Asked(person=False))["attributes"].reason == ""
+    assert marginals(original, original, "ward") == {"case:Patient": 1.0}
+    with pytest.raises(ParameterError, match="no attribute 'wrd'"):
+        judge(Pair(original, original), ["attributes"], Asked(person="wrd"))
 
 
 def test_an_activity_has_its_own_values() -> None:

@@ -7,6 +7,7 @@ import json
 import os
 import subprocess
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -76,11 +77,11 @@ def test_distances_are_those_of_log_distance_measures(logs: Path, oracle: Oracle
 
 
 def tables(used: EventLog, judged: EventLog) -> dict[str, Any]:
-    """What is compared of both logs as the oracle reads it, by the table in which it is compared."""
+    """What is compared of both logs as the oracle reads it, by the table in which it is compared; numbers cut, too."""
     own = Activities(used, judged)
     arrays: dict[str, Any] = {}
+    rows = [log.events.column(CASE_INDEX).to_numpy() for log in (used, judged)]
     for place, (side, log) in enumerate((("released", used), ("original", judged))):
-        case = log.events.column(CASE_INDEX).to_numpy()
         labels, codes = log.activity_codes
         arrays[f"{side}/events/#"] = np.array([own.numbers[label] for label in labels])[codes]
         arrays[f"{side}/cases/# end"] = own.ends[place]
@@ -90,10 +91,17 @@ def tables(used: EventLog, judged: EventLog) -> dict[str, Any]:
             arrays[f"{side}/cases/# {number}"] = there[:, number]
         for each in compared(used, judged):
             values = (each.used, each.judged)[place]
-            assert values is not None
+            assert values is not None and each.used is not None
+            # Beside a category a number is one: sdmetrics would cut its range, we cut at quantiles of what is compared.
+            if each.ordered:
+                table = "cases" if each.of_cases else "events"
+                arrays[f"{side}/{table} cut/{each.name}"] = each.codes[1 - place]
+            if each.ordered and each.of_cases:
+                spread = replace(each, used=each.used.of(rows[0]), judged=each.judged.of(rows[1]))
+                arrays[f"{side}/events cut/~{each.name}"] = spread.codes[1 - place]
             if each.of_cases:
                 arrays[f"{side}/cases/{each.name}"] = values.array
-                arrays[f"{side}/events/~{each.name}"] = values.array[case]
+                arrays[f"{side}/events/~{each.name}"] = values.array[rows[place]]
             else:
                 arrays[f"{side}/events/{each.name}"] = values.array
     return arrays

@@ -35,7 +35,6 @@ from veilog.cli.shared.common import (
 from veilog.errors import ParameterError
 from veilog.logs.engines.names import engine_of
 from veilog.logs.eventlog import ACTIVITY, CASE, EventLog
-from veilog.logs.facts import person_columns
 from veilog.logs.findings import Finding
 from veilog.logs.input.source import Source
 from veilog.logs.tables.reader import table_reader_of
@@ -43,6 +42,7 @@ from veilog.logs.variants import Variants
 from veilog.measures import Comparison, Progress
 from veilog.measures import compare as compare_logs
 from veilog.measures.disclosure import risk as measure_risk
+from veilog.measures.persons import person_of
 from veilog.measures.purposes import PURPOSES, Asked
 from veilog.measures.purposes import named as purposes_named
 from veilog.measures.registry import MEASURES
@@ -85,7 +85,7 @@ def risk(
             arrangements=arrangements,
             progress=progress,
         )
-        person = _person(log_or_variants)
+        person = person_of(log_or_variants)
         exposed, linked, inferred = _attacked(log_or_variants, _sizes(size), person, progress)
         if exposed is not None:
             exact = {r.size: r.unique for r in results if r.background == "sequence" and r.exact}
@@ -146,12 +146,6 @@ _IF_PUBLISHED = (
 _OF_PERSONS = "If the cases of one half of the people ({column}) were published as they are, and the others not in it:"
 
 
-def _person(log: EventLog | Variants) -> str | None:
-    """The column that seems to tell whose a case is: people with several cases must not be in both halves."""
-    found = () if isinstance(log, Variants) else person_columns(log)
-    return found[0].column if found else None
-
-
 def _attacked(
     log: EventLog | Variants, sizes: list[int], person: str | None, progress: Progress
 ) -> tuple[Exposure | None, Linkability | None, Inference | None]:
@@ -159,7 +153,7 @@ def _attacked(
     there is nothing to know or nobody to attack."""
     progress("Finding people", None)
     tried: list[Any] = []
-    first, second = halves(log, person=person)
+    first, second = halves(log, person=person or False)
     for attack in (
         lambda: exposure(log, sizes=sizes),
         lambda: linkability(first, first, control=second),

@@ -53,6 +53,7 @@ def judge(pair: Pair, names: Sequence[str], asked: Asked | None = None) -> dict[
         return {}
     from veilog.measures.purposes.sides import Sides  # not before there is something to judge
 
-    sides = Sides(pair)
-    told = replace(asked or Asked(), progress=pair.progress)
+    asked = asked or Asked()
+    sides = Sides.of_people(pair, asked.person)
+    told = replace(asked, progress=pair.progress, person=sides.person or False)
     return {name: PURPOSES[name].judged(sides, told) for name in wanted}

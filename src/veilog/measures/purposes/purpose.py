@@ -19,10 +19,10 @@ ceiling / value.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
 from veilog._language import gettext, localised, percent
 from veilog.errors import ParameterError, VeilogError
@@ -31,7 +31,7 @@ from veilog.measures.measure import Form, Log, Needs, Progress
 if TYPE_CHECKING:
     from veilog.measures.purposes.sides import Sides
 
-__all__ = ["Asked", "Aspect", "Grade", "Judged", "Judgement", "Log", "Purpose", "Score"]
+__all__ = ["Asked", "Aspect", "Grade", "Judged", "Judgement", "Log", "Lowest", "Mean", "Purpose", "Score"]
 
 Grade = Literal["good", "limited", "poor", "not judged"]
 
@@ -53,7 +53,15 @@ class Asked:
     """Whether fitness is found by optimal alignments, too."""
     chief_only: bool = False
     """Whether only the numbers that verdicts go by are found, and what these are held against."""
+    person: str | bool = True
+    """The column that tells whose a case is: nobody's cases are on both sides of a split, and it is no attribute. True:
+    the one that seems to (:func:`veilog.measures.persons.person_of`); False: none."""
     progress: Progress = field(default=lambda text, fraction: None, repr=False)
+
+    @property
+    def column(self) -> str | None:
+        """The column of persons, once it is known; None where there is none."""
+        return self.person if isinstance(self.person, str) else None
 
 
 @dataclass(frozen=True)
@@ -79,6 +87,31 @@ class Aspect:
     def yardstick(self) -> Literal["floor", "ceiling"]:
         """What its share is found by."""
         return "ceiling" if self.better == "higher" else self.against
+
+
+class Lowest(NamedTuple):
+    """The least of several likenesses, and what it is of: the names of one attribute, or of two."""
+
+    names: tuple[str, ...]
+    value: float
+
+    @property
+    def named(self) -> str:
+        """Return what it is of, in one line."""
+        return " × ".join(self.names)
+
+
+class Mean(float):
+    """A mean that knows the lowest of what it was taken of, which it may hide."""
+
+    lowest: Lowest | None = None
+
+    @staticmethod
+    def of(value: float, lowest: Lowest | None) -> Mean:
+        """Return this mean, with the lowest of what it is of."""
+        found = Mean(value)
+        found.lowest = lowest
+        return found
 
 
 Score: TypeAlias = Callable[[Log, Log, Asked], Mapping[str, float | None]]
@@ -112,6 +145,11 @@ class Judged:
         return self.aspect.yardstick == "floor"
 
     @property
+    def lowest(self) -> Lowest | None:
+        """What is least alike of all that the number is a mean of, where that has names."""
+        return self.value.lowest if isinstance(self.value, Mean) else None
+
+    @property
     def grade(self) -> Grade:
         if self.share is None:
             return "not judged"
@@ -121,7 +159,10 @@ class Judged:
     def to_json(self) -> dict[str, Any]:
         """Return its numbers as plain values."""
         numbers = {name: getattr(self, name) for name in ("value", "floor", "ceiling", "zero", "share")}
-        return {"better": self.aspect.better, "unit": self.aspect.unit, **numbers, "grade": self.grade}
+        told = {"better": self.aspect.better, "unit": self.aspect.unit, **numbers, "grade": self.grade}
+        if self.lowest is not None:
+            told["lowest"] = {"names": list(self.lowest.names), "value": self.lowest.value}
+        return told
 
 
 @dataclass(frozen=True)
@@ -150,13 +191,28 @@ class Judgement:
         chief = self.chief
         if chief is None:
             reason = self.reason or gettext("There is nothing to judge it by.")
-            return gettext("{Purpose}: not judged. {reason}", Purpose=title[0].upper() + title[1:], reason=reason)
+            return gettext("{Purpose}: not judged. {reason}", Purpose=_capital(title), reason=reason)
         kept = _kept(chief)
         if chief.grade == "good":
             return gettext("Good for {purpose} ({kept}).", purpose=title, kept=kept)
         if chief.grade == "limited":
             return gettext("Of limited use for {purpose} ({kept}).", purpose=title, kept=kept)
         return gettext("Not for {purpose} ({kept}).", purpose=title, kept=kept)
+
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        """Return what else is said of its numbers: what is least alike in those that are means, and the reason."""
+        hidden = [
+            gettext(
+                "{Number}, least alike: {names} ({value} of 1).",
+                Number=_capital(gettext(judged.aspect.title)),
+                names=judged.lowest.named,
+                value=localised(f"{judged.lowest.value:.2f}"),
+            )
+            for judged in self.aspects.values()
+            if judged.lowest is not None and judged.lowest.value < 0.995
+        ]
+        return (*hidden, *([self.reason] if self.reason and self.aspects else []))
 
     def rows(self) -> Iterator[dict[str, Any]]:
         """Yield each number that there is as a row of a table of numbers."""
@@ -179,6 +235,10 @@ class Judgement:
             "reason": self.reason,
             "aspects": {name: judged.to_json() for name, judged in self.aspects.items()},
         }
+
+
+def _capital(title: str) -> str:
+    return title[0].upper() + title[1:]
 
 
 def _kept(chief: Judged) -> str:
@@ -249,7 +309,7 @@ class Purpose:
             for aspect in self.aspects
         }
         asked_for = {name for one in scored for name in one}
-        return {name: sum(known) / len(known) if known else None for name, known in found.items() if name in asked_for}
+        return {name: _mean(known) for name, known in found.items() if name in asked_for}
 
     def _scored(self, used: Log, judged: Log, asked: Asked, side: str) -> Mapping[str, float | None]:
         asked.progress(f"{self.title}: {_SIDES[side]}", None)
@@ -265,6 +325,11 @@ class Purpose:
             raise ParameterError(
                 f"The purpose {self.name!r} has no number that its verdict goes by.", parameter="aspects"
             )
+
+
+def _mean(known: Sequence[float]) -> float | None:
+    """The mean of the draws; the number itself, with what it knows, where there is one."""
+    return known[0] if len(known) == 1 else sum(known) / len(known) if known else None
 
 
 _SIDES = {

@@ -1,7 +1,7 @@
 """The logs that stand beside a release when it is judged: parts of the original, and a bare list of its variants.
 
 They are drawn with a fixed seed from an order of the cases that does not depend on that of the rows, so that the same
-logs give the same numbers.
+logs give the same numbers. Where it is known whose the cases are, nobody has cases in two parts.
 """
 
 from __future__ import annotations
@@ -11,16 +11,16 @@ from functools import cached_property
 from typing import Literal
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
 
 from veilog._typing import IntArray
 from veilog.errors import ParameterError
-from veilog.logs.eventlog import ACTIVITY, EventLog
+from veilog.logs.eventlog import EventLog
 from veilog.logs.variants import Variants
 from veilog.measures.measure import Log, Needs, Pair
+from veilog.measures.persons import in_order, parted, person_of
+from veilog.privacy.persons import columns_of_persons
 
-__all__ = ["Sides", "in_order", "split"]
+__all__ = ["Sides", "split"]
 
 SEED = 1
 TRAINING = 0.7
@@ -32,6 +32,15 @@ class Sides:
     """Two logs, and what is made of the original to judge the release by."""
 
     pair: Pair
+    person: str | None = None
+    """The column that tells whose a case is; parts of the original are then parts of its people."""
+
+    @staticmethod
+    def of_people(pair: Pair, person: str | bool) -> Sides:
+        """Return those of a pair: by this column, by the one that seems to tell whose a case is, or by cases."""
+        if isinstance(person, str) and isinstance(pair.original, EventLog):
+            columns_of_persons(pair.original, person)  # a name that is none is an error of who gave it
+        return Sides(pair, person_of(pair.original) if person is True else person or None)
 
     def of(self, side: str, needs: Needs | Literal["either"], *, held_out: bool, draw: int = 0) -> tuple[Log, Log]:
         """Return the log that is used and the one on which it is judged, for one of the four sides; ``draw`` numbers
@@ -42,33 +51,46 @@ class Sides:
         if _cases(original) < 2 or _cases(released) < 1:
             which, name = (original, "original") if _cases(original) < 2 else (released, "released")
             raise ParameterError(f"The {name} log has {_cases(which)} cases, too few to judge by.", parameter=name)
-        seen, unseen = (self._whole_split if whole else self._variants_split) if held_out else (original, original)
+        # Of variants it is not known whose they are: with persons the log is split, and its variants are taken then.
+        from_log = whole or (self.person is not None and not isinstance(self.pair.original, Variants))
+        found = self._parts(side, released, held_out=held_out, draw=draw, from_log=from_log)
+        used, judged = (log if whole or isinstance(log, Variants) else log.variants for log in found)
+        return (_listed(used) if side == "zero" else used), judged
+
+    def _parts(self, side: str, released: Log, *, held_out: bool, draw: int, from_log: bool) -> tuple[Log, Log]:
+        original = self.pair.original if from_log else self.pair.variants[0]
+        if held_out:
+            seen, unseen = self._split_log if from_log else self._split_variants
+        else:
+            seen = unseen = original
         if side == "value":
             return released, unseen
-        if side == "ceiling":
+        if side in ("ceiling", "zero"):
             return seen, unseen
-        if side == "zero":
-            return _listed(seen), unseen
-        first, second = split(seen, 0.5, SEED + draw)
+        first, second = split(seen, 0.5, SEED + draw, person=self.person)
         return first, unseen if held_out else second
 
     @cached_property
-    def _whole_split(self) -> tuple[Log, Log]:
-        return split(self.pair.whole[0], TRAINING)
+    def _split_log(self) -> tuple[Log, Log]:
+        return split(self.pair.original, TRAINING, person=self.person)
 
     @cached_property
-    def _variants_split(self) -> tuple[Log, Log]:
+    def _split_variants(self) -> tuple[Log, Log]:
         return split(self.pair.variants[0], TRAINING)
 
 
-def split(log: Log, share: float, seed: int = SEED) -> tuple[Log, Log]:
-    """Return a random part of the cases with this share of them, and the other cases."""
+def split(log: Log, share: float, seed: int = SEED, *, person: str | None = None) -> tuple[Log, Log]:
+    """Return a random part of the cases with this share of them, and the other cases; of a log with the column of a
+    ``person`` all cases of part of the people, which are as near to this share as can be."""
     cases = _cases(log)
     size = min(max(1, round(share * cases)), cases - 1)
     generator = np.random.default_rng(seed)
     if isinstance(log, Variants):
         taken = generator.multivariate_hypergeometric(log.counts, size, method="marginals")
         return log.with_counts(taken), log.with_counts(log.counts - taken)
+    if person is not None:
+        first, second = parted(log, person, size, generator)
+        return log.only(first), log.only(second)
     mixed = generator.permutation(in_order(log))
     return log.only(np.sort(mixed[:size])), log.only(np.sort(mixed[size:]))
 
@@ -87,11 +109,6 @@ def _first_of_each_variant(log: EventLog, order: IntArray) -> IntArray:
     for case in order.tolist():
         first.setdefault(numbers[log.offsets[case] : log.offsets[case + 1]].tobytes(), case)
     return np.fromiter(first.values(), dtype=np.int64, count=len(first))
-
-
-def in_order(log: EventLog) -> IntArray:
-    """Return the rows of the cases by their names: an order that is not that of the rows."""
-    return np.asarray(pc.sort_indices(log.cases.column(ACTIVITY).cast(pa.string())), dtype=np.int64)
 
 
 def _cases(log: Log) -> int:

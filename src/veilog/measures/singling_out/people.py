@@ -6,15 +6,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import pyarrow.compute as pc
 
 from veilog._typing import IntArray
 from veilog.errors import ParameterError
 from veilog.logs.eventlog import EventLog
 from veilog.logs.variants import Variants
+from veilog.measures.persons import parted, person_of
 from veilog.measures.purposes.attributes.columns import Attribute, compared
 from veilog.measures.singling_out.logs import variant_of_cases
-from veilog.privacy.persons import owners
 
 __all__ = ["MOST_ATTRIBUTES", "People", "attributes_of", "halves", "people_of", "prefixes_of", "shared_codes"]
 
@@ -38,35 +37,26 @@ def people_of(log: EventLog | Variants) -> People:
 
 
 def halves(
-    log: EventLog | Variants, seed: int = 0, *, person: str | None = None
+    log: EventLog | Variants, seed: int = 0, *, person: str | bool = True
 ) -> tuple[EventLog | Variants, EventLog | Variants]:
     """Return two random halves of the cases, of which neither has a case of the other; by the seed, and of a log with
-    events also by the order of its cases, which case is in which. With the column of a ``person`` they are halves of
-    the people, and nobody has cases in both."""
+    events also by the order of its cases, which case is in which.
+
+    With the column of a ``person`` they are halves of the people, whatever the order, and nobody has cases in both.
+    True: the column that seems to tell whose a case is, where there is one; False: cases, whosever they are.
+    """
     cases = log.cases if isinstance(log, Variants) else log.number_of_cases
-    random = np.random.default_rng([seed, cases])
-    if person is None or isinstance(log, Variants):
-        order = random.permutation(cases)
-        chosen = [np.sort(part) for part in np.split(order, [(cases + 1) // 2])]
-    else:
-        owner = _persons(log, person)
-        drawn = np.isin(owner, random.permutation(owner.max() + 1)[: (int(owner.max()) + 2) // 2])
-        chosen = [np.flatnonzero(drawn), np.flatnonzero(~drawn)]
+    random, half = np.random.default_rng([seed, cases]), (cases + 1) // 2
+    column = person_of(log) if person is True else person or None
+    if isinstance(log, EventLog) and column is not None:
+        first, second = parted(log, column, half, random)
+        return log.only(first), log.only(second)
+    chosen = [np.sort(part) for part in np.split(random.permutation(cases), [half])]
     if isinstance(log, EventLog):
         return log.only(chosen[0]), log.only(chosen[1])
     variant = people_of(log).variant
-    first, second = (log.with_counts(np.bincount(variant[part], minlength=len(log))) for part in chosen)
-    return first, second
-
-
-def _persons(log: EventLog, column: str) -> IntArray:
-    """The person of each case as a number; a case of which that is not known is somebody's own."""
-    named = owners(log, column).named
-    encoded = named.dictionary_encode()
-    found = pc.fill_null(encoded.indices, -1).to_numpy(zero_copy_only=False).astype(np.int64)
-    unknown = found < 0
-    found[unknown] = len(encoded.dictionary) + np.arange(int(unknown.sum()))
-    return np.asarray(np.unique(found, return_inverse=True)[1], dtype=np.int64)
+    one, other = (log.with_counts(np.bincount(variant[part], minlength=len(log))) for part in chosen)
+    return one, other
 
 
 def shared_codes(logs: Sequence[Variants]) -> list[IntArray]:
@@ -105,8 +95,8 @@ def prefixes_of(logs: Sequence[Variants], longest: int) -> tuple[list[list[IntAr
 
 def attributes_of(logs: Sequence[EventLog | Variants]) -> tuple[list[str], list[IntArray]]:
     """Return the names of the attributes of cases that the first two logs have, and of each log the values as
-    numbers, a column each; :class:`ParameterError` where there is none. Numbers and dates are cut at those of the
-    first log."""
+    numbers, a column each; :class:`ParameterError` where there is none. Numbers and dates are cut at quantiles of the
+    first log. Whose a case is counts as one: where the release has it, it can be known and guessed."""
     whole = [log for log in logs if isinstance(log, EventLog)]
     if len(whole) < len(logs):
         raise ParameterError("Of a log only the variants were given, so there is no attribute to guess.")

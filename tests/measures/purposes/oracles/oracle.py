@@ -46,17 +46,18 @@ def attributes(tables):
     """Similarities by table, and by name of attribute or pair of names.
 
     Columns with a sign before their name (# the path of the case, ~ attributes of cases at each event) are there for
-    pairs with the others; # is the activity of an event.
+    pairs with the others; # is the activity of an event. Tables "... cut" have their numbers as categories.
     """
     found = {}
     for table in ("cases", "events"):
         real, synthetic = (_readable(tables.get((log, table), pd.DataFrame())) for log in ("original", "released"))
+        cut = [_readable(tables.get((log, f"{table} cut"), pd.DataFrame())) for log in ("original", "released")]
         names = [name for name in real.columns if name[0] not in "#~"]
         complete = [name for name in names if not (real[name].isna().any() or synthetic[name].isna().any())]
         found[table] = {
             "shapes": {name: _shape(real[name], synthetic[name]) for name in names},
             "pairs": [
-                [first, second, _pair(real[[first, second]], synthetic[[first, second]])]
+                [first, second, _pair((real, synthetic), cut, [first, second])]
                 for first, second in itertools.combinations(real.columns, 2)
                 if (first in names or second in names) and "#" not in (first, second)
             ],
@@ -87,20 +88,19 @@ def _shape(real, synthetic):
     return MissingValueSimilarity.compute(real, synthetic) * metric.compute(real, synthetic)
 
 
-def _pair(real, synthetic):
+def _pair(tables, cut, names):
+    """Numbers beside a category as the categories that they were cut into."""
     from sdmetrics.column_pairs import ContingencySimilarity, CorrelationSimilarity
     from sdmetrics.errors import ConstantInputError
 
-    numbers = [name for name in real.columns if _is_number(real[name])]
+    numbers = [name for name in names if _is_number(tables[0][name])]
     try:
         if len(numbers) == 2:
-            found = CorrelationSimilarity.compute(real, synthetic)
+            found = CorrelationSimilarity.compute(*(table[names] for table in tables))
         else:
-            known = [table[table.notna().any(axis=1)].copy() for table in (real, synthetic)]
-            for table in known:
-                for name in set(table.columns) - set(numbers):
-                    table[name] = table[name].fillna("unknown")
-            found = ContingencySimilarity.compute(*known, continuous_column_names=numbers or None)
+            parts = [table[names].assign(**own[numbers]) for table, own in zip(tables, cut, strict=True)]
+            known = [table[table.notna().any(axis=1)].fillna("unknown") for table in parts]
+            found = ContingencySimilarity.compute(*known)
     except (ConstantInputError, ValueError):  # a constant, or no two rows that know both
         return None
     return None if np.isnan(found) else found

@@ -1,9 +1,10 @@
 """Which attributes of two logs are compared, and their values in arrays that mean the same for both.
 
 Compared are the attributes of the original that vary and do not name: not those with one value only, nor text and whole
-numbers whose values occur no more than twice on average (names of cases, numbers of invoices, remarks), nor XES ids.
-Numbers and dates are ordered, everything else is a category. An event attribute that has one value in (nearly) every
-case, such as a patient's age, is one of cases, wherever in the case it stands: its first known value counts.
+numbers whose values occur no more than twice on average (names of cases, numbers of invoices, remarks), nor XES ids,
+nor the column that tells whose a case is. Numbers and dates are ordered, everything else is a category. An event
+attribute that has one value in (nearly) every case, such as a patient's age, is one of cases, wherever in the case it
+stands: its first known value counts.
 """
 
 from __future__ import annotations
@@ -19,11 +20,12 @@ from veilog._typing import AnyArray, BoolArray, FloatArray, IntArray
 from veilog.errors import ParameterError
 from veilog.logs.eventlog import ACTIVITY, CASE_INDEX, EVENT_INDEX, NESTED, TIMESTAMP, EventLog
 from veilog.logs.xes.columns import field_key, field_type, legal_keys
+from veilog.privacy.persons import columns_of_persons
 
 __all__ = ["Attribute", "Values", "compared", "not_kept"]
 
-BINS = 10
-"""Into so many equal parts of its range in the original a number is cut where it is compared with a category."""
+PARTS = 10
+"""Into about so many parts, each of as many values of the original, a number is cut that is compared as a category."""
 ONE_VALUE = 0.99
 """Share of the cases, of those in which it is known, that have one value of an event attribute that is one of cases."""
 
@@ -62,13 +64,12 @@ class Attribute:
 
     @cached_property
     def codes(self) -> tuple[IntArray, IntArray | None, int]:
-        """As categories, numbers by parts of the original's range: of the judged log, of the used one, how many."""
+        """As categories, numbers by quantiles of the original: of the judged log, of the used one, how many."""
         both = (self.judged, self.used)
         if self.ordered:
-            finite = self.judged.array[np.isfinite(self.judged.array)]
-            edges = np.histogram_bin_edges(finite, bins=BINS)[1:-1]
-            first, second = (None if values is None else _binned(values, edges) for values in both)
-            size = BINS
+            ends = _ends(self.judged.array[np.isfinite(self.judged.array)])
+            first, second = (None if values is None else _cut(values, ends) for values in both)
+            size = len(ends) + 1
         else:
             first, second = (None if values is None else values.array for values in both)
             size = 1 + max(int(codes.max(initial=0)) for codes in (first, second) if codes is not None)
@@ -76,9 +77,11 @@ class Attribute:
         return first, second, size
 
 
-def compared(used: EventLog, judged: EventLog) -> tuple[Attribute, ...]:
-    """Return what there is to compare; :class:`ParameterError` where the judged log has nothing of the kind."""
-    found = (*_of_cases(used, judged), *_of_events(used, judged))
+def compared(used: EventLog, judged: EventLog, person: str | None = None) -> tuple[Attribute, ...]:
+    """Return what there is to compare, without the column of a ``person``; :class:`ParameterError` where the judged log
+    has nothing of the kind."""
+    left_out = _left_out(judged, person)
+    found = (*_of_cases(used, judged, left_out), *_of_events(used, judged, left_out))
     if not found:
         raise ParameterError(
             "The original log has no attributes to compare, but for names and those with a single value.",
@@ -87,28 +90,34 @@ def compared(used: EventLog, judged: EventLog) -> tuple[Attribute, ...]:
     return found
 
 
-def not_kept(used: EventLog, judged: EventLog) -> tuple[str, ...]:
+def not_kept(used: EventLog, judged: EventLog, person: str | None = None) -> tuple[str, ...]:
     """Return the names of the attributes that are compared and that the log which is used does not have."""
+    left_out = _left_out(judged, person)
     kinds = (("case:", judged.cases, used.cases), ("", judged.events, used.events))
     return tuple(
         prefix + field.name
         for prefix, of_judged, of_used in kinds
         for field in of_judged.schema
-        if field.name not in _NO_ATTRIBUTES
+        if field.name not in left_out
         and _is_compared(field, of_judged.column(field.name))
         and _found(field, of_judged, of_used) is None
     )
 
 
-def _of_cases(used: EventLog, judged: EventLog) -> Iterator[Attribute]:
+def _left_out(judged: EventLog, person: str | None) -> set[str]:
+    """Return the columns that are no attributes, those with names of persons among them."""
+    return _NO_ATTRIBUTES | (set() if person is None else {*columns_of_persons(judged, person)})
+
+
+def _of_cases(used: EventLog, judged: EventLog, left_out: set[str]) -> Iterator[Attribute]:
     for field in judged.cases.schema:
-        if field.name not in _NO_ATTRIBUTES and _is_compared(field, judged.cases.column(field.name)):
+        if field.name not in left_out and _is_compared(field, judged.cases.column(field.name)):
             yield _attribute(f"case:{field.name}", field, judged.cases, used.cases, of_cases=True)
 
 
-def _of_events(used: EventLog, judged: EventLog) -> Iterator[Attribute]:
+def _of_events(used: EventLog, judged: EventLog, left_out: set[str]) -> Iterator[Attribute]:
     for field in judged.events.schema:
-        if field.name not in _NO_ATTRIBUTES and _is_compared(field, judged.events.column(field.name)):
+        if field.name not in left_out and _is_compared(field, judged.events.column(field.name)):
             found = _attribute(field.name, field, judged.events, used.events, of_cases=False)
             if not _has_one_value_a_case(found.judged, judged):
                 yield found
@@ -181,9 +190,27 @@ def _categories(column: pa.ChunkedArray, labels: dict[str, int]) -> IntArray:
     return found
 
 
-def _binned(values: Values, edges: FloatArray) -> IntArray:
-    """Return for every number between which of the inner edges it lies, -1 where unknown."""
-    return np.where(values.known, np.digitize(values.array, edges), -1)
+def _ends(values: FloatArray) -> FloatArray:
+    """Return the largest number of each part but the last: quantiles, each once, so that no part is empty here.
+
+    A value that more than one in ``PARTS`` have is a part of its own. Equal widths would put nearly all numbers of a
+    long tail, such as amounts, into one part, and no dependence on them could be seen.
+    """
+    if not len(values):
+        return values
+    found, count = np.unique(values, return_counts=True)
+    tenths = np.quantile(values, np.arange(1, PARTS) / PARTS, method="inverted_cdf")
+    frequent = found[count * PARTS > len(values)]
+    # A frequent value is a quantile, so the end of its part; the part before ends just below it.
+    ends = np.unique(np.concatenate([tenths, np.nextafter(frequent, -np.inf)]))
+    after = np.searchsorted(found, ends, side="right")
+    last = np.diff(after, append=len(found)) > 0  # of two with no value between, and none at the very end
+    return np.asarray(ends[last & (after > 0)])
+
+
+def _cut(values: Values, ends: FloatArray) -> IntArray:
+    """Return for every number its part, the first or last one where it lies outside of all, and -1 where unknown."""
+    return np.where(values.known, np.searchsorted(ends, values.array), -1)
 
 
 def _has_one_value_a_case(values: Values, log: EventLog) -> bool:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 
@@ -14,9 +15,10 @@ from veilog.errors import ParameterError
 from veilog.logs.eventlog import CASE_INDEX, EventLog
 from veilog.logs.variants import Variants
 from veilog.measures.measure import Log
+from veilog.measures.persons import person_of
 from veilog.measures.purposes.attributes.columns import Attribute, compared, not_kept
 from veilog.measures.purposes.attributes.similarity import Held, contingency, marginal, pair, presence
-from veilog.measures.purposes.purpose import Asked, Aspect, Judgement, Purpose
+from veilog.measures.purposes.purpose import Asked, Aspect, Judgement, Lowest, Mean, Purpose
 from veilog.measures.purposes.sides import Sides
 
 __all__ = ["ATTRIBUTES", "Activities", "marginals", "without"]
@@ -27,27 +29,30 @@ VARYING = (0.1, 0.9)
 """Shares of the original's cases between which an activity tells cases apart."""
 
 
-def marginals(used: EventLog, judged: EventLog) -> dict[str, float]:
+def marginals(used: EventLog, judged: EventLog, person: str | None = None) -> dict[str, float]:
     """Return how like each attribute of the original is by itself, those of its cases with ``case:``; 0: not kept."""
-    found = ((each.name, marginal(each.used, each.judged)) for each in compared(used, judged))
+    found = ((each.name, marginal(each.used, each.judged)) for each in compared(used, judged, person))
     return {name: value for name, value in found if value is not None}
 
 
 class _OfAttributes(Purpose):
-    """Also names what the release did not keep."""
+    """Also names what the release did not keep, and the column of persons that is left out."""
 
     def judged(self, sides: Sides, asked: Asked) -> Judgement:
         found = super().judged(sides, asked)
         if not found.aspects:
             return found
         original, released = sides.pair.whole
-        return replace(found, reason=_lacking(not_kept(released, original)))
+        person = asked.column
+        whose = gettext("Left out: {name}, which is taken to tell whose a case is.", name=person) if person else ""
+        lacking = _lacking(not_kept(released, original, person))
+        return replace(found, reason=" ".join(filter(None, (lacking, whose))))
 
 
 def without(original: EventLog, released: EventLog) -> Judgement | None:
     """Return what is said of a release that has no attributes, of which nothing need be computed; None where the
     original has none, either."""
-    names = not_kept(released, original)
+    names = not_kept(released, original, person_of(original))
     none = gettext("The release has no attributes.")
     return Judgement(ATTRIBUTES, reason=f"{none} {_lacking(names)}") if names else None
 
@@ -65,27 +70,49 @@ def _scores(used: Log, judged: Log, asked: Asked) -> Mapping[str, float | None]:
             raise ParameterError(f"Of the {name} log only the variants were given.", parameter=name)
     assert not isinstance(used, Variants)
     assert not isinstance(judged, Variants)
-    attributes = compared(used, judged)
+    attributes = compared(used, judged, asked.column)
     own = Activities(used, judged)
+    alone = [_Like((each,), marginal(each.used, each.judged)) for each in attributes]
     return {
-        "shapes": _mean(marginal(each.used, each.judged) for each in attributes),
-        "pairs": _mean(_pairs(attributes, used, judged)),
+        "shapes": _mean_of(alone),
+        "pairs": _mean_of([*_pairs(attributes, used, judged)]),
         "by_activity": _mean(own.marginals(each) for each in attributes if not each.of_cases),
         "with_control_flow": _mean(itertools.chain(*(own.beside(each) for each in attributes if each.of_cases))),
     }
 
 
-def _pairs(attributes: Sequence[Attribute], used: EventLog, judged: EventLog) -> Iterable[float | None]:
+class _Like(NamedTuple):
+    """How like one attribute is, or two together; None where that cannot be said."""
+
+    of: tuple[Attribute, ...]
+    value: float | None
+
+
+def _pairs(attributes: Sequence[Attribute], used: EventLog, judged: EventLog) -> Iterator[_Like]:
     """Yield the similarity of every two attributes, by case where both are of cases, else by event."""
     of_cases = [each for each in attributes if each.of_cases]
-    yield from (pair(a, b) for a, b in itertools.combinations(of_cases, 2))
+    yield from (_Like((a, b), pair(a, b)) for a, b in itertools.combinations(of_cases, 2))
     of_events = [each for each in attributes if not each.of_cases]
-    yield from (pair(a, b) for a, b in itertools.combinations(of_events, 2))
+    yield from (_Like((a, b), pair(a, b)) for a, b in itertools.combinations(of_events, 2))
     rows = [log.events.column(CASE_INDEX).to_numpy() for log in (used, judged)]
     for case in of_cases if of_events else ():
         kept = None if case.used is None else case.used.of(rows[0])
         spread = replace(case, of_cases=False, used=kept, judged=case.judged.of(rows[1]))
-        yield from (pair(spread, event) for event in of_events)
+        yield from (_Like((case, event), pair(spread, event)) for event in of_events)
+
+
+def _mean_of(likenesses: Sequence[_Like]) -> float | None:
+    """Return the mean, with the lowest of what the release has: a mean of many hides one that is lost, and what the
+    release lacks has names elsewhere."""
+    mean = _mean(each.value for each in likenesses)
+    if mean is None:
+        return None
+    kept = [
+        Lowest(tuple(attribute.name for attribute in each.of), each.value)
+        for each in likenesses
+        if each.value is not None and all(attribute.used is not None for attribute in each.of)
+    ]
+    return Mean.of(mean, min(kept, key=lambda each: (each.value, each.names), default=None))
 
 
 class Activities:

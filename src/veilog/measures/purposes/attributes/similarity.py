@@ -5,8 +5,9 @@ here), each of distributions p of the original and q of the log used in its plac
 
 - *total variation complement* of categories: 1 - 1/2 sum |p - q|;
 - *Kolmogorov-Smirnov complement* of numbers and dates: 1 - max |F_p - F_q|;
-- *contingency similarity* of two categories: the first formula for their pairs of values. A number is cut into ten
-  equal parts of its range in the original;
+- *contingency similarity* of two categories: the first formula for their pairs of values. A number is cut at tenths
+  of the original's values (quantiles), where sdmetrics takes tenths of their range: of a long tail these put nearly all
+  into one part, and a lost dependence cannot be seen;
 - *correlation similarity* of two numbers: 1 - |r_p - r_q| / 2 with Pearson's r.
 
 An unknown value counts. In one attribute, the shares of unknown values are compared as well, and what is known by

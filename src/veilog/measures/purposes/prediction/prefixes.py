@@ -15,7 +15,7 @@ from veilog.logs.eventlog import TIMESTAMP, EventLog
 from veilog.logs.variants import Variants
 from veilog.measures.durations import timed
 from veilog.measures.measure import Log
-from veilog.measures.purposes.sides import in_order
+from veilog.measures.persons import in_order
 
 __all__ = ["RECENT", "Prefixes", "has_times", "outcomes", "prefixes"]
 
