@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from test_attributes import COLOURED, HOUR, log_of, released, slow_and_fast
+from logs_with_attributes import COLOURED, HOUR, log_of, released, slow_and_fast
 
 from veilog import Domain
 from veilog.logs.eventlog import TIMESTAMP_TYPE, EventLog

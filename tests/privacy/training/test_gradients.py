@@ -1,4 +1,4 @@
-"""Noised gradients: their norms in closed form, what one case can change, what a step costs, what noise is added."""
+"""Noised gradients: their norms in closed form, what one case can change and what noise is added."""
 
 import itertools
 import math
@@ -6,29 +6,18 @@ from collections.abc import Callable
 from fractions import Fraction
 from typing import Any
 
-import dp_accounting
 import numpy as np
 import numpy.typing as npt
 import pytest
-from dp_accounting import pld
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
 from veilog.errors import ParameterError
-from veilog.logs.variants import Sequences, Variants
 from veilog.methods.travag.networks import Network, Weights, backward, forward, initial
-from veilog.privacy.curator import Curator
 from veilog.privacy.mechanisms import noise
-from veilog.privacy.mechanisms.mechanism import LARGEST_NOISE, MOST_STEPS, DiscreteGaussianSteps, NoisedSteps
-from veilog.privacy.training import accounting
-from veilog.privacy.training.accounting import (
-    calibrated,
-    composed_epsilon,
-    integer_variance,
-    smallest_epsilon,
-)
-from veilog.privacy.training.gradients import LEAST_CLIP, MOST_CLIP, Training
+from veilog.privacy.mechanisms.mechanism import NoisedSteps
+from veilog.privacy.training.gradients import Training
 from veilog.privacy.training.sums import (
     GRID,
     Factors,
@@ -411,173 +400,7 @@ def test_steps_with_nobody_in_them_still_give_noise_of_the_right_shape() -> None
     assert run.step(0, counting(2))[0][0].shape == (2, 1)
 
 
-# What they cost ------------------------------------------------------------------------------------------------------
-
-PARTS = (NoisedSteps("autoencoder", 64 / 7554, 6, 20_000), NoisedSteps("critic", 128 / 7554, 4, 22_500))
-
-
-@pytest.mark.slow
-def test_the_total_is_that_of_dp_accounting_for_the_same_events() -> None:
-    accountant = pld.PLDAccountant(dp_accounting.NeighboringRelation.ADD_OR_REMOVE_ONE)
-    for rate, multiplier, steps in ((64 / 7554, 6, 20_000), (128 / 7554, 4, 22_500)):
-        sampled = dp_accounting.PoissonSampledDpEvent(rate, dp_accounting.GaussianDpEvent(multiplier))
-        accountant.compose(sampled, steps)
-    assert 0 < composed_epsilon(PARTS, 1e-6, about=1) / accountant.get_epsilon(1e-6) - 1 < 3e-6
-
-
-def test_steps_on_all_cases_cost_what_the_gaussian_mechanism_does() -> None:
-    """100 steps with noise 40 are one with noise 4 (Balle, Wang, 2018: the exact curve of the Gaussian mechanism)."""
-    epsilon = composed_epsilon([NoisedSteps("all", 1.0, 40.0, 100)], 1e-6)
-    shift = 1 / 4.0
-    delta = stats.norm.cdf(shift / 2 - epsilon / shift) - math.exp(epsilon) * stats.norm.cdf(
-        -shift / 2 - epsilon / shift
-    )
-    assert delta == pytest.approx(1e-6, rel=5e-3) and delta <= 1e-6
-
-
-def discrete(variance: float, reach: int) -> npt.NDArray[np.float64]:
-    weights = np.exp(-(np.arange(-reach, reach + 1) ** 2) / (2 * variance))
-    return np.asarray(weights / weights.sum())
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("rate", [1.0, 0.3])
-@pytest.mark.parametrize("multiplier", [0.5, 2.0])
-def test_discrete_noise_costs_no_more_than_the_accountant_says(multiplier: float, rate: float) -> None:
-    """Enumerated on a coarse grid, where the difference to continuous noise is greatest, in both directions."""
-    bits = 3
-    variance = float(integer_variance(multiplier, bits))
-    reach = 40 + int(14 * math.sqrt(variance))
-    at = discrete(variance, reach)
-    without = at
-    with_one = (1 - rate) * at + rate * np.roll(at, 2**bits)
-    for epsilon in (0.01, 0.1, 0.5, 1.0, 2.0, 3.0):
-        delta = max(
-            float(np.maximum(one - math.exp(epsilon) * other, 0).sum())
-            for one, other in ((with_one, without), (without, with_one))
-        )
-        if delta > 1e-9:
-            assert composed_epsilon([NoisedSteps("all", rate, multiplier, 1)], delta) >= epsilon
-
-
-def test_the_noise_has_the_variance_that_the_proof_asks_for() -> None:
-    assert integer_variance(0.75, GRID) == (Fraction(3, 4) * 2**GRID) ** 2 + 16
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("epsilon", ["0.0001", "0.01", "1", "20", "500"])
-def test_calibrated_noise_costs_what_was_asked_for_and_never_more(epsilon: str) -> None:
-    asked = Fraction(epsilon)
-    parts = (NoisedSteps("all", 1.0, 1.0, 5), NoisedSteps("few", 0.2, 3.0, 40))
-    found = calibrated(parts, asked, Fraction(1, 10**6))
-    cost = composed_epsilon(found, 1e-6, about=float(asked))
-    assert float(asked) * 0.995 <= cost <= float(asked)
-    assert found[1].noise_multiplier / found[0].noise_multiplier == pytest.approx(3)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("multiplier", [1.0, 100.0, 1e5])
-def test_the_bound_is_tight_for_little_and_for_much_noise(multiplier: float) -> None:
-    found = composed_epsilon([NoisedSteps("all", 1.0, multiplier, 1)], 1e-6)
-
-    def delta(epsilon: float) -> float:
-        shift = 1 / multiplier
-        upper = stats.norm.cdf(shift / 2 - epsilon / shift)
-        return float(upper - math.exp(epsilon) * stats.norm.cdf(-shift / 2 - epsilon / shift))
-
-    assert delta(found) <= 1e-6 * (1 + 1e-9)
-    assert delta(found * 0.99) > 1e-6
-
-
-@pytest.mark.slow
-def test_what_no_noise_can_pay_for_is_refused() -> None:
-    with pytest.raises(ParameterError, match="No training step is affordable"):
-        calibrated([NoisedSteps("all", 1.0, 1.0, 1000)], Fraction(1, 10**8), Fraction(1, 10**12))
-
-
-def test_the_smallest_epsilon_is_what_the_largest_noise_costs() -> None:
-    parts = [NoisedSteps("all", 1.0, 3.0, 4)]
-    assert smallest_epsilon(parts, Fraction(1, 10**6), 50.0) == pytest.approx(
-        composed_epsilon([NoisedSteps("all", 1.0, 50.0, 4)], 1e-6)
-    )
-
-
-@pytest.mark.parametrize(
-    ("rate", "multiplier", "steps"), [(0.0, 1.0, 1), (1.5, 1.0, 1), (0.5, 0.0, 1), (0.5, 1.0, 0), (0.5, math.nan, 1)]
-)
-def test_steps_out_of_range_are_refused(rate: float, multiplier: float, steps: int) -> None:
-    with pytest.raises(ParameterError):
-        NoisedSteps("bad", rate, multiplier, steps)
-
-
-# The question --------------------------------------------------------------------------------------------------------
-
-LOG = Variants.from_dict({("a", "b"): 30, ("a",): 12, ("b",): 3})
-
-
-def by_length(sequences: Sequences) -> npt.NDArray[np.int64]:
-    return np.where(sequences.lengths == 1, 0, np.where(sequences.lengths == 2, 1, -1))
-
-
-@pytest.mark.slow
-def test_the_question_charges_the_whole_plan_at_once() -> None:
-    curator = Curator(LOG)
-    plan = calibrated([NoisedSteps("critic", 1.0, 1.0, 3)], Fraction(1, 2), Fraction(1, 10**5))
-    run = curator.training(by_length, 2, plan, (1.0,), "0.5", "1e-5")
-    guarantee = curator.guarantee()
-    assert (guarantee.epsilon, guarantee.delta) == (0.5, 1e-5) and guarantee.proven
-    assert "float" not in guarantee.numerics
-    (charge,) = guarantee.charges
-    assert charge.question == "gradients" and charge.mechanism == DiscreteGaussianSteps(plan)
-    for _ in range(3):
-        run.step(0, counting(2))
-    assert curator.guarantee().charges == guarantee.charges
-
-
-@pytest.mark.slow
-def test_a_plan_that_costs_more_than_is_set_aside_is_refused_and_nothing_is_charged() -> None:
-    curator = Curator(LOG)
-    with pytest.raises(ParameterError, match=r"more than the 0\.5 set aside"):
-        curator.training(by_length, 2, [NoisedSteps("critic", 1.0, 1.0, 3)], (1.0,), "0.5", "1e-5")
-    with pytest.raises(ParameterError, match="More steps were taken"):
-        curator.training(by_length, 2, [NoisedSteps("critic", 1.0, 99.0, 3)], (1.0,), "0.5", "1e-5", taken=(4,))
-    assert curator.charges == ()
-    for taken, left in (((3,), (3,)), (None, (0,))):  # none is left to take; none was taken
-        run = curator.training(by_length, 2, [NoisedSteps("critic", 1.0, 99.0, 3)], (1.0,), "0.5", "1e-5", taken=taken)
-        assert run.taken == left
-
-
-@pytest.mark.parametrize("clip", [1e-46, 0.0, -1.0, 9e-7, 1.1e6, math.inf, math.nan])
-def test_a_clipping_bound_that_floats_cannot_hold_is_refused_before_anything_is_charged(clip: float) -> None:
-    """With 1e-46 the noise of single precision was zero, and the guarantee was called proven."""
-    curator = Curator(LOG)
-    plan = calibrated([NoisedSteps("critic", 1.0, 1.0, 3)], Fraction(1, 2), Fraction(1, 10**5))
-    with pytest.raises(ParameterError, match="A clipping bound is from 1e-06 to 1e"):
-        curator.training(by_length, 2, plan, (clip,), "0.5", "1e-5")
-    assert curator.charges == ()
-
-
-def test_a_training_of_cases_apart_has_no_guarantee() -> None:
-    curator = Curator(LOG)
-    plan = calibrated([NoisedSteps("critic", 1.0, 1.0, 3)], Fraction(1, 2), Fraction(1, 10**5))
-    curator.training(by_length, 2, plan, (1.0,), "0.5", "1e-5", apart=True)
-    assert not curator.guarantee().proven
-
-
-@pytest.mark.slow
-def test_a_plan_that_costs_hardly_more_than_is_set_aside_is_refused_too() -> None:
-    curator = Curator(LOG)
-    plan = calibrated([NoisedSteps("critic", 1.0, 1.0, 3)], Fraction(101, 200), Fraction(1, 10**5))
-    with pytest.raises(ParameterError, match=r"more than the 0\.5 set aside"):
-        curator.training(by_length, 2, plan, (1.0,), "0.5", "1e-5")
-    assert curator.charges == ()
-
-
-def test_charges_of_an_interrupted_run_are_carried_over() -> None:
-    first, second = Curator(LOG), Curator(LOG)
-    first.count("0.25")
-    second.carry(first.charges)
-    assert second.guarantee().epsilon == 0.25 and second.charges == first.charges
+# Bounds ---------------------------------------------------------------------------------------------------------------
 
 
 def test_a_layer_in_which_one_term_alone_has_a_bias_gets_noise_on_it() -> None:
@@ -598,43 +421,6 @@ def test_the_bound_on_a_norm_allows_for_the_rounding_of_terms_that_cancel() -> N
     apart = 2 * math.sqrt(3 * 1000.0**2) * math.sqrt(4)
     (longest,) = _longest(rounded)
     assert apart * math.sqrt(512 * 2.0**-50) <= longest <= apart * math.sqrt(2048 * 2.0**-50)
-
-
-# Limits and bounds ----------------------------------------------------------------------------------------------------
-
-
-def test_plans_and_clips_are_taken_up_to_their_limits(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("veilog.privacy.training.gradients.composed_epsilon", lambda plan, delta, about: 1.0)
-    plan = (NoisedSteps("most", 1.0, LARGEST_NOISE, MOST_STEPS), NoisedSteps("one", 1.0, 1.0, 1))
-    curator = Curator(Variants.from_dict({("a",): 3}))
-    ask = lambda clips: curator.training(  # noqa: E731
-        lambda b: np.zeros(len(b), int), 1, plan, clips, 1, "1e-3", taken=(MOST_STEPS, 1)
-    )
-    assert ask((LEAST_CLIP, MOST_CLIP)).taken == (MOST_STEPS, 1)
-    for clips in ((LEAST_CLIP * 0.999, 1.0), (1.0, MOST_CLIP * 1.001)):
-        with pytest.raises(ParameterError, match="clipping bound"):
-            ask(clips)
-    for noise_, steps in ((LARGEST_NOISE * 1.001, 1), (1.0, MOST_STEPS + 1)):
-        with pytest.raises(ParameterError, match=r"noise multiplier|number of steps"):
-            NoisedSteps("x", 1.0, noise_, steps)
-    assert len(curator.charges) == 1
-
-
-def test_a_plan_is_costed_for_less_than_its_delta_and_rounded_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: list[float] = []
-
-    def bound(parts: object, delta: float, interval: float) -> float:
-        asked.append(delta)
-        return found
-
-    monkeypatch.setattr(accounting, "_bound", bound)
-    for found in (0.0, 1.0):
-        assert composed_epsilon((NoisedSteps("x", 1.0, 5.0, 1),), Fraction(1, 10), about=1.0) > found
-    assert all(0.0999 < delta < 0.1 for delta in asked)
-    assert composed_epsilon((NoisedSteps("x", 1.0, 5.0, 1),), Fraction(1, 10**50), about=1.0) > 0
-    for delta in (Fraction(999, 10**53), Fraction(1)):
-        with pytest.raises(ParameterError, match="delta from 1e-50"):
-            composed_epsilon((NoisedSteps("x", 1.0, 5.0, 1),), delta, about=1.0)
 
 
 @pytest.mark.parametrize("inputs", ["positions", "rows"])
