@@ -13,7 +13,7 @@ from typing import BinaryIO
 
 from veilog.errors import OutputError, ParameterError, VeilogError
 
-__all__ = ["atomic_target", "check_writable", "claim", "path_of", "reason", "sha256_of", "unfinished"]
+__all__ = ["atomic_target", "check_writable", "claim", "mark", "path_of", "reason", "sha256_of", "unfinished"]
 
 
 @contextlib.contextmanager
@@ -96,6 +96,12 @@ def claim(temporary: Path, place: Path) -> None:
             temporary.rename(place)
     if os.name == "posix":
         _sync_folder(place.parent)
+
+
+def mark(path: Path) -> tuple[int, int] | None:
+    """Return what a file is told from an earlier one of its name by; None where there is none."""
+    found = path.stat() if path.exists() else None
+    return None if found is None else (found.st_ino, found.st_mtime_ns)
 
 
 def sha256_of(path: Path) -> str | None:

@@ -1,6 +1,7 @@
 """What is said of a command whose output nobody reads, or has no room for, or that was stopped: never less than what
 was spent and written."""
 
+import hashlib
 import json
 import os
 import signal
@@ -163,6 +164,26 @@ def test_sigterm_ends_a_release_as_ctrl_c_does(
     (account,) = veilog.Ledger.open(own).show()
     assert [entry.state for entry in account.entries] == ["charged"]
     assert signal.getsignal(signal.SIGTERM) == before
+
+
+def test_a_release_that_is_there_is_said_and_entered_though_it_was_stopped_then(
+    log: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The file was whole and in its place while it was hashed; the message and the ledger did not know of it."""
+    own, out, hashed = tmp_path / "own.ledger", tmp_path / "out.xes", hashlib.file_digest
+    times: list[str] = []
+
+    def stopped(file: Any, how: str) -> Any:
+        times.append(how)
+        if len(times) == 1:
+            raise KeyboardInterrupt
+        return hashed(file, how)
+
+    monkeypatch.setattr("veilog.ledger.entered.hashlib.file_digest", stopped)
+    assert main(["release", str(log), str(out), *RELEASE, "--ledger", str(own)]) == 130
+    assert f"The release is written to {out}. The log was asked: epsilon = 1 is spent" in capsys.readouterr().err
+    (entry,) = veilog.Ledger.open(own).show()[0].entries
+    assert (entry.state, entry.outputs) == ("written", (hashlib.sha256(out.read_bytes()).hexdigest(),))
 
 
 def test_sigterm_before_anything_was_asked_costs_nothing(

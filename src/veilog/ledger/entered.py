@@ -23,7 +23,7 @@ class Entered:
     number: int
 
     def written(self, path: str | os.PathLike[str], *, waiting: Waiting | None = None) -> None:
-        """Note the SHA-256 of a file that the release was written to."""
+        """Note the SHA-256 of a file that the release was written to; of what is noted already nothing."""
         try:
             with Path(path).open("rb") as file:
                 digest = hashlib.file_digest(file, "sha256").hexdigest()
@@ -31,6 +31,8 @@ class Entered:
             raise OutputError("The file that was just written cannot be read.", path=os.fspath(path)) from error
         changes = "state = 'written', output = trim(output || ' ' || ?)"
         with transaction(self.path, write=True, patience=PATIENCE, waiting=waiting) as book:
+            if any(digest in entry.outputs for entry in book.entries if entry.number == self.number):
+                return
             change(book, self.number, changes, (digest,), "charged", "written")
 
     def account(self) -> Account:

@@ -13,6 +13,7 @@ from cyclopts import Parameter
 from rich.text import Text
 
 from veilog import display
+from veilog._files import mark
 from veilog.cli.checking.report import NO_REPORT, Reports
 from veilog.cli.ledger import AS_THERE_IS, Keeping, check_person, show_account
 from veilog.cli.releasing.losses import tell_losses
@@ -258,11 +259,15 @@ def _check_room(target: Path, original: EventLog | StoredLog | Variants, *, whol
 
 def _save(released: Release, target: Path, progress: Progress) -> None:
     """Write the release; where that fails it is paid for all the same, so it is kept wherever there is room."""
-    before = _mark(target)
+    before = mark(target)
     try:
         released.save(target, progress=progress)
+    except KeyboardInterrupt:
+        if mark(target) != before:
+            cannot_be_undone(f"The release is written to {in_words(target, out=True)}.")
+        raise
     except OutputError as error:
-        if released.variants.cases == 0 or _mark(target) != before:  # nothing to write, or written and not entered
+        if released.variants.cases == 0 or mark(target) != before:  # nothing to write, or written and not entered
             raise
         kept = Path(tempfile.mkdtemp(prefix="veilog-kept-")) / "release.parquet"
         try:
@@ -290,12 +295,6 @@ def _send(place: Path) -> None:
             raise
         said = error.problem if isinstance(error, OutputError) else "Standard output was closed."
         raise OutputError(f"{said} {rescued}") from error
-
-
-def _mark(path: Path) -> tuple[int, int] | None:
-    """Return what a file is recognised by, None where there is none."""
-    found = path.stat() if path.exists() else None
-    return None if found is None else (found.st_ino, found.st_mtime_ns)
 
 
 def demo(
