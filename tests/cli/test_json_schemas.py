@@ -11,6 +11,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import pytest
 
 import veilog
@@ -21,11 +22,13 @@ from veilog.logs.made_up.simulate import hospital
 DOCS = Path(__file__).parents[2] / "docs" / "schemas"
 LAPLACE = ["-m", "laplace", "-p", "depth=3", "--overwrite", "--epsilon", "1", "--no-compare"]
 DRY = ["-m", "evolve", "--epsilon", "1", "--dry-run", "--cases", "60", "--length", "8"]
+ENGINE = ["--engine", "duckdb:base.duckdb"]
 CALLS: dict[str, list[list[str]]] = {
-    "info": [["info", "log.csv"], ["info", "odd.csv"], ["info", "titled.csv"], ["info", "empty.csv"]],
+    "info": [["info", "log.csv"], ["info", "odd.csv"], ["info", "titled.csv"], ["info", "empty.csv"],
+             ["info", "events", *ENGINE]],
     "validate": [["validate", "log.csv"], ["validate", "odd.csv"], ["validate", "titled.csv"]],
     "risk": [["risk", "log.csv", "--size", "1,60"], ["risk", "odd.csv", "--size", "1"],
-             ["risk", "titled.csv", "--size", "1"]],
+             ["risk", "titled.csv", "--size", "1"], ["risk", "events", "--size", "1", *ENGINE]],
     "release": [
         ["release", "log.csv", "out.xes", *LAPLACE, "--activities", "log"],
         ["release", "log.csv", "out.xes", *LAPLACE, "--activities", "log", "--seed", "1", "--no-ledger"],
@@ -36,6 +39,7 @@ CALLS: dict[str, list[list[str]]] = {
         ["release", "log.csv", "out.xes", "--overwrite", "-m", "evolve", "-p", "for=both", "--epsilon", "1",
          "--activities", "log", "--no-compare", "--no-ledger"],
         ["release", "log.csv", "out.xes", *LAPLACE, "--activities", "log", "--max-length", "log", "--no-ledger"],
+        ["release", "events", "out.xes", *LAPLACE, "--activities", "log", *ENGINE],
     ],
     "release-dry-run": [
         ["release", "log.csv", "out.xes", *DRY, "--activities", "6"],
@@ -44,6 +48,7 @@ CALLS: dict[str, list[list[str]]] = {
         ["release", "log.csv", "out.xes", *DRY, "--activities", "log", "--purposes", "", "--times", "0.3"],
         ["release", "log.csv", "out.xes", *DRY, "--activities", "log", "--attributes", "urgency",
          "--domain", "urgency=1..5"],
+        ["release", "events", "out.xes", *DRY, "--activities", "log", *ENGINE],
     ],
     "compare": [
         ["compare", "log.csv", "log.csv"],
@@ -57,10 +62,12 @@ CALLS: dict[str, list[list[str]]] = {
         ["compare", "log.csv", "empty.csv"],
         ["compare", "empty.csv", "log.csv"],
         ["compare", "log.csv", "made-up-year.xes"],
+        ["compare", "events", "half.csv", *ENGINE],
     ],
     "suggest": [
         ["suggest", "log.csv", "--epsilon", "1"],
         ["suggest", "log.csv", "--epsilon", "1", "--for", "discovery"],
+        ["suggest", "events", "--epsilon", "1", *ENGINE],
     ],
     "ledger-show": [["ledger", "show", "small.ledger"], ["ledger", "show", "many.ledger"]],
     "error": [
@@ -113,6 +120,8 @@ def prepared() -> None:
     assert main([*many[:5], "--overwrite", "--quiet", "-m", "tlkc", "-p", "k=2", "--as-published", "--no-compare"]) == 0
     timed = ["release", "log.csv", "made-up-year.xes", *LAPLACE, "--activities", "log", "--times", "0.3"]
     assert main([*timed, "--no-ledger", "--quiet"]) == 0
+    with duckdb.connect("base.duckdb") as base:
+        base.execute("CREATE TABLE events AS FROM read_csv('log.csv', header = true)")
     Path("titled.csv").write_text("A report\n\ncase,activity,timestamp\n1,a,2024-01-01\n")
     Path("bad.csv").write_text("case,activity,timestamp\n1,a,yesterday\n")
     veilog.Ledger.open("small.ledger", create=True).set_budget(veilog.read("log.csv"), 1, delta=1e-6)

@@ -78,6 +78,8 @@ def info(
         out.show(display.attributes_table(attributes, transitions))
     if persons:
         out.show(display.persons_lines(persons))
+    if whole is None:
+        out.show("[dim]Grouped where it is: attributes, the life cycle and persons were not looked at.[/]")
     if findings:
         out.show(display.findings_table(findings))
 

@@ -8,8 +8,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from veilog.cli import main
 from veilog.errors import InputError, ParameterError
 from veilog.logs import files
+from veilog.logs.stored.storing import store
 
 TIMES = pa.timestamp("us", "UTC")
 rows_of_logs = st.lists(
@@ -134,3 +136,32 @@ def test_an_empty_table_is_an_error_and_the_database_stays_as_it_is(tmp_path: Pa
     files.read_variants("log", engine=engine)
     assert (tmp_path / "it's.duckdb").read_bytes() == before
     assert [path.name for path in tmp_path.iterdir()] == ["it's.duckdb"]
+
+
+def test_a_collation_makes_no_two_cases_or_activities_one(tmp_path: Path) -> None:
+    """Of COLLATE NOCASE the cases A and a were one, and so were their events."""
+    events = events_of([("A", "x", 0), ("a", "X", 1), ("a", "y", 2)])
+    loose = 'CREATE TABLE loose ("case" VARCHAR COLLATE NOCASE, activity VARCHAR COLLATE NOCASE, time TIMESTAMPTZ)'
+    fill = 'INSERT INTO loose SELECT "case", activity, time FROM log'
+    engine = database(tmp_path, events, loose, fill)
+    expected = {("x",): 1, ("X", "y"): 1}
+    assert files.read_variants("loose", engine=engine).to_dict() == expected
+    assert store("loose", engine=engine).variants.to_dict() == expected
+
+
+@pytest.mark.parametrize("names", [("c", "p", "r"), ("p", "c", "t"), ("r", "w0", "c"), ("places", "e", "t")])
+def test_columns_may_have_any_name(tmp_path: Path, names: tuple[str, str, str]) -> None:
+    """A column of cases called c was taken for one of the table of cases."""
+    events = events_of([("2", "a", 3), ("1", "b", 1), ("1", "a", 2)]).drop_columns(["seq"]).rename_columns(names)
+    events = events.append_column("case:c", pa.array(["x", "y", "y"]))
+    engine = database(tmp_path, events)
+    case, activity, timestamp = names
+    log = store("log", engine=engine, case=case, activity=activity, timestamp=timestamp)
+    assert log.variants.to_dict() == {("a",): 1, ("b", "a"): 1}
+    whole = pa.concat_tables([piece.events for piece in log.pieces()])
+    assert whole.column("concept:name").to_pylist() == ["a", "b", "a"]
+
+
+def test_what_is_not_looked_at_in_a_database_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["info", "log", "--engine", database(tmp_path, events_of([("1", "a", 0)]))]) == 0
+    assert "attributes, the life cycle and persons were not looked at" in " ".join(capsys.readouterr().out.split())

@@ -32,6 +32,9 @@ from veilog.logs.tables.events.checks import count_times
 
 __all__ = ["DuckTable"]
 
+_AS_WRITTEN = " COLLATE C"
+"""Of text: whatever the table says, A is not a; elsewhere a log has the cases and activities that are written there."""
+
 
 @dataclass(frozen=True)
 class DuckTable:
@@ -77,7 +80,7 @@ class DuckTable:
         case, activity, time = (sql_name(name) for name in (roles.case, roles.activity, roles.timestamp))
         position = self._position(connection, schema) if sound.placed else "0"
         relation = (
-            f"(SELECT {', '.join(map(sql_name, names))}, {position} AS {ROW} FROM {self._name} WHERE "
+            f"(SELECT {', '.join(map(_value, map(schema.field, names)))}, {position} AS {ROW} FROM {self._name} WHERE "
             f"nullif({case}::VARCHAR, '') IS NOT NULL AND nullif({activity}::VARCHAR, '') IS NOT NULL "
             f"AND {time} IS NOT NULL)"
         )
@@ -120,8 +123,8 @@ class DuckTable:
         instant = f"{sql_name(time.name)}::TIMESTAMP" if pa.types.is_date(time.type) else sql_name(time.name)
         taken, finer = micros(instant, time.type)
         return (
-            f"SELECT nullif({sql_name(case.name)}::VARCHAR, '') AS c, "
-            f"nullif({sql_name(activity.name)}::VARCHAR, '') AS a, {taken} AS t, "
+            f"SELECT nullif({sql_name(case.name)}::VARCHAR{_AS_WRITTEN}, '') AS c, "
+            f"nullif({sql_name(activity.name)}::VARCHAR{_AS_WRITTEN}, '') AS a, {taken} AS t, "
             f"{self._position(connection, schema)} AS i, {finer} AS finer FROM {self._name}"
         )
 
@@ -207,6 +210,12 @@ class _Sound:
     index: str | None
     alone: bool
     """Whether the index orders events whatever their times are."""
+
+
+def _value(field: pa.Field) -> str:
+    """A column as it is, but for a collation by which texts that differ are one."""
+    name = sql_name(field.name)
+    return f"{name}{_AS_WRITTEN} AS {name}" if pa.types.is_string(field.type) else name
 
 
 def _one(connection: duckdb.DuckDBPyConnection, values: str, rows: str) -> Any:

@@ -62,8 +62,8 @@ def in_order(connection: duckdb.DuckDBPyConnection, rows: Rows, roles: Roles) ->
     numbers = {name: number for number, name in enumerate(_of_cases(rows, roles))}
     sorted_ = [name for name in rows.schema.names if name != roles.case and name not in numbers]
     found = connection.sql(
-        f"SELECT {', '.join(f'e.{sql_name(name)}' for name in sorted_)}, p AS {PLACE} "
-        f"FROM {rows.relation} e JOIN places ON e.{sql_name(roles.case)} = c ORDER BY p, e.{ROW}"
+        f"SELECT {', '.join(f'e.{sql_name(name)}' for name in sorted_)}, places.p AS {PLACE} "
+        f"FROM {rows.relation} e JOIN places ON e.{sql_name(roles.case)} = places.c ORDER BY places.p, e.{ROW}"
     )
     cases = _Cases(connection, {roles.case: "c"} | {name: f"w{number}" for name, number in numbers.items()})
     waiting: list[pa.Table] = []
@@ -88,15 +88,15 @@ def placed(connection: duckdb.DuckDBPyConnection, rows: Rows, roles: Roles, find
     """Make the table ``places``: of each case which comes before it, and what the columns ``case:...`` say of it, which
     is the first value that one of its rows has; with a finding where others differ."""
     asked = _of_cases(rows, roles)
-    case, time = sql_name(roles.case), sql_name(roles.timestamp)
+    case, time = (f"e.{sql_name(name)}" for name in (roles.case, roles.timestamp))  # a table may have a column c, too
     said = [
-        f"min({column}) IS DISTINCT FROM max({column}) AS v{number}, arg_min({column}, ({ROW}, {time})) AS w{number}"
-        for number, column in enumerate(map(sql_name, asked))
+        f"min({column}) IS DISTINCT FROM max({column}) AS v{number}, arg_min({column}, (e.{ROW}, {time})) AS w{number}"
+        for number, column in enumerate(f"e.{sql_name(name)}" for name in asked)
     ]
-    first = ", ".join([f"{case} AS c", f"min({ROW}) AS r", f"min({time}) AS t", *said])
+    first = ", ".join([f"{case} AS c", f"min(e.{ROW}) AS r", f"min({time}) AS t", *said])
     place = "r" if rows.told_apart else "row_number() OVER (ORDER BY r, t, c)"
     more = "".join(f", v{number}, w{number}" for number in range(len(asked)))
-    each = f"(SELECT {first} FROM {rows.relation} GROUP BY {case})"
+    each = f"(SELECT {first} FROM {rows.relation} e GROUP BY {case})"
     connection.execute(f"CREATE TABLE places AS SELECT c, {place} AS p{more} FROM {each}")
     if not asked:
         return
