@@ -246,3 +246,16 @@ def test_a_release_is_compared_with_an_original_whose_columns_are_called_otherwi
     named = ["--case", "Fall", "--activity", "Schritt", "--timestamp", "Wann", "--on", "missing-timestamp=drop"]
     rows(capsys, "besuche.csv", target, *EVOLVE, "--activities", "log", "--no-compare", *named)
     assert main(["compare", "besuche.csv", target, *named]) == 0
+
+
+def test_converting_says_which_conditions_go_on(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A release of the CSV says that its columns are read from all cases; one of its Parquet cannot know."""
+    (tmp_path / "log.csv").write_text("case,activity,timestamp,age\n1,a,2024-01-01,7\n1,b,2024-01-02,8\n")
+    said = {}
+    for source, target in (("log.csv", "log.parquet"), ("log.parquet", "again.parquet")):
+        assert main(["convert", str(tmp_path / source), str(tmp_path / target), "--json", "-"]) == 0
+        said[source] = json.loads(capsys.readouterr().out)["conditions"]
+    assert len(said["log.csv"]) == 1 and "holds text, numbers or truth values" in said["log.csv"][0]
+    assert said["log.parquet"] == []
+    assert main(["convert", str(tmp_path / "log.csv"), str(tmp_path / "log.xes")]) == 0
+    assert "Releases of the new file take this for granted, too, and do not say so" in capsys.readouterr().out
