@@ -1,9 +1,10 @@
-"""``--since last``: what began since the last release that was written, by the ledger alone."""
+"""``--since last``: what began since the last release that was written or empty, by the ledger alone."""
 
 from __future__ import annotations
 
 import datetime
 from collections.abc import Callable
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 
@@ -54,6 +55,25 @@ def test_what_was_not_written_was_not_released(state: State) -> None:
     assert [entry.number for entry in last.lost] == ([] if state == "withdrawn" else [2])
     assert ("paid for again" in last.in_words) == (state != "withdrawn")
     assert not last_span([account(days(1, 2, state), days(1, 3))], "ward-7").lost, "they were made up for"
+
+
+def test_a_night_that_came_out_empty_was_answered() -> None:
+    """Its few cases were asked again with every night that followed, and cost as much each time."""
+    entries = account(days(1, 2), days(2, 3, "charged"), days(3, 4, "charged")).entries
+    quiet = replace(entries[1], guarantee={"cases": 0})
+    last = last_span([replace(account(), entries=(entries[0], quiet, entries[2]))], "ward-7")
+    assert last.end == "2024-03-03" and [entry.number for entry in last.lost] == [3]
+    assert "where release 2 on account 'ward-7' ended, which came out empty" in last.in_words
+    assert not replace(quiet, guarantee={"cases": 1}).empty
+
+
+def test_the_ledger_knows_what_came_out_empty(tmp_path: Path) -> None:
+    log, ledger = hospital(20, seed=1), Ledger.open(tmp_path / "w.ledger", account="ward-7", create=True)
+    part = "began=2024-01-01..2024-01-03"
+    made = veilog.release(log, "travas", epsilon="0.1", delta="1e-6", ledger=ledger, part=part, seed=1)
+    assert made.variants.cases == 0
+    assert [entry.empty for entry in ledger.show()[0].entries] == [True]
+    assert ledger.since_last(log, until="2024-01-05").value == "2024-01-03..2024-01-05"
 
 
 def test_days_in_no_release_are_refused_until_two_releases_join_after_them() -> None:

@@ -112,6 +112,11 @@ class Entry:
         return None if self.counted is None else named(self.counted)
 
     @property
+    def empty(self) -> bool:
+        """Whether it was charged and came out with no case, so that there was nothing to write."""
+        return self.state == "charged" and self.guarantee is not None and self.guarantee.get("cases") == 0
+
+    @property
     def kind(self) -> str | None:
         """What a case is, where it protects cases and their column says it: of different kinds costs do not add up."""
         return kind_of_case(self.way) if self.unit == "case" else None

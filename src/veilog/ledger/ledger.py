@@ -127,8 +127,8 @@ class Ledger:
         """The cases that began since the last release of such a part on the account that this ledger was opened for
         (``account=``), and before ``until``, by default today in UTC: what a log that grows has not released yet.
 
-        It is read off the ledger alone. Only releases that were saved (:meth:`veilog.Release.save`) count. With the
-        ``log``, and the ``unit`` of the release to come, it is refused where these are not as they were then.
+        It is read off the ledger alone. Releases count that were saved (:meth:`veilog.Release.save`) or came out empty.
+        With the ``log``, and the ``unit`` of the release to come, it is refused where these are not as they were then.
         """
         last = last_span(self.show(), self.account_name)
         last.check(unit, None if log is None else log.read_as)

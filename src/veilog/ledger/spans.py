@@ -1,7 +1,8 @@
 """Where the last release of a span of days ended, so that the next begins there: read off the ledger, never off a log.
 
-Only what was *written* counts as released. What was charged and never written (a release that failed, came out empty or
-was cut off) is asked again with the next span, and costs its cases anew.
+What was *written* counts as released, and so does what came out empty: that is an answer, of too few cases. To ask it
+again with every night that follows would cost its cases each time. What was charged and never written (a release that
+failed or was cut off) is asked again with the next span, and costs its cases anew.
 """
 
 from __future__ import annotations
@@ -66,6 +67,7 @@ class LastSpan:
     def in_words(self) -> str:
         """Which day this is, and what becomes of days that were paid for and never written."""
         said = f"{self.end}, where release {self.entry.number} on account {self.account!r} ended"
+        said += ", which came out empty" if self.entry.empty else ""
         if self.lost:
             numbers = ", ".join(str(entry.number) for entry in self.lost)
             said += f"; what release {numbers} had of later days was never written, so these are paid for again"
@@ -90,16 +92,21 @@ def last_span(accounts: Iterable[Account], name: str | None) -> LastSpan:
             advice=f"{meant(name, [account.name for account in accounts])}{_DATE} where it is new.",
         )
     made = [(days, entry) for entry in found[0].entries if (days := days_of(entry.part)) and entry.state != "withdrawn"]
-    spans = [(days, entry) for days, entry in made if entry.state == "written"]
+    spans = [(days, entry) for days, entry in made if _answered(entry)]
     if not spans:
         raise ParameterError(
-            f"No release of days is written on account {name!r} yet, so nothing tells where the next begins.",
+            f"No release of days is made on account {name!r} yet, so nothing tells where the next begins.",
             parameter="since",
             advice=f"{_DATE}, once.",
         )
     (_, end), entry = max(spans, key=lambda span: (span[0][1], span[1].number))
     _check_gap([days for days, _ in spans], name)
-    return LastSpan(name, entry, end, tuple(one for (_, last), one in made if one.state != "written" and last > end))
+    return LastSpan(name, entry, end, tuple(one for (_, last), one in made if not _answered(one) and last > end))
+
+
+def _answered(entry: Entry) -> bool:
+    """Whether its days are released, with whatever came out."""
+    return entry.state == "written" or entry.empty
 
 
 def _check_gap(spans: Sequence[tuple[str, str]], name: str) -> None:
