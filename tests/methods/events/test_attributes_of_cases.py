@@ -212,6 +212,16 @@ def test_what_was_asked_together_is_said() -> None:
     assert any("No attributes were asked together" in remark for remark in poor)
 
 
+def test_what_goes_with_the_path_is_said_by_the_activity_and_charged_without_its_name() -> None:
+    paths = [["ask", "X-ray", "go"] if i % 2 else ["ask", "go"] for i in range(3000)]
+    kinds = ("bone", "skin", "eye")
+    log = log_of([({"kind": kinds[i % 2]}, [{"activity": a} for a in path]) for i, path in enumerate(paths)])
+    made = released(log, attributes=["kind"], epsilon=8, domain=Domain(attributes={"kind": kinds}), seed=1)
+    assert any("kind by whether 'X-ray' occurs" in remark for remark in made.remarks)
+    asked = [charge.purpose for charge in made.guarantee.charges]
+    assert "kind by whether activity 1 occurs" in " ".join(asked) and "X-ray" not in " ".join(asked)
+
+
 def test_the_error_is_of_those_that_have_a_value() -> None:
     """Of ten times as few values noise may have changed a part ten times as large."""
     told = []

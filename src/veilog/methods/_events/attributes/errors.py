@@ -74,7 +74,7 @@ def remark_together(
     pairs = [one.variable.name for one in asked if len(one.members) > 1]
     for other in order:
         parents = [*other.parents, *(other.in_events.parents if other.in_events is not None else [])]
-        pairs += [f"{other.name} by {one.name}" for one, _ in parents if one in flow or one in order]
+        pairs += [f"{other.name} by {one.called or one.name}" for one, _ in parents if one in flow or one in order]
     if pairs:
         remark(
             f"Asked together: {'; '.join(pairs)}. Of all others the release has each by itself, as if one told "

@@ -65,6 +65,8 @@ class Variable:
     """Of an attribute that changes within cases; ``values`` are then the first ones."""
     look: str = ""
     """Of which it is one of several looks, coarse or fine; one of them is enough."""
+    called: str = ""
+    """What remarks on the release call it where that is another name: by activities that it has."""
     owner: npt.NDArray[np.integer] | None = None
     """Where ``values`` are those of sequences, of which there are few: the sequence of each released case."""
 
@@ -105,7 +107,9 @@ def of_the_flow(cases: Repeated) -> list[Variable]:
     most = telling[np.argsort(np.abs(shares[telling] - 0.5), kind="stable")][:MOST_ACTIVITIES]
     # By their rank: what is asked for is written into ledgers, which no label of the log enters.
     found += [
-        _flow(f"whether activity {rank} occurs", 2, partial(_has, code), cases)
+        _flow(
+            f"whether activity {rank} occurs", 2, partial(_has, code), cases, f"whether {cases.labels[code]!r} occurs"
+        )
         for rank, code in enumerate(most.tolist(), start=1)
     ]
     edges = np.unique(np.quantile(cases.lengths, np.arange(1, MOST_LENGTHS) / MOST_LENGTHS))
@@ -154,14 +158,15 @@ def _part_of_time(of_ends: _OfEnds, edges: IntArray, block: Cases) -> IntArray:
     return found
 
 
-def _flow(name: str, size: int, rule: _Rule, cases: Repeated) -> Variable:
+def _flow(name: str, size: int, rule: _Rule, cases: Repeated, called: str = "") -> Variable:
     one = cases.distinct
     told = rule(one.codes.astype(np.int64), one.offsets, np.repeat(np.arange(len(one)), one.lengths))
 
     def of_block(block: Cases) -> IntArray:
         return rule(block.codes, block.offsets, block.owners)
 
-    return Variable(name, size, of_block, np.zeros(0), np.asarray(told, dtype=np.int64), owner=cases.owner)
+    values = np.asarray(told, dtype=np.int64)
+    return Variable(name, size, of_block, np.zeros(0), values, called=called, owner=cases.owner)
 
 
 def _last(codes: IntArray, offsets: IntArray, none: int) -> IntArray:
