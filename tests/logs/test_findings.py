@@ -1,5 +1,6 @@
 """Findings: nothing is dropped, merged or repaired without one, and the user's policy decides."""
 
+import datetime
 from collections import Counter
 from pathlib import Path
 
@@ -129,6 +130,17 @@ def test_days_without_a_time_of_day_are_noticed_where_they_leave_the_order_open(
     assert _noticed(_log(tmp_path, f"1,in,{first},x", f"1,out,{second},x", f"2,in,{second},x")) == {}
     rows = [f"1,in,{first},x", f"1,out,{first},x", "2,in,2024-01-02T08:30,x"]
     assert _noticed(_log(tmp_path, *rows)) == {}
+
+
+def test_times_that_stand_for_none_are_noticed(tmp_path: Path) -> None:
+    """An end that is not known yet is 9999-12-31 in many systems, and makes a case last eight thousand years."""
+    tomorrow = (datetime.datetime.now(datetime.UTC) + datetime.timedelta(hours=20)).isoformat(timespec="seconds")
+    said = [
+        {f.rule: (f.count, f.example) for f in _log(tmp_path, "1,in,2024-01-01T08:00,x", *more).findings}
+        for more in ([f"1,out,{tomorrow},x"], ["1,out,9999-12-31T00:00,x", "2,out,1900-01-01T00:00,x"])
+    ]
+    assert "unlikely-time" not in said[0]
+    assert said[1]["unlikely-time"] == (2, "9999-12-31T00:00:00 in case '1'")
 
 
 @given(st.lists(st.tuples(*[st.integers(0, 1)] * 4), min_size=2, max_size=12))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -38,7 +38,7 @@ _AXES = ("epsilon", "relative log similarity: mean, lowest, highest run")
 class Benchmark:
     """What :func:`benchmark` measured: a row for each method, budget and run."""
 
-    rows: tuple[Row, ...]
+    rows: tuple[Row, ...] = field(repr=False)
     compared: tuple[str, ...]
     """What was compared: methods, those that can use a delta without one and with one."""
     epsilons: tuple[str, ...]

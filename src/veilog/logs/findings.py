@@ -58,6 +58,9 @@ _RULES = (
     Rule("days-only", "times are days, and a case has several events on one day", "info", "keep", ("keep", "fail"),
          "The order of the file is the order of events of one day. If the time of day is in another column, "
          "--timestamp 'DATE+TIME' takes both."),
+    Rule("unlikely-time", "a timestamp is in the future, or before 1901", "warning", "keep", ("keep", "fail"),
+         "It is taken as it is, and what lasts until it, or from it on, with it. Where such a time stands for none, "
+         "as 9999-12-31 or 1900-01-01 do in many systems, leave it empty in the file."),
     Rule("no-timestamps", "no event has a timestamp", "info", "keep", ("keep", "fail"),
          "The order of the file is the order of events."),
     Rule("timestamp-without-zone", "a timestamp has no time zone", "info", "keep", ("keep", "fail"),

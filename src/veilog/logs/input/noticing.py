@@ -1,32 +1,38 @@
-"""What is noticed of a log that was read: events that stand there twice, and days where times should be.
+"""What is noticed of a log that was read: events that stand there twice, days where times should be, and times that
+stand for none.
 
-Both look at all events of a case, in whatever format they came, so they wait until the log is there. They are told to
+They look at all events of a case, in whatever format they came, so they wait until the log is there. They are told to
 its owner and change nothing.
 """
 
 from __future__ import annotations
 
+import datetime
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from veilog._typing import IntArray
+from veilog._typing import BoolArray, IntArray
 from veilog.logs.eventlog import ACTIVITY, CASE_INDEX, EVENT_INDEX, TIMESTAMP, EventLog
 from veilog.logs.findings import Findings
 
 __all__ = ["note_events"]
 
+_FIRST = datetime.datetime(1901, 1, 2, tzinfo=datetime.UTC)
+"""Nobody logged events before it, and 1900 is what many programs write for no date; a day later, whatever the zone."""
 _DAY, _HOUR = 86_400_000_000, 3_600_000_000
 _SEASONS = (({*range(3, 12)}, {10, 11, 12, 1, 2, 3, 4}), ({9, 10, 11, 12, 1, 2, 3, 4}, {*range(3, 12)}))
 """The months of summer and winter time, north and south, with those in which it changes."""
 
 
 def note_events(log: EventLog, findings: Findings) -> None:
-    """Note events of a case that are alike in everything, and cases with several events on a day of which no time of
-    the day is known."""
+    """Note times that are unlikely, events of a case that are alike in everything, and cases with several events on a
+    day of which no time of the day is known."""
     times = log.events.column(TIMESTAMP).cast(pa.int64())
     known = np.asarray(pc.is_valid(times).to_numpy(zero_copy_only=False), dtype=bool)
     micros = np.asarray(pc.fill_null(times, 0).to_numpy(zero_copy_only=False), dtype=np.int64)
+    _note_unlikely(log, known, micros, findings)
     case = log.events.column(CASE_INDEX).to_numpy()
     same = known[1:] & known[:-1] & (case[1:] == case[:-1]) & (micros[1:] == micros[:-1])
     if not same.any():
@@ -34,6 +40,17 @@ def note_events(log: EventLog, findings: Findings) -> None:
     tied = np.flatnonzero(np.append(same, False) | np.insert(same, 0, False))
     _note_days(log, micros[known], tied, findings)
     _note_repeated(log, tied, findings)
+
+
+def _note_unlikely(log: EventLog, known: BoolArray, micros: IntArray, findings: Findings) -> None:
+    """What a clock that is a day ahead writes, or one in another zone, is no mistake."""
+    tomorrow = datetime.datetime.now(datetime.UTC) + datetime.timedelta(days=1)
+    first, last = (round(one.timestamp() * 1_000_000) for one in (_FIRST, tomorrow))
+    unlikely = np.flatnonzero(known & ((micros < first) | (micros > last)))
+    if len(unlikely):
+        row = int(unlikely[0])
+        told = np.datetime64(int(micros[row]), "us").astype("datetime64[s]")
+        findings.add("unlikely-time", f"{told} in case {_name(log, row)}", count=len(unlikely))
 
 
 def _note_days(log: EventLog, micros: IntArray, tied: IntArray, findings: Findings) -> None:
