@@ -10,6 +10,8 @@ from hypothesis import strategies as st
 
 from veilog.errors import InputError, ParameterError
 from veilog.logs import files
+from veilog.logs.stored.storing import store
+from veilog.logs.variants import Variants
 
 TIMES = pa.timestamp("us", "UTC")
 rows_of_logs = st.lists(
@@ -134,3 +136,31 @@ def test_an_empty_table_is_an_error_and_the_database_stays_as_it_is(tmp_path: Pa
     files.read_variants("log", engine=engine)
     assert (tmp_path / "it's.duckdb").read_bytes() == before
     assert [path.name for path in tmp_path.iterdir()] == ["it's.duckdb"]
+
+
+@pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::DeprecationWarning", "ignore::FutureWarning")  # Ibis's
+@pytest.mark.parametrize("collation", ["NOCASE", "NOACCENT", "NOCASE.NOACCENT"])
+@pytest.mark.parametrize("through", ["duckdb", "ibis", "disk"])
+def test_a_collation_makes_no_spelling_of_one_case_that_of_others(tmp_path: Path, collation: str, through: str) -> None:
+    rows = [(f"c{i}", name, f"2024-01-0{day}") for i in range(3) for day, name in ((1, "admit"), (2, "leave"))]
+    others = [("x", "ADMIT", "2024-01-01"), ("x", "l\u00e9ave", "2024-01-02"), ("C1", "admit", "2024-01-03")]
+
+    def read(rows: list[tuple[str, str, str]]) -> Variants:
+        path = tmp_path / f"{len(list(tmp_path.iterdir()))}.duckdb"
+        with duckdb.connect(str(path)) as connection:
+            text = f"VARCHAR COLLATE {collation}"
+            connection.execute(f'CREATE TABLE log ("case" {text}, activity {text}, timestamp TIMESTAMP)')
+            connection.executemany("INSERT INTO log VALUES (?, ?, ?)", rows)
+        if through == "disk":
+            log = store("log", engine=f"duckdb:{path}")
+            assert log is not None
+            return log.variants
+        if through == "duckdb":
+            return files.read_variants("log", engine=f"duckdb:{path}")
+        ibis = pytest.importorskip("ibis")
+        return files.read_variants(ibis.duckdb.connect(str(path), read_only=True).table("log"))
+
+    before = {("admit", "leave"): 3}
+    assert read(rows).to_dict() == before
+    for found in (read([*others, *rows]), read([*rows, *others])):
+        assert found.to_dict() == {**before, ("ADMIT", "l\u00e9ave"): 1, ("admit",): 1}
