@@ -258,3 +258,53 @@ def test_a_span_of_days_is_its_days() -> None:
 def test_what_is_no_span_of_days_is_refused(text: str) -> None:
     with pytest.raises(ParameterError, match="no span of days"):
         Part.of(text)
+
+
+SPELLED = ("7", "7.0", "7.50", "True", "nan", "007", "A", "-0", "1.5e+3", "9007199254740993")
+BESIDE = ("ICU", "3", "2.5", "false", "")
+
+
+@pytest.mark.parametrize("spelled", SPELLED)
+@pytest.mark.parametrize("column", ["ward", "case:ward"])
+def test_which_part_a_case_is_in_follows_from_no_other_case(tmp_path: Path, spelled: str, column: str) -> None:
+    """A column has the type of all of its values: 7.0 is a number in it, or a text."""
+    path = tmp_path / "log.csv"
+
+    def of_case(*others: str) -> dict[str, bool]:
+        rows = "".join(f"x{i},a,2024-01-01,{ward}\n" for i, ward in enumerate(others))
+        path.write_text(f"case,activity,time,{column}\nc,a,2024-01-01,{spelled}\n{rows}")
+        found = veilog.read(path)
+        parts = [*{str(Part.of(f"ward={text}")) for text in SPELLED if text != "nan"}, "ward=none"]
+        return {part: "c" in names(Part.of(part).of_log(found)) for part in parts}
+
+    alone = of_case()
+    assert sum(alone.values()) == 1
+    for others in (*((other,) for other in BESIDE), ("1", "ICU"), ("1", "2.5")):
+        assert of_case(*others) == alone, others
+
+
+def test_one_value_is_one_part_however_it_is_spelled() -> None:
+    assert Part.of("ward=7.0") == Part.of("ward=7") != Part.of("ward=07")
+    assert Part.of("ward=True") == Part.of("ward=true")
+    assert str(Part.of("ward=7.50")) == "ward=7.5"
+    with pytest.raises(ParameterError, match="names no part"):
+        Part.of("ward=nan")
+
+
+@pytest.mark.parametrize(
+    "other", ["<string key='ward' value='ICU'/>", "<date key='ward' value='2024-01-01T00:00:00Z'/>"]
+)
+def test_an_attribute_of_several_types_parts_cases_by_all_of_them(tmp_path: Path, other: str) -> None:
+    def trace(name: str, ward: str) -> str:
+        return (
+            f"<trace><string key='concept:name' value='{name}'/>{ward}<event><string key='concept:name' value='a'/>"
+            "<date key='time:timestamp' value='2024-01-01T00:00:00Z'/></event></trace>"
+        )
+
+    path = tmp_path / "log.xes"
+    seven, beside = trace("c", "<int key='ward' value='7'/>"), trace("x", other)
+    for traces in (seven, seven + beside, beside + seven):
+        path.write_text(f"<log>{traces}</log>")
+        found = veilog.read(path)
+        assert names(Part.of("ward=7").of_log(found)) == ["c"]
+        assert "c" not in names(Part.of("ward=none").of_log(found))

@@ -37,6 +37,7 @@ import pyarrow.compute as pc
 from veilog.errors import ParameterError, meant
 from veilog.logs.eventlog import ACTIVITY, CASE_INDEX, EVENT_INDEX, NESTED, TIMESTAMP, EventLog
 from veilog.logs.variants import Variants
+from veilog.privacy.persons import NUMBER, WORDS, attribute_key
 
 if TYPE_CHECKING:
     from veilog.logs.stored.store import StoredLog
@@ -91,9 +92,12 @@ class Part:
         name = rule.removeprefix(_PREFIX)
         if not name or name in _RESERVED or not value.isprintable() or not rule.isprintable() or len(text) > _LONGEST:
             raise ParameterError(f"{text[:_LONGEST]!r} names no part of the cases.", parameter="part", advice=_ADVICE)
-        # One attribute is one rule, however it is spelled.
+        spelled = _text(value)
+        if spelled is None:  # no number: a case that has it is one without a value
+            raise ParameterError(f"{text!r} names no part of the cases.", parameter="part", advice=_ADVICE)
+        # One attribute is one rule, and one value one part, however they are spelled.
         taken = name in RULES_OF_TIME or name == SPAN or name.startswith(_PREFIX)
-        return Part(_PREFIX + name if taken else name, value)
+        return Part(_PREFIX + name if taken else name, spelled)
 
     def __str__(self) -> str:
         return f"{self.rule}={self.value}"
@@ -140,7 +144,8 @@ class Part:
             )
         if not self.of_time:
             self._check_attribute(log.shape)
-        held = log.each(lambda piece, _first: self._holds(piece), () if self.of_time else (self.rule,))
+        of_rule = [] if self.of_time else _columns(log.shape, self.rule.removeprefix(_PREFIX))
+        held = log.each(lambda piece, _first: self._holds(piece), [field.name for field, _ in of_rule])
         kept: BoolArray = np.concatenate([np.zeros(0, dtype=np.bool_), *held])
         return log if kept.all() else log.only(np.flatnonzero(kept))
 
@@ -172,13 +177,13 @@ class Part:
                 advice=f"{meant(self.rule, known)}It has: {', '.join(known) or 'none'}. "
                 f"Or take a rule of time: {_ADVICE}",
             )
-        for column, _ in columns:
-            if not _has_texts(column.type):
-                raise ParameterError(
-                    f"The attribute {self.rule!r} holds values of type {column.type}, which part no cases.",
-                    parameter="part",
-                    advice="Take one that holds text, whole numbers, or true and false.",
-                )
+        others = [field.type for field, _ in columns if not _has_texts(field.type)]
+        if len(others) == len(columns):
+            raise ParameterError(
+                f"The attribute {self.rule!r} holds values of type {others[0]}, which part no cases.",
+                parameter="part",
+                advice="Take one that holds text, whole numbers, or true and false.",
+            )
 
     def _valued(self, log: EventLog) -> BoolArray:
         """The value of a case is that of its attribute, or, where it has none, that which all of its events have.
@@ -188,8 +193,11 @@ class Part:
         """
         found = np.zeros(log.cases.num_rows, dtype=np.bool_)
         undecided = np.ones(log.cases.num_rows, dtype=np.bool_)
-        for column, of_events in _columns(log, self.rule.removeprefix(_PREFIX)):
-            codes, wanted = _coded(column, self.value)
+        for field, of_events in _columns(log, self.rule.removeprefix(_PREFIX)):
+            if not _has_texts(field.type):
+                continue  # a value that is no text is none
+            column = (log.events if of_events else log.cases).column(field.name)
+            codes, wanted = _coded(column, _text(self.value))
             if of_events:
                 said, same = _of_cases(codes, log)
             else:
@@ -251,11 +259,17 @@ def _days(rule: str, value: str) -> tuple[int, int]:
     return (first - _EPOCH).days, (end - _EPOCH).days
 
 
-def _columns(log: EventLog, name: str) -> list[tuple[pa.ChunkedArray, bool]]:
-    """Where an attribute is, of cases first; and whether it is one of events."""
-    events = [log.events.column(n) for n in (_PREFIX + name, name) if n in log.events.column_names]
-    cases = [log.cases.column(name)] if name in log.cases.column_names else []
-    return [*((column, False) for column in cases), *((column, True) for column in events)]
+def _columns(log: EventLog, name: str) -> list[tuple[pa.Field, bool]]:
+    """Where an attribute is, of cases first; and whether it is one of events. Of an attribute that has values of
+    several types there are several columns, and what each is called follows from which came first."""
+    events = [f for called in (_PREFIX + name, name) for f in log.events.schema if _key(f) == called]
+    cases = [field for field in log.cases.schema if _key(field) == name]
+    return [*((field, False) for field in cases), *((field, True) for field in events)]
+
+
+def _key(field: pa.Field) -> str | None:
+    """The name of the attribute that a column holds; None for what is none."""
+    return None if field.name in _RESERVED else attribute_key(field)
 
 
 def _has_texts(kind: pa.DataType) -> bool:
@@ -270,28 +284,36 @@ def _has_texts(kind: pa.DataType) -> bool:
     return bool(pa.types.is_null(kind) or any(test(kind) for test in tests))
 
 
-def _coded(column: pa.ChunkedArray, value: str) -> tuple[npt.NDArray[np.int64], list[int]]:
-    """The values as numbers, -1 where there is none; and which numbers stand for the value asked for."""
+def _coded(column: pa.ChunkedArray, value: str | None) -> tuple[npt.NDArray[np.int64], list[int]]:
+    """The values as numbers, equal where they are spelled alike, -1 where there is none; and which of them stands for
+    the value asked for."""
     if pa.types.is_dictionary(column.type):
         column = column.cast(column.type.value_type)
-    if pa.types.is_floating(column.type):
-        column = pc.if_else(pc.is_nan(column), None, column)
     encoded = column.combine_chunks().dictionary_encode()
     if isinstance(encoded, pa.ChunkedArray):
         encoded = encoded.unify_dictionaries().combine_chunks()
     if isinstance(encoded, pa.ChunkedArray):
         encoded = encoded.chunk(0) if encoded.num_chunks else pa.array([], pa.dictionary(pa.int32(), pa.string()))
-    codes = np.asarray(pc.fill_null(encoded.indices, -1).to_numpy(zero_copy_only=False), dtype=np.int64)
-    return codes, [code for code, held in enumerate(encoded.dictionary.to_pylist()) if _text(held) == value]
+    spelled = [_text(held) for held in encoded.dictionary.to_pylist()]
+    places = {text: place for place, text in enumerate(dict.fromkeys(text for text in spelled if text is not None))}
+    recode = np.array([-1 if text is None else places[text] for text in spelled] + [-1], dtype=np.int64)
+    codes = recode[pc.fill_null(encoded.indices, -1).to_numpy(zero_copy_only=False)]
+    return codes, [places[value]] if value in places else []
 
 
 def _text(value: Any) -> str | None:
-    """A value as it is spelled: a whole number alike whatever else its column holds."""
+    """A value as it is spelled, by itself: numbers and truth values alike whatever type the others of its column give
+    it. So which part a case is in does not depend on another case."""
     if isinstance(value, bool):
         return str(value).lower()
-    if isinstance(value, float):
-        return str(int(value)) if math.isfinite(value) and value == int(value) else repr(value)
-    return None if value is None else str(value)
+    if isinstance(value, str):
+        if not NUMBER.fullmatch(value):
+            return WORDS.get(value, value)
+        value = float(value)
+    if value is None or value != value:
+        return None
+    number = float(value)
+    return str(int(number)) if math.isfinite(number) and number == int(number) else repr(number)
 
 
 def _of_cases(codes: npt.NDArray[np.int64], log: EventLog) -> tuple[npt.NDArray[np.int64], BoolArray]:

@@ -22,24 +22,26 @@ import pyarrow.compute as pc
 from veilog.errors import ParameterError, meant
 from veilog.logs.eventlog import ACTIVITY, CASE_INDEX, EVENT_INDEX, TIMESTAMP, EventLog
 
-__all__ = ["Owners", "columns_of_persons", "owners"]
+__all__ = ["NUMBER", "WORDS", "Owners", "attribute_key", "columns_of_persons", "owners"]
 
 _PREFIX = "case:"
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _NO_PERSON = (ACTIVITY, TIMESTAMP, CASE_INDEX, EVENT_INDEX)
-_NUMBER = re.compile(r"-?(0|[1-9][0-9]{0,18})|-?(0|[1-9][0-9]*)(\.[0-9]+([eE][+-]?[0-9]+)?|[eE][+-][0-9]+)|-?inf")
+NUMBER = re.compile(r"-?(0|[1-9][0-9]{0,18})|-?(0|[1-9][0-9]*)(\.[0-9]+([eE][+-]?[0-9]+)?|[eE][+-][0-9]+)|-?inf")
+"""What text is a number in a column of numbers."""
 _TIME = re.compile(
     r"[0-9]{4}-[0-9]{2}-[0-9]{2}([ T][0-9]{2}:[0-9]{2}(:[0-9]{2}(\.[0-9]{1,9})?)?(Z|[+-][0-9]{2}:?[0-9]{2})?)?"
 )
-_WORDS = {"": None, "nan": None, "True": "true", "False": "false"}
+WORDS = {"": None, "nan": None, "True": "true", "False": "false"}
+"""What other text is told otherwise in a column of a type."""
 
 
 def columns_of_persons(shape: EventLog, column: str) -> tuple[str, ...]:
     """Return the columns of a log that hold this attribute; :class:`ParameterError` where there are none."""
     found = [field.name for table in (shape.cases, shape.events) for field in _fields(table, column)]
     if not found:
-        known = [f"{_PREFIX}{_key(field)}" for field in shape.cases.schema if field.name != ACTIVITY]
-        known += [_key(field) for field in shape.events.schema if field.name not in _NO_PERSON]
+        known = [f"{_PREFIX}{attribute_key(field)}" for field in shape.cases.schema if field.name != ACTIVITY]
+        known += [attribute_key(field) for field in shape.events.schema if field.name not in _NO_PERSON]
         known = list(dict.fromkeys(known))
         raise ParameterError(
             f"The log has no attribute {column!r} that could name a person.",
@@ -81,11 +83,11 @@ def _fields(table: pa.Table, column: str) -> list[pa.Field]:
     stands for does not, and of what it stands for a case has one value."""
     name = column.removeprefix(_PREFIX)
     fields = [field for field in table.schema if field.name not in _NO_PERSON]
-    return [field for called in (name, _PREFIX + name) for field in fields if _key(field) == called]
+    return [field for called in (name, _PREFIX + name) for field in fields if attribute_key(field) == called]
 
 
-def _key(field: pa.Field) -> str:
-    """The name of the attribute, whatever its column had to be called."""
+def attribute_key(field: pa.Field) -> str:
+    """Return the name of the attribute, whatever its column had to be called."""
     return str((field.metadata or {}).get(b"xes:key", field.name.encode()).decode())
 
 
@@ -122,14 +124,14 @@ def _words(values: list[Any]) -> list[str | None]:
 
 
 def _of_text(text: str) -> str | None:
-    if _NUMBER.fullmatch(text):
+    if NUMBER.fullmatch(text):
         return _number(float(text))
     if _TIME.fullmatch(text):
         with contextlib.suppress(ValueError):  # no such day, or no such offset: a text like others
             time = datetime.fromisoformat(text)
             since = (time if time.tzinfo is not None else time.replace(tzinfo=UTC)) - _EPOCH
             return _at((since.days * 86_400 + since.seconds) * 1_000_000 + since.microseconds)
-    return _WORDS.get(text, text)
+    return WORDS.get(text, text)
 
 
 def _number(value: float) -> str | None:

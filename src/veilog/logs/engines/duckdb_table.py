@@ -32,8 +32,9 @@ from veilog.logs.tables.events.checks import count_times
 
 __all__ = ["DuckTable"]
 
-_AS_WRITTEN = " COLLATE C"
-"""Of text: whatever the table says, A is not a; elsewhere a log has the cases and activities that are written there."""
+_CHARACTERS = 'COLLATE "C"'
+"""By a collation of theirs the texts of a column may be equal that others write otherwise: one case with another
+spelling would be part of another case, or give its activities that name."""
 
 
 @dataclass(frozen=True)
@@ -79,8 +80,9 @@ class DuckTable:
         names = [name for name in schema.names if name != EVENT_INDEX or sound.alone]
         case, activity, time = (sql_name(name) for name in (roles.case, roles.activity, roles.timestamp))
         position = self._position(connection, schema) if sound.placed else "0"
+        columns = (_by_characters(schema.field(name)) for name in names)
         relation = (
-            f"(SELECT {', '.join(map(_value, map(schema.field, names)))}, {position} AS {ROW} FROM {self._name} WHERE "
+            f"(SELECT {', '.join(columns)}, {position} AS {ROW} FROM {self._name} WHERE "
             f"nullif({case}::VARCHAR, '') IS NOT NULL AND nullif({activity}::VARCHAR, '') IS NOT NULL "
             f"AND {time} IS NOT NULL)"
         )
@@ -123,8 +125,8 @@ class DuckTable:
         instant = f"{sql_name(time.name)}::TIMESTAMP" if pa.types.is_date(time.type) else sql_name(time.name)
         taken, finer = micros(instant, time.type)
         return (
-            f"SELECT nullif({sql_name(case.name)}::VARCHAR{_AS_WRITTEN}, '') AS c, "
-            f"nullif({sql_name(activity.name)}::VARCHAR{_AS_WRITTEN}, '') AS a, {taken} AS t, "
+            f"SELECT nullif({sql_name(case.name)}::VARCHAR {_CHARACTERS}, '') AS c, "
+            f"nullif({sql_name(activity.name)}::VARCHAR {_CHARACTERS}, '') AS a, {taken} AS t, "
             f"{self._position(connection, schema)} AS i, {finer} AS finer FROM {self._name}"
         )
 
@@ -212,10 +214,10 @@ class _Sound:
     """Whether the index orders events whatever their times are."""
 
 
-def _value(field: pa.Field) -> str:
-    """A column as it is, but for a collation by which texts that differ are one."""
+def _by_characters(field: pa.Field) -> str:
+    """A column of the table, as one in which texts are the same only if their characters are."""
     name = sql_name(field.name)
-    return f"{name}{_AS_WRITTEN} AS {name}" if pa.types.is_string(field.type) else name
+    return f"{name}::VARCHAR {_CHARACTERS} AS {name}" if is_text(field.type) else name
 
 
 def _one(connection: duckdb.DuckDBPyConnection, values: str, rows: str) -> Any:

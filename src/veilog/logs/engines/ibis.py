@@ -111,7 +111,7 @@ class IbisTable:
         index = self.order
         alone = index == EVENT_INDEX and self.index is None
         names = [name for name in (roles.case, roles.activity, roles.timestamp, index) if name is not None]
-        table = by_characters(self.table, names) if is_postgres(self.table) else self.table
+        table = by_characters(_held(self.table), names) if _collates(self.table) else self.table
         events = _columns(table, roles, index, alone, self.name)
         found = fetched(_facts(events)).to_pylist()[0]
         if not found["rows"]:
@@ -162,6 +162,18 @@ class _Ibis(TableReader):
 
 
 IBIS = _Ibis()
+
+
+def _collates(table: Any) -> bool:
+    """Whether texts may be equal there, by a collation of their column, that others write otherwise."""
+    return is_postgres(table) or bool(table.get_backend().name == "duckdb")
+
+
+def _held(table: Any) -> Any:
+    """The table, with what it has of this process's memory put where a query in words finds it."""
+    if not is_postgres(table):
+        fetched(table.limit(0))
+    return table
 
 
 def counted(events: Any) -> Any:

@@ -6,6 +6,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from veilog.logs.eventlog import EVENT_INDEX
 from veilog.logs.findings import Findings
 from veilog.logs.input.reader import Asked
 from veilog.logs.input.source import Source
@@ -66,7 +67,8 @@ class _Pandas(TableReader):
         needed, times = ((), ()) if roles is None else (roles.named, roles.times)
         columns = {}
         for column, name in zip(frame.columns, map(str, frame.columns), strict=True):
-            apart, of_times = name in needed, name in times
+            # What orders events decides about them, too, whether or not it has a role.
+            apart, of_times = name in needed or name == EVENT_INDEX, name in times
             array, kept = _from_pandas(frame[column], name, asked.findings, apart=apart, times=of_times)
             if kept or apart:
                 columns[name] = array

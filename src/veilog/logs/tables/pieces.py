@@ -120,8 +120,7 @@ def _has_doubt(stamps: Any) -> bool:
 def _day_order(reader: TableReader, source: Source, roles: Roles) -> DayOrder:
     """The order of day and month that every date of the column says by itself; a second pass over the file."""
     evidence = Evidence()
-    columns = [roles.timestamp] if not roles.two_events or roles.start is None else [roles.timestamp, roles.start]
-    for part in reader.batches(source, Asked(findings=Findings(collect_all=True)), columns):
-        for column in part.columns:
-            gather_evidence(_plain(column).cast(pa.string()), evidence)
+    for part in reader.batches(source, Asked(findings=Findings(collect_all=True)), list(roles.named)):
+        batch, of_batch, _ = _shaped(part, roles, None)
+        gather_evidence(_plain(batch.column(of_batch.timestamp)).cast(pa.string()), evidence)
     return evidence.order(str(source.path))

@@ -44,7 +44,7 @@ def whole_numbers(column: Any) -> tuple[IntArray, BoolArray] | None:
         column = column.cast(column.type.value_type)
     kind = column.type
     if is_text(kind):
-        fits = pc.match_substring_regex(column, _SHORT_INTEGER)
+        fits = pc.or_(pc.match_substring_regex(column, _SHORT_INTEGER), _fits_by_its_digits(column))
         numbers = pc.if_else(fits, column, None).cast(pa.int64())
     elif pa.types.is_floating(kind):
         wide = column.cast(pa.float64())
@@ -58,6 +58,16 @@ def whole_numbers(column: Any) -> tuple[IntArray, BoolArray] | None:
         return None
     numbers = numbers if isinstance(numbers, pa.ChunkedArray) else pa.chunked_array([numbers])
     return pc.fill_null(numbers, 0).to_numpy(), pc.is_valid(numbers).to_numpy()
+
+
+def _fits_by_its_digits(column: Any) -> Any:
+    """Whether text is a whole number of as many digits as the largest of 64 bits, and no larger: texts of one length
+    are in the order of their numbers."""
+    found = None
+    for pattern, most in ((r"^[1-9][0-9]{18}$", f"{(1 << 63) - 1}"), (r"^-[1-9][0-9]{18}$", f"-{1 << 63}")):
+        one = pc.and_(pc.match_substring_regex(column, pattern), pc.less_equal(column, most))
+        found = one if found is None else pc.or_(found, one)
+    return found
 
 
 def read_times(column: Any, name: str, path: str | None, order: DayOrder | None = None) -> Times:

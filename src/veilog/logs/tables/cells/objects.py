@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, time, timedelta
+from decimal import Decimal
 from typing import Any
 
 import pyarrow as pa
@@ -22,9 +23,12 @@ __all__ = ["from_values", "number_of_time"]
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _WHOLE = 1 << 53
-"""Up to here every whole number is a float."""
+"""Below it every whole number is a float, and is told without an exponent."""
 _BITS = 1 << 63
-_KNOWN = frozenset({str, bool, int, float, date, datetime})
+_LARGEST = 10**18
+"""From here on a decimal number is told digit by digit, and no longer as a whole number or a float."""
+_OF_ARROW = frozenset({bytes, time, timedelta})
+"""What Arrow has a type for that each value has by itself. In lists and the like that would follow from all."""
 
 
 def from_values(
@@ -41,8 +45,8 @@ def from_values(
         return pa.array(plain, pa.string()), True
     numbers = float in kinds and kinds <= {int, float}
     array = None if times and apart and numbers else _of_one_kind(plain, kinds)
-    if array is None and not apart and len(kinds) == 1 and not kinds <= _KNOWN:
-        array = _as_arrow_has_it(plain)
+    if array is None and not apart:
+        array = _of_another_kind(plain, kinds)
     if array is not None:
         return array, True
     text = [None if value is None else _as_text(value, times=times) for value in plain]
@@ -59,6 +63,8 @@ def _plain(value: Any) -> Any:
         return value
     if value is not value or type(value).__name__ in ("NAType", "NaTType") or (kind is float and value != value):
         return None
+    if kind is Decimal:
+        return None if value.is_nan() else value
     if kind in (float, datetime):
         return value
     if isinstance(value, datetime):  # such as pandas'
@@ -75,7 +81,7 @@ def _of_one_kind(values: list[Any], kinds: set[type]) -> Any:
         return pa.array(values, pa.bool_())
     if kinds == {int} and all(value is None or -_BITS <= value < _BITS for value in values):
         return pa.array(values, pa.int64())
-    if kinds and kinds <= {int, float} and all(v is None or type(v) is float or abs(v) <= _WHOLE for v in values):
+    if kinds and kinds <= {int, float} and all(v is None or type(v) is float or abs(v) < _WHOLE for v in values):
         return pa.array(values, pa.float64())
     if kinds == {date}:
         return pa.array(values, pa.date32())
@@ -92,8 +98,14 @@ def _micros(value: datetime) -> int:
     return (since.days * 86_400 + since.seconds) * 1_000_000 + since.microseconds
 
 
-def _as_arrow_has_it(values: list[Any]) -> Any:
-    """The column of things that only Arrow knows; None where it does not."""
+def _of_another_kind(values: list[Any], kinds: set[type]) -> Any:
+    """The same of attributes, for what is told in another type than its own: decimal numbers, and what Arrow knows."""
+    if kinds == {Decimal} and all(value is None or abs(value) < _LARGEST for value in values):
+        whole = all(value is None or value.as_tuple().exponent >= 0 for value in values)
+        told = int if whole else float
+        return pa.array([None if v is None else told(v) for v in values], pa.int64() if whole else pa.float64())
+    if len(kinds) != 1 or not kinds <= _OF_ARROW:
+        return None
     try:
         return pa.array(values)
     except (pa.ArrowException, OverflowError, ValueError, TypeError):

@@ -108,11 +108,12 @@ class Evidence:
 
 def gather_evidence(text: pa.Array, evidence: Evidence) -> None:
     """Note what these dates say about the order of day and month."""
-    text = pc.drop_null(text)
-    slashed = text.filter(pc.match_substring_regex(text, r"^\s*\d{1,2}[-/]\d{1,2}[-/]\d{4}"))
+    # Whatever is read by that order: with any space before it, and with a point in second place (see _parse_slowly).
+    text = pc.utf8_trim_whitespace(pc.drop_null(text))
+    slashed = text.filter(pc.match_substring_regex(text, r"^\d{1,2}[-/]\d{1,2}[-/.]\d{4}"))
     if not len(slashed):
         return
-    parts = pc.extract_regex(slashed, r"^\s*(?P<a>\d{1,2})[-/](?P<b>\d{1,2})")
+    parts = pc.extract_regex(slashed, r"^(?P<a>\d{1,2})[-/](?P<b>\d{1,2})")
     a, b = (pc.cast(parts.field(i), pa.int64()).to_numpy(zero_copy_only=False) for i in (0, 1))
     for found, name in ((a > 12, "day_first"), (b > 12, "month_first"), ((a != b) & (a <= 12) & (b <= 12), "doubtful")):
         if found.any() and getattr(evidence, name) is None:
