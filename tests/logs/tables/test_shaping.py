@@ -247,6 +247,16 @@ def test_both_times_of_a_row_are_kept(tmp_path: Path) -> None:
         read(tmp_path, SPANS, lifecycle="schedule")
 
 
+def test_another_column_of_starts_is_another_way_of_reading(tmp_path: Path) -> None:
+    """By another start a case may begin in another month, and so be in two parts of one rule."""
+    ways = {
+        read(tmp_path, SPANS.replace("start_time", start), lifecycle=how).read_as
+        for start in ("start_time", "start")
+        for how in ("all", "complete")
+    }
+    assert len(ways) == 3, "the ends are the same"
+
+
 def test_a_row_without_an_end_or_a_start_is_one_event(tmp_path: Path) -> None:
     text = SPANS.replace("2024-03-13 11:00", "").replace("2024-03-13 08:00", "")
     log = read(tmp_path, text, lifecycle="all")

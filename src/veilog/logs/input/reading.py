@@ -99,6 +99,7 @@ def read_as(source: Source, roles: Roles | None, declared: Declared, findings: F
         "case": CASE if roles is None else roles.case,
         "timestamp": TIMESTAMP if roles is None else roles.timestamp,
         "clock": None if roles is None else roles.clock,
+        "start": None if roles is None or not roles.two_events else roles.start,
         "transition": None if roles is None or wanted is None else roles.transition,
         "lifecycle": None if every else wanted,
         "time format": None if declared.time_format is None else declared.time_format.lower(),
