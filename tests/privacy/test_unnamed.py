@@ -47,6 +47,16 @@ def test_own_adds_at_most_so_many_cases_of_a_person_or_one_that_names_nobody(
     assert looked_at([*owners, None], most, "own", 3) == before + Counter({None: 1})
 
 
+@pytest.mark.parametrize("column", ["patient", "case:patient"])
+def test_a_case_that_names_two_people_is_left_out_whatever_the_column_is_called(tmp_path: Path, column: str) -> None:
+    """Of case:patient the first counted, so B, named second in ten cases, was in all of them at one case a person."""
+    rows = [f"c{i},a,2024-01-01,A{i}\nc{i},b,2024-01-02,B" for i in range(10)]
+    one = "d,a,2024-01-01,C\nd,b,2024-01-02,C"
+    (tmp_path / "log.csv").write_text("\n".join([f"case,activity,time,{column}", *rows, one]))
+    seen = bounded(veilog.read(tmp_path / "log.csv"), Unit.of(column, 1), noise.seeded(1)).log
+    assert seen.number_of_cases == 1
+
+
 @pytest.mark.parametrize("missing", [None, float("nan"), ""])
 @pytest.mark.parametrize("unnamed", ["left-out", "own"])
 def test_no_log_is_refused_for_a_case_that_names_nobody(missing: object, unnamed: str) -> None:

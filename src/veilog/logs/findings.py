@@ -42,9 +42,9 @@ _RULES = (
          "'keep' keeps the event without a time, 'drop' leaves the event out."),
     Rule("bad-value", "an attribute's value does not fit its type", "warning", "keep", ("drop", "keep", "fail"),
          "'keep' keeps the value as text in a column of its own, 'drop' leaves the attribute out."),
-    Rule("case-attribute-differs", "a column called case:... has several values in one case", "warning", "keep",
-         ("keep", "fail"), "It is an attribute of the case, so its first value is taken; rename the column if it "
-         "is one of events."),
+    Rule("case-attribute-differs", "a column called case:... has several values in one case", "warning", "drop",
+         ("drop", "keep", "fail"), "It is an attribute of the case, which has one: 'drop' leaves it unknown there, "
+         "'keep' takes the first. Rename the column if it is one of events."),
     Rule("duplicate-case-id", "several cases have the same name", "warning", "keep", ("drop", "keep", "fail"),
          "'keep' keeps them as separate cases, 'drop' keeps only the first."),
     Rule("empty-trace", "a case has no event", "info", "keep", ("drop", "keep", "fail"),
@@ -119,6 +119,7 @@ _THINGS = {
     "missing-timestamp": "event",
     "bad-timestamp": "event",
     "bad-value": "value",
+    "case-attribute-differs": "value",
     "duplicate-case-id": "case",
     "empty-trace": "case",
     "unpaired-transitions": "event",

@@ -17,8 +17,8 @@ refuse the log would tell of one case. Let L be a log, K(L) the cases of L that 
 any number of cases that name it and any that do not, adds at most m cases to K(L) and removes none: those that name it
 are cut by themselves, the others are left out by themselves. So the guarantee holds for every person, also for one of
 whose cases some lack the name, and takes nothing for granted. A case that names several people is always left out. An
-attribute of the case itself names one: a column ``case:...`` of a table has the first of its rows, and whoever else
-they name is not named by the case.
+attribute of the case itself names one: where rows of a table differ about it, it is unknown, unless the owner has the
+first taken (``case-attribute-differs=keep``), and whoever else they name is not named by the case.
 
 *Own*: K(L) has, beside these, each case that names nobody, as if it were somebody's only one. Whoever adds a person
 with m cases that name it and none that do not, or a single case that names nobody, adds at most m cases to K(L). That

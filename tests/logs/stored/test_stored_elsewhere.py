@@ -21,6 +21,7 @@ import veilog
 from veilog import Domain
 from veilog.errors import EngineError, InputError, ParameterError
 from veilog.logs.eventlog import CASE_INDEX, EVENT_INDEX, EventLog
+from veilog.logs.findings import Policy
 from veilog.logs.input.reader import Asked
 from veilog.logs.input.source import Means, Source
 from veilog.logs.made_up.simulate import hospital
@@ -181,18 +182,19 @@ def test_a_release_is_the_same_from_every_source(
 # ---- what belongs to cases, and what is grouped on the way
 
 
-def test_a_case_attribute_that_differs_in_one_piece_is_its_first_value_everywhere(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(("policy", "second"), [("drop", None), ("keep", "x")])
+def test_a_case_attribute_that_differs_in_one_piece_does_everywhere(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, policy: Policy, second: str | None
 ) -> None:
     rows = [("p", "a", 0, "x", True), ("p", "b", 1, "x", True), ("q", "a", 2, "x", True), ("q", "b", 3, "y", True)]
     events = events_of(rows)
     events = events.set_column(events.column_names.index("case:ward"), "case:ward", pa.array([None, "x", "x", "y"]))
     pq.write_table(events, tmp_path / "log.parquet")
     in_small_pieces(monkeypatch, 2)
-    log = store(tmp_path / "log.parquet")
-    whole = veilog.read(tmp_path / "log.parquet")
+    log = store(tmp_path / "log.parquet", policies={"case-attribute-differs": policy})
+    whole = veilog.read(tmp_path / "log.parquet", policies={"case-attribute-differs": policy})
     assert log is not None and len(log.sizes) == 2
-    assert log.whole().cases["ward"].to_pylist() == ["x", "x"]
+    assert log.whole().cases["ward"].to_pylist() == ["x", second]
     assert told(log.whole()) == told(whole)
     for found in (log, whole):
         assert [f.count for f in found.findings if f.rule == "case-attribute-differs"] == [1]

@@ -15,7 +15,7 @@ from table_tools import found, read, times
 from veilog.errors import InputError, ParameterError
 from veilog.logs import files
 from veilog.logs.eventlog import ACTIVITY, CASE, EVENT_INDEX, TIMESTAMP
-from veilog.logs.findings import Findings
+from veilog.logs.findings import Findings, Policy
 from veilog.logs.input.roles import guess_roles
 from veilog.logs.input.source import Source
 from veilog.logs.made_up.simulate import hospital
@@ -380,18 +380,20 @@ def test_every_mutant_is_an_error_or_adds_up_to_its_rows(tmp_path: Path) -> None
     st.lists(st.tuples(st.integers(0, 2), st.none() | st.integers(0, 1)), max_size=8),
     st.sampled_from([pa.string(), pa.int64(), pa.float64(), pa.bool_()]),
     st.integers(0, 8),
+    st.sampled_from(["drop", "keep"]),
 )
-def test_of_a_case_a_column_says_the_first_value_that_a_row_of_it_has(
-    rows: list[tuple[int, int | None]], kind: pa.DataType, cut: int
+def test_of_a_case_a_column_says_the_value_that_its_rows_have_or_the_first(
+    rows: list[tuple[int, int | None]], kind: pa.DataType, cut: int, policy: Policy
 ) -> None:
     values = pa.array([value for _, value in rows], pa.int64()).cast(kind)
     case = np.array([owner for owner, _ in rows], dtype=np.int64)
     table = pa.table({"case:x": pa.chunked_array([values[:cut], values[cut:]], kind), "case:": values})
-    findings = Findings()
+    findings = Findings({"case-attribute-differs": policy})
     column = _of_cases(table, (), case, 3, findings)["case:x"]
     held = [[v.as_py() for (owner, _), v in zip(rows, values, strict=True) if owner == one] for one in range(3)]
     known = [[value for value in mine if value is not None] for mine in held]
-    assert column.to_pylist() == [next(iter(mine), None) for mine in known]
+    taken = [mine if policy == "keep" or len(set(mine)) == 1 else [] for mine in known]
+    assert column.to_pylist() == [next(iter(mine), None) for mine in taken]
     differing = sum(len(set(mine)) > 1 for mine in known)
     assert [f.count for f in findings.result()] == ([differing] if differing else [])
 

@@ -251,12 +251,14 @@ def test_an_empty_frame_is_a_log_without_cases() -> None:
     assert (log.cases.num_rows, len(log), len(log.variants)) == (0, 0, 0)
 
 
-def test_case_attributes_are_those_called_so_with_the_first_value_of_each_case(tmp_path: Path) -> None:
-    """By row and not by time, so that a log on a disk, whose rows come from several places, has the same."""
+def test_case_attributes_are_those_called_so_and_unknown_where_rows_differ(tmp_path: Path) -> None:
+    """Or the first by row and not by time: a log on a disk, whose rows come from several places, has the same."""
     text = "case,activity,time,case:age,case:ward\n1,b,2024-01-02,5,x\n1,a,2024-01-01,5,y\n2,a,2024-01-01,6,\n"
     text += "2,a,2024-01-02,6,z\n"
     log = read(tmp_path, text)
-    assert log.cases.to_pydict() == {ACTIVITY: ["1", "2"], "age": [5, 6], "ward": ["x", "z"]}
+    assert log.cases.to_pydict() == {ACTIVITY: ["1", "2"], "age": [5, 6], "ward": [None, "z"]}
+    first = read(tmp_path, text, policies={"case-attribute-differs": "keep"})
+    assert first.cases.to_pydict() == {ACTIVITY: ["1", "2"], "age": [5, 6], "ward": ["x", "z"]}
     (finding,) = (f for f in log.findings if f.rule == "case-attribute-differs")
     assert (finding.count, finding.example) == (1, "column 'case:ward' in 1 cases")
 

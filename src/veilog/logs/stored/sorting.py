@@ -85,15 +85,15 @@ def in_order(connection: duckdb.DuckDBPyConnection, rows: Rows, roles: Roles) ->
 
 
 def placed(connection: duckdb.DuckDBPyConnection, rows: Rows, roles: Roles, findings: Findings) -> None:
-    """Make the table ``places``: of each case which comes before it, and what the columns ``case:...`` say of it, which
-    is the first value that one of its rows has; with a finding where others differ."""
+    """Make the table ``places``: of each case which comes before it, and what the columns ``case:...`` say of it, by
+    the same rule as in memory, with a finding where rows of a case differ."""
     asked = _of_cases(rows, roles)
     case, time = (f"e.{sql_name(name)}" for name in (roles.case, roles.timestamp))  # a table may have a column c, too
-    said = [
+    known = [
         f"min({column}) IS DISTINCT FROM max({column}) AS v{number}, arg_min({column}, (e.{ROW}, {time})) AS w{number}"
         for number, column in enumerate(f"e.{sql_name(name)}" for name in asked)
     ]
-    first = ", ".join([f"{case} AS c", f"min(e.{ROW}) AS r", f"min({time}) AS t", *said])
+    first = ", ".join([f"{case} AS c", f"min(e.{ROW}) AS r", f"min({time}) AS t", *known])
     place = "r" if rows.told_apart else "row_number() OVER (ORDER BY r, t, c)"
     more = "".join(f", v{number}, w{number}" for number in range(len(asked)))
     each = f"(SELECT {first} FROM {rows.relation} e GROUP BY {case})"
@@ -101,9 +101,12 @@ def placed(connection: duckdb.DuckDBPyConnection, rows: Rows, roles: Roles, find
     if not asked:
         return
     counts = connection.execute(f"SELECT {', '.join(f'count_if(v{i})' for i in range(len(asked)))} FROM places")
-    for name, count in zip(asked, counts.fetchall()[0], strict=True):
-        if count:
-            findings.add("case-attribute-differs", f"column {name!r} in {count:,} cases", count=count)
+    for number, (name, count) in enumerate(zip(asked, counts.fetchall()[0], strict=True)):
+        if (
+            count
+            and findings.add("case-attribute-differs", f"column {name!r} in {count:,} cases", count=count) == "drop"
+        ):
+            connection.execute(f"UPDATE places SET w{number} = NULL WHERE v{number}")
 
 
 def _of_cases(rows: Rows, roles: Roles) -> list[str]:

@@ -173,8 +173,8 @@ def is_of_cases(name: str) -> bool:
 def _of_cases(
     table: pa.Table, used: Collection[str | None], case: IntArray, count: int, findings: Findings
 ) -> dict[str, pa.ChunkedArray | None]:
-    """What the columns called so say of each case: the first value that one of its rows has, in the order of the rows;
-    None for one that is left out."""
+    """What the columns called so say of each case: the value that its rows have. Of a case of which they say several it
+    is unknown, or where that is asked for the first, in the order of the rows. None for a column that is left out."""
     found: dict[str, pa.ChunkedArray | None] = {}
     for name in table.column_names:
         if name in used or not is_of_cases(name):
@@ -186,15 +186,16 @@ def _of_cases(
         known = np.flatnonzero(pc.is_valid(column).to_numpy())
         row = np.full(count, -1, dtype=np.int64)
         row[case[known[::-1]]] = known[::-1]
-        found[name] = column.take(pa.array(row, mask=row < 0))
         differing = _differing(column, case, known, row)
-        if differing:
-            findings.add("case-attribute-differs", f"column {name!r} in {differing:,} cases", count=differing)
+        if several := len(differing):
+            policy = findings.add("case-attribute-differs", f"column {name!r} in {several:,} cases", count=several)
+            row[differing if policy == "drop" else []] = -1
+        found[name] = column.take(pa.array(row, mask=row < 0))
     return found
 
 
-def _differing(column: pa.ChunkedArray, case: IntArray, known: IntArray, row: IntArray) -> int:
-    """In how many cases a row has another value than the first that is known."""
+def _differing(column: pa.ChunkedArray, case: IntArray, known: IntArray, row: IntArray) -> IntArray:
+    """The cases in which a row has another value than the first that is known."""
     encoded = column.dictionary_encode() if not pa.types.is_dictionary(column.type) else column
     codes = np.concatenate(
         [np.zeros(0, dtype=np.int64)]
@@ -204,7 +205,7 @@ def _differing(column: pa.ChunkedArray, case: IntArray, known: IntArray, row: In
         ]
     )
     others = codes[known] != codes[row[case[known]]]
-    return len(np.unique(case[known[others]]))
+    return np.unique(case[known[others]])
 
 
 def _by_appearance(names: Any) -> tuple[IntArray, int]:
