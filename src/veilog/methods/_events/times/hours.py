@@ -27,9 +27,8 @@ DAY_NOISES = 4
 """As many parts of the day are told apart as have so many noise scales of cases each, were all hours alike."""
 TOLD = 2 / 3
 """Hours, or days, are other than even where it is so likely that the answer is more than noise: twice as likely as not.
-With a half and .9 in its place even hours are other than even in up to .37 and .04 of the releases in place of .08, and
-hours that an answer hardly tells are nearer by .03 or farther by .07 in total variation (six sizes, eight shapes, 400
-noises each)."""
+With a half and .9 in its place even ones are taken for something else in up to .36 and .04 of 400 noises in place of
+.10, and others are up to .037 nearer or .061 farther in total variation (six sizes of noise, eight days, six weeks)."""
 WEEK_HOURS = 168
 UNITS = (86_400, 3_600, 60)
 """Seconds of the units of which times may be multiples."""
