@@ -88,6 +88,10 @@ REMARKS = (
     gettext_noop(
         "No window was declared: cases start evenly over a made-up year (2000). Only gaps and hours are real."
     ),
+    gettext_noop(
+        "No window was declared: cases start evenly over a made-up year (2000). Only gaps and days of the week are "
+        "real."
+    ),
     gettext_noop("No window was declared: cases start evenly over a made-up year (2000). Only gaps are real."),
     gettext_noop("Hours of the day and days of the week are kept as far as they stand out of the noise."),
     gettext_noop(

@@ -89,8 +89,8 @@ EVEN = Busy(np.full(24, 1 / 24), np.full(7, 1 / 7))
 
 
 def asked_hours(price: Price, number: int, like: Busy | None = None) -> Busy:
-    """Return how busy hours of the day and days of the week are, of about ``number`` cases: even, unless it is likelier
-    than not that the answers are more than noise; of their first events, ``like`` all of them unless that is so.
+    """Return how busy hours of the day and days of the week are, of about ``number`` cases: even, unless the answers
+    are likely more than noise (``TOLD``); of their first events, ``like`` all of them unless these answers are.
 
     Few cases tell few hours apart: the noise of a Fourier component grows with the number of parts of the day that are
     asked. A case adds 2 to these parts and 1 to the days, shared out among its events, so 3 in all, and the root of 5
@@ -135,8 +135,9 @@ def _smooth(noisy: FloatArray, variance: float, total: float, like: FloatArray) 
     """Return shares round a circle, none below 0, by numbers of such a ``total``, each with noise of this variance and
     the sum of as many shares; and whether they are other than those that they are like.
 
-    Of the Fourier components of what they are apart, each counts as far as it is believed (:func:`fits.real`), unless
-    all are more likely noise. Where there are more shares than numbers, it is the smoothest that has such sums.
+    Of the Fourier components of what they are apart, each counts as far as it is believed (:func:`fits.real`), and none
+    where all may well be noise (``TOLD``). Where there are more shares than numbers, it is the smoothest that has such
+    sums.
     """
     parts, size = len(noisy), len(like)
     components = np.fft.rfft(noisy - total * like.reshape(parts, -1).sum(axis=1))

@@ -215,6 +215,11 @@ def _remarks(
     week where an answer is more than noise."""
     if window is None and told[0]:
         remark("No window was declared: cases start evenly over a made-up year (2000). Only gaps and hours are real.")
+    elif window is None and told[1]:
+        remark(
+            "No window was declared: cases start evenly over a made-up year (2000). Only gaps and days of the week are "
+            "real."
+        )
     elif window is None:
         remark("No window was declared: cases start evenly over a made-up year (2000). Only gaps are real.")
     remark(STANDING_OUT[told])
