@@ -29,6 +29,7 @@ from veilog.logs.variants import Variants
 from veilog.measures.purposes.performance import OFTEN, PERFORMANCE
 from veilog.measures.purposes.purpose import Asked
 from veilog.measures.purposes.sides import split
+from veilog.methods._events import fits
 from veilog.methods._events.assemble import Details, assembled, released_cases
 from veilog.methods._events.attributes import numbers
 from veilog.methods._events.attributes.domains import choose
@@ -42,11 +43,11 @@ from veilog.releasing.release import release
 
 BEGUN = datetime.datetime.fromtimestamp(BEGIN, datetime.UTC)
 WINDOW = (BEGUN, BEGUN + datetime.timedelta(days=731))
-MODULES = {"timestamps": timestamps, "hours": hours, "calendar": calendar, "numbers": numbers}
+MODULES = {"timestamps": timestamps, "hours": hours, "calendar": calendar, "fits": fits, "numbers": numbers}
 OF_TIMES = (
     *("timestamps.QUIET=0.25", "timestamps.QUIET=1", "timestamps.FAR=108000", "timestamps.FAR=432000"),
     *("timestamps.FAR_NEAR=0.375", "timestamps.FAR_NEAR=1.5", "hours.SURE=100", "hours.SURE=400"),
-    *("calendar.OUTSIDE=2", "calendar.OUTSIDE=8", "calendar.PART_NOISES=4", "calendar.PART_NOISES=16"),
+    *("fits.SURPRISE=2", "fits.SURPRISE=8", "calendar.PART_NOISES=4", "calendar.PART_NOISES=16"),
 )
 OF_NUMBERS = (
     *("numbers.FEW=0.025", "numbers.FEW=0.1", "numbers.MOST_OF=0.05", "numbers.MOST_OF=0.2"),

@@ -16,6 +16,7 @@ from constants import WINDOW
 from veilog.experiments.experiment import Cell, Given, Measured, Plan
 from veilog.experiments.summary import Column
 from veilog.logs.eventlog import EventLog
+from veilog.methods._events import fits
 from veilog.methods._events.times import calendar, hours, timestamps
 from veilog.methods._events.times.prices import Price, prices
 from veilog.privacy.curator import Curator
@@ -63,7 +64,7 @@ def outside(given: Given, cell: Cell) -> Measured:
     values: dict[str, float] = {}
     for variances in OUTSIDE:
         price = [asked(log, epsilon, seed) for seed in SEEDS]
-        with patch.object(calendar, "OUTSIDE", variances):
+        with patch.object(fits, "SURPRISE", variances):
             starts = [calendar.asked_starts(one["starts"], one["finer starts"], WINDOW, number) for one in price]
         found = np.array([part for _, part in starts])
         values[f"error, {variances:g}"] = float(np.abs(found - share).mean())
@@ -95,7 +96,7 @@ BENCHMARKS = (
     ),
     benchmark(
         "constants-outside",
-        "How far off the part of cases outside the window is, and how often it is remarked, by calendar.OUTSIDE.",
+        "How far off the part of cases outside the window is, and how often it is remarked, by fits.SURPRISE.",
         outside,
         partial(cells, shares=(0.0, 0.02, 0.05, 0.1, 0.2)),
         [Column(name, name, ".2f" if name.startswith("from") else ".3f") for name in _OUTSIDE],

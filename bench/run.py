@@ -38,6 +38,7 @@ MODULES += (
     "pages",
     "claims",
     "prediction",
+    "clocks",
     "constants",
     "decisions",
 )
@@ -47,6 +48,7 @@ LONG += (
     "times",
     "times-released",
     "times-constants",
+    "clocks",
     "constants-times",
     "constants-numbers",
     "constants-days",

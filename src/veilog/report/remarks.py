@@ -89,6 +89,21 @@ REMARKS = (
         "No window was declared: cases start evenly over a made-up year (2000). Only gaps and hours are real."
     ),
     gettext_noop(
+        "No window was declared: cases start evenly over a made-up year (2000). Only gaps and days of the week are "
+        "real."
+    ),
+    gettext_noop("No window was declared: cases start evenly over a made-up year (2000). Only gaps are real."),
+    gettext_noop("Hours of the day and days of the week are kept as far as they stand out of the noise."),
+    gettext_noop(
+        "Hours of the day are kept as far as they stand out of the noise. Days of the week are mostly noise here: they "
+        "are made even."
+    ),
+    gettext_noop(
+        "Days of the week are kept as far as they stand out of the noise. Hours of the day are mostly noise here: they "
+        "are made even."
+    ),
+    gettext_noop("Hours of the day and days of the week are mostly noise here: they are made even."),
+    gettext_noop(
         "The dates of {attributes} are as far from the start of their case as they were, and so in other years: cases "
         "start in a made-up one. Declare a window to have them in their own."
     ),

@@ -188,7 +188,8 @@ def test_a_clock_of_busy_hours_shows_each_time_once() -> None:
 def test_few_parts_of_a_day_become_a_smooth_day() -> None:
     day = 10 + 6 * np.cos(2 * np.pi * (np.arange(24) - 9) / 24)
     for parts in (24, 12, 8, 6, 4):
-        found = hours._Apart.of(day.reshape(parts, -1).sum(axis=1), 1e-6, np.full(24, 1 / 24)).smoothed(1.0)
+        found, told = hours._smooth(day.reshape(parts, -1).sum(axis=1), 1e-6, day.sum(), hours.EVEN.hours)
+        assert told
         assert found == pytest.approx(day / day.sum(), rel=1e-4)
 
 
@@ -198,8 +199,7 @@ def test_hours_of_few_cases_are_known_where_noise_would_drown_each_of_24() -> No
     noons = []
     for seed in range(5):
         curator = Curator(log.variants, log=log, randomness=noise.seeded(seed))
-        busy = hours.asked_hours(Price(curator, Fraction(1, 20)), 1_000).reshape(7, 24).sum(axis=0)
-        noons.append(float(busy[6:18].sum() / busy.sum()))
+        noons.append(float(hours.asked_hours(Price(curator, Fraction(1, 20)), 1_000).hours[6:18].sum()))
     assert np.mean(noons) > 0.75
 
 
@@ -211,21 +211,65 @@ def test_cases_start_at_other_hours_than_they_go_on() -> None:
     busy = hours.asked_hours(Price(curator, Fraction(1)), 1_000)
     first = hours.asked_hours(Price(curator, Fraction(1)), 1_000, busy)
     others = hours.of_others(busy, first, np.full(1_000, 3))
-    noon, night = ([found.reshape(7, 24)[:, at].sum() / 168 for found in (busy, first, others)] for at in (12, [0, 1]))
+    noon, night = ([found.hours[at].sum() for found in (busy, first, others)] for at in (12, [0, 1]))
     assert noon == pytest.approx([1 / 3, 1, 0], abs=0.05)
     assert night == pytest.approx([2 / 3, 0, 1], abs=0.05)
 
 
 def test_hours_of_starts_are_those_of_all_events_where_noise_would_drown_them() -> None:
     log = log_of(*[[("a", 1_704_067_200 + 3_600 * (i % 168)), ("b", 1_704_067_200)] for i in range(200)])
-    busy = np.random.default_rng(0).random(168).reshape(7, 24)
-    busy = np.outer(busy.sum(axis=1), busy.sum(axis=0)).ravel()
-    apart = []
+    rng = np.random.default_rng(0)
+    busy = hours.Busy(*(shares / shares.sum() for shares in (rng.random(24), rng.random(7))))
+    same = []
     for seed in range(20):
         curator = Curator(log.variants, log=log, randomness=noise.seeded(seed))
-        found = hours.asked_hours(Price(curator, Fraction(1, 100)), 200, busy / busy.mean())
-        apart.append(float(np.abs(found - busy / busy.mean()).mean()))
-    assert np.median(apart) == pytest.approx(0, abs=1e-9)
+        found = hours.asked_hours(Price(curator, Fraction(1, 100)), 200, busy)
+        same.append(np.array_equal(found.hours, busy.hours) and np.array_equal(found.days, busy.days))
+        assert same[-1] == (not found.of_day and not found.of_week)
+    assert np.mean(same) >= 0.8
+
+
+def week_by(epsilon: float, seed: int, cases: int, days: int, open_for: int) -> hours.Busy:
+    """What is answered of cases of one event each, evenly over so many hours of so many days of the week."""
+    monday = 1_704_067_200
+    at = [monday + 86_400 * (i % days) + 3_600 * (8 + i // days % open_for) for i in range(cases)]
+    log = log_of(*[[("a", moment)] for moment in at])
+    curator = Curator(log.variants, log=log, randomness=noise.seeded(seed))
+    return hours.asked_hours(Price(curator, Fraction(epsilon)), cases)
+
+
+@pytest.mark.parametrize("epsilon", [0.001, 0.01, 0.1])
+def test_hours_and_days_that_are_even_seldom_become_anything_else(epsilon: float) -> None:
+    found = [week_by(epsilon, seed, 1_008, 7, 24) for seed in range(60)]
+    assert np.mean([one.of_day for one in found]) <= 0.2
+    assert np.mean([one.of_week for one in found]) <= 0.2
+    assert all(one.hours.tolist() == hours.EVEN.hours.tolist() for one in found if not one.of_day)
+    far = [np.abs(one.hours - 1 / 24).sum() / 2 for one in found]
+    assert np.mean(far) <= 0.05, "and nearly as even where noise is taken for something"
+
+
+@pytest.mark.parametrize("epsilon", [0.001, 0.005, 0.02, 0.1])
+def test_hours_and_days_are_nowhere_farther_than_even_ones_beyond_what_runs_differ(epsilon: float) -> None:
+    real = np.where((np.arange(24) >= 8) & (np.arange(24) < 18), 0.1, 0.0), np.where(np.arange(7) < 5, 0.2, 0.0)
+    found = [week_by(epsilon, seed, 1_000, 5, 10) for seed in range(60)]
+    for at, (shares, even) in enumerate(zip(real, (1 / 24, 1 / 7), strict=True)):
+        far = [np.abs((one.hours, one.days)[at] - shares).sum() / 2 for one in found]
+        assert np.mean(far) <= np.abs(shares - even).sum() / 2 + 0.01
+
+
+def test_office_hours_that_far_exceed_the_noise_stay() -> None:
+    found = [week_by(0.5, seed, 1_000, 5, 10) for seed in range(5)]
+    assert all(one.of_day and one.of_week for one in found)
+    assert min(float(one.hours[8:18].sum()) for one in found) > 0.9
+    assert min(float(one.days[:5].sum()) for one in found) > 0.9
+
+
+def test_events_after_starts_are_even_where_nothing_is_known_of_all_events() -> None:
+    """Else they would be where no case starts."""
+    morning = np.where(np.arange(24) == 8, 1.0, 0.0)
+    starts = hours.Busy(morning, hours.EVEN.days, of_day=True)
+    others = hours.of_others(hours.EVEN, starts, np.full(10, 2))
+    assert others.hours.tolist() == hours.EVEN.hours.tolist()
 
 
 @pytest.mark.parametrize("unit", [86_400, 3_600, 60, 1])

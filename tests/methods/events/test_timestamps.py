@@ -26,12 +26,13 @@ from veilog.methods._events.assemble import released_cases
 from veilog.methods._events.extras import delta_shared_out
 from veilog.methods._events.times.calendar import MADE_UP_WINDOW
 from veilog.methods._events.times.prices import Price, gaussian_weights
-from veilog.methods._events.times.timestamps import SHARES, released_times
+from veilog.methods._events.times.timestamps import SHARES, STANDING_OUT, released_times
 from veilog.privacy.cases import Cases
 from veilog.privacy.curator import Curator
 from veilog.privacy.events import EventQuestions, EventRounds
 from veilog.privacy.mechanisms import noise
 from veilog.privacy.rounds import gaussian_rounds, strength_within
+from veilog.report.remarks import REMARKS
 
 # Budget and sensitivity
 
@@ -222,6 +223,25 @@ def told(curator: Curator, cases: Any, epsilon: str, window: Any) -> list[str]:
     found: list[str] = []
     released_times(curator, Fraction(epsilon), cases, window=window, remark=found.append)
     return found
+
+
+STANDS_OUT = "kept as far as"
+EVEN = "mostly noise here"
+
+
+@pytest.mark.parametrize(("epsilon", "word"), [("40", STANDS_OUT), ("0.02", EVEN)])
+def test_a_release_says_whether_hours_and_days_are_noise(epsilon: str, word: str) -> None:
+    """At noon of Mondays to Fridays."""
+    noon = 1_704_110_400
+    log = log_of(*[[("a", noon + 86_400 * (i % 5 + 7 * (i % 30))), ("b", noon + 300)] for i in range(300)])
+    curator = Curator(log.variants, log=log, randomness=noise.seeded(2))
+    year, said = told(curator, released_cases(log.variants, np.random.default_rng(0)), epsilon, None)[:2]
+    assert said.startswith("Hours of the day and days of the week are " + word)
+    assert ("hours are real" in year) == (word == STANDS_OUT)
+
+
+def test_every_remark_on_hours_and_days_is_translated() -> None:
+    assert set(STANDING_OUT.values()) <= set(REMARKS)
 
 
 def test_a_case_of_the_last_day_that_there_is_ends_the_window() -> None:

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from veilog._typing import FloatArray
+from veilog._typing import FloatArray, IntArray
 
-__all__ = ["in_steps", "least_squares", "likeliest", "likely", "present", "standing_out"]
+__all__ = ["about", "in_steps", "least_squares", "likeliest", "likely", "present", "real"]
 
 _FACTORS = np.linspace(-4.0, 4.0, 65)
 _FLOOR = 1e-12
@@ -22,6 +22,12 @@ END = 1.5
 """A tail that ends an octave later is e to the power of this less likely."""
 RISE = 2
 """One that rises somewhere is less likely by this power of the number of places where it might."""
+
+SURPRISE = 4.0
+"""A number is other than was expected as far as this many variances do not explain it. With half and twice of this
+nothing of seven made-up logs changes beyond two standard errors (40 seeds). Of 3,000 cases, at an epsilon of 0.4, the
+part outside the window is off by .105 and .173 in place of .135 where it is a fifth, and by .006 and .000 in place of
+.003 where it is nothing (200 seeds)."""
 
 _LEVELS, _ROUNDS = 128, 10
 
@@ -94,9 +100,34 @@ def _falling(noisy: FloatArray) -> tuple[FloatArray, int]:
     return found, sum(mean > 0 for mean, _ in steps)
 
 
-def standing_out(number: FloatArray | float, variance: FloatArray | float) -> FloatArray:
-    """Return the part of noisy numbers that noise does not explain (James, Stein 1961)."""
-    return np.asarray(np.maximum(0.0, 1 - variance / np.maximum(np.square(number), 1e-9)))
+def about(expected: float, noisy: float, variance: float) -> float:
+    """Return how many there are, 1 at least, by a noisy number of them where so many were expected: the part of the
+    difference is believed that noise does not explain (James, Stein 1961)."""
+    more = noisy - expected
+    return max(expected + more * max(0.0, 1 - SURPRISE * variance / max(more**2, 1e-9)), 1.0)
+
+
+def real(powers: FloatArray, free: IntArray, most: float) -> tuple[FloatArray, float]:
+    """Return which part of each noisy Fourier component is to be believed, and how likely it is that any is more than
+    noise.
+
+    ``powers`` are squares over the mean square of their noise, which is a Gaussian's or nearly so, being a sum of many;
+    each is of as many numbers as are ``free``: 2, or 1 where it is no complex number. The mean of Bayes' rule:
+    beforehand it is as likely that all are noise as that the slowest ones are real, so many as may be. Of one that is
+    real noise has any part (Strawderman, "Proper Bayes minimax estimators of the multivariate normal mean", 1971), but
+    not less than where it has ``most`` power that it can have: of what noise could drown altogether little is believed,
+    and what far exceeds it is shrunk as James and Stein do.
+    """
+    root = ((np.arange(_LEVELS) + 0.5) / _LEVELS)[:, None]  # small parts are told apart closely
+    part = (1 + most * root**2) / (1 + most)
+    law = np.log(root) + free / 2 * (np.log(part) + (1 - part) * powers)
+    weight = np.exp(law - law.max(axis=0))
+    left = 1 - (weight * part).sum(axis=0) / weight.sum(axis=0)
+    odds = law.max(axis=0) + np.log(weight.sum(axis=0) / root.sum())
+    likely = np.append(0.0, np.cumsum(odds) - np.log(len(odds)))
+    chance = np.exp(likely - likely.max())
+    chances = np.cumsum(chance[::-1])[::-1][1:] / chance.sum()
+    return chances * left, float(chances[0])
 
 
 def present(noisy: FloatArray, scale: FloatArray, total: float) -> FloatArray:

@@ -16,7 +16,7 @@ import numpy as np
 
 from veilog._typing import FloatArray, IntArray
 from veilog.errors import ParameterError
-from veilog.methods._events.fits import standing_out
+from veilog.methods._events.fits import about
 from veilog.methods._events.orders import by_row, picked
 from veilog.methods._events.times.durations import fitted
 from veilog.methods._events.times.hours import Clock
@@ -49,11 +49,6 @@ distances of the calendar are a sixth less on one of seven made-up logs and a th
 twelfth less on one; on the others all is within two standard errors (40 seeds)."""
 SPLITS = (0.9, 0.05, 0.05)
 """Chances that of the cases in a part half start in its first half, or none or all, or any share."""
-OUTSIDE = 4.0
-"""Cases start outside the window as far as this many variances do not explain that they are missing in it. With half
-and twice of this nothing of seven made-up logs changes beyond two standard errors (40 seeds). Of 3,000 cases, at an
-epsilon of 0.4, the part outside is off by .105 and .173 in place of .135 where it is a fifth, and by .006 and .000 in
-place of .003 where it is nothing (200 seeds)."""
 CELL_NOISES, DEEPEST = 4, 6
 """Starts and durations are cut at a half, a quarter and so on, while so many noise scales of cases are left."""
 
@@ -164,9 +159,9 @@ class _Halves:
             counts.append((sums * of_sums + own * sure) / np.maximum(of_sums + sure, 1e-300))
             known.append(of_sums + sure)
         total = float(counts[-1].sum())
-        outside = number - total  # of the cases, those that start outside a declared window, as far as noise shows
         variance = float((1 / np.maximum(known[-1], 1e-300)).sum())
-        found = [np.array([max(number - outside * float(standing_out(outside, OUTSIDE * variance)), 1.0)])]
+        # Others start outside a declared window, as far as noise shows.
+        found = [np.array([about(number, total, variance)])]
         for halves, sure in zip(counts[::-1], known[::-1], strict=True):
             found.append(_split(found[-1], halves.reshape(-1, 2), sure.reshape(-1, 2)))
         return found[1:]

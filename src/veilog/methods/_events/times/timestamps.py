@@ -52,7 +52,7 @@ from veilog.methods._events.times.calendar import (
 )
 from veilog.methods._events.times.durations import asked_durations, drawn_durations
 from veilog.methods._events.times.gap_bins import Bins
-from veilog.methods._events.times.hours import DAYTIMES, Clock, asked_hours, asked_unit, of_others
+from veilog.methods._events.times.hours import DAYTIMES, UNITS, Clock, asked_hours, asked_unit, of_others
 from veilog.methods._events.times.prices import Price, prices
 from veilog.methods._events.times.steps import (
     Gaps,
@@ -108,6 +108,16 @@ twice of it in .36; where none does in .02 of them."""
 ENOUGH = 1_000
 """Below this epsilon times number of cases, times are rough."""
 
+STANDING_OUT = {
+    (True, True): "Hours of the day and days of the week are kept as far as they stand out of the noise.",
+    (True, False): "Hours of the day are kept as far as they stand out of the noise. Days of the week are mostly noise "
+    "here: they are made even.",
+    (False, True): "Days of the week are kept as far as they stand out of the noise. Hours of the day are mostly noise "
+    "here: they are made even.",
+    (False, False): "Hours of the day and days of the week are mostly noise here: they are made even.",
+}
+"""What is remarked of hours of the day and days of the week, by whether an answer about each is more than noise."""
+
 _SECOND = 1_000_000
 _NO_DELTA = Fraction(0)
 _L2_OVER_L1 = {
@@ -151,8 +161,9 @@ def released_times(
     parts, outside = np.ones(1), 0.0
     if window is not None:
         parts, outside = asked_starts(cost["starts"], cost["finer starts"], window, len(cases))
-    _remarks(remark, float(epsilon), len(cases), window, outside)
-    starts = drawn_starts(len(cases), parts, Clock.of(first_hours), starts_in, rng)
+    told = (hours.of_day or first_hours.of_day or unit == UNITS[0], hours.of_week or first_hours.of_week)
+    _remarks(remark, float(epsilon), len(cases), window, outside, told)
+    starts = drawn_starts(len(cases), parts, Clock.of(first_hours.week), starts_in, rng)
     times = np.zeros(cases.events, dtype=np.int64)
     seconds = times.view(np.float64)  # until the times are known: there may be many
     if followed:
@@ -167,7 +178,7 @@ def released_times(
         if window is not None:
             starts = asked_together(cost["together"], starts, took, window).matched(starts, took, rng)
 
-    clock = Clock.of(of_others(hours, first_hours, cases.lengths))
+    clock = Clock.of(of_others(hours, first_hours, cases.lengths).week)
 
     def walk(block: Block) -> None:
         times[block.events] = _walk(starts[block.cases], seconds[block.events], block, clock) // unit * unit * _SECOND
@@ -192,9 +203,26 @@ def _shares_of(epsilon: Fraction, cases: int, *, followed: bool, windowed: bool)
     return shares
 
 
-def _remarks(remark: Callable[[str], None], epsilon: float, cases: int, window: Window | None, outside: float) -> None:
-    if window is None:
+def _remarks(
+    remark: Callable[[str], None],
+    epsilon: float,
+    cases: int,
+    window: Window | None,
+    outside: float,
+    told: tuple[bool, bool],
+) -> None:
+    """Say what is not real by what was declared and by noisy answers; ``told`` are hours of the day and days of the
+    week where an answer is more than noise."""
+    if window is None and told[0]:
         remark("No window was declared: cases start evenly over a made-up year (2000). Only gaps and hours are real.")
+    elif window is None and told[1]:
+        remark(
+            "No window was declared: cases start evenly over a made-up year (2000). Only gaps and days of the week are "
+            "real."
+        )
+    elif window is None:
+        remark("No window was declared: cases start evenly over a made-up year (2000). Only gaps are real.")
+    remark(STANDING_OUT[told])
     if outside >= OUTSIDE:
         remark(
             f"By noisy answers {100 * outside:.0f} % of the cases start outside the declared window. They are in the "
