@@ -65,6 +65,7 @@ def test_the_time_distance_is_shown(capsys: pytest.CaptureFixture[str], log: Pat
         (["--attributes", "urgency", "--domain", "urgency=1..5", "--domain", "urgency=1..6"], "declared twice"),
         (["--attributes", "age group", "--domain", "age group=@nowhere"], "cannot be read"),
         (["--attributes", "age group", "--domain", "age group="], "list of values"),
+        (["--attributes", "age group", "--domain", "age group=old, young"], "Say 'age group=old|young'"),
         (["--attributes", "height"], "no attribute 'height'"),
         (["--times", "0.7", "--attributes", "urgency", "--attributes-share", "0.3"], "nothing is left"),
     ],

@@ -126,6 +126,13 @@ class Beyond:
                     advice=f"{meant(name, asked)}Name it in --attributes, or leave its domain away.",
                 )
             found[name] = _values(values)
+            if len(found[name]) == 1 and "," in values and not values.startswith("@"):
+                raise ParameterError(
+                    f"{values!r} is one value of {name!r}: values are separated by |, as some have commas.",
+                    parameter="domain",
+                    advice=f"Say '{name}={'|'.join(part.strip() for part in values.split(','))}'; or name a file that "
+                    f"has one on each line, {name}=@FILE.",
+                )
         return found
 
 
