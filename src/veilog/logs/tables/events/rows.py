@@ -4,8 +4,8 @@ A flat table has a row for each event. Its rows become the events of an :class:`
 explicit event index, the events of a case are ordered by timestamp and, where timestamps are equal, by row. A case in
 which some event has no time keeps the order of its rows. A column ``event:index`` (written where timestamps do not
 tell the order, as in some XES files) overrides both in the cases all of whose events have one. All this is decided case
-by case. Columns ``case:...`` are attributes of the cases, by their names alone: of a case it is the first value that
-one of its rows has, and a finding where others differ.
+by case. Columns ``case:...`` are attributes of the cases, by their names alone: of a case it is the value that its
+rows have; where they differ it is unknown (or the first, if that is asked for), and a finding.
 """
 
 from __future__ import annotations
