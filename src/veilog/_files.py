@@ -4,23 +4,28 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import io
 import os
 import secrets
 import stat
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import BinaryIO
 
 from veilog.errors import OutputError, ParameterError, VeilogError
 
-__all__ = ["atomic_target", "check_writable", "claim", "mark", "path_of", "reason", "sha256_of", "unfinished"]
+__all__ = ["Naming", "atomic_target", "check_writable", "claim", "mark", "path_of", "reason", "sha256_of", "unfinished"]
+
+Naming = Callable[[str, Callable[[], None]], None]
+"""Told the SHA-256 of a whole file, and what gives it its name: it does that, together with what has to go with it."""
 
 
 @contextlib.contextmanager
-def atomic_target(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
+def atomic_target(path: str | os.PathLike[str], naming: Naming | None = None) -> Iterator[BinaryIO]:
     """A binary file that becomes ``path`` when the block ends well, and vanishes when it does not, whatever the reason.
 
-    It lies beside ``path`` until then, so that the last step is one rename.
+    It lies beside ``path`` until then, so that the last step is one rename, which ``naming`` does, if it is given.
     """
     target = check_writable(path)
     temporary = unfinished(target)
@@ -34,16 +39,30 @@ def atomic_target(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
                 yield file
                 file.flush()
                 os.fsync(file.fileno())
-            temporary.replace(target)
+                digest = None if naming is None else _digest(file)
+            name = partial(_named, temporary, target)
+            if naming is None or digest is None:
+                name()
+            else:
+                naming(digest, name)
         except VeilogError:
             raise
         except OSError as error:
             raise OutputError(f"The file cannot be written: {reason(error)}.", path=os.fspath(path)) from error
-        with contextlib.suppress(OSError):  # where the system lets no folder be opened
-            _sync_folder(target.parent)
     finally:
         with contextlib.suppress(OSError):
             temporary.unlink(missing_ok=True)
+
+
+def _digest(file: io.BufferedRandom) -> str:
+    file.seek(0)
+    return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _named(temporary: Path, target: Path) -> None:
+    temporary.replace(target)
+    with contextlib.suppress(OSError):  # where the system lets no folder be opened
+        _sync_folder(target.parent)
 
 
 def path_of(given: object, parameter: str, advice: str = "") -> Path:

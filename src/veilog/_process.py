@@ -34,6 +34,7 @@ __all__ = [
     "one_thread_each",
     "pool",
     "seconds_of",
+    "unstopped",
 ]
 
 P = ParamSpec("P")
@@ -108,6 +109,30 @@ def _undisturbed() -> Iterator[None]:
         yield
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+@contextlib.contextmanager
+def unstopped() -> Iterator[Callable[[], None]]:
+    """From the call of what this gives until the block ends Ctrl-C and SIGTERM wait, and are heard then: for two things
+    that go together."""
+    asked: list[int] = []
+    stack = contextlib.ExitStack()
+
+    def begin() -> None:
+        if threading.current_thread() is not threading.main_thread():
+            return
+        for number in (signal.SIGINT, signal.SIGTERM):
+            before = signal.getsignal(number)
+            if before is not None and before is not signal.SIG_IGN:
+                stack.callback(signal.signal, number, before)
+                signal.signal(number, lambda number, frame: asked.append(number))
+
+    try:
+        with stack:
+            yield begin
+    finally:
+        if asked:
+            signal.raise_signal(asked[0])
 
 
 def exit_when_terminated() -> None:

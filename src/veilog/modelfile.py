@@ -22,7 +22,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from veilog._files import atomic_target
+from veilog._files import Naming, atomic_target
 from veilog._typing import AnyArray
 from veilog.errors import InputError, VeilogError
 
@@ -61,10 +61,10 @@ def encoded(content: Content) -> bytes:
     return _header(content.kind, content.facts, arrays, digest) + body
 
 
-def write(content: Content, path: str | Path) -> None:
-    """Write the file, atomically: on any failure nothing is left, or the old file stays."""
+def write(content: Content, path: str | Path, naming: Naming | None = None) -> None:
+    """Write the file, atomically: on any failure nothing is left, or the old file stays. ``naming`` names it then."""
     data = encoded(content)
-    with atomic_target(path) as file:
+    with atomic_target(path, naming) as file:
         file.write(data)
 
 

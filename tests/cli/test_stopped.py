@@ -1,12 +1,14 @@
 """What is said of a command whose output nobody reads, or has no room for, or that was stopped: never less than what
 was spent and written."""
 
+import contextlib
 import hashlib
 import json
 import os
 import signal
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +16,7 @@ import pytest
 
 import veilog
 from veilog.cli import main
+from veilog.errors import OutputError
 from veilog.logs.made_up.simulate import hospital
 
 FULL = Path("/dev/full")
@@ -166,24 +169,131 @@ def test_sigterm_ends_a_release_as_ctrl_c_does(
     assert signal.getsignal(signal.SIGTERM) == before
 
 
-def test_a_release_that_is_there_is_said_and_entered_though_it_was_stopped_then(
+def test_a_release_that_is_stopped_while_it_is_hashed_is_not_there(
     log: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The file was whole and in its place while it was hashed; the message and the ledger did not know of it."""
-    own, out, hashed = tmp_path / "own.ledger", tmp_path / "out.xes", hashlib.file_digest
-    times: list[str] = []
-
-    def stopped(file: Any, how: str) -> Any:
-        times.append(how)
-        if len(times) == 1:
-            raise KeyboardInterrupt
-        return hashed(file, how)
-
-    monkeypatch.setattr("veilog.ledger.entered.hashlib.file_digest", stopped)
+    """The file was in its place by then; the message and the ledger did not know of it."""
+    own, out = tmp_path / "own.ledger", tmp_path / "out.xes"
+    stop(monkeypatch, "veilog._files.hashlib.file_digest")
     assert main(["release", str(log), str(out), *RELEASE, "--ledger", str(own)]) == 130
-    assert f"The release is written to {out}. The log was asked: epsilon = 1 is spent" in capsys.readouterr().err
-    (entry,) = veilog.Ledger.open(own).show()[0].entries
-    assert (entry.state, entry.outputs) == ("written", (hashlib.sha256(out.read_bytes()).hexdigest(),))
+    assert "nothing half written was left. The log was asked: epsilon = 1 is spent" in capsys.readouterr().err
+    assert not out.exists() and not list(tmp_path.glob(".veilog-*.part"))
+    assert [entry.state for entry in veilog.Ledger.open(own).show()[0].entries] == ["charged"]
+
+
+def told_when_it_is_there(monkeypatch: pytest.MonkeyPatch, out: Path, number: int = signal.SIGTERM) -> None:
+    """Be told to end in the moment in which the file has its name and nothing is noted yet."""
+    made_durable = veilog._files._sync_folder
+    before: list[Path] = []
+
+    def told(folder: Path) -> None:
+        made_durable(folder)
+        if out.exists() and not before:
+            before.append(out)
+            signal.raise_signal(number)
+
+    monkeypatch.setattr("veilog._files._sync_folder", told)
+
+
+@pytest.mark.usefixtures("interruptible")
+@pytest.mark.parametrize(("number", "status"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
+@pytest.mark.parametrize("ledger", ["--no-ledger", "--ledger"])
+def test_a_release_that_is_there_is_said_and_entered_though_it_was_stopped_then(
+    log: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    ledger: str,
+    number: int,
+    status: int,
+) -> None:
+    own, out, facts = tmp_path / "own.ledger", tmp_path / "out.xes", tmp_path / "facts.json"
+    place = [ledger, *([] if ledger == "--no-ledger" else [str(own)])]
+    before = [signal.getsignal(one) for one in (signal.SIGINT, signal.SIGTERM)]
+    told_when_it_is_there(monkeypatch, out, number)
+    assert main(["release", str(log), str(out), *RELEASE, *place, "--json", str(facts)]) == status
+    spent = "count epsilon = 1 as spent" if ledger == "--no-ledger" else "epsilon = 1 is spent, which is entered in"
+    for said in (capsys.readouterr().err, json.loads(facts.read_text())["error"]["message"]):
+        assert f"{out} is written. The log " in said and spent in said
+    assert [signal.getsignal(one) for one in (signal.SIGINT, signal.SIGTERM)] == before
+    assert veilog.read(out).cases.num_rows
+    if ledger == "--ledger":
+        (entry,) = veilog.Ledger.open(own).show()[0].entries
+        assert (entry.state, entry.outputs) == ("written", (hashlib.sha256(out.read_bytes()).hexdigest(),))
+
+
+def test_a_ledger_that_cannot_be_written_at_the_end_loses_no_release(
+    log: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def locked(*_: Any, **__: Any) -> Any:
+        raise OutputError("The ledger is locked by another program.", path=own)
+
+    own, out = tmp_path / "own.ledger", tmp_path / "out.xes"
+    monkeypatch.setattr("veilog.ledger.entered.transaction", locked)
+    assert main(["release", str(log), str(out), *RELEASE, "--ledger", str(own)]) == 5
+    said = " ".join(capsys.readouterr().err.split())
+    assert "The release is written, and was charged, but its ledger could not note the file." in said
+    assert "locked by another program" in said and veilog.read(out).cases.num_rows
+
+
+@pytest.mark.usefixtures("interruptible")
+def test_a_release_for_standard_output_that_was_stopped_before_it_was_sent_is_kept(
+    log: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It was said to be in a folder of the command, which was gone by then."""
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    made_durable = veilog._files._sync_folder
+
+    def told(folder: Path) -> None:
+        made_durable(folder)
+        if "veilog-pipe-" in folder.name:
+            signal.raise_signal(signal.SIGTERM)
+
+    monkeypatch.setattr("veilog._files._sync_folder", told)
+    words = ["release", str(log), "-", "--to", "csv", *RELEASE, "--ledger", str(tmp_path / "own.ledger")]
+    assert main(words) == 143
+    (kept,) = tmp_path.glob("veilog-kept-*/release.csv")
+    said = capsys.readouterr().err
+    assert f"The release is paid for, so it was written to {kept} instead." in said
+    assert "stdout.csv" not in said and veilog.read(kept).cases.num_rows
+
+
+def test_a_model_that_is_there_is_said_and_entered_though_it_was_stopped_then(
+    log: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    veilog.write(hospital(800, seed=3), log)
+    own, model = tmp_path / "own.ledger", tmp_path / "model.veilog"
+    told_when_it_is_there(monkeypatch, model)
+    words = [{"LOG": str(log), "MODEL": str(model)}.get(word, word) for word in TRAIN]
+    assert main([*words, "--ledger", str(own)]) == 143
+    said = " ".join(capsys.readouterr().err.split())
+    assert f"{model} is written. The log was asked: epsilon = 2 is spent" in said
+    assert [entry.state for entry in veilog.Ledger.open(own).show()[0].entries] == ["written"]
+
+
+def test_what_is_stopped_when_all_is_done_says_what_there_is(
+    log: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    @contextlib.contextmanager
+    def cleared() -> Iterator[None]:
+        yield
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("veilog.cli.cleared", cleared)
+    out = tmp_path / "out.xes"
+    assert main(["release", str(log), str(out), *RELEASE, "--no-ledger"]) == 130
+    assert f"interrupted; nothing half written was left. The release is written to {out}" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_once_all_is_said_makes_no_failure_of_it(log: Path, number: int) -> None:
+    """While Python took itself apart SIGTERM ended it without a word, with a status as if the release had failed."""
+    program = (
+        f"import atexit, signal, sys; atexit.register(signal.raise_signal, {number:d}); "
+        f"from veilog.cli import main; sys.argv = ['veilog', 'info', {str(log)!r}]; sys.exit(main())"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "") and "cases" in done.stdout
 
 
 def test_sigterm_before_anything_was_asked_costs_nothing(

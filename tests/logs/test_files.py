@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from veilog._files import atomic_target, check_writable
+from veilog._files import Naming, atomic_target, check_writable
 from veilog.errors import InputError, OutputError
 from veilog.logs import files
 from veilog.logs.eventlog import EventLog
@@ -134,8 +134,8 @@ def test_ctrl_c_in_the_middle_of_writing_a_log_leaves_the_old_file(
 
     original = atomic_target
 
-    def wrapped(target):
-        manager = original(target)
+    def wrapped(target, naming=None):
+        manager = original(target, naming)
         enter = manager.__enter__
 
         class Manager:
@@ -162,8 +162,8 @@ def test_a_disk_that_fills_up_under_a_compressed_file_is_told_once(
     original = atomic_target
 
     @contextlib.contextmanager
-    def small(target: Path) -> Iterator[object]:
-        with original(target) as file:
+    def small(target: Path, naming: Naming | None = None) -> Iterator[object]:
+        with original(target, naming) as file:
 
             class Small:
                 def write(self, data: bytes) -> int:

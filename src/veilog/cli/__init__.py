@@ -180,7 +180,7 @@ def application(command: str = "", *, whole: bool = False) -> App:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command; returns its exit status."""
+    """Run the command; returns its exit status. Without ``arguments`` it is this process's, which ends with it."""
     for stream in (sys.stdout, sys.stderr):  # what it cannot write in its letters fails no command that has released
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
@@ -192,8 +192,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     before = CALL.set(Call(_called(given), _QUIET in chosen, _OVERWRITE in chosen))
     try:
         # A server ends by itself when it is told to.
-        with contextlib.nullcontext() if _called(given) == "serve" else like_ctrl_c(), cleared(), plain_warnings():
-            return _run(app, given, errors)
+        ends = contextlib.nullcontext() if _called(given) == "serve" else like_ctrl_c(last=arguments is None)
+        with ends, plain_warnings():
+            try:
+                with cleared():
+                    return _run(app, given, errors)
+            except KeyboardInterrupt as error:  # between the command and its end, or a second one while it was told
+                return _interrupted(given, errors, error)
     finally:
         CALL.reset(before)
 
@@ -213,13 +218,18 @@ def _run(app: App, given: Sequence[str], errors: SafeConsole) -> int:
         error_line(errors, " ".join([without_folder(error.in_command()), *CALL.get().done]))
         return _failed(given, next(status for kind, status in _STATUS if isinstance(error, kind)), error)
     except KeyboardInterrupt as error:
-        message = " ".join(["interrupted; nothing half written was left.", *CALL.get().done])
-        error_line(errors, message)
-        return _failed(given, stopped_by(), error, message)
+        return _interrupted(given, errors, error)
     except BrokenPipeError:
         nowhere(sys.stdout)  # the reader of our output went away (a pager, head): not our error
         return 0
     return 0
+
+
+def _interrupted(given: Sequence[str], errors: SafeConsole, error: KeyboardInterrupt) -> int:
+    """Say what a command that was stopped leaves, and what it cost; returns the status."""
+    message = " ".join(["interrupted; nothing half written was left.", *CALL.get().done])
+    error_line(errors, message)
+    return _failed(given, stopped_by(), error, message)
 
 
 def _usage(error: CycloptsError, command: str) -> str:

@@ -12,7 +12,7 @@ from typing import Any, BinaryIO, Protocol, TypeAlias, cast
 
 import pyarrow as pa
 
-from veilog._files import atomic_target, check_writable, path_of
+from veilog._files import Naming, atomic_target, check_writable, path_of
 from veilog.errors import InputError, OutputError, ParameterError, meant
 from veilog.logs.eventlog import EventLog
 from veilog.logs.findings import Finding, Findings, Policy
@@ -36,6 +36,7 @@ __all__ = [
     "read_variants",
     "validate",
     "write",
+    "write_named",
     "write_pieces",
 ]
 
@@ -193,10 +194,14 @@ def write(log: AnyLog, path: str | os.PathLike[str], *, lossy: bool = False) -> 
     unless ``lossy`` accepts that. Compressed files carry neither time nor name, so equal logs give equal bytes.
     """
     target = path_of(path, "path", "First comes the log, then the file: write(log, path).")
+    write_named(_whole(log), target, lossy=lossy)
+
+
+def write_named(log: EventLog, target: Path, *, lossy: bool = False, naming: Naming | None = None) -> None:
+    """Write a log as :func:`write` does; ``naming`` gives the whole file its name."""
     writer = _writer(target)
-    held = _whole(log)
-    with atomic_target(target) as file, _compressed(file, target) as out:
-        writer.write(held, out, target, lossy=lossy)
+    with atomic_target(target, naming) as file, _compressed(file, target) as out:
+        writer.write(log, out, target, lossy=lossy)
 
 
 def _whole(log: AnyLog) -> EventLog:
@@ -218,6 +223,7 @@ def write_pieces(
     *,
     lossy: bool = False,
     eventless: pa.Table | None = None,
+    naming: Naming | None = None,
 ) -> None:
     """Write one log that comes in pieces, for logs larger than memory: as :func:`write`, but one piece at a time.
 
@@ -225,11 +231,11 @@ def write_pieces(
     from piece to piece. Parquet says beforehand which cases have no events: it refuses them unless ``eventless`` lists
     them (columns as in the pieces, and ``case:index``, their places among all cases). CSV refuses them unless
     ``lossy``. The file is the one that :func:`write` makes of the whole log; numbers in CSV may be formatted otherwise,
-    and XES with nested attributes may say 2.0 without need.
+    and XES with nested attributes may say 2.0 without need. ``naming`` gives the whole file its name.
     """
     target = path_of(path, "path")
     writer = _writer(target)
-    with atomic_target(target) as file, _compressed(file, target) as out:
+    with atomic_target(target, naming) as file, _compressed(file, target) as out:
         writer.write_pieces(pieces, out, target, lossy=lossy, eventless=eventless)
 
 

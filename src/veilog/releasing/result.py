@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 import pyarrow as pa
 
-from veilog._files import mark, path_of
+from veilog._files import path_of
 from veilog._notebook import card, facts, paragraph, table
 from veilog._plain import ToJson, to_json
 from veilog._typing import Int32Array
 from veilog._version import __version__
-from veilog.errors import EmptyReleaseError, OutputError, VeilogError
+from veilog.errors import EmptyReleaseError
 from veilog.ledger.ledger import Entered
 from veilog.logs import files
 from veilog.logs.eventlog import ACTIVITY, LIFECYCLE, TIMESTAMP, EventLog
@@ -166,38 +166,19 @@ class Release:
             )
         for name, other in self.beside.items():
             other.save(files.named_after(path, name), progress=progress)
-        before = mark(path)
-        try:
-            self._save(path, progress)
-            self._enter(path, progress)
-        except KeyboardInterrupt:  # a file that is there is one that the ledger knows of
-            if mark(path) != before:
-                self._enter(path, progress)
-            raise
-
-    def _save(self, path: Path, progress: Progress | None) -> None:
         # What a table cannot hold is said in the remarks; to refuse it here would lose a release that is paid for.
         lossy = self.variants.events > 0
         say = progress or (lambda text, fraction: None)
+        naming = None if self.entry is None else self.entry.naming(path, waiting=progress)
         if isinstance(self.full, StoredLog):
-            files.write_pieces(self._written(self.full.pieces(), say), path, lossy=lossy)
+            files.write_pieces(self._written(self.full.pieces(), say), path, lossy=lossy, naming=naming)
         elif self.full is not None:
-            files.write(self.log, path, lossy=lossy)
+            files.write_named(self.log, path, lossy=lossy, naming=naming)
         else:
             empty = eventless(self.variants, self.order, self.details)
             pieces = self._written(self._assembled(), say)
-            files.write_pieces(pieces, path, lossy=lossy, eventless=empty if empty.num_rows else None)
-
-    def _enter(self, path: Path, progress: Progress | None) -> None:
-        """Note in the ledger, where there is one, which file was written."""
-        if self.entry is None:
-            return
-        try:
-            self.entry.written(path, waiting=progress)
-        except VeilogError as error:
-            raise OutputError(
-                f"The release is written, and was charged, but its ledger could not note the file. {error}", path=path
-            ) from error
+            told = empty if empty.num_rows else None
+            files.write_pieces(pieces, path, lossy=lossy, eventless=told, naming=naming)
 
     def _assembled(self) -> Iterator[EventLog]:
         done = 0

@@ -233,9 +233,8 @@ class Model:
             "software": self.software,
             "trained": trained,
         }
-        modelfile.write(Content(_KIND, facts, arrays), path)
-        if self.entry is not None:
-            self.entry.written(path)
+        naming = None if self.entry is None else self.entry.naming(path)
+        modelfile.write(Content(_KIND, facts, arrays), path, naming)
 
     @staticmethod
     def load(path: str | Path) -> Model:

@@ -107,7 +107,7 @@ def train(
         if checkpoint is not None and goes_on:
             progress(f"going on with {checkpoint.name}", None)
         ledger = keeping.of(log, progress)
-        with told_if_stopped(planned.method.name, original, ledger, most, goes_on=goes_on):
+        with told_if_stopped(planned.method.name, original, ledger, most, files=[model], goes_on=goes_on):
             trained = train_model(original, planned, ledger=ledger, checkpoint=checkpoint, progress=progress)
             trained.save(model)
     cannot_be_undone(f"The model is written to {model} and paid for.")

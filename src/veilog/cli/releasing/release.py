@@ -5,6 +5,8 @@ from __future__ import annotations
 import shlex
 import shutil
 import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import fields, replace
 from pathlib import Path
 from typing import Annotated, Any
@@ -144,9 +146,8 @@ def release(
     if planned.undeclared:
         planned = planned.declaring(agreed(out, planned.declared, planned.undeclared, original))
     _check_room(place, original, whole=planned.part is None)
-    released = _written(planned, log, original, keeping, place)
-    if is_pipe(target):
-        _send(place)
+    with _sent(place, target):
+        released = _written(planned, log, original, keeping, place, () if is_pipe(target) else (*more, target))
     cannot_be_undone(f"The release is written to {in_words(target, out=True)} and paid for.")
     tell_losses(released)
     account = None if released.entry is None else released.entry.account()
@@ -173,14 +174,19 @@ def release(
 
 
 def _written(
-    planned: Plan, log: Path, original: EventLog | StoredLog | Variants, keeping: Keeping, place: Path
+    planned: Plan,
+    log: Path,
+    original: EventLog | StoredLog | Variants,
+    keeping: Keeping,
+    place: Path,
+    files: Sequence[Path],
 ) -> Release:
-    """The release, made and written."""
+    """The release, made and written; of ``files`` those are told that are there when it is stopped."""
     with shown_progress() as progress:
         progress(f"releasing with {planned.method.name}", None)
         ledger = keeping.of(log, progress)
         most = planned.epsilon if planned.bounded else None
-        with told_if_stopped(planned.method.name, original, ledger, most):
+        with told_if_stopped(planned.method.name, original, ledger, most, files=files):
             released = planned.run(original, ledger=ledger, progress=progress)
             if not keeping.no_ledger:
                 released = noticed(released, original, remembered())
@@ -262,10 +268,6 @@ def _save(released: Release, target: Path, progress: Progress) -> None:
     before = mark(target)
     try:
         released.save(target, progress=progress)
-    except KeyboardInterrupt:
-        if mark(target) != before:
-            cannot_be_undone(f"The release is written to {in_words(target, out=True)}.")
-        raise
     except OutputError as error:
         if released.variants.cases == 0 or mark(target) != before:  # nothing to write, or written and not entered
             raise
@@ -282,11 +284,17 @@ def _save(released: Release, target: Path, progress: Progress) -> None:
         ) from error
 
 
-def _send(place: Path) -> None:
-    """Send the release to standard output; where nobody takes it, it is paid for all the same, so it is kept."""
+@contextmanager
+def _sent(place: Path, target: Path) -> Iterator[None]:
+    """Write the release in this block. If it is for standard output, it is sent there then; where that is stopped once
+    the file is there, or nobody takes it, it is paid for all the same, so it is kept."""
     try:
-        send(place)
+        yield
+        if is_pipe(target):
+            send(place)
     except (OutputError, BrokenPipeError, KeyboardInterrupt) as error:
+        if not is_pipe(target) or not place.exists():  # in a new folder, so nothing else was there before
+            raise
         kept = Path(tempfile.mkdtemp(prefix="veilog-kept-")) / f"release{suffix_of(place)}"
         shutil.copyfile(place, kept)
         rescued = f"The release is paid for, so it was written to {kept} instead."

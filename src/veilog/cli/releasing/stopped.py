@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import datetime
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from fractions import Fraction
+from pathlib import Path
 
+from veilog._files import mark
 from veilog.cli.shared.terminal import CALL
 from veilog.errors import VeilogError
 from veilog.ledger.ledger import Data, Entry, Ledger
@@ -22,16 +24,26 @@ def cannot_be_undone(sentence: str) -> None:
 
 @contextmanager
 def told_if_stopped(
-    method: str, log: Data, ledger: Ledger | None, epsilon: Fraction | None, *, goes_on: bool = False
+    method: str,
+    log: Data,
+    ledger: Ledger | None,
+    epsilon: Fraction | None,
+    *,
+    files: Sequence[Path] = (),
+    goes_on: bool = False,
 ) -> Iterator[None]:
     """Ask and write in this block; where that is stopped, what was asked until then is spent, and is said. The entry is
-    of this method; ``epsilon`` is what it may cost at most, None where nothing bounds it. A run that ``goes_on`` was
-    entered when it began."""
+    of this method; ``epsilon`` is what it may cost at most, None where nothing bounds it. Which of these ``files`` are
+    written by then is said, too. A run that ``goes_on`` was entered when it began."""
+    before = [mark(file) for file in files]
     started = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
     try:
         yield
     except KeyboardInterrupt:
         since = "" if goes_on else started
+        written = [str(file) for file, was in zip(files, before, strict=True) if mark(file) != was]
+        if written:
+            cannot_be_undone(f"{' and '.join(written)} {'is' if len(written) == 1 else 'are'} written.")
         cannot_be_undone(_asked(epsilon) if ledger is None else _charged(method, ledger, log, since))
         raise
 
@@ -46,7 +58,7 @@ def _charged(method: str, ledger: Ledger, log: Data, since: str) -> str:
     """What the ledger says of what was asked of this log since then by this method."""
     try:
         account = ledger.account(log)
-    except VeilogError:
+    except (VeilogError, KeyboardInterrupt):  # who waits for a ledger, and stops that, too, is told all the same
         return f"What was asked counts as spent; veilog ledger show {ledger.path} says how much."
     entries: tuple[Entry, ...] = () if account is None else account.entries
     begun = [entry for entry in entries if entry.method == method and entry.time >= since]

@@ -20,18 +20,20 @@ _AT_ONCE = 2.0
 
 
 @contextmanager
-def like_ctrl_c() -> Iterator[None]:
-    """Within this block SIGTERM does what Ctrl-C does there, also where that is to wait for a better moment."""
+def like_ctrl_c(*, last: bool = False) -> Iterator[None]:
+    """Within this block SIGTERM does what Ctrl-C does there, also where that is to wait for a better moment. Where the
+    block is the ``last`` thing that a process does, neither is heard after it: all is done and said by then, and the
+    exit status, which is not to become another, says so."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    last: list[float] = []
+    heard: list[float] = []
 
     def told(number: int, frame: FrameType | None) -> None:
         now = time.monotonic()
-        if last and now - last[-1] < _AT_ONCE:
+        if heard and now - heard[-1] < _AT_ONCE:
             return
-        last.append(now)
+        heard.append(now)
         CALL.get().signals.append(number)
         handler = signal.getsignal(signal.SIGINT)
         if not callable(handler):  # ignored, as of what a shell started in the background
@@ -42,7 +44,9 @@ def like_ctrl_c() -> Iterator[None]:
     try:
         yield
     finally:
-        signal.signal(signal.SIGTERM, before or signal.SIG_DFL)
+        if last:
+            signal.signal(signal.SIGINT, signal.SIG_IGN)
+        signal.signal(signal.SIGTERM, signal.SIG_IGN if last else before or signal.SIG_DFL)
 
 
 def stopped_by() -> int:
