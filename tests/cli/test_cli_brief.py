@@ -248,14 +248,18 @@ def test_a_release_is_compared_with_an_original_whose_columns_are_called_otherwi
     assert main(["compare", "besuche.csv", target, *named]) == 0
 
 
-def test_converting_says_which_conditions_go_on(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """A release of the CSV says that its columns are read from all cases; one of its Parquet cannot know."""
-    (tmp_path / "log.csv").write_text("case,activity,timestamp,age\n1,a,2024-01-01,7\n1,b,2024-01-02,8\n")
+def test_converting_to_a_table_says_which_conditions_it_has_no_place_for(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A release of a Parquet file says them itself; see tests/logs/test_earlier.py."""
+    (tmp_path / "log.csv").write_text("case,activity,timestamp\n1,a,2024-01-01\n1,b,2024-01-02\n")
+    (tmp_path / "map.csv").write_text("a,x\nb,y\n")
     said = {}
-    for source, target in (("log.csv", "log.parquet"), ("log.parquet", "again.parquet")):
-        assert main(["convert", str(tmp_path / source), str(tmp_path / target), "--json", "-"]) == 0
-        said[source] = json.loads(capsys.readouterr().out)["conditions"]
-    assert len(said["log.csv"]) == 1 and "holds text, numbers or truth values" in said["log.csv"][0]
-    assert said["log.parquet"] == []
-    assert main(["convert", str(tmp_path / "log.csv"), str(tmp_path / "log.xes")]) == 0
-    assert "Releases of the new file take this for granted, too, and do not say so" in capsys.readouterr().out
+    for target in ("new.csv", "new.parquet"):
+        words = ["convert", str(tmp_path / "log.csv"), str(tmp_path / target), "--on", "duplicate-case-id=drop"]
+        assert main([*words, "--map", str(tmp_path / "map.csv"), "--json", str(tmp_path / "facts.json")]) == 0
+        shown = " ".join(capsys.readouterr().out.split())
+        said[target] = json.loads((tmp_path / "facts.json").read_text())["conditions"]
+        assert ("A CSV has no place for what its releases take for granted" in shown) == (target == "new.csv")
+    assert [one.split()[0] for one in said["new.csv"]] == ["duplicate-case-id=drop:", "Activities"]
+    assert said["new.parquet"] == []

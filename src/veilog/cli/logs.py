@@ -166,15 +166,15 @@ def convert(
     if is_pipe(target):
         send(place)
     facts = {"cases": event_log.cases.num_rows, "events": len(event_log)}
-    of_attributes = event_log.attributes_read_together if attributes_of(event_log) else ()
-    conditions = [*event_log.read_together, *of_attributes, *filter(None, [event_log.mapped])]
+    table = place.name.lower().removesuffix(".gz").endswith((".csv", ".tsv"))
+    conditions = [*event_log.read_together, *filter(None, [event_log.mapped])] if table else []
     out.json(facts | {"conditions": conditions}, place)
     out.show(display.key_values([*facts.items(), ("written to", in_words(target, out=True))]))
     states_how = any(attribute.key == "privacy:anonymizations" for attribute in event_log.metadata.attributes)
-    if states_how and place.name.lower().removesuffix(".gz").endswith((".csv", ".tsv")):
+    if states_how and table:
         out.show(Text("A CSV has no place for what the release guarantees: keep the file it is from.", style="yellow"))
     if conditions:
-        lost = "Releases of the new file take this for granted, too, and do not say so; tell it with them:"
+        lost = "A CSV has no place for what its releases take for granted, so they do not say it; tell it with them:"
         out.show(Text("\n".join([lost, *conditions]), style="yellow"))
     if event_log.findings:
         out.show(display.findings_table(event_log.findings))

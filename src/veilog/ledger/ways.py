@@ -31,9 +31,15 @@ def named(part: str) -> str:
 def kind_of_case(way: str) -> str | None:
     """Return what a case is in a log that was read in this way: the column, or the type of objects, that tells cases.
     None where that says nothing: its name is the same whatever cases are, or nobody knows how the log was read."""
-    said = _told(way)
+    return _kind(_told(way))
+
+
+def _kind(said: dict[str, Any]) -> str | None:
+    """What a case is by a way, or by that of the log before, which a file of ours names no column of."""
     kind = said.get("object type") or said.get("case")
-    return kind if isinstance(kind, str) and kind not in _OF_ANY else None
+    if isinstance(kind, str) and kind not in _OF_ANY:
+        return kind
+    return _kind(said["before"]) if isinstance(said.get("before"), dict) else None
 
 
 def differences(before: str, now: str) -> str:
@@ -52,12 +58,22 @@ def of_rule(rule: str, way: str) -> str | None:
     """Return of a way what decides which part of this rule a case is in. None where no two such parts are known to be
     without a case in both: some times had a zone and others not, so where a case was depends on its own spelling."""
     said = _told(way)
+    if is_of_time(rule) and _partly(said):
+        return None
     zones = said.pop("zones", None)
     if zones is None:
         return way
     if not is_of_time(rule):
         return json.dumps(said, sort_keys=True)
-    return None if zones == "partly" else way
+    return way
+
+
+def _partly(said: dict[str, Any]) -> bool:
+    """Whether some times had a zone and others not; also where that is not known, of several logs before."""
+    before = said.get("before")
+    if said.get("zones") == "partly" or before is None:
+        return said.get("zones") == "partly"
+    return not isinstance(before, dict) or _partly(before)
 
 
 def _told(way: str) -> dict[str, Any]:

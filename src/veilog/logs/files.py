@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from veilog._files import Naming, atomic_target, check_writable, path_of
 from veilog.errors import InputError, OutputError, ParameterError, meant
+from veilog.logs.earlier import noted
 from veilog.logs.eventlog import EventLog
 from veilog.logs.findings import Finding, Findings, Policy
 from veilog.logs.input.coarser import MapLike, mapped_by
@@ -194,7 +195,8 @@ def write(log: AnyLog, path: str | os.PathLike[str], *, lossy: bool = False) -> 
     unless ``lossy`` accepts that. Compressed files carry neither time nor name, so equal logs give equal bytes.
     """
     target = path_of(path, "path", "First comes the log, then the file: write(log, path).")
-    write_named(_whole(log), target, lossy=lossy)
+    held = _whole(log)
+    write_named(noted(held, typed=getattr(_writer(target), "typed", False)), target, lossy=lossy)
 
 
 def write_named(log: EventLog, target: Path, *, lossy: bool = False, naming: Naming | None = None) -> None:

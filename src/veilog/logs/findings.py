@@ -130,7 +130,7 @@ _THINGS = {
 }
 """What a rule leaves out."""
 
-_DUPLICATES = (
+DUPLICATES = (
     "duplicate-case-id=drop: of cases with one name only the first is read, so one case can take the place of another; "
     "with --on duplicate-case-id=keep (the default) they are separate cases."
 )
@@ -222,7 +222,7 @@ class Findings:
 
     def read_together(self) -> tuple[str, ...]:
         """Return the rules that read all cases at once, as the owner has set them: whatever the log holds, the same."""
-        return (_DUPLICATES,) if self.policy("duplicate-case-id") == "drop" else ()
+        return (DUPLICATES,) if self.policy("duplicate-case-id") == "drop" else ()
 
     def add(self, rule: str, example: str, *, line: int | None = None, count: int = 1, advice: str = "") -> Policy:
         """Note ``count`` occurrences of a rule and say what is to be done; raises if the policy is ``fail``. ``advice``

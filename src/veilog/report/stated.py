@@ -7,8 +7,8 @@ wherever they come from, as are the reasons that methods mark for translation. W
 from __future__ import annotations
 
 from veilog._language import gettext_noop, recognised
+from veilog.logs.earlier import ATTRIBUTES_TOGETHER, UNKNOWN
 from veilog.logs.input.lifecycle import INSTEAD
-from veilog.logs.input.reading import ATTRIBUTES_TOGETHER
 from veilog.releasing.owner.said import NOTES
 from veilog.report.remarks import NOISE, QUESTIONS, REMARKS
 
@@ -70,6 +70,7 @@ SENTENCES = (
     gettext_noop("Activities were grouped by {how} (SHA-256 {digest}), which is public."),
     INSTEAD,
     ATTRIBUTES_TOGETHER,
+    UNKNOWN,
     # What holds of groups, instead of differential privacy.
     gettext_noop("Whoever knows {what} finds at least {n} cases of the release that match, or none."),
     gettext_noop("at most {n} activities of a case"),

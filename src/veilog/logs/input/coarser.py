@@ -68,7 +68,7 @@ class Coarser:
         )
         at = log.events.column_names.index(ACTIVITY)
         events = log.events.set_column(at, log.events.schema.field(at), pa.chunked_array([column]))
-        return replace(log, events=events, mapped=self.told)
+        return replace(log, events=events, mapped=self.told_after(log.mapped))
 
     def of_variants(self, variants: Variants) -> Variants:
         """Return the variants of the log with its activities mapped."""
@@ -78,7 +78,12 @@ class Coarser:
         mapped = np.array([place[name] for name in named], dtype=np.int32)
         codes = mapped[variants.codes] if len(mapped) else variants.codes
         found = Variants.from_arrays(names, codes, variants.offsets, variants.counts)
-        return replace(found, read_together=variants.read_together, mapped=self.told, read_as=variants.read_as)
+        told = self.told_after(variants.mapped)
+        return replace(found, read_together=variants.read_together, mapped=told, read_as=variants.read_as)
+
+    def told_after(self, before: str) -> str:
+        """Return what the guarantee says where activities were grouped before, too."""
+        return " ".join(filter(None, [before, self.told]))
 
     def _named(self, labels: Iterable[str], source: str | None) -> list[str]:
         """The group of each label, in their order; a group is its own, so that a release can be compared with a log."""

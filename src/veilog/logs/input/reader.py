@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import importlib
 import importlib.util
+import re
 import warnings
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
@@ -241,6 +242,13 @@ def _reader_of_file(source: Source) -> Reader:
 def added() -> tuple[AddOn, ...]:
     """Return the readers of other packages; of one that cannot be loaded a warning says why."""
     return add_ons(GROUP, Reader)
+
+
+OF_AN_ADD_ON = re.compile(
+    r"The log is read by the add-on '[^'\n]{1,100}' of [^,\n]{1,100}, which is no part of veilog: that one case does "
+    r"not change how it reads another is that package's word\."
+)
+"""What :func:`not_ours` says."""
 
 
 def not_ours(source: Source) -> tuple[str, ...]:

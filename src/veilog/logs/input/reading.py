@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 
-from veilog._language import gettext_noop
 from veilog.errors import InputError, ParameterError
+from veilog.logs.earlier import ATTRIBUTES_TOGETHER, Earlier, parted
 from veilog.logs.engines.engine import Grouped
 from veilog.logs.engines.names import engine_of
 from veilog.logs.eventlog import CASE, LIFECYCLE, START, TIMESTAMP, EventLog
@@ -19,21 +19,15 @@ from veilog.logs.input.source import Source, is_ibis, silent
 from veilog.logs.tables.reader import note, table_reader_of
 
 __all__ = [
-    "ATTRIBUTES_TOGETHER",
     "check_layout",
     "columns_of",
+    "earlier_of",
     "grouped",
     "read_as",
     "roles_among",
     "roles_of",
     "whole",
 ]
-
-ATTRIBUTES_TOGETHER = gettext_noop(
-    "Whether a column of attributes holds text, numbers or truth values, and in XES and object-centric logs whether it "
-    "belongs to cases or to events, is found out from all of its values, so one case can change how the attributes of "
-    "others are read; a Parquet file or an Arrow table declares the types of its columns."
-)
 
 
 def whole(source: Source, asked: Asked) -> EventLog:
@@ -74,10 +68,21 @@ def whole(source: Source, asked: Asked) -> EventLog:
     noticed = [finding for finding in asked.findings.result() if finding not in before]
     told = () if reader.typed else (ATTRIBUTES_TOGETHER,)
     together = (*asked.findings.read_together(), *not_ours(source))
-    way = read_as(source, roles, declared, asked.findings)
+    metadata, earlier = parted(log.metadata)
+    way = read_as(source, roles, declared, asked.findings, earlier)
     findings = (*log.findings, *noticed)
-    found = replace(log, findings=findings, read_together=together, attributes_read_together=told, read_as=way)
+    read = replace(log, metadata=metadata, findings=findings, read_together=together, attributes_read_together=told)
+    found = earlier.of(replace(read, read_as=way))
     return found if asked.coarser is None else asked.coarser.of_log(found)
+
+
+def earlier_of(source: Source) -> Earlier:
+    """Return how the logs were read that the files of a log were made of, without reading their rows."""
+    found = Earlier()
+    for file in source.files() if source.name is not None else ():
+        reader = table_reader_of(file)
+        found += Earlier() if reader is None else parted(reader.notes(file).metadata)[1]
+    return found
 
 
 def _with_own_starts(roles: Roles, names: list[str]) -> Roles:
@@ -88,11 +93,12 @@ def _with_own_starts(roles: Roles, names: list[str]) -> Roles:
     return replace(roles, start=roles.start if roles.transition is None else None, begun=begun)
 
 
-def read_as(source: Source, roles: Roles | None, declared: Declared, findings: Findings) -> str:
+def read_as(source: Source, roles: Roles | None, declared: Declared, findings: Findings, earlier: Earlier) -> str:
     """Return how a log is read, as far as it decides which events and times a case has. Two ways may put a case into
     two parts of one rule, and two columns of cases are two kinds of cases, so a ledger notes this; what does not matter
     is the same, however it is said. Whether times have a zone is found in all of them: where some have one, no two
-    parts of time are known to be without a case in both."""
+    parts of time are known to be without a case in both. Of a file that was made of another, how that was read (in
+    ``earlier``) belongs to it."""
     wanted = None if declared.lifecycle is None else declared.lifecycle.strip().casefold()
     every = wanted == EVERY and (roles is None or not roles.two_events)
     said = {
@@ -106,6 +112,7 @@ def read_as(source: Source, roles: Roles | None, declared: Declared, findings: F
         "zones": findings.zones,
         "object type": source.layout.object_type,
         "left out": sorted(rule for rule, policy in findings.policies.items() if policy == "drop") or None,
+        "before": json.loads(earlier.way) if earlier.way else None,
     }
     return json.dumps({name: what for name, what in said.items() if what is not None}, sort_keys=True)
 
@@ -125,8 +132,9 @@ def grouped(source: Source, asked: Asked) -> Grouped:
     # An engine elsewhere has no reader, so none of another package.
     others = not_ours(source) if source.name is not None and source.engine in ("duckdb", "spark") else ()
     together = (*asked.findings.read_together(), *others)
-    way = read_as(source, roles, asked.declared, asked.findings)
-    variants = replace(result.variants, read_together=together, read_as=way)
+    before = earlier_of(source) if source.engine == "duckdb" else Earlier()
+    way = read_as(source, roles, asked.declared, asked.findings, before)
+    variants = before.of_variants(replace(result.variants, read_together=together, read_as=way))
     return replace(result, variants=variants if asked.coarser is None else asked.coarser.of_variants(variants))
 
 

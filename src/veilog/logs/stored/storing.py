@@ -20,6 +20,7 @@ import duckdb
 import pyarrow as pa
 
 from veilog.errors import InputError, ParameterError
+from veilog.logs.earlier import Earlier
 from veilog.logs.engines.duckdb_files import DuckFiles, connected
 from veilog.logs.engines.duckdb_table import DuckTable
 from veilog.logs.engines.engine import VariantSource, spilling
@@ -30,7 +31,7 @@ from veilog.logs.eventlog import EventLog
 from veilog.logs.findings import Findings, Policy
 from veilog.logs.input.coarser import MapLike, mapped_by
 from veilog.logs.input.reader import Asked
-from veilog.logs.input.reading import check_layout, read_as, roles_among
+from veilog.logs.input.reading import check_layout, earlier_of, read_as, roles_among
 from veilog.logs.input.roles import Declared, Roles
 from veilog.logs.input.source import Given, Means, Progress, Source, silent
 from veilog.logs.stored.disk import keep
@@ -123,8 +124,11 @@ def stored(source: Source, asked: Asked, where: Where = "here") -> StoredLog | N
         return None
     if log is None:
         raise misfit(source.name)
-    way = read_as(source, roles, asked.declared, findings)
-    shape = replace(log.shape, read_together=findings.read_together(), read_as=way)
+    before = earlier_of(source) if here else Earlier()
+    way = read_as(source, roles, asked.declared, findings, before)
+    shape = before.of(replace(log.shape, mapped="", read_together=findings.read_together(), read_as=way))
+    if asked.coarser is not None:
+        shape = replace(shape, mapped=asked.coarser.told_after(shape.mapped))
     return replace(log, shape=shape, findings=findings.result())
 
 

@@ -1,0 +1,128 @@
+"""What a file that was made of another keeps of how that was read: its releases take that for granted, too.
+
+It is one attribute of the log, in every format that has a place for these; CSV has none. Only sentences that veilog
+itself writes are taken from it: what a file says in other words never reaches what a release says of itself.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+from veilog._language import gettext_noop
+from veilog.logs.eventlog import CASE, EventLog
+from veilog.logs.findings import DUPLICATES
+from veilog.logs.input.reader import OF_AN_ADD_ON
+from veilog.logs.metadata import Attribute, Metadata
+from veilog.logs.variants import Variants
+
+__all__ = ["ATTRIBUTES_TOGETHER", "UNKNOWN", "Earlier", "noted", "parted"]
+
+_KEY = "veilog:read"
+ATTRIBUTES_TOGETHER = gettext_noop(
+    "Whether a column of attributes holds text, numbers or truth values, and in XES and object-centric logs whether it "
+    "belongs to cases or to events, is found out from all of its values, so one case can change how the attributes of "
+    "others are read; a Parquet file or an Arrow table declares the types of its columns."
+)
+UNKNOWN = gettext_noop(
+    "The file was made of another log, and what it notes of how that was read is not known here: one case may have "
+    "changed how others were read."
+)
+_MAPPED = re.compile(r"(Activities were grouped by [^\n]{1,400}? \(SHA-256 [0-9a-f]{12}\), which is public\. ?)+")
+_USUAL = {"case": (CASE, "concept:name"), "timestamp": ("time:timestamp",), "zones": ("told", "missing")}
+"""What says nothing of a file: its columns are called so whatever they were before, and its times are what they are."""
+
+
+@dataclass(frozen=True)
+class Earlier:
+    """How the log was read that a file was made of."""
+
+    together: tuple[str, ...] = ()
+    """As :attr:`veilog.logs.eventlog.EventLog.read_together`, and so on."""
+    attributes: tuple[str, ...] = ()
+    mapped: str = ""
+    way: str = ""
+
+    def __add__(self, other: Earlier) -> Earlier:
+        """Return what was so of one or the other, as of files that are one log."""
+        ways = dict.fromkeys(way for way in (self.way, other.way) if way)
+        return Earlier(
+            tuple(dict.fromkeys([*self.together, *other.together])),
+            tuple(dict.fromkeys([*self.attributes, *other.attributes])),
+            " ".join(dict.fromkeys(filter(None, [self.mapped, other.mapped]))),
+            json.dumps(list(ways)) if len(ways) > 1 else "".join(ways),
+        )
+
+    def of(self, log: EventLog) -> EventLog:
+        """Return a log that was read from such a file, which takes the same for granted."""
+        together = tuple(dict.fromkeys([*log.read_together, *self.together]))
+        attributes = tuple(dict.fromkeys([*log.attributes_read_together, *self.attributes]))
+        return replace(log, read_together=together, attributes_read_together=attributes, mapped=self.mapped)
+
+    def of_variants(self, variants: Variants) -> Variants:
+        """Return variants that were read from such a file."""
+        together = tuple(dict.fromkeys([*variants.read_together, *self.together]))
+        return replace(variants, read_together=together, mapped=self.mapped)
+
+
+def noted(log: EventLog, *, typed: bool) -> EventLog:
+    """Return the log as it is to be written: what it says about itself has how it was read. Where the types of columns
+    are not declared (``typed``), reading the file finds out by itself that they are read from all values."""
+    told = log.attributes_read_together if typed else ()
+    found = Earlier(log.read_together, told, log.mapped, _telling(log.read_as))
+    if found == Earlier():
+        return log
+    attribute = Attribute(_KEY, json.dumps(asdict(found), ensure_ascii=False), "string")
+    return replace(log, metadata=replace(log.metadata, attributes=(*log.metadata.attributes, attribute)))
+
+
+def parted(metadata: Metadata) -> tuple[Metadata, Earlier]:
+    """Return what a log says about itself without that, and how the log before it was read."""
+    kept = tuple(attribute for attribute in metadata.attributes if attribute.key != _KEY)
+    found = Earlier()
+    for attribute in metadata.attributes:
+        if attribute.key == _KEY:
+            found += _read(attribute.value)
+    return (metadata if len(kept) == len(metadata.attributes) else replace(metadata, attributes=kept)), found
+
+
+def _telling(way: str) -> str:
+    """A way of reading without what is the same of all files; empty if nothing is left."""
+    try:
+        said: Any = json.loads(way) if way else {}
+    except ValueError:
+        return way
+    if not isinstance(said, dict):
+        return way
+    left = {name: what for name, what in said.items() if what not in _USUAL.get(name, ())}
+    if left.keys() == {"before"}:  # of a file that was made of such a file, which changes nothing
+        left = left["before"]
+    return json.dumps(left, sort_keys=True) if left else ""
+
+
+def _read(text: object) -> Earlier:
+    try:
+        said = json.loads(text) if isinstance(text, str) else None
+    except ValueError:
+        said = None
+    if not isinstance(said, dict):
+        return Earlier((UNKNOWN,))
+    together, attributes = (_known(said.get(name)) for name in ("together", "attributes"))
+    mapped, way = said.get("mapped", ""), said.get("way", "")
+    if not isinstance(mapped, str) or (mapped and not _MAPPED.fullmatch(mapped)):
+        together, mapped = (*together, UNKNOWN), ""
+    if not isinstance(way, str):
+        together, way = (*together, UNKNOWN), ""
+    return Earlier(tuple(dict.fromkeys(together)), attributes, mapped, way)
+
+
+def _known(sentences: object) -> tuple[str, ...]:
+    """These sentences, those of them that veilog does not write as one that it does."""
+    if not isinstance(sentences, list):
+        return (UNKNOWN,)
+    ours = (DUPLICATES, ATTRIBUTES_TOGETHER, UNKNOWN)
+    return tuple(
+        one if one in ours or (isinstance(one, str) and OF_AN_ADD_ON.fullmatch(one)) else UNKNOWN for one in sentences
+    )

@@ -1,0 +1,123 @@
+"""What a file that was made of another keeps of how that was read, and that its releases say it."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+import veilog
+from veilog.ledger.ways import kind_of_case, of_rule
+from veilog.logs.earlier import ATTRIBUTES_TOGETHER, UNKNOWN, Earlier, parted
+from veilog.logs.eventlog import EventLog
+from veilog.logs.files import read_variants
+from veilog.logs.findings import DUPLICATES
+from veilog.logs.metadata import Attribute, Metadata
+from veilog.logs.stored.storing import store
+
+ROWS = """Visit,Stay,activity,timestamp,age
+1,5,a,2024-01-01T08:00Z,7
+1,5,b,2024-01-02T08:00Z,8
+2,6,a,2024-01-03T08:00Z,9
+"""
+
+
+@pytest.fixture
+def csv(tmp_path: Path) -> Path:
+    (tmp_path / "log.csv").write_text(ROWS)
+    return tmp_path / "log.csv"
+
+
+def read(csv: Path, case: str = "Visit") -> EventLog:
+    policies = {"duplicate-case-id": "drop"}
+    return veilog.read(csv, case=case, policies=policies, map={"a": "x", "b": "y"})  # type: ignore[arg-type]
+
+
+def conditions(log: EventLog) -> dict[str, str]:
+    made = veilog.release(log, "laplace", epsilon=1, activities=["x", "y"], depth=2)
+    return {condition.code: condition.text for condition in made.guarantee.conditions}
+
+
+@pytest.mark.parametrize("suffix", [".parquet", ".xes.gz", ".xlsx"])
+def test_a_release_of_a_file_says_what_one_of_the_file_before_says(csv: Path, suffix: str) -> None:
+    before = read(csv)
+    veilog.write(before, csv.with_suffix(suffix))
+    after = veilog.read(csv.with_suffix(suffix))
+    assert conditions(after) == conditions(before)
+    assert conditions(after).keys() == {"columns-read-together", "activities-mapped"}
+    assert ATTRIBUTES_TOGETHER in after.attributes_read_together and len(after.attributes_read_together) == 1
+    assert after.metadata == Metadata() or suffix == ".xes.gz", "it is no attribute of the log"
+    veilog.write(after, csv.with_name(f"again{suffix}"))
+    again = veilog.read(csv.with_name(f"again{suffix}"))
+    assert conditions(again) == conditions(before) and again.read_as == after.read_as
+
+
+def test_so_do_variants_and_logs_on_disk(csv: Path) -> None:
+    before, path = read(csv), csv.with_suffix(".parquet")
+    veilog.write(before, path)
+    variants = read_variants(path)
+    kept = store(path)
+    assert kept is not None
+    for found in (variants, kept):
+        assert (found.read_together, found.mapped) == (before.read_together, before.mapped)
+        assert found.read_as == veilog.read(path).read_as
+    assert kept.attributes_read_together == before.attributes_read_together
+    kept.close()
+    veilog.write(veilog.read(csv, case="Visit"), csv.with_name("second.parquet"))
+    assert read_variants(csv.parent / "*.parquet").mapped == before.mapped, "of one of several files"
+    mapped = read_variants(path, map={"x": "z", "y": "z"}).mapped
+    assert mapped.startswith(before.mapped) and mapped.count("Activities were grouped") == 2
+
+
+def test_a_log_that_is_read_as_it_is_keeps_nothing(csv: Path) -> None:
+    veilog.write(veilog.read(csv, case="Visit"), csv.with_suffix(".xes"))
+    log = veilog.read(csv.with_suffix(".xes"))
+    veilog.write(log, csv.with_name("again.xes"))
+    assert "veilog:read" in csv.with_suffix(".xes").read_text(), "what a case was"
+    assert kind_of_case(log.read_as) == "Visit" and not log.read_together
+    made = EventLog(log.events, log.cases)
+    veilog.write(made, csv.with_name("made.xes"))
+    assert "veilog:read" not in csv.with_name("made.xes").read_text()
+
+
+def test_files_of_two_kinds_of_cases_are_two_kinds_in_a_ledger(csv: Path) -> None:
+    """Both have a column case:concept:name, so their releases were added up."""
+    kinds = []
+    for case in ("Visit", "Stay"):
+        veilog.write(read(csv, case), csv.with_name(f"{case}.parquet"))
+        kinds.append(kind_of_case(veilog.read(csv.with_name(f"{case}.parquet")).read_as))
+    assert kinds == ["Visit", "Stay"]
+
+
+def test_days_of_times_of_which_some_had_no_zone_are_not_known_to_be_apart(csv: Path) -> None:
+    csv.write_text(ROWS.replace("2024-01-02T08:00Z", "2024-01-02T08:00"))
+    veilog.write(read(csv), csv.with_suffix(".parquet"))
+    way = veilog.read(csv.with_suffix(".parquet")).read_as
+    assert of_rule("month", read(csv).read_as) is None and of_rule("month", way) is None
+    assert of_rule("ward", way) is not None
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "no JSON",
+        json.dumps(["a", "list"]),
+        json.dumps({"together": ["Anna was here"], "attributes": []}),
+        json.dumps({"together": [], "attributes": [], "mapped": "Anna was here"}),
+        json.dumps({"together": [], "attributes": [], "way": 5}),
+    ],
+)
+def test_no_sentence_of_a_file_is_said_that_veilog_does_not_write(said: str) -> None:
+    metadata, found = parted(Metadata(attributes=(Attribute("veilog:read", said, "string"),)))
+    assert metadata == Metadata() and found == Earlier((UNKNOWN,))
+
+
+def test_what_veilog_writes_is_known() -> None:
+    on_addons = (
+        "The log is read by the add-on 'mine' of some-package 1.0, which is no part of veilog: that one case does not "
+        "change how it reads another is that package's word."
+    )
+    text = json.dumps(
+        {"together": [DUPLICATES, on_addons], "attributes": [ATTRIBUTES_TOGETHER], "mapped": "", "way": ""}
+    )
+    found = parted(Metadata(attributes=(Attribute("veilog:read", text, "string"),)))[1]
+    assert found == Earlier((DUPLICATES, on_addons), (ATTRIBUTES_TOGETHER,))
