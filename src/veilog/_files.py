@@ -86,7 +86,11 @@ def check_writable(path: str | os.PathLike[str]) -> Path:
                 "The folder does not exist.", path=os.fspath(path), advice=f"Create {target.parent} first."
             )
         if target.exists() and not target.is_file():
-            raise OutputError("This is not a regular file.", path=os.fspath(path))
+            raise OutputError(
+                "This is a device or a pipe, where nothing can be whole or not at all.",
+                path=os.fspath(path),
+                advice="Give the name of a file.",
+            )
         if target.exists() and not os.access(target, os.W_OK):
             raise OutputError("The file is there and may not be overwritten.", path=os.fspath(path))
         probe = unfinished(target)

@@ -183,8 +183,8 @@ def test_what_methods_remark_is_listed_and_translated() -> None:
     said = [text for text in said if re.search("[a-z]", text)] + [f"{TREE}7"]
     with spoken("de"):
         assert [text for text in said if stated(text) == text] == []
-        few = "About 1234 cases (a noisy number) are few for an epsilon of 0.5 a case: expect what is frequent, and"
-        told = stated(f"{few} little of what is rare. An epsilon of about 2.5 would do.")
+        few = "About 1234 cases (a noisy number, within 60 in 95 of 100 runs) are few for an epsilon of 0.5 a case:"
+        told = stated(f"{few} expect what is frequent, and little of what is rare. An epsilon of about 2.5 would do.")
         assert "für ein Epsilon von 0,5 je Fall" in told and told.endswith("Ein Epsilon von etwa 2,5 würde genügen.")
 
 

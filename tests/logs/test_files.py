@@ -273,3 +273,11 @@ def test_validate_reports_everything_that_reading_stops_at(tmp_path: Path) -> No
         "missing-timestamp": (1, 6),
         "timestamp-without-zone": (3, None),
     }
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no such device here")
+def test_a_device_is_called_that_whatever_its_name_ends_in() -> None:
+    log = hospital(3, seed=1)
+    with pytest.raises(OutputError, match="This is a device or a pipe") as caught:
+        files.write(log, "/dev/full")
+    assert "Give the name of a file" in str(caught.value)

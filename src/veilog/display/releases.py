@@ -36,13 +36,18 @@ def strength_style(guarantee: Guarantee) -> str:
     return _STRENGTH[guarantee.strength]
 
 
+def _has_nominal(guarantee: Guarantee, *, as_published: bool) -> bool:
+    """Whether a budget was asked for that is not what is proved; groups of cases have none."""
+    return (as_published or not guarantee.proven) and guarantee.nominal_epsilon is not None
+
+
 def guarantee_panel(guarantee: Guarantee, *, as_published: bool) -> Panel:
     """The guarantee in words, with all that it rests on."""
     lines: list[RenderableType] = [Text(guarantee.in_words(), style=f"bold {_STRENGTH[guarantee.strength]}")]
     meaning = meaning_of(guarantee)
     if meaning is not None:
         lines.append(Text(meaning.in_words(guarantee.unit)))
-    if as_published or not guarantee.proven:
+    if _has_nominal(guarantee, as_published=as_published):
         lines.append(Text(f"nominal (what was asked for): {pair(guarantee.nominal_epsilon, guarantee.nominal_delta)}"))
         lines.append(Text(f"derived (what is proved): {pair(guarantee.epsilon, guarantee.delta)}"))
     for statement in guarantee.statements:
@@ -103,7 +108,7 @@ def release_brief(
 def _brief(released: Release, kept: Comparison | None, log: str) -> Iterator[tuple[str, str | Text]]:
     g, v = released.guarantee, released.variants
     yield "protection", Text(_protection(g), style=f"bold {_STRENGTH[g.strength]}")
-    if released.as_published or not g.proven:
+    if _has_nominal(g, as_published=released.as_published):
         yield "asked for", f"{pair(g.nominal_epsilon, g.nominal_delta)}; derived: {pair(g.epsilon, g.delta)}"
     if g.proven:
         yield "whom", g.protects + ("" if g.part is None else f" The release is of the {g.part.in_words} alone.")

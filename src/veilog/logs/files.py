@@ -257,6 +257,7 @@ def check_target(path: str | os.PathLike[str]) -> str:
 def _writer(target: Path) -> Writer:
     writer = writer_of(target)
     if writer is None:
+        check_writable(target)  # of a device its name is not what is wrong
         raise OutputError("The suffix is not known.", path=os.fspath(target), advice=f"Known: {', '.join(SUFFIXES)}.")
     check_writable(target)
     return writer

@@ -37,8 +37,8 @@ REMARKS = (
         "of a hierarchy, for more than a sketch."
     ),
     gettext_noop(
-        "About {cases} cases (a noisy number) are few for an epsilon of {epsilon} a case: expect what is "
-        "frequent, and little of what is rare. {advice}"
+        "About {cases} cases (a noisy number, within {off} in 95 of 100 runs) are few for an epsilon of {epsilon} a "
+        "case: expect what is frequent, and little of what is rare. {advice}"
     ),
     gettext_noop("No variant is frequent enough to be certain that it is real: delta and its share are spent."),
     gettext_noop(

@@ -23,8 +23,9 @@ def remark(request: Request, plan: Plan, shortened: Shortened, structured: bool)
     if plan.g < enough and (wide or plan.low):
         needed = enough / plan.cases / kept
         request.remark(
-            f"About {plan.cases:.0f} cases (a noisy number) are few for an epsilon of {up(request.epsilon)} a case: "
-            f"expect what is frequent, and little of what is rare. {_FEWER if wide else advised(needed)}"
+            f"About {plan.cases:.0f} cases (a noisy number, within {plan.within:.0f} in 95 of 100 runs) are few for an "
+            f"epsilon of {up(request.epsilon)} a case: expect what is frequent, and little of what is rare. "
+            f"{_FEWER if wide else advised(needed)}"
         )
     if plan.anchored:
         request.remark(
