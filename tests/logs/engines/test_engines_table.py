@@ -1,5 +1,7 @@
 """Variants of a table in a DuckDB database: by its rows' order, or by an index where a view has none."""
 
+import contextlib
+import sqlite3
 from pathlib import Path
 
 import duckdb
@@ -9,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from veilog.cli import main
-from veilog.errors import InputError, ParameterError
+from veilog.errors import EngineError, InputError, ParameterError
 from veilog.logs import files
 from veilog.logs.stored.storing import store
 from veilog.logs.variants import Variants
@@ -183,3 +185,14 @@ def test_columns_may_have_any_name(tmp_path: Path, names: tuple[str, str, str]) 
 def test_what_is_not_looked_at_in_a_database_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["info", "log", "--engine", database(tmp_path, events_of([("1", "a", 0)]))]) == 0
     assert "attributes, the life cycle and persons were not looked at" in " ".join(capsys.readouterr().out.split())
+
+
+@pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::DeprecationWarning", "ignore::FutureWarning")  # Ibis's
+def test_an_engine_without_arrays_says_what_it_cannot_do(tmp_path: Path) -> None:
+    pytest.importorskip("ibis")
+    with contextlib.closing(sqlite3.connect(tmp_path / "log.db")) as connection:
+        connection.execute('CREATE TABLE log ("case" TEXT, activity TEXT, timestamp TIMESTAMP)')
+        connection.execute("INSERT INTO log VALUES ('1', 'a', '2024-01-01 08:00:00')")
+        connection.commit()
+    with pytest.raises(EngineError, match=r"cannot make variants of events .*Copy the table to a Parquet file"):
+        files.read_variants("log", engine=f"sqlite://{tmp_path}/log.db")

@@ -329,4 +329,9 @@ def _in_words(error: Exception) -> VeilogError:
             "The engine ended half way, or the connection to it broke.",
             advice="Spark on this machine ends so when it runs out of memory: allow more --memory-limit.",
         )
+    if type(error).__name__ == "OperationNotDefinedError":
+        return EngineError(
+            f"This engine cannot make variants of events ({first_line(error)})",
+            advice="Copy the table to a Parquet file or a table of DuckDB, and read that.",
+        )
     return EngineError(f"The engine gave up: {first_line(error)}")
