@@ -293,3 +293,14 @@ def test_a_bound_on_the_length_is_asked_for_as_python_takes_it() -> None:
     with pytest.raises(veilog.ParameterError, match=r"is `domain=veilog.Domain\(max_length=5\)`"):
         veilog.plan("sacofa", epsilon=1, activities="log", max_length=5)
     assert "--max-length 50" in refused.value.in_command()
+
+
+def test_the_values_of_the_column_that_tells_persons_are_not_looked_for() -> None:
+    """They are names. Where they are public, as of a staff whose log it is, they may be declared and released."""
+    given: dict[str, Any] = {"epsilon": 1, "delta": "1e-6", "activities": "log", "max_cases": 2}
+    for unit, attribute in (("patient", "patient"), ("patient", "case:patient"), ("case:patient", "patient")):
+        with pytest.raises(ParameterError, match="tells whose a case is, so its values name people"):
+            veilog.plan("evolve", unit=unit, attributes=["ward", attribute], **given)
+    staff = veilog.Domain(attributes={"nurse": ("A", "B")})
+    assert veilog.plan("evolve", unit="nurse", attributes=["nurse"], domain=staff, **given).wanted.attributes
+    assert veilog.plan("evolve", unit="person", attributes=["person"], **given).wanted.attributes

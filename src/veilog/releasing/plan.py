@@ -165,6 +165,7 @@ def plan(
     protected = Unit.of(unit, max_cases, unnamed)
     if protected is not ONE_CASE:
         _check_unit(chosen, as_published)
+        _check_names(protected, wanted, declared)
     of_use = any(uses_of(chosen, settings, declared, wanted))
     eps, failure = _budget(chosen, epsilon, delta, of_use, weak_guarantee)
     protected.of_one_case(eps, failure)  # refused where no budget of one case makes up this one
@@ -301,6 +302,19 @@ def _check_certified(method: Method, as_published: bool) -> None:
             parameter="as_published",
             advice="Add --as-published to take it as its paper has it, or take a certified method such as evolve.",
         )
+
+
+def _check_names(unit: Unit, wanted: Wanted, declared: Domain) -> None:
+    """Refuse to look for the values of the column that tells persons: they are names."""
+    for name in wanted.attributes:
+        if unit.column is None or declared.values_of(name) is not None:
+            continue
+        if name.removeprefix("case:") == unit.column.removeprefix("case:"):
+            raise ParameterError(
+                f"{name!r} tells whose a case is, so its values name people.",
+                parameter="attributes",
+                advice="Leave it out of the attributes; or declare its values, if they are public.",
+            )
 
 
 def _check_unit(method: Method, as_published: bool) -> None:
