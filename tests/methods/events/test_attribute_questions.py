@@ -1,44 +1,24 @@
 """What attributes ask of a case: each contributes by itself, within the bound that is charged."""
 
-from collections.abc import Callable
 from typing import Any
-from unittest.mock import patch
 
 import numpy as np
 import pyarrow as pa
 import pytest
+from event_questions import Asked, exact, heard
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from logs_with_attributes import COLOURED, HOUR, log_of, released, slow_and_fast
 
 from veilog import Domain
 from veilog.logs.eventlog import TIMESTAMP_TYPE, EventLog
-from veilog.privacy.cases import Cases
-from veilog.privacy.curator import Curator
-from veilog.privacy.events import EventQuestions
-from veilog.privacy.mechanisms import noise
-
-Asked = tuple[Callable[[Cases], Any], int, int, dict[str, Any]]
 
 
 def questions(log: EventLog, **arguments: Any) -> list[Asked]:
     """The sums that are asked; a test of the kernel shows that the noisy maximum takes any function."""
-    asked: list[Asked] = []
-    ask = EventQuestions.sums
-
-    def listening(self: EventQuestions, features: Any, size: int, bound: int, epsilon: Any, **more: Any) -> Any:
-        asked.append((features, size, bound, more))
-        return ask(self, features, size, bound, epsilon, **more)
-
-    with patch.object(EventQuestions, "sums", listening):
+    with heard() as asked:
         released(log, seed=1, **arguments)
     return asked
-
-
-def exact(log: EventLog, asked: Asked) -> np.ndarray:
-    features, size, bound, more = asked
-    with patch.object(noise, "discrete_laplace", lambda epsilon, n, source: np.zeros(n, dtype=np.int64)):
-        return Curator(log.variants, log=log).events.sums(features, size, bound, 1, **more)
 
 
 QUESTIONS = questions(

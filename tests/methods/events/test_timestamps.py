@@ -2,7 +2,6 @@
 
 import datetime
 import re
-from collections.abc import Callable
 from fractions import Fraction
 from typing import Any
 from unittest.mock import patch
@@ -11,6 +10,7 @@ import numpy as np
 import openly
 import pyarrow as pa
 import pytest
+from event_questions import Asked, exact, heard
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from time_tools import HOSPITAL, UTC, YEAR, durations_of, gaps_of, log_of, original_of, timed
@@ -27,9 +27,8 @@ from veilog.methods._events.extras import delta_shared_out
 from veilog.methods._events.times.calendar import MADE_UP_WINDOW
 from veilog.methods._events.times.prices import Price, gaussian_weights
 from veilog.methods._events.times.timestamps import SHARES, STANDING_OUT, released_times
-from veilog.privacy.cases import Cases
 from veilog.privacy.curator import Curator
-from veilog.privacy.events import EventQuestions, EventRounds
+from veilog.privacy.events import EventRounds
 from veilog.privacy.mechanisms import noise
 from veilog.privacy.rounds import gaussian_rounds, strength_within
 from veilog.report.remarks import REMARKS
@@ -121,27 +120,11 @@ def test_a_delta_that_is_too_small_to_pay_changes_nothing() -> None:
     assert np.array_equal(first, other)
 
 
-Asked = tuple[Callable[[Cases], Any], int, int, dict[str, Any]]
-
-
 def questions_of_times(log: EventLog, epsilon: str) -> list[Asked]:
     """Every question that times ask at this epsilon, as it was asked."""
-    asked: list[Asked] = []
-    ask = EventQuestions.sums
-
-    def listening(self: EventQuestions, features: Any, size: int, bound: int, epsilon: Any, **more: Any) -> Any:
-        asked.append((features, size, bound, more))
-        return ask(self, features, size, bound, epsilon, **more)
-
-    with patch.object(EventQuestions, "sums", listening):
+    with heard() as asked:
         timed(log, epsilon, 0)
     return asked
-
-
-def exact(log: EventLog, asked: Asked) -> np.ndarray:
-    features, size, bound, more = asked
-    with patch.object(noise, "discrete_laplace", lambda epsilon, n, source: np.zeros(n, dtype=np.int64)):
-        return Curator(log.variants, log=log).events.sums(features, size, bound, 1, **more)
 
 
 moments = st.none() | st.integers(1_700_000_000, 1_740_000_000)

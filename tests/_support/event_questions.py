@@ -1,0 +1,38 @@
+"""Questions about times and attributes as a release asks them, and their answers without noise."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+from unittest.mock import patch
+
+import numpy as np
+
+from veilog.logs.eventlog import EventLog
+from veilog.privacy.cases import Cases
+from veilog.privacy.curator import Curator
+from veilog.privacy.events import EventQuestions
+from veilog.privacy.mechanisms import noise
+
+Asked = tuple[Callable[[Cases], Any], int, int, dict[str, Any]]
+"""The function of cases, how many numbers it gives, what a case adds to them at most, and how it was asked."""
+
+
+@contextmanager
+def heard() -> Iterator[list[Asked]]:
+    """The sums that are asked in this block."""
+    asked: list[Asked] = []
+    ask = EventQuestions.sums
+
+    def listening(self: EventQuestions, features: Any, size: int, bound: int, epsilon: Any, **more: Any) -> Any:
+        asked.append((features, size, bound, more))
+        return ask(self, features, size, bound, epsilon, **more)
+
+    with patch.object(EventQuestions, "sums", listening):
+        yield asked
+
+
+def exact(log: EventLog, asked: Asked) -> np.ndarray:
+    """The answer to one of them."""
+    features, size, bound, more = asked
+    with patch.object(noise, "discrete_laplace", lambda epsilon, n, source: np.zeros(n, dtype=np.int64)):
+        return Curator(log.variants, log=log).events.sums(features, size, bound, 1, **more)
