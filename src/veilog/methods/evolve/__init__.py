@@ -27,6 +27,7 @@ from veilog.errors import ParameterError
 from veilog.logs.variants import Sequences, Variants
 from veilog.methods.evolve.chain import Chain, Shortened
 from veilog.methods.evolve.constants import DEFAULTS, Constants, usual_length
+from veilog.methods.evolve.doubt import Doubt, Prior, imagined
 from veilog.methods.evolve.known import Known
 from veilog.methods.evolve.plan import Plan
 from veilog.methods.evolve.real import only_real_variants
@@ -36,13 +37,12 @@ from veilog.methods.evolve.released import Round, drawn, medoids_of, named, rele
 from veilog.methods.evolve.remarks import remark, remark_real, remark_unasked
 from veilog.methods.evolve.traces import (
     Traces,
-    distinct,
     nearest,
     public_codes,
     strings,
     strings_of,
 )
-from veilog.methods.evolve.votes import Counted, fit, fit_of_counts, next_generation
+from veilog.methods.evolve.votes import Counted, fit, fit_of_counts, misfit, next_generation
 from veilog.methods.measured import ahead, measured
 from veilog.methods.method import DeltaOptional, Method, Request, advised
 from veilog.methods.settings import Bounds, LargestLog, Settings
@@ -113,8 +113,8 @@ def evolve(
     rng = generator(curator.randomness)
     plan, real = _opened(curator, request, constants, real_share)
     shortened, known = prepared(curator, plan, real, constants)
-    chain = asked_chain(curator, plan, constants, shortened, known, rng)
-    pool, p, asked = _voted(curator, request, plan, chain, shortened, known, settings.rounds, rng)
+    chain, doubt = asked_chain(curator, plan, constants, shortened, known, rng)
+    pool, p, asked = _voted(curator, request, plan, chain, doubt, shortened, known, settings.rounds, rng)
     aims = [{"similarity": constants.similarity, "models": constants.models}[aim] for aim in _AIMS[settings.for_]]
     remark(request, plan, shortened, bool(aims))
     synthetic, *others = release_of(activities, shortened, pool, p, asked[-1], plan, rng, known, aims)
@@ -139,6 +139,7 @@ def _voted(
     request: Request,
     plan: Plan,
     chain: Chain,
+    doubt: Doubt | None,
     shortened: Shortened,
     known: Known | None,
     rounds: int | None,
@@ -146,21 +147,18 @@ def _voted(
 ) -> tuple[Traces, FloatArray, list[Round]]:
     """Traces that the chain imagines, as the rounds of votes left them; how likely each is, and the rounds."""
     constants = plan.settings
-    pool = chain.sample(constants.pool, shortened.max_length, rng, room=shortened.room)
-    if known:
-        pool, prior = known.pool(pool, chain, plan.imagined(known.cases.sum()), constants, rng)
-    else:
-        pool, prior = distinct(pool, np.full(len(pool), 1.0 / len(pool)))
-    p = prior
+    pool, prior = _first_pool(plan, chain, doubt, shortened, known, rng)
+    p = prior.mixed(prior.likely)
     asked: list[Round] = []
     cells: list[IntArray] = []
     shares = plan.votes(rounds)
     for number, e in enumerate(shares):
         request.progress(f"round {number + 1} of {len(shares)}", number / len(shares))
         if number:
-            pool, prior = next_generation(pool, p, chain, constants, rng)
+            pool, likely = next_generation(pool, p, chain, constants, rng)
             if known:
-                pool, prior = known.kept_in(pool, prior)
+                pool, likely = known.kept_in(pool, likely)
+            prior = Prior(likely)
             cells = [before.cells(pool) for before in asked]
             p = _fitted(prior, pool, cells, asked, plan, known)
         chosen = medoids_of(*drawn(pool, p, constants.candidates, rng), plan.number_of_prototypes(e), known)
@@ -170,6 +168,23 @@ def _voted(
         cells.append(asked[-1].cells(pool))
         p = _fitted(prior, pool, cells, asked, plan, known)
     return pool, p, asked
+
+
+def _first_pool(
+    plan: Plan,
+    chain: Chain,
+    doubt: Doubt | None,
+    shortened: Shortened,
+    known: Known | None,
+    rng: np.random.Generator,
+) -> tuple[Traces, Prior]:
+    """What is imagined before any vote: walks over the chain, and what grows of the real variants that are known."""
+    constants = plan.settings
+    if not known:
+        return imagined(chain, doubt, shortened.max_length, shortened.room, constants, rng)
+    walks = chain.sample(constants.pool, shortened.max_length, rng, room=shortened.room)
+    pool, likely = known.pool(walks, chain, plan.imagined(known.cases.sum()), constants, rng)
+    return pool, Prior(likely)
 
 
 def _with_found(synthetic: Variants, real: Variants) -> Variants:
@@ -249,19 +264,25 @@ def _ask(
 
 
 def _fitted(
-    prior: FloatArray, pool: Traces, cells: list[IntArray], asked: list[Round], plan: Plan, known: Known | None
+    prior: Prior, pool: Traces, cells: list[IntArray], asked: list[Round], plan: Plan, known: Known | None
 ) -> FloatArray:
     """The distribution over the pool that explains all votes so far, and the counts of real variants it starts from."""
     sweeps = plan.settings.fit_sweeps
     if not known or not plan.anchored:
         shares = [r.votes / plan.cases for r in asked]
-        return fit(prior, cells, shares, [plan.deviation(r.epsilon) for r in asked], sweeps)
+        deviations = [plan.deviation(r.epsilon) for r in asked]
+
+        def explained(likely: FloatArray) -> tuple[FloatArray, float]:
+            p = fit(likely, cells, shares, deviations, sweeps)
+            return p, misfit(likely, p, cells, shares, deviations)
+
+        return prior.fitted(explained)
     found = [
         Counted(cell, r.votes, np.full(len(r.votes), math.sqrt(2) / r.epsilon))
         for cell, r in zip(cells, asked, strict=True)
     ]
     found.append(known.counted(pool, math.sqrt(2) / plan.real_epsilon))
-    return fit_of_counts(prior, found, plan.estimates[0], plan.trust, sweeps)
+    return fit_of_counts(prior.usual, found, plan.estimates[0], plan.trust, sweeps)
 
 
 def _beside(settings: EvolveSettings) -> tuple[str, ...]:

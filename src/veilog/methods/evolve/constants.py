@@ -110,6 +110,9 @@ class Constants:
     repeats: bool | None = None
     """Whether repeats are asked for; by default where noise leaves something of them."""
 
+    least_doubt: float = 0.02
+    """Where repeats are not asked, cases without any are imagined, too, if that is so likely by the relations."""
+
     concentration_variants: int = 5
     concentrated_from: float = 0.60
     """With a delta it is asked whether so many of the most frequent variants hold this part of all cases, or more: the

@@ -15,6 +15,7 @@ from veilog.logs.variants import Sequences, Variants
 from veilog.methods.evolve import chain as chains
 from veilog.methods.evolve.chain import Chain, Shortened
 from veilog.methods.evolve.constants import Constants
+from veilog.methods.evolve.doubt import Doubt, doubt_of
 from veilog.methods.evolve.known import Known
 from veilog.methods.evolve.plan import Plan, deviation_of_gaussian, gaussian_pays
 from veilog.methods.evolve.traces import PAD, public_codes
@@ -103,17 +104,18 @@ def asked_chain(
     shortened: Shortened,
     known: Known | None,
     rng: np.random.Generator,
-) -> Chain:
-    """The chain of the process: of the real variants that are known, of noisy relations, or of both."""
+) -> tuple[Chain, Doubt | None]:
+    """The chain of the process: of the real variants that are known, of noisy relations, or of both. Of relations alone
+    also the doubt whether activities come again, where that was not asked."""
     if known and plan.anchored:
-        return known.chain(shortened.size, settings)
-    chain = _related(curator, plan, settings, shortened, rng)
-    return known.joined_with(chain, settings) if known else chain
+        return known.chain(shortened.size, settings), None
+    chain, doubt = _related(curator, plan, settings, shortened, rng)
+    return (known.joined_with(chain, settings), None) if known else (chain, doubt)
 
 
 def _related(
     curator: Curator, plan: Plan, settings: Constants, shortened: Shortened, rng: np.random.Generator
-) -> Chain:
+) -> tuple[Chain, Doubt | None]:
     activities, size = curator.activities, shortened.size
     share = plan.take(plan.relations_share())
 
@@ -136,11 +138,14 @@ def _related(
         noisy, b = noisy * unit, b * unit
     else:
         plan.learn_from_relations(float(noisy.sum()), b, cells)
-    chain = chains.clean(noisy[:pairs].reshape(size + 1, size + 1), b, plan.cases, plan.low, settings, rng)
+    relations_of = noisy[:pairs].reshape(size + 1, size + 1)
+    chain = chains.clean(relations_of, b, plan.cases, plan.low, settings, rng)
+    doubt = None
     if with_repeats:
         chain = chains.with_repeats(chain, noisy[pairs:], b, settings)
-
-    return _with_triples(curator, plan, settings, shortened, chain, b)
+    elif not delta:  # with one, cases are not counted by the same weights
+        doubt = doubt_of(chain, relations_of, b, plan.cases, shortened.max_length, settings, rng)
+    return _with_triples(curator, plan, settings, shortened, chain, b), doubt
 
 
 def _with_triples(

@@ -16,7 +16,7 @@ from veilog.methods.evolve.chain import Chain
 from veilog.methods.evolve.constants import Constants
 from veilog.methods.evolve.traces import PAD, Traces, distinct, joined, occurrences
 
-__all__ = ["fit", "medoids", "next_generation", "rounded"]
+__all__ = ["fit", "medoids", "misfit", "next_generation", "rounded"]
 
 Deviation = float | FloatArray
 """Of each share of a round, or the same for all."""
@@ -95,6 +95,22 @@ def fit(
     return shared
 
 
+def misfit(
+    prior: FloatArray,
+    p: FloatArray,
+    cells: list[IntArray],
+    shares: list[FloatArray],
+    deviations: Sequence[Deviation],
+) -> float:
+    """What :func:`fit` makes least: how far p is from the prior, and from what explains the votes."""
+    used = p > 0
+    value = float((p[used] * np.log(p[used] / prior[used])).sum())
+    for cell, share, deviation in zip(cells, shares, deviations, strict=True):
+        far = (np.bincount(cell, weights=p, minlength=len(share)) - share) / deviation
+        value += float((far**2).sum(where=np.asarray(deviation) < _UNKNOWN)) / 2
+    return value
+
+
 @dataclass(frozen=True, eq=False)
 class Counted:
     """Noisy numbers of cases of disjoint parts of a pool: votes, or those of real variants."""
@@ -128,13 +144,7 @@ def fit_of_counts(
 
     def loss(log_n: float) -> float:
         shares, deviations, p = at(log_n)
-        used = p > 0
-        value = float((p[used] * np.log(p[used] / prior[used])).sum())
-        value += (math.exp(log_n) - size[0]) ** 2 / (2 * trust * size[1])
-        for cell, share, deviation in zip(cells, shares, deviations, strict=True):
-            far = (np.bincount(cell, weights=p, minlength=len(share)) - share) / deviation
-            value += float((far**2)[deviation < _UNKNOWN].sum()) / 2
-        return value
+        return misfit(prior, p, cells, shares, deviations) + (math.exp(log_n) - size[0]) ** 2 / (2 * trust * size[1])
 
     found: Any = minimize_scalar(loss, bounds=(smallest, largest), method="bounded", options={"xatol": 3e-4})
     return at(float(found.x))[2]
