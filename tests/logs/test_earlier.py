@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
+from spark_session import spark_here
 
 import veilog
 from veilog.ledger.ways import kind_of_case, of_rule
@@ -14,6 +15,7 @@ from veilog.logs.findings import DUPLICATES
 from veilog.logs.metadata import Attribute, Metadata
 from veilog.logs.stored.storing import store
 
+MAPPED = "Activities were grouped by 'm' (SHA-256 0123456789ab), which is public. "
 ROWS = """Visit,Stay,activity,timestamp,age
 1,5,a,2024-01-01T08:00Z,7
 1,5,b,2024-01-02T08:00Z,8
@@ -68,6 +70,20 @@ def test_so_do_variants_and_logs_on_disk(csv: Path) -> None:
     assert mapped.startswith(before.mapped) and mapped.count("Activities were grouped") == 2
 
 
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::DeprecationWarning", "ignore::FutureWarning")  # Ibis's
+def test_so_do_variants_that_spark_groups(csv: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
+    """They were released without the conditions of the log that their file was made of."""
+    path = csv.with_suffix(".parquet")
+    veilog.write(read(csv), path)
+    with spark_here(tmp_path_factory.mktemp("spark")):
+        found = read_variants(path, engine="spark")
+    expected = read_variants(path)
+    assert found == expected and DUPLICATES in found.read_together
+    assert (found.read_together, found.mapped) == (expected.read_together, expected.mapped)
+    assert found.read_as == expected.read_as
+
+
 def test_a_log_that_is_read_as_it_is_keeps_nothing(csv: Path) -> None:
     veilog.write(veilog.read(csv, case="Visit"), csv.with_suffix(".xes"))
     log = veilog.read(csv.with_suffix(".xes"))
@@ -104,7 +120,15 @@ def test_days_of_times_of_which_some_had_no_zone_are_not_known_to_be_apart(csv: 
         json.dumps({"together": ["Anna was here"], "attributes": []}),
         json.dumps({"together": [], "attributes": [], "mapped": "Anna was here"}),
         json.dumps({"together": [], "attributes": [], "way": 5}),
+        json.dumps({"together": [], "attributes": [], "way": "not JSON"}),
+        json.dumps({"together": [], "attributes": [], "way": "5"}),
+        json.dumps({"together": [], "attributes": [], "way": json.dumps({"case": "\ud800"})}),
+        json.dumps({"together": [], "attributes": [], "way": '{"before":' * 900 + "{}" + "}" * 900}),
+        json.dumps({"together": [], "attributes": [], "mapped": MAPPED.replace("'m'", "\ud800")}),
+        json.dumps({"together": [], "attributes": [], "mapped": MAPPED * 60 + "!"}),
+        "[" * 200_000,
     ],
+    ids=range(12),
 )
 def test_no_sentence_of_a_file_is_said_that_veilog_does_not_write(said: str) -> None:
     metadata, found = parted(Metadata(attributes=(Attribute("veilog:read", said, "string"),)))

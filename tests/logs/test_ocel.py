@@ -137,6 +137,17 @@ def test_a_log_with_one_type_of_objects_needs_no_word_about_it(tmp_path: Path) -
         (json.dumps(document(events=[{"id": "e1"}] * 2)).encode(), "Two events are called 'e1'."),
         (json.dumps(document(events=[{"id": "e1"}, {}])).encode(), "not as OCEL 2.0 has it"),
         (b"", "This is no JSON"),
+        (b'{"events": [], "events": [], "objects": []}', "it has 'events' twice in one place"),
+        (
+            json.dumps(document(objects=[{"id": None, "type": "order"}])).encode(),
+            "The name of an event or an object is None.",
+        ),
+        (json.dumps(document(events=[{"id": "e", "relationships": [{"objectId": None}]}])).encode(), "object is None."),
+        (json.dumps(document(objects=[{"id": "\ud800", "type": "order"}])).encode(), "surrogates not allowed"),
+        (
+            json.dumps(document(events=[{"id": "e", "attributes": [{"name": None, "value": 1}]}])).encode(),
+            "an attribute is called None",
+        ),
     ],
 )
 def test_json_of_another_kind_is_refused(tmp_path: Path, content: bytes, said: str) -> None:
@@ -159,6 +170,10 @@ def test_json_of_another_kind_is_refused(tmp_path: Path, content: bytes, said: s
         ("<log><objects>", "truncated"),
         ("<log><objects/><events/></log>", "has no objects"),
         ("", "The file is empty."),
+        (
+            "<log><objects><object id='a'><attributes><attribute name='n'>5<b>6</b></attribute>",
+            "There is <b> in the value of the attribute 'n'.",
+        ),
     ],
 )
 def test_xml_of_another_kind_is_refused(tmp_path: Path, content: str, said: str) -> None:
@@ -188,6 +203,88 @@ def test_only_tables_of_a_database_are_read(tmp_path: Path) -> None:
         place.write_bytes(content)
         with pytest.raises(InputError, match=r"log\.sqlite"):
             veilog.read(place)
+
+
+def test_of_attributes_of_one_name_the_first_stays_in_every_format_and_the_others_are_counted(tmp_path: Path) -> None:
+    """In JSON the last one stayed, and none was counted."""
+    twice = [{"name": "by", "value": "Ann"}, {"name": "by", "value": "Bob"}]
+    event = {"id": "e", "type": "a", "time": "2024-01-01", "relationships": [{"objectId": "o"}], "attributes": twice}
+    (tmp_path / "log.json").write_text(json.dumps(document(events=[event], objects=[{"id": "o", "type": "order"}])))
+    (tmp_path / "log.xml").write_text(
+        "<log><objects><object id='o' type='order'/></objects><events><event id='e' type='a' time='2024-01-01'>"
+        "<attributes><attribute name='by'>Ann</attribute><attribute name='by'>Bob</attribute></attributes>"
+        "<objects><relationship object-id='o'/></objects></event></events></log>"
+    )
+    for name in ("log.json", "log.xml"):
+        log = veilog.read(tmp_path / name)
+        assert log.events["by"].to_pylist() == ["Ann"]
+        assert "later values of attributes: 1" in [finding.example for finding in log.findings]
+
+
+@pytest.mark.parametrize("place", ["last", "between"])
+def test_declared_attributes_belong_to_no_event_and_no_object(tmp_path: Path, place: str) -> None:
+    """Where types stood behind events, the last event had their attributes, empty; so had the last object."""
+    declared = "<attributes><attribute name='x' type='string'/></attributes>"
+    kinds = f"<event-types><event-type name='a'>{declared}</event-type></event-types>"
+    objects = "<objects><object id='o' type='order'/></objects>"
+    related = "<objects><relationship object-id='o'/></objects>"
+    events = f"<events><event id='e' type='a' time='2024-01-01'>{related}</event></events>"
+    content = [objects, events, kinds] if place == "last" else [objects, kinds, events]
+    (tmp_path / "log.xml").write_text(f"<log>{''.join(content)}</log>")
+    log = veilog.read(tmp_path / "log.xml")
+    assert "x" not in log.events.column_names and "x" not in log.cases.column_names
+
+
+DATABASE = """
+CREATE TABLE event (ocel_id, ocel_type); CREATE TABLE object (ocel_id, ocel_type);
+CREATE TABLE event_map_type (ocel_type, ocel_type_map); CREATE TABLE object_map_type (ocel_type, ocel_type_map);
+CREATE TABLE event_object (ocel_event_id, ocel_object_id); CREATE TABLE {event} (ocel_id, {time}, by);
+CREATE TABLE {object} (ocel_id, ocel_time, price);
+INSERT INTO event_map_type VALUES ('pick', 'Pick'); INSERT INTO object_map_type VALUES ('order', 'Order');
+INSERT INTO object VALUES ('o1', 'order'); INSERT INTO event VALUES ('e1', 'pick');
+INSERT INTO event_object VALUES ('e1', 'o1'); INSERT INTO {event} VALUES ('e1', '2023-05-01T10:00:00Z', 'Ann');
+INSERT INTO {object} VALUES ('o1', '1970-01-01', 5);
+"""
+NAMES = {"event": "event_Pick", "object": "object_Order", "time": "ocel_time"}
+
+
+def database(place: Path, more: str = "", **names: str) -> Path:
+    with contextlib.closing(sqlite3.connect(place)) as base:
+        base.executescript(DATABASE.format(**{**NAMES, **names}) + more)
+        base.commit()
+    return place
+
+
+def test_tables_of_a_database_are_found_in_upper_and_lower_case(tmp_path: Path) -> None:
+    """SQLite knows no difference; times and attributes in them were lost without a word."""
+    log = veilog.read(database(tmp_path / "log.sqlite", event="EVENT_pick", object="object_order"))
+    assert log.events["by"].to_pylist() == ["Ann"] and log.cases["price"].to_pylist() == [5]
+    assert log.events["time:timestamp"].null_count == 0
+
+
+@pytest.mark.parametrize(
+    ("more", "names", "said"),
+    [
+        ("", {"event": "event_other"}, "no table 'event_Pick'"),
+        ("", {"object": "object_other"}, "no table 'object_Order'"),
+        ("", {"time": "moment"}, "its table 'event_Pick' has no ocel_time"),
+        ("INSERT INTO object VALUES (NULL, 'order')", {}, "object is None."),
+        ("INSERT INTO event_object VALUES ('e1', NULL)", {}, "object is None."),
+        ("INSERT INTO event_object VALUES ('e1', x'6f31')", {}, "object is b'o1'."),
+    ],
+)
+def test_what_of_a_database_would_be_lost_or_taken_for_another_is_refused(
+    tmp_path: Path, more: str, names: dict[str, str], said: str
+) -> None:
+    with pytest.raises(InputError) as caught:
+        veilog.read(database(tmp_path / "log.sqlite", more, **names))
+    assert said in str(caught.value)
+
+
+def test_rows_of_what_a_database_does_not_list_are_counted(tmp_path: Path) -> None:
+    more = "INSERT INTO event_Pick VALUES ('e2', '2024-01-01', 'Bob'); INSERT INTO event_object VALUES ('e2', 'o1');"
+    log = veilog.read(database(tmp_path / "log.sqlite", more))
+    assert "rows of what is not listed: 2" in [finding.example for finding in log.findings]
 
 
 @pytest.mark.parametrize("table", ["event", "event_pick"])

@@ -6,13 +6,16 @@ from collections import Counter
 from fractions import Fraction
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 from scipy import stats
 
+import veilog
 from veilog.errors import ParameterError
 from veilog.logs.variants import Variants
+from veilog.privacy.cases import Cases
 from veilog.privacy.curator import Curator
 from veilog.privacy.domain import PRIVATELY, Domain
 from veilog.privacy.labels import MOST, WEIGHT, _holds, frequent_labels, label_threshold, label_weights, labels_noise
@@ -213,6 +216,24 @@ def test_a_label_that_nobody_has_is_never_found_and_a_frequent_one_is(cases: lis
     assert "z" in found and set(found) <= set(variants.labels)
     assert list(found) == sorted(found)
     assert curator.activities == found and set(curator._variants.labels) <= set(found)
+
+
+def test_events_have_the_found_labels_alone_also_where_they_were_asked_about_before() -> None:
+    """Asked for the window of the log first, events kept labels that were not found, and variants did not."""
+    frame = pd.DataFrame({"case": [str(i) for i in range(400)], "activity": "a", "timestamp": "2024-01-01"})
+    rare = pd.DataFrame({"case": ["0"], "activity": ["b"], "timestamp": ["2024-01-02"]})
+    log = veilog.read(pd.concat([frame, rare]))
+    curator = Curator(log.variants, log=log, domain=Domain(PRIVATELY, 9), randomness=noise.seeded(2))
+    assert curator.events.window[1].day == 2, "all begin on the first"
+    found, lengths = curator.find_activities(1, "1e-6"), []
+    assert found == ("a",)
+
+    def of_lengths(cases: Cases) -> tuple[list[int], list[int], list[int]]:
+        lengths.append(int(np.diff(cases.offsets).max()))
+        return [], [], []
+
+    curator.events.sums(of_lengths, 1, 1, 1, alphabet=found)
+    assert max(lengths) == 1 == curator._variants.lengths.max()
 
 
 def test_where_no_label_is_frequent_the_question_is_paid_for_and_says_so() -> None:

@@ -245,8 +245,7 @@ class _Recorder:
         labels = found if self.labels is None else self.labels
         self.calls[-1] = replace(self.calls[-1], labels=labels)
         for curator in (*(twin.curator for twin in sample.twins), *([holder] if labels != found else [])):
-            curator.domain = replace(curator.domain, activities=labels)
-            curator._variants = curator.domain.fit(curator._variants)
+            curator._narrow(labels)
 
     def _evidence(
         self,

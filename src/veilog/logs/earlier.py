@@ -30,7 +30,11 @@ UNKNOWN = gettext_noop(
     "The file was made of another log, and what it notes of how that was read is not known here: one case may have "
     "changed how others were read."
 )
-_MAPPED = re.compile(r"(Activities were grouped by [^\n]{1,400}? \(SHA-256 [0-9a-f]{12}\), which is public\. ?)+")
+_MAPPED = re.compile(r"(?>Activities were grouped by [^\n]{1,400}? \(SHA-256 [0-9a-f]{12}\), which is public\. ?)+")
+"""Each sentence once and for all (atomic): of many with a fault at their end every other cut would be tried."""
+_LONGEST_WAY = 10_000
+_NESTED = re.compile(r"[{\[]")
+_MOST_NESTED = 100
 _USUAL = {"case": (CASE, "concept:name"), "timestamp": ("time:timestamp",), "zones": ("told", "missing")}
 """What says nothing of a file: its columns are called so whatever they were before, and its times are what they are."""
 
@@ -103,19 +107,34 @@ def _telling(way: str) -> str:
 
 
 def _read(text: object) -> Earlier:
-    try:
-        said = json.loads(text) if isinstance(text, str) else None
-    except ValueError:
-        said = None
+    said = _parsed(text)
     if not isinstance(said, dict):
         return Earlier((UNKNOWN,))
     together, attributes = (_known(said.get(name)) for name in ("together", "attributes"))
     mapped, way = said.get("mapped", ""), said.get("way", "")
     if not isinstance(mapped, str) or (mapped and not _MAPPED.fullmatch(mapped)):
         together, mapped = (*together, UNKNOWN), ""
-    if not isinstance(way, str):
+    if way != "" and not _is_way(way):
         together, way = (*together, UNKNOWN), ""
     return Earlier(tuple(dict.fromkeys(together)), attributes, mapped, way)
+
+
+def _parsed(text: object) -> Any:
+    """What a text in JSON says; None where it is none, or says what no file can hold: halves of characters."""
+    try:
+        said = json.loads(text) if isinstance(text, str) else None
+        json.dumps(said, ensure_ascii=False).encode("utf-8")
+    except (ValueError, RecursionError):
+        return None
+    return said
+
+
+def _is_way(way: object) -> bool:
+    """Whether this is a way of reading, or a list of several, as veilog writes it."""
+    if not isinstance(way, str) or len(way) > _LONGEST_WAY or len(_NESTED.findall(way)) > _MOST_NESTED:
+        return False
+    said = _parsed(way)
+    return isinstance(said, dict) or (isinstance(said, list) and all(isinstance(one, str) for one in said))
 
 
 def _known(sentences: object) -> tuple[str, ...]:

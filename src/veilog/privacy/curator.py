@@ -295,9 +295,14 @@ class Curator:
                 parameter="activities",
                 advice="Declare the activities, or raise epsilon or delta.",
             )
-        self.domain = replace(self.domain, activities=found)
-        self._variants = self.domain.fit(self._variants)
+        self._narrow(found)
         return found
+
+    def _narrow(self, labels: tuple[str, ...]) -> None:
+        """There are no other activities from here on: neither in variants nor in events, asked about before or not."""
+        self.domain = replace(self.domain, activities=labels)
+        self._variants = self.domain.fit(self._variants)
+        self.__dict__.pop("events", None)
 
     def partitions(self, epsilon: Number, delta: Number, *, purpose: str = "frequent variants") -> Variants:
         """The variants whose count plus k-TSGD noise exceeds k, with these noisy counts.

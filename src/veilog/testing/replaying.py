@@ -66,8 +66,8 @@ class Tape:
             else:
                 holder._account.carry(charges)
         if name == "find_activities":  # it narrows the domain, also that of a curator that was not asked itself
-            self.domain = holder.domain = dataclasses.replace(holder.domain, activities=answer)
-            holder._variants = holder.domain.fit(holder._variants)
+            holder._narrow(answer)
+            self.domain = holder.domain
         return answer
 
     def opened(self, holder: Any, name: str, given: tuple[Any, ...], named: dict[str, Any]) -> Any:

@@ -1,7 +1,9 @@
 """Variants by Ibis, on DuckDB and on Spark: the same multiset as reading the whole log, or a refusal that says why."""
 
+import contextlib
 import gc
 import glob
+import sqlite3
 from collections.abc import Iterator
 from datetime import date
 from pathlib import Path
@@ -207,6 +209,33 @@ def test_an_engine_that_no_test_runs_on_is_probed_first(monkeypatch: pytest.Monk
         files.read_variants(there, index="seq")
 
 
+@pytest.mark.parametrize("column", ["case", "activity"])
+@pytest.mark.parametrize("collation", ["NOCASE", "NOACCENT"])
+def test_an_engine_that_takes_spellings_for_one_name_is_not_used(
+    monkeypatch: pytest.MonkeyPatch, column: str, collation: str
+) -> None:
+    """A case x with one named X beside it became one case, on warehouses that no test runs on."""
+    there = on_duckdb(table([("1", "a", 0), ("1", "b", 1)]))
+    collated = there.get_backend().con
+    monkeypatch.setattr(engines_ibis, "_collates", lambda table: False)
+    assert files.read_variants(there, index="seq").to_dict() == {("a", "b"): 1}, "by characters it is used"
+    collated.execute(f'ALTER TABLE log ALTER "{column}" TYPE VARCHAR COLLATE {collation}')
+    for reads in (files.read, files.read_variants):
+        with pytest.raises(InputError, match=f"'{column}' texts are the same that differ .* binary collation"):
+            reads(there, index="seq")
+
+
+def test_a_collation_of_sqlite_makes_no_event_that_of_another_case(tmp_path: Path) -> None:
+    """Events of x and X at one time were refused as of one case, and an activity of blanks as none."""
+    with contextlib.closing(sqlite3.connect(tmp_path / "log.db")) as connection:
+        connection.execute('CREATE TABLE log ("case" TEXT COLLATE NOCASE, activity TEXT COLLATE RTRIM, time TIMESTAMP)')
+        rows = [("x", "a", 0), ("X", "b", 0), ("y", " ", 1)]
+        connection.executemany("INSERT INTO log VALUES (?, ?, '2024-01-01 08:00:0' || ?)", rows)
+        connection.commit()
+    there = ibis.sqlite.connect(tmp_path / "log.db").table("log")
+    assert files.read(there).variants.to_dict() == {("a",): 1, ("b",): 1, (" ",): 1}
+
+
 def test_what_an_engine_says_is_put_in_one_line() -> None:
     there = on_duckdb(table([("1", "a", 0)])).mutate(activity=ibis.literal("x").cast("int64").cast("string"))
     with pytest.raises(EngineError) as caught:
@@ -344,3 +373,16 @@ def test_an_index_is_for_tables_only(tmp_path: Path) -> None:
             files.read_variants(tmp_path / "1.parquet", engine=engine, index="seq")
     with pytest.raises(ParameterError, match="have an order"):
         files.read(tmp_path / "1.parquet", index="seq")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("collated", [("case",), ("activity",), ("case", "activity")])
+def test_a_collation_of_spark_makes_no_spelling_of_one_case_that_of_others(
+    spark: Any, collated: tuple[str, ...]
+) -> None:
+    rows = table([("x", "a", 0), ("y", "b", 1), ("X", "A", 2)])
+    spark.createDataFrame(rows.to_pylist()).createOrReplaceTempView("plain")
+    said = ", ".join(f"`{name}`{' COLLATE UTF8_LCASE' * (name in collated)} AS `{name}`" for name in rows.column_names)
+    spark.sql(f"SELECT {said} FROM plain").createOrReplaceTempView("collated")
+    there = ibis.pyspark.connect(spark).table("collated")
+    assert files.read_variants(there, index="seq").to_dict() == {("a",): 1, ("b",): 1, ("A",): 1}

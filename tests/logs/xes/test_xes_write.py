@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 from xes_oracle import assert_same, facts, oracle
 
 from veilog.errors import OutputError
+from veilog.logs import files
 from veilog.logs.eventlog import ACTIVITY, CASE_INDEX, EVENT_INDEX, LABEL_TYPE, TIMESTAMP, TIMESTAMP_TYPE, EventLog
 from veilog.logs.findings import Findings
 from veilog.logs.metadata import Attribute, Metadata
@@ -223,3 +224,34 @@ def test_children_of_a_value_are_written_into_it(tmp_path: Path) -> None:
     text = written(log).decode()
     assert '\t\t\t<string key="v" value="x">\n\t\t\t\t<int key="w" value="1"/>\n\t\t\t</string>\n' in text
     assert facts(again(text.encode(), tmp_path / "log.xes")) == facts(log)
+
+
+@pytest.mark.parametrize(
+    "held",
+    [
+        "junk",
+        "[1]",
+        '[{"key": "a"}]',
+        '[{"key": 1, "type": "string"}]',
+        '[{"key": "a", "type": "string", "value": []}]',
+        '[{"key": "a", "type": "string/><event", "value": "1"}]',
+        '[{"key": "a", "type": "string", "children": 5}]',
+        "[" * 5000,
+    ],
+    ids=range(8),
+)
+def test_a_column_that_is_called_as_nested_attributes_and_holds_none_is_refused(tmp_path: Path, held: str) -> None:
+    """It ended the command with a traceback, or was written as elements of its own."""
+    (tmp_path / "log.csv").write_text("case,activity,timestamp\n1,a,2024-01-01T00:00:00Z\n")
+    log = files.read(tmp_path / "log.csv")
+    log = replace(log, events=log.events.append_column("xes:nested", pa.array([held])))
+    with pytest.raises(OutputError, match="'xes:nested' is for nested attributes of XES, and holds"):
+        write_xes(log, io.BytesIO())
+
+
+def test_an_attribute_of_a_type_that_xes_has_not_is_not_written() -> None:
+    """A changed Parquet file may say so; it was written as an element of that name."""
+    frame = pa.table({"case": ["1"], "activity": ["a"], "timestamp": [datetime(2024, 1, 1, tzinfo=UTC)]})
+    log = replace(files.read(frame), metadata=Metadata(attributes=(Attribute("k", "v", "string/><trace"),)))
+    with pytest.raises(OutputError, match="which XES has not"):
+        write_xes(log, io.BytesIO())

@@ -2,7 +2,8 @@
 
 The activities of a case are collected in the order of time and index, and equal lists are counted, all where the data
 is. Only the variants come here. Engines that no test of ours runs on are given a handful of made-up events first, whose
-variants are known: an engine that gets them wrong is not used.
+variants are known: an engine that gets them wrong is not used. Nor is one that takes texts for the same, in the columns
+of cases or activities, that others write otherwise: one case could be part of another, or give its names to it.
 """
 
 from __future__ import annotations
@@ -44,6 +45,8 @@ _TESTED = ("duckdb", "pyspark")
 """Not Postgres: much else speaks its protocol, and looks like it from here."""
 _UNORDERED = ("pyspark", "databricks")
 """What collects in no order, but sorts structs."""
+_SPELLINGS = ("a", "A", "\u00e1", "a\u0301", "a ", "a\u200b")
+"""Texts that no column may take for each other: by upper case, accents, ways to write these, blanks, what is unseen."""
 _READ_WHOLE = 5_000_000
 
 
@@ -116,6 +119,8 @@ class IbisTable:
         found = fetched(_facts(events)).to_pylist()[0]
         if not found["rows"]:
             raise InputError("The table has no rows.", path=self.name)
+        if not _collates(self.table):
+            _check_spellings(events, {"c": roles.case, "a": roles.activity}, self.name)
         gaps = {
             "case-without-name": int(found["nameless"] or 0),
             "event-without-activity": int(found["mute"] or 0),
@@ -202,8 +207,8 @@ def _columns(table: Any, roles: Roles, index: str | None, alone: bool, name: str
     if index is not None and not table[index].type().is_integer():
         refuse_type(index, str(table[index].type()), "whole numbers", name)
     if case.type().is_string():
-        case = case.nullif("")
-    activity = activity.nullif("") if activity.type().is_string() else activity.cast("string")
+        case = _by_bytes(case).nullif("")
+    activity = _by_bytes(activity).nullif("") if activity.type().is_string() else activity.cast("string")
     finer = ibis.literal(False)
     if time.type().is_date():
         time = time.cast("timestamp")
@@ -215,6 +220,36 @@ def _columns(table: Any, roles: Roles, index: str | None, alone: bool, name: str
     return table.select(
         c=case, a=activity, time=time, t=ibis.literal(0, "int64") if alone else time, i=position, finer=finer
     )
+
+
+def _by_bytes(text: Any) -> Any:
+    """A column of texts without its collation, on engines where that takes no words of their own."""
+    kind = text.get_backend().name
+    if kind in _UNORDERED:
+        return text.cast("binary").cast("string")
+    return text.concat("") if kind == "sqlite" else text
+
+
+def _check_spellings(events: Any, columns: dict[str, str], where: str | None) -> None:
+    """Raise if this engine takes one text for another in a column, by its collation. It is asked about public texts
+    that stand below no row of the column, and so are compared as its own; nothing is learnt of what it holds."""
+    import ibis
+
+    if events.get_backend().name in _UNORDERED:
+        return
+    one = events.limit(1)
+    for name, column in columns.items():
+        if not events[name].type().is_string():
+            continue
+        texts = (one.select(x=ibis.literal(text)) for text in _SPELLINGS)
+        found = ibis.union(events.limit(0).select(x=events[name]), *texts).distinct()
+        if int(fetched(found.aggregate(n=found.count()))["n"][0].as_py()) != len(_SPELLINGS):
+            raise InputError(
+                f"In the column {column!r} texts are the same that differ in upper case, accents or blanks, so one "
+                "case could be taken for a part of another.",
+                path=where,
+                advice="Give a view in which this column has a binary collation, one that compares by characters.",
+            )
 
 
 def _facts(events: Any) -> Any:

@@ -130,9 +130,9 @@ def grouped(source: Source, asked: Asked) -> Grouped:
             note(source, roles, asked.findings)
         result = engine.group(roles, asked.findings, asked.progress or silent)
     # An engine elsewhere has no reader, so none of another package.
-    others = not_ours(source) if source.name is not None and source.engine in ("duckdb", "spark") else ()
-    together = (*asked.findings.read_together(), *others)
-    before = earlier_of(source) if source.engine == "duckdb" else Earlier()
+    here = source.name is not None and source.engine in ("duckdb", "spark")
+    together = (*asked.findings.read_together(), *(not_ours(source) if here else ()))
+    before = earlier_of(source) if here else Earlier()
     way = read_as(source, roles, asked.declared, asked.findings, before)
     variants = before.of_variants(replace(result.variants, read_together=together, read_as=way))
     return replace(result, variants=variants if asked.coarser is None else asked.coarser.of_variants(variants))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Container
 from dataclasses import dataclass, field
@@ -10,7 +11,7 @@ from typing import Literal
 from veilog.errors import InputError
 from veilog.logs.input.source import Source
 
-__all__ = ["Event", "ObjectCentricLog", "Thing", "first_of", "in_text"]
+__all__ = ["Event", "ObjectCentricLog", "Thing", "called", "first_of", "in_text"]
 
 
 @dataclass
@@ -23,6 +24,15 @@ class Event:
     attributes: dict[str, str | None] = field(default_factory=dict)
     objects: list[str] = field(default_factory=list)
     """Their names, each once, in the order of the file."""
+    changes: int = 0
+    """Further values of attributes that it has already."""
+
+    def holds(self, name: str, value: object) -> None:
+        """Take the next value of an attribute: the first one stays."""
+        if name in self.attributes:
+            self.changes += 1
+        else:
+            self.attributes[name] = in_text(value)
 
 
 @dataclass
@@ -50,6 +60,8 @@ class ObjectCentricLog:
 
     events: dict[str, Event] = field(default_factory=dict)
     objects: dict[str, Thing] = field(default_factory=dict)
+    unlisted: int = 0
+    """What is told of events and objects that are not listed."""
 
     def kinds(self) -> dict[str, tuple[int, int]]:
         """Return the types of objects: of how many objects, and in how many events, the most frequent first."""
@@ -61,12 +73,24 @@ class ObjectCentricLog:
         return {kind: (count, events[kind]) for kind, count in objects.most_common()}
 
 
+def called(name: object, source: Source) -> str:
+    """Return the name of an event or object as text. What is none is refused: all without a name would be one."""
+    if isinstance(name, bool) or not isinstance(name, str | int):
+        raise InputError(
+            f"The name of an event or an object is {name!r}.",
+            path=source.path,
+            advice="OCEL 2.0 names them by texts or whole numbers: correct the file, or export it again.",
+        )
+    return str(name)
+
+
 def first_of(name: object, known: Container[str], what: Literal["events", "objects"], source: Source) -> str:
     """Return the name of the next event or object; one that another has is refused, as both would be one, and what one
     case holds would stand in another."""
-    if str(name) in known:
-        raise InputError(f"Two {what} are called {str(name)!r}.", path=source.path)
-    return str(name)
+    found = called(name, source)
+    if found in known:
+        raise InputError(f"Two {what} are called {found!r}.", path=source.path)
+    return found
 
 
 def in_text(value: object) -> str | None:
@@ -75,4 +99,4 @@ def in_text(value: object) -> str | None:
         return value
     if isinstance(value, bool):
         return "true" if value else "false"
-    return str(value)
+    return json.dumps(value, ensure_ascii=False) if isinstance(value, dict | list) else str(value)

@@ -154,8 +154,10 @@ def _left_out(log: ObjectCentricLog, kind: str) -> list[Remark]:
     lost = {
         "objects of other types": sum(thing.kind != kind for thing in things),
         "relations between objects": sum(thing.relations for thing in things),
-        "later values of attributes": sum(thing.changes for thing in things if thing.kind == kind),
+        "later values of attributes": sum(thing.changes for thing in things if thing.kind == kind)
+        + sum(event.changes for event in events if _of(event, log, kind)),
         "objects of events that are not listed": sum(name not in log.objects for e in events for name in e.objects),
+        "rows of what is not listed": log.unlisted,
     }
     if any(lost.values()):
         example = ", ".join(f"{what}: {count:,}" for what, count in lost.items() if count)

@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from veilog.errors import InputError
+from veilog.logs.engines.keys import sql_name
 from veilog.logs.input.source import Source
-from veilog.logs.ocel.model import Event, ObjectCentricLog, Thing, first_of, in_text
+from veilog.logs.ocel.model import Event, ObjectCentricLog, Thing, called, first_of, in_text
 
 __all__ = ["from_sqlite"]
 
@@ -57,28 +58,32 @@ def _log(base: sqlite3.Connection, source: Source) -> ObjectCentricLog:
     log = ObjectCentricLog()
     for name, kind in base.execute("SELECT ocel_id, ocel_type FROM object ORDER BY rowid"):
         log.objects[first_of(name, log.objects, "objects", source)] = Thing(in_text(kind))
-    for row in _rows(base, tables, "object"):
+    for row in _rows(base, "object", {thing.kind for thing in log.objects.values()}, source):
         row.pop("ocel_time", None)
         row.pop("ocel_changed_field", None)
-        thing = log.objects.get(str(row.pop("ocel_id")))
+        thing = log.objects.get(called(row.pop("ocel_id"), source))
+        log.unlisted += thing is None
         for name, value in row.items():
             if thing is not None and value is not None:
                 thing.holds(name, value)
     events = log.events
     for name, kind in base.execute("SELECT ocel_id, ocel_type FROM event ORDER BY rowid"):
-        called = first_of(name, events, "events", source)
-        events[called] = Event(called, in_text(kind), None)
+        its = first_of(name, events, "events", source)
+        events[its] = Event(its, in_text(kind), None)
     told: set[str] = set()
-    for row in _rows(base, tables, "event"):
-        called = first_of(row.pop("ocel_id"), told, "events", source)
-        told.add(called)
-        event = events.get(called)
+    for row in _rows(base, "event", {event.activity for event in events.values()}, source):
+        its = first_of(row.pop("ocel_id"), told, "events", source)
+        told.add(its)
+        event = events.get(its)
+        log.unlisted += event is None
         if event is not None:
             event.time = in_text(row.pop("ocel_time"))
             event.attributes = {name: in_text(value) for name, value in row.items() if value is not None}
-    for name, thing_name in base.execute("SELECT ocel_event_id, ocel_object_id FROM event_object ORDER BY rowid"):
-        if str(name) in events and str(thing_name) not in events[str(name)].objects:
-            events[str(name)].objects.append(str(thing_name))
+    for row in base.execute("SELECT ocel_event_id, ocel_object_id FROM event_object ORDER BY rowid"):
+        its, thing_name = (called(name, source) for name in row)
+        log.unlisted += its not in events
+        if its in events and thing_name not in events[its].objects:
+            events[its].objects.append(thing_name)
     if "object_object" in tables:
         for (name,) in base.execute("SELECT ocel_source_id FROM object_object"):
             if str(name) in log.objects:
@@ -86,14 +91,27 @@ def _log(base: sqlite3.Connection, source: Source) -> ObjectCentricLog:
     return log
 
 
-def _rows(base: sqlite3.Connection, tables: set[str], what: str) -> Iterator[dict[str, Any]]:
-    """The attributes of events or objects, each type of which has a table of its own."""
-    for (mapped,) in dict.fromkeys(base.execute(f"SELECT ocel_type_map FROM {what}_map_type").fetchall()):
-        table = f"{what}_{mapped}"
-        if table not in tables:
+def _rows(base: sqlite3.Connection, what: str, kinds: set[str | None], source: Source) -> Iterator[dict[str, Any]]:
+    """The attributes of events or objects, each type of which has a table of its own, refused where one is missing:
+    what these hold would be lost. Names of tables are the same in upper and lower case in SQLite."""
+    tables = {name.lower(): name for (name,) in base.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+    needed = ("ocel_id", "ocel_time")[: 1 + (what == "event")]
+    done = set()
+    for kind, mapped in base.execute(f"SELECT ocel_type, ocel_type_map FROM {what}_map_type").fetchall():
+        table = tables.get(f"{what}_{mapped}".lower())
+        if table is None and kind not in kinds:
             continue
-        quoted = '"' + table.replace('"', '""') + '"'
-        found = base.execute(f"SELECT * FROM {quoted} ORDER BY rowid")
+        if table is None:
+            raise InputError(f"This database is no OCEL 2.0: it has no table '{what}_{mapped}'.", path=source.path)
+        if table in done:
+            continue
+        done.add(table)
+        found = base.execute(f"SELECT * FROM {sql_name(table)} ORDER BY rowid")
         names = [column[0] for column in found.description]
+        missing = [name for name in needed if name not in names]
+        if missing:
+            raise InputError(
+                f"This database is no OCEL 2.0: its table {table!r} has no {missing[0]}.", path=source.path
+            )
         for row in found:
             yield dict(zip(names, row, strict=True))

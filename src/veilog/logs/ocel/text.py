@@ -3,24 +3,28 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
 from veilog.errors import InputError
 from veilog.logs.input.source import Source
-from veilog.logs.ocel.model import Event, ObjectCentricLog, Thing, first_of, in_text
+from veilog.logs.ocel.model import Event, ObjectCentricLog, Thing, called, first_of, in_text
 from veilog.logs.xes.bytes import CheckedParser
 
 __all__ = ["from_json", "from_xml"]
 
 _LARGEST = 2 << 30
 _BLOCK = 1 << 20
+_INNER = 3
+"""How deep an event or an object stands: the log has lists of both."""
+_HALF = re.compile(r"\\u[dD][89a-fA-F]")
 _OLD = "Convert it to OCEL 2.0 with pm4py: pm4py.write_ocel2(pm4py.read_ocel(file), target)."
 
 
 def from_json(source: Source) -> ObjectCentricLog:
     """Return the log in a JSON file; what is no OCEL 2.0 is refused."""
     try:
-        found = json.loads(source.content(_LARGEST))
+        found = _parsed(source.content(_LARGEST))
     except (ValueError, RecursionError) as error:
         raise InputError(f"This is no JSON ({error}).", path=source.path, advice="Export it again.") from error
     if isinstance(found, dict) and "ocel:events" in found:
@@ -36,20 +40,46 @@ def from_json(source: Source) -> ObjectCentricLog:
         for one in found.get("objects") or ():
             thing = Thing(in_text(one.get("type")))
             for attribute in one.get("attributes") or ():
-                thing.holds(attribute["name"], attribute.get("value"))
+                thing.holds(_word(attribute["name"]), attribute.get("value"))
             thing.relations = len(one.get("relationships") or ())
             log.objects[first_of(one["id"], log.objects, "objects", source)] = thing
         for one in found["events"]:
-            attributes = {item["name"]: in_text(item.get("value")) for item in one.get("attributes") or ()}
-            objects = dict.fromkeys(str(item["objectId"]) for item in one.get("relationships") or ())
+            objects = dict.fromkeys(called(item["objectId"], source) for item in one.get("relationships") or ())
             kind, time = in_text(one.get("type")), in_text(one.get("time"))
             name = first_of(one["id"], log.events, "events", source)
-            log.events[name] = Event(name, kind, time, attributes, list(objects))
+            event = log.events[name] = Event(name, kind, time, objects=list(objects))
+            for item in one.get("attributes") or ():
+                event.holds(_word(item["name"]), item.get("value"))
     except (KeyError, TypeError, AttributeError) as error:
         raise InputError(
             f"The JSON is not as OCEL 2.0 has it ({type(error).__name__}: {error}).", path=source.path
         ) from error
     return log
+
+
+def _parsed(content: bytes) -> Any:
+    """What JSON says. What says a thing twice is an error, as one of the two would be lost, and so is half a character,
+    which no text can hold."""
+    text = content.decode(json.detect_encoding(content))
+    found = json.loads(text, object_pairs_hook=_once)
+    if _HALF.search(text):
+        json.dumps(found, ensure_ascii=False).encode("utf-8")
+    return found
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        names = [name for name, _ in pairs]
+        twice = next(name for i, name in enumerate(names) if name in names[:i])
+        raise ValueError(f"it has {twice!r} twice in one place")
+    return found
+
+
+def _word(name: object) -> str:
+    if not isinstance(name, str):
+        raise TypeError(f"an attribute is called {name!r}")
+    return name
 
 
 def from_xml(source: Source) -> ObjectCentricLog:
@@ -86,6 +116,8 @@ class _Elements:
             raise self.checked.refuse("This is a log in XES, not in OCEL.", "Call the file .xes.")
         if len(path) == 1 and element == "global":
             raise self.checked.refuse("This is OCEL 1.0, which is not read.", _OLD)
+        if self._attribute is not None:
+            raise self.checked.refuse(f"There is <{element}> in the value of the attribute {self._attribute!r}.")
         path.append(element)
         if path[1:] == ["objects", "object"]:
             self._at = Thing(said.get("type"))
@@ -101,12 +133,12 @@ class _Elements:
 
     def _end(self, element: str) -> None:
         self._path.pop()
+        if len(self._path) == _INNER - 1:
+            self._at = None  # what stands elsewhere, such as the types of events, belongs to none
         if element == "attribute" and self._attribute is not None:
             value = "".join(self._text)
-            if isinstance(self._at, Thing):
+            if self._at is not None:
                 self._at.holds(self._attribute, value)
-            elif self._at is not None:
-                self._at.attributes.setdefault(self._attribute, value)
             self._attribute = None
         self._text.clear()
 

@@ -220,8 +220,12 @@ def dump_nested(entries: list[dict[str, Any]]) -> str:
 
 
 def from_json(entry: dict[str, Any]) -> Attribute:
-    """The inverse of :func:`to_json`."""
+    """The inverse of :func:`to_json`; TypeError for what that does not give."""
     kind, value = entry["type"], entry.get("value")
+    if kind not in (*SCALARS, *NESTING, "values") or not isinstance(entry["key"], str):
+        raise TypeError(f"no attribute of XES: {kind}")
+    if not isinstance(value, str | int | float | None):
+        raise TypeError(f"no value of XES: {type(value).__name__}")
     if isinstance(value, str) and kind in ("date", "float"):
         parsed, bad = parse_scalar(kind, value)
         if not bad:

@@ -207,8 +207,7 @@ def _nested_lines(table: pa.Table, fields: list[_Field], columns: dict[str, pa.A
         if not text:
             continue
         parts = []
-        for entry in json.loads(text):
-            attribute = from_json(entry)
+        for attribute in _nested(text):
             if attribute.type in SCALARS and attribute.value is None:
                 children = "".join(attribute_text(c, indent + "\t") for c in attribute.children)
                 for field in fields:
@@ -231,6 +230,17 @@ def _nested_lines(table: pa.Table, fields: list[_Field], columns: dict[str, pa.A
     return from_texts(result, _TEXT)
 
 
+def _nested(text: object) -> list[Attribute]:
+    """The attributes that the column of nested ones has; refused where it is another column that is called so."""
+    try:
+        return [from_json(entry) for entry in json.loads(text)]  # type: ignore[arg-type]
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
+        raise OutputError(
+            f"The column {NESTED!r} is for nested attributes of XES, and holds {str(text)[:80]!r}.",
+            advice="Call it otherwise, or write the log as Parquet.",
+        ) from None
+
+
 # ---- text
 
 
@@ -249,6 +259,8 @@ def attribute_text(attribute: Attribute, indent: str) -> str:
     kind = attribute.type
     if kind == "values":
         return _wrap(f"{indent}<values", "values", attribute.children, indent)
+    if kind not in (*SCALARS, *NESTING):
+        raise OutputError(f"{attribute.key!r} is of the type {kind!r}, which XES has not.")
     opening = f'{indent}<{kind} key="{escape(attribute.key, attribute.key)}"'
     if attribute.value is not None:
         opening += f' value="{escape(_value_text(attribute), attribute.key)}"'
