@@ -29,6 +29,7 @@ from veilog.methods._relations.playout import LARGEST_TOTAL, play_out, play_out_
 from veilog.methods.measured import ahead
 from veilog.methods.method import Epsilon, Method, Request, advised
 from veilog.methods.settings import Bounds, LargestLog, Settings
+from veilog.methods.standing_out import remark_cases, remark_made_by_noise, remark_rare_steps
 from veilog.privacy.account.accounting import LARGEST_EPSILON, SMALLEST_EPSILON
 from veilog.privacy.curator import Curator, Features
 from veilog.privacy.domain import Fact
@@ -51,6 +52,7 @@ __all__ = [
     "play",
     "refuse_flood",
     "refuse_small_budget",
+    "remark_relation",
     "resized",
 ]
 
@@ -100,11 +102,13 @@ def df_laplace(curator: Curator, request: Request, settings: RelationSettings) -
     """
     if request.as_published:
         refuse_flood(curator, request.epsilon)
-        noisy = _published_relation(curator, request.epsilon)
-        return play(curator, request, np.maximum(noisy, 0), np.zeros_like(noisy), settings)
+        noisy = np.maximum(_published_relation(curator, request.epsilon), 0)
+        remark_made_by_noise(request, Laplace(1 / request.epsilon), noisy.size - 1, int(noisy.sum()), steps=True)
+        return play(curator, request, noisy, np.zeros_like(noisy), settings)
     refuse_small_budget(curator, request.epsilon, settings)
     cases, epsilon = noisy_cases(curator, request.epsilon, settings)
     noisy, threshold = noisy_relation(curator, request, epsilon, settings)
+    remark_relation(request, threshold, cases, settings)
     relation = np.where(noisy > threshold, noisy, 0)
     return resized(play(curator, request, relation, np.maximum(noisy, 0), settings), cases, curator)
 
@@ -175,6 +179,15 @@ def noisy_relation(
     )
     relation = np.rint(sums / RESOLUTION).astype(np.int64).reshape(size, size)
     return relation, noise_threshold(size * size, settings.noise_relations, Laplace(bound / epsilon))
+
+
+def remark_relation(request: Request, threshold: int, cases: int | None, settings: PairSettings) -> None:
+    """Say which steps do not stand out from the noise, and how many cases there are by the answer of
+    :func:`noisy_cases`."""
+    remark_rare_steps(request, threshold)
+    if cases is not None:
+        variance = Laplace(1 / (request.epsilon * Fraction(str(settings.count_share)))).variance
+        remark_cases(request, cases, variance, threshold)
 
 
 def pairs(activities: tuple[str, ...]) -> Features:

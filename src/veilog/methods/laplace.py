@@ -74,7 +74,7 @@ def laplace(curator: Curator, request: Request, settings: LaplaceSettings) -> Va
         return above(least, size, noise)
 
     tree, left = grow(curator, request, plan, screen)
-    return count_variants(curator, tree, plan.levels, plan.counts + left, settings)
+    return count_variants(curator, request, tree, plan.levels, plan.counts + left, settings)
 
 
 def _published_screen(least: int) -> Callable[[PrefixTree], Screen]:

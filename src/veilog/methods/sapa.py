@@ -33,6 +33,7 @@ from veilog.methods.df_laplace import (
     play,
     refuse_flood,
     refuse_small_budget,
+    remark_relation,
     resized,
 )
 from veilog.methods.measured import ahead
@@ -75,6 +76,7 @@ def sapa(curator: Curator, request: Request, settings: SapaSettings) -> Variants
     refuse_small_budget(curator, request.epsilon, settings)
     cases, epsilon = noisy_cases(curator, request.epsilon, settings)
     noisy, threshold = noisy_relation(curator, request, epsilon, settings)
+    remark_relation(request, threshold, cases, settings)
     near = noisy > threshold
     if not near[-1].any() or not near[:, -1].any():
         # Without a start or an end that stands out there is no graph to take distances in.

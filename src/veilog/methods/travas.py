@@ -25,7 +25,9 @@ from veilog.errors import ParameterError
 from veilog.logs.variants import Variants
 from veilog.methods.method import EpsilonAndDelta, Method, Request
 from veilog.methods.settings import Bounds, Settings
+from veilog.methods.standing_out import remark_rare_variants
 from veilog.privacy.curator import Curator
+from veilog.privacy.mechanisms.mechanism import KTruncatedGeometric
 from veilog.privacy.mechanisms.noise import tsgd_bound
 
 __all__ = ["TRAVAS", "UTRAVAS", "UtravasSettings", "travas", "utravas"]
@@ -36,6 +38,7 @@ SMALLEST_SPLIT = 2
 
 def travas(curator: Curator, request: Request, settings: Settings) -> Variants:
     """Return the variants whose noisy count exceeds k, with these counts: (epsilon, delta), as published too."""
+    remark_rare_variants(request, KTruncatedGeometric.of(request.epsilon, request.delta), counted=True)
     return curator.partitions(request.epsilon, request.delta, purpose="variants above the threshold k")
 
 
@@ -57,7 +60,9 @@ def utravas(curator: Curator, request: Request, settings: UtravasSettings) -> Va
     the highest mean similarity to the raw log is released: guarantee "none".
     """
     if not request.as_published:
-        return _average_of(curator, request.epsilon, request.delta, settings.subqueries or SMALLEST_SPLIT)
+        n = settings.subqueries or SMALLEST_SPLIT
+        remark_rare_variants(request, KTruncatedGeometric.of(request.epsilon / n, request.delta / n), counted=n == 1)
+        return _average_of(curator, request.epsilon, request.delta, n)
 
     most, repetitions = settings.subqueries or 10, settings.repetitions
     if most < SMALLEST_SPLIT:

@@ -91,6 +91,7 @@ def run_plan(
         guarantee=guarantee,
         owner_only=OwnerOnly(seconds, notes, () if isinstance(log, Variants) else log.findings),
         remarks=(
+            *_nothing(planned, made.variants),
             *_of_part(planned.part),
             *planned.unit.remarks,
             *advised_once(made.said),
@@ -361,14 +362,23 @@ def _of_part(part: Part | None) -> tuple[str, ...]:
     return () if part is None else (f"Only {part.in_words} were looked at.",)
 
 
+def _nothing(planned: Planned, released: Variants) -> tuple[str, ...]:
+    """What is said first of an empty release; why it is empty, its method says."""
+    if released.cases:
+        return ()
+    method = planned.method
+    if not method.takes_epsilon:
+        return ("Nothing survived: the release is empty.",)
+    more = "epsilon or delta" if method.spends_delta(planned.settings) else "epsilon"
+    return (f"Nothing survived: the release is empty, and its budget is spent. Raise {more}.",)
+
+
 def _remarks(released: Variants, delta: Fraction) -> tuple[str, ...]:
     remarks = []
     empty = int(released.counts[released.lengths == 0].sum())
     if empty:
         remarks.append(f"{empty} of the released cases have no event; a CSV, TSV or workbook leaves them out.")
-    if released.cases == 0:
-        remarks.append("Nothing survived: the release is empty, and its budget is spent. Raise epsilon or delta.")
-    elif delta * released.cases > 1:
+    if delta * released.cases > 1:
         remarks.append(
             f"delta = {float(delta):g} is more than one over the {released.cases} released cases: it allows a "
             "mechanism that publishes some person's trace outright. Choose a smaller delta to protect everybody."

@@ -119,6 +119,29 @@ REMARKS = (
         "How long events take is rough: the epsilon for it, {epsilon}, times about {cases} cases is below {enough} for "
         "each of {activities} activities."
     ),
+    gettext_noop(
+        "Variants that fewer than about {least} cases have are left out, with all their cases; of others the number of "
+        "cases is off by {off} at most in 95 of 100 runs."
+    ),
+    gettext_noop("Variants that fewer than about {least} cases have are left out, with all their cases."),
+    gettext_noop(
+        "Variants that fewer than about {least} cases have are left out; their cases are counted among those that "
+        "begin alike."
+    ),
+    gettext_noop("Variants that fewer than about {least} cases have are left out."),
+    gettext_noop("Traces end where fewer than about {least} cases go on alike: what is rarer is left out."),
+    gettext_noop("No trace has more than {depth} events: longer ones end there."),
+    gettext_noop(
+        "Steps from an activity to the next that fewer than about {least} cases take cannot be told from noise: the "
+        "release need not have them, and may have some that nobody took."
+    ),
+    gettext_noop(
+        "By noisy answers the log has about {cases} cases (within {off} in 95 of 100 runs), and what less than half of "
+        "them have in common is lost. {advice}"
+    ),
+    gettext_noop("By noisy answers the log has about {cases} cases (within {off} in 95 of 100 runs)."),
+    gettext_noop("Noise alone made up to about {made} of the {cases} released cases."),
+    gettext_noop("Noise alone made up to about {made} of the {steps} released steps."),
     gettext_noop("The delta was not needed: with {depth} levels noise without one is as narrow."),
     gettext_noop("{cases} cases without events are left out: they have no time and no transition."),
     gettext_noop("{events} events are earlier than the event before them; their time since it counts as 0."),
@@ -127,11 +150,11 @@ REMARKS = (
     gettext_noop("The process tree: {tree}"),
     gettext_noop(
         "Each of {samples} samples holds a case with probability {rate}; within a sample the query {query} has epsilon "
-        "{epsilon} and delta {delta}."
+        "{epsilon} and delta {delta}. What the query says of cases and epsilon is of a sample."
     ),
     gettext_noop(
         "Each of {samples} samples holds a case with probability {rate}; within a sample the query {query} has epsilon "
-        "{epsilon}."
+        "{epsilon}. What the query says of cases and epsilon is of a sample."
     ),
     gettext_noop(
         "Libra's accountant: noise of scale b = {scale} in {lots} lots is (alpha, epsilon) = ({order}, {renyi}) Renyi "
@@ -159,6 +182,8 @@ REMARKS = (
     ),
     gettext_noop("{cases} of the released cases have no event; a CSV, TSV or workbook leaves them out."),
     gettext_noop("Nothing survived: the release is empty, and its budget is spent. Raise epsilon or delta."),
+    gettext_noop("Nothing survived: the release is empty, and its budget is spent. Raise epsilon."),
+    gettext_noop("Nothing survived: the release is empty."),
     gettext_noop(
         "delta = {delta} is more than one over the {cases} released cases: it allows a mechanism that publishes some "
         "person's trace outright. Choose a smaller delta to protect everybody."

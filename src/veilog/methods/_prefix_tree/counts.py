@@ -17,6 +17,8 @@ from veilog._typing import BoolArray, FloatArray, IntArray
 from veilog.logs.variants import Variants
 from veilog.methods._prefix_tree.settings import TreeSettings
 from veilog.methods._prefix_tree.tree import Noise, PrefixTree, assign_deepest, noise_threshold, to_variants
+from veilog.methods.method import Request
+from veilog.methods.standing_out import remark_cases
 from veilog.privacy.curator import Curator
 from veilog.privacy.mechanisms.mechanism import Laplace
 
@@ -25,12 +27,13 @@ __all__ = ["count_variants"]
 
 def count_variants(
     curator: Curator,
+    request: Request,
     tree: PrefixTree,
     levels: tuple[Noise, ...],
     epsilon: Fraction,
     settings: TreeSettings,
 ) -> Variants:
-    """Return the variants of a grown tree, counted with ``epsilon``.
+    """Return the variants of a grown tree, counted with ``epsilon``, and remark what is too rare to be among them.
 
     The setting ``rest`` says what becomes of cases whose surviving prefix is not their whole trace:
     ``stop`` releases the prefix as a trace that stops there, ``drop`` leaves them out as the papers do, ``share`` gives
@@ -40,6 +43,12 @@ def count_variants(
         assign_deepest(tree), tree.size + 1, epsilon, purpose="cases by their longest surviving prefix"
     )
     threshold = noise_threshold(tree.size + 1, settings.noise_prefixes, Laplace(1 / epsilon))
+    least = max([threshold, *(level.least for level in tree.levels)])
+    _remark_rare(request, least + 1, settings.rest)
+    remark_cases(request, int(noisy.sum()), Laplace(1 / epsilon).variance * len(noisy), least)
+    longest = curator.domain.longest
+    if len(tree.levels) == len(levels) and tree.frontier and (longest is None or len(levels) < longest):
+        request.remark(f"No trace has more than {len(levels):,} events: longer ones end there.")
     here = _by_level(tree, noisy.astype(np.float64))
     if settings.consistency:
         here = _reconciled(tree, here, levels, Laplace(1 / epsilon))
@@ -52,6 +61,19 @@ def count_variants(
         here = [np.zeros(1), *(np.where(_is_complete(tree, i), level, 0.0) for i, level in enumerate(here[1:]))]
     counts = [np.rint(level).astype(np.int64) for level in here]
     return to_variants(tree, counts[1:], int(counts[0][0]))
+
+
+def _remark_rare(request: Request, least: int, rest: str) -> None:
+    """Say what does not stand out from the noise, and what becomes of its cases."""
+    if rest == "stop":
+        request.remark(f"Traces end where fewer than about {least:,} cases go on alike: what is rarer is left out.")
+    elif rest == "drop":
+        request.remark(f"Variants that fewer than about {least:,} cases have are left out, with all their cases.")
+    else:
+        request.remark(
+            f"Variants that fewer than about {least:,} cases have are left out; their cases are counted among those "
+            "that begin alike."
+        )
 
 
 def _by_level(tree: PrefixTree, values: FloatArray) -> list[FloatArray]:

@@ -16,6 +16,7 @@ from veilog.methods._prefix_tree.lengths import length_histogram, quantile
 from veilog.methods._prefix_tree.settings import TreeSettings
 from veilog.methods._prefix_tree.tree import Noise, PrefixTree, assign_continuation, noise_threshold, to_variants
 from veilog.methods.method import Request, advised
+from veilog.methods.standing_out import remark_made_by_noise
 from veilog.privacy.account.accounting import SMALLEST_EPSILON
 from veilog.privacy.curator import Assign, Curator, SparseHistogram
 from veilog.privacy.mechanisms.mechanism import Laplace
@@ -56,6 +57,8 @@ class Screen:
 
     keep_above: int
     keep: Callable[[IntArray, IntArray, BoolArray], BoolArray]
+    least: int = 0
+    """The count above which a continuation survives that breaks no rules; may be beyond ``keep_above``."""
 
 
 def above(least: int, size: int, noise: Noise) -> Screen:
@@ -70,7 +73,7 @@ def above(least: int, size: int, noise: Noise) -> Screen:
     def keep(bins: IntArray, counts: IntArray, complete: BoolArray) -> BoolArray:
         return np.asarray(counts > least)
 
-    return Screen(min(least, reach), keep)
+    return Screen(min(least, reach), keep, least)
 
 
 @dataclass(frozen=True)
@@ -137,7 +140,7 @@ def grow(
         chosen = screen(tree, noise)
         answer = plan.ask(curator, assign_continuation(tree), size, level, chosen.keep_above)
         keep = chosen.keep(answer.bins, answer.counts, np.zeros(len(answer.bins), dtype=bool))
-        tree = tree.grown(answer.bins[keep], answer.counts[keep])
+        tree = tree.grown(answer.bins[keep], answer.counts[keep], chosen.least)
     return tree, Fraction(0)
 
 
@@ -151,6 +154,7 @@ def published_variants(
     """
     tree = PrefixTree(curator.activities)
     released: list[IntArray] = []
+    ends = 0
     for level in range(levels):
         request.progress(f"prefixes of length {level + 1}", level / levels)
         size = tree.frontier * tree.width
@@ -165,8 +169,11 @@ def published_variants(
         )
         complete = np.full(len(answer.bins), level == levels - 1) | (answer.bins % tree.width == tree.width - 1)
         keep = chosen.keep(answer.bins, answer.counts, complete)
+        ends += size if level == levels - 1 else tree.frontier
         tree = tree.grown(answer.bins[keep], answer.counts[keep])
         released.append(np.where(complete[keep], answer.counts[keep], 0))
+    cases = sum(int(counts.sum()) for counts in released)
+    remark_made_by_noise(request, Laplace(1 / request.epsilon), ends, cases)
     return to_variants(tree, released)
 
 

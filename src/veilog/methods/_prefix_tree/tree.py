@@ -36,6 +36,8 @@ class Level:
     bins: IntArray
     counts: IntArray
     width: int
+    least: int = 0
+    """The count above which one survived; more, where it broke rules."""
 
     @cached_property
     def is_open(self) -> BoolArray:
@@ -78,8 +80,8 @@ class PrefixTree:
         """Number of prefixes, without the empty one."""
         return sum(len(level.bins) for level in self.levels)
 
-    def grown(self, bins: IntArray, counts: IntArray) -> PrefixTree:
-        return PrefixTree(self.activities, (*self.levels, Level(bins, counts, self.width)))
+    def grown(self, bins: IntArray, counts: IntArray, least: int = 0) -> PrefixTree:
+        return PrefixTree(self.activities, (*self.levels, Level(bins, counts, self.width, least)))
 
 
 def noise_threshold(bins: int, expected: float, noise: Noise) -> int:

@@ -19,7 +19,7 @@ from typing import Annotated
 
 from veilog.errors import ParameterError
 from veilog.logs.variants import Variants
-from veilog.methods.df_laplace import PairSettings, noisy_cases, refuse_small_budget, resized
+from veilog.methods.df_laplace import PairSettings, noisy_cases, refuse_small_budget, remark_relation, resized
 from veilog.methods.dpim.certified import chosen_tree, noisy_pairs
 from veilog.methods.dpim.published import accepted_tree
 from veilog.methods.method import Epsilon, Method, Request
@@ -75,6 +75,7 @@ def dpim(curator: Curator, request: Request, settings: DpimSettings) -> Variants
     request.progress("directly-follows pairs", None)
     counts, threshold = noisy_pairs(curator, epsilon * (1 - share), settings)
     cases = counted or min(max(int(counts[-1].sum()), 1), settings.largest_log)
+    remark_relation(request, threshold, counted, settings)
     tree = chosen_tree(curator, request, counts, threshold, cases, epsilon * share, enough)
     return _played(tree, cases, curator, request)
 

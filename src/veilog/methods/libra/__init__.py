@@ -131,12 +131,21 @@ def _sampled(curator: Curator, request: Request, query: Query, rate: Fraction, s
     delta = min(request.delta / samples / rate, Fraction(999, 1000))
     request.remark(
         f"Each of {samples} samples holds a case with probability {float(rate):g}; within a sample the query "
-        f"{query.method.name!r} has epsilon {float(within):.4g}" + (f" and delta {float(delta):.3g}." if delta else ".")
+        f"{query.method.name!r} has epsilon {float(within):.4g}"
+        + (
+            f" and delta {float(delta):.3g}. What the query says of cases and epsilon is of a sample."
+            if delta
+            else ". What the query says of cases and epsilon is of a sample."
+        )
     )
     answers = []
+    said: dict[str, None] = {}
     for i in range(samples):
         request.progress(f"asking sample {i + 1} of {samples}", i / samples)
-        answers.append(query.ask(curator.subsample(rate), replace(request, epsilon=within, delta=delta)))
+        of_sample = replace(request, epsilon=within, delta=delta, remark=said.setdefault)
+        answers.append(query.ask(curator.subsample(rate), of_sample))
+    for text in said:  # what the samples have in common is said once
+        request.remark(text)
     together = Variants.from_sequences(
         (sequence for answer in answers for sequence in answer.sequences),
         (count for answer in answers for count in answer.counts.tolist()),

@@ -143,7 +143,7 @@ def sacofa(curator: Curator, request: Request, settings: SacofaSettings) -> Vari
         return _certified_screen(verdict, max(harmful_least, harmless_least), above(harmless_least, size, level_noise))
 
     tree, left = grow(curator, request, plan, screen)
-    return count_variants(curator, tree, plan.levels, plan.counts + left, settings)
+    return count_variants(curator, request, tree, plan.levels, plan.counts + left, settings)
 
 
 @dataclass(frozen=True)
@@ -159,7 +159,7 @@ def _certified_screen(verdict: _Verdict, harmful_least: int, harmless: Screen) -
         admitted = ~verdict.harmful[bins] | (verdict.let_in[bins] & (counts > harmful_least))
         return admitted & harmless.keep(bins, counts, complete)
 
-    return Screen(harmless.keep_above, keep)
+    return Screen(harmless.keep_above, keep, harmless.least)
 
 
 def _published_screen(verdict: _Verdict, harmful_from: int, harmless_from: int) -> Screen:

@@ -6,6 +6,7 @@ import numpy as np
 
 from veilog._typing import FloatArray
 from veilog.methods.method import Request
+from veilog.methods.standing_out import remark_rare_variants
 from veilog.methods.travag.free import fit_autoencoder, fit_generator, shares
 from veilog.methods.travag.networks import Weights, initial
 from veilog.methods.travag.plan import Budget, columns_that_fit, plan_certified
@@ -14,6 +15,7 @@ from veilog.methods.travag.settings import Configuration, Networks, TrainingStat
 from veilog.methods.travag.training import autoencoder_step, count_step, critic_step, generator_step
 from veilog.privacy.curator import Curator
 from veilog.privacy.mechanisms import noise
+from veilog.privacy.mechanisms.mechanism import KTruncatedGeometric
 
 __all__ = ["begin", "learn"]
 
@@ -56,7 +58,8 @@ def _asked(
     """What a run begins with: the noisy number of cases, and networks for the variants that can be drawn; None where
     there are no such variants."""
     request.progress("asking for the variants to learn", None)
-    cases = max(1, curator.count(budget.count))
+    cases, dropped = max(1, curator.count(budget.count)), configuration.outside == "drop"
+    remark_rare_variants(request, KTruncatedGeometric.of(budget.columns, budget.columns_delta), dropped=dropped)
     found = curator.partitions(budget.columns, budget.columns_delta, purpose="variants that can be drawn")
     if len(found) == 0:
         return None
