@@ -2,8 +2,12 @@
 
 import html
 import re
+import sqlite3
+import threading
+import time
 import zipfile
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from io import BytesIO
 from pathlib import Path
 
@@ -141,6 +145,24 @@ def test_a_recommended_budget_is_not_undone_by_what_was_on_its_way(
     assert value_of(client.get(f"{log}/release"), "epsilon") == "7", "a tab that was open is kept, too"
 
 
+def test_a_job_that_is_tried_again_with_changes_opens_with_all_that_it_asked(
+    server: Served, client: httpx.Client, log: str
+) -> None:
+    """However long: of an address that was cut the part was missing, and the release would have been of all cases."""
+    labels = "\n".join(f"activity {n}: {'x' * 40}" for n in range(100))
+    asked = {**LAPLACE, "labels": "list", "activities": labels, "max_length": "9", "part": "month=2024-01"}
+    address = send(client, f"{log}/release", f"{log}/jobs", **asked).headers["location"]
+    client.post(f"{log}/plan", data=LAPLACE, headers={"hx-request": "true"})  # the form is left with something else
+    send(client, address, f"{address}/cancel")
+    link = re.search(r'href="([^"]+)">Try again, with changes', client.get(address).text)
+    assert link is not None
+    page = client.get(html.unescape(link[1]))
+    assert value_of(page, "part") == "month=2024-01"
+    assert labels in html.unescape(page.text)
+    other = brought(server, client, SMALL + b"c9,come,2024-02-01\n", "other.csv")
+    assert 'value="month=2024-01"' not in client.get(f"{other}/release?{link[1].partition('?')[2]}").text
+
+
 def test_the_same_release_within_an_hour_is_asked_about(server: Served, client: httpx.Client, log: str) -> None:
     first = send(client, f"{log}/release", f"{log}/jobs", **LAPLACE).headers["location"]
     second = send(client, f"{log}/release", f"{log}/jobs", **LAPLACE)
@@ -154,6 +176,40 @@ def test_the_same_release_within_an_hour_is_asked_about(server: Served, client: 
     with server.store._writing() as connection:
         connection.execute("UPDATE jobs SET created = created - 3700")
     assert send(client, f"{log}/release", f"{log}/jobs", **LAPLACE).status_code == 303, "an hour later it is meant"
+
+
+def test_the_same_release_from_several_tabs_at_once_is_made_once(
+    server: Served, client: httpx.Client, log: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first_time = server.store.first_time
+    monkeypatch.setattr(server.store, "first_time", lambda *given: time.sleep(0.2) or first_time(*given))
+    marks = [once_of(client.get(f"{log}/release")) for _ in range(6)]
+    together = threading.Barrier(len(marks))
+
+    def sent(mark: str) -> int:
+        with server.stranger(cookie="; ".join(f"{name}={value}" for name, value in client.cookies.items())) as tab:
+            together.wait()
+            return tab.post(f"{log}/jobs", data={**LAPLACE, "once": mark}).status_code
+
+    with ThreadPoolExecutor(len(marks)) as tabs:
+        assert sorted(tabs.map(sent, marks)) == [303] + [409] * 5
+    assert len(server.store.releases(log.rpartition("/")[2])) == 1, "each would be charged"
+
+
+def test_nobody_waits_for_the_ledger_of_another(server: Served, client: httpx.Client, log: str) -> None:
+    spend(server, log)
+    book = sqlite3.connect(ledger_of(server, log).path, isolation_level=None)
+    book.execute("BEGIN EXCLUSIVE")
+    mark = once_of(client.get("/"))
+    with server.browser() as other, ThreadPoolExecutor(1) as waiting:
+        answer = waiting.submit(client.post, f"{log}/account/limit", data={"epsilon": "5", "once": mark})
+        time.sleep(0.3)
+        begun = time.monotonic()
+        assert other.get("/").status_code == 200
+        assert time.monotonic() - begun < 3 and not answer.done()
+        book.execute("ROLLBACK")
+        assert answer.result().status_code == 303
+    book.close()
 
 
 def test_a_release_of_the_log_as_it_was_read_before_is_another_one(

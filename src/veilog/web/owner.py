@@ -76,7 +76,7 @@ class Owner(Visits):
                 limit(log, self.settings, epsilon, delta, unit)
             return f"/logs/{log.id}/account"
 
-        return await self.first_time(request, change)
+        return await self.in_the_end(request, change)
 
     async def join(self, request: Request) -> Response:
         def change(fields: Mapping[str, str]) -> str:
@@ -86,7 +86,7 @@ class Owner(Visits):
             put_on(log, self.settings, int(number), self.store.logs(log.session))
             return f"/logs/{log.id}/account"
 
-        return await self.first_time(request, change)
+        return await self.in_the_end(request, change)
 
     async def note(self, request: Request) -> Response:
         def keep(fields: Mapping[str, str]) -> str:
@@ -98,7 +98,7 @@ class Owner(Visits):
             self.store.set_note(self.settings.book_of(log), int(number), *texts)
             return f"/logs/{log.id}/account#r{number}"
 
-        return await self.first_time(request, keep)
+        return await self.in_the_end(request, keep)
 
     # Everything that is stored here.
 
