@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from io import BytesIO
 from pathlib import Path
+from types import SimpleNamespace
 
 import httpx
 import pytest
@@ -19,6 +20,7 @@ from web_work import made
 from veilog.ledger.ledger import Data, Ledger
 from veilog.logs import files
 from veilog.report.decision import Check, Decision
+from veilog.web.access import forms
 from veilog.web.access.downloads import named
 from veilog.web.jobs.results import to_text
 from veilog.web.work import read_log
@@ -476,11 +478,17 @@ def test_costs_for_cases_and_for_persons_are_not_added_up(server: Served, client
 def test_releases_that_the_ledger_lost_are_missed(server: Served, client: httpx.Client, log: str) -> None:
     job = send(client, f"{log}/release", f"{log}/jobs", **LAPLACE).headers["location"].rpartition("/")[2]
     server.store.start(job)
-    server.store.enter(job, 41)
+    server.store.enter(job, 1)
     server.store.end(job, "running", "done", to_text(made()), None)
     assert "1 release is missing in the ledger" in text_of(client.get(f"{log}/account"))
     plan = text_of(client.post(f"{log}/plan", data=LAPLACE, headers={"hx-request": "true"}))
     assert "missing in the ledger" in plan and "Nothing has been released" not in plan
+    with server.store._writing() as connection:
+        connection.execute("UPDATE jobs SET finished = finished - 60")
+    assert spend(server, log) == 1, "the number that the one had that is missing"
+    page = client.get(f"{log}/account")
+    assert "1 release is missing in the ledger" in text_of(page)
+    assert f'href="/jobs/{job}' not in page.text, "that one is of another job"
 
 
 def test_a_failed_attempt_is_no_release(server: Served, client: httpx.Client, log: str) -> None:
@@ -510,6 +518,34 @@ def test_another_log_is_let_spend_where_one_has_a_budget(server: Served, client:
 
 
 # All that is stored.
+
+
+def granted(client: httpx.Client) -> str:
+    """The address of the list of all, for whoever typed the token."""
+    return str(send(client, "/stored", "/stored", token=TOKEN).headers["location"])
+
+
+def test_the_list_of_all_is_open_for_a_while_only(
+    server: Served, client: httpx.Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its address stays in the browser's history."""
+    place = granted(client)
+    assert client.get(place).status_code == 200
+    monkeypatch.setattr(forms, "time", SimpleNamespace(time=lambda: time.time() + 3600))
+    assert client.get(place).status_code == 400
+    taken = send(client, "/", f"/stored/{'a' * 32}/take", grant=place.partition("grant=")[2])
+    assert taken.status_code == 400
+
+
+def test_who_listed_all_before_a_server_was_shared_takes_nothing_afterwards(tmp_path: Path) -> None:
+    with served(tmp_path / "data") as own, own.browser() as first, own.browser() as second:
+        log = brought(own, first)
+        grant, cookies = granted(second).partition("grant=")[2], dict(second.cookies)
+    with served(tmp_path / "data", lasting_token=True) as shared, shared.stranger() as second:
+        second.cookies.update(cookies)
+        assert second.get("/", params={"token": TOKEN}).status_code == 303
+        assert send(second, "/", f"/stored{log[5:]}/take", grant=grant).status_code == 403
+        assert second.get(log).status_code == 404
 
 
 def test_a_new_browser_finds_and_deletes_what_another_left(server: Served) -> None:

@@ -269,6 +269,8 @@ def test_a_plan_warns_of_a_delta_that_is_too_large_for_the_log(hospital_file: Pa
 
 def test_a_mistake_is_told_and_raises_nothing(settings: Settings) -> None:
     assert "epsilon" in dry_run(record(None), {"method": "evolve", "epsilon": "-1"}, settings).problem
+    beyond = {"method": "laplace", "epsilon": "1", "p_depth": "9" * 4000}  # what no float can hold
+    assert "depth must be a whole number" in dry_run(record(None), beyond, settings).problem
 
 
 # The release.
