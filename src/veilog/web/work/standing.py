@@ -41,7 +41,7 @@ def standing_now(made: ReleasedLog, log: LogRecord, settings: Settings) -> Now |
 
 
 def lost(log: LogRecord, account: ledgers.Account | None) -> int:
-    """Return how many releases of this file the store knows that the account does not have: their numbers are not there,
+    """Return how many releases of this file the store knows that the account does not have: their numbers are missing,
     or, of a ledger that was begun anew, are those of others."""
     times = {} if account is None else {entry.number: entry.time for entry in account.entries}
     return sum(number not in times or not entered_by(times[number], ended) for number, ended in log.entries)
