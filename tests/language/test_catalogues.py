@@ -16,6 +16,7 @@ from veilog import release
 from veilog._language import languages, spoken
 from veilog._language.catalogue import Entry, entries
 from veilog.logs.made_up.simulate import hospital
+from veilog.methods import METHODS, Method
 from veilog.methods.dpim import TREE
 from veilog.privacy.account.guarantee import NEIGHBOURS
 from veilog.privacy.account.strength import STRENGTHS
@@ -116,6 +117,14 @@ def test_every_sentence_of_the_guarantee_was_translated_back() -> None:
         assert ("at most" in back) == ("at most" in english), back
         assert ("proven" in back) == ("proven" in english), back
         assert ("conditions" in back) == ("conditions" in english), back
+
+
+@pytest.mark.parametrize("language", OTHERS)
+@pytest.mark.parametrize("method", METHODS.values(), ids=METHODS)
+def test_what_a_parameter_is_is_said_in_every_language(method: Method, language: str) -> None:
+    """However the code writes its words: the tool finds only those that stand in the setting itself."""
+    said = {entry.text for entry in CATALOGUES[language] if all(entry.said)}
+    assert [parameter.name for parameter in method.parameters if parameter.what not in said] == []
 
 
 @pytest.mark.parametrize("language", OTHERS)

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import html
 import re
+import time
 from pathlib import Path
 
 import pytest
 
 import veilog
 from veilog import Variants, report
-from veilog._language import dated, gettext, languages, localised, ngettext, percent, quoted, spoken
+from veilog._language import dated, gettext, languages, localised, ngettext, percent, quoted, recognised, spoken
 from veilog._language.catalogue import parsed
 from veilog.cli import main
 from veilog.errors import ParameterError
@@ -88,6 +89,16 @@ def test_a_catalogue_is_read_with_lines_comments_and_contexts() -> None:
     assert found.one == {("x", "one"): 'first "half"'}
     assert [found.counted("one day", n) for n in (1, 3, 9)] == ["den", "dny", "dní"]
     assert found.counted("two days", 1) is None
+
+
+def test_what_is_nearly_a_sentence_is_not_looked_at_for_long() -> None:
+    """What somebody writes into a form comes back in a refusal, and a server answers nobody meanwhile."""
+    sentence = "The budget does not suffice: {word} = {asked} was asked for, and of {budget} in all {left} is left."
+    text = "The budget does not suffice: x" + "y = y was asked for, and of y in all y" * 120
+    begun = time.monotonic()
+    with spoken("de"):
+        assert recognised(text, (sentence,)) == text
+    assert time.monotonic() - begun < 2
 
 
 def test_sentences_of_the_kernel_are_recognised_with_their_numbers_and_names() -> None:

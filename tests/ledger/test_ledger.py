@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from ledger_tools import OTHER, SMALL, guarantee, spent
 
 import veilog
+from veilog._files import atomic_target
 from veilog.errors import BudgetError, OutputError, ParameterError
 from veilog.ledger.ledger import Account, Entered, Ledger, fingerprint
 from veilog.logs.made_up import simulate
@@ -35,8 +36,8 @@ def test_a_release_is_reserved_then_charged_then_written(path: Path, tmp_path: P
     (entry,) = held.entered.account().entries
     assert (entry.state, entry.epsilon) == ("charged", Fraction(1, 3))
     assert entry.guarantee is not None and entry.guarantee["status"] == "proven"
-    (tmp_path / "out").write_bytes(b"released")
-    held.entered.written(tmp_path / "out")
+    with atomic_target(tmp_path / "out", held.entered.naming(tmp_path / "out")) as file:
+        file.write(b"released")
     (entry,) = held.entered.account().entries
     assert entry.state == "written"
     assert len(entry.outputs) == 1

@@ -406,8 +406,7 @@ def test_a_complete_run_gives_its_model_again_and_is_charged_once(tmp_path: Path
     second = trained(tmp_path, "run")
     assert first.guarantee.to_json() == second.guarantee.to_json() and entries(tmp_path) == [("charged", 2)]
     assert first.entry is not None
-    (tmp_path / "m").write_bytes(b"a model")
-    first.entry.written(tmp_path / "m")
+    first.save(tmp_path / "m.veilog")
     assert entries(tmp_path) == [("written", 2)]
 
 

@@ -19,6 +19,7 @@ from veilog.ledger.accounts import Account, check_paid
 from veilog.ledger.costs import Cost
 from veilog.logs import files
 from veilog.logs.made_up.simulate import hospital
+from veilog.methods import METHODS
 from veilog.web.jobs import queue, worker
 from veilog.web.jobs.problems import DISK_FULL
 from veilog.web.jobs.records import ReleaseRequest, Settings
@@ -28,6 +29,7 @@ from veilog.web.pages.words import _KNOWN, FILTERS, LANGUAGES, said_by_scripts
 from veilog.web.work.request import asked_for, plain_advice
 
 OTHERS = languages()[1:]
+PARAMETERS = {f"{name} {held.name}": held for name, method in METHODS.items() for held in method.parameters}
 SAID = {
     "/": (
         "Share an event log, not the people in it",
@@ -287,6 +289,29 @@ def test_scripts_find_all_that_they_say(language: str) -> None:
 def test_what_a_form_cannot_mean_is_said_in_its_language() -> None:
     with spoken("fr"), pytest.raises(ParameterError, match="doit être un nombre entier"):
         asked_for({"method": "evolve", "epsilon": "1", "max_cases": "some"})
+
+
+@pytest.mark.parametrize("parameter", PARAMETERS, ids=PARAMETERS)
+def test_what_a_parameter_cannot_be_is_said_in_the_language(parameter: str) -> None:
+    """Its refusals are English, as on the command line, and have the value in them that was given."""
+    held = PARAMETERS[parameter]
+    beyond = [int(bound) + step for bound, step in ((held.minimum, -1), (held.maximum, 1)) if bound is not None]
+    for value in ("?", *map(str, beyond)):
+        if held.kind is str and not held.choices:
+            continue
+        with pytest.raises(ParameterError) as error:
+            held.parse(value)
+        with spoken("de"):
+            told = FILTERS["told"](error.value.problem)
+            assert told != error.value.problem and told.startswith(f"{held.name} ")
+            assert error.value.advice is None or FILTERS["told"](error.value.advice) != error.value.advice
+
+
+def test_a_page_that_says_what_went_wrong_says_it_in_its_language(client: httpx.Client, places: dict[str, str]) -> None:
+    once = once_of(client.get("/"))
+    given = {"once": once, "epsilon": "much"}
+    answer = client.post(f"{places['log']}/account/limit", data=given, headers={"accept-language": "de"})
+    assert answer.status_code == 400 and "epsilon muss eine Zahl sein, nicht" in answer.text
 
 
 def test_what_a_ledger_refuses_is_among_what_pages_translate() -> None:

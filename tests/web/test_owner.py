@@ -1,26 +1,28 @@
-"""What an owner governs in the browser: budgets, notes, drafts, and logs that other browsers left."""
+"""What an owner governs in the browser: budgets, notes, logs that other browsers left, and what is given away."""
 
-import html
 import re
+import sqlite3
+import time
 import zipfile
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from io import BytesIO
 from pathlib import Path
+from types import SimpleNamespace
 
 import httpx
 import pytest
+from web_owner import LAPLACE, brought, data_of, ledger_of, read_as, send, spend, text_of, value_of
 from web_serving import SMALL, TOKEN, Served, once_of, read_at_once, served, upload
 from web_work import made
 
-from veilog.ledger.ledger import Data, Ledger
+from veilog.ledger.ledger import Ledger
 from veilog.logs import files
 from veilog.report.decision import Check, Decision
+from veilog.web.access import forms
 from veilog.web.access.downloads import named
 from veilog.web.jobs.results import to_text
-from veilog.web.work import read_log
 from veilog.web.work.reading import log_of
-
-LAPLACE = {"method": "laplace", "epsilon": "0.1", "labels": "log", "longest": "log"}
 
 
 @pytest.fixture(scope="module")
@@ -38,169 +40,6 @@ def client(server: Served) -> Iterator[httpx.Client]:
 @pytest.fixture
 def log(server: Served, client: httpx.Client) -> str:
     return brought(server, client)
-
-
-def brought(server: Served, client: httpx.Client, content: bytes = SMALL, name: str = "ward.csv") -> str:
-    """The address of a log that has been read."""
-    address = str(upload(client, content, name).headers["location"])
-    read_at_once(server, address)
-    return address
-
-
-def send(client: httpx.Client, page: str, action: str, **fields: str) -> httpx.Response:
-    return client.post(action, data={"once": once_of(client.get(page)), **fields})
-
-
-def ledger_of(server: Served, log: str) -> Ledger:
-    record = next(found for found in server.store.every_log() if log.endswith(found.id))
-    return Ledger.open(server.settings.ledger_of(record.ledger), create=True)
-
-
-def data_of(server: Served, log: str) -> Data:
-    (path,) = (server.settings.folder / log[1:]).iterdir()
-    return files.read(path)
-
-
-def read_as(server: Served, log: str, columns: dict[str, str]) -> None:
-    """What a worker does when this log is read anew with these columns."""
-    queued = (server.store.any_job(job.id)[0] for job in server.store.queued())
-    (job,) = [job.id for job in queued if job.kind == "read" and log.endswith(job.log)]
-    (path,) = (server.settings.folder / log[1:]).iterdir()
-    found = read_log(path, columns, lambda text, fraction: None)
-    assert server.store.start(job) and found.measured is not None
-    mark = found.measured.fingerprint
-    assert server.store.end(job, "running", "done", to_text(found), None, mark)
-
-
-def spend(server: Served, log: str, epsilon: int = 1, unit: str = "case") -> int:
-    """Enter a release by hand, as a worker does that was cut off."""
-    return ledger_of(server, log).reserve(data_of(server, log), "laplace", epsilon=epsilon, unit=unit).number
-
-
-def text_of(answer: httpx.Response) -> str:
-    return re.sub(r"\s+", " ", html.unescape(re.sub(r"<[^>]+>", " ", answer.text)))
-
-
-def value_of(page: httpx.Response, name: str) -> str:
-    found = re.search(rf'<input [^>]*(?:id|name)="{name}"[^>]* value="([^"]*)"', page.text)
-    assert found, name
-    return html.unescape(found[1])
-
-
-# Nothing resets.
-
-
-def test_the_form_comes_back_as_it_was_left(client: httpx.Client, log: str) -> None:
-    assert value_of(client.get(f"{log}/release"), "epsilon") == "1"
-    asked = {**LAPLACE, "unit": "person", "max_cases": "4"}
-    assert send(client, f"{log}/release", f"{log}/jobs", **asked).status_code == 303
-    back = client.get(f"{log}/release")  # what the button Back asks for, as nothing is kept
-    assert (value_of(back, "epsilon"), value_of(back, "max_cases")) == ("0.1", "4")
-    assert '<option value="person" selected>' in back.text
-    assert 'name="method" value="laplace"' in back.text
-    exactly = client.get(f"{log}/release?method=evolve&epsilon=2")
-    assert (value_of(exactly, "epsilon"), value_of(exactly, "max_cases")) == ("2", ""), "an address means what it says"
-
-
-def test_a_dry_run_in_one_tab_is_what_another_tab_opens_with(client: httpx.Client, log: str) -> None:
-    client.post(f"{log}/plan", data={**LAPLACE, "epsilon": "0,3"}, headers={"hx-request": "true"})
-    assert value_of(client.get(f"{log}/release"), "epsilon") == "0,3"
-    with_other = client.get(f"{log}/exposure")
-    assert with_other.status_code == 200
-
-
-def test_another_method_keeps_budget_people_and_its_own_parameters(client: httpx.Client, log: str) -> None:
-    filled = {**LAPLACE, "epsilon": "0.3", "unit": "person", "max_cases": "2", "p_depth": "4"}
-    answer = client.post(f"{log}/method", data={**filled, "to": "travas"})
-    assert answer.headers["location"] == f"{log}/release?to=travas"
-    client.post(f"{log}/plan", data=filled, headers={"hx-request": "true"})  # of the page before, and late
-    page = client.get(answer.headers["location"])
-    assert 'name="method" value="travas"' in page.text
-    assert (value_of(page, "epsilon"), value_of(page, "max_cases")) == ("0.3", "2")
-    back = {"method": "travas", "epsilon": "0.3", "unit": "person", "max_cases": "2", "to": "laplace"}
-    client.post(f"{log}/method", data=back)
-    page = client.get(f"{log}/release")
-    assert (value_of(page, "epsilon"), value_of(page, "p_depth")) == ("0.3", "4")
-
-
-def test_a_recommended_budget_is_not_undone_by_what_was_on_its_way(
-    server: Served, client: httpx.Client, log: str
-) -> None:
-    """The dry run of the page before comes after the choice; one of the page after is kept, and so is any later one."""
-    before = {**LAPLACE, "epsilon": "7"}
-    answer = client.post(f"{log}/method", data={**before, "to": "laplace@3"})
-    client.post(f"{log}/plan", data=before, headers={"hx-request": "true"})
-    page = client.get(answer.headers["location"])
-    assert value_of(page, "epsilon") == "3"
-    after = {**LAPLACE, "epsilon": "2", "chosen_at": value_of(page, "chosen_at")}
-    client.post(f"{log}/plan", data=after, headers={"hx-request": "true"})
-    assert value_of(client.get(answer.headers["location"]), "epsilon") == "2", "nor is what is changed after it"
-    with server.store._writing() as connection:
-        connection.execute("UPDATE drafts SET fields = replace(fields, '|chosen\": \"', '|chosen\": \"-')")
-    client.post(f"{log}/plan", data=before, headers={"hx-request": "true"})
-    assert value_of(client.get(f"{log}/release"), "epsilon") == "7", "a tab that was open is kept, too"
-
-
-def test_the_same_release_within_an_hour_is_asked_about(server: Served, client: httpx.Client, log: str) -> None:
-    first = send(client, f"{log}/release", f"{log}/jobs", **LAPLACE).headers["location"]
-    second = send(client, f"{log}/release", f"{log}/jobs", **LAPLACE)
-    assert second.status_code == 409
-    assert "You asked for this very release" in second.text and f'href="{first}"' in second.text
-    assert value_of(second, "epsilon") == "0.1"
-    other = send(client, f"{log}/release", f"{log}/jobs", **{**LAPLACE, "epsilon": "0.2"})
-    assert other.status_code == 303, "another budget is another release"
-    again = send(client, f"{log}/release", f"{log}/jobs", **LAPLACE, again="yes")
-    assert again.status_code == 303 and again.headers["location"] != first
-    with server.store._writing() as connection:
-        connection.execute("UPDATE jobs SET created = created - 3700")
-    assert send(client, f"{log}/release", f"{log}/jobs", **LAPLACE).status_code == 303, "an hour later it is meant"
-
-
-def test_a_release_of_the_log_as_it_was_read_before_is_another_one(
-    server: Served, client: httpx.Client, log: str
-) -> None:
-    """Other columns are other cases; whose a case is said to be changes nothing that is read."""
-    first = send(client, f"{log}/release", f"{log}/jobs", **LAPLACE).headers["location"]
-    send(client, log, f"{log}/meanings", person="case")
-    same = send(client, f"{log}/release", f"{log}/jobs", **LAPLACE)
-    assert same.status_code == 409 and f'href="{first}"' in same.text
-    send(client, log, f"{log}/columns", case="activity", activity="case")
-    read_as(server, log, {"case": "activity", "activity": "case"})
-    other = send(client, f"{log}/release", f"{log}/jobs", **LAPLACE)
-    assert other.status_code == 303 and other.headers["location"] != first
-
-
-def test_a_cancelled_release_is_not_asked_about(client: httpx.Client, log: str) -> None:
-    first = send(client, f"{log}/release", f"{log}/jobs", **LAPLACE).headers["location"]
-    send(client, first, f"{first}/cancel")
-    assert send(client, f"{log}/release", f"{log}/jobs", **LAPLACE).status_code == 303
-
-
-def test_what_columns_are_is_kept_without_reading_again(server: Served, client: httpx.Client, log: str) -> None:
-    client.post(f"{log}/plan", data={**LAPLACE, "unit": "case", "attributes": "x"})
-    said = {"person": "case:patient", "max_cases": "2", "is_ward": "release", "is_name": "identifying", "evil": "1"}
-    answer = send(client, log, f"{log}/meanings", **said)
-    assert answer.headers["location"] == f"{log}/exposure"
-    record = next(found for found in server.store.every_log() if log.endswith(found.id))
-    assert record.columns == {name: value for name, value in said.items() if name != "evil"}
-    assert record.measured is not None, "nothing is read again"
-    draft = server.store.draft(record.session, record.id)
-    assert (draft["unit"], draft["max_cases"], draft["attributes"]) == ("case:patient", "2", "ward")
-    assert draft["epsilon"] == "0.1"
-    send(client, log, f"{log}/meanings", person="", max_cases="3")
-    record = next(found for found in server.store.every_log() if log.endswith(found.id))
-    assert record.columns == {}
-
-
-def test_a_reading_that_failed_can_be_asked_for_again(server: Served, client: httpx.Client) -> None:
-    log = str(upload(client, SMALL).headers["location"])
-    (job,) = [job.id for job in server.store.queued() if log.endswith(server.store.any_job(job.id)[0].log)]
-    server.store.start(job)
-    server.store.end(job, "running", "failed", None, "The server stopped while this ran.")
-    assert f'action="{log}/read"' in client.get(log).text
-    assert send(client, log, f"{log}/read").headers["location"] == log
-    read_at_once(server, log)
-    assert "6 cases" in client.get(log).text
 
 
 # The account.
@@ -420,11 +259,17 @@ def test_costs_for_cases_and_for_persons_are_not_added_up(server: Served, client
 def test_releases_that_the_ledger_lost_are_missed(server: Served, client: httpx.Client, log: str) -> None:
     job = send(client, f"{log}/release", f"{log}/jobs", **LAPLACE).headers["location"].rpartition("/")[2]
     server.store.start(job)
-    server.store.enter(job, 41)
+    server.store.enter(job, 1)
     server.store.end(job, "running", "done", to_text(made()), None)
     assert "1 release is missing in the ledger" in text_of(client.get(f"{log}/account"))
     plan = text_of(client.post(f"{log}/plan", data=LAPLACE, headers={"hx-request": "true"}))
     assert "missing in the ledger" in plan and "Nothing has been released" not in plan
+    with server.store._writing() as connection:
+        connection.execute("UPDATE jobs SET finished = finished - 60")
+    assert spend(server, log) == 1, "the number that the one had that is missing"
+    page = client.get(f"{log}/account")
+    assert "1 release is missing in the ledger" in text_of(page)
+    assert f'href="/jobs/{job}' not in page.text, "that one is of another job"
 
 
 def test_a_failed_attempt_is_no_release(server: Served, client: httpx.Client, log: str) -> None:
@@ -453,7 +298,51 @@ def test_another_log_is_let_spend_where_one_has_a_budget(server: Served, client:
     assert send(client, f"{other}/release", f"{other}/jobs", **LAPLACE).status_code == 303
 
 
+def test_nobody_waits_for_the_ledger_of_another(server: Served, client: httpx.Client, log: str) -> None:
+    spend(server, log)
+    book = sqlite3.connect(ledger_of(server, log).path, isolation_level=None)
+    book.execute("BEGIN EXCLUSIVE")
+    mark = once_of(client.get("/"))
+    with server.browser() as other, ThreadPoolExecutor(1) as waiting:
+        answer = waiting.submit(client.post, f"{log}/account/limit", data={"epsilon": "5", "once": mark})
+        time.sleep(0.3)
+        begun = time.monotonic()
+        assert other.get("/").status_code == 200
+        assert time.monotonic() - begun < 3 and not answer.done()
+        book.execute("ROLLBACK")
+        assert answer.result().status_code == 303
+    book.close()
+
+
 # All that is stored.
+
+
+def granted(client: httpx.Client) -> str:
+    """The address of the list of all, for whoever typed the token."""
+    return str(send(client, "/stored", "/stored", token=TOKEN).headers["location"])
+
+
+def test_the_list_of_all_is_open_for_a_while_only(
+    server: Served, client: httpx.Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its address stays in the browser's history."""
+    place = granted(client)
+    assert client.get(place).status_code == 200
+    monkeypatch.setattr(forms, "time", SimpleNamespace(time=lambda: time.time() + 3600))
+    assert client.get(place).status_code == 400
+    taken = send(client, "/", f"/stored/{'a' * 32}/take", grant=place.partition("grant=")[2])
+    assert taken.status_code == 400
+
+
+def test_who_listed_all_before_a_server_was_shared_takes_nothing_afterwards(tmp_path: Path) -> None:
+    with served(tmp_path / "data") as own, own.browser() as first, own.browser() as second:
+        log = brought(own, first)
+        grant, cookies = granted(second).partition("grant=")[2], dict(second.cookies)
+    with served(tmp_path / "data", lasting_token=True) as shared, shared.stranger() as second:
+        second.cookies.update(cookies)
+        assert second.get("/", params={"token": TOKEN}).status_code == 303
+        assert send(second, "/", f"/stored{log[5:]}/take", grant=grant).status_code == 403
+        assert second.get(log).status_code == 404
 
 
 def test_a_new_browser_finds_and_deletes_what_another_left(server: Served) -> None:

@@ -149,13 +149,18 @@ def quoted(text: str) -> str:
     return pgettext("locale", "“{text}”", text=text)
 
 
+_LONGEST = 1_500
+"""Characters of a text that is compared with sentences of several placeholders: what somebody wrote into a form could
+be compared for minutes, in which a server answers nobody."""
+
+
 def recognised(text: str, sentences: tuple[str, ...]) -> str:
     """Return in the language that is spoken what was said in English: one of these sentences, which have a placeholder
     where it has a number or a name, or one of a catalogue. Any other text as it is."""
     if current() == ENGLISH:
         return text
     found = gettext(text)
-    if found != text:
+    if found != text or len(text) > _LONGEST:
         return found
     for sentence, form in _forms(sentences):
         if match := form.fullmatch(text):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -25,16 +24,6 @@ class Entered:
 
     path: Path
     number: int
-
-    def written(self, path: str | os.PathLike[str], *, waiting: Waiting | None = None) -> None:
-        """Note the SHA-256 of a file that the release was written to; of what is noted already nothing."""
-        try:
-            with Path(path).open("rb") as file:
-                digest = hashlib.file_digest(file, "sha256").hexdigest()
-        except OSError as error:
-            raise OutputError("The file that was just written cannot be read.", path=os.fspath(path)) from error
-        with self._noting(digest, waiting):
-            pass
 
     def naming(self, path: str | os.PathLike[str], *, waiting: Waiting | None = None) -> Naming:
         """Return what gives a file that the release was written to its name and notes it, in one: whatever stops it

@@ -86,9 +86,9 @@ class Parameter:
             return truth.get(str(value).lower())
         try:
             parsed = None if isinstance(value, bool) else self.kind(value)
-        except (TypeError, ValueError, OverflowError):
-            return None
-        if parsed is not None and (not math.isfinite(parsed) or (self.kind is int and parsed != float(value))):
+            if parsed is not None and (not math.isfinite(parsed) or (self.kind is int and parsed != float(value))):
+                return None
+        except (TypeError, ValueError, OverflowError):  # of a whole number beyond all others, too
             return None
         return parsed
 

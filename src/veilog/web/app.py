@@ -79,6 +79,14 @@ def make_app(settings: Settings, work: Work = work_on) -> Access:
     return Access(app, settings, store, errors.answer)
 
 
+class _MadeBefore(Exception):
+    """The very same release was asked for a short while ago, by this job."""
+
+    def __init__(self, job: JobRecord) -> None:
+        super().__init__()
+        self.job = job
+
+
 class _Site(Trying):
     """The pages of one server."""
 
@@ -131,8 +139,12 @@ class _Site(Trying):
         return HTMLResponse(pages.exposure(self.log(request), settings=self.settings))
 
     def release(self, request: Request) -> Response:
-        """The form: as an address says, or as it was left, also in another tab, or as the columns were told."""
+        """The form: as an address says, or as a job asked, or as it was left, also in another tab, or as the columns
+        were told."""
         log, asked = self.log(request), fields_in(request.query_params)
+        of = self.store.job(log.session, request.query_params.get("of", ""))
+        if of is not None and of.log == log.id:
+            asked = fields_in(of.request.form)
         draft = from_draft(self.store.draft(log.session, log.id), request.query_params.get("to"))
         return self.form(request, log, asked or draft or said_at_import(log))
 
@@ -292,16 +304,19 @@ class _Site(Trying):
         if isinstance(plan, Refused) or problem is not None:
             return await run_in_threadpool(self.form, request, log, values, problem=problem, plan=plan, status=400)
         asked = ReleaseRequest(plan.plan.to_json(), values)
-        same = await run_in_threadpool(self._made_before, log, asked)
-        if same is not None and not fields.get("again"):
-            return await run_in_threadpool(self.form, request, log, values, plan=plan, same=same, status=409)
 
         def queue() -> str:
             if self.store.log(session, log.id) is None:
                 raise HTTPException(404)
+            same = None if fields.get("again") else self._made_before(log, asked)
+            if same is not None:  # looked for here, where nobody else can queue it meanwhile from another tab
+                raise _MadeBefore(same)
             return f"/jobs/{self.jobs.submit(session, log.id, 'release', asked)}"
 
-        return leading_to(await run_in_threadpool(self.store.first_time, once, action, queue))
+        try:
+            return leading_to(await run_in_threadpool(self.store.first_time, once, action, queue))
+        except _MadeBefore as error:
+            return await run_in_threadpool(self.form, request, log, values, plan=plan, same=error.job, status=409)
 
     async def cancel(self, request: Request) -> Response:
         def cancel(fields: Mapping[str, str]) -> str:

@@ -16,6 +16,7 @@ from veilog.web.jobs.problems import Problem
 from veilog.web.jobs.records import JobRecord, LogRecord
 from veilog.web.pages import render as pages
 from veilog.web.work.accounts import AccountSeen, account_seen, limit, put_on, units_of
+from veilog.web.work.standing import entered_by
 
 __all__ = ["Owner"]
 
@@ -23,6 +24,15 @@ _LONGEST = 500
 """Letters of a note."""
 _OWNER = " owner"
 """What marks of the list of all logs are signed for, beside the session."""
+
+
+_GRANTED = 1800.0
+"""Seconds for which the list of all logs is open to whoever typed the token: its address stays in the browser's
+history."""
+
+
+def _shared() -> Problem:
+    return Problem(403, "This server is shared.", "Each browser has its own logs here, and sees no other's.")
 
 
 class Owner(Visits):
@@ -55,10 +65,14 @@ class Owner(Visits):
 
     def _made(self, seen: AccountSeen, log: LogRecord, mine: Sequence[LogRecord]) -> dict[int, JobRecord]:
         """The jobs of this browser that made the releases of an account, of whichever of its logs they are."""
-        book, numbers = self.settings.book_of(log), {row.number for row in seen.rows}
+        book, times = self.settings.book_of(log), {row.number: row.time for row in seen.rows}
         logs = {other.id for other in mine if self.settings.book_of(other) == book}
         found = (job for job in reversed(self.store.jobs(log.session)) if job.kind == "release" and job.log in logs)
-        return {job.entry: self.jobs.now(job) for job in found if job.entry is not None and job.entry in numbers}
+        return {
+            job.entry: self.jobs.now(job)
+            for job in found
+            if job.entry is not None and job.entry in times and entered_by(times[job.entry], job.finished)
+        }
 
     async def limit(self, request: Request) -> Response:
         def change(fields: Mapping[str, str]) -> str:
@@ -76,7 +90,7 @@ class Owner(Visits):
                 limit(log, self.settings, epsilon, delta, unit)
             return f"/logs/{log.id}/account"
 
-        return await self.first_time(request, change)
+        return await self.in_the_end(request, change)
 
     async def join(self, request: Request) -> Response:
         def change(fields: Mapping[str, str]) -> str:
@@ -86,7 +100,7 @@ class Owner(Visits):
             put_on(log, self.settings, int(number), self.store.logs(log.session))
             return f"/logs/{log.id}/account"
 
-        return await self.first_time(request, change)
+        return await self.in_the_end(request, change)
 
     async def note(self, request: Request) -> Response:
         def keep(fields: Mapping[str, str]) -> str:
@@ -98,7 +112,7 @@ class Owner(Visits):
             self.store.set_note(self.settings.book_of(log), int(number), *texts)
             return f"/logs/{log.id}/account#r{number}"
 
-        return await self.first_time(request, keep)
+        return await self.in_the_end(request, keep)
 
     # Everything that is stored here.
 
@@ -108,7 +122,7 @@ class Owner(Visits):
         once = self.once(request)
         if grant is None:
             return HTMLResponse(pages.stored(None, session, once, "", settings=self.settings))
-        check_once(self.key, session + _OWNER, grant)
+        self._check_grant(session, grant)
         logs = [self.live(log) for log in self.store.every_log()]
         return HTMLResponse(pages.stored(logs, session, once, grant, settings=self.settings))
 
@@ -118,7 +132,7 @@ class Owner(Visits):
         check_once(self.key, session, fields.get("once", ""))
         given = fields.get("token", "").strip().rpartition("token=")[2]
         if self.settings.lasting_token:
-            raise Problem(403, "This server is shared.", "Each browser has its own logs here, and sees no other's.")
+            raise _shared()
         if not hmac.compare_digest(given.encode("utf-8", "replace"), self.settings.token.encode()):
             raise Problem(403, "This is not the token.", "It is in the address that the terminal shows, after token=.")
         return leading_to(f"/stored?grant={new_once(self.key, session + _OWNER)}")
@@ -134,13 +148,19 @@ class Owner(Visits):
         session = self.session(request)
 
         def once(fields: Mapping[str, str]) -> str:
-            grant = check_once(self.key, session + _OWNER, fields.get("grant", ""))
+            grant = self._check_grant(session, fields.get("grant", ""))
             for log in self.store.every_log():
                 if log.id == request.path_params["log"]:
                     do(log, session)
             return f"/stored?grant={grant}"
 
         return await self.first_time(request, once, forget=True)
+
+    def _check_grant(self, session: str, grant: str) -> str:
+        """The mark of whoever typed the token a while ago, on a server that is not shared."""
+        if self.settings.lasting_token:
+            raise _shared()
+        return check_once(self.key, session + _OWNER, grant, _GRANTED)
 
     async def leave(self, request: Request) -> Response:
         """Let this browser out: its logs stay, and are found again in the list of all."""

@@ -26,7 +26,7 @@ from veilog.web.jobs.released_log import ReleasedLog
 from veilog.web.jobs.results import from_text, to_text
 from veilog.web.jobs.worker import PAID, RESULT, Task
 from veilog.web.pages import render as pages
-from veilog.web.work import work_on, write_again
+from veilog.web.work import releasing, work_on, write_again
 from veilog.web.work.accounts import AccountSeen, Entered
 
 
@@ -143,6 +143,61 @@ def test_what_had_no_room_is_written_again_without_another_question(
     shutil.rmtree(first)
     with pytest.raises(InputError, match="not there any more"):
         write_again(first, second, settings, silent)
+
+
+@pytest.fixture
+def unfinished(path: Path, settings: Settings, tmp_path: Path) -> Path:
+    """A release that is kept, and whose other files the disk had no room for."""
+    first = tmp_path / "jobs" / "first"
+    first.mkdir(parents=True)
+    with pytest.MonkeyPatch.context() as patch:
+        Full(patch, (".xes", ".csv"))
+        (first / RESULT).write_text(to_text(released(path, EVOLVE, settings, first)))
+    return first
+
+
+@pytest.mark.slow
+def test_what_is_stopped_before_a_file_that_is_written_again_is_noted_has_no_such_file(
+    unfinished: Path, settings: Settings, tmp_path: Path
+) -> None:
+    """Else somebody could have a file of which the ledger knows nothing."""
+    (second := tmp_path / "jobs" / "second").mkdir()
+
+    def stopped(*given: object) -> None:
+        raise SystemExit(1)
+
+    with pytest.MonkeyPatch.context() as patch, pytest.raises(SystemExit):
+        patch.setattr("veilog.ledger.entered.change", stopped)
+        write_again(unfinished, second, settings, silent)
+    assert not (second / "release.xes").exists()
+    assert len(Ledger.open(settings.ledger_of("")).show()[0].entries[0].outputs) == 2, "what there was room for"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("again", [False, True], ids=["at first", "again"])
+def test_files_of_which_a_lost_ledger_knows_nothing_are_said_to_be_there_and_not_where(
+    unfinished: Path, path: Path, settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, again: bool
+) -> None:
+    (second := tmp_path / "jobs" / "second").mkdir()
+    if again:
+        settings.ledger_of("").unlink()
+        result = write_again(unfinished, second, settings, silent)
+    else:
+        secured = releasing._secured
+
+        def lost(*given: Any) -> None:
+            secured(*given)
+            settings.ledger_of("").unlink()
+
+        monkeypatch.setattr(releasing, "_secured", lost)
+        result = released(path, EVOLVE, settings, second)
+    assert {"release.xes", "release.csv"} <= set(result.files) and result.unwritten == ()
+    said = [words for words in result.missing if words.startswith(("release.xes", "release.csv"))]
+    assert said == [
+        f"{name} is written, but the ledger could not note that: There is no such ledger."
+        for name in ("release.xes", "release.csv")
+    ]
+    assert not any(str(tmp_path) in words for words in result.missing)
 
 
 @pytest.mark.slow

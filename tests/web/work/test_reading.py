@@ -119,10 +119,12 @@ def test_what_does_not_help_is_not_advised(tmp_path: Path) -> None:
         ("Rename one of them.", "Rename one of them."),
         ("Export it again. Or say --time-format dd/mm/yyyy (in Python time_format=).", "Export it again."),
         ("See veilog ledger show.", ""),
+        ("Create /home/anna/ledgers first. Look at 5/6/2024.", "Look at 5/6/2024."),
+        ("Create C:\\Users\\anna first.", ""),
         (None, ""),
     ],
 )
-def test_no_page_advises_an_option_of_the_command(advice: str | None, kept: str) -> None:
+def test_no_page_advises_an_option_of_the_command_or_tells_a_place(advice: str | None, kept: str) -> None:
     assert plain_advice(advice) == kept
 
 

@@ -10,7 +10,7 @@ import pytest
 from web_logs import EVOLVE, job, read, record, silent, through, written
 from web_work import made
 
-from veilog.errors import ParameterError, VeilogError
+from veilog.errors import InputError, ParameterError, VeilogError
 from veilog.logs.made_up.twins import Sizes
 from veilog.releasing.trying.expected import Interval
 from veilog.report.flow_map import FlowMap
@@ -144,3 +144,6 @@ def test_sizes_of_a_release_are_those_of_its_cases(
     found = try_out(Task("try", "", "log", {}, asked, str(tmp_path / "out")), silent)
     assert found.source == "release"
     assert found.sizes == Sizes.of(hospital(30, seed=1).variants)
+    (kept / "release.parquet").unlink()
+    with pytest.raises(InputError, match=r"^What was kept of this release is not there any more\.$"):
+        try_out(Task("try", "", "log", {}, asked, str(tmp_path / "out")), silent)

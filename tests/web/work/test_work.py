@@ -1,5 +1,6 @@
 """The work behind the pages: reading for the owner, the dry run, the release and its files."""
 
+import errno
 import json
 import shlex
 from dataclasses import asdict, dataclass, replace
@@ -268,6 +269,8 @@ def test_a_plan_warns_of_a_delta_that_is_too_large_for_the_log(hospital_file: Pa
 
 def test_a_mistake_is_told_and_raises_nothing(settings: Settings) -> None:
     assert "epsilon" in dry_run(record(None), {"method": "evolve", "epsilon": "-1"}, settings).problem
+    beyond = {"method": "laplace", "epsilon": "1", "p_depth": "9" * 4000}  # what no float can hold
+    assert "depth must be a whole number" in dry_run(record(None), beyond, settings).problem
 
 
 # The release.
@@ -390,6 +393,34 @@ def test_what_the_account_cannot_pay_is_refused_and_costs_nothing(
         released(hospital_file, EVOLVE, settings, tmp_path / "out")
     assert ledger.show()[0].entries == ()
     assert list((tmp_path / "out").iterdir()) == []
+
+
+@pytest.mark.parametrize("trouble", ["damaged", "no folder"])
+def test_a_ledger_that_cannot_be_used_is_told_without_a_path_of_this_machine(
+    hospital_file: Path, settings: Settings, tmp_path: Path, trouble: str
+) -> None:
+    ledger = tmp_path / "of another time" / "all.ledger"
+    if trouble == "damaged":
+        ledger.parent.mkdir()
+        ledger.write_bytes(b"no ledger" * 100)
+    with pytest.raises(InputError) as error:
+        released(hospital_file, EVOLVE, replace(settings, ledger=ledger), tmp_path / "out")
+    said = {"damaged": "damaged. Put a backup in its place", "no folder": "The folder does not exist."}
+    assert said[trouble] in error.value.in_command() and "another time" not in error.value.in_command()
+
+
+def test_what_cannot_be_noted_as_set_aside_is_given_back(
+    hospital_file: Path, settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else the page would say that it cost nothing, and the account that all of it is spent."""
+
+    def full(*given: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(Path, "write_text", full)
+    with pytest.raises(OSError, match="No space"):
+        released(hospital_file, EVOLVE, settings, tmp_path / "out")
+    assert [entry.state for entry in Ledger.open(settings.ledger_of("")).show()[0].entries] == ["withdrawn"]
 
 
 @pytest.mark.slow

@@ -44,11 +44,11 @@ def new_once(key: bytes, session: str) -> str:
     return f"{text}.{_signed(key, session, text)}"
 
 
-def check_once(key: bytes, session: str, once: str) -> str:
-    """The mark that came back with a form, if it is one of ours."""
+def check_once(key: bytes, session: str, once: str, oldest: float = _OLDEST) -> str:
+    """The mark that came back with a form, if it is one of ours, and not older than so many seconds."""
     text, _, signature = once.rpartition(".")
     right = hmac.compare_digest(_signed(key, session, text).encode(), signature.encode("utf-8", "replace"))
-    if not right or time.time() - int(text.partition(".")[2], 16) > _OLDEST:
+    if not right or time.time() - int(text.partition(".")[2], 16) > oldest:
         raise Problem(400, "This form is too old, or it was not made here.", "Open the page again, and send it anew.")
     return once
 

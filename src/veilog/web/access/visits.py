@@ -79,6 +79,18 @@ class Visits:
             await run_in_threadpool(self.store.forget)
         return leading_to(target)
 
+    async def in_the_end(self, request: Request, make: Callable[[Mapping[str, str]], str]) -> Response:
+        """Do what a form asks for that is the same done once or twice, such as setting a limit, and go where that
+        leads. It may wait for a ledger, and nobody else waits for that."""
+        fields, action = await fields_of(request), request.url.path
+        once = check_once(self.key, self.session(request), fields.pop("once", ""))
+
+        def done() -> str:
+            target = self.store.sent(once, action) or make(fields)
+            return self.store.first_time(once, action, lambda: target)
+
+        return leading_to(await run_in_threadpool(done))
+
 
 def leading_to(place: str) -> Response:
     """Return the answer to a form that was taken: look there."""

@@ -130,8 +130,8 @@ class LogRecord:
     """The session whose ledger its releases are entered in; its own, if empty."""
     readings: tuple[str, ...] = ()
     """What this very file was recognised by, however it was read: they have one account."""
-    entries: tuple[int, ...] = ()
-    """The numbers of all releases in the ledger that are known to be of this file."""
+    entries: tuple[tuple[int, float], ...] = ()
+    """The numbers of all releases in the ledger that are known to be of this file, and when their jobs had ended."""
 
     @property
     def measured(self) -> Measured | None:

@@ -221,13 +221,14 @@ class Store:
         reading = _job(jobs[0]) if jobs else None
         prints = "SELECT fingerprint FROM prints WHERE content = ? AND (? OR ledger = ?) ORDER BY rowid"
         entries = (
-            "SELECT DISTINCT entry FROM jobs JOIN logs ON logs.id = jobs.log WHERE content = ? AND (? OR ledger = ?)"
+            "SELECT entry, min(coalesce(finished, 1e18)) FROM jobs JOIN logs ON logs.id = jobs.log "
+            "WHERE content = ? AND (? OR ledger = ?) AND entry IS NOT NULL GROUP BY entry"
         )
         of_file = (content, self._shared, ledger)
         return LogRecord(
             *(log, session, name, size, created, suffix, json.loads(columns), reading, content, ledger),
             readings=tuple(mark for (mark,) in self._rows(prints, *of_file)),
-            entries=tuple(entry for (entry,) in self._rows(entries, *of_file) if entry is not None),
+            entries=tuple((entry, ended) for entry, ended in self._rows(entries, *of_file)),
         )
 
     def delete_log(self, log: str) -> list[str]:

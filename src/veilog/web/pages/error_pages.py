@@ -14,6 +14,7 @@ from veilog.errors import VeilogError
 from veilog.web.jobs.problems import DISK_FULL, Problem, is_full
 from veilog.web.jobs.records import Settings
 from veilog.web.pages import render
+from veilog.web.work.request import plain_advice
 
 __all__ = ["ErrorPages"]
 
@@ -58,7 +59,7 @@ class ErrorPages:
         if is_full(error) or (error.__cause__ is not None and is_full(error.__cause__)):
             return self._told(DISK_FULL)
         if isinstance(error, VeilogError):
-            advice = getattr(error, "advice", None) or gettext("Go back, correct it, and send it again.")
+            advice = plain_advice(getattr(error, "advice", None)) or gettext("Go back, correct it, and send it again.")
             return self.answer(400, getattr(error, "problem", str(error)), advice)
         raise error
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
-from urllib.parse import urlencode
 
 from markupsafe import Markup
 
@@ -220,7 +219,7 @@ def job_page(
     ledger says of a release."""
     if job.kind == "read":
         return log_page(log, once, settings=settings)
-    facts: dict[str, Any] = {"again_query": urlencode(job.request.form)[:2000], "r": None, "price": price}
+    facts: dict[str, Any] = {"r": None, "price": price}
     if isinstance(job.result, ReleasedLog):
         facts |= _of_release(job.result, job, log, settings, now)
     return _page("job.html", settings, job=job, log=log, once=once, again=not job.ended, **facts)

@@ -31,6 +31,7 @@ from veilog.report.words import capital, strength_in_words
 from veilog.web.jobs.queue import TOO_LONG
 from veilog.web.jobs.records import JobRecord, LogRecord
 from veilog.web.jobs.released_log import ReleasedLog
+from veilog.web.pages.refusals import REFUSALS
 from veilog.web.work.costs import advantage_at, cost_in_words
 from veilog.web.work.request import plain_advice
 
@@ -248,7 +249,7 @@ def _told(text: str) -> str:
     whole = stated(text)
     if whole != text:
         return whole
-    return " ".join(recognised(sentence, _KNOWN) for sentence in re.split(r"(?<=[.!?])\s+", text))
+    return " ".join(recognised(sentence, (*_KNOWN, *REFUSALS)) for sentence in re.split(r"(?<=[.!?])\s+", text))
 
 
 def _two(value: float) -> str:

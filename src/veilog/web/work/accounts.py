@@ -26,6 +26,7 @@ from veilog.web.jobs.read_log import Measured
 from veilog.web.jobs.records import LogRecord, Settings
 from veilog.web.work.costs import Figures, cost_in_words, figures
 from veilog.web.work.request import plain_advice
+from veilog.web.work.standing import lost
 
 __all__ = [
     "PROPOSALS",
@@ -154,7 +155,7 @@ def foreseen(log: LogRecord, planned: Plan, cost: Cost | None, settings: Setting
         beside = None if entries else Standing.of(account, ledger.show(), named=not shared)
     except (VeilogError, ValueError) as error:
         return InAccount(shared, problem=_in_short(error))
-    lost, others = _lost(log, account), "" if beside is None else of_other_accounts(beside)
+    missing, others = lost(log, account), "" if beside is None else of_other_accounts(beside)
     before = (Fraction(0), Fraction(0)) if account is None else account.spent_on(part)
     kinds = _kinds(account, kind)
     other = any(entry.unit != unit for entry in entries) or bool(kinds)
@@ -163,7 +164,7 @@ def foreseen(log: LogRecord, planned: Plan, cost: Cost | None, settings: Setting
         after = (account or Account(0, "", unit, None, ())).among(_cases(log)).with_release(cost, part)
         strength = after.strength
     if account is None:
-        return InAccount(shared, refused=refused, strength=strength, lost=lost, others=others)
+        return InAccount(shared, refused=refused, strength=strength, lost=missing, others=others)
     return InAccount(
         shared,
         refused=refused,
@@ -176,7 +177,7 @@ def foreseen(log: LogRecord, planned: Plan, cost: Cost | None, settings: Setting
         strength=strength,
         other_unit=other or len({entry.unit for entry in entries}) > 1,
         kinds=tuple(clean(name)[:60] for name in kinds),
-        lost=lost,
+        lost=missing,
         others=others,
     )
 
@@ -191,7 +192,7 @@ def account_seen(log: LogRecord, settings: Settings, mine: Iterable[LogRecord] =
     except (VeilogError, ValueError) as error:
         return AccountSeen(shared, problem=_in_short(error))
     if account is None:
-        return AccountSeen(shared, unit=log.columns.get("person") or "case", others=others, lost=_lost(log, None))
+        return AccountSeen(shared, unit=log.columns.get("person") or "case", others=others, lost=lost(log, None))
     account = account.among(_cases(log))
     newest = tuple(_entered(entry, account.strength_of(entry)) for entry in reversed(account.entries[-_SHOWN:]))
     counting = _counting(account)
@@ -208,7 +209,7 @@ def account_seen(log: LogRecord, settings: Settings, mine: Iterable[LogRecord] =
         rows=newest,
         more=len(account.entries) - len(newest),
         others=others,
-        lost=_lost(log, account),
+        lost=lost(log, account),
     )
 
 
@@ -296,12 +297,6 @@ def _mark(log: LogRecord) -> bytes:
     if log.measured is None:
         raise Problem(400, "This log has not been read yet.", "Wait until it is.")
     return bytes.fromhex(log.measured.fingerprint)
-
-
-def _lost(log: LogRecord, account: Account | None) -> int:
-    """Releases of this file that the store knows and the account does not have."""
-    numbers = set() if account is None else {entry.number for entry in account.entries}
-    return len(set(log.entries) - numbers)
 
 
 def _counting(account: Account) -> tuple[Entry, ...]:

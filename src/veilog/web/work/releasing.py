@@ -33,7 +33,7 @@ from veilog.report.explorer import clean, short
 from veilog.report.told import told_by_release
 from veilog.web.jobs.problems import is_full
 from veilog.web.jobs.records import FILES, Settings
-from veilog.web.jobs.released_log import Certificate, OwnerNotes, Promise, ReleasedLog
+from veilog.web.jobs.released_log import Account, Certificate, OwnerNotes, Promise, ReleasedLog
 from veilog.web.jobs.results import from_text, to_text
 from veilog.web.jobs.worker import ENTRY, PAID, RESULT, Progress, Task
 from veilog.web.work.accounts import join, refuse_unknown
@@ -77,10 +77,14 @@ class _Noting(Ledger):
         return _Noting(**{field.name: getattr(ledger, field.name) for field in fields(Ledger)}, note=note)
 
     def reserve(self, data: Data, method: str, **asked: Any) -> Reservation:
-        """Set aside what a release may cost, and note it."""
+        """Set aside what a release may cost, and note it; where that cannot be noted, nothing is set aside."""
         reservation = super().reserve(data, method, **asked)
-        if self.note is not None:
-            self.note.write_text(str(reservation.number))
+        try:
+            if self.note is not None:
+                self.note.write_text(str(reservation.number))
+        except BaseException:  # also when the work is stopped just now
+            reservation.withdraw()
+            raise
         return reservation
 
 
@@ -96,11 +100,11 @@ def release_log(task: Task, settings: Settings, progress: Progress) -> ReleasedL
     stages = Stages(progress, {**RELEASING, **(MORE if settings.thorough else COMPARING)})
     name = short(task.name, 120)
     log = replace(log_of(Path(task.path), task.columns, stages.at("Reading the log")), source=name)
-    ledger = Ledger.open(settings.ledger_of(task.ledger), create=True, waiting=progress, name=name)
     data = log if planned.needs_events else log.variants
     _set_aside(out / _SPARE, _MARGIN + _EACH_EVENT * log.events.num_rows)
     asking = stages.at("Asking the log, with noise")
     try:
+        ledger = Ledger.open(settings.ledger_of(task.ledger), create=True, waiting=progress, name=name)
         join(ledger, data, task.others)
         if ledger.account(data) is None:
             refuse_unknown(ledger)
@@ -167,12 +171,11 @@ def write_again(kept: Path, out: Path, settings: Settings, progress: Progress, l
         try:
             if name in _LOGS:
                 for one, target in _with_models(log, kept, out / name):
-                    files.write(one, target, lossy=True)
-                    entry.written(target)
+                    files.write_named(one, target, lossy=True, naming=entry.naming(target))
             else:
                 _write_page(log, out / name, progress)
         except VeilogError as error:
-            missing.append(gettext("{file} was not written: {reason}", file=name, reason=_reason(error)))
+            missing.append(_trouble(out / name, error))
             unwritten += [name] if _no_room(error) else []
     return replace(result, missing=tuple(missing), unwritten=tuple(unwritten), stopped=False, files=_sizes(out))
 
@@ -246,7 +249,7 @@ def _written(released: Release, out: Path, progress: Progress, told: Progress) -
             else:
                 _write_page(released, out / name, progress)
         except VeilogError as error:
-            missing.append(gettext("{file} was not written: {reason}", file=name, reason=_reason(error)))
+            missing.append(_trouble(out / name, error))
             unwritten += [name] if _no_room(error) and (out / _KEPT).exists() else []
     return missing, unwritten
 
@@ -284,7 +287,7 @@ def _secured(released: Release, out: Path, progress: Progress, missing: list[str
             return
         except VeilogError as error:
             if not _no_room(error):
-                missing.append(gettext("{file} was not written: {reason}", file=_KEPT, reason=_reason(error)))
+                missing.append(_trouble(out / _KEPT, error))
                 return
         words = gettext("the disk is full: the release is paid for and kept; free some space, and it is written")
         progress(words, None)
@@ -341,7 +344,7 @@ def _about(released: Release, decision: Decision, told_so: bool = False) -> Rele
         chances=tuple(words.chances(g)),
         guesses=tuple(words.guesses(g)),
         empty=variants.cases == 0,
-        account=None if released.entry is None else amounts(released.entry.account()),
+        account=_account(released),
         activities=len(variants.labels),
         entry=None if released.entry is None else released.entry.number,
         decision=decision,
@@ -349,6 +352,15 @@ def _about(released: Release, decision: Decision, told_so: bool = False) -> Rele
             tuple(note for note in released.all_for_owner.notes if not (told_so and is_of_persons(note)))
         ),
     )
+
+
+def _account(released: Release) -> Account | None:
+    """What the account is left with; None, too, where the ledger cannot be read just now: what is paid for and made
+    must not be lost to that."""
+    try:
+        return None if released.entry is None else amounts(released.entry.account())
+    except VeilogError:
+        return None
 
 
 def _decision(released: Release, log: EventLog) -> tuple[Decision, bool]:
@@ -365,6 +377,14 @@ def _written_down(result: ReleasedLog, out: Path, name: str = RESULT) -> None:
     """Let the pages show what there is so far; where the work ends here, for whatever reason, that is the result."""
     with contextlib.suppress(VeilogError), atomic_target(out / name) as file:  # what cannot be yet is at the end
         file.write(to_text(replace(result, files=_sizes(out))).encode())
+
+
+def _trouble(file: Path, error: VeilogError) -> str:
+    """What is said of a file that was not written, or that its ledger could not note; neither says where they lie."""
+    if file.exists() and isinstance(error.__cause__, VeilogError):
+        reason = _reason(error.__cause__)
+        return gettext("{file} is written, but the ledger could not note that: {reason}", file=file.name, reason=reason)
+    return gettext("{file} was not written: {reason}", file=file.name, reason=_reason(error))
 
 
 def _reason(error: VeilogError | MemoryError) -> str:

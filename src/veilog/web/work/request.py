@@ -120,12 +120,14 @@ def delta_for(cases: int) -> str:
     return next((delta for delta in ("1e-6", "1e-9") if float(delta) * cases <= EXPOSED[0]), "1e-12")
 
 
+_OF_THE_COMMAND = re.compile(r"--\w|in Python|veilog [a-z]|(?:^|\s)(?:[A-Za-z]:)?[/\\]\w")
+
+
 def plain_advice(advice: str | None) -> str:
-    """What an error advises, without sentences about options of the command, which no page has."""
+    """What an error advises, without sentences about options of the command, which no page has, or about places on this
+    machine, which are nobody's business who only sees its pages."""
     sentences = re.split(r"(?<=[.!?])\s+", advice or "")
-    return clean(
-        " ".join(sentence for sentence in sentences if not re.search(r"--\w|in Python|veilog [a-z]", sentence))
-    )
+    return clean(" ".join(sentence for sentence in sentences if not _OF_THE_COMMAND.search(sentence)))
 
 
 def may_leave(name: str, log: LogRecord) -> bool:

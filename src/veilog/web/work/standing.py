@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 from dataclasses import dataclass, replace
 
 from veilog.ledger import ledger as ledgers
@@ -10,7 +11,10 @@ from veilog.releasing.owner.standing import Standing
 from veilog.web.jobs.records import LogRecord, Settings
 from veilog.web.jobs.released_log import Account, Amount, ReleasedLog
 
-__all__ = ["Now", "amounts", "standing_now"]
+__all__ = ["Now", "amounts", "entered_by", "lost", "standing_now"]
+
+_LATE = 1.0
+"""Seconds that a clock may be set back meanwhile."""
 
 
 @dataclass(frozen=True)
@@ -34,6 +38,18 @@ def standing_now(made: ReleasedLog, log: LogRecord, settings: Settings) -> Now |
     cases = 0 if log.measured is None else log.measured.statistics.cases
     account = standing.account.among(cases)
     return Now(replace(standing, account=account), amounts(account))
+
+
+def lost(log: LogRecord, account: ledgers.Account | None) -> int:
+    """Return how many releases of this file the store knows that the account does not have: their numbers are missing,
+    or, of a ledger that was begun anew, are those of others."""
+    times = {} if account is None else {entry.number: entry.time for entry in account.entries}
+    return sum(number not in times or not entered_by(times[number], ended) for number, ended in log.entries)
+
+
+def entered_by(time: str, ended: float | None) -> bool:
+    """Return whether what was entered at this ``time`` can be of a job that had ``ended`` then."""
+    return ended is None or datetime.datetime.fromisoformat(time).timestamp() < ended + _LATE
 
 
 def amounts(account: ledgers.Account) -> Account:

@@ -20,7 +20,7 @@ from typing import Literal
 from veilog._files import atomic_target
 from veilog._language import gettext, localised
 from veilog._plain import from_plain, to_plain
-from veilog.errors import ParameterError, VeilogError
+from veilog.errors import InputError, ParameterError, VeilogError
 from veilog.logs import files
 from veilog.logs.made_up.twins import Sizes, twin_of
 from veilog.logs.variants import Variants
@@ -114,11 +114,19 @@ def try_out(task: Task, progress: Progress) -> Outlook:
     out, form = Path(task.out), task.request.form
     source: Literal["release", "log", "declared"] = "declared"
     if form["s_from"] == "release":
-        source, sizes = "release", Sizes.of(files.read(out.parent / form["s_release"] / KEPT_LOG).variants)
+        source, sizes = "release", _sizes_of(out.parent / form["s_release"] / KEPT_LOG)
     else:
         source = "log" if form["s_from"] == "log" else "declared"
         sizes = from_plain(Sizes, json.loads(form["s_sizes"]))
     return _Trials(form, sizes, source, out / RESULT, progress).all()
+
+
+def _sizes_of(kept: Path) -> Sizes:
+    """The sizes of a release, which may have been deleted since it was asked for."""
+    try:
+        return Sizes.of(files.read(kept).variants)
+    except VeilogError as error:
+        raise InputError(gettext("What was kept of this release is not there any more.")) from error
 
 
 class _Trials:
