@@ -41,6 +41,7 @@ MODULES += (
     "clocks",
     "constants",
     "decisions",
+    "repeats",
 )
 LONG = ("evolve-constants", "releases-libra", "prefix-tree-models", "prefix-tree-options", "prefix-tree-playouts")
 LONG += ("releases-travag", "travag-published", "travag-program", "amun-causes", "amun-growth")
@@ -65,7 +66,7 @@ LONG += (
     "claims",
     "travas",
 )
-LONG += ("attacks", "evolve-for", "evolve-shapes", "evolve-long", "expected", "expected-purposes")
+LONG += ("attacks", "evolve-for", "evolve-again", "evolve-shapes", "evolve-long", "expected", "expected-purposes")
 """Run by name only: they take hours, or need what a machine may not have."""
 
 

@@ -23,11 +23,11 @@ from veilog.logs.variants import Variants
 from veilog.measures.similarity import relative_log_similarity
 from veilog.methods.evolve.constants import DEFAULTS, Constants
 
-FAMILIES = ("chain", "second", "classes", "blocks", "tails", "loops")
+FAMILIES = ("chain", "second", "classes", "blocks", "tails", "loops", "once")
 """*chain*: a case goes on from where it is, whatever was before. *second*: it goes on from where it is and was before.
 *classes*: cases are of a few kinds, which hardly share a step. *blocks*: activities side by side in any order, choices
 and loops, one block after another. *tails*: few ways that most cases take, many that few take, with slips. *loops*: one
-activity again and again, between a first and a last one."""
+activity again and again, between a first and a last one. *once*: blocks of which none comes again."""
 
 
 @dataclass(frozen=True)
@@ -134,6 +134,31 @@ def _loops(rng: np.random.Generator, activities: int, cases: int, length: int) -
     codes = np.ones(ends[-1], dtype=np.int64)
     codes[ends - lengths], codes[ends - 1] = 0, activities - 1
     return np.repeat(np.arange(cases), lengths), codes
+
+
+def _once(rng: np.random.Generator, activities: int, cases: int, length: int) -> Events:
+    """A first activity, then blocks of one to four, which most cases have: in any order, in one order, or one of them,
+    which is some oftener than others."""
+    rest = rng.permutation(activities)
+    parts = np.split(rest[1:], np.cumsum(rng.integers(1, 5, size=activities)))
+    kinds = rng.choice(3, size=len(parts))
+    usual = 1 + sum(len(part) if kind else min(1, len(part)) for kind, part in zip(kinds, parts, strict=True))
+    case, code = [np.arange(cases)], [np.full(cases, rest[0])]
+    for kind, part in zip(kinds, parts, strict=True):
+        if not len(part):
+            continue
+        taken = min(1.0, length / usual) * float(rng.choice([0.6, 1.0, 1.3]))
+        alive = np.flatnonzero(rng.random(cases) < np.clip(taken, 0.2, 1.0))
+        rows = np.tile(part, (len(alive), 1))
+        if kind == 0:
+            rows = rng.choice(part, size=(len(alive), 1), p=rng.dirichlet(np.ones(len(part))))
+        elif kind == 1:
+            rows = rng.permuted(rows, axis=1)
+        case.append(np.repeat(alive, rows.shape[1]))
+        code.append(rows.ravel())
+    every = np.concatenate(case)
+    order = np.argsort(every, kind="stable")
+    return every[order], np.concatenate(code)[order]
 
 
 def _steps(rng: np.random.Generator, states: int, length: int, order: IntArray | None = None) -> FloatArray:
