@@ -1,19 +1,9 @@
-"""The command: what it prints, what it writes as JSON, and how it fails."""
+"""The command: what it prints and what it writes as JSON."""
 
-import contextlib
-import hashlib
 import io
 import json
-import os
 import re
-import shutil
-import signal
-import subprocess
-import sys
-import tempfile
-import time
 from pathlib import Path
-from typing import Any
 
 import pytest
 from rich.console import Console
@@ -21,11 +11,8 @@ from rich.console import Console
 import veilog
 from veilog import display
 from veilog.cli import main
-from veilog.errors import OutputError
-from veilog.ledger.ledger import Ledger
 from veilog.logs.made_up import simulate
 from veilog.methods import METHODS
-from veilog.report.told import told_by_file
 
 README_TABLE = {
     "sepsis": (1050, 16, 15214, 846),
@@ -240,15 +227,19 @@ def test_risk_measures_the_exposure(capsys: pytest.CaptureFixture[str], log: Pat
 
 
 @pytest.mark.slow
-def test_attacks_are_held_against_people_held_out(capsys: pytest.CaptureFixture[str], log: Path) -> None:
+def test_attacks_are_held_against_people_held_out(
+    capsys: pytest.CaptureFixture[str], log: Path, tmp_path: Path
+) -> None:
+    others = tmp_path / "others.xes"
+    veilog.write(simulate.hospital(500, seed=4), others)
     alone = as_json(capsys, "compare", log, log, "--no-models")
     assert {alone[name]["control"] for name in ("singling_out", "linkability", "inference")} == {"others' cases"}
-    beside = as_json(capsys, "compare", log, log, "--no-models", "--control", log, "--second", log)
+    beside = as_json(capsys, "compare", log, log, "--no-models", "--control", others, "--second", log)
     assert {beside[name]["control"] for name in ("singling_out", "linkability", "inference")} == {"held out"}
     assert {row["releases"] for row in beside["linkability"]["results"] if row["other_list"] == "activities"} == {1, 2}
-    _, out, _ = run(capsys, "compare", log, log, "--no-models", "--control", log, "--details")
+    _, out, _ = run(capsys, "compare", log, log, "--no-models", "--control", others, "--details")
     assert "linking" in out and "inferring" in out and "people held out" in out
-    assert "As far as this attack can tell, the release says no more about its people" in out
+    assert "So the release tells more about its people" in out
 
 
 @pytest.mark.slow
@@ -300,224 +291,6 @@ def test_the_demo_declares_what_is_public(capsys: pytest.CaptureFixture[str], tm
     )
     assert status == 0
     assert again.exists()
-
-
-def good_xes(event: str = "", trace_name: str = '<string key="concept:name" value="1"/>') -> str:
-    timestamp = '<date key="time:timestamp" value="2024-01-01T00:00:00Z"/>'
-    activity = '<string key="concept:name" value="a"/>'
-    event = event or f"<event>{activity}{timestamp}</event>"
-    return f'<?xml version="1.0" encoding="UTF-8"?><log>\n<trace>{trace_name}\n{event}</trace>\n</log>'
-
-
-BOMB = (
-    '<?xml version="1.0"?><!DOCTYPE log [<!ENTITY a "aaaaaaaaaa"><!ENTITY b "&a;&a;&a;&a;&a;&a;&a;&a;&a;">]>'
-    '<log><trace><string key="concept:name" value="&b;"/></trace></log>'
-)
-EXTERNAL = (
-    '<?xml version="1.0"?><!DOCTYPE log [<!ENTITY x SYSTEM "file:///etc/passwd">]>'
-    "<log><trace><string key='concept:name' value='1'/>&x;</trace></log>"
-)
-NO_TIME = '<event><string key="concept:name" value="a"/></event>'
-TIME = '<event><string key="concept:name" value="a"/><date key="time:timestamp" value="2024-01-01T00:00:00Z"/></event>'
-
-BROKEN = {
-    "truncated.xes": good_xes()[:-20],
-    "not-xml.xes": "case,activity\n1,a\n",
-    "empty.xes": "",
-    "another-root.xes": "<pnml></pnml>",
-    "bomb.xes": BOMB,
-    "external.xes": EXTERNAL,
-    "wrong-encoding.xes": good_xes().replace('value="a"', 'value="\udce4"'),
-    "unnamed.xes": good_xes(trace_name=""),
-    "missing-timestamp.xes": good_xes(NO_TIME + TIME),
-    "bad-timestamp.xes": good_xes(TIME.replace("2024-01-01", "2024-13-01")),
-    "no-activity.xes": good_xes("<event/>"),
-    "missing-columns.csv": "case,colour\n1,red\n",
-    "empty.csv": "",
-    "bad-timestamp.csv": "case,activity,timestamp\n1,a,yesterday\n",
-    "missing-timestamp.csv": "case,activity,timestamp\n1,a,\n1,b,2024-01-01\n",
-    "no-parquet.parquet": "hello",
-    "unknown.suffix": "hello",
-    "fake.xes.gz": "hello",
-}
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", sorted(BROKEN))
-@pytest.mark.parametrize("command", ["info", "convert", "release"])
-def test_bad_input_is_one_clear_message_and_no_file(
-    capsys: pytest.CaptureFixture[str], tmp_path: Path, name: str, command: str
-) -> None:
-    path = tmp_path / name
-    path.write_bytes(BROKEN[name].encode("utf-8", "surrogateescape"))
-    target = tmp_path / "out.xes"
-    more: list[object] = [] if command == "info" else [target]
-    if command == "release":
-        more += ["--method", "travas", "--epsilon", 1, "--delta", 0.1]
-    status, out, err = run(capsys, command, path, *more)
-    assert status == 1
-    assert out == "" or out.startswith("columns: ")  # a guess that may be the cause is shown
-    assert err.startswith("Error: ")
-    assert name in err
-    assert "Traceback" not in err
-    assert err.count("\n") == 1
-    assert list(tmp_path.iterdir()) == [path]
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    "budget",
-    [
-        ["--epsilon", "0"],
-        ["--epsilon", "-1"],
-        ["--epsilon", "nan"],
-        ["--epsilon", "inf"],
-        ["--epsilon", "much"],
-        [],
-        ["--epsilon", "1", "--delta", "1"],
-        ["--epsilon", "1", "--delta", "nan"],
-        ["--epsilon", "1", "--delta", "0"],
-    ],
-    ids=" ".join,
-)
-def test_a_senseless_budget_is_refused(
-    capsys: pytest.CaptureFixture[str], log: Path, tmp_path: Path, budget: list[str]
-) -> None:
-    delta = [] if "--delta" in budget else ["--delta", "0.1"]
-    status, out, err = run(capsys, "release", log, tmp_path / "out.xes", "--method", "travas", *budget, *delta)
-    assert (status, out) == (2, "")
-    assert re.match(r"Error: .*(epsilon|delta)", err)
-    assert list(tmp_path.iterdir()) == []
-
-
-@pytest.mark.parametrize("target", ["missing/out.xes", ".", "out.docx"])
-def test_an_unwritable_target_is_refused_before_any_work(
-    capsys: pytest.CaptureFixture[str], log: Path, tmp_path: Path, target: str
-) -> None:
-    status, _, err = run(capsys, "convert", log, tmp_path / target)
-    assert status == 5
-    assert err.startswith("Error: ")
-
-
-def test_the_log_itself_is_never_overwritten(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    path = tmp_path / "log.xes"
-    path.write_text(good_xes())
-    status, _, err = run(capsys, "release", path, path, "--method", "travas", "--epsilon", 1, "--delta", 0.1)
-    assert status == 5
-    assert "overwrite" in err
-    assert path.read_text() == good_xes()
-
-
-def test_an_empty_release_is_an_error_and_no_file(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    path = tmp_path / "log.xes"
-    path.write_text(good_xes())
-    status, _, err = run(
-        capsys, "release", path, tmp_path / "o.xes", "--method", "travas", "--epsilon", 1, "--delta", "1e-12"
-    )
-    assert status == 4
-    assert err.count("The release is empty") == err.count("udget is spent") == 1
-    assert not (tmp_path / "o.xes").exists()
-
-
-@pytest.mark.parametrize(
-    "arguments", [["inform"], ["info"], ["release", "a", "b"], ["info", "a", "b", "c"], ["info", "a", "--colour"]]
-)
-def test_wrong_usage_is_status_2(capsys: pytest.CaptureFixture[str], arguments: list[str]) -> None:
-    status, out, err = run(capsys, *arguments)
-    assert (status, out) == (2, "")
-    assert err
-
-
-@pytest.mark.slow
-def test_help_and_version_are_status_0(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["--version"]) == 0
-    assert veilog.__version__ in capsys.readouterr().out
-    assert main(["release", "--help"]) == 0
-    assert "--epsilon" in capsys.readouterr().out
-
-
-@pytest.mark.slow
-def test_declared_activities_come_from_a_list_or_a_file(
-    capsys: pytest.CaptureFixture[str], log: Path, tmp_path: Path
-) -> None:
-    listed = tmp_path / "activities.txt"
-    listed.write_text("Registration\nTriage\n")
-    for name, declared in (("out.xes", "Registration,Triage"), ("other.xes", f"@{listed}")):
-        target = tmp_path / name
-        arguments = ["release", log, target, "-m", "travas", "--epsilon", 1, "--delta", 0.1, "--activities", declared]
-        assert run(capsys, *arguments)[0] == 0
-        assert set(veilog.read(target).variants.labels) <= {"Registration", "Triage"}
-    missing = ["release", log, tmp_path / "x.xes", "-m", "travas", "--epsilon", 1, "--delta", 0.1]
-    assert run(capsys, *missing, "--activities", f"@{tmp_path}/none")[0] == 2
-
-
-def test_guessed_columns_are_shown(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    path = tmp_path / "log.csv"
-    path.write_text("Patient,Task,Date\n1,a,2024-01-01\n2,a,2024-01-02\n")
-    _, out, _ = run(capsys, "info", path)
-    assert "case 'Patient' (guessed)" in out
-    _, out, _ = run(capsys, "info", path, "--case", "Patient", "--activity", "Task", "--timestamp", "Date")
-    assert "(guessed)" not in out
-
-
-def size_of(path: Path) -> int:
-    try:
-        return path.stat().st_size
-    except FileNotFoundError:
-        return 0
-
-
-@pytest.mark.slow
-def test_ctrl_c_leaves_nothing_half_written(folder: Path, tmp_path: Path) -> None:
-    """Interrupt a conversion while its output is being written: status 130, one line, no file."""
-    source = folder / "large.parquet"
-    veilog.write(simulate.hospital(60_000, seed=1), source)
-    command = [sys.executable, "-m", "veilog", "convert", str(source), str(tmp_path / "out.xes")]
-    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=os.environ.copy())
-    deadline = time.monotonic() + 60
-    while not any(map(size_of, tmp_path.iterdir())) and process.poll() is None and time.monotonic() < deadline:
-        time.sleep(0.01)
-    process.send_signal(signal.SIGINT)
-    _, err = process.communicate(timeout=60)
-    # Python ends by the signal itself, which a shell reports as 130 too, when the interrupt crossed an exec() on its
-    # way to us, as in the making of a dataclass during an import.
-    assert process.returncode in (130, -signal.SIGINT), err
-    assert "interrupted" in err
-    assert "Traceback" not in err
-    assert list(tmp_path.iterdir()) == []
-
-
-def in_group(group: int) -> list[str]:
-    """The processes of a group that have not ended."""
-    found = []
-    for stat in Path("/proc").glob("[0-9]*/stat"):
-        with contextlib.suppress(OSError):
-            name, _, facts = stat.read_text().rpartition(")")
-            if facts.split()[2] == str(group) and facts.split()[0] != "Z":
-                found.append(name)
-    return found
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(not Path("/proc/self").is_dir(), reason="this system has no /proc")
-def test_ctrl_c_ends_an_audit_with_its_processes() -> None:
-    """At a terminal it reaches all of them; only the first one says so."""
-    command = [sys.executable, "-m", "veilog", "audit", "evolve", "--epsilon", "1", "--white-box"]
-    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, start_new_session=True)
-    deadline = time.monotonic() + 120
-    while len(in_group(process.pid)) < 4 and process.poll() is None and time.monotonic() < deadline:
-        time.sleep(0.05)
-    time.sleep(1)  # so that they are well in the middle of their imports
-    os.killpg(process.pid, signal.SIGINT)
-    began = time.monotonic()
-    _, err = process.communicate(timeout=60)
-    assert time.monotonic() - began < 10  # less than 2 seconds where nothing else runs
-    assert process.returncode in (130, -signal.SIGINT), err
-    assert "interrupted" in err and "Traceback" not in err
-    # multiprocessing's tracker of resources ends by itself a moment after the process that it tracks.
-    while in_group(process.pid) and time.monotonic() - began < 20:
-        time.sleep(0.05)
-    assert in_group(process.pid) == []
 
 
 @pytest.fixture
@@ -590,65 +363,3 @@ def test_a_log_without_cases_is_told_as_such(capsys: pytest.CaptureFixture[str],
     (tmp_path / "log.xes").write_text("<log/>")
     assert as_json(capsys, "info", tmp_path / "log.xes")["cases"] == 0
     assert run(capsys, "info", tmp_path / "log.xes")[0] == 0
-
-
-def test_a_disk_without_room_is_told_before_anything_is_paid_for(
-    capsys: pytest.CaptureFixture[str], log: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(shutil, "disk_usage", lambda path: shutil._ntuple_diskusage(10**6, 10**6 - 5, 5))
-    command = ("release", log, tmp_path / "out.xes", *TRAVAS, "--ledger", tmp_path / "account.ledger")
-    status, _, err = run(capsys, *command)
-    assert status == 5 and "no room" in err and "Nothing was asked" in err
-    assert not (tmp_path / "account.ledger").exists() and not (tmp_path / "out.xes").exists()
-
-
-def test_a_release_that_cannot_be_written_is_kept_elsewhere(
-    capsys: pytest.CaptureFixture[str], log: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    save = veilog.Release.save
-
-    def full(released: veilog.Release, path: Path, **more: Any) -> None:
-        if Path(path).name == "out.xes":
-            raise OutputError("The file cannot be written: No space left on device.", path=path)
-        save(released, path, **more)
-
-    monkeypatch.setattr(veilog.Release, "save", full)
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    status, _, err = run(capsys, "release", log, tmp_path / "out.xes", *TRAVAS)
-    (kept,) = tmp_path.glob("veilog-kept-*/release.parquet")
-    assert status == 5 and "paid for" in " ".join(err.split()) and not (tmp_path / "out.xes").exists()
-    assert veilog.read(kept).variants.cases > 0
-
-
-def test_a_release_for_both_writes_two_files_of_one_run(
-    capsys: pytest.CaptureFixture[str], log: Path, tmp_path: Path
-) -> None:
-    """For one charge; the ledger notes both files."""
-    evolve = ("--method", "evolve", "--epsilon", 1, "--activities", "log", "-p", "for=both", "--no-compare")
-    ledger = tmp_path / "account.ledger"
-    out, models = tmp_path / "out.xes.gz", tmp_path / "out-models.xes.gz"
-    told = run(capsys, "release", log, out, *evolve, "--ledger", ledger)
-    assert told[0] == 0 and "out-models.xes.gz" in "".join(told[1].split())
-    for path in (out, models):
-        guarantee = told_by_file(veilog.read(path)).guarantee
-        assert (guarantee.status, guarantee.epsilon) == ("proven", 1.0)
-    assert veilog.read(out).cases.num_rows == veilog.read(models).cases.num_rows
-    account = Ledger(ledger).account(veilog.read(log))
-    assert account is not None
-    (entry,) = account.entries
-    assert entry.epsilon == 1
-    assert set(entry.outputs) == {hashlib.sha256(path.read_bytes()).hexdigest() for path in (out, models)}
-
-
-def test_a_second_file_neither_overwrites_the_log_nor_goes_to_a_pipe(
-    capsys: pytest.CaptureFixture[str], tmp_path: Path
-) -> None:
-    """Said before anything is asked."""
-    evolve = ("--method", "evolve", "--epsilon", 1, "--activities", "log", "-p", "for=both")
-    path = tmp_path / "out-models.xes"
-    path.write_text(good_xes())
-    status, _, err = run(capsys, "release", path, tmp_path / "out.xes", *evolve)
-    assert status == 5 and "overwrite" in err and path.read_text() == good_xes()
-    status, _, err = run(capsys, "release", path, "-", "--format", "xes", *evolve)
-    assert status == 2 and "standard output takes one" in " ".join(err.split())
-    assert [file.name for file in tmp_path.iterdir()] == ["out-models.xes"]

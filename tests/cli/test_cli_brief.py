@@ -198,6 +198,7 @@ def test_numbers_that_are_stored_as_text_have_a_way_to_be_numbers(capsys: pytest
     assert main(["release", "amounts.xes", *ranged]) == 2
     said = capsys.readouterr().err
     assert "holds no numbers" in said and "veilog convert LOG numbers.csv" in said
+    assert "97,30 is text" in " ".join(said.split())  # what a decimal comma makes of an export
     assert main(["convert", "amounts.xes", "numbers.csv", "--on", "no-timestamps=keep"]) == 0
     assert main(["release", "numbers.csv", *ranged, "--no-compare"]) == 0
     values = veilog.read("out.xes").cases.column("amount").to_pylist()

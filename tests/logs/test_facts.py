@@ -117,3 +117,12 @@ def test_every_column_is_told_with_its_kind() -> None:
     assert transitions_of(log) is None
     steps = hospital().append_column("lifecycle:transition", pa.array(["start", "complete", "complete", None] * 400))
     assert transitions_of(files.read(steps)) == {"complete": 800, "start": 400}
+
+
+def test_amounts_with_a_decimal_comma_name_nobody(tmp_path: Path) -> None:
+    path = tmp_path / "orders.csv"
+    rows = [f"{i};order;2024-01-01T00:00:00Z;{i // 2},50;K-{i // 2}" for i in range(40)]
+    path.write_text("\n".join(["case;activity;timestamp;amount;customer", *rows]))
+    log = files.read(path)
+    assert [column.column for column in person_columns(log)] == ["customer"]
+    assert {column.column for column in unit_columns(log)} == {"amount", "customer"}

@@ -12,11 +12,13 @@ from hypothesis import strategies as st
 
 from veilog.errors import ParameterError
 from veilog.logs.eventlog import ACTIVITY, CASE_INDEX, EVENT_INDEX, TIMESTAMP, TIMESTAMP_TYPE, EventLog
+from veilog.measures.comparison import compare
 from veilog.measures.measure import Log, Pair
-from veilog.measures.persons import person_of
+from veilog.measures.persons import check_apart, person_of
 from veilog.measures.purposes import Asked, Aspect, Purpose, judge
 from veilog.measures.purposes.sides import Sides, split
 from veilog.measures.singling_out import halves
+from veilog.report.dossier import dossier
 
 Parts = Callable[[EventLog, float, int], tuple[EventLog, EventLog]]
 
@@ -110,7 +112,7 @@ def test_halves_are_of_people_where_a_column_seems_to_tell_them() -> None:
 def test_a_purpose_learns_of_nobody_on_whom_it_is_judged(needs: str) -> None:
     """Each person does something of their own, which only a split of cases could have seen before."""
     people = [f"p{i // 3}" for i in range(60)]
-    log = visits(people)
+    log = visits([*people])
     events = log.events.set_column(2, ACTIVITY, pa.array(people).dictionary_encode())
     log = EventLog(events, log.cases, log.metadata)
 
@@ -131,3 +133,38 @@ def test_a_purpose_learns_of_nobody_on_whom_it_is_judged(needs: str) -> None:
         judge(Pair(log, log), ["prediction"], Asked(chief_only=True))["prediction"].aspects["next_activity"].ceiling
         == 0.5
     )
+
+
+def timed(log: EventLog, shift: int = 0) -> EventLog:
+    times = pa.array([shift + i for i in range(log.events.num_rows)], pa.int64()).cast(TIMESTAMP_TYPE)
+    return EventLog(log.events.set_column(3, TIMESTAMP, times), log.cases)
+
+
+def test_people_who_are_in_the_original_are_no_control() -> None:
+    log = timed(visits([f"p{i // 3}" for i in range(60)]))
+    later = timed(visits([f"p{19 + i // 3}" for i in range(60)], [f"later {i}" for i in range(60)]), 1000)
+    with pytest.raises(ParameterError, match=r"Of the 20 people of the control \(by 'Patient'\) 1 has cases") as error:
+        compare(log, log, control=later, models=False)
+    assert error.value.parameter == "control" and "--no-person" in (error.value.advice or "")
+    compare(log, log, control=later, models=False, asked=Asked(person=False))
+    others = timed(visits([f"other{i // 3}" for i in range(60)], [f"later {i}" for i in range(60)]), 1000)
+    compare(log, log, control=others, models=False)
+    with pytest.raises(ParameterError, match="in the original, too"):
+        dossier(log, log, control=later)
+
+
+def test_cases_that_are_in_the_original_are_no_control() -> None:
+    log = timed(visits([None] * 10))
+    with pytest.raises(ParameterError, match="Of the 3 cases of the control 3 are in the original, too"):
+        compare(log, log, control=log.only(np.arange(3)), models=False)
+    # Names that are numbers occur in every log: without times they tell nothing.
+    plain = visits([None] * 10)
+    compare(plain, plain, control=plain, models=False)
+    compare(log, log, control=timed(log, 1000), models=False)
+
+
+def test_a_person_column_that_is_none_is_refused() -> None:
+    log = visits([f"p{i // 3}" for i in range(60)])
+    with pytest.raises(ParameterError, match="no attribute 'Ward'") as error:
+        check_apart(log, log, "Ward")
+    assert error.value.parameter == "person" and "--person takes a column" in (error.value.advice or "")

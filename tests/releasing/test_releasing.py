@@ -204,3 +204,15 @@ def test_a_window_of_the_log_that_is_too_wide_is_refused_before_anything_is_paid
         veilog.release(log, "evolve", epsilon=2, activities=["a"], times="0.4", window="log", ledger=place)
     (account,) = Ledger.open(place).show()
     assert account.spent == (0, 0)
+
+
+def test_the_owner_is_told_what_delta_costs_among_all_cases_where_few_come_out() -> None:
+    alike, own = {("a",): 100}, {("b",) * (i + 1): 1 for i in range(2000)}
+    found = veilog.release(Variants.from_dict({**alike, **own}), "travas", epsilon=1, delta=0.001)
+    assert found.guarantee.cases is not None and found.guarantee.cases < 1000
+    assert found.owner_only.notes[0].startswith("The log has 2,100 cases, the release ")
+    assert "take a delta of 4e-06 or less" in found.owner_only.notes[0]
+    assert "2,100" not in json.dumps([found.remarks, found.guarantee.in_words()])
+    # Where all come out, the word itself is by as many.
+    every = veilog.release(Variants.from_dict({("a",): 2000}), "travas", epsilon=1, delta=0.001)
+    assert not any(note.startswith("The log has") for note in every.owner_only.notes)

@@ -27,6 +27,8 @@ __all__ = ["Attribute", "PersonColumn", "attributes_of", "person_columns", "tran
 _CASES_OF_ONE = 10
 _USUAL = 0.95
 """Of the persons, all of whose cases shall count."""
+_AMOUNT = r"^\s*-?[0-9][0-9.' ]*,[0-9]+\s*$"
+"""Numbers with a decimal comma are text."""
 _RESERVED = (ACTIVITY, TIMESTAMP, LIFECYCLE, CASE_INDEX, EVENT_INDEX, NESTED)
 
 
@@ -112,10 +114,10 @@ def person_columns(log: EventLog | StoredLog) -> tuple[PersonColumn, ...]:
     """Return the columns that may say whose a case is, those with the most values first.
 
     Looked at are attributes of cases, and those of events that are constant in each case; text and whole numbers only,
-    because a time, a measurement or a truth value names nobody. One value must have several cases. And the values must
-    be many, as persons are and categories are not: more than the square root of the cases that have one, so that they
-    outnumber the cases of an average value, and at least one for every ten cases. This is a hint, no proof: an age in
-    years may pass in a small log, and a person with hundreds of cases does not.
+    because a time, a measurement (``97,30`` is one, too) or a truth value names nobody. One value must have several
+    cases. And the values must be many, as persons are and categories are not: more than the square root of the cases
+    that have one, so that they outnumber the cases of an average value, and at least one for every ten cases. This is a
+    hint, no proof: an age in years may pass in a small log, and a person with hundreds of cases does not.
     """
     return tuple(column for column in unit_columns(log) if column.likely)
 
@@ -189,6 +191,7 @@ def _of_values(name: str, values: Iterable[pa.Array | None]) -> PersonColumn | N
     if size < 2:
         return None
     most = int(counts.max())
-    likely = most > 1 and size > math.isqrt(cases) and size * _CASES_OF_ONE >= cases
+    measured = is_text(together.type) and pc.all(pc.match_substring_regex(together, _AMOUNT)).as_py()
+    likely = not measured and most > 1 and size > math.isqrt(cases) and size * _CASES_OF_ONE >= cases
     usual = min(most, max(2, int(np.quantile(counts, _USUAL, method="inverted_cdf"))))
     return PersonColumn(name, size, cases, most, usual, int(np.minimum(counts, usual).sum()), likely)

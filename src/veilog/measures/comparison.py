@@ -254,10 +254,11 @@ def compare(
     cases that look normal (extra ``anomalies``). ``purposes`` (names of :data:`veilog.measures.purposes.PURPOSES`, or
     ``all``) adds what the release is good for. ``asked`` tells them more: ``veilog.measures.Asked(model=...)`` a model
     or constraints that cases are checked against, ``targets=("outcome",)`` attributes whose prediction is wanted,
-    ``alignments=True`` fitness by alignments. ``control`` has people of the same process who were not in the log that
-    was released: the attacks on people are held against the same attacks on them, and without it against what others'
-    cases tell. ``second`` is another release of the same log, which an attacker may hold, too. No log is changed, and
-    no value depends on the order of rows. What cannot be computed is None, with its reason in ``not_computed``.
+    ``alignments=True`` fitness by alignments, ``person="Patient"`` whose a case is. ``control`` has people of the
+    same process who were not in the log that was released, and is refused where some were: the attacks on people are
+    held against the same attacks on them, and without it against what others' cases tell. ``second`` is another release
+    of the same log, which an attacker may hold, too. No log is changed, and no value depends on the order of rows. What
+    cannot be computed is None, with its reason in ``not_computed``.
     """
     started = time.perf_counter()
     wanted = named(purposes)
@@ -265,11 +266,14 @@ def compare(
     seconds = _MODEL_SECONDS[miner] if model_seconds is None else model_seconds
     say = progress or (lambda text, fraction: None)
     from veilog.logs.files import as_log  # tables are loaded when there are any
+    from veilog.measures.persons import check_apart
     from veilog.privacy.part import of_same_cases
 
     after = as_log(released)
     sides: tuple[Any, Any] = (of_same_cases(as_log(original), after), after)
     beside = (None if control is None else as_log(control), None if second is None else as_log(second))
+    told = _asked(asked) or Asked()
+    check_apart(sides[0], beside[0], told.person)
     pair = Pair(*sides, say, seconds, model_memory, miner, *beside)
     extras = {"", *(["models"] if miner == "pm4py" else []), *(["anomalies"] if anomalies else [])}
     left_out = () if models else OF_MODELS
@@ -277,7 +281,7 @@ def compare(
     with pair.closing():
         results = dict(_taken(pair, taken))
     first, second = pair.variants
-    result = Comparison(first.cases, second.cases, results, judge(pair, wanted, _asked(asked)))
+    result = Comparison(first.cases, second.cases, results, judge(pair, wanted, told))
     return replace(result, verdict=verdict_of(result), seconds=time.perf_counter() - started)
 
 

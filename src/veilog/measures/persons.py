@@ -6,18 +6,20 @@ among the rest: what was seen of their other visits tells of these.
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from veilog._typing import IntArray
 from veilog.errors import ParameterError
-from veilog.logs.eventlog import ACTIVITY, EventLog
+from veilog.logs.eventlog import ACTIVITY, TIMESTAMP, EventLog
 from veilog.logs.facts import person_columns
 from veilog.logs.variants import Variants
-from veilog.privacy.persons import owners
+from veilog.privacy.persons import columns_of_persons, owners
 
-__all__ = ["in_order", "parted", "person_of"]
+__all__ = ["check_apart", "column_of", "in_order", "parted", "person_of"]
 
 
 def person_of(log: EventLog | Variants) -> str | None:
@@ -25,6 +27,63 @@ def person_of(log: EventLog | Variants) -> str | None:
     :func:`veilog.logs.facts.person_columns`); None where there is none, and of variants."""
     found = () if isinstance(log, Variants) else person_columns(log)
     return found[0].column if found else None
+
+
+def column_of(log: EventLog | Variants, person: str | bool) -> str | None:
+    """Return the column that tells whose a case is: this one, or with True the one that seems to; None with False."""
+    return person_of(log) if person is True else person or None
+
+
+def check_apart(original: EventLog | Variants, control: EventLog | Variants | None, person: str | bool = True) -> None:
+    """Refuse people as a control who are in the original, too: what a release tells of them is no measure of what it
+    tells of others. They are told by the column of a ``person``, and cases by their names and all of their events."""
+    if not isinstance(original, EventLog) or not isinstance(control, EventLog):
+        return
+    column = column_of(original, person)
+    if column is not None and (isinstance(person, str) or _has(control, column)):
+        _check_people(original, control, column)
+    same = _cases_in(control) & _cases_in(original)
+    if same:
+        raise ParameterError(
+            f"Of the {control.number_of_cases:,} cases of the control {len(same):,} "
+            f"{'is' if len(same) == 1 else 'are'} in the original, too: by their names and all of their events.",
+            parameter="control",
+            advice="A control has people alone who were not in the log that was released. Leave these cases out of it.",
+        )
+
+
+def _check_people(original: EventLog, control: EventLog, column: str) -> None:
+    for log in (original, control):
+        columns_of_persons(log, column, "person")
+    before, beside = (pc.unique(owners(log, column).named.drop_null()) for log in (original, control))
+    same = pc.sum(pc.is_in(beside, value_set=before)).as_py() or 0
+    if same:
+        raise ParameterError(
+            f"Of the {len(beside):,} people of the control (by {column!r}) {same:,} "
+            f"{'has' if same == 1 else 'have'} cases in the original, too.",
+            parameter="control",
+            advice="Leave their cases out of it; or, if that column does not tell people, say which one does, or that "
+            "none does: --person COLUMN, --no-person; in Python Asked(person=...).",
+        )
+
+
+def _has(log: EventLog, column: str) -> bool:
+    try:
+        return bool(columns_of_persons(log, column))
+    except ParameterError:
+        return False
+
+
+def _cases_in(log: EventLog) -> set[tuple[str, tuple[str, ...], tuple[int | None, ...]]]:
+    """The cases by all that tells them: their names, and their events with their times. Those without any time are
+    none: names that are numbers occur in every log."""
+    labels, codes = log.activity_codes
+    times = log.events.column(TIMESTAMP).cast(pa.int64()).to_pylist()
+    names = log.cases.column(ACTIVITY).cast(pa.string()).to_pylist()
+    activities, bounds = [labels[code] for code in codes.tolist()], log.offsets.tolist()
+    parts = [slice(first, last) for first, last in itertools.pairwise(bounds)]
+    cases = ((name, tuple(activities[part]), tuple(times[part])) for name, part in zip(names, parts, strict=True))
+    return {case for case in cases if any(time is not None for time in case[2])}
 
 
 def parted(log: EventLog, person: str, cases: int, generator: np.random.Generator) -> tuple[IntArray, IntArray]:

@@ -12,7 +12,7 @@ from __future__ import annotations
 import contextlib
 import re
 from datetime import UTC, datetime
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -36,17 +36,20 @@ WORDS = {"": None, "nan": None, "True": "true", "False": "false"}
 """What other text is told otherwise in a column of a type."""
 
 
-def columns_of_persons(shape: EventLog, column: str) -> tuple[str, ...]:
-    """Return the columns of a log that hold this attribute; :class:`ParameterError` where there are none."""
+def columns_of_persons(shape: EventLog, column: str, option: Literal["unit", "person"] = "unit") -> tuple[str, ...]:
+    """Return the columns of a log that hold this attribute; :class:`ParameterError` about this option where there are
+    none."""
     found = [field.name for table in (shape.cases, shape.events) for field in _fields(table, column)]
     if not found:
         known = [f"{_PREFIX}{attribute_key(field)}" for field in shape.cases.schema if field.name != ACTIVITY]
         known += [attribute_key(field) for field in shape.events.schema if field.name not in _NO_PERSON]
         known = list(dict.fromkeys(known))
+        words = ["case", "person"] if option == "unit" else []
+        other = "case, person or " if words else ""
         raise ParameterError(
             f"The log has no attribute {column!r} that could name a person.",
-            parameter="unit",
-            advice=f"{meant(column, ['case', 'person', *known])}--unit takes case, person or a column. It has: "
+            parameter=option,
+            advice=f"{meant(column, [*words, *known])}--{option} takes {other}a column. It has: "
             f"{', '.join(known) or 'none'}.",
         )
     return tuple(dict.fromkeys(found))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -42,13 +42,49 @@ from veilog.logs.variants import Variants
 from veilog.measures import Comparison, Progress
 from veilog.measures import compare as compare_logs
 from veilog.measures.disclosure import risk as measure_risk
-from veilog.measures.persons import person_of
+from veilog.measures.persons import column_of
 from veilog.measures.purposes import PURPOSES, Asked
 from veilog.measures.purposes import named as purposes_named
 from veilog.measures.registry import MEASURES
 from veilog.measures.singling_out import Exposure, Inference, Linkability, exposure, halves, inference, linkability
+from veilog.privacy.persons import columns_of_persons
 
 __all__ = ["compare", "risk"]
+
+
+@Parameter(name="*")
+@dataclass(frozen=True)
+class Whose:
+    """Whose the cases are."""
+
+    person: Annotated[
+        str | None,
+        Parameter(help="Column that tells whose a case is; by default the one that seems to, see veilog info."),
+    ] = None
+    no_person: Annotated[bool, Parameter(negative="", help="Take each case for somebody's own.")] = False
+
+    def asked(self) -> str | bool:
+        """As purposes and halves take it."""
+        if self.person is not None and self.no_person:
+            raise ParameterError("--person and --no-person say opposite things.", parameter="person")
+        return not self.no_person if self.person is None else self.person
+
+    def column(self, log: EventLog | Variants) -> str | None:
+        """The column of this log; refuses one that it does not have."""
+        asked = self.asked()
+        if isinstance(asked, str):
+            if isinstance(log, Variants):
+                raise ParameterError(
+                    "--person needs the events themselves, and only the variants were read.",
+                    parameter="person",
+                    advice="Give the log as a file, without --engine or --memory-limit.",
+                )
+            columns_of_persons(log, asked, "person")
+        return column_of(log, asked)
+
+
+SEEMING = Whose()
+_GUESSED = "People are told by {column}, as it seems; --person COLUMN or --no-person says otherwise."
 
 
 def risk(
@@ -65,6 +101,7 @@ def risk(
     arrangements: Annotated[
         bool, Parameter(negative="", help="Count multisets as the paper's program does, not as the paper defines them.")
     ] = False,
+    whose: Whose = SEEMING,
     reading: Reading = AS_USUAL,
     grouping: Grouping = HERE,
     details: Details = False,
@@ -74,7 +111,9 @@ def risk(
     out = Output(json, log)
     source = named(log, reading, grouping)
     show_columns(out, source, reading)
-    log_or_variants, findings = _read(source, reading, grouping)
+    most = None if isinstance(whose.asked(), str) else _WHOLE
+    log_or_variants, findings = _read(source, reading, grouping, most=most)
+    person = whose.column(log_or_variants)
     variants = log_or_variants if isinstance(log_or_variants, Variants) else log_or_variants.variants
     with shown_progress() as progress:
         results = measure_risk(
@@ -85,19 +124,20 @@ def risk(
             arrangements=arrangements,
             progress=progress,
         )
-        person = person_of(log_or_variants)
         exposed, linked, inferred = _attacked(log_or_variants, _sizes(size), person, progress)
         if exposed is not None:
             exact = {r.size: r.unique for r in results if r.background == "sequence" and r.exact}
             exposed = exposed.at_most(exact)
     found = {
         "results": [result.to_json() for result in results],
+        "person": person,
         "attacks": _rows(exposed, linked, inferred),
         "findings": [finding.to_json() for finding in findings],
     }
     out.json(found)
     out.show(display.risk_lines(exposed, results))
     if linked is not None or inferred is not None:
+        _say_person(out, person, whose)
         out.show(Text(_IF_PUBLISHED if person is None else _OF_PERSONS.format(column=person), style="dim"))
         for line in display.attack_lines(linked, inferred, published=True):
             out.show(line)
@@ -203,6 +243,12 @@ def _weights(texts: tuple[str, ...]) -> dict[str, float] | None:
     return weights or None
 
 
+def _say_person(out: Output, person: str | None, whose: Whose) -> None:
+    """Which column was taken for people where nobody said so: a wrong guess must be seen."""
+    if person is not None and whose.person is None:
+        out.show(Text(_GUESSED.format(column=person), style="yellow"))
+
+
 Another = Annotated[Path | None, Parameter(help="Another release of the same log, which an attacker may hold, too.")]
 
 
@@ -236,6 +282,7 @@ def compare(
     ] = None,
     control: HeldOut = None,
     second: Another = None,
+    whose: Whose = SEEMING,
     reading: Reading = AS_USUAL,
     grouping: Grouping = HERE,
     details: Details = False,
@@ -248,8 +295,9 @@ def compare(
     out = Output(json, original, released)
     _check_chart(chart)
     wanted = purposes_named([name.strip() for name in purposes.split(",") if name.strip()])
-    asked = _asked(wanted, Asked(model, predict, pm4py, alignments))
+    asked = _asked(wanted, Asked(model, predict, pm4py, alignments, person=whose.asked()))
     first, noticed = _read(named(original, reading, grouping), reading, grouping, most=None)
+    person = whose.column(first)
     after = _read_released(released, reading)
     others = None if control is None else read_log(named(control, reading), reading)
     again = None if second is None else _read_released(second, reading)
@@ -268,7 +316,9 @@ def compare(
     written = () if chart is None else (chart,)
     if isinstance(first, Variants) and (lacking := [*_lacking(result)]):
         out.show(f"Of {original.name} only the variants were read. Not computed: {', '.join(lacking)}.")
-    _show(out, result, details, written, (original, noticed), (released, after.findings))
+    if wanted or others is not None:
+        _say_person(out, person, whose)
+    _show(out, result, details, written, person, (original, noticed), (released, after.findings))
     if chart is not None:
         with atomic_target(chart) as file:
             file.write(comparison_svg(result).encode())
@@ -287,6 +337,7 @@ def _show(
     result: Comparison,
     details: bool,
     written: tuple[Path, ...],
+    person: str | None,
     *read: tuple[Path, tuple[Finding, ...]],
 ) -> None:
     """What was measured, and what was noticed in the original and in the release."""
@@ -294,7 +345,7 @@ def _show(
         name: [finding.to_json() for finding in found]
         for name, (_, found) in zip(("original", "released"), read, strict=True)
     }
-    out.json(result.to_json() | {"findings": findings}, *written)
+    out.json(result.to_json() | {"person": person, "findings": findings}, *written)
     out.show(display.comparison_table(result) if details else display.comparison_view(result))
     for log, found in read:
         show_findings(out, found, log)

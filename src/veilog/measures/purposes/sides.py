@@ -17,7 +17,7 @@ from veilog.errors import ParameterError
 from veilog.logs.eventlog import EventLog
 from veilog.logs.variants import Variants
 from veilog.measures.measure import Log, Needs, Pair
-from veilog.measures.persons import in_order, parted, person_of
+from veilog.measures.persons import column_of, in_order, parted
 from veilog.privacy.persons import columns_of_persons
 
 __all__ = ["Sides", "split"]
@@ -39,8 +39,8 @@ class Sides:
     def of_people(pair: Pair, person: str | bool) -> Sides:
         """Return those of a pair: by this column, by the one that seems to tell whose a case is, or by cases."""
         if isinstance(person, str) and isinstance(pair.original, EventLog):
-            columns_of_persons(pair.original, person)  # a name that is none is an error of who gave it
-        return Sides(pair, person_of(pair.original) if person is True else person or None)
+            columns_of_persons(pair.original, person, "person")  # a name that is none is an error of who gave it
+        return Sides(pair, column_of(pair.original, person))
 
     def of(self, side: str, needs: Needs | Literal["either"], *, held_out: bool, draw: int = 0) -> tuple[Log, Log]:
         """Return the log that is used and the one on which it is judged, for one of the four sides; ``draw`` numbers

@@ -11,7 +11,7 @@ from veilog._typing import IntArray
 from veilog.errors import ParameterError
 from veilog.logs.eventlog import EventLog
 from veilog.logs.variants import Variants
-from veilog.measures.persons import parted, person_of
+from veilog.measures.persons import column_of, parted
 from veilog.measures.purposes.attributes.columns import Attribute, compared
 from veilog.measures.singling_out.logs import variant_of_cases
 
@@ -47,7 +47,7 @@ def halves(
     """
     cases = log.cases if isinstance(log, Variants) else log.number_of_cases
     random, half = np.random.default_rng([seed, cases]), (cases + 1) // 2
-    column = person_of(log) if person is True else person or None
+    column = column_of(log, person)
     if isinstance(log, EventLog) and column is not None:
         first, second = parted(log, column, half, random)
         return log.only(first), log.only(second)

@@ -17,6 +17,8 @@ from veilog.logs.eventlog import EventLog
 from veilog.logs.facts import person_columns
 from veilog.logs.stored.store import StoredLog
 from veilog.logs.variants import Variants
+from veilog.privacy.account.figures import up
+from veilog.privacy.account.guarantee import Guarantee
 from veilog.privacy.domain import Domain
 from veilog.privacy.persons import columns_of_persons, owners
 from veilog.privacy.unit import Unit
@@ -28,6 +30,7 @@ __all__ = [
     "UNBOUNDED",
     "accountable",
     "beyond_length",
+    "exposed",
     "is_of_account",
     "is_of_persons",
     "namesakes",
@@ -62,6 +65,25 @@ def notes_for_owner(log: EventLog | StoredLog | Variants, planned: Planned, *, i
     if not in_ledger:
         notes.append(unentered(planned.delta, bounded=planned.bounded))
     return tuple(notes)
+
+
+def exposed(log: EventLog | StoredLog | Variants, guarantee: Guarantee) -> tuple[str, ...]:
+    """Return a note where the delta costs more among the cases of the log than among those that were released, which
+    are all that may be told: where few variants come out, each of the others had its chance to."""
+    cases = (log if isinstance(log, Variants) else log.variants).cases
+    among = replace(guarantee, cases=cases)
+    found = among.weighed
+    if not guarantee.cases or found is None or among.strength == guarantee.strength or cases <= guarantee.cases:
+        return ()
+    return (
+        said.EXPOSED.format(
+            cases=f"{cases:,}",
+            released=f"{guarantee.cases:,}",
+            delta=up(guarantee.delta),
+            exposed=up(found.exposed, 2),
+            enough=up(found.enough),
+        ),
+    )
 
 
 def unentered(delta: float | Fraction, *, bounded: bool = True) -> str:

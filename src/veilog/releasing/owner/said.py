@@ -10,6 +10,7 @@ __all__ = [
     "BEYOND",
     "BEYOND_ONE",
     "DAYS_ONLY",
+    "EXPOSED",
     "MEANT",
     "NOBODY",
     "NOTES",
@@ -32,6 +33,10 @@ __all__ = [
 
 NO_CASE = gettext_noop("No case of the log is in the part {value}: what was released is noise alone.")
 SINGLE = gettext_noop("This release protects single cases. If a column tells persons, protect them instead: {columns}.")
+EXPOSED = gettext_noop(
+    "The log has {cases} cases, the release {released}, by which its protection is told. Of all of them delta = "
+    "{delta} lets {exposed} come out as they are, on average: take a delta of {enough} or less."
+)
 UNCOUNTED = gettext_noop(
     "Of {persons} persons {over} have more cases than count, {most} each: {left} of {cases} cases were not used."
 )
@@ -98,7 +103,7 @@ SOME_UNKNOWN = gettext_noop(
 )
 
 NOTES = (
-    *(NO_CASE, SINGLE, UNCOUNTED_ONE, UNCOUNTED, NOBODY, OWN, SEVERAL),
+    *(NO_CASE, SINGLE, EXPOSED, UNCOUNTED_ONE, UNCOUNTED, NOBODY, OWN, SEVERAL),
     *(UNDECLARED_ONE, UNDECLARED_MORE, UNDECLARED, MEANT, BEYOND_ONE, BEYOND),
     *(VALUES_ONE, VALUES_MORE, VALUES, VALUES_MEANT, OUTSIDE_RANGE),
     *(ARTIFICIAL, DAYS_ONLY, ALL_UNKNOWN, SOME_UNKNOWN),

@@ -18,6 +18,7 @@ from veilog.errors import OutputError
 from veilog.ledger.ledger import Account
 from veilog.logs.files import AnyLog
 from veilog.measures import Progress
+from veilog.measures.persons import check_apart
 from veilog.releasing.owner.standing import Standing
 from veilog.releasing.result import Release
 from veilog.report.dossier.answer import answer
@@ -60,6 +61,8 @@ def dossier(
     """
     held = given_release(released)
     beside, others = given_log(original, held), given_log(control)
+    if beside is not None:
+        check_apart(beside, others)
     with spoken(language):
         return _made(subject_of(held, beside, files_of(files), account, progress, others))
 
