@@ -62,7 +62,9 @@ def dossier(
     held = given_release(released)
     beside, others = given_log(original, held), given_log(control)
     if beside is not None:
-        check_apart(beside, others)
+        check_apart(
+            beside, others, person=False
+        )  # a column that only seems to tell people cannot be named otherwise here
     with spoken(language):
         return _made(subject_of(held, beside, files_of(files), account, progress, others))
 
