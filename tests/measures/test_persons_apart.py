@@ -149,14 +149,14 @@ def test_people_who_are_in_the_original_are_no_control() -> None:
     compare(log, log, control=later, models=False, asked=Asked(person=False))
     others = timed(visits([f"other{i // 3}" for i in range(60)], [f"later {i}" for i in range(60)]), 1000)
     compare(log, log, control=others, models=False)
-    with pytest.raises(ParameterError, match="in the original, too"):
-        dossier(log, log, control=later)
 
 
 def test_cases_that_are_in_the_original_are_no_control() -> None:
     log = timed(visits([None] * 10))
     with pytest.raises(ParameterError, match="Of the 3 cases of the control 3 are in the original, too"):
         compare(log, log, control=log.only(np.arange(3)), models=False)
+    with pytest.raises(ParameterError, match="3 are in the original, too"):
+        dossier(log, log, control=log.only(np.arange(3)))
     # Names that are numbers occur in every log: without times they tell nothing.
     plain = visits([None] * 10)
     compare(plain, plain, control=plain, models=False)

@@ -30,8 +30,7 @@ from veilog.methods.evolve.constants import DEFAULTS, Constants, usual_length
 from veilog.methods.evolve.doubt import Doubt, Prior, imagined
 from veilog.methods.evolve.known import Known
 from veilog.methods.evolve.plan import Plan
-from veilog.methods.evolve.real import only_real_variants
-from veilog.methods.evolve.real_variants import with_real
+from veilog.methods.evolve.real_variants import only_real_variants, with_real
 from veilog.methods.evolve.relations import asked_chain, prepared
 from veilog.methods.evolve.released import Round, drawn, medoids_of, named, release_of
 from veilog.methods.evolve.remarks import remark, remark_real, remark_unasked
