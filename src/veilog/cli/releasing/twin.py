@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import glob
 import json as plain_json
+import math
 from dataclasses import dataclass, fields
 from functools import cached_property
 from pathlib import Path
@@ -229,6 +230,10 @@ def _show(screen: Output, found: Twin) -> None:
     if found.guarantee is None:
         screen.show(Text("Made of what was declared: no data were touched.", style="dim"))
     else:
+        if found.sizes.off is not None:
+            within = math.ceil(math.log(20) * found.sizes.off[0] / math.sqrt(2))  # of Laplace noise that is so far off
+            of_log = f"{found.sizes.cases:,} cases (a noisy number, within {within:,} in 95 of 100 runs)"
+            screen.show(Text(f"\nThe log has about {of_log}.", style="yellow"))
         screen.show(Text("\nIts sizes were paid for:", style="dim"))
         screen.show(display.guarantee_panel(found.guarantee, as_published=False))
 
