@@ -222,7 +222,7 @@ def test_risk_measures_the_exposure(capsys: pytest.CaptureFixture[str], log: Pat
     assert "(95 %: " in out and "For example, " in out and "of those who are not" in out
     assert " 0 of " not in out
     assert "have a path that no other case has" in out
-    assert "Whoever knows 2 activities of a case (which and in which order)" in out
+    assert "Whoever knows 2 activities of a case (which; which and how often; which and in which order)" in out
     assert "case disclosure" in run(capsys, "risk", log, "--size", 2, "--details")[1]
 
 

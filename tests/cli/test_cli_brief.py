@@ -7,6 +7,7 @@ import re
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import veilog
@@ -14,6 +15,8 @@ from veilog.cli import main
 from veilog.display import release_brief
 from veilog.display.tables import counted
 from veilog.logs.made_up.simulate import ACTIVITIES, hospital
+from veilog.measures import Comparison, Found
+from veilog.measures.durations import Spans, case_durations
 from veilog.measures.singling_out import Rate, briefly_in_words
 from veilog.privacy.account.guarantee import Condition
 
@@ -128,6 +131,19 @@ def test_of_a_condition_the_first_sentence_is_told_and_that_there_is_more(tmp_pa
         one = replace(released.guarantee, conditions=(Condition("one-run", "program", text),))
         cells = release_brief(replace(released, guarantee=one), ["out.xes"]).columns[1].cells
         assert told in [str(cell) for cell in cells]
+
+
+@pytest.mark.parametrize(("cases", "warned"), [(1, True), (29, True), (30, False)])
+def test_how_long_cases_last_says_of_how_many_released_cases(cases: int, warned: bool) -> None:
+    starts, hour = np.zeros(cases, dtype=np.int64), 3_600_000_000
+    lasting = case_durations(Spans(starts[:1], starts[:1] + hour, 0), Spans(starts, starts + 2 * hour, 0))
+    log = hospital(31, seed=5)
+    released = veilog.release(log, "evolve", epsilon=1, activities=ACTIVITIES)
+    kept = Comparison(31, cases, {"case_durations": Found(lasting)}, {})
+    told = [str(cell) for cell in release_brief(released, ["out.xes"], kept).columns[1].cells]
+    few = " (too few to tell how long cases last)" if warned else ""
+    said = f"of {counted(cases, 'released case')}{few}: half up to 2.0 h, of the original 1.0 h"
+    assert any(cell.startswith(said) for cell in told), told
 
 
 def test_one_of_a_thing_is_one() -> None:

@@ -47,7 +47,7 @@ def test_a_release_with_times_and_attributes(capsys: pytest.CaptureFixture[str],
 def test_the_time_distance_is_shown(capsys: pytest.CaptureFixture[str], log: Path, tmp_path: Path) -> None:
     arguments = ["release", str(log), str(tmp_path / "out.csv"), *USUAL[:-1], "--times", "0.5", "--window", "log"]
     assert main(arguments) == 0
-    assert "durations   half of the cases up to" in capsys.readouterr().out
+    assert "released cases: half up to" in capsys.readouterr().out
     assert main([*arguments, "--details"]) == 0
     assert "directly-follows time EMD" in capsys.readouterr().out
 

@@ -39,6 +39,17 @@ def test_a_twin_of_declared_sizes_needs_no_log(tmp_path: Path, capsys: pytest.Ca
     assert "what is missing: cases and length" in capsys.readouterr().err
 
 
+def test_a_twin_says_how_far_off_its_number_of_cases_is(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    log = tmp_path / "one.csv"
+    log.write_text("case,activity,time\n1,a,2024-01-01\n1,b,2024-01-02\n")
+    assert cli.main(["twin", str(log), "--epsilon", "0.05", "--no-ledger"]) == 0
+    said = " ".join(capsys.readouterr().out.split())
+    # Laplace noise of scale 1/0.01 is within 100 ln 20 in 95 of 100.
+    assert "cases (a noisy number, within 300 in 95 of 100 runs)" in said
+    assert cli.main(["twin", *SIZES]) == 0
+    assert "noisy" not in capsys.readouterr().out
+
+
 def test_nobody_is_told_to_write_a_twin_over_the_log(log: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["twin", str(log), *SIZES]) == 2
     said = " ".join(capsys.readouterr().err.split())

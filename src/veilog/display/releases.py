@@ -152,11 +152,17 @@ def _protection(guarantee: Guarantee) -> str:
     return f"{guarantee.strength}; {pair(guarantee.epsilon, guarantee.delta)} for one {guarantee.unit}{given}"
 
 
+_FEW = 30
+"""Below so many released cases, how long they last is an example: noise of a few cases moves their mean."""
+
+
 def _durations(found: CaseDurations) -> str:
-    """How long the cases of both logs last."""
+    """How long the cases of both logs last, and of how many released ones that is said."""
     old, new = found.original, found.released
-    halves = f"half of the cases up to {lasting(new.median)}, of the original {lasting(old.median)}"
-    return f"{halves}; on average {lasting(new.mean)}, of the original {lasting(old.mean)}"
+    halves = f"half up to {lasting(new.median)}, of the original {lasting(old.median)}"
+    means = f"on average {lasting(new.mean)}, of the original {lasting(old.mean)}"
+    few = " (too few to tell how long cases last)" if new.cases < _FEW else ""
+    return f"of {counted(new.cases, 'released case')}{few}: {halves}; {means}"
 
 
 def _for_the_owner(released: Release, log: str) -> list[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 
 from rich.console import Group
 from rich.markup import escape
@@ -24,12 +24,13 @@ from veilog.measures.singling_out import (
     like_who,
     linked_in_words,
     own_path_in_words,
+    said_once,
 )
 
 __all__ = ["attack_lines", "attack_tables", "risk_lines", "risk_table"]
 
 
-_KNOWN = {"set": "which", "multiset": "which and how often", "sequence": "which and in which order"}
+_KNOWN: dict[str, str] = {"set": "which", "multiset": "which and how often", "sequence": "which and in which order"}
 _CONTROLS: dict[Control, str] = {"others' cases": "others' cases", "held out": "people held out"}
 
 
@@ -40,28 +41,39 @@ def risk_lines(exposed: Exposure | None, results: Iterable[RiskResult]) -> Group
     if exposed is not None:
         own = own_path_in_words(exposed.cases, exposed.alone)
         lines.append(Text(own, style="bold red" if exposed.alone else "bold green"))
-        lines += [Text(found_in_words(row)) for row in exposed.results]
+        parts = ([row for row in exposed.results if row.with_start is known] for known in (False, True))
+        lines += [Text(found_in_words(rows)) for rows in parts if rows]
         if exposed.example is not None:
             lines.append(Text(like_who(exposed.example) + " (For you only.)", style="yellow"))
         if exposed.without_start is not None:
             lines.append(Text(f"What the day adds is not measured: {exposed.without_start}", style="dim"))
-    told = [Text(_sentence(r)) for r in results if r.case_disclosure is not None]
+    told = [Text(sentence) for sentence in _told([r for r in results if r.case_disclosure is not None])]
     if told:
         lines += [Text("With the activities that tell most of a case:", style="dim"), *told]
     return Group(*lines)
 
 
-def _sentence(found: RiskResult) -> str:
-    """What the most telling activities do; where not all that can be known was tried, no less than was seen."""
-    events = "1 activity" if found.size == 1 else f"{found.size} activities"
-    known = f"Whoever knows {events} of a case ({_KNOWN[found.background]})"
+def _told(results: Sequence[RiskResult]) -> Iterator[str]:
+    """What the most telling activities do: a sentence for all kinds of knowledge that do the same."""
+    outcomes: dict[str, list[tuple[int, str]]] = {}
+    for found in results:
+        outcomes.setdefault(found.background, []).append((found.size, _outcome(found)))
+    alike: dict[tuple[tuple[int, str], ...], list[str]] = {}
+    for background, done in outcomes.items():
+        alike.setdefault(tuple(done), []).append(_KNOWN[background])
+    for shared, known in alike.items():
+        yield said_once("Whoever knows", f" ({'; '.join(known)})", shared)
+
+
+def _outcome(found: RiskResult) -> str:
+    """What knowledge of one kind and size does; where not all that can be known was tried, no less than was seen."""
     if not found.exact and found.unique == 0:
-        return f"{known}: of the {found.sampled or 0:,} things tried that can be known none singles out a case."
+        return f"singles out nobody by any of the {found.sampled or 0:,} things tried that can be known"
     if not found.unique:
         fewest = round(1 / found.worst_case) if found.worst_case else 2
-        return f"{known} singles out nobody: {fewest:,} cases or more fit, whatever these are."
+        return f"singles out nobody: {fewest:,} cases or more fit, whatever these are"
     least = "" if found.exact else "at least "
-    return f"{known} may single out {least}{found.unique:,} of {counted(found.cases, 'case')}."
+    return f"may single out {least}{found.unique:,} of {counted(found.cases, 'case')}"
 
 
 def attack_lines(linked: Linkability | None, inferred: Inference | None, *, published: bool = False) -> list[Text]:

@@ -238,7 +238,7 @@ def compare(
     """Compare a release with its original by all measures.
 
     Both may be a log, a :class:`Release`, variants, a DataFrame or a file. A release of a part of the cases is held
-    against the same part of the original.
+    against the same part of the original. A :class:`Release` given first is refused, unless both are one.
 
     >>> import veilog
     >>> from veilog.logs.made_up.simulate import hospital
@@ -269,6 +269,10 @@ def compare(
     from veilog.measures.persons import check_apart
     from veilog.privacy.part import of_same_cases
 
+    if hasattr(original, "guarantee") and not hasattr(released, "guarantee"):  # a Release, of a later layer
+        raise ParameterError(
+            "The original comes first, and this is a release.", parameter="original", advice="compare(log, release)."
+        )
     after = as_log(released)
     sides: tuple[Any, Any] = (of_same_cases(as_log(original), after), after)
     beside = (None if control is None else as_log(control), None if second is None else as_log(second))

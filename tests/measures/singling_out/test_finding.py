@@ -11,7 +11,7 @@ from veilog.errors import ParameterError
 from veilog.logs.made_up.simulate import hospital
 from veilog.logs.variants import Variants
 from veilog.measures.disclosure import risk
-from veilog.measures.singling_out import Rate, exposure, found_in_words, like_who, own_path_in_words
+from veilog.measures.singling_out import Rate, exposure, found_in_words, like_who, own_path_in_words, said_once
 from veilog.measures.singling_out.logs import in_random_order
 from veilog.measures.singling_out.rates import rising
 
@@ -92,16 +92,30 @@ def test_the_day_finds_more_and_an_example_is_told() -> None:
     assert exposure(turned, sizes=(1, 3)).results == result.results
 
 
+def test_what_is_known_of_cases_is_said_once() -> None:
+    alike = exposure(log(("abc", 4), ("dec", 4)), sizes=[1, 2, 3]).results
+    assert found_in_words(alike) == (
+        "Whoever happens to know 1, 2 or 3 activities of a case, in their order, finds nobody: whatever these are, "
+        "other cases fit, too."
+    )
+    assert said_once("Whoever knows", "", [(1, "finds 4"), (2, "finds 4"), (3, "finds 5")]) == (
+        "Whoever knows 1 or 2 activities of a case finds 4; who knows 3 finds 5."
+    )
+    assert said_once("Whoever knows", "", [(1, "finds 4"), (2, "finds 5")], ordered=True) == (
+        "Whoever knows 1 activity of a case finds 4; who knows 2, in their order, finds 5."
+    )
+
+
 def test_nothing_is_called_zero_that_was_not_measured() -> None:
     many = Variants.from_dict({("a", *("b" * i), "c"): 1 for i in range(200)})
     row = exposure(many, sizes=[1]).results[0]
     assert row.found.value == 0.0 < row.found.high
-    assert "finds hardly anybody: up to" in found_in_words(row)
+    assert "finds hardly anybody: up to" in found_in_words([row])
     exact = {r.size: r.unique for r in risk(many, "sequence", [1]) if r.exact}
     certain = exposure(many, sizes=[1]).at_most(exact).results[0]
-    assert certain.found == Rate(0.0, 0.0, 0.0) and "finds nobody" in found_in_words(certain)
+    assert certain.found == Rate(0.0, 0.0, 0.0) and "finds nobody" in found_in_words([certain])
     shared = exposure(log(("ab", 2), ("cd", 3)), sizes=[1]).results[0]
-    assert shared.found == Rate(0.0, 0.0, 0.0) and "finds nobody" in found_in_words(shared)
+    assert shared.found == Rate(0.0, 0.0, 0.0) and "finds nobody" in found_in_words([shared])
     assert own_path_in_words(5, 0) == "None of the 5 cases has a path of its own: each is shared by two or more."
     assert own_path_in_words(1_000, 129).startswith(
         "12.9 % of the 1,000 cases (129) have a path that no other case has"

@@ -123,8 +123,7 @@ def release(
     parameters: dict[str, Any] = dict(pair(text, "-p") for text in p)
     last, beyond = since_last(log, keeping, budget, beyond)
     if trying.dry_run:
-        how_many = int(budget.activities) if budget.activities and budget.activities.isdecimal() else None
-        asked = budget if how_many is None else replace(budget, activities=FROM_LOG)
+        how_many, asked = _counted(budget)
         planned = _planned(method, parameters, asked, beyond)
         dry_run(out, planned, Before(log, planned, reading, grouping, keeping), trying, how_many)
         return
@@ -166,6 +165,18 @@ def release(
         return
     out.show(display.release_view(released, "; ".join(written), as_read))
     show_account(out, released.entry, account, new)
+    _show_kept(out, comparison, pages)
+
+
+def _counted(budget: Budget) -> tuple[int | None, Budget]:
+    """How many activities were declared, for a dry run that needs no names, and the budget of a log with so many."""
+    if budget.activities is None or not budget.activities.isdecimal():
+        return None, budget
+    return int(budget.activities), replace(budget, activities=FROM_LOG)
+
+
+def _show_kept(out: Output, comparison: Comparison | None, pages: Sequence[str]) -> None:
+    """Show all that a release kept of the log, and where it is told."""
     if comparison is not None:
         out.show("\n[bold]What was kept[/] [dim](computed from the raw log: for you only, not part of the release)[/]")
         out.show(display.comparison_table(comparison))

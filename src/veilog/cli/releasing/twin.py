@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import glob
 import json as plain_json
+import math
 from dataclasses import dataclass, fields
 from functools import cached_property
 from pathlib import Path
@@ -44,7 +45,7 @@ from veilog.privacy.domain import FROM_LOG
 from veilog.privacy.part import Part
 from veilog.releasing.owner.notes import uncounted_cases
 from veilog.releasing.plan import Plan
-from veilog.releasing.trying.sizes import sizes_of, sizes_of_log
+from veilog.releasing.trying.sizes import Twin, sizes_of, sizes_of_log
 from veilog.releasing.trying.sizes import twin as make_twin
 
 __all__ = ["NOT_DRY", "UNKNOWN", "Before", "Known", "Trying", "activities_of", "dry_run", "twin"]
@@ -192,33 +193,49 @@ def twin(
         new = keeping.checked(log)
         source = named(log, reading, grouping)
         show_columns(screen, source, reading)
-        with shown_progress() as progress:
-            ledger = keeping.of(log, progress)
-            asked = read_events(source, reading) if persons.by_column else read_variants(source, reading)
-            with told_if_stopped("twin", asked, ledger, parse_epsilon(epsilon)):
-                found = make_twin(asked, epsilon=epsilon, ledger=ledger, **declared)
-        cannot_be_undone("The sizes are paid for.")
-        if found.guarantee is not None:
-            notes = [] if isinstance(asked, Variants) else uncounted_cases(asked, protected)
-            notes += keeping.notes(asked, found.entry, found.guarantee)
-    made = found.log
+        asked = read_events(source, reading) if persons.by_column else read_variants(source, reading)
+        found = _asked(asked, epsilon, keeping, log, declared)
+        notes = [] if isinstance(asked, Variants) else uncounted_cases(asked, protected)
+        notes += [] if found.guarantee is None else keeping.notes(asked, found.entry, found.guarantee)
     account = None if found.entry is None else found.entry.account()
     told = {"owner_only": {"notes": notes}} if notes else {}
     screen.json(found.to_json() | told | ({} if account is None else {"account": account.totals()}))
-    screen.show(display.info_table(Statistics.of(made.variants, None, None), made.variants, "a made-up twin"))
-    if found.guarantee is None:
-        screen.show(Text("Made of what was declared: no data were touched.", style="dim"))
-    else:
-        screen.show(Text("\nIts sizes were paid for:", style="dim"))
-        screen.show(display.guarantee_panel(found.guarantee, as_published=False))
+    _show(screen, found)
     show_account(screen, found.entry, account, new)
     for note in notes:
         screen.show(Text(f"For you only: {note}", style="magenta"))
     if out is not None:
-        files.write(made, out)
+        files.write(found.log, out)
         whom = "" if protected.name == "case" else f"--unit person --max-cases {protected.most_cases} "
         tried = f"veilog release {quoted(out)} TRY.xes -m evolve ... {whom}--no-ledger"
         screen.show(Text(f"twin written to {out}; {tried} costs nothing"))
+
+
+def _asked(
+    log: EventLog | StoredLog | Variants, epsilon: str, keeping: Keeping, path: Path, declared: dict[str, Any]
+) -> Twin:
+    """The twin of what the log answered, which is paid for."""
+    with shown_progress() as progress:
+        ledger = keeping.of(path, progress)
+        with told_if_stopped("twin", log, ledger, parse_epsilon(epsilon)):
+            found = make_twin(log, epsilon=epsilon, ledger=ledger, **declared)
+    cannot_be_undone("The sizes are paid for.")
+    return found
+
+
+def _show(screen: Output, found: Twin) -> None:
+    """Show a twin, and what its sizes cost."""
+    variants = found.log.variants
+    screen.show(display.info_table(Statistics.of(variants, None, None), variants, "a made-up twin"))
+    if found.guarantee is None:
+        screen.show(Text("Made of what was declared: no data were touched.", style="dim"))
+    else:
+        if found.sizes.off is not None:
+            within = math.ceil(math.log(20) * found.sizes.off[0] / math.sqrt(2))  # of Laplace noise that is so far off
+            of_log = f"{found.sizes.cases:,} cases (a noisy number, within {within:,} in 95 of 100 runs)"
+            screen.show(Text(f"\nThe log has about {of_log}.", style="yellow"))
+        screen.show(Text("\nIts sizes were paid for:", style="dim"))
+        screen.show(display.guarantee_panel(found.guarantee, as_published=False))
 
 
 def dry_run(out: Output, planned: Plan, before: Before, trying: Trying, how_many: int | None) -> None:

@@ -20,6 +20,7 @@ from veilog.measures.singling_out.words import (
     like_who,
     linked_in_words,
     own_path_in_words,
+    said_once,
 )
 
 __all__ = [
@@ -48,5 +49,6 @@ __all__ = [
     "linkability",
     "linked_in_words",
     "own_path_in_words",
+    "said_once",
     "singling_out",
 ]

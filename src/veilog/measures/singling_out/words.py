@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
+from itertools import groupby
 from typing import Protocol, TypeVar
 
 from veilog._language import dated, gettext, gettext_noop, ngettext, quoted
@@ -25,6 +27,7 @@ __all__ = [
     "lists_of",
     "own_path_in_words",
     "percent",
+    "said_once",
 ]
 
 _GUESSES: dict[Control, str] = {
@@ -170,21 +173,42 @@ def own_path_in_words(cases: int, alone: int) -> str:
     )
 
 
-def found_in_words(row: Exposed) -> str:
-    """Return how many people somebody finds who knows so much of them, never without the interval."""
-    day = " and the day it started" if row.with_start else ""
-    some = "1 activity of a case" if row.size == 1 else f"{row.size} activities of a case, in their order,"
+def found_in_words(rows: Sequence[Exposed]) -> str:
+    """Return how many people somebody finds who knows so much of them, never without the interval; ``rows`` are those
+    in which the start is known, or those in which it is not, and what they have in common is said once."""
+    day = " and the day it started" if rows[0].with_start else ""
+    return said_once("Whoever happens to know", day, [(row.size, _finds(row)) for row in rows], ordered=True)
+
+
+def _finds(row: Exposed) -> str:
     found = round(row.found.value * row.people)
     low, high = math.floor(row.found.low * row.people), math.ceil(row.found.high * row.people - 1e-9)
-    known = f"Whoever happens to know {some}{day}"
     if not high:
-        return f"{known} finds nobody: whatever these are, other cases fit, too."
+        return "finds nobody: whatever these are, other cases fit, too"
     if not found:
-        return f"{known} finds hardly anybody: up to {high:,} of {row.people:,} cases (95 %)."
+        return f"finds hardly anybody: up to {high:,} of {row.people:,} cases (95 %)"
     return (
-        f"{known} finds about {found:,} of {row.people:,} cases (95 %: {low:,} to {high:,}) and guesses the whole "
-        f"path of {percent(row.guessed)} ({percent(row.guessed.low)} to {percent(row.guessed.high)})."
+        f"finds about {found:,} of {row.people:,} cases (95 %: {low:,} to {high:,}) and guesses the whole path of "
+        f"{percent(row.guessed)} ({percent(row.guessed.low)} to {percent(row.guessed.high)})"
     )
+
+
+def said_once(who: str, more: str, done: Sequence[tuple[int, str]], *, ordered: bool = False) -> str:
+    """Return in one sentence what somebody does who knows so many activities, in their order where they are
+    ``ordered``, and ``more``: sizes with the same outcome share it, and those that follow add only what differs."""
+    parts: list[str] = []
+    for outcome, same in groupby(done, key=lambda row: row[1]):
+        sizes = [size for size, _ in same]
+        order = ", in their order," if ordered and sizes != [1] else ""
+        activities = "activity" if sizes == [1] else "activities"
+        first = f"{who} {_either(sizes)} {activities} of a case{order}{more}"
+        parts.append(f"{f'who knows {_either(sizes)}{order}' if parts else first} {outcome}")
+    return "; ".join(parts) + "."
+
+
+def _either(sizes: Sequence[int]) -> str:
+    *first, last = map(str, sizes)
+    return f"{', '.join(first)} or {last}" if first else last
 
 
 def like_who(example: Example) -> str:
