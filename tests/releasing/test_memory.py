@@ -15,7 +15,9 @@ BEFORE = "released or asked once before without a ledger"
 
 
 def released(log: veilog.EventLog, **more: object) -> tuple[str, ...]:
-    return veilog.release(log, "travas", epsilon=1, delta="0.001", **more).owner_only.notes  # type: ignore[arg-type]
+    """The notes of a release, but for what its delta costs, which hangs on how many cases happen to come out."""
+    notes = veilog.release(log, "travas", epsilon=1, delta="0.001", **more).owner_only.notes  # type: ignore[arg-type]
+    return tuple(note for note in notes if "by which its protection is told" not in note)
 
 
 def test_python_remembers_while_it_runs(tmp_path: Path) -> None:
