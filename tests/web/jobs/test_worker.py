@@ -2,6 +2,8 @@
 
 import json
 import os
+import signal
+import subprocess
 import sys
 from collections.abc import Iterator
 from multiprocessing import Pipe
@@ -71,12 +73,29 @@ def test_what_goes_wrong_is_said_in_words(asked: Any, tmp_path: Path, do: str, w
     assert "result.json" not in files
 
 
-def test_memory_is_that_of_the_whole_group() -> None:
-    before = memory_of(os.getpgrp())
-    assert before > 10 << 20
-    held = b"x" * (200 << 20)
-    assert memory_of(os.getpgrp()) > before + (150 << 20)
-    assert len(held) == 200 << 20
+HOLDS = """
+import os, sys
+held = b"x" * (200 << 20)
+if sys.argv[1:]:
+    import subprocess
+    child = subprocess.Popen([sys.executable, sys.argv[0]])
+else:
+    print("held", flush=True)
+sys.stdin.read()
+"""
+
+
+def test_memory_is_that_of_the_whole_group(tmp_path: Path) -> None:
+    """Of a process that holds 200 MiB and starts one that holds as much, in a group that nobody else is in."""
+    program = tmp_path / "holds.py"
+    program.write_text(HOLDS)
+    pipe = subprocess.PIPE
+    two = [sys.executable, str(program), "two"]
+    with subprocess.Popen(two, start_new_session=True, stdin=pipe, stdout=pipe, text=True) as group:
+        assert group.stdout is not None
+        assert group.stdout.readline() == "held\n"
+        assert memory_of(group.pid) > 390 << 20
+        os.killpg(group.pid, signal.SIGKILL)
     assert memory_of(2**22 + 5) == 0
 
 
