@@ -1,7 +1,10 @@
 """Whether activities come again where evolve does not ask: what the relations leave in doubt, and votes decide."""
 
+from collections.abc import Callable
 from dataclasses import replace
 from fractions import Fraction
+from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 import pytest
@@ -15,7 +18,7 @@ from veilog.methods.evolve.traces import occurrences
 from veilog.methods.evolve.votes import fit, misfit
 from veilog.methods.method import Request
 from veilog.privacy.curator import Curator
-from veilog.privacy.domain import ALL_FROM_LOG
+from veilog.privacy.domain import ALL_FROM_LOG, Domain
 from veilog.privacy.mechanisms import noise
 
 A, B, C, END = range(4)
@@ -134,3 +137,59 @@ def test_fewer_cases_repeat_activities_in_releases_of_a_log_where_none_does() ->
         shares[name] = sum(found) / len(found)
     assert shares["as the chain has it"] > 0.3
     assert shares["now"] < shares["as the chain has it"] / 2
+
+
+FAR = 2**40
+"""Farther off than any noise that is ever drawn for what is asked here."""
+EXTREME: dict[str, Callable[[int, np.random.Generator], np.ndarray]] = {
+    "all far below 0": lambda size, rng: np.full(size, -FAR),
+    "all 0": lambda size, rng: np.zeros(size, dtype=np.int64),
+    "all far above": lambda size, rng: np.full(size, FAR),
+    "one far above": lambda size, rng: np.where(np.arange(size) == 0, FAR, 0),
+    "anything": lambda size, rng: rng.integers(-FAR, FAR, size),
+    "repetitions above": lambda size, rng: np.where(np.arange(size) % 5 == 0, FAR, -FAR),
+}
+
+
+@pytest.mark.filterwarnings("error::RuntimeWarning")
+@pytest.mark.parametrize("activities", [1, 4])
+@pytest.mark.parametrize("cases", [-FAR, 0, 300, FAR])
+@pytest.mark.parametrize("relations", EXTREME)
+def test_whatever_is_answered_there_is_a_release_and_no_branch_asks_for_more(
+    relations: str, cases: int, activities: int
+) -> None:
+    """The answers need not be numbers that a log could have; what they cost adds up to epsilon all the same."""
+    log = Variants.from_sequences([["a"]] * 5)
+    public = Domain(activities=tuple("abcd"[:activities]), max_length=12)
+    for votes in EXTREME:
+        for epsilon in ("0.1", "2"):
+            rng, spent = np.random.default_rng(4), []
+
+            def counted(self: Curator, share: Fraction, **more: Any) -> int:
+                spent.append(share)  # noqa: B023 - called in this round of the loop
+                return cases
+
+            def summed(self: Curator, features: Any, size: int, bound: int, share: Fraction, **more: Any) -> Any:
+                spent.append(share)  # noqa: B023
+                return EXTREME[relations](size, rng)  # noqa: B023
+
+            def voted(self: Curator, assign: Any, size: int, share: Fraction, **more: Any) -> Any:
+                spent.append(share)  # noqa: B023
+                return EXTREME[votes](size, rng)  # noqa: B023
+
+            with patch.multiple(Curator, count=counted, sums=summed, histogram=voted):
+                curator = Curator(log, domain=public, randomness=noise.seeded(1))
+                request = Request(Fraction(epsilon), Fraction(0), False, lambda text, done: None, lambda a, b: 0.0)
+                found = evolve(curator, request, EvolveSettings(), replace(DEFAULTS, pool=2000))
+            assert sum(spent) == Fraction(epsilon)
+            assert set(found.labels) <= set(public.activities or ())
+            assert found.lengths.max(initial=0) <= 12
+
+
+def test_votes_that_contradict_each_other_leave_a_distribution() -> None:
+    """Each round alone makes all but one trace less likely than any float can tell, and not the same one."""
+    cells = [np.array([0, 1, 1]), np.array([0, 0, 1])]
+    shares = [np.array([1e9, -1e9]), np.array([-1e9, 1e9])]
+    p = fit(np.full(3, 1 / 3), cells, shares, [1e-3, 1e-3], 50)
+    assert np.isfinite(p).all()
+    assert p.sum() == pytest.approx(1)

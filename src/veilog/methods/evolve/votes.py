@@ -87,7 +87,9 @@ def fit(
             mass = np.bincount(cell, weights=weights, minlength=len(share)).astype(np.float64)
             masses, log_z[r] = _masses(mass, share, deviation**2, log_z[r])
             tilts[r] = (masses - share) / deviation**2
-            p = weights * np.exp(tilts[r].min() - tilts[r][cell])
+            # Where votes contradict each other either part alone may be too far down for a float; their sum is not.
+            log_p = others - tilts[r][cell]
+            p = np.exp(log_p - log_p.max())
             p /= p.sum()
         if len(cells) == 1 or np.abs(p - before).sum() < 1e-6:
             break
