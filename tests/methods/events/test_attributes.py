@@ -287,3 +287,15 @@ def test_dates_need_times() -> None:
     log = log_of([({}, [{"activity": "a"}])] * 5, dated=True)
     with pytest.raises(ParameterError, match="release has no times"):
         released(log, attributes=["due"])
+
+
+@pytest.mark.parametrize("more", [{}, {"times": "0.2"}])
+@pytest.mark.parametrize("names", [["fast"], ["colour", "kind", "fast"]])
+def test_a_release_without_events_has_columns_for_them_and_is_not_lost(names: list[str], more: dict[str, str]) -> None:
+    """No case has an activity that is declared: what was asked until then is paid for."""
+    public = Domain(activities=("escalate",), attributes={"kind": ("new", "old"), "colour": ("red", "blue")})
+    made = released(domain=public, attributes=names, **more)
+    assert made.log.cases.num_rows > 0
+    assert made.log.events.num_rows == 0
+    there = {*made.log.cases.column_names, *made.log.events.column_names}
+    assert set(names) <= there

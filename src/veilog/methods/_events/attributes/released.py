@@ -273,7 +273,10 @@ def _columns(
         values, codes = np.divmod(values, coding.size + 1)
         codes = np.where(codes < coding.size, codes, -1)
         column = _column(member, coding, codes, starts, np.arange(len(cases)), rng)
-        yield member, column if one.known is None else _held(column, one.known, cases, rng)
+        if one.known is not None:
+            yield member, _held(column, one.known, cases, rng)
+        else:  # where they hold it was not asked: it is of cases, or there are no events
+            yield member, column if member.level == "case" else column.slice(0, 0)
 
 
 def _changing(
