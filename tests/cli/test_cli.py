@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 
 import pytest
+from commands import run
 from rich.console import Console
 
 import veilog
@@ -23,27 +24,6 @@ README_TABLE = {
     "ccc19": (20, 29, 1394, 20),
 }
 """Cases, activities, events and variants of the public logs."""
-
-
-TRAVAS = ("--method", "travas", "--epsilon", "1", "--delta", "0.01", "--no-compare")
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("logs")
-
-
-@pytest.fixture(scope="module")
-def log(folder: Path) -> Path:
-    path = folder / "hospital.xes"
-    veilog.write(simulate.hospital(500, seed=3), path)
-    return path
-
-
-def run(capsys: pytest.CaptureFixture[str], *arguments: object) -> tuple[int, str, str]:
-    status = main([str(a) for a in arguments])
-    out, err = capsys.readouterr()
-    return status, out, err
 
 
 def as_json(capsys: pytest.CaptureFixture[str], *arguments: object) -> object:

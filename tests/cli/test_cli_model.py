@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from commands import run
 
 import veilog
 from veilog.cli import main
@@ -22,11 +23,6 @@ from veilog.methods.travag import certified as travag_certified
 from veilog.methods.travag import published as travag_published
 
 LEARN = ["--epsilon", "2", "--delta", "1e-3", "-p", "free_generator_steps=20", "--no-ledger"]
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("models")
 
 
 @pytest.fixture(scope="module")
@@ -44,12 +40,6 @@ def model(folder: Path, log: Path) -> Path:
     assert main(["train", str(copy), str(path), *LEARN]) == 0
     copy.unlink()
     return path
-
-
-def run(capsys: pytest.CaptureFixture[str], *arguments: object) -> tuple[int, str, str]:
-    status = main([str(a) for a in arguments])
-    out, err = capsys.readouterr()
-    return status, out, err
 
 
 def as_json(capsys: pytest.CaptureFixture[str], *arguments: object) -> dict[str, object]:

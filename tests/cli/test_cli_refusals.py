@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from commands import TRAVAS, run
 
 import veilog
 from veilog.cli import main
@@ -21,26 +22,6 @@ from veilog.errors import OutputError
 from veilog.ledger.ledger import Ledger
 from veilog.logs.made_up import simulate
 from veilog.report.told import told_by_file
-
-TRAVAS = ("--method", "travas", "--epsilon", "1", "--delta", "0.01", "--no-compare")
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("logs")
-
-
-@pytest.fixture(scope="module")
-def log(folder: Path) -> Path:
-    path = folder / "hospital.xes"
-    veilog.write(simulate.hospital(500, seed=3), path)
-    return path
-
-
-def run(capsys: pytest.CaptureFixture[str], *arguments: object) -> tuple[int, str, str]:
-    status = main([str(a) for a in arguments])
-    out, err = capsys.readouterr()
-    return status, out, err
 
 
 def good_xes(event: str = "", trace_name: str = '<string key="concept:name" value="1"/>') -> str:

@@ -43,12 +43,6 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
         yield found
 
 
-@pytest.fixture
-def client(server: Served) -> Iterator[httpx.Client]:
-    with server.browser() as found:
-        yield found
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("address", PAGES + FILES)
 def test_without_a_cookie_nothing_is_shown(server: Served, address: str) -> None:

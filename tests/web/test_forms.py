@@ -19,17 +19,6 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
         yield found
 
 
-@pytest.fixture
-def client(server: Served) -> Iterator[httpx.Client]:
-    with server.browser() as found:
-        yield found
-
-
-@pytest.fixture
-def log(server: Served, client: httpx.Client) -> str:
-    return brought(server, client)
-
-
 def test_the_form_comes_back_as_it_was_left(client: httpx.Client, log: str) -> None:
     assert value_of(client.get(f"{log}/release"), "epsilon") == "1"
     asked = {**LAPLACE, "unit": "person", "max_cases": "4"}

@@ -31,17 +31,6 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
         yield found
 
 
-@pytest.fixture
-def client(server: Served) -> Iterator[httpx.Client]:
-    with server.browser() as found:
-        yield found
-
-
-@pytest.fixture
-def log(server: Served, client: httpx.Client) -> str:
-    return brought(server, client)
-
-
 # The account.
 
 

@@ -25,20 +25,6 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
         yield found
 
 
-@pytest.fixture
-def client(server: Served) -> Iterator[httpx.Client]:
-    with server.browser() as found:
-        yield found
-
-
-@pytest.fixture
-def log(server: Served, client: httpx.Client) -> str:
-    """The address of a log that has been read."""
-    address = upload(client, SMALL).headers["location"]
-    read_at_once(server, address)
-    return str(address)
-
-
 def ask(client: httpx.Client, log: str, **fields: str) -> httpx.Response:
     once = once_of(client.get(f"{log}/release"))
     return client.post(f"{log}/jobs", data={"once": once, **LAPLACE, **fields})
@@ -184,7 +170,7 @@ def test_downloads_are_attachments_of_a_fixed_list(server: Served, client: httpx
         answer = client.get(f"{job}/files/{name}")
         assert (answer.status_code, answer.text) == (200, name)
         day = datetime.date.today().isoformat()
-        assert answer.headers["content-disposition"] == f'attachment; filename="log-{day}-eps1-{name}"'
+        assert answer.headers["content-disposition"] == f'attachment; filename="ward-{day}-eps1-{name}"'
         assert answer.headers["content-type"] == "application/octet-stream"
         assert "sandbox" in answer.headers["content-security-policy"]
     for name in ("result.json", "secret", "tmp", "release.xes/", "..%2f..%2f..%2fveilog.sqlite", "RELEASE.XES", "%00"):
