@@ -1,6 +1,6 @@
-"""Shared by all tests: the folder of real logs, and Hypothesis without randomness of its own.
+"""Shared by all tests: the folder of real logs, and Hypothesis and noise that are the same in every run.
 
-HYPOTHESIS_PROFILE=search looks further than the usual run does, with fresh examples each time.
+HYPOTHESIS_PROFILE=search looks further than the usual run does, with fresh examples and noise each time.
 """
 
 import os
@@ -8,9 +8,13 @@ import signal
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import HealthCheck, settings
+
+from veilog.privacy.mechanisms import noise
 
 os.environ["XDG_STATE_HOME"] = tempfile.mkdtemp(prefix="veilog-state-")  # what was released here is nobody's memory
 os.environ.pop("COLUMNS", None)  # the command would make its lines as wide as what runs the tests thinks
@@ -21,7 +25,56 @@ settings.register_profile(
 settings.register_profile(
     "search", settings.get_profile("repeatable"), derandomize=False, max_examples=1000, print_blob=True
 )
-settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "repeatable"))
+PROFILE = os.environ.get("HYPOTHESIS_PROFILE", "repeatable")
+settings.load_profile(PROFILE)
+
+
+class _Chance:
+    """The noise of what has no seed, decided by the name of the test, or of the fixture that tests share: a test fails
+    for everybody or for nobody, wherever and beside whatever it runs. Processes that a test starts draw their own.
+    """
+
+    def __init__(self) -> None:
+        self.name, self.sources = "", 0
+
+    def begin(self, name: str) -> tuple[str, int]:
+        before, (self.name, self.sources) = (self.name, self.sources), (name, 0)
+        return before
+
+    def source(self) -> noise.Randomness:
+        self.sources += 1
+        words = np.random.default_rng(list(f"{self.name} {self.sources}".encode()))
+        return noise.Randomness(lambda n: words.integers(0, 2**32, size=n, dtype=np.uint32), None)
+
+
+_chance = _Chance()
+_real = noise.operating_system
+if PROFILE == "repeatable":
+    noise.operating_system = _chance.source
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
+    _chance.begin(item.nodeid)
+    return (yield)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_fixture_setup(fixturedef: Any, request: pytest.FixtureRequest) -> Iterator[None]:
+    """What several tests share is made by the first that comes, which is another one on every machine."""
+    if request.scope == "function":
+        return (yield)
+    before = _chance.begin(f"{fixturedef.baseid} {fixturedef.argname} {getattr(request, 'param', '')}")
+    try:
+        return (yield)
+    finally:
+        _chance.name, _chance.sources = before
+
+
+@pytest.fixture
+def operating_system() -> noise.Randomness:
+    """The source that protects data, which other tests do without."""
+    return _real()
 
 
 @pytest.fixture(scope="session")

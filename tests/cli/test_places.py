@@ -119,8 +119,8 @@ def test_what_a_terminal_has_no_letters_for_fails_no_release(here: Path, letters
         "1",
         "--activities",
         "log",
-        "--max-length",
-        "log",
+        "-p",
+        "depth=2",
         "--no-ledger",
     ]
     done = subprocess.run(

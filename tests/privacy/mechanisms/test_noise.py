@@ -164,14 +164,14 @@ def test_discrete_laplace_agrees_with_opendp(scale: float) -> None:
     assert stats.chi2_contingency(table).pvalue > 1e-6
 
 
-def test_the_operating_systems_noise_fits_too() -> None:
+def test_the_operating_systems_noise_fits_too(operating_system: noise.Randomness) -> None:
     """The path that protects data, not only the seeded one. Not seeded: false-alarm rate 1e-6."""
     eps = Fraction(1, 2)
     n, reach = 200_000, 40
-    drawn = np.clip(noise.discrete_laplace(eps, n, noise.operating_system()), -reach, reach)
+    drawn = np.clip(noise.discrete_laplace(eps, n, operating_system), -reach, reach)
     expected = n * laplace_probability(0.5, np.arange(-reach, reach + 1))
     assert chi_squared(np.bincount(drawn + reach, minlength=2 * reach + 1), expected) > 1e-6
-    assert noise.operating_system().seed is None
+    assert operating_system.seed is None
 
 
 def words(*values: int) -> noise.Randomness:
