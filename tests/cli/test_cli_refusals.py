@@ -190,6 +190,7 @@ def size_of(path: Path) -> int:
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("interruptible")
 def test_ctrl_c_leaves_nothing_half_written(folder: Path, tmp_path: Path) -> None:
     """Interrupt a conversion while its output is being written: status 130, one line, no file."""
     source = folder / "large.parquet"
@@ -222,6 +223,7 @@ def in_group(group: int) -> list[str]:
 
 @pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc/self").is_dir(), reason="this system has no /proc")
+@pytest.mark.usefixtures("interruptible")
 def test_ctrl_c_ends_an_audit_with_its_processes() -> None:
     """At a terminal it reaches all of them; only the first one says so."""
     command = [sys.executable, "-m", "veilog", "audit", "evolve", "--epsilon", "1", "--white-box"]
