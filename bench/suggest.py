@@ -91,7 +91,7 @@ def expect(given: Given, cell: Cell) -> Measured:
 
 
 def _sizes(log: Variants, name: str, known: str) -> Iterator[Sizes]:
-    """The sizes that are known: those of three askings where they are asked for, with other noise for each log."""
+    """The sizes that are known: those of ten askings where they are asked for, with other noise for each log."""
     exact = Sizes.of(log)
     if known == "log":
         yield exact
@@ -99,7 +99,7 @@ def _sizes(log: Variants, name: str, known: str) -> Iterator[Sizes]:
         yield replace(exact, ten=None, hundred=None, lengths=None)
     else:
         own = zlib.crc32(name.encode())
-        for asking in range(3):
+        for asking in range(10):
             yield twin(log, epsilon=known.split()[1], activities=exact.activities, seed=own + asking).sizes
 
 
