@@ -144,12 +144,12 @@ def test_cancelling_at_any_moment_leaves_all_or_nothing(queue: Queue) -> None:
 @pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="the system tells no processor times")
 def test_a_job_that_takes_all_the_time_there_is_is_stopped(tmp_path: Path) -> None:
-    queue = Queue(tmp_path / "data", seconds=0.3)
+    queue = Queue(tmp_path / "data", seconds=1.2)
     queue.jobs.start()
     try:
         job = queue.ended(queue.submit("spins"))
         assert job.state == "failed" and job.problem is not None
-        assert "more than the 0.005 minutes of processor time that one job may take" in job.problem
+        assert "more than the 0.02 minutes of processor time that one job may take" in job.problem
         assert queue.ended(queue.submit("short")).state == "done", "the next one has its turn"
     finally:
         queue.close()
