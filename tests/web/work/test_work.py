@@ -253,6 +253,24 @@ def test_a_plan_that_cannot_wait_tells_what_it_knows_and_nothing_else(
     assert later.tried.guarantee.charges
 
 
+def test_a_trial_that_takes_too_long_is_ended_and_the_page_says_so(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As published the tree grows to its longest case whatever the log: a million levels, one after another."""
+    monkeypatch.setattr("veilog.web.work.planning._LONGEST", 0.05)
+    request = {"method": "laplace", "epsilon": "0.98", "as_published": "on", "longest": "bound"}
+    found = dry_run(record(None), {**request, "max_length": "1000000", "labels": "log"}, settings)
+    assert isinstance(found, DryRun)
+    assert found.given_up and found.tried is None
+    shown = pages.plan_part(found, record(None))
+    assert "it took too long to try them out" in shown and "hx-trigger" not in shown
+    certified = {"method": "laplace", "epsilon": "0.98", "labels": "log", "longest": "log", "p_depth": "10000"}
+    bounded = dry_run(record(None), certified, settings)
+    assert bounded.given_up and bounded.advantage >= 100 * float(advantage_of("0.98")), "what it costs is known"
+    monkeypatch.undo()
+    assert dry_run(record(None), {**certified, "p_depth": "20"}, settings).tried is not None, "its thread is free again"
+
+
 def test_a_plan_says_where_nothing_would_be_guaranteed(settings: Settings) -> None:
     found = dry_run(record(None), {"method": "sapa", "epsilon": "1", "as_published": "on"}, settings)
     assert not found.tried.guarantee.proven

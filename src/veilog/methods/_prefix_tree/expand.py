@@ -200,7 +200,8 @@ def refuse_runaway(size: int, level: int) -> None:
 def split_budget(epsilon: Fraction, depth: int, split: str) -> tuple[Fraction, ...]:
     """Shares of the levels, which add up to epsilon exactly: equal, or in proportion to 1, 1/2, 1/3, ..."""
     weights = [Fraction(1, n + 1) if split == "decreasing" else Fraction(1) for n in range(depth)]
-    shares = [epsilon * weight / sum(weights) for weight in weights]
+    whole = sum(weights)
+    shares = [epsilon * weight / whole for weight in weights]
     if split == "decreasing":
         # Exact harmonic fractions have enormous denominators; all but the first level's are rounded down.
         shares = [Fraction(int(share * 10**15), 10**15) for share in shares]

@@ -6,6 +6,7 @@ The plan is tried on made-up patients (:mod:`veilog.releasing.trying.trial`); on
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
@@ -15,11 +16,13 @@ from typing import Any
 
 from veilog._language import gettext, percent, pgettext
 from veilog.errors import VeilogError
+from veilog.methods.method import Progress
 from veilog.privacy.account.guarantee import Guarantee
 from veilog.privacy.account.strength import Strength
 from veilog.privacy.account.worth import worth
 from veilog.releasing.plan import Plan
 from veilog.releasing.trying.trial import PATIENTS
+from veilog.releasing.trying.trial import tried as trial_of
 from veilog.report import words
 from veilog.report.explorer import clean
 from veilog.report.figures import figure
@@ -34,6 +37,8 @@ __all__ = ["DryRun", "Refused", "Tried", "dry_run"]
 _TRIALS = ThreadPoolExecutor(2, thread_name_prefix="dry run")
 _PATIENCE = 5.0
 """Seconds that a page waits for a trial; on an idle machine all but those with gradients take less than two."""
+_LONGEST = 10.0
+"""Seconds of processor time after which a trial is given up: it takes them, and its thread, from all other pages."""
 _SHOWN = 12
 
 
@@ -57,7 +62,9 @@ class DryRun:
     """What has to be said first, in words."""
     tried: Tried | None
     late: bool
-    """Whether the trial is still at work."""
+    """Whether the trial is still at work, or was given up."""
+    given_up: bool
+    """Whether it took too long."""
     advantage: float | None
     """In percentage points; None where nothing would be proven."""
     strength: Strength | None
@@ -86,13 +93,13 @@ class Refused:
 
 def dry_run(log: LogRecord, form: Mapping[str, Any], settings: Settings) -> DryRun | Refused:
     """Return what this form would ask and cost, and what would be left."""
-    late = False
+    late = given_up = False
     try:
         planned = asked_for(form).seeded(settings.seed)
         refuse_attributes(planned, log)
         tried = None if _too_long(planned) else _trial(json.dumps(planned.to_json())).result(_PATIENCE)
-    except TimeoutError:
-        tried, late = None, True
+    except (TimeoutError, _GivenUp) as error:
+        tried, late, given_up = None, True, isinstance(error, _GivenUp)
     except VeilogError as error:
         return Refused(clean(error.in_command()))
     cost = (planned.epsilon, planned.delta) if planned.bounded else None
@@ -102,6 +109,7 @@ def dry_run(log: LogRecord, form: Mapping[str, Any], settings: Settings) -> DryR
         undeclared=undeclared(planned),
         tried=None if tried is None else _shown(tried),
         late=late,
+        given_up=given_up,
         advantage=advantage_at(cost) if cost is not None and proven else None,
         strength=worth(cost, cases=_cases(log)) if proven else None,
         warnings=_warnings(log, planned),
@@ -122,7 +130,22 @@ def _too_long(planned: Plan) -> bool:
 @lru_cache(maxsize=128)
 def _trial(plan: str) -> Future[Guarantee]:
     """The trial of a plan, begun when it is first asked for; who does not wait for it can come again."""
-    return _TRIALS.submit(lambda: Plan.from_json(json.loads(plan)).cost)
+    return _TRIALS.submit(lambda: trial_of(Plan.from_json(json.loads(plan)), _given_up_after(_LONGEST)))
+
+
+class _GivenUp(Exception):
+    """A trial that took too long."""
+
+
+def _given_up_after(seconds: float) -> Progress:
+    """What a trial tells how far it is, which ends it there."""
+    until = time.thread_time() + seconds
+
+    def heard(text: str, fraction: float | None) -> None:
+        if time.thread_time() > until:
+            raise _GivenUp
+
+    return heard
 
 
 def _shown(guarantee: Guarantee) -> Tried:
