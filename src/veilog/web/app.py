@@ -268,7 +268,7 @@ class _Site(Trying):
             if not told.get("person"):
                 told.pop("max_cases", None)
             columns = _reading(log)
-            columns |= {name: value for name, value in told.items() if value}
+            columns |= {name: value for name, value in told.items() if value or name == "person"}  # "" says nobody
             self.store.set_columns(log.id, columns)
             draft = self.store.draft(log.session, log.id)
             if draft:

@@ -26,6 +26,7 @@ from veilog.methods import METHODS
 from veilog.methods.laplace import LaplaceSettings, laplace
 from veilog.methods.settings import Bounds
 from veilog.privacy.account.guessing import advantage_of
+from veilog.releasing.plan import Plan
 from veilog.web.jobs.records import FILES, ReleaseRequest, Settings
 from veilog.web.jobs.released_log import Amount, ReleasedLog
 from veilog.web.jobs.worker import Task
@@ -256,14 +257,15 @@ def test_a_plan_that_cannot_wait_tells_what_it_knows_and_nothing_else(
 def test_a_trial_that_takes_too_long_is_ended_and_the_page_says_so(
     settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As published the tree grows to its longest case whatever the log: a million levels, one after another."""
-    monkeypatch.setattr("veilog.web.work.planning._LONGEST", 0.05)
+    """As published the tree grows to its longest case whatever the log: a million levels, one after another. A process
+    beside does that, and is ended."""
+    monkeypatch.setattr("veilog.web.work.trials._LONGEST", 1.0)
     request = {"method": "laplace", "epsilon": "0.98", "as_published": "on", "longest": "bound"}
     found = dry_run(record(None), {**request, "max_length": "1000000", "labels": "log"}, settings)
     assert isinstance(found, DryRun)
     assert found.given_up and found.tried is None
     shown = pages.plan_part(found, record(None))
-    assert "it took too long to try them out" in shown and "hx-trigger" not in shown
+    assert "it took too long, or too much memory, to try them out" in shown and "hx-trigger" not in shown
     certified = {"method": "laplace", "epsilon": "0.98", "labels": "log", "longest": "log", "p_depth": "10000"}
     bounded = dry_run(record(None), certified, settings)
     assert bounded.given_up and bounded.advantage >= 100 * float(advantage_of("0.98")), "what it costs is known"
@@ -538,6 +540,8 @@ def test_a_method_of_another_package_has_its_card_its_dry_run_and_its_release(
         METHODS["laplace"], name="elsewhere", title="Something new", package="other 1.0", settings=OwnSettings, run=run
     )
     monkeypatch.setattr(METHODS, "_held", dict(METHODS._held))
+    here = "veilog.web.work.planning.tried_beside"  # what is added here is not known beside
+    monkeypatch.setattr(here, lambda plan: Plan.from_json(json.loads(plan)).cost)
     monkeypatch.setitem(METHODS.others, "elsewhere", AddOn("elsewhere", other, "other 1.0"))
     log = record(read(hospital_file))
     form = {"method": "elsewhere", "epsilon": "1", "labels": "log", "longest": "log", "p_kindness": "7"}

@@ -14,7 +14,6 @@ from functools import lru_cache
 from veilog.logs.eventlog import START, TIMESTAMP, EventLog
 from veilog.logs.made_up.simulate import hospital
 from veilog.methods._events.assemble import Wanted
-from veilog.methods.method import Progress
 from veilog.privacy.account.figures import round_up
 from veilog.privacy.account.guarantee import Charge, Guarantee
 from veilog.privacy.domain import Fact
@@ -36,9 +35,9 @@ _LESS_WORK: Mapping[str, Mapping[str, int]] = {
 _TAKEN: Mapping[Fact, str] = {"activities": "activities-from-log", "max_length": "length-from-log"}
 
 
-def tried(plan: Planned, progress: Progress | None = None) -> Guarantee:
+def tried(plan: Planned) -> Guarantee:
     """Return the guarantee of a release of made-up patients; what the method refuses there for its budget or settings
-    raises, as it would for the real log. What ``progress`` raises ends the trial."""
+    raises, as it would for the real log."""
     trial = on_made_up(plan)
     declared = trial.declared
     before, after = _labels_found(plan), _values_asked(plan)
@@ -51,7 +50,7 @@ def tried(plan: Planned, progress: Progress | None = None) -> Guarantee:
         trial = replace(trial, epsilon=trial.epsilon - stated.epsilon, delta=trial.delta - stated.delta)
     times = plan.wanted.times / (1 - plan.wanted.attributes_share)
     trial = replace(trial, wanted=replace(trial.wanted, times=times, processing=plan.wanted.processing))
-    guarantee = run_plan(trial, _made_up(), progress=progress).guarantee
+    guarantee = run_plan(trial, _made_up()).guarantee
     if before or after:
         guarantee = replace(guarantee, charges=(*before, *guarantee.charges, *after))
         if guarantee.proven:

@@ -6,7 +6,6 @@ The plan is tried on made-up patients (:mod:`veilog.releasing.trying.trial`); on
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
@@ -16,13 +15,11 @@ from typing import Any
 
 from veilog._language import gettext, percent, pgettext
 from veilog.errors import VeilogError
-from veilog.methods.method import Progress
 from veilog.privacy.account.guarantee import Guarantee
 from veilog.privacy.account.strength import Strength
 from veilog.privacy.account.worth import worth
 from veilog.releasing.plan import Plan
 from veilog.releasing.trying.trial import PATIENTS
-from veilog.releasing.trying.trial import tried as trial_of
 from veilog.report import words
 from veilog.report.explorer import clean
 from veilog.report.figures import figure
@@ -31,14 +28,13 @@ from veilog.web.jobs.released_log import Promise
 from veilog.web.work.accounts import InAccount, foreseen
 from veilog.web.work.costs import advantage_at
 from veilog.web.work.request import asked_for, refuse_attributes, undeclared
+from veilog.web.work.trials import GivenUp, tried_beside
 
 __all__ = ["DryRun", "Refused", "Tried", "dry_run"]
 
 _TRIALS = ThreadPoolExecutor(2, thread_name_prefix="dry run")
 _PATIENCE = 5.0
-"""Seconds that a page waits for a trial; on an idle machine all but those with gradients take less than two."""
-_LONGEST = 10.0
-"""Seconds of processor time after which a trial is given up: it takes them, and its thread, from all other pages."""
+"""Seconds that a page waits for a trial."""
 _SHOWN = 12
 
 
@@ -98,10 +94,12 @@ def dry_run(log: LogRecord, form: Mapping[str, Any], settings: Settings) -> DryR
         planned = asked_for(form).seeded(settings.seed)
         refuse_attributes(planned, log)
         tried = None if _too_long(planned) else _trial(json.dumps(planned.to_json())).result(_PATIENCE)
-    except (TimeoutError, _GivenUp) as error:
-        tried, late, given_up = None, True, isinstance(error, _GivenUp)
+    except (TimeoutError, GivenUp) as error:
+        tried, late, given_up = None, True, isinstance(error, GivenUp)
     except VeilogError as error:
         return Refused(clean(error.in_command()))
+    if isinstance(tried, str):
+        return Refused(clean(tried))
     cost = (planned.epsilon, planned.delta) if planned.bounded else None
     proven = cost is not None and (late or (tried is not None and tried.proven))
     return DryRun(
@@ -128,24 +126,9 @@ def _too_long(planned: Plan) -> bool:
 
 
 @lru_cache(maxsize=128)
-def _trial(plan: str) -> Future[Guarantee]:
+def _trial(plan: str) -> Future[Guarantee | str]:
     """The trial of a plan, begun when it is first asked for; who does not wait for it can come again."""
-    return _TRIALS.submit(lambda: trial_of(Plan.from_json(json.loads(plan)), _given_up_after(_LONGEST)))
-
-
-class _GivenUp(Exception):
-    """A trial that took too long."""
-
-
-def _given_up_after(seconds: float) -> Progress:
-    """What a trial tells how far it is, which ends it there."""
-    until = time.thread_time() + seconds
-
-    def heard(text: str, fraction: float | None) -> None:
-        if time.thread_time() > until:
-            raise _GivenUp
-
-    return heard
+    return _TRIALS.submit(tried_beside, plan)
 
 
 def _shown(guarantee: Guarantee) -> Tried:

@@ -1,0 +1,86 @@
+"""Dry runs in processes beside the server: one that takes too long, or too much memory, is ended.
+
+What a form asks for may be large beyond any measure (a tree of a million levels), and the server answers everybody.
+"""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import json
+import os
+import time
+from multiprocessing.connection import Connection
+from threading import Lock
+
+from veilog._process import Child, limit_memory
+from veilog.errors import VeilogError
+from veilog.privacy.account.guarantee import Guarantee
+
+__all__ = ["GivenUp", "tried_beside"]
+
+_LONGEST = 20.0
+"""Seconds of processor time; on an idle machine all but those with gradients take less than two."""
+_LONGEST_WAIT = 120.0
+"""Seconds in all, also where the system does not tell those of a process."""
+_MEMORY = 2 << 30
+_LOOK = 0.05
+_idle: list[Child] = []
+_changing = Lock()
+
+
+class GivenUp(Exception):
+    """A dry run that took too long, or too much memory."""
+
+
+def tried_beside(plan: str) -> Guarantee | str:
+    """Return what a plan, as JSON, would guarantee, or why it is refused; :class:`GivenUp` where that is too much."""
+    with _changing:
+        child = _idle.pop() if _idle else None
+    child = child if child is not None and child.alive else Child(_answering)
+    try:
+        child.pipe.send_bytes(plan.encode())
+        found = _awaited(child)
+    except (EOFError, OSError) as error:
+        if child.end() == 1:  # of an error that nobody foresaw, which it told the terminal
+            raise
+        raise GivenUp from error
+    with _changing:
+        _idle.append(child)
+    return found
+
+
+def _awaited(child: Child) -> Guarantee | str:
+    since, before = time.monotonic(), child.seconds()
+    while not child.pipe.poll(_LOOK):
+        waited = time.monotonic() - since
+        if child.seconds() - before > _LONGEST or waited > _LONGEST_WAIT or child.memory() > _MEMORY:
+            child.end(0)
+            raise GivenUp
+    found = child.pipe.recv()  # of this program's own making: it read nothing that anybody brought
+    assert isinstance(found, Guarantee | str)
+    return found
+
+
+def _answering(pipe: Connection) -> None:
+    """What the process does, until nobody asks any more."""
+    with contextlib.suppress(AttributeError, OSError):
+        os.setpgid(0, 0)  # it is weighed, and ended, by its group
+    limit_memory(_MEMORY, reserved=False)
+    from veilog.releasing.plan import Plan
+
+    with contextlib.suppress(EOFError, OSError, MemoryError):
+        while True:
+            plan = Plan.from_json(json.loads(pipe.recv_bytes()))
+            try:
+                pipe.send(plan.cost)
+            except VeilogError as error:
+                pipe.send(error.in_command())
+
+
+@atexit.register
+def _end() -> None:
+    """Before multiprocessing waits for them."""
+    with _changing:
+        while _idle:
+            _idle.pop().end(0)
