@@ -10,8 +10,9 @@ from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
+from veilog._language import counted
 from veilog.charts import lasting
-from veilog.display.tables import counted, key_values, pair, sentences
+from veilog.display.tables import key_values, pair, sentences
 from veilog.logs.variants import Variants
 from veilog.measures import Comparison
 from veilog.measures.durations import FEW, CaseDurations

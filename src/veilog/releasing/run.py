@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from veilog._files import path_of
+from veilog._language import counted
 from veilog._typing import Int32Array
 from veilog.errors import ParameterError, VeilogError
 from veilog.ledger.ledger import Ledger, Reservation
@@ -24,7 +25,16 @@ from veilog.measures.similarity import relative_log_similarity
 from veilog.methods._events.assemble import Details, Wanted, anonymous, shuffled
 from veilog.methods._events.extras import enriched
 from veilog.methods._events.times.calendar import check as check_window
-from veilog.methods.method import EpsilonAndDelta, Groups, Method, Progress, Request, Unshuffled, advised_once
+from veilog.methods.method import (
+    EpsilonAndDelta,
+    Groups,
+    Method,
+    Progress,
+    Request,
+    Unshuffled,
+    advised_once,
+    with_a_share,
+)
 from veilog.privacy.account.accounting import compose
 from veilog.privacy.account.figures import round_up
 from veilog.privacy.account.guarantee import Condition, Guarantee
@@ -36,7 +46,7 @@ from veilog.privacy.unit import bounded, check_somebody
 from veilog.releasing.owner.columns import check_times
 from veilog.releasing.owner.notes import exposed, notes_for_owner
 from veilog.releasing.planned import Planned
-from veilog.releasing.result import Operation, OwnerOnly, Release
+from veilog.releasing.result import Operation, OwnerOnly, Release, remarks_on
 
 __all__ = ["LABELS_SHARE", "claims", "opened", "run_plan"]
 
@@ -96,7 +106,7 @@ def run_plan(
             *_of_part(planned.part),
             *planned.unit.remarks,
             *advised_once(made.said),
-            *_remarks(made.variants, planned.delta),
+            *remarks_on(made.variants, planned.delta),
         ),
         order=made.order,
         operations=_operations(made, guarantee),
@@ -236,7 +246,10 @@ def _made(curator: Curator, planned: Planned, progress: Progress | None) -> _Mad
     others: dict[str, Variants] = {}
     if uses.labels:
         names = curator.find_activities(epsilon * LABELS_SHARE, part)
-        said.append(f"{len(names)} activities were found privately; rarer ones do not exist for this release.")
+        said.append(
+            f"{counted(len(names), 'activity', 'activities')} {'was' if len(names) == 1 else 'were'} found privately; "
+            "rarer ones do not exist for this release."
+        )
         epsilon *= 1 - LABELS_SHARE
     request = Request(
         epsilon=epsilon,
@@ -248,11 +261,12 @@ def _made(curator: Curator, planned: Planned, progress: Progress | None) -> _Mad
         beside=others.__setitem__,
     )
     deltas = part if uses.values else Fraction(0), for_times
-    made = (
-        _with_extras(curator, planned, request, deltas, said)
-        if planned.wanted
-        else _alone(curator, planned, request, said)
-    )
+    with with_a_share(Fraction(planned.unit.most_cases)):
+        made = (
+            _with_extras(curator, planned, request, deltas, said)
+            if planned.wanted
+            else _alone(curator, planned, request, said)
+        )
     if not others:
         return made
     rng = noise.generator(curator.randomness)
@@ -263,8 +277,10 @@ def _answered(planned: Planned, curator: Curator, request: Request) -> Variants 
     """What the method releases. Of one of another package an error says whose it is, and not its own words, which may
     be of the data."""
     method = planned.method
+    whole = planned.unit.of_one_case(planned.epsilon, Fraction(0))[0]
     try:
-        released = method.run(curator, request, planned.settings)
+        with with_a_share(whole / (request.epsilon or 1) or Fraction(1)):
+            released = method.run(curator, request, planned.settings)
     except (VeilogError, MemoryError):
         raise
     except Exception as error:
@@ -372,22 +388,3 @@ def _nothing(planned: Planned, released: Variants) -> tuple[str, ...]:
         return ("Nothing survived: the release is empty.",)
     more = "epsilon or delta" if method.spends_delta(planned.settings) else "epsilon"
     return (f"Nothing survived: the release is empty, and its budget is spent. Raise {more}.",)
-
-
-def _remarks(released: Variants, delta: Fraction) -> tuple[str, ...]:
-    remarks = []
-    empty = int(released.counts[released.lengths == 0].sum())
-    if empty:
-        remarks.append(f"{empty} of the released cases have no event; a CSV, TSV or workbook leaves them out.")
-    if delta * released.cases > 1:
-        remarks.append(
-            f"delta = {float(delta):g} is more than one over the {released.cases} released cases: it allows a "
-            "mechanism that publishes some person's trace outright. Choose a smaller delta to protect everybody."
-        )
-    elif delta * released.cases > Fraction(1, 10):
-        remarks.append(
-            f"delta = {float(delta):g} is close to one over the {released.cases} released cases: it allows some rare "
-            f"trace to be published with a probability of up to {float(delta * released.cases):.2g}. Choose a smaller "
-            "delta to protect everybody."
-        )
-    return tuple(remarks)

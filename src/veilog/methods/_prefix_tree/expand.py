@@ -15,7 +15,7 @@ from veilog.logs.variants import Variants
 from veilog.methods._prefix_tree.lengths import length_histogram, quantile
 from veilog.methods._prefix_tree.settings import TreeSettings
 from veilog.methods._prefix_tree.tree import Noise, PrefixTree, assign_continuation, noise_threshold, to_variants
-from veilog.methods.method import Request, advised
+from veilog.methods.method import Request, advised, as_asked
 from veilog.methods.standing_out import remark_made_by_noise
 from veilog.privacy.account.accounting import SMALLEST_EPSILON
 from veilog.privacy.curator import Assign, Curator, SparseHistogram
@@ -259,7 +259,7 @@ def refuse_too_small(
         else "the shares of the depths are too small to draw noise with"
     )
     raise ParameterError(
-        f"At epsilon = {float(epsilon):g} {reason}.",
+        f"At epsilon = {as_asked(epsilon):g} {reason}.",
         parameter="epsilon",
         advice=advised(enough, "From epsilon = {} on something can; if the log is larger, say so with largest_log."),
     )
