@@ -44,7 +44,7 @@ from veilog.privacy.mechanisms import noise
 from veilog.privacy.part import Part
 from veilog.privacy.unit import bounded, check_somebody
 from veilog.releasing.owner.columns import check_times
-from veilog.releasing.owner.notes import exposed, notes_for_owner
+from veilog.releasing.owner.notes import exposed, formulas, notes_for_owner
 from veilog.releasing.planned import Planned
 from veilog.releasing.result import Operation, OwnerOnly, Release, remarks_on
 
@@ -92,7 +92,7 @@ def run_plan(
         made = _made(curator if watched is None else watched(curator), planned, progress)
         seconds, cases = time.perf_counter() - started, made.variants.cases
     guarantee = whole()
-    notes = (*exposed(looked_at, guarantee), *notes)
+    notes = (*exposed(looked_at, guarantee), *formulas(made.variants, made.details), *notes)
     released = Release(
         method=planned.method.name,
         as_published=planned.as_published,
