@@ -75,14 +75,15 @@ def remark_cases(request: Request, answered: int, variance: float, threshold: in
     of the cases stands out. The bound is that of Laplace noise, which has more far out than a sum of several has.
     """
     cases, off = max(1, answered), max(1, math.ceil(math.log(20) * math.sqrt(variance / 2)))
-    how_many = counted(cases, "case")
     if 2 * threshold < cases:
-        request.remark(f"By noisy answers the log has about {how_many} (within {off:,} in 95 of 100 runs).")
+        request.remark(
+            f"By noisy answers the log has about {counted(cases, 'case')} (within {off:,} in 95 of 100 runs)."
+        )
     else:
         needed = float(request.epsilon) * 10 * threshold / cases
         request.remark(
-            f"By noisy answers the log has about {how_many} (within {off:,} in 95 of 100 runs), and what less "
-            f"than half of them have in common is lost. {advised(needed)}"
+            f"By noisy answers the log has about {counted(cases, 'case')} (within {off:,} in 95 of 100 runs), and what "
+            f"less than half of them have in common is lost. {advised(needed)}"
         )
 
 
@@ -97,6 +98,9 @@ def remark_made_by_noise(request: Request, noise: Laplace, bins: int, released: 
     made = min(float(released), bins * math.exp(-decay) / -math.expm1(-2 * decay))
     if not released or made < _MUCH * released:
         return
-    what = "step" if steps else "case"
-    which = f"the only released {what}" if released == 1 else f"the {released:,} released {what}s"
-    request.remark(f"Noise alone made up to about {made:,.0f} of {which}.")
+    if released == 1 and not steps:
+        request.remark("Noise alone may have made the only released case.")
+    elif steps:
+        request.remark(f"Noise alone made up to about {made:,.0f} of the {counted(released, 'released step')}.")
+    else:
+        request.remark(f"Noise alone made up to about {made:,.0f} of the {released:,} released cases.")

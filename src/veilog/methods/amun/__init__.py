@@ -93,12 +93,17 @@ def amun(curator: Curator, request: Request, settings: AmunSettings) -> EventLog
     else:
         log, frame, empty, backwards = annotated_on_disk(raw, variants, curator.domain)
     if empty:
-        they = "is left out: it has" if empty == 1 else "are left out: they have"
-        request.remark(f"{counted(empty, 'case')} without events {they} no time and no transition.")
+        request.remark(
+            "1 case without events is left out: it has no time and no transition."
+            if empty == 1
+            else f"{empty:,} cases without events are left out: they have no time and no transition."
+        )
     if backwards:
-        one = backwards == 1
-        said = "is earlier than the event before it; its" if one else "are earlier than the event before them; their"
-        request.remark(f"{counted(backwards, 'event')} {said} time since it counts as 0.")
+        request.remark(
+            "1 event is earlier than the event before it; its time since it counts as 0."
+            if backwards == 1
+            else f"{backwards:,} events are earlier than the event before them; their time since it counts as 0."
+        )
     # 4: prior knowledge
     request.progress("estimating prior knowledge", None)
     known = _known(log, advantage, precision, clamped)
