@@ -223,6 +223,7 @@ class _Site(Trying):
 
     def _bring(self, session: str, path: Path, name: str, size: int, content: str) -> str:
         """Take a file in as a log, and have it read."""
+        self.jobs.check_room(session, keeps=True)  # before anything is there
         suffix = suffix_of(name)
         log = secrets.token_hex(16)
         folder = self.jobs.log_folder(log)
@@ -252,6 +253,7 @@ class _Site(Trying):
         return await self.first_time(request, again)
 
     def _read(self, log: LogRecord, columns: Mapping[str, str]) -> str:
+        self.jobs.check_room(log.session, keeps=False)  # before the reading of before is gone
         if log.reading is not None:
             self.jobs.delete(log.reading.id)
         self.store.set_columns(log.id, columns)
