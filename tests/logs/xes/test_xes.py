@@ -104,6 +104,9 @@ def test_white_space_in_values_is_normalised_as_xml_says(read: Reader) -> None:
 @pytest.mark.parametrize(
     ("encoding", "declared", "bom"),
     [
+        ("utf-8", "utf8", b""),
+        ("utf-8", "UTF8", b"\xef\xbb\xbf"),
+        ("utf-8", "utf_8", b""),
         ("utf-8", None, b""), ("utf-8", "UTF-8", b"\xef\xbb\xbf"), ("utf-16", "UTF-16", b""), ("utf-16", None, b""),
         ("iso-8859-1", "ISO-8859-1", b""), ("cp1252", "windows-1252", b""), ("utf-16-le", "UTF-16", b"\xff\xfe"),
     ],
