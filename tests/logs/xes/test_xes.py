@@ -150,6 +150,13 @@ def test_empty_traces_and_equal_names_stay_cases(read: Reader) -> None:
     assert found(log) == {"case-without-name": (1, 1), "duplicate-case-id": (2, 3), "empty-trace": (2, 1)}
 
 
+def test_a_case_without_a_name_is_never_called_as_another(read: Reader) -> None:
+    named = [trace(EVENT, name="#2"), "<trace/>", trace(EVENT, name="##3"), trace(EVENT, name="c")]
+    log = read("".join(named), case_without_name="keep")
+    assert log.cases.column("concept:name").to_pylist() == ["#2", "##2", "##3", "c"]
+    assert "duplicate-case-id" not in found(log)
+
+
 def test_attributes_of_a_trace_may_follow_its_events(read: Reader) -> None:
     log = read(f'<trace>{EVENT}<int key="age" value="3"/><string key="concept:name" value="late"/></trace>')
     assert log.cases.to_pylist() == [{"concept:name": "late", "age": 3}]
