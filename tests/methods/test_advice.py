@@ -58,6 +58,16 @@ def test_the_epsilon_that_would_do_is_for_whom_the_release_protects() -> None:
     assert _advised(of_a_person) == pytest.approx(4 * _advised(of_a_case), rel=0.1)
 
 
+@pytest.mark.parametrize("asked", [{"times": 0.5}, {"method": "pripel", "times_share": 0.5, "query": "laplace"}])
+def test_the_epsilon_that_would_do_is_that_of_times_too(asked: dict[str, object]) -> None:
+    log = hospital(400, 1)
+    usual = {"activities": "log", "seed": 1}
+    alone = veilog.release(log, "laplace", epsilon="0.04", depth=3, **usual).remarks
+    more = {"query_parameters": "depth=3"} if "query" in asked else {"depth": 3}
+    made = veilog.release(log, **{"method": "laplace", **asked}, epsilon="0.08", **more, **usual).remarks
+    assert _advised(made) == pytest.approx(2 * _advised(alone), rel=0.2)
+
+
 def test_the_epsilon_that_would_do_is_that_of_all_that_is_asked() -> None:
     with with_a_share(Fraction(2)), with_a_share(Fraction(5, 2)):
         assert advised(0.2) == "An epsilon of about 1 would do." and as_asked(0.2) == 1

@@ -261,7 +261,7 @@ def _made(curator: Curator, planned: Planned, progress: Progress | None) -> _Mad
         beside=others.__setitem__,
     )
     deltas = part if uses.values else Fraction(0), for_times
-    with with_a_share(Fraction(planned.unit.most_cases)):
+    with with_a_share(planned.epsilon / epsilon if epsilon else Fraction(1)):
         made = (
             _with_extras(curator, planned, request, deltas, said)
             if planned.wanted
@@ -277,10 +277,8 @@ def _answered(planned: Planned, curator: Curator, request: Request) -> Variants 
     """What the method releases. Of one of another package an error says whose it is, and not its own words, which may
     be of the data."""
     method = planned.method
-    whole = planned.unit.of_one_case(planned.epsilon, Fraction(0))[0]
     try:
-        with with_a_share(whole / (request.epsilon or 1) or Fraction(1)):
-            released = method.run(curator, request, planned.settings)
+        released = method.run(curator, request, planned.settings)
     except (VeilogError, MemoryError):
         raise
     except Exception as error:
