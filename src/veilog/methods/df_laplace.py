@@ -260,7 +260,8 @@ def refuse_flood(curator: Curator, epsilon: Fraction) -> None:
     expected = size * size / (2 * float(epsilon))
     if expected > LARGEST_TOTAL:
         raise ParameterError(
-            f"At epsilon = {as_asked(epsilon):g} noise alone would add about {expected:.2g} directly-follows pairs.",
+            f"At epsilon = {as_asked(epsilon):g} the noise alone would add about {expected:.2g} directly-follows "
+            "pairs.",
             parameter="epsilon",
             advice=f"As published, take at least {as_asked(size * size / (2 * LARGEST_TOTAL)):.2g}.",
         )

@@ -40,7 +40,7 @@ from veilog.web.pages.error_pages import ErrorPages
 from veilog.web.trying import Trying
 from veilog.web.work import work_on
 from veilog.web.work.accounts import price
-from veilog.web.work.planning import DryRun, Refused, dry_run
+from veilog.web.work.planning import DryRun, Refused, dry_run, give_up
 from veilog.web.work.request import fields_in, from_draft, said_at_import
 from veilog.web.work.standing import standing_now
 
@@ -69,6 +69,7 @@ def make_app(settings: Settings, work: Work = work_on) -> Access:
         try:
             yield
         finally:
+            give_up()
             await run_in_threadpool(jobs.stop)
             store.close()
 

@@ -28,9 +28,9 @@ from veilog.web.jobs.released_log import Promise
 from veilog.web.work.accounts import InAccount, foreseen
 from veilog.web.work.costs import advantage_at
 from veilog.web.work.request import asked_for, refuse_attributes, undeclared
-from veilog.web.work.trials import GivenUp, tried_beside
+from veilog.web.work.trials import GivenUp, give_up_all, tried_beside, under_way
 
-__all__ = ["DryRun", "Refused", "Tried", "dry_run"]
+__all__ = ["DryRun", "Refused", "Tried", "dry_run", "give_up"]
 
 _TRIALS = ThreadPoolExecutor(2, thread_name_prefix="dry run")
 _PATIENCE = 5.0
@@ -128,7 +128,13 @@ def _too_long(planned: Plan) -> bool:
 @lru_cache(maxsize=128)
 def _trial(plan: str) -> Future[Guarantee | str]:
     """The trial of a plan, begun when it is first asked for; who does not wait for it can come again."""
-    return _TRIALS.submit(tried_beside, plan)
+    return _TRIALS.submit(tried_beside, plan, under_way())
+
+
+def give_up() -> None:
+    """Give up all dry runs: the server stops."""
+    _trial.cache_clear()
+    give_up_all()
 
 
 def _shown(guarantee: Guarantee) -> Tried:

@@ -11,13 +11,13 @@ import json
 import os
 import time
 from multiprocessing.connection import Connection
-from threading import Lock
+from threading import Event, Lock
 
 from veilog._process import Child, limit_memory
 from veilog.errors import VeilogError
 from veilog.privacy.account.guarantee import Guarantee
 
-__all__ = ["GivenUp", "tried_beside"]
+__all__ = ["GivenUp", "give_up_all", "tried_beside", "under_way"]
 
 _LONGEST = 20.0
 """Seconds of processor time; on an idle machine all but those with gradients take less than two."""
@@ -27,20 +27,35 @@ _MEMORY = 2 << 30
 _LOOK = 0.05
 _idle: list[Child] = []
 _changing = Lock()
+_given_up: list[Event] = [Event()]
+"""Set when the server stops, for all that are under way or wait by then."""
 
 
 class GivenUp(Exception):
     """A dry run that took too long, or too much memory."""
 
 
-def tried_beside(plan: str) -> Guarantee | str:
+def under_way() -> Event:
+    """Return what tells a dry run that begins now that it is given up."""
+    return _given_up[0]
+
+
+def give_up_all() -> None:
+    """Give up those that are under way and those that wait, so that nobody waits for them to end."""
+    _given_up[0].set()
+    _given_up[0] = Event()
+
+
+def tried_beside(plan: str, given_up: Event) -> Guarantee | str:
     """Return what a plan, as JSON, would guarantee, or why it is refused; :class:`GivenUp` where that is too much."""
+    if given_up.is_set():
+        raise GivenUp
     with _changing:
         child = _idle.pop() if _idle else None
     child = child if child is not None and child.alive else Child(_answering)
     try:
         child.pipe.send_bytes(plan.encode())
-        found = _awaited(child)
+        found = _awaited(child, given_up)
     except (EOFError, OSError) as error:
         if child.end() == 1:  # of an error that nobody foresaw, which it told the terminal
             raise
@@ -50,11 +65,11 @@ def tried_beside(plan: str) -> Guarantee | str:
     return found
 
 
-def _awaited(child: Child) -> Guarantee | str:
+def _awaited(child: Child, given_up: Event) -> Guarantee | str:
     since, before = time.monotonic(), child.seconds()
     while not child.pipe.poll(_LOOK):
-        waited = time.monotonic() - since
-        if child.seconds() - before > _LONGEST or waited > _LONGEST_WAIT or child.memory() > _MEMORY:
+        late = child.seconds() - before > _LONGEST or time.monotonic() - since > _LONGEST_WAIT
+        if late or given_up.is_set() or child.memory() > _MEMORY:
             child.end(0)
             raise GivenUp
     found = child.pipe.recv()  # of this program's own making: it read nothing that anybody brought
