@@ -268,6 +268,8 @@ def test_a_trial_that_takes_too_long_is_ended_and_the_page_says_so(
     shown = pages.plan_part(found, record(None))
     assert "it took too long, or too much memory, to try them out" in shown and "hx-trigger" not in shown
     certified = {"method": "laplace", "epsilon": "0.98", "labels": "log", "longest": "log", "p_depth": "10000"}
+    monkeypatch.setattr("veilog.web.work.trials._LONGEST", -1.0)
+    monkeypatch.setattr("veilog.web.work.trials._LOOK", 0.0)
     bounded = dry_run(record(None), certified, settings)
     assert bounded.given_up and bounded.advantage >= 100 * float(advantage_of("0.98")), "what it costs is known"
     monkeypatch.undo()
