@@ -273,6 +273,7 @@ def test_a_trial_that_takes_too_long_is_ended_and_the_page_says_so(
     bounded = dry_run(record(None), certified, settings)
     assert bounded.given_up and bounded.advantage >= 100 * float(advantage_of("0.98")), "what it costs is known"
     monkeypatch.undo()
+    monkeypatch.setattr("veilog.web.work.planning._PATIENCE", 600.0)
     assert dry_run(record(None), {**certified, "p_depth": "20"}, settings).tried is not None, "its thread is free again"
 
 
@@ -287,6 +288,7 @@ def test_dry_runs_are_given_up_when_the_server_stops(settings: Settings, monkeyp
     with pytest.raises(GivenUp):
         waiting.result(600)
     monkeypatch.undo()
+    monkeypatch.setattr("veilog.web.work.planning._PATIENCE", 600.0)
     assert dry_run(record(None), {**request, "max_length": "5"}, settings).tried is not None
 
 
