@@ -55,9 +55,16 @@ def record(result: ReadLog | None, columns: dict[str, str] | None = None, name: 
     return LogRecord("a" * 32, "s", name, 2_000_000, 1e9, ".xes", columns or {}, job("read", result))
 
 
-def released(path: Path, form: Mapping[str, str], settings: Settings, out: Path, name: str = "log.xes") -> ReleasedLog:
+def released(
+    path: Path,
+    form: Mapping[str, str],
+    settings: Settings,
+    out: Path,
+    name: str = "log.xes",
+    columns: dict[str, str] | None = None,
+) -> ReleasedLog:
     out.mkdir(exist_ok=True)
-    task = Task("release", str(path), name, {}, request_of(form), str(out))
+    task = Task("release", str(path), name, columns or {}, request_of(form), str(out))
     made = through("release", release_log(task, replace(settings, thorough=False), silent))
     assert isinstance(made, ReleasedLog)
     return made

@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 import veilog
+from veilog._language import counted
 from veilog.cli import main
 from veilog.display import release_brief
-from veilog.display.tables import counted
 from veilog.logs.made_up.simulate import ACTIVITIES, hospital
 from veilog.measures import Comparison, Found
 from veilog.measures.durations import Spans, case_durations

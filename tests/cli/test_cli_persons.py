@@ -1,6 +1,8 @@
 """Whose the cases are, as an option of ``compare`` and ``risk``."""
 
+import html
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -44,7 +46,49 @@ def test_the_owner_says_whose_the_cases_are(capsys: pytest.CaptureFixture[str], 
     assert told(capsys, *asked, "--person", "patient")["person"] == "patient"
 
 
-@pytest.mark.parametrize("command", ["risk", "compare"])
+@pytest.fixture
+def release(wards: Path) -> Path:
+    """What was made of them."""
+    made = wards.with_name("release.xes")
+    asked = ["--method", "laplace", "--epsilon", "10", "-p", "depth=4", "--activities", "log", "--no-compare"]
+    assert main(["release", str(wards), str(made), *asked]) == 0
+    return made
+
+
+def test_a_report_says_who_was_taken_for_people_and_hears_whose_the_cases_are(wards: Path, release: Path) -> None:
+    said = {
+        options: _page("report", wards, release, *options)
+        for options in [(), ("--no-person",), ("--person", "patient")]
+    }
+    guess = "People are told by ward, as it seems; veilog report with --person COLUMN or --no-person says otherwise."
+    assert [guess in page for page in said.values()] == [True, False, False]
+
+
+def test_a_dossier_hears_whose_the_cases_of_its_control_are(
+    capsys: pytest.CaptureFixture[str], wards: Path, release: Path
+) -> None:
+    """Other cases of the same wards, and of other patients."""
+    control = wards.with_name("control.csv")
+    control.write_text(re.sub(r"(?m)^([0-9]+),(.*),p[0-9]+$", r"o\1,\2,o\1", wards.read_text()))
+    assert "Of the 30 people of the control" in _refused(capsys, wards, release, control)
+    assert "(by 'ward') 30 have cases" in _refused(capsys, wards, release, control, "--person", "ward")
+    for options in (("--no-person",), ("--person", "patient")):
+        assert "Not for release" in _page("dossier", wards, release, "--control", str(control), *options)
+
+
+def _page(command: str, original: Path, release: Path, *options: str) -> str:
+    page = original.with_name("page.html")
+    assert main([command, str(release), str(page), "--original", str(original), *options]) == 0
+    return html.unescape(" ".join(page.read_text().split()))
+
+
+def _refused(capsys: pytest.CaptureFixture[str], original: Path, release: Path, control: Path, *options: str) -> str:
+    page, beside = str(original.with_name("none.html")), ["--original", str(original), "--control", str(control)]
+    assert main(["dossier", str(release), page, *beside, *options]) in (1, 2)
+    return " ".join(capsys.readouterr().err.split())
+
+
+@pytest.mark.parametrize("command", ["risk", "compare", "dossier", "report"])
 @pytest.mark.parametrize(
     ("options", "said"),
     [
@@ -53,8 +97,11 @@ def test_the_owner_says_whose_the_cases_are(capsys: pytest.CaptureFixture[str], 
     ],
 )
 def test_a_person_that_means_nothing_is_refused(
-    capsys: pytest.CaptureFixture[str], wards: Path, command: str, options: list[str], said: str
+    capsys: pytest.CaptureFixture[str], wards: Path, release: Path, command: str, options: list[str], said: str
 ) -> None:
-    logs = [str(wards)] * (2 if command == "compare" else 1)
-    assert main([command, *logs, *options]) in (1, 2)
+    arguments = {
+        "risk": [str(wards)],
+        "compare": [str(wards), str(wards)],
+    }.get(command, [str(release), str(wards.with_name("page.html")), "--original", str(wards)])
+    assert main([command, *arguments, *options]) in (1, 2)
     assert said in " ".join(capsys.readouterr().err.split())

@@ -153,9 +153,9 @@ def test_what_the_kernel_says_is_listed() -> None:
 
 
 def remarked(path: Path) -> list[str]:
-    """The sentences that a file gives to ``remark``, or that its ``_remarks`` has, filled in with numbers."""
+    """The sentences that a file gives to ``remark``, or that its own function of remarks has, filled in."""
     tree = ast.parse(path.read_text(encoding="utf-8"))
-    own = [each for each in ast.walk(tree) if isinstance(each, ast.FunctionDef) and each.name == "_remarks"]
+    own = [each for each in ast.walk(tree) if isinstance(each, ast.FunctionDef) and "remarks" in each.name]
     inside = {id(call) for function in own for call in ast.walk(function)}
     found = []
     for call in ast.walk(tree):
@@ -177,6 +177,10 @@ def filled_in(node: ast.expr) -> str:
             return filled_in(advice).replace("{}", "7")
         case ast.FormattedValue(value=ast.Call(func=ast.Name(id="advised"))):
             return "An epsilon of about 7 would do."
+        case ast.FormattedValue(value=ast.Call(func=ast.Name(id="counted"), args=[_, ast.Constant(value=what)])):
+            return f"7 {what}s"
+        case ast.FormattedValue(value=ast.IfExp(orelse=ast.JoinedStr() as more)) | ast.IfExp(orelse=more):
+            return filled_in(more)
         case ast.FormattedValue():
             return "7"
         case ast.BinOp(left=left, right=ast.IfExp(body=more)):
@@ -186,7 +190,7 @@ def filled_in(node: ast.expr) -> str:
 
 def test_what_methods_remark_is_listed_and_translated() -> None:
     """Each is recognised, with what is filled in: a remark that is new or changed is to be listed and translated."""
-    files = [*(ROOT / "src/veilog/methods").rglob("*.py"), ROOT / "src/veilog/releasing/run.py"]
+    files = [*(ROOT / "src/veilog/methods").rglob("*.py"), ROOT / "src/veilog/releasing/result.py"]
     said = [text for path in files for text in remarked(path)]
     assert len(said) > 35
     said = [text for text in said if re.search("[a-z]", text)] + [f"{TREE}7"]

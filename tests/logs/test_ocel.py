@@ -255,6 +255,35 @@ def database(place: Path, more: str = "", **names: str) -> Path:
     return place
 
 
+def test_an_object_has_the_value_that_it_had_first_wherever_the_file_has_it(tmp_path: Path) -> None:
+    """Of 7 in May, 5 at noon of New Year in UTC and 6 an hour later in another zone: in time the 5 comes first."""
+    told = {"2023-05-01T00:00:00Z": 7, "2023-01-01T12:00:00Z": 5, "2023-01-01T14:00:00+01:00": 6, "soon": 8}
+    values = [{"name": "price", "time": time, "value": value} for time, value in told.items()]
+    objects = [{"id": "o", "type": "order", "attributes": values}]
+    event = {"id": "e", "type": "a", "time": "2024-01-01", "relationships": [{"objectId": "o"}]}
+    (tmp_path / "log.json").write_text(json.dumps(document(events=[event], objects=objects)))
+    elements = "".join(f"<attribute name='price' time='{time}'>{value}</attribute>" for time, value in told.items())
+    (tmp_path / "log.xml").write_text(
+        f"<log><objects><object id='o' type='order'><attributes>{elements}</attributes></object></objects>"
+        "<events><event id='e' type='a' time='2024-01-01'><objects><relationship object-id='o'/></objects></event>"
+        "</events></log>"
+    )
+    inserted = ", ".join(f"('o1', '{time}', {value})" for time, value in told.items())
+    database(tmp_path / "log.sqlite", f"DELETE FROM object_Order; INSERT INTO object_Order VALUES {inserted}")
+    for name in ("log.json", "log.xml", "log.sqlite"):
+        log = veilog.read(tmp_path / name)
+        assert log.cases["price"].to_pylist() == [5], name
+        assert "later values of attributes: 3" in [finding.example for finding in log.findings]
+    assert veilog.read(database(tmp_path / "without.sqlite")).cases["price"].to_pylist() == [5]
+
+
+def test_a_value_without_a_time_is_how_an_object_was_at_the_beginning(tmp_path: Path) -> None:
+    values = [{"name": "price", "time": "2023-01-01", "value": 7}, {"name": "price", "value": 5}]
+    objects = [{"id": "o1", "type": "order", "attributes": [*values, {"name": "price", "value": 6}]}]
+    (tmp_path / "log.json").write_text(json.dumps(document(objects=objects)))
+    assert veilog.read(tmp_path / "log.json").cases["price"].to_pylist() == [5]
+
+
 def test_tables_of_a_database_are_found_in_upper_and_lower_case(tmp_path: Path) -> None:
     """SQLite knows no difference; times and attributes in them were lost without a word."""
     log = veilog.read(database(tmp_path / "log.sqlite", event="EVENT_pick", object="object_order"))

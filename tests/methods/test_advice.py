@@ -1,11 +1,16 @@
 """Which budgets are advised."""
 
+import re
+from collections.abc import Iterable
+from fractions import Fraction
+
 import pytest
 
 import veilog
 from veilog._language import spoken
+from veilog.errors import ParameterError
 from veilog.logs.made_up.simulate import hospital
-from veilog.methods.method import LARGEST_ADVISED, advised, advised_once
+from veilog.methods.method import LARGEST_ADVISED, advised, advised_once, as_asked, with_a_share
 from veilog.report.stated import stated
 
 
@@ -37,3 +42,42 @@ def test_that_no_epsilon_would_do_is_said_once_in_a_release() -> None:
     assert sum(none in remark for remark in remarks) == 1 and any("times are rough" in text for text in remarks)
     with spoken("de"):
         assert not {text for text in remarks if stated(text) == text}
+
+
+def _advised(remarks: Iterable[str]) -> float:
+    said = [found[1] for remark in remarks if (found := re.search(r"An epsilon of about (\S+) would do", remark))]
+    assert len(said) == 1
+    return float(said[0])
+
+
+def test_the_epsilon_that_would_do_is_for_whom_the_release_protects() -> None:
+    """With a bound of 4 cases a person has four times the epsilon of a case, of which a method knows alone."""
+    log, asked = hospital(400, 1), {"activities": "log", "depth": 3, "seed": 1}
+    of_a_case = veilog.release(log, "laplace", epsilon="0.04", **asked).remarks
+    of_a_person = veilog.release(log, "laplace", epsilon="0.16", unit="person", max_cases=4, **asked).remarks
+    assert _advised(of_a_person) == pytest.approx(4 * _advised(of_a_case), rel=0.1)
+
+
+@pytest.mark.parametrize("asked", [{"times": 0.5}, {"method": "pripel", "times_share": 0.5, "query": "laplace"}])
+def test_the_epsilon_that_would_do_is_that_of_times_too(asked: dict[str, object]) -> None:
+    log = hospital(400, 1)
+    usual = {"activities": "log", "seed": 1}
+    alone = veilog.release(log, "laplace", epsilon="0.04", depth=3, **usual).remarks
+    more = {"query_parameters": "depth=3"} if "query" in asked else {"depth": 3}
+    made = veilog.release(log, **{"method": "laplace", **asked}, epsilon="0.08", **more, **usual).remarks
+    assert _advised(made) == pytest.approx(2 * _advised(alone), rel=0.2)
+
+
+def test_the_epsilon_that_would_do_is_that_of_all_that_is_asked() -> None:
+    with with_a_share(Fraction(2)), with_a_share(Fraction(5, 2)):
+        assert advised(0.2) == "An epsilon of about 1 would do." and as_asked(0.2) == 1
+        assert "No epsilon" in advised(0.5), "2.5 of all would protect nobody"
+    assert advised(0.2) == "An epsilon of about 0.2 would do."
+
+
+@pytest.mark.parametrize("name", ["laplace", "sacofa", "evolve", "df-laplace", "dpim"])
+def test_a_budget_that_is_refused_is_called_as_it_was_given(name: str) -> None:
+    given = {"unit": "person", "max_cases": 4, "largest_log": 50, "domain": veilog.Domain("log", "log")}
+    with pytest.raises(ParameterError) as refused:
+        veilog.release(hospital(40, 1), name, epsilon="0.01", **given)
+    assert "epsilon = 0.01 " in str(refused.value)

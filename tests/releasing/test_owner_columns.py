@@ -102,3 +102,22 @@ def test_a_log_that_was_read_without_times_is_refused_them_before_anything_is_as
 def test_times_of_a_release_without_times_are_said_to_be_artificial(tmp_path: Path) -> None:
     veilog.release(LOG, "evolve", epsilon=1, activities="log").save(tmp_path / "out.csv")
     assert "times of the log are artificial" in noted(veilog.read(tmp_path / "out.csv"), times=0.3)
+
+
+def test_the_owner_is_told_of_texts_that_a_spreadsheet_program_would_run_and_they_are_written_as_they_are(
+    tmp_path: Path,
+) -> None:
+    """A number, a dash and a label with a sign inside are none; what was put before others would change their names."""
+    labels = ["=1+1", "-1", "-", "a=b", "@SUM(A1)"]
+    cases = {(label,): 400 for label in labels}
+    released = veilog.release(veilog.Variants.from_dict(cases), "evolve", epsilon=1, activities=labels, seed=1)
+    note = next(text for text in released.owner_only.notes if "takes what begins with" in text)
+    assert "'=1+1'" in note and "'@SUM(A1)'" in note and "'-1'" not in note and "'-'" not in note and "a=b" not in note
+    assert note not in released.remarks
+    released.save(tmp_path / "out.csv")
+    assert veilog.read(tmp_path / "out.csv").variants.to_dict() == released.variants.to_dict()
+    ward = LOG.cases.append_column("ward", pa.array(["=A1"] * LOG.number_of_cases))
+    domain = veilog.Domain("log", attributes={"ward": ("=A1", "=A2")})
+    told = noted(replace(LOG, cases=ward), attributes=["ward"], domain=domain, activities=None, seed=1)
+    assert "takes what begins with" in told and "'=A1'" in told, "of values of attributes, too"
+    assert "takes what begins with" not in noted(LOG)

@@ -16,6 +16,7 @@ from veilog import EventLog, Variants, report
 from veilog.errors import InputError, OutputError
 from veilog.logs.made_up.simulate import hospital
 from veilog.logs.metadata import Attribute
+from veilog.measures.durations import FEW, spans
 from veilog.releasing.result import OwnerOnly
 from veilog.report.attributes import attributes_shown
 
@@ -442,3 +443,14 @@ def test_sepsis_has_a_page(logs: Path) -> None:
     assert "Linkability" in page.text and "Inference: how a case ends, and attributes" in page.text
     assert "others' cases alone" in page.text
     assert len([1 for _, facts in page.tags if facts.get("class") == "variant"]) >= 60
+
+
+def test_it_says_of_how_many_cases_durations_are_and_where_these_are_too_few(released: veilog.Release) -> None:
+    """Noise makes a case or two of nothing, whose mean of months would read like a fact."""
+    few = "They are too few to tell how long cases last."
+    page = Page(report.html(released)).text
+    assert f"These are the durations of {len(spans(released.log).first)} released cases." in page and few not in page
+    one = veilog.release(hospital(1, seed=1), "evolve", epsilon=9, times="0.3", activities="log", seed=1)
+    cases = len(spans(one.log).first)
+    assert 0 < cases < FEW
+    assert f"These are the durations of {cases} released case{'s' * (cases != 1)}. {few}" in Page(report.html(one)).text

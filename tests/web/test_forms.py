@@ -154,7 +154,7 @@ def test_what_columns_are_is_kept_without_reading_again(server: Served, client: 
     assert draft["epsilon"] == "0.1"
     send(client, log, f"{log}/meanings", person="", max_cases="3")
     record = next(found for found in server.store.every_log() if log.endswith(found.id))
-    assert record.columns == {}
+    assert record.columns == {"person": ""}, "that nobody has several cases was said, too"
 
 
 def test_a_reading_that_failed_can_be_asked_for_again(server: Served, client: httpx.Client) -> None:

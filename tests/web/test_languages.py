@@ -14,7 +14,7 @@ from web_logs import EVOLVE, job, released
 from web_serving import SMALL, Served, once_of, read_at_once, served, upload
 
 from veilog._language import _forms, languages, spoken
-from veilog.errors import BudgetError, ParameterError
+from veilog.errors import BudgetError, ParameterError, VeilogError
 from veilog.ledger.accounts import Account, check_paid
 from veilog.ledger.costs import Cost
 from veilog.logs import files
@@ -25,7 +25,7 @@ from veilog.web.jobs.problems import DISK_FULL
 from veilog.web.jobs.records import ReleaseRequest, Settings
 from veilog.web.pages import render as pages
 from veilog.web.pages.assets import FOLDER as STATIC
-from veilog.web.pages.words import _KNOWN, FILTERS, LANGUAGES, said_by_scripts
+from veilog.web.pages.words import _KNOWN, _SENTENCES, FILTERS, LANGUAGES, said_by_scripts
 from veilog.web.work.request import asked_for, plain_advice
 
 OTHERS = languages()[1:]
@@ -331,3 +331,51 @@ def test_what_a_ledger_refuses_is_among_what_pages_translate() -> None:
             check_paid(held, cost, unit, part)
         for sentence in re.split(r"(?<=[.!?])\s+", f"{error.value.problem} {plain_advice(error.value.advice)}"):
             assert any(form.fullmatch(sentence.strip()) for _, form in _forms(_KNOWN)), sentence
+
+
+WRONG = (
+    {"method": "evolv"},
+    {"unit": "Patient"},
+    {"unit": "case", "max_cases": "3"},
+    {"unit": "person", "max_cases": "0"},
+    {"unit": "person", "max_cases": "3", "unnamed": "own"},
+    {"unit": "p", "max_cases": "3", "method": "tlkc", "as_published": "on"},
+    {"times": "0.3", "window_start": "2024-01-01", "window_end": "2023-01-01"},
+    {"window_start": "2024-01-01", "window_end": "2024-02-01"},
+    {"times": "0.3", "window_start": "0001-01-01", "window_end": "9999-01-01"},
+    {"method": "pripel", "p_start_window": "log", "p_times_share": "0"},
+    {"method": "pripel", "p_start_window": "2024", "p_times_share": "0.3"},
+    {"method": "libra", "p_start_window": "log", "as_published": "on"},
+    {"processing": "on"},
+    {"attributes": "a", "d_a": "1..0"},
+    {"attributes": "a", "d_a": "x\nx"},
+    {"labels": "list", "activities": "a\na"},
+    {"longest": "bound", "max_length": "0"},
+    {"delta": "1e-400"},
+    {"part": "month=2024-13"},
+    {"part": "began=2024-01-01"},
+    {"part": "began=2024-02-01..2024-01-01"},
+    {"method": "sapa", "delta": "1e-6"},
+    {"method": "laplace", "delta": "1e-6", "as_published": "on"},
+    {"method": "libra", "times": "0.3"},
+    {"as_published": "on", "times": "0.3"},
+    {"method": "laplace", "epsilon": "0.00001", "p_depth": "5"},
+    {"method": "df-laplace", "epsilon": "0.000001"},
+    {"epsilon": "0.0000001"},
+    {"method": "pripel", "p_query": "libra"},
+    {"method": "pripel", "p_query_parameters": "depth"},
+)
+"""Forms that are refused in sentences of the library, which are English."""
+
+
+@pytest.mark.parametrize("language", OTHERS)
+def test_what_a_form_is_refused_for_is_said_in_the_language(language: str) -> None:
+    english = []
+    for form in WRONG:
+        with pytest.raises(VeilogError) as refused:
+            _ = asked_for({**EVOLVE, "longest": "log", **form}).cost
+            pytest.fail(f"{form} is refused")
+        said = f"{refused.value.problem} {plain_advice(refused.value.advice)}".strip()
+        with spoken(language):
+            english += [text for text in _SENTENCES.split(said) if FILTERS["told"](text) == text]
+    assert not english, english

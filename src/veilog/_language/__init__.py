@@ -26,6 +26,7 @@ __all__ = [
     "ENGLISH",
     "UNITS",
     "check_language",
+    "counted",
     "current",
     "dated",
     "day_in_words",
@@ -107,6 +108,11 @@ def ngettext(one: str, many: str, n: int, /, **values: str | int) -> str:
     """Return the form of a sentence that fits the number, which is its ``{n}``."""
     found = None if current() == ENGLISH else _catalogue(current()).counted(one, n)
     return _filled(found or (one if n == 1 else many), {"n": n, **values})
+
+
+def counted(number: int, what: str, many: str = "") -> str:
+    """Return so many of something, in English: "1 case", "1,050 cases"."""
+    return f"{number:,} {what if number == 1 else many or what + 's'}"
 
 
 def gettext_noop(text: str) -> str:

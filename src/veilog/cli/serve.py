@@ -35,6 +35,8 @@ def serve(
     no_open: Annotated[bool, Parameter(negative="", help="Do not open a browser.")] = False,
     workers: Annotated[int, Parameter(help="Jobs that run at once.")] = 2,
     max_upload: Annotated[int, Parameter(help="Largest log that is taken, in MiB.")] = 2048,
+    max_kept: Annotated[int, Parameter(help="Logs and releases that are kept of one browser.")] = 200,
+    max_waiting: Annotated[int, Parameter(help="Jobs of one browser that wait at once.")] = 20,
     language: Annotated[
         str | None, Parameter(help="Language of the pages until somebody chooses another; by default the browser's.")
     ] = None,
@@ -52,6 +54,8 @@ def serve(
         ("port", port, 0, 65535),
         ("workers", workers, 1, 64),
         ("max-upload", max_upload, 1, 1 << 20),
+        ("max-kept", max_kept, 1, 1 << 20),
+        ("max-waiting", max_waiting, 1, 1 << 20),
         ("seed", seed or 0, 0, 1 << 62),
     ):
         if not least <= value <= most:
@@ -76,6 +80,8 @@ def serve(
         host=host,
         port=sock.getsockname()[1],
         max_upload=max_upload * _MIB,
+        max_kept=max_kept,
+        max_waiting=max_waiting,
         workers=workers,
         job_memory=serving.memory_for_each(workers),
         language=language,

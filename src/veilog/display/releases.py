@@ -10,11 +10,12 @@ from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
+from veilog._language import counted
 from veilog.charts import lasting
-from veilog.display.tables import counted, key_values, pair, sentences
+from veilog.display.tables import key_values, pair, sentences
 from veilog.logs.variants import Variants
 from veilog.measures import Comparison
-from veilog.measures.durations import CaseDurations
+from veilog.measures.durations import FEW, CaseDurations
 from veilog.measures.singling_out import briefly_in_words
 from veilog.privacy.account.figures import up
 from veilog.privacy.account.guarantee import Guarantee
@@ -152,16 +153,12 @@ def _protection(guarantee: Guarantee) -> str:
     return f"{guarantee.strength}; {pair(guarantee.epsilon, guarantee.delta)} for one {guarantee.unit}{given}"
 
 
-_FEW = 30
-"""Below so many released cases, how long they last is an example: noise of a few cases moves their mean."""
-
-
 def _durations(found: CaseDurations) -> str:
     """How long the cases of both logs last, and of how many released ones that is said."""
     old, new = found.original, found.released
     halves = f"half up to {lasting(new.median)}, of the original {lasting(old.median)}"
     means = f"on average {lasting(new.mean)}, of the original {lasting(old.mean)}"
-    few = " (too few to tell how long cases last)" if new.cases < _FEW else ""
+    few = " (too few to tell how long cases last)" if new.cases < FEW else ""
     return f"of {counted(new.cases, 'released case')}{few}: {halves}; {means}"
 
 

@@ -9,7 +9,8 @@ from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
-from veilog.display.tables import counted, figure
+from veilog._language import counted
+from veilog.display.tables import figure
 from veilog.measures.disclosure import EXPLAINED, RiskResult
 from veilog.measures.singling_out import (
     Control,

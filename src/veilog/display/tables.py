@@ -13,7 +13,7 @@ from rich.text import Text
 from veilog._notebook import figure
 from veilog.privacy.account.figures import up
 
-__all__ = ["counted", "figure", "key_values", "pair", "sentences"]
+__all__ = ["figure", "key_values", "pair", "sentences"]
 
 
 def key_values(rows: Iterable[tuple[str, Any]], title: str | None = None) -> Table:
@@ -30,11 +30,6 @@ def pair(epsilon: float | None, delta: float | None) -> str:
     if epsilon is None:
         return "none"
     return f"epsilon = {up(epsilon)}" + (f", delta = {up(delta)}" if delta else "")
-
-
-def counted(number: int, what: str) -> str:
-    """Return so many of something: "1 case", "1,050 cases"."""
-    return f"{number:,} {what}" + ("" if number == 1 else "s")
 
 
 def sentences(text: str) -> list[str]:

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, is_dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, NamedTuple, TypeVar, overload
 
-from veilog._language import gettext, gettext_noop, localised, percent
+from veilog._language import counted, gettext, gettext_noop, localised, ngettext, percent
 from veilog._notebook import card, figure, frame, paragraph, table
 from veilog.errors import ParameterError, VeilogError, meant
 from veilog.measures.measure import Found, Measure, Miner, Pair, Progress, Quantity
@@ -136,7 +136,7 @@ class Comparison:
     """Share of released cases that an isolation forest trained on the original takes for normal."""
 
     def __repr__(self) -> str:
-        return f"Comparison({self.original_cases:,} cases, {self.released_cases:,} released: {self.verdict})"
+        return f"Comparison({counted(self.original_cases, 'case')}, {self.released_cases:,} released: {self.verdict})"
 
     @property
     def not_computed(self) -> Mapping[str, str]:
@@ -190,7 +190,7 @@ class Comparison:
         """Return the verdict, what the release is good for, and every number."""
         purposes = [paragraph(judged.verdict, _EDGES[judged.grade]) for judged in self.purposes.values()]
         rows = [(line.quantity.title, line.shown, line.meaning) for line in self.lines()]
-        sizes = f"{self.original_cases:,} cases before, {self.released_cases:,} after."
+        sizes = f"{counted(self.original_cases, 'case')} before, {self.released_cases:,} after."
         numbers = table(("measure", "value", ""), rows, numbers=(1,))
         return card("Comparison", paragraph(self.verdict), *purposes, numbers, paragraph(sizes, "s"))
 
@@ -357,11 +357,13 @@ def _likeness(result: Comparison) -> Iterator[str]:
 
 def _behaviour(result: Comparison) -> Iterator[str]:
     counts = result.variants
-    yield gettext(
-        "{share} of its cases follow a variant that exists in the original; of the original's {total} variants it has "
+    yield ngettext(
+        "{share} of its cases follow a variant that exists in the original; of the original's {n} variant it has "
         "{common}, and it adds {added}.",
+        "{share} of its cases follow a variant that exists in the original; of the original's {n} variants it has "
+        "{common}, and it adds {added}.",
+        counts.common + counts.lost,
         share=_percent(result.keep_real),
-        total=str(counts.common + counts.lost),
         common=str(counts.common),
         added=str(counts.added),
     )

@@ -32,6 +32,7 @@ from veilog.measures.measure import Measure, Pair, Quantity
 __all__ = [
     "ACTIVE_CASES",
     "CASE_DURATIONS",
+    "FEW",
     "ActiveCases",
     "CaseDurations",
     "Durations",
@@ -47,6 +48,8 @@ __all__ = [
 
 Clock = Literal["calendar", "since the first event"]
 
+FEW = 30
+"""Below so many released cases, how long they last is an example: noise of a few cases moves their mean."""
 MOST_BINS = 1_000
 _SECOND = 1_000_000
 _HOUR = 3_600 * _SECOND

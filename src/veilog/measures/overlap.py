@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from veilog._language import counted
 from veilog.errors import ParameterError
 from veilog.logs.variants import Variants
 from veilog.measures.measure import Measure, Pair, Quantity
@@ -22,6 +23,11 @@ class VariantCounts:
     """Released cases that follow an added variant."""
     lost_cases: int
     """Original cases that follow a lost variant."""
+
+    @property
+    def with_cases(self) -> tuple[str, str]:
+        """The latter two in words."""
+        return counted(self.added_cases, "released case"), counted(self.lost_cases, "original case")
 
 
 def overlap(original: Variants, released: Variants) -> VariantCounts:
@@ -56,7 +62,7 @@ VARIANTS = Measure(
         Quantity("variants in both", "", "higher", of="common", unit="variants", plain=("variants kept", "in both")),
         Quantity(
             "variants added",
-            "not in the original (false positives); {0.added_cases:,} released cases",
+            "not in the original (false positives); {0.with_cases[0]}",
             "lower",
             best=0,
             of="added",
@@ -65,7 +71,7 @@ VARIANTS = Measure(
         ),
         Quantity(
             "variants lost",
-            "not in the release (false negatives); {0.lost_cases:,} original cases",
+            "not in the release (false negatives); {0.with_cases[1]}",
             "lower",
             best=0,
             of="lost",

@@ -27,7 +27,7 @@ from veilog.methods._prefix_tree.tree import noise_threshold
 from veilog.methods._relations import SACOFA_PAPER
 from veilog.methods._relations.playout import LARGEST_TOTAL, play_out, play_out_guided
 from veilog.methods.measured import ahead
-from veilog.methods.method import Epsilon, Method, Request, advised
+from veilog.methods.method import Epsilon, Method, Request, advised, as_asked
 from veilog.methods.settings import Bounds, LargestLog, Settings
 from veilog.methods.standing_out import remark_cases, remark_made_by_noise, remark_rare_steps
 from veilog.privacy.account.accounting import LARGEST_EPSILON, SMALLEST_EPSILON
@@ -141,7 +141,7 @@ def noisy_cases(curator: Curator, epsilon: Fraction, settings: PairSettings) -> 
     if for_count * largest_log < LEAST_COUNT:
         enough = float(LEAST_COUNT / (epsilon * largest_log))
         raise ParameterError(
-            f"count_share = {share:g} is too small a share of epsilon = {float(epsilon):g} to count cases with.",
+            f"count_share = {share:g} is too small a share of epsilon = {as_asked(epsilon):g} to count cases with.",
             parameter="count_share",
             advice=f"Take 0 for no count, or at least {enough:.2g}; if the log has more than {largest_log:,} cases, "
             "say so with largest_log.",
@@ -260,9 +260,10 @@ def refuse_flood(curator: Curator, epsilon: Fraction) -> None:
     expected = size * size / (2 * float(epsilon))
     if expected > LARGEST_TOTAL:
         raise ParameterError(
-            f"At epsilon = {float(epsilon):g} the noise alone would add about {expected:.2g} directly-follows pairs.",
+            f"At epsilon = {as_asked(epsilon):g} the noise alone would add about {expected:.2g} directly-follows "
+            "pairs.",
             parameter="epsilon",
-            advice=f"As published, take at least {size * size / (2 * LARGEST_TOTAL):.2g}.",
+            advice=f"As published, take at least {as_asked(size * size / (2 * LARGEST_TOTAL)):.2g}.",
         )
 
 
@@ -278,14 +279,14 @@ def refuse_small_budget(curator: Curator, epsilon: Fraction, settings: PairSetti
     least_share = min(BOUND_SHARE * (1 - for_count), for_count or 1)
     if epsilon * least_share < SMALLEST_EPSILON:
         raise ParameterError(
-            f"epsilon = {float(epsilon):g} is too small to find a bound or the number of cases with a share of it.",
+            f"epsilon = {as_asked(epsilon):g} is too small to find a bound or the number of cases with a share of it.",
             parameter="epsilon",
-            advice=f"From epsilon = {float(SMALLEST_EPSILON / least_share):.2g} on they can be.",
+            advice=f"From epsilon = {as_asked(SMALLEST_EPSILON / least_share):.2g} on they can be.",
         )
     if needed > largest_log:
         raise ParameterError(
-            f"At epsilon = {float(epsilon):g} a relation would have to occur in {needed:,} cases to stand out from the "
-            f"noise, more than the {largest_log:,} of the largest log expected, so nothing can survive.",
+            f"At epsilon = {as_asked(epsilon):g} a relation would have to occur in {needed:,} cases to stand out from "
+            f"the noise, more than the {largest_log:,} of the largest log expected, so nothing can survive.",
             parameter="epsilon",
             advice=advised(
                 float(epsilon) * needed / largest_log,

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextvars import ContextVar
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Protocol
@@ -31,6 +33,8 @@ __all__ = [
     "WholeLog",
     "advised",
     "advised_once",
+    "as_asked",
+    "with_a_share",
 ]
 
 Progress = Callable[[str, float | None], None]
@@ -70,8 +74,29 @@ def _none_needed(settings: Any) -> frozenset[Fact]:
     return frozenset()
 
 
+_times: ContextVar[Fraction] = ContextVar("times", default=Fraction(1))
+
+
+@contextlib.contextmanager
+def with_a_share(times: Fraction) -> Iterator[None]:
+    """What is done here has a share of the epsilon that there was, which is so many times as much: that is for a person
+    with several cases, or labels, times and attributes have the rest."""
+    token = _times.set(_times.get() * times)
+    try:
+        yield
+    finally:
+        _times.reset(token)
+
+
+def as_asked(epsilon: Fraction | float) -> float:
+    """Return the epsilon that one has to ask for so that what is done here has this."""
+    return float(epsilon) * float(_times.get())
+
+
 def advised(needed: float, advice: str = "An epsilon of about {} would do.") -> str:
-    """Advice that names the epsilon that would be needed, rounded up; none is ever advised that protects little."""
+    """Advice that names the epsilon that would have to be asked for, rounded up; none is ever advised that protects
+    little."""
+    needed = as_asked(needed)
     return _NONE_ADVISED if needed > LARGEST_ADVISED else advice.format(up(needed, 2))
 
 

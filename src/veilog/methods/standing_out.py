@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 
+from veilog._language import counted
 from veilog.methods._prefix_tree.tree import noise_threshold
 from veilog.methods.method import Request, advised
 from veilog.privacy.mechanisms.mechanism import KTruncatedGeometric, Laplace
@@ -42,6 +43,8 @@ def remark_rare_variants(
     which is at most P(|X| > q) where m >= q, and else at most P(X > q) / P(X >= 0), less than twice P(X > q).
     """
     least = noise.k + 1
+    if least == 1:
+        return  # every variant is found
     if counted:
         off = min(noise.k, within(Laplace(1 / noise.epsilon)))
         request.remark(
@@ -55,7 +58,9 @@ def remark_rare_variants(
 
 
 def remark_rare_steps(request: Request, threshold: int) -> None:
-    """Say which steps cannot be told from noise that rarely exceeds this threshold."""
+    """Say which steps cannot be told from noise that rarely exceeds this threshold; with none all can."""
+    if not threshold:
+        return
     request.remark(
         f"Steps from an activity to the next that fewer than about {threshold + 1:,} cases take cannot be told from "
         "noise: the release need not have them, and may have some that nobody took."
@@ -71,12 +76,14 @@ def remark_cases(request: Request, answered: int, variance: float, threshold: in
     """
     cases, off = max(1, answered), max(1, math.ceil(math.log(20) * math.sqrt(variance / 2)))
     if 2 * threshold < cases:
-        request.remark(f"By noisy answers the log has about {cases:,} cases (within {off:,} in 95 of 100 runs).")
+        request.remark(
+            f"By noisy answers the log has about {counted(cases, 'case')} (within {off:,} in 95 of 100 runs)."
+        )
     else:
         needed = float(request.epsilon) * 10 * threshold / cases
         request.remark(
-            f"By noisy answers the log has about {cases:,} cases (within {off:,} in 95 of 100 runs), and what less "
-            f"than half of them have in common is lost. {advised(needed)}"
+            f"By noisy answers the log has about {counted(cases, 'case')} (within {off:,} in 95 of 100 runs), and what "
+            f"less than half of them have in common is lost. {advised(needed)}"
         )
 
 
@@ -91,7 +98,9 @@ def remark_made_by_noise(request: Request, noise: Laplace, bins: int, released: 
     made = min(float(released), bins * math.exp(-decay) / -math.expm1(-2 * decay))
     if not released or made < _MUCH * released:
         return
-    if steps:
-        request.remark(f"Noise alone made up to about {made:,.0f} of the {released:,} released steps.")
+    if released == 1 and not steps:
+        request.remark("Noise alone may have made the only released case.")
+    elif steps:
+        request.remark(f"Noise alone made up to about {made:,.0f} of the {counted(released, 'released step')}.")
     else:
         request.remark(f"Noise alone made up to about {made:,.0f} of the {released:,} released cases.")

@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from veilog._files import path_of
+from veilog._language import counted
 from veilog._typing import Int32Array
 from veilog.errors import ParameterError, VeilogError
 from veilog.ledger.ledger import Ledger, Reservation
@@ -24,7 +25,16 @@ from veilog.measures.similarity import relative_log_similarity
 from veilog.methods._events.assemble import Details, Wanted, anonymous, shuffled
 from veilog.methods._events.extras import enriched
 from veilog.methods._events.times.calendar import check as check_window
-from veilog.methods.method import EpsilonAndDelta, Groups, Method, Progress, Request, Unshuffled, advised_once
+from veilog.methods.method import (
+    EpsilonAndDelta,
+    Groups,
+    Method,
+    Progress,
+    Request,
+    Unshuffled,
+    advised_once,
+    with_a_share,
+)
 from veilog.privacy.account.accounting import compose
 from veilog.privacy.account.figures import round_up
 from veilog.privacy.account.guarantee import Condition, Guarantee
@@ -34,9 +44,9 @@ from veilog.privacy.mechanisms import noise
 from veilog.privacy.part import Part
 from veilog.privacy.unit import bounded, check_somebody
 from veilog.releasing.owner.columns import check_times
-from veilog.releasing.owner.notes import exposed, notes_for_owner
+from veilog.releasing.owner.notes import exposed, formulas, notes_for_owner
 from veilog.releasing.planned import Planned
-from veilog.releasing.result import Operation, OwnerOnly, Release
+from veilog.releasing.result import Operation, OwnerOnly, Release, remarks_on
 
 __all__ = ["LABELS_SHARE", "claims", "opened", "run_plan"]
 
@@ -82,7 +92,7 @@ def run_plan(
         made = _made(curator if watched is None else watched(curator), planned, progress)
         seconds, cases = time.perf_counter() - started, made.variants.cases
     guarantee = whole()
-    notes = (*exposed(looked_at, guarantee), *notes)
+    notes = (*exposed(looked_at, guarantee), *formulas(made.variants, made.details), *notes)
     released = Release(
         method=planned.method.name,
         as_published=planned.as_published,
@@ -96,7 +106,7 @@ def run_plan(
             *_of_part(planned.part),
             *planned.unit.remarks,
             *advised_once(made.said),
-            *_remarks(made.variants, planned.delta),
+            *remarks_on(made.variants, planned.delta),
         ),
         order=made.order,
         operations=_operations(made, guarantee),
@@ -236,7 +246,10 @@ def _made(curator: Curator, planned: Planned, progress: Progress | None) -> _Mad
     others: dict[str, Variants] = {}
     if uses.labels:
         names = curator.find_activities(epsilon * LABELS_SHARE, part)
-        said.append(f"{len(names)} activities were found privately; rarer ones do not exist for this release.")
+        said.append(
+            f"{counted(len(names), 'activity', 'activities')} {'was' if len(names) == 1 else 'were'} found privately; "
+            "rarer ones do not exist for this release."
+        )
         epsilon *= 1 - LABELS_SHARE
     request = Request(
         epsilon=epsilon,
@@ -248,11 +261,12 @@ def _made(curator: Curator, planned: Planned, progress: Progress | None) -> _Mad
         beside=others.__setitem__,
     )
     deltas = part if uses.values else Fraction(0), for_times
-    made = (
-        _with_extras(curator, planned, request, deltas, said)
-        if planned.wanted
-        else _alone(curator, planned, request, said)
-    )
+    with with_a_share(planned.epsilon / epsilon if epsilon else Fraction(1)):
+        made = (
+            _with_extras(curator, planned, request, deltas, said)
+            if planned.wanted
+            else _alone(curator, planned, request, said)
+        )
     if not others:
         return made
     rng = noise.generator(curator.randomness)
@@ -372,22 +386,3 @@ def _nothing(planned: Planned, released: Variants) -> tuple[str, ...]:
         return ("Nothing survived: the release is empty.",)
     more = "epsilon or delta" if method.spends_delta(planned.settings) else "epsilon"
     return (f"Nothing survived: the release is empty, and its budget is spent. Raise {more}.",)
-
-
-def _remarks(released: Variants, delta: Fraction) -> tuple[str, ...]:
-    remarks = []
-    empty = int(released.counts[released.lengths == 0].sum())
-    if empty:
-        remarks.append(f"{empty} of the released cases have no event; a CSV, TSV or workbook leaves them out.")
-    if delta * released.cases > 1:
-        remarks.append(
-            f"delta = {float(delta):g} is more than one over the {released.cases} released cases: it allows a "
-            "mechanism that publishes some person's trace outright. Choose a smaller delta to protect everybody."
-        )
-    elif delta * released.cases > Fraction(1, 10):
-        remarks.append(
-            f"delta = {float(delta):g} is close to one over the {released.cases} released cases: it allows some rare "
-            f"trace to be published with a probability of up to {float(delta * released.cases):.2g}. Choose a smaller "
-            "delta to protect everybody."
-        )
-    return tuple(remarks)

@@ -32,6 +32,7 @@ def write(
     comparison: Comparison | None = None,
     files: Sequence[str | os.PathLike[str]] = (),
     account: Account | Standing | None = None,
+    person: str | bool = True,
     progress: Progress | None = None,
     language: str = ENGLISH,
 ) -> None:
@@ -40,7 +41,8 @@ def write(
     With its ``original`` it is the inside version, without it the outside version. A ``comparison`` of the two that is
     there already is not computed again. ``files`` are those that the release was written to: the page says their
     SHA-256. ``account`` is what the ledger knows of releases of these data (or, as :class:`Standing`, of other data,
-    too), for the inside version; a release that was entered knows its own. The page is written in a ``language`` that
+    too), for the inside version; a release that was entered knows its own. ``person`` is the column that tells whose
+    the original's cases are; True: the one that seems to; False: none. The page is written in a ``language`` that
     there is a catalogue of; what it lacks is English.
     """
     place = path_of(path, "path")
@@ -52,6 +54,7 @@ def write(
         comparison=comparison,
         files=files,
         account=account,
+        person=person,
         progress=progress,
         language=language,
     )
@@ -66,6 +69,7 @@ def html(
     comparison: Comparison | None = None,
     files: Sequence[str | os.PathLike[str]] = (),
     account: Account | Standing | None = None,
+    person: str | bool = True,
     progress: Progress | None = None,
     language: str = ENGLISH,
 ) -> str:
@@ -75,4 +79,4 @@ def html(
     beside = given_log(original, held)
     told = told_by_release(held) if isinstance(held, Release) else told_by_file(held)
     with spoken(language):
-        return rendered(gathered(told, held, beside, comparison, progress, files=files, account=account))
+        return rendered(gathered(told, held, beside, comparison, progress, files=files, account=account, person=person))

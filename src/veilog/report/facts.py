@@ -12,7 +12,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from veilog._language import gettext, gettext_noop
+from veilog._language import gettext, gettext_noop, ngettext
 from veilog.charts import comparison_svg, lasting
 from veilog.errors import InputError, VeilogError
 from veilog.ledger.ledger import Account
@@ -23,7 +23,7 @@ from veilog.logs.tables.workbook import facts_in
 from veilog.logs.variants import Variants
 from veilog.measures import Comparison, Progress, compare
 from veilog.measures.disclosure import RiskResult, risk
-from veilog.measures.durations import case_durations, spans
+from veilog.measures.durations import FEW, case_durations, spans
 from veilog.releasing.owner.standing import Standing, standing_of
 from veilog.releasing.result import Release
 from veilog.report.attributes import AttributeShown, attributes_shown
@@ -74,6 +74,8 @@ class Inside:
     not_compared: str
     purposes: tuple[PurposeShown, ...]
     """What the release is good for, where the logs are compared."""
+    seeming: str
+    """The column that was taken for people where nobody said so; a wrong guess must be seen."""
     chart: str | None
     """Durations and cases under way of both logs, as SVG."""
 
@@ -98,6 +100,8 @@ class Facts:
     map: FlowMap
     durations: tuple[tuple[str, str], ...]
     """Durations of the released cases, in words."""
+    durations_of: str
+    """Of how many cases they are, in a sentence or two."""
     no_durations: str
     attributes: tuple[AttributeShown, ...]
     inside: Inside | None
@@ -112,8 +116,10 @@ def gathered(
     *,
     files: Sequence[str | os.PathLike[str]] = (),
     account: Account | Standing | None = None,
+    person: str | bool = True,
 ) -> Facts:
-    """The facts of a release, with those of its original, and what the ledger knows, where that is given."""
+    """The facts of a release, with those of its original, and what the ledger knows, where that is given; ``person``
+    says whose the original's cases are (:class:`veilog.measures.Asked`)."""
     say = progress or (lambda text, fraction: None)
     variants = released.variants
     before = None if original is None else original if isinstance(original, Variants) else original.variants
@@ -122,7 +128,7 @@ def gathered(
     steps = steps_of(variants)
     first = None if before is None else steps_of(before)
     plan = arranged([steps] if first is None else [steps, first])
-    durations, reason = _durations(log)
+    durations, of_cases, reason = _durations(log)
     inside = None
     if original is not None and before is not None and first is not None:
         if comparison is None and max(len(before), len(variants)) <= COMPARED_AT_ONCE:
@@ -130,11 +136,12 @@ def gathered(
             comparison = compare(original, variants if log is None else log, progress=progress)
         purposes: tuple[PurposeShown, ...] = ()
         if comparison is not None and variants.events and before.events:
-            judged = comparison.purposes or judged_here(original, variants if log is None else log, say)
+            judged = comparison.purposes or judged_here(original, variants if log is None else log, say, person)
             purposes = shown(judged.values())
         say("Reporting: risk", None)
+        owner = owner_side(original, written_today(account, released))
         inside = Inside(
-            owner=owner_side(original, written_today(account, released)),
+            owner=owner,
             cases=before.cases,
             variants=len(before),
             events=before.events,
@@ -144,6 +151,7 @@ def gathered(
             comparison=comparison,
             not_compared="" if comparison else gettext(_TOO_MANY),
             purposes=purposes,
+            seeming=owner.persons.column if purposes and person is True and owner.persons is not None else "",
             chart=None if comparison is None or comparison.case_durations is None else comparison_svg(comparison),
         )
     return Facts(
@@ -159,6 +167,7 @@ def gathered(
         explorer=explorer(variants, before),
         map=drawn(steps, plan),
         durations=durations,
+        durations_of=of_cases,
         no_durations=reason,
         attributes=attributes_shown(
             _with_attributes(released, log), original if isinstance(original, EventLog) else None
@@ -222,16 +231,21 @@ def today() -> str:
     return datetime.datetime.now(datetime.UTC).date().isoformat()
 
 
-def _durations(log: EventLog | None) -> tuple[tuple[tuple[str, str], ...], str]:
-    """How long the released cases last, or why that is not known."""
+def _durations(log: EventLog | None) -> tuple[tuple[tuple[str, str], ...], str, str]:
+    """How long the released cases last, and of how many that is; or why it is not known."""
     if log is None:
-        return (), gettext("The release has no times: its timestamps carry the order of events and nothing else.")
+        return (), "", gettext("The release has no times: its timestamps carry the order of events and nothing else.")
     try:
         both = spans(log, "released")
     except VeilogError as error:
-        return (), str(error)
+        return (), "", str(error)
     found = case_durations(both, both).released
-    return tuple((gettext(name), lasting(found.quantiles[i])) for i, name in _QUANTILES), ""
+    lasts = tuple((gettext(name), lasting(found.quantiles[i])) for i, name in _QUANTILES)
+    counted = ngettext(
+        "These are the durations of {n} released case.", "These are the durations of {n} released cases.", found.cases
+    )
+    few = gettext("They are too few to tell how long cases last.") if found.cases < FEW else ""
+    return lasts, f"{counted} {few}".strip(), ""
 
 
 def disclosed(before: Variants, after: Variants) -> tuple[tuple[RiskResult, RiskResult], ...]:

@@ -9,7 +9,7 @@ from veilog._language import gettext, localised, percent
 from veilog.logs.eventlog import EventLog
 from veilog.logs.variants import Variants
 from veilog.measures import Pair, Progress
-from veilog.measures.purposes import Grade, Judged, Judgement, judge
+from veilog.measures.purposes import Asked, Grade, Judged, Judgement, judge
 from veilog.report.attributes import OF_EVERY_LOG
 
 __all__ = ["Number", "PurposeShown", "judged_here", "shown"]
@@ -42,9 +42,10 @@ class PurposeShown:
 
 
 def judged_here(
-    original: EventLog | Variants, released: EventLog | Variants, progress: Progress
+    original: EventLog | Variants, released: EventLog | Variants, progress: Progress, person: str | bool = True
 ) -> Mapping[str, Judgement]:
-    """Judge what a page always has, and times and attributes where the release has them."""
+    """Judge what a page always has, and times and attributes where the release has them; ``person`` says whose the
+    cases are (:class:`veilog.measures.Asked`)."""
     names, lacking = list(ALWAYS), None
     if not isinstance(original, Variants) and not isinstance(released, Variants):
         names += ["performance"]
@@ -54,8 +55,8 @@ def judged_here(
         else:
             from veilog.measures.purposes.attributes.purpose import without  # not where attributes are judged anyway
 
-            lacking = without(original, released)
-    found = dict(judge(Pair(original, released, progress), names))
+            lacking = without(original, released, person)
+    found = dict(judge(Pair(original, released, progress), names, Asked(person=person)))
     return found if lacking is None else {**found, "attributes": lacking}
 
 

@@ -131,6 +131,7 @@ REMARKS = (
     gettext_noop("Variants that fewer than about {least} cases have are left out."),
     gettext_noop("Traces end where fewer than about {least} cases go on alike: what is rarer is left out."),
     gettext_noop("No trace has more than {depth} events: longer ones end there."),
+    gettext_noop("No trace has more than 1 event: longer ones end there."),
     gettext_noop(
         "Steps from an activity to the next that fewer than about {least} cases take cannot be told from noise: the "
         "release need not have them, and may have some that nobody took."
@@ -140,11 +141,19 @@ REMARKS = (
         "them have in common is lost. {advice}"
     ),
     gettext_noop("By noisy answers the log has about {cases} cases (within {off} in 95 of 100 runs)."),
+    gettext_noop(
+        "By noisy answers the log has about 1 case (within {off} in 95 of 100 runs), and what less than half of them "
+        "have in common is lost. {advice}"
+    ),
+    gettext_noop("By noisy answers the log has about 1 case (within {off} in 95 of 100 runs)."),
     gettext_noop("Noise alone made up to about {made} of the {cases} released cases."),
     gettext_noop("Noise alone made up to about {made} of the {steps} released steps."),
+    gettext_noop("Noise alone may have made the only released case."),
     gettext_noop("The delta was not needed: with {depth} levels noise without one is as narrow."),
     gettext_noop("{cases} cases without events are left out: they have no time and no transition."),
     gettext_noop("{events} events are earlier than the event before them; their time since it counts as 0."),
+    gettext_noop("1 case without events is left out: it has no time and no transition."),
+    gettext_noop("1 event is earlier than the event before it; its time since it counts as 0."),
     gettext_noop("Filtering keeps {kept} of {cases} cases at a guessing advantage of {advantage}."),
     gettext_noop("No tree was fit enough, so nothing is released."),
     gettext_noop("The process tree: {tree}"),
@@ -155,6 +164,14 @@ REMARKS = (
     gettext_noop(
         "Each of {samples} samples holds a case with probability {rate}; within a sample the query {query} has epsilon "
         "{epsilon}. What the query says of cases and epsilon is of a sample."
+    ),
+    gettext_noop(
+        "The one sample holds a case with probability {rate}; within a sample the query {query} has epsilon {epsilon} "
+        "and delta {delta}. What the query says of cases and epsilon is of a sample."
+    ),
+    gettext_noop(
+        "The one sample holds a case with probability {rate}; within a sample the query {query} has epsilon {epsilon}. "
+        "What the query says of cases and epsilon is of a sample."
     ),
     gettext_noop(
         "Libra's accountant: noise of scale b = {scale} in {lots} lots is (alpha, epsilon) = ({order}, {renyi}) Renyi "

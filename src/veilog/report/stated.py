@@ -73,6 +73,11 @@ SENTENCES = (
     UNKNOWN,
     # What holds of groups, instead of differential privacy.
     gettext_noop("Whoever knows {what} finds at least {n} cases of the release that match, or none."),
+    gettext_noop("Whoever knows {what} finds at least 1 case of the release that matches, or none."),
+    gettext_noop("at most 1 activity of a case"),
+    gettext_noop("at most 1 activity of a case, repeated ones counted"),
+    gettext_noop("at most 1 activity of a case in their order"),
+    gettext_noop("at most 1 activity of a case in their order, with their times since its start in {time}"),
     gettext_noop("at most {n} activities of a case"),
     gettext_noop("at most {n} activities of a case, repeated ones counted"),
     gettext_noop("at most {n} activities of a case in their order"),
@@ -100,6 +105,7 @@ SENTENCES = (
         "against being told that a person has none of the values, or a value with a probability up to that share."
     ),
     gettext_noop("Every beginning of a trace and every complete trace of the release is that of at least {n} cases."),
+    gettext_noop("Every beginning of a trace and every complete trace of the release is that of at least 1 case."),
     gettext_noop(
         "Does not protect against somebody who knows later activities only, times or other attributes; a person with "
         "several cases; or what other releases of the same log tell in addition, nor hide that somebody is in the log."
@@ -117,6 +123,14 @@ SENTENCES = (
         "The paper argues (Propositions 3.1, A.5 and A.7; veilog has not proved it) that an attacker's chance to guess "
         "right about one individual rises by at most {advantage}, for one question alone: whether the case took one "
         "given transition, when it started (within {days} days), or how long one of its steps took (within {seconds} "
+        "seconds). Its attacker knows all other cases; activities, variants and the first and last time of the log "
+        "count as public, cases and the times within a case as independent, and a prior as the share of the log's own "
+        "values that are as near."
+    ),
+    gettext_noop(
+        "The paper argues (Propositions 3.1, A.5 and A.7; veilog has not proved it) that an attacker's chance to guess "
+        "right about one individual rises by at most {advantage}, for one question alone: whether the case took one "
+        "given transition, when it started (within 1 day), or how long one of its steps took (within {seconds} "
         "seconds). Its attacker knows all other cases; activities, variants and the first and last time of the log "
         "count as public, cases and the times within a case as independent, and a prior as the share of the log's own "
         "values that are as near."

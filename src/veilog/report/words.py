@@ -257,7 +257,11 @@ def _of_numbers(told: Told, empty: int) -> list[str]:
         )
     if empty:
         said.append(
-            gettext("That {n} cases went missing: they were released without an event, as cases can be.", n=empty)
+            ngettext(
+                "That {n} case went missing: it was released without an event, as cases can be.",
+                "That {n} cases went missing: they were released without an event, as cases can be.",
+                empty,
+            )
         )
     return said
 

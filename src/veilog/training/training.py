@@ -19,7 +19,7 @@ from veilog.logs.eventlog import EventLog
 from veilog.logs.files import AnyLog, as_log
 from veilog.logs.variants import Variants
 from veilog.methods import Method, method_named, travag
-from veilog.methods.method import Progress, Request
+from veilog.methods.method import Progress, Request, with_a_share
 from veilog.privacy.account.accounting import Number
 from veilog.privacy.account.guarantee import Guarantee
 from veilog.privacy.curator import Curator
@@ -146,7 +146,8 @@ def _train(
             interrupts = stack.enter_context(held_interrupts())
             interrupts.hold = True  # what is asked next is lost unless it comes to a checkpoint
             saver = Saver(keeper, interrupts, derive, remarks, before, found, mark)
-        trained = travag.train(curator, request, configuration, resume=before.state, checkpoint=saver)
+        with with_a_share(Fraction(protected.most_cases)):
+            trained = travag.train(curator, request, configuration, resume=before.state, checkpoint=saver)
     return Model(
         method=planned.method.name,
         as_published=as_published,

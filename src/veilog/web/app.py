@@ -40,7 +40,7 @@ from veilog.web.pages.error_pages import ErrorPages
 from veilog.web.trying import Trying
 from veilog.web.work import work_on
 from veilog.web.work.accounts import price
-from veilog.web.work.planning import DryRun, Refused, dry_run
+from veilog.web.work.planning import DryRun, Refused, dry_run, give_up
 from veilog.web.work.request import fields_in, from_draft, said_at_import
 from veilog.web.work.standing import standing_now
 
@@ -69,6 +69,7 @@ def make_app(settings: Settings, work: Work = work_on) -> Access:
         try:
             yield
         finally:
+            give_up()
             await run_in_threadpool(jobs.stop)
             store.close()
 
@@ -223,6 +224,7 @@ class _Site(Trying):
 
     def _bring(self, session: str, path: Path, name: str, size: int, content: str) -> str:
         """Take a file in as a log, and have it read."""
+        self.jobs.check_room(session, keeps=True)  # before anything is there
         suffix = suffix_of(name)
         log = secrets.token_hex(16)
         folder = self.jobs.log_folder(log)
@@ -252,6 +254,7 @@ class _Site(Trying):
         return await self.first_time(request, again)
 
     def _read(self, log: LogRecord, columns: Mapping[str, str]) -> str:
+        self.jobs.check_room(log.session, keeps=False)  # before the reading of before is gone
         if log.reading is not None:
             self.jobs.delete(log.reading.id)
         self.store.set_columns(log.id, columns)
@@ -268,7 +271,7 @@ class _Site(Trying):
             if not told.get("person"):
                 told.pop("max_cases", None)
             columns = _reading(log)
-            columns |= {name: value for name, value in told.items() if value}
+            columns |= {name: value for name, value in told.items() if value or name == "person"}  # "" says nobody
             self.store.set_columns(log.id, columns)
             draft = self.store.draft(log.session, log.id)
             if draft:

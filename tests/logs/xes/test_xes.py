@@ -104,6 +104,9 @@ def test_white_space_in_values_is_normalised_as_xml_says(read: Reader) -> None:
 @pytest.mark.parametrize(
     ("encoding", "declared", "bom"),
     [
+        ("utf-8", "utf8", b""),
+        ("utf-8", "UTF8", b"\xef\xbb\xbf"),
+        ("utf-8", "utf_8", b""),
         ("utf-8", None, b""), ("utf-8", "UTF-8", b"\xef\xbb\xbf"), ("utf-16", "UTF-16", b""), ("utf-16", None, b""),
         ("iso-8859-1", "ISO-8859-1", b""), ("cp1252", "windows-1252", b""), ("utf-16-le", "UTF-16", b"\xff\xfe"),
     ],
@@ -145,6 +148,13 @@ def test_empty_traces_and_equal_names_stay_cases(read: Reader) -> None:
     assert log.cases.column("concept:name").to_pylist() == ["#1", "c", "c", "c"]
     assert log.offsets.tolist() == [0, 0, 0, 1, 3]
     assert found(log) == {"case-without-name": (1, 1), "duplicate-case-id": (2, 3), "empty-trace": (2, 1)}
+
+
+def test_a_case_without_a_name_is_never_called_as_another(read: Reader) -> None:
+    named = [trace(EVENT, name="#2"), "<trace/>", trace(EVENT, name="##3"), trace(EVENT, name="c")]
+    log = read("".join(named), case_without_name="keep")
+    assert log.cases.column("concept:name").to_pylist() == ["#2", "##2", "##3", "c"]
+    assert "duplicate-case-id" not in found(log)
 
 
 def test_attributes_of_a_trace_may_follow_its_events(read: Reader) -> None:

@@ -21,7 +21,7 @@ from veilog.web.pages import render as pages
 from veilog.web.work import dry_run
 from veilog.web.work.accounts import account_seen
 from veilog.web.work.planning import DryRun
-from veilog.web.work.request import asked_for, may_leave, undeclared
+from veilog.web.work.request import asked_for, may_leave, undeclared, whose
 from veilog.web.work.standing import standing_now
 
 ONCE = "once"
@@ -327,3 +327,38 @@ def test_what_noise_does_to_an_attribute_is_said_beforehand(log: LogRecord, sett
     assert isinstance(drowned, DryRun)
     assert drowned.blurred == ()
     assert [text for text in drowned.warnings if "noise alone" in text]
+
+
+@pytest.mark.parametrize(
+    ("columns", "unit", "person"),
+    [
+        ({}, None, True),
+        ({"case": "id"}, None, True),
+        ({"person": ""}, None, False),
+        ({"is_ward": "release"}, None, False),
+        ({"person": "case:Patient"}, None, "case:Patient"),
+        ({"person": "case:Patient"}, "Doctor", "Doctor"),
+    ],
+)
+def test_whose_the_cases_are_is_what_was_said_of_the_release_or_of_the_log(
+    columns: dict[str, str], unit: str | None, person: str | bool
+) -> None:
+    assert whose(columns, unit) == person
+
+
+def test_the_page_names_the_column_taken_for_people_unless_it_was_said_whose_the_cases_are(
+    settings: Settings, tmp_path: Path
+) -> None:
+    rows = [
+        f"{case},w{case % 30},{activity},2024-01-{1 + case % 28:02}T{9 + hour:02}:00:00Z"
+        for case in range(150)
+        for hour, activity in enumerate("abc" if case % 2 else "acb")
+    ]
+    path = written(tmp_path / "wards.csv", "case,ward,activity,timestamp", *rows)
+    form, guess = {**EVOLVE, "p_max_length": "4"}, "People are told by ward, as it seems"
+    for columns, seeming in (({}, "ward"), ({"person": ""}, "")):
+        made = released(path, form, settings, tmp_path / f"out{len(columns)}", columns=columns)
+        assert made.beside is not None and made.beside.seeming == seeming
+        assert (guess in pages.job_page(job("release", made, form), record(read(path)), "once", settings=settings)) == (
+            seeming != ""
+        )

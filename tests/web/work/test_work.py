@@ -26,15 +26,17 @@ from veilog.methods import METHODS
 from veilog.methods.laplace import LaplaceSettings, laplace
 from veilog.methods.settings import Bounds
 from veilog.privacy.account.guessing import advantage_of
+from veilog.releasing.plan import Plan
 from veilog.web.jobs.records import FILES, ReleaseRequest, Settings
 from veilog.web.jobs.released_log import Amount, ReleasedLog
 from veilog.web.jobs.worker import Task
 from veilog.web.pages import render as pages
-from veilog.web.work import dry_run, release_log, releasing, work_on
+from veilog.web.work import dry_run, planning, release_log, releasing, work_on
 from veilog.web.work.accounts import InAccount
 from veilog.web.work.planning import DryRun
 from veilog.web.work.request import asked_for, offered
 from veilog.web.work.stages import MORE, RELEASING, Stages
+from veilog.web.work.trials import GivenUp
 
 
 @pytest.fixture
@@ -251,6 +253,43 @@ def test_a_plan_that_cannot_wait_tells_what_it_knows_and_nothing_else(
     assert not later.late
     assert later.advantage == early.advantage
     assert later.tried.guarantee.charges
+
+
+def test_a_trial_that_takes_too_long_is_ended_and_the_page_says_so(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As published the tree grows to its longest case whatever the log: a million levels, one after another. A process
+    beside does that, and is ended."""
+    monkeypatch.setattr("veilog.web.work.trials._LONGEST", 1.0)
+    request = {"method": "laplace", "epsilon": "0.98", "as_published": "on", "longest": "bound"}
+    found = dry_run(record(None), {**request, "max_length": "1000000", "labels": "log"}, settings)
+    assert isinstance(found, DryRun)
+    assert found.given_up and found.tried is None
+    shown = pages.plan_part(found, record(None))
+    assert "it took too long, or too much memory, to try them out" in shown and "hx-trigger" not in shown
+    certified = {"method": "laplace", "epsilon": "0.98", "labels": "log", "longest": "log", "p_depth": "10000"}
+    monkeypatch.setattr("veilog.web.work.trials._LONGEST", -1.0)
+    monkeypatch.setattr("veilog.web.work.trials._LOOK", 0.0)
+    bounded = dry_run(record(None), certified, settings)
+    assert bounded.given_up and bounded.advantage >= 100 * float(advantage_of("0.98")), "what it costs is known"
+    monkeypatch.undo()
+    monkeypatch.setattr("veilog.web.work.planning._PATIENCE", 600.0)
+    assert dry_run(record(None), {**certified, "p_depth": "20"}, settings).tried is not None, "its thread is free again"
+
+
+def test_dry_runs_are_given_up_when_the_server_stops(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A million levels would take minutes; nobody waits for them to end, and the next server has its own."""
+    monkeypatch.setattr("veilog.web.work.planning._PATIENCE", 0.0)
+    request = {"method": "laplace", "epsilon": "0.97", "as_published": "on", "longest": "bound", "labels": "log"}
+    endless = {**request, "max_length": "1000000"}
+    assert dry_run(record(None), endless, settings).late
+    waiting = planning._trial(json.dumps(asked_for(endless).to_json()))
+    planning.give_up()
+    with pytest.raises(GivenUp):
+        waiting.result(600)
+    monkeypatch.undo()
+    monkeypatch.setattr("veilog.web.work.planning._PATIENCE", 600.0)
+    assert dry_run(record(None), {**request, "max_length": "5"}, settings).tried is not None
 
 
 def test_a_plan_says_where_nothing_would_be_guaranteed(settings: Settings) -> None:
@@ -520,6 +559,8 @@ def test_a_method_of_another_package_has_its_card_its_dry_run_and_its_release(
         METHODS["laplace"], name="elsewhere", title="Something new", package="other 1.0", settings=OwnSettings, run=run
     )
     monkeypatch.setattr(METHODS, "_held", dict(METHODS._held))
+    here = "veilog.web.work.planning.tried_beside"  # what is added here is not known beside
+    monkeypatch.setattr(here, lambda plan, given_up: Plan.from_json(json.loads(plan)).cost)
     monkeypatch.setitem(METHODS.others, "elsewhere", AddOn("elsewhere", other, "other 1.0"))
     log = record(read(hospital_file))
     form = {"method": "elsewhere", "epsilon": "1", "labels": "log", "longest": "log", "p_kindness": "7"}

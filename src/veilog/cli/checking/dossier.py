@@ -12,6 +12,7 @@ from veilog._files import check_writable
 from veilog._language import ENGLISH, check_language
 from veilog.cli.checking.report import Language, entered, original_of
 from veilog.cli.shared.common import AS_USUAL, HeldOut, Json, Output, Reading, named, read_log, shown_progress
+from veilog.cli.shared.whose import SEEMING, Whose
 from veilog.errors import OutputError
 from veilog.releasing.meaning import json_of
 from veilog.report.dossier import check_dossier, write, write_registry
@@ -32,6 +33,7 @@ def dossier(
         Parameter(help="The log it was made of: adds what attacks achieve on both, so the dossier is for you only."),
     ] = None,
     control: HeldOut = None,
+    whose: Whose = SEEMING,
     registry: Annotated[
         Path | None,
         Parameter(help="File (.yaml) for the record of the registry of deployments; by default TARGET.registry.yaml."),
@@ -50,6 +52,8 @@ def dossier(
     log = read_log(named(released, reading, released=True), reading)
     told = told_by_file(log)  # before the original is read: a log that is no release is refused at once
     before = None if original is None else original_of(log, original, reading)
+    if before is not None:
+        whose.column(before)
     others = None if control is None or before is None else read_log(named(control, reading), reading)
     account = None if original is None or before is None else entered(original, before)
     with shown_progress() as progress:
@@ -59,6 +63,7 @@ def dossier(
             files=(released,),
             account=account,
             control=others,
+            person=whose.asked(),
             progress=progress,
             language=language,
         )

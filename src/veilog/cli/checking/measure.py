@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -32,6 +32,7 @@ from veilog.cli.shared.common import (
     show_findings,
     shown_progress,
 )
+from veilog.cli.shared.whose import SEEMING, Whose
 from veilog.errors import ParameterError
 from veilog.logs.engines.names import engine_of
 from veilog.logs.eventlog import ACTIVITY, CASE, EventLog
@@ -42,48 +43,14 @@ from veilog.logs.variants import Variants
 from veilog.measures import Comparison, Progress
 from veilog.measures import compare as compare_logs
 from veilog.measures.disclosure import risk as measure_risk
-from veilog.measures.persons import column_of
 from veilog.measures.purposes import PURPOSES, Asked
 from veilog.measures.purposes import named as purposes_named
 from veilog.measures.registry import MEASURES
 from veilog.measures.singling_out import Exposure, Inference, Linkability, exposure, halves, inference, linkability
-from veilog.privacy.persons import columns_of_persons
 
 __all__ = ["compare", "risk"]
 
 
-@Parameter(name="*")
-@dataclass(frozen=True)
-class Whose:
-    """Whose the cases are."""
-
-    person: Annotated[
-        str | None,
-        Parameter(help="Column that tells whose a case is; by default the one that seems to, see veilog info."),
-    ] = None
-    no_person: Annotated[bool, Parameter(negative="", help="Take each case for somebody's own.")] = False
-
-    def asked(self) -> str | bool:
-        """As purposes and halves take it."""
-        if self.person is not None and self.no_person:
-            raise ParameterError("--person and --no-person say opposite things.", parameter="person")
-        return not self.no_person if self.person is None else self.person
-
-    def column(self, log: EventLog | Variants) -> str | None:
-        """The column of this log; refuses one that it does not have."""
-        asked = self.asked()
-        if isinstance(asked, str):
-            if isinstance(log, Variants):
-                raise ParameterError(
-                    "--person needs the events themselves, and only the variants were read.",
-                    parameter="person",
-                    advice="Give the log as a file, without --engine or --memory-limit.",
-                )
-            columns_of_persons(log, asked, "person")
-        return column_of(log, asked)
-
-
-SEEMING = Whose()
 _GUESSED = "People are told by {column}, as it seems; --person COLUMN or --no-person says otherwise."
 
 

@@ -14,6 +14,7 @@ from veilog._files import check_writable
 from veilog._language import ENGLISH, check_language, languages
 from veilog.cli.ledger import AS_THERE_IS
 from veilog.cli.shared.common import AS_USUAL, OPTIONS, Json, Output, Reading, named, read_log, shown_progress
+from veilog.cli.shared.whose import SEEMING, Whose
 from veilog.errors import OutputError, ParameterError
 from veilog.logs.eventlog import EventLog
 from veilog.logs.variants import Variants
@@ -71,8 +72,10 @@ class Reports:
         original: EventLog | Variants,
         comparison: Comparison | None,
         progress: Progress,
+        person: str | None = None,
     ) -> Iterator[str]:
-        """Write what was asked for about the release in this file; yields each page and whom it is for."""
+        """Write what was asked for about the release in this file; yields each page and whom it is for. ``person`` is
+        the column of those who are protected, where it is persons."""
         if self.report is not None:
             write(
                 released,
@@ -80,6 +83,7 @@ class Reports:
                 original,
                 comparison=comparison,
                 files=(target,),
+                person=person or True,
                 progress=progress,
                 language=self.language,
             )
@@ -103,6 +107,7 @@ def report(
     original: Annotated[
         Path | None, Parameter(help="The log it was made of: adds exact numbers of it, so the page is for you only.")
     ] = None,
+    whose: Whose = SEEMING,
     language: Language = ENGLISH,
     reading: Reading = AS_USUAL,
     json: Json = None,
@@ -114,9 +119,20 @@ def report(
     log = read_log(named(released, reading, released=True), reading)
     told = told_by_file(log)  # before the original is read: a log that is no release is refused at once
     before = None if original is None else original_of(log, original, reading)
+    if before is not None:
+        whose.column(before)
     account = None if original is None or before is None else entered(original, before)
     with shown_progress() as progress:
-        write(log, target, before, files=(released,), account=account, progress=progress, language=language)
+        write(
+            log,
+            target,
+            before,
+            files=(released,),
+            account=account,
+            person=whose.asked(),
+            progress=progress,
+            language=language,
+        )
     version = "outside" if before is None else "inside"
     out.json({"report": str(target), "version": version, "guarantee": json_of(told.guarantee)}, target)
     whom = "it may go where the release may go" if before is None else "for you only: it holds exact numbers of the log"

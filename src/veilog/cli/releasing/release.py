@@ -154,7 +154,7 @@ def release(
     beside = _beside(original, planned.part)
     comparison = _kept(beside, released) if compare and json != "-" else None
     with shown_progress() as progress:
-        pages = list(reports.write(released, place, beside, comparison, progress))
+        pages = list(reports.write(released, place, beside, comparison, progress, planned.unit.column))
     as_read = quoted(log) + options(reading)
     written = [in_words(target, out=True), *(str(path) for path in more)]
     if not details:

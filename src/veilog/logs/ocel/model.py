@@ -6,12 +6,15 @@ import json
 from collections import Counter
 from collections.abc import Container
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from typing import Literal
 
 from veilog.errors import InputError
 from veilog.logs.input.source import Source
 
 __all__ = ["Event", "ObjectCentricLog", "Thing", "called", "first_of", "in_text"]
+
+_FIRST, _LAST = datetime.min.replace(tzinfo=UTC), datetime.max.replace(tzinfo=UTC)
 
 
 @dataclass
@@ -45,13 +48,28 @@ class Thing:
     """Later values of attributes."""
     relations: int = 0
     """To other objects."""
+    _since: dict[str, str | None] = field(default_factory=dict)
+    """Since when attributes have these values."""
 
-    def holds(self, name: str, value: object) -> None:
-        """Take the next value of an attribute: the first one stays."""
+    def holds(self, name: str, value: object, time: str | None = None) -> None:
+        """Take another value of an attribute: the one of the earliest time stays, wherever it stands; of several of one
+        time the first. A value without a time is how the object was at the beginning."""
         if name in self.attributes:
             self.changes += 1
-        else:
-            self.attributes[name] = in_text(value)
+            if _moment(time) >= _moment(self._since[name]):
+                return
+        self.attributes[name], self._since[name] = in_text(value), time
+
+
+def _moment(time: str | None) -> datetime:
+    """The moment in UTC; what tells none is later than all that do."""
+    if not time:
+        return _FIRST
+    try:
+        found = datetime.fromisoformat(time.strip())
+        return found.replace(tzinfo=UTC) if found.tzinfo is None else found.astimezone(UTC)
+    except (ValueError, OverflowError):
+        return _LAST
 
 
 @dataclass

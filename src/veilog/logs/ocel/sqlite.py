@@ -59,13 +59,13 @@ def _log(base: sqlite3.Connection, source: Source) -> ObjectCentricLog:
     for name, kind in base.execute("SELECT ocel_id, ocel_type FROM object ORDER BY rowid"):
         log.objects[first_of(name, log.objects, "objects", source)] = Thing(in_text(kind))
     for row in _rows(base, "object", {thing.kind for thing in log.objects.values()}, source):
-        row.pop("ocel_time", None)
+        since = in_text(row.pop("ocel_time", None))
         row.pop("ocel_changed_field", None)
         thing = log.objects.get(called(row.pop("ocel_id"), source))
         log.unlisted += thing is None
         for name, value in row.items():
             if thing is not None and value is not None:
-                thing.holds(name, value)
+                thing.holds(name, value, since)
     events = log.events
     for name, kind in base.execute("SELECT ocel_id, ocel_type FROM event ORDER BY rowid"):
         its = first_of(name, events, "events", source)

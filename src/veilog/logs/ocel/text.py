@@ -40,7 +40,7 @@ def from_json(source: Source) -> ObjectCentricLog:
         for one in found.get("objects") or ():
             thing = Thing(in_text(one.get("type")))
             for attribute in one.get("attributes") or ():
-                thing.holds(_word(attribute["name"]), attribute.get("value"))
+                thing.holds(_word(attribute["name"]), attribute.get("value"), in_text(attribute.get("time")))
             thing.relations = len(one.get("relationships") or ())
             log.objects[first_of(one["id"], log.objects, "objects", source)] = thing
         for one in found["events"]:
@@ -101,6 +101,7 @@ class _Elements:
         self._path: list[str] = []
         self._at: Event | Thing | None = None
         self._attribute: str | None = None
+        self._since: str | None = None
         self._text: list[str] = []
         self.checked = CheckedParser(str(source.path))
         parser = self.checked.parser
@@ -126,7 +127,7 @@ class _Elements:
             name = first_of(self._said(said, "id"), self.log.events, "events", self._source)
             self._at = self.log.events[name] = Event(name, said.get("type"), said.get("time"))
         elif element == "attribute" and path[3:] == ["attributes", "attribute"]:
-            self._attribute = self._said(said, "name")
+            self._attribute, self._since = self._said(said, "name"), said.get("time")
             self._text.clear()
         elif element in ("relationship", "relobj", "object") and path[3:-1] == ["objects"]:
             self._relate(self._said(said, "object-id"))
@@ -137,7 +138,9 @@ class _Elements:
             self._at = None  # what stands elsewhere, such as the types of events, belongs to none
         if element == "attribute" and self._attribute is not None:
             value = "".join(self._text)
-            if self._at is not None:
+            if isinstance(self._at, Thing):
+                self._at.holds(self._attribute, value, self._since)
+            elif self._at is not None:
                 self._at.holds(self._attribute, value)
             self._attribute = None
         self._text.clear()

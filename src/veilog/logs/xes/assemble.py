@@ -184,9 +184,12 @@ class Assembler:
                 "case-without-name", f"case {first + 1}", line=int(lines[first]), count=len(unnamed)
             )
             if policy == "keep":
-                filled = names.to_pylist()
+                filled, prefix = names.to_pylist(), "#"
+                others = set(filled)
+                while any(f"{prefix}{i + 1}" in others for i in unnamed.tolist()):
+                    prefix = f"#{prefix}"  # no case is called as another is
                 for i in unnamed.tolist():
-                    filled[i] = f"#{i + 1}"
+                    filled[i] = f"{prefix}{i + 1}"
                 names = from_texts(filled)
             else:
                 keep[unnamed] = False

@@ -24,7 +24,15 @@ _TRUNCATED = {
     expat.errors.codes[expat.errors.XML_ERROR_PARTIAL_CHAR],
     expat.errors.codes[expat.errors.XML_ERROR_UNCLOSED_CDATA_SECTION],
 }
+_DECLARATION = 256
+"""Bytes at the beginning in which it is."""
 _NO_ENTITIES = "Entities can hide bombs and reach other files; write the text itself instead."
+
+
+_MISSPELLED = re.compile(
+    rb"""\A((?:\xef\xbb\xbf)?<\?xml\s[^<>]*?)(\sencoding\s*=\s*(?:"utf_?8"|'utf_?8'))(?=[\s?])""", re.IGNORECASE
+)
+"""What some programs call UTF-8 in a declaration, of which expat then knows the letters of ASCII alone."""
 
 
 class Source(Protocol):
@@ -67,6 +75,9 @@ class CheckedParser:
         self._fed = 0
 
     def parse(self, data: bytes, *, final: bool) -> None:
+        if not self._fed:  # without a name it is UTF-8; all else stays in its place
+            head = _MISSPELLED.sub(lambda found: found[1] + b" " * len(found[2]), data[:_DECLARATION], count=1)
+            data = head + data[_DECLARATION:]
         self._fed += len(data)
         if final and not self._fed:
             raise InputError("The file is empty.", path=self.path)

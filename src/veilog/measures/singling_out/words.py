@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from itertools import groupby
 from typing import Protocol, TypeVar
 
-from veilog._language import dated, gettext, gettext_noop, ngettext, quoted
+from veilog._language import counted, dated, gettext, gettext_noop, ngettext, quoted
 from veilog._language import percent as in_percent
 from veilog.measures.singling_out.finding import Example, Exposed
 from veilog.measures.singling_out.inferring import END, Inference, Inferred
@@ -162,6 +162,8 @@ def _published(rate: Success) -> str:
 
 def own_path_in_words(cases: int, alone: int) -> str:
     """Return how many cases have a path that no other has; this is exact."""
+    if cases == 1:
+        return gettext("The log has one case: whoever knows that somebody is in it knows whose it is.")
     if not alone:
         return gettext("None of the {cases} cases has a path of its own: each is shared by two or more.", cases=cases)
     return gettext(
@@ -186,10 +188,10 @@ def _finds(row: Exposed) -> str:
     if not high:
         return "finds nobody: whatever these are, other cases fit, too"
     if not found:
-        return f"finds hardly anybody: up to {high:,} of {row.people:,} cases (95 %)"
+        return f"finds hardly anybody: up to {high:,} of {counted(row.people, 'case')} (95 %)"
     return (
-        f"finds about {found:,} of {row.people:,} cases (95 %: {low:,} to {high:,}) and guesses the whole path of "
-        f"{percent(row.guessed)} ({percent(row.guessed.low)} to {percent(row.guessed.high)})"
+        f"finds about {found:,} of {counted(row.people, 'case')} (95 %: {low:,} to {high:,}) and guesses the whole "
+        f"path of {percent(row.guessed)} ({percent(row.guessed.low)} to {percent(row.guessed.high)})"
     )
 
 

@@ -16,6 +16,7 @@ from veilog.methods._events.attributes.domains import Chosen, choose
 from veilog.methods._events.attributes.released import ReleasedColumns, released_attributes
 from veilog.methods._events.times.processing import with_starts
 from veilog.methods._events.times.timestamps import released_times
+from veilog.methods.method import with_a_share
 from veilog.privacy.curator import Curator
 from veilog.privacy.mechanisms.noise import generator
 
@@ -73,7 +74,8 @@ def enriched(
     if not found:
         flow_epsilon, rest = flow_epsilon + rest, Fraction(0)
     before_flow = asked()
-    variants = flow(flow_epsilon)
+    with with_a_share(epsilon / flow_epsilon):
+        variants = flow(flow_epsilon)
     after_flow = asked()
     cases = released_cases(variants, generator(curator.randomness))
     times, starts = _times(curator, wanted, epsilon, delta_times, cases, remark)

@@ -13,6 +13,7 @@ from fractions import Fraction
 
 import numpy as np
 
+from veilog._language import counted
 from veilog._typing import BoolArray, FloatArray, IntArray
 from veilog.logs.variants import Variants
 from veilog.methods._prefix_tree.settings import TreeSettings
@@ -48,7 +49,7 @@ def count_variants(
     remark_cases(request, int(noisy.sum()), Laplace(1 / epsilon).variance * len(noisy), least)
     longest = curator.domain.longest
     if len(tree.levels) == len(levels) and tree.frontier and (longest is None or len(levels) < longest):
-        request.remark(f"No trace has more than {len(levels):,} events: longer ones end there.")
+        request.remark(f"No trace has more than {counted(len(levels), 'event')}: longer ones end there.")
     here = _by_level(tree, noisy.astype(np.float64))
     if settings.consistency:
         here = _reconciled(tree, here, levels, Laplace(1 / epsilon))
@@ -65,6 +66,8 @@ def count_variants(
 
 def _remark_rare(request: Request, least: int, rest: str) -> None:
     """Say what does not stand out from the noise, and what becomes of its cases."""
+    if least == 1:
+        return
     if rest == "stop":
         request.remark(f"Traces end where fewer than about {least:,} cases go on alike: what is rarer is left out.")
     elif rest == "drop":

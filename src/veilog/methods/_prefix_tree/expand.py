@@ -15,7 +15,7 @@ from veilog.logs.variants import Variants
 from veilog.methods._prefix_tree.lengths import length_histogram, quantile
 from veilog.methods._prefix_tree.settings import TreeSettings
 from veilog.methods._prefix_tree.tree import Noise, PrefixTree, assign_continuation, noise_threshold, to_variants
-from veilog.methods.method import Request, advised
+from veilog.methods.method import Request, advised, as_asked
 from veilog.methods.standing_out import remark_made_by_noise
 from veilog.privacy.account.accounting import SMALLEST_EPSILON
 from veilog.privacy.curator import Assign, Curator, SparseHistogram
@@ -200,7 +200,8 @@ def refuse_runaway(size: int, level: int) -> None:
 def split_budget(epsilon: Fraction, depth: int, split: str) -> tuple[Fraction, ...]:
     """Shares of the levels, which add up to epsilon exactly: equal, or in proportion to 1, 1/2, 1/3, ..."""
     weights = [Fraction(1, n + 1) if split == "decreasing" else Fraction(1) for n in range(depth)]
-    shares = [epsilon * weight / sum(weights) for weight in weights]
+    whole = sum(weights)
+    shares = [epsilon * weight / whole for weight in weights]
     if split == "decreasing":
         # Exact harmonic fractions have enormous denominators; all but the first level's are rounded down.
         shares = [Fraction(int(share * 10**15), 10**15) for share in shares]
@@ -258,7 +259,7 @@ def refuse_too_small(
         else "the shares of the depths are too small to draw noise with"
     )
     raise ParameterError(
-        f"At epsilon = {float(epsilon):g} {reason}.",
+        f"At epsilon = {as_asked(epsilon):g} {reason}.",
         parameter="epsilon",
         advice=advised(enough, "From epsilon = {} on something can; if the log is larger, say so with largest_log."),
     )

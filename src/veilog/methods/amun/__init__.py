@@ -14,7 +14,7 @@ from typing import Annotated, Literal
 
 import numpy as np
 
-from veilog._language import gettext_noop
+from veilog._language import counted, gettext_noop
 from veilog._typing import BoolArray
 from veilog.errors import ParameterError
 from veilog.logs.eventlog import EventLog
@@ -93,9 +93,17 @@ def amun(curator: Curator, request: Request, settings: AmunSettings) -> EventLog
     else:
         log, frame, empty, backwards = annotated_on_disk(raw, variants, curator.domain)
     if empty:
-        request.remark(f"{empty:,} cases without events are left out: they have no time and no transition.")
+        request.remark(
+            "1 case without events is left out: it has no time and no transition."
+            if empty == 1
+            else f"{empty:,} cases without events are left out: they have no time and no transition."
+        )
     if backwards:
-        request.remark(f"{backwards:,} events are earlier than the event before them; their time since it counts as 0.")
+        request.remark(
+            "1 event is earlier than the event before it; its time since it counts as 0."
+            if backwards == 1
+            else f"{backwards:,} events are earlier than the event before them; their time since it counts as 0."
+        )
     # 4: prior knowledge
     request.progress("estimating prior knowledge", None)
     known = _known(log, advantage, precision, clamped)
@@ -112,7 +120,7 @@ def amun(curator: Curator, request: Request, settings: AmunSettings) -> EventLog
     copies = copies_of_cases(log, sampled_counts(log, needed, rng), rng)
     if not copies.any():
         raise ParameterError(
-            f"The noise has deleted all {len(log):,} cases, so there is nothing to release.",
+            "The noise has deleted every case, so there is nothing to release.",
             parameter="mode",
             advice="So small a log takes mode oversampling, which deletes nothing.",
         )
@@ -133,12 +141,12 @@ def _filtered(
 ) -> AnnotatedLog | StoredAnnotation:
     """The log without cases in which there is a time that could be guessed too well beforehand."""
     kept = np.flatnonzero(~_risky(known, advantage))
-    told = f"Filtering keeps {len(kept):,} of {len(log):,} cases at a guessing advantage of {advantage:g}."
+    told = f"Filtering keeps {len(kept):,} of {counted(len(log), 'case')} at a guessing advantage of {advantage:g}."
     request.progress(told, None)
     request.remark(told)
     if not len(kept):
         raise ParameterError(
-            f"At a guessing advantage of {advantage:g} filtering takes out all {len(log):,} cases: in each "
+            f"At a guessing advantage of {advantage:g} filtering takes out every case: in each "
             "there is a time that an attacker could guess too well beforehand.",
             parameter="guessing_advantage",
             advice="Take a smaller one, or mode sampling, which keeps such cases and gives their times more noise.",
@@ -166,13 +174,14 @@ def _risky(known: Iterable[tuple[AnnotatedLog, Knowledge]], advantage: float) ->
 
 
 def _statement(advantage: float, start_precision: float, duration_precision: float) -> Statement:
+    days = "1 day" if start_precision == 1 else f"{start_precision:g} days"
     return Statement(
         model="guessing advantage",
         holds=(
             "The paper argues (Propositions 3.1, A.5 and A.7; veilog has not proved it) that an attacker's chance to "
             f"guess right about one individual rises by at most {advantage:g}, for one question alone: whether the "
-            f"case took one given transition, when it started (within {start_precision:g} days), or how long one of "
-            f"its steps took (within {duration_precision:g} seconds). Its attacker knows all other cases; activities, "
+            f"case took one given transition, when it started (within {days}), or how long one of its steps took "
+            f"(within {duration_precision:g} seconds). Its attacker knows all other cases; activities, "
             "variants and the first and last time of the log count as public, cases and the times within a case as "
             "independent, and a prior as the share of the log's own values that are as near."
         ),

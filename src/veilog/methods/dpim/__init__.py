@@ -22,7 +22,7 @@ from veilog.logs.variants import Variants
 from veilog.methods.df_laplace import PairSettings, noisy_cases, refuse_small_budget, remark_relation, resized
 from veilog.methods.dpim.certified import chosen_tree, noisy_pairs
 from veilog.methods.dpim.published import accepted_tree
-from veilog.methods.method import Epsilon, Method, Request
+from veilog.methods.method import Epsilon, Method, Request, as_asked, with_a_share
 from veilog.methods.settings import Bounds
 from veilog.mining.tree import ProcessTree, play_out
 from veilog.privacy.account.accounting import SMALLEST_EPSILON
@@ -90,10 +90,11 @@ def _bounds(settings: DpimSettings) -> tuple[int, int] | None:
 
 def _refuse_small_budget(curator: Curator, epsilon: Fraction, settings: DpimSettings, share: Fraction) -> None:
     """Refuse, before anything is asked, what could not even be divided."""
-    refuse_small_budget(curator, epsilon * (1 - share), settings)
+    with with_a_share(1 / (1 - share)):
+        refuse_small_budget(curator, epsilon * (1 - share), settings)
     if epsilon * share * (1 - Fraction(str(settings.count_share))) < SMALLEST_EPSILON:
         raise ParameterError(
-            f"epsilon = {float(epsilon):g} is too small to measure the fitness of trees with a share of it.",
+            f"epsilon = {as_asked(epsilon):g} is too small to measure the fitness of trees with a share of it.",
             parameter="epsilon",
         )
 

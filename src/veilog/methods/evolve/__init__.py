@@ -43,7 +43,7 @@ from veilog.methods.evolve.traces import (
 )
 from veilog.methods.evolve.votes import Counted, fit, fit_of_counts, misfit, next_generation
 from veilog.methods.measured import ahead, measured
-from veilog.methods.method import DeltaOptional, Method, Request, advised
+from veilog.methods.method import DeltaOptional, Method, Request, advised, as_asked
 from veilog.methods.settings import Bounds, LargestLog, Settings
 from veilog.privacy.curator import Curator
 from veilog.privacy.mechanisms.noise import generator
@@ -198,7 +198,7 @@ def _refuse_small_budget(epsilon: Fraction, settings: Constants) -> None:
         return
     enough = settings.fewest_g / settings.largest_log
     raise ParameterError(
-        f"At epsilon = {float(epsilon):g} noise drowns even a log of {settings.largest_log:,} cases, the largest "
+        f"At epsilon = {as_asked(epsilon):g} noise drowns even a log of {settings.largest_log:,} cases, the largest "
         "expected, so nothing can survive.",
         parameter="epsilon",
         advice=advised(enough, "From epsilon = {} on something can; if the log is larger, say so with largest_log."),

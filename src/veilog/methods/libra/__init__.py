@@ -130,7 +130,8 @@ def _sampled(curator: Curator, request: Request, query: Query, rate: Fraction, s
     within = unamplified(request.epsilon / samples, rate)
     delta = min(request.delta / samples / rate, Fraction(999, 1000))
     request.remark(
-        f"Each of {samples} samples holds a case with probability {float(rate):g}; within a sample the query "
+        f"{'The one sample' if samples == 1 else f'Each of {samples} samples'} holds a case with probability "
+        f"{float(rate):g}; within a sample the query "
         f"{query.method.name!r} has epsilon {float(within):.4g}"
         + (
             f" and delta {float(delta):.3g}. What the query says of cases and epsilon is of a sample."

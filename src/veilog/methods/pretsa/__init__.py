@@ -22,7 +22,7 @@ from typing import Annotated
 import numpy as np
 import pyarrow as pa
 
-from veilog._language import gettext_noop
+from veilog._language import counted, gettext_noop
 from veilog._typing import FloatArray, IntArray
 from veilog.errors import ParameterError
 from veilog.logs.eventlog import ACTIVITY, CASE_INDEX, EVENT_INDEX, TIMESTAMP, TIMESTAMP_TYPE, EventLog
@@ -100,7 +100,7 @@ def pretsa(curator: Curator, request: Request, settings: PretsaSettings) -> Even
     events = events_of(log, curator.domain)
     if k > events.cases:
         raise ParameterError(
-            f"k = {k} is larger than the log, which has {events.cases} cases.",
+            f"k = {k} is larger than the log, which has {counted(events.cases, 'case')}.",
             parameter="k",
             advice=f"The largest k that would leave something is {events.cases}.",
         )
@@ -305,7 +305,8 @@ def _statements(k: int, t: float, names: tuple[str, ...]) -> list[Statement]:
     out = [
         Statement(
             model="k-anonymity (PRETSA)",
-            holds=f"Every beginning of a trace and every complete trace of the release is that of at least {k} cases.",
+            holds="Every beginning of a trace and every complete trace of the release is that of at least "
+            f"{counted(k, 'case')}.",
             checked=True,
             does_not_protect=f"Does not protect against {rest}, nor hide that somebody is in the log.",
         )

@@ -31,7 +31,7 @@ from typing import Annotated, Literal
 import numpy as np
 import pyarrow as pa
 
-from veilog._language import gettext_noop
+from veilog._language import counted, gettext_noop
 from veilog._typing import BoolArray, IntArray
 from veilog.errors import ParameterError
 from veilog.logs.eventlog import ACTIVITY, CASE_INDEX, EVENT_INDEX, LIFECYCLE, TIMESTAMP, TIMESTAMP_TYPE, EventLog
@@ -109,7 +109,9 @@ def tlkc(curator: Curator, request: Request, settings: TlkcSettings) -> EventLog
     log = curator.peek_log(_PEEK)
     events = events_of(log, curator.domain)
     if k > events.cases:
-        raise ParameterError(f"k = {k} is larger than the log, which has {events.cases} cases.", parameter="k")
+        raise ParameterError(
+            f"k = {k} is larger than the log, which has {counted(events.cases, 'case')}.", parameter="k"
+        )
     chosen = [_sensitive(log, events, name, curator) for name in names]
     times, timed = _times(log, events, time)
     label = events.activity
@@ -215,22 +217,23 @@ def _released(
 
 
 _BACKGROUND = {
-    "set": "{l} activities of a case",
-    "multiset": "{l} activities of a case, repeated ones counted",
-    "sequence": "{l} activities of a case in their order",
-    "relative": "{l} activities of a case in their order, with their times since its start in {time}",
+    "set": "{l} of a case",
+    "multiset": "{l} of a case, repeated ones counted",
+    "sequence": "{l} of a case in their order",
+    "relative": "{l} of a case in their order, with their times since its start in {time}",
 }
 
 
 def _statements(bounds: Model, background: str, time: str, names: tuple[str, ...]) -> list[Statement]:
-    what = "at most " + _BACKGROUND[background].format(l=bounds.l, time=time)
+    found = f"{counted(bounds.k, 'case')} of the release that match{'es' if bounds.k == 1 else ''}"
+    what = "at most " + _BACKGROUND[background].format(l=counted(bounds.l, "activity", "activities"), time=time)
     beyond = "their times, " if background != "relative" else ""
     rest = f"somebody who knows more than that ({beyond}the life cycle or any other attribute)"
     several = "a person with several cases, or what other releases of the same log tell in addition"
     out = [
         Statement(
             model="k-anonymity (TLKC)",
-            holds=f"Whoever knows {what} finds at least {bounds.k} cases of the release that match, or none.",
+            holds=f"Whoever knows {what} finds at least {found}, or none.",
             checked=True,
             does_not_protect=f"Does not protect against {rest}, {several}, nor hide that somebody is in the log.",
         )

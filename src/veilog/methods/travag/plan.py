@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from veilog.errors import ParameterError
-from veilog.methods.method import advised
+from veilog.methods.method import advised, as_asked
 from veilog.methods.travag.settings import Configuration, Networks
 from veilog.privacy.account.accounting import parse_share
 from veilog.privacy.mechanisms.mechanism import LARGEST_NOISE, NoisedSteps
@@ -118,7 +118,7 @@ def refuse_unaffordable(epsilon: Fraction, delta: Fraction, configuration: Confi
         else:
             high = middle
     raise ParameterError(
-        f"At epsilon = {float(epsilon):g} and delta = {float(delta):g} no training step is affordable: noise drowns "
+        f"At epsilon = {as_asked(epsilon):g} and delta = {float(delta):g} no training step is affordable: noise drowns "
         f"even a log of {largest:,} cases, the largest expected.",
         parameter="epsilon",
         advice=advised(

@@ -17,6 +17,7 @@ from veilog.logs.eventlog import EventLog
 from veilog.logs.facts import person_columns
 from veilog.logs.stored.store import StoredLog
 from veilog.logs.variants import Variants
+from veilog.methods._events.assemble import Details
 from veilog.privacy.account.figures import up
 from veilog.privacy.account.guarantee import Guarantee
 from veilog.privacy.domain import Domain
@@ -31,6 +32,7 @@ __all__ = [
     "accountable",
     "beyond_length",
     "exposed",
+    "formulas",
     "is_of_account",
     "is_of_persons",
     "namesakes",
@@ -47,6 +49,7 @@ UNBOUNDED = "Nothing bounds beforehand what it costs, so a ledger with a budget 
 _NO_LEDGER = "It is entered in no ledger."
 _UNUSED = "were not used."
 _NAMED = 5
+_LONGEST_NAME = 40
 _COLUMNS = 3
 
 
@@ -65,6 +68,25 @@ def notes_for_owner(log: EventLog | StoredLog | Variants, planned: Planned, *, i
     if not in_ledger:
         notes.append(unentered(planned.delta, bounded=planned.bounded))
     return tuple(notes)
+
+
+def formulas(released: Variants, details: Details | None) -> tuple[str, ...]:
+    """Return a note on released texts that programs for spreadsheets would run; numbers are none. They are written as
+    they are: what was put before them would be part of the label for everybody else."""
+    columns = () if details is None else (*details.columns.cases.values(), *details.columns.events.values())
+    values = (value for column in columns for value in pc.unique(column).to_pylist() if isinstance(value, str))
+    texts = dict.fromkeys([*released.labels, *values])
+    found = [text for text in texts if len(text) > 1 and text[0] in "=+-@\t\r" and not _is_number(text)]
+    named = ", ".join(repr(text[:_LONGEST_NAME]) for text in found[:_NAMED])
+    return (said.FORMULAS.format(names=named + (" …" if len(found) > _NAMED else "")),) if found else ()
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
 
 
 def exposed(log: EventLog | StoredLog | Variants, guarantee: Guarantee) -> tuple[str, ...]:

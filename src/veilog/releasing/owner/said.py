@@ -11,6 +11,7 @@ __all__ = [
     "BEYOND_ONE",
     "DAYS_ONLY",
     "EXPOSED",
+    "FORMULAS",
     "MEANT",
     "NOBODY",
     "NOTES",
@@ -36,6 +37,10 @@ SINGLE = gettext_noop("This release protects single cases. If a column tells per
 EXPOSED = gettext_noop(
     "The log has {cases} cases, the release {released}, by which its protection is told. Of all of them delta = "
     "{delta} lets {exposed} come out as they are, on average: take a delta of {enough} or less."
+)
+FORMULAS = gettext_noop(
+    "A program for spreadsheets that opens the release as CSV or TSV takes what begins with =, +, - or @ for a "
+    "formula: {names}. As a workbook (.xlsx), XES or Parquet it is text."
 )
 UNCOUNTED = gettext_noop(
     "Of {persons} persons {over} have more cases than count, {most} each: {left} of {cases} cases were not used."
@@ -103,7 +108,7 @@ SOME_UNKNOWN = gettext_noop(
 )
 
 NOTES = (
-    *(NO_CASE, SINGLE, EXPOSED, UNCOUNTED_ONE, UNCOUNTED, NOBODY, OWN, SEVERAL),
+    *(NO_CASE, SINGLE, EXPOSED, FORMULAS, UNCOUNTED_ONE, UNCOUNTED, NOBODY, OWN, SEVERAL),
     *(UNDECLARED_ONE, UNDECLARED_MORE, UNDECLARED, MEANT, BEYOND_ONE, BEYOND),
     *(VALUES_ONE, VALUES_MORE, VALUES, VALUES_MEANT, OUTSIDE_RANGE),
     *(ARTIFICIAL, DAYS_ONLY, ALL_UNKNOWN, SOME_UNKNOWN),

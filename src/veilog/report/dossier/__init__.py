@@ -48,6 +48,7 @@ def dossier(
     files: Sequence[str | os.PathLike[str]] = (),
     account: Account | Standing | None = None,
     control: AnyLog | None = None,
+    person: str | bool = True,
     progress: Progress | None = None,
     language: str = ENGLISH,
 ) -> Dossier:
@@ -56,15 +57,14 @@ def dossier(
     Without the ``original`` it holds nothing of that and may go where the release may go; with it, it is the edition
     for the owner alone, with what attacks achieved on both. ``files`` are those that the release was written to;
     ``account`` is what the ledger knows of releases of these data (or, as :class:`Standing`, of other data, too), and
-    ``control`` has people who were not in the log that was released, both for the owner's edition. It is written in a
-    ``language`` that there is a catalogue of; the record for the registry is English.
+    ``control`` has people who were not in the log that was released, told by the column of a ``person`` (True: the one
+    that seems to tell them; False: by cases alone), all for the owner's edition. It is written in a ``language`` that
+    there is a catalogue of; the record for the registry is English.
     """
     held = given_release(released)
     beside, others = given_log(original, held), given_log(control)
     if beside is not None:
-        check_apart(
-            beside, others, person=False
-        )  # a column that only seems to tell people cannot be named otherwise here
+        check_apart(beside, others, person)
     with spoken(language):
         return _made(subject_of(held, beside, files_of(files), account, progress, others))
 

@@ -4,7 +4,7 @@ release, not of the collection of the log. What only the controller knows is lef
 
 from __future__ import annotations
 
-from veilog._language import dated, gettext_noop, pgettext
+from veilog._language import dated, gettext_noop, ngettext, pgettext
 from veilog._language import gettext as _
 from veilog.report.dossier.dpia_compliance import compliance
 from veilog.report.dossier.dpia_risks import considerations
@@ -283,8 +283,12 @@ def _means(subject: Subject) -> tuple[Section, ...]:
 def _came_about(subject: Subject) -> str:
     n = subject.activities
     if subject.guarantee.proven:
-        return _("made from noisy answers; {n} activities", n=n)
-    return _("released, not from noisy answers alone; {n} activities", n=n)
+        return ngettext("made from noisy answers; {n} activity", "made from noisy answers; {n} activities", n)
+    return ngettext(
+        "released, not from noisy answers alone; {n} activity",
+        "released, not from noisy answers alone; {n} activities",
+        n,
+    )
 
 
 def _drawn(subject: Subject) -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 
+from veilog._language import counted
 from veilog._language import gettext as _
 from veilog.privacy.account.guarantee import Guarantee
 from veilog.report.dossier.parts import Code, Part, Section, Text
@@ -82,7 +83,8 @@ def record(subject: Subject) -> str | None:
 
 
 def _basic(subject: Subject) -> dict[str, object]:
-    size = f"{subject.cases:,} cases, {subject.events:,} events and {subject.activities:,} activities"
+    size = f"{counted(subject.cases, 'case')}, {counted(subject.events, 'event')} and "
+    size += counted(subject.activities, "activity", "activities")
     more = f"{len(subject.attributes)} further {'attribute' if len(subject.attributes) == 1 else 'attributes'}"
     times = "with times" if subject.told.timed else "without times"
     return {

@@ -42,10 +42,10 @@ def recipient(subject: Subject) -> Part:
     g = subject.guarantee
     have = [
         _(
-            "An event log: {cases} cases, {events} events, {activities} activities.",
-            cases=subject.cases,
-            events=subject.events,
-            activities=subject.activities,
+            "An event log: {cases}, {events}, {activities}.",
+            cases=ngettext("{n} case", "{n} cases", subject.cases),
+            events=ngettext("{n} event", "{n} events", subject.events),
+            activities=ngettext("{n} activity", "{n} activities", subject.activities),
         ),
         _("It has times.")
         if subject.told.timed
@@ -229,13 +229,13 @@ def _rarest(subject: Subject) -> str:
     numbers = {"once": subject.once, "variants": subject.variants, "smallest": subject.smallest}
     if subject.guarantee.proven:
         return _(
-            "{once} of {variants} released variants have one case; the rarest has {smallest}. counts are noisy: a rule "
-            "for smallest counts is made for exact ones, apply it if yours asks for it",
+            "released variants with one case: {once} of {variants}; cases of the rarest: {smallest}. counts are noisy: "
+            "a rule for smallest counts is made for exact ones, apply it if yours asks for it",
             **numbers,
         )
     return _(
-        "{once} of {variants} released variants have one case; the rarest has {smallest}. counts may be exact: a rule "
-        "for smallest counts is made for exact ones, apply it if yours asks for it",
+        "released variants with one case: {once} of {variants}; cases of the rarest: {smallest}. counts may be exact: "
+        "a rule for smallest counts is made for exact ones, apply it if yours asks for it",
         **numbers,
     )
 

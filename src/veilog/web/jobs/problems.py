@@ -7,7 +7,7 @@ import sqlite3
 
 from veilog.errors import VeilogError
 
-__all__ = ["DISK_FULL", "Problem", "is_full"]
+__all__ = ["DISK_FULL", "ENOUGH_KEPT", "QUEUE_FULL", "Problem", "is_full"]
 
 
 class Problem(VeilogError):
@@ -21,6 +21,16 @@ class Problem(VeilogError):
 
 
 DISK_FULL = Problem(507, "The disk is full.", "Delete logs or results that are no longer needed, and try again.")
+
+
+ENOUGH_KEPT = Problem(
+    507,
+    "Of this browser so many logs and releases are kept that there is no room for more.",
+    "Delete some that are no longer needed, and try again.",
+)
+QUEUE_FULL = Problem(
+    429, "So many jobs of this browser wait that no more are taken.", "Wait until some have ended, or cancel some."
+)
 
 
 def is_full(error: BaseException) -> bool:

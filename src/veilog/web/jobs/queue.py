@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from veilog._language import gettext_noop
+from veilog.web.jobs.problems import ENOUGH_KEPT, QUEUE_FULL
 from veilog.web.jobs.process import Process
 from veilog.web.jobs.read_log import ReadLog
 from veilog.web.jobs.records import JobRecord, LogRecord, ReleaseRequest, Settings, State
@@ -117,12 +118,22 @@ class Jobs:
     # What requests ask for.
 
     def submit(self, session: str, log: str, kind: Kind, request: ReleaseRequest) -> str:
-        """Queue a job; returns its id."""
+        """Queue a job; returns its id. One session cannot fill the disk, or the queue: :class:`Problem`."""
         job = secrets.token_hex(16)
         with self._changed:
+            self.check_room(session, keeps=kind == "release")
             self._store.add_job(job, session, log, kind, request)
             self._changed.notify_all()
         return job
+
+    def check_room(self, session: str, *, keeps: bool) -> None:
+        """Refuse what would be more than one session may have waiting, or, of what ``keeps`` files, may keep."""
+        jobs = self._store.jobs(session)
+        if sum(job.state == "queued" for job in jobs) >= self._settings.max_waiting:
+            raise QUEUE_FULL
+        releases = [job for job in jobs if job.kind == "release" and job.state not in ("failed", "cancelled")]
+        if keeps and len(releases) + len(self._store.logs(session)) >= self._settings.max_kept:
+            raise ENOUGH_KEPT
 
     def cancel(self, job: str) -> None:
         """Stop a job if it has not ended; one whose result is there stays done."""

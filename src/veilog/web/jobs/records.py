@@ -159,6 +159,10 @@ class Settings:
     host: str = "127.0.0.1"
     port: int = 0
     max_upload: int = 2 << 30
+    max_kept: int = 200
+    """Logs and releases that one browser may keep, so that it cannot fill the disk."""
+    max_waiting: int = 20
+    """Jobs of one browser that may wait at once."""
     workers: int = 2
     job_memory: int = 4 << 30
     """Bytes that one worker may take."""

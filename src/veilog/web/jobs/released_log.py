@@ -182,8 +182,12 @@ class Beside:
     not_to_conclude: tuple[str, ...] = ()
     purposes: tuple[PurposeShown, ...] = ()
     """What the release is good for."""
+    seeming: str = ""
+    """The column that was taken for people where nobody said so."""
     attacks: tuple[AttackShown, ...] = ()
     """What attacks on people achieved; none in results of before."""
+    durations_of: str = ""
+    """Of how many cases the durations of the release are, in words."""
     durations_before: tuple[tuple[str, str], ...] = ()
     attributes: tuple[Values, ...] = ()
 

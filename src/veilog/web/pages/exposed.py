@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from veilog._language import gettext, gettext_noop, ngettext, percent
+from veilog._language import gettext, ngettext, percent
 from veilog.measures.singling_out import own_path_in_words
 from veilog.web.jobs.read_log import Disclosure, Found, Measured
 
@@ -28,7 +28,9 @@ def exposure_in_words(measured: Measured) -> list[str]:
             "There are {variants} different paths for {cases} cases; the more paths there are for each case, the more "
             "a path says about a person.",
             **sizes,
-        ),
+        )
+        if s.cases > 1
+        else gettext("The path of one case says all about its person."),
     ]
 
 
@@ -83,12 +85,21 @@ def _by_activities(rows: Sequence[Disclosure]) -> str:
         left=left,
     )
     if last.unique:
-        form = (
-            gettext_noop("{unique} of {cases} cases can be singled out by some of them.")
+        singled = (
+            ngettext(
+                "{unique} of {n} case can be singled out by some of them.",
+                "{unique} of {n} cases can be singled out by some of them.",
+                last.cases,
+                unique=last.unique,
+            )
             if last.exact
-            else gettext_noop("At least {unique} of {cases} cases can be singled out by some of them.")
+            else ngettext(
+                "At least {unique} of {n} case can be singled out by some of them.",
+                "At least {unique} of {n} cases can be singled out by some of them.",
+                last.cases,
+                unique=last.unique,
+            )
         )
-        singled = gettext(form, unique=last.unique, cases=last.cases)
     elif last.exact:
         singled = gettext("No case is singled out by them.")
     else:

@@ -243,13 +243,16 @@ def _left_words(job: JobRecord) -> str:
     return ngettext("About {n} minute left for all of it", "About {n} minutes left for all of it", minutes)
 
 
+_SENTENCES = re.compile(r"(?<!e[.]g[.])(?<=[.!?])\s+")
+
+
 def _told(text: str) -> str:
     """What the server or a job said, sentence by sentence, as far as it is known here; what a job says in the language
     of whoever began it stays as it is."""
     whole = stated(text)
     if whole != text:
         return whole
-    return " ".join(recognised(sentence, (*_KNOWN, *REFUSALS)) for sentence in re.split(r"(?<=[.!?])\s+", text))
+    return " ".join(recognised(sentence, (*_KNOWN, *REFUSALS)) for sentence in _SENTENCES.split(text))
 
 
 def _two(value: float) -> str:

@@ -16,7 +16,7 @@ from veilog.logs.eventlog import ACTIVITY, CASE_INDEX, EVENT_INDEX, LIFECYCLE, N
 from veilog.logs.variants import Variants
 from veilog.measures import MEASURES, Comparison, Pair, compare, singling_out
 from veilog.measures.durations import case_durations, spans
-from veilog.measures.purposes import judge
+from veilog.measures.purposes import Asked, judge
 from veilog.releasing.owner.standing import standing_of
 from veilog.releasing.result import Release
 from veilog.report import words
@@ -61,6 +61,8 @@ class Sides:
     files: tuple[Path, ...]
     named: bool = True
     """Whether other accounts of its ledger may be named: nobody else brought those files."""
+    person: str | bool = True
+    """Whose the cases are: :func:`veilog.web.work.request.whose`."""
 
     @property
     def original(self) -> EventLog:
@@ -92,14 +94,16 @@ def predicted(sides: Sides, before: Beside | None, report: Path, progress: Progr
     """Add how well a model that learnt from the release predicts the original's cases."""
     if before is None or not before.purposes:
         return before
-    found = shown(judge(Pair(*sides.logs, progress), ["prediction"]).values())
+    found = shown(judge(Pair(*sides.logs, progress), ["prediction"], Asked(person=sides.person)).values())
     return replace(before, purposes=(*before.purposes[:1], *found, *before.purposes[1:]))
 
 
 def _side_by_side(sides: Sides, comparison: Comparison | None, report: Path, progress: Progress) -> Beside | None:
     released, log, told = sides.released, sides.original, told_by_release(sides.released)
     standing = standing_of(released, named=sides.named)
-    facts = gathered(told, released, sides.original, comparison, progress, files=sides.files, account=standing)
+    facts = gathered(
+        told, released, log, comparison, progress, files=sides.files, account=standing, person=sides.person
+    )
     with atomic_target(report) as file:
         file.write(rendered(facts).encode("utf-8", "replace"))
     inside = facts.inside
@@ -118,6 +122,7 @@ def _side_by_side(sides: Sides, comparison: Comparison | None, report: Path, pro
         map=after,
         map_before=before,
         durations=facts.durations,
+        durations_of=facts.durations_of,
         no_durations=facts.no_durations,
         chart=_chart(comparison),
         risk=tuple((Disclosure.of(one), Disclosure.of(other)) for one, other in inside.risk),
@@ -126,6 +131,7 @@ def _side_by_side(sides: Sides, comparison: Comparison | None, report: Path, pro
         singled_explained=MEASURES["singling_out"].explained,
         not_to_conclude=tuple(words.not_to_conclude(facts.told, facts.empty, True)),
         purposes=inside.purposes,
+        seeming=inside.seeming,
         attacks=() if comparison is None else attacks_shown(*comparison.attacks),
         durations_before=_durations(log) if facts.durations else (),
         attributes=_attributes(log, released.log) if released.details is not None else (),

@@ -28,12 +28,13 @@ from veilog.web.jobs.released_log import Promise
 from veilog.web.work.accounts import InAccount, foreseen
 from veilog.web.work.costs import advantage_at
 from veilog.web.work.request import asked_for, refuse_attributes, undeclared
+from veilog.web.work.trials import GivenUp, give_up_all, tried_beside, under_way
 
-__all__ = ["DryRun", "Refused", "Tried", "dry_run"]
+__all__ = ["DryRun", "Refused", "Tried", "dry_run", "give_up"]
 
 _TRIALS = ThreadPoolExecutor(2, thread_name_prefix="dry run")
 _PATIENCE = 5.0
-"""Seconds that a page waits for a trial; on an idle machine all but those with gradients take less than two."""
+"""Seconds that a page waits for a trial."""
 _SHOWN = 12
 
 
@@ -57,7 +58,9 @@ class DryRun:
     """What has to be said first, in words."""
     tried: Tried | None
     late: bool
-    """Whether the trial is still at work."""
+    """Whether the trial is still at work, or was given up."""
+    given_up: bool
+    """Whether it took too long."""
     advantage: float | None
     """In percentage points; None where nothing would be proven."""
     strength: Strength | None
@@ -86,15 +89,17 @@ class Refused:
 
 def dry_run(log: LogRecord, form: Mapping[str, Any], settings: Settings) -> DryRun | Refused:
     """Return what this form would ask and cost, and what would be left."""
-    late = False
+    late = given_up = False
     try:
         planned = asked_for(form).seeded(settings.seed)
         refuse_attributes(planned, log)
         tried = None if _too_long(planned) else _trial(json.dumps(planned.to_json())).result(_PATIENCE)
-    except TimeoutError:
-        tried, late = None, True
+    except (TimeoutError, GivenUp) as error:
+        tried, late, given_up = None, True, isinstance(error, GivenUp)
     except VeilogError as error:
         return Refused(clean(error.in_command()))
+    if isinstance(tried, str):
+        return Refused(clean(tried))
     cost = (planned.epsilon, planned.delta) if planned.bounded else None
     proven = cost is not None and (late or (tried is not None and tried.proven))
     return DryRun(
@@ -102,6 +107,7 @@ def dry_run(log: LogRecord, form: Mapping[str, Any], settings: Settings) -> DryR
         undeclared=undeclared(planned),
         tried=None if tried is None else _shown(tried),
         late=late,
+        given_up=given_up,
         advantage=advantage_at(cost) if cost is not None and proven else None,
         strength=worth(cost, cases=_cases(log)) if proven else None,
         warnings=_warnings(log, planned),
@@ -120,9 +126,15 @@ def _too_long(planned: Plan) -> bool:
 
 
 @lru_cache(maxsize=128)
-def _trial(plan: str) -> Future[Guarantee]:
+def _trial(plan: str) -> Future[Guarantee | str]:
     """The trial of a plan, begun when it is first asked for; who does not wait for it can come again."""
-    return _TRIALS.submit(lambda: Plan.from_json(json.loads(plan)).cost)
+    return _TRIALS.submit(tried_beside, plan, under_way())
+
+
+def give_up() -> None:
+    """Give up all dry runs: the server stops."""
+    _trial.cache_clear()
+    give_up_all()
 
 
 def _shown(guarantee: Guarantee) -> Tried:

@@ -39,7 +39,7 @@ from veilog.web.jobs.worker import ENTRY, PAID, RESULT, Progress, Task
 from veilog.web.work.accounts import join, refuse_unknown
 from veilog.web.work.comparing import Sides, all_variants, beside, predicted
 from veilog.web.work.reading import in_words, log_of
-from veilog.web.work.request import plan_of, undeclared
+from veilog.web.work.request import plan_of, undeclared, whose
 from veilog.web.work.stages import COMPARING, MORE, RELEASING, Stages
 from veilog.web.work.standing import amounts
 
@@ -119,7 +119,9 @@ def release_log(task: Task, settings: Settings, progress: Progress) -> ReleasedL
         unwritten=tuple(unwritten),
         files=_sizes(out),
     )
-    result = _compared(result, Sides(released, log, _logs_in(out), settings.ledger is None), out, stages, settings)
+    person = whose(task.columns, planned.unit.column)
+    sides = Sides(released, log, _logs_in(out), settings.ledger is None, person)
+    result = _compared(result, sides, out, stages, settings)
     (out / _SPARE).unlink(missing_ok=True)
     (out / PAID).unlink(missing_ok=True)
     return replace(result, files=_sizes(out))

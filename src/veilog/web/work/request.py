@@ -38,6 +38,7 @@ __all__ = [
     "refuse_attributes",
     "said_at_import",
     "undeclared",
+    "whose",
 ]
 
 FIELDS = (
@@ -138,6 +139,13 @@ def may_leave(name: str, log: LogRecord) -> bool:
         return False
     told = any(key.startswith("is_") for key in log.columns)
     return said == RELEASE or name == START or not told
+
+
+def whose(columns: Mapping[str, str], unit: str | None) -> str | bool:
+    """Return whose the cases are, as measures take it: the column of the ``unit`` that a release was made for, or what
+    was said when the log was brought; True, the column that seems to tell, where nothing was."""
+    told = "person" in columns or any(name.startswith("is_") for name in columns)
+    return unit or columns.get("person") or not told
 
 
 def _person(log: LogRecord) -> str:

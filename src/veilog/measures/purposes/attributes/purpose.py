@@ -15,7 +15,7 @@ from veilog.errors import ParameterError
 from veilog.logs.eventlog import CASE_INDEX, EventLog
 from veilog.logs.variants import Variants
 from veilog.measures.measure import Log
-from veilog.measures.persons import person_of
+from veilog.measures.persons import column_of
 from veilog.measures.purposes.attributes.columns import Attribute, compared, not_kept
 from veilog.measures.purposes.attributes.similarity import Held, contingency, marginal, pair, presence
 from veilog.measures.purposes.purpose import Asked, Aspect, Judgement, Lowest, Mean, Purpose
@@ -49,10 +49,10 @@ class _OfAttributes(Purpose):
         return replace(found, reason=" ".join(filter(None, (lacking, whose))))
 
 
-def without(original: EventLog, released: EventLog) -> Judgement | None:
+def without(original: EventLog, released: EventLog, person: str | bool = True) -> Judgement | None:
     """Return what is said of a release that has no attributes, of which nothing need be computed; None where the
-    original has none, either."""
-    names = not_kept(released, original, person_of(original))
+    original has none, either. Whose a case is counts as none: see :func:`veilog.measures.persons.column_of`."""
+    names = not_kept(released, original, column_of(original, person))
     none = gettext("The release has no attributes.")
     return Judgement(ATTRIBUTES, reason=f"{none} {_lacking(names)}") if names else None
 

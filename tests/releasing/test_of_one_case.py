@@ -1,0 +1,83 @@
+"""What is said of one of something is said of one: of a log of one case, and where one activity is known."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+import veilog
+from veilog._language import spoken
+from veilog.errors import VeilogError
+from veilog.logs.made_up.simulate import hospital
+from veilog.measures.singling_out import own_path_in_words
+from veilog.methods import METHODS
+from veilog.report.stated import stated
+from veilog.report.words import not_to_conclude
+
+ONE = hospital(1, seed=1)
+SEVERAL = re.compile(
+    r"(?<![\d.,=]) ?\b1 (released |original |other )?"
+    r"(cases|events|activities|variants|samples|days|steps|people|persons)\b"
+    r"|\bof the 1\b|\b1 (case|event|activity|variant) (are|have)\b"
+)
+OF_GROUPS = {"tlkc": {"k": 1, "l": 1}, "pretsa": {"k": 1}}
+
+
+def said(name: str, epsilon: float, *, as_published: bool) -> list[str]:
+    method = METHODS[name]
+    asked = {"epsilon": epsilon} if method.takes_epsilon else {}
+    asked |= {"delta": "0.01"} if method.needs_delta else {}
+    asked |= {"activities": "log", "seed": 1, "as_published": as_published, **OF_GROUPS.get(name, {})}
+    try:
+        released = veilog.release(ONE, name, **asked)
+        compared = veilog.compare(ONE, released.variants, models=False)
+    except VeilogError as error:
+        return [str(error)]
+    held = [statement.holds for statement in released.guarantee.statements]
+    return [*released.remarks, *released.owner_only.notes, *held, compared.verdict]
+
+
+@pytest.mark.parametrize("as_published", [False, True])
+@pytest.mark.parametrize("name", sorted(set(METHODS) - {"travag"}))
+def test_no_sentence_of_a_release_of_one_case_speaks_of_one_as_of_several(name: str, as_published: bool) -> None:
+    for epsilon in (1, 8):
+        for text in said(name, epsilon, as_published=as_published):
+            assert not SEVERAL.search(text), text
+
+
+@pytest.mark.parametrize("language", ["de", "fr", "nl"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Whoever knows at most 1 activity of a case in their order finds at least 1 case of the release that matches, "
+        "or none.",
+        "By noisy answers the log has about 1 case (within 5 in 95 of 100 runs).",
+        "No trace has more than 1 event: longer ones end there.",
+        "Noise alone may have made the only released case.",
+        "Every beginning of a trace and every complete trace of the release is that of at least 1 case.",
+    ],
+)
+def test_what_is_said_of_one_is_known_in_other_languages(language: str, text: str) -> None:
+    with spoken(language):
+        assert stated(text) != text and not re.search("of the|at least|longer", stated(text))
+
+
+def test_the_path_of_one_case_is_not_that_of_100_percent_of_the_1_cases() -> None:
+    assert own_path_in_words(1, 1) == "The log has one case: whoever knows that somebody is in it knows whose it is."
+
+
+def test_a_comparison_counts_one_case_as_one() -> None:
+    found = veilog.compare(ONE, hospital(1, seed=2), purposes=["discovery"])
+    assert "of the original's 1 variant it has 0" in found.verdict
+    assert "The original log has 1 case, too few to judge by." in found.purposes["discovery"].verdict
+    added = next(line.meaning for line in found.lines(["variants"]) if line.quantity.title == "variants added")
+    assert added.endswith("; 1 released case")
+
+
+def test_one_empty_case_went_missing() -> None:
+    released = veilog.release(hospital(300, seed=1), "evolve", epsilon=1, activities="log", seed=1)
+    told = veilog.report.facts.gathered(veilog.report.told.told_by_release(released), released, None)
+    assert "That 1 case went missing: it was released without an event, as cases can be." in not_to_conclude(
+        told.told, 1, False
+    )
