@@ -377,6 +377,18 @@ def test_a_plan_is_over_where_other_releases_come_to_it(ledger: Ledger, planned_
         ledger.reserve(planned, "laplace", epsilon=TENTH)
 
 
+def test_a_limit_that_is_refused_puts_nothing_together(ledger: Ledger) -> None:
+    """Accounts cannot be taken apart again."""
+    for data in (SMALL, OTHER):
+        ledger.reserve(data, "laplace", epsilon=Fraction(3))
+    before = ledger.show()
+    with pytest.raises(ParameterError, match="leaves nothing of this budget"):
+        ledger.set_budget(OTHER, 5, "1e-6", composed=True, account=1)
+    with pytest.raises(ParameterError, match="does not suffice"):
+        ledger.set_plan(OTHER, 3, TENTH, "1e-9", each_delta="1e-9", account=1)
+    assert ledger.show() == before
+
+
 def test_a_rule_goes_on_where_data_without_releases_come_to_it(ledger: Ledger) -> None:
     """A plan of which all is made had all of its releases again."""
     ledger.set_plan(SMALL, 1, TENTH, MILLIONTH)
