@@ -357,6 +357,50 @@ def test_an_account_that_takes_in_another_begins_anew(ledger: Ledger) -> None:
     assert moved.spent == moved.composed == (3 * TENTH, 0)
 
 
+@pytest.mark.parametrize("planned_first", [True, False], ids=["the plan takes in", "the plan is taken in"])
+def test_a_plan_is_over_where_other_releases_come_to_it(ledger: Ledger, planned_first: bool) -> None:
+    """It began anew: four releases of 0.1 more, after others of 5, were "0.4 together, strong"."""
+    ledger.enter(SMALL)
+    planned, other = (SMALL, OTHER) if planned_first else (OTHER, SMALL)
+    budget = ledger.set_plan(planned, 4, TENTH, MILLIONTH).budget
+    ledger.reserve(planned, "laplace", epsilon=TENTH)
+    if planned_first:
+        with pytest.raises(BudgetError, match="not the same"):
+            ledger.reserve(other, "laplace", epsilon=Fraction(5))
+        ledger.enter(other)
+    ledger.reserve(other, "laplace", epsilon=Fraction(5))
+    both = ledger.enter(OTHER, account=1)
+    assert both.budget == budget and both.counting is None
+    assert both.spent == both.composed == (5 + TENTH, 0) and both.left == (0, MILLIONTH)
+    assert both.strength == "none in practice"
+    with pytest.raises(BudgetError, match="does not suffice"):
+        ledger.reserve(planned, "laplace", epsilon=TENTH)
+
+
+def test_a_limit_that_is_refused_puts_nothing_together(ledger: Ledger) -> None:
+    """Accounts cannot be taken apart again."""
+    for data in (SMALL, OTHER):
+        ledger.reserve(data, "laplace", epsilon=Fraction(3))
+    before = ledger.show()
+    with pytest.raises(ParameterError, match="leaves nothing of this budget"):
+        ledger.set_budget(OTHER, 5, "1e-6", composed=True, account=1)
+    with pytest.raises(ParameterError, match="does not suffice"):
+        ledger.set_plan(OTHER, 3, TENTH, "1e-9", each_delta="1e-9", account=1)
+    assert ledger.show() == before
+
+
+def test_a_rule_goes_on_where_data_without_releases_come_to_it(ledger: Ledger) -> None:
+    """A plan of which all is made had all of its releases again."""
+    ledger.set_plan(SMALL, 1, TENTH, MILLIONTH)
+    ledger.reserve(SMALL, "laplace", epsilon=TENTH)
+    ledger.enter(OTHER)
+    ledger.reserve(OTHER, "laplace", epsilon=Fraction(5)).withdraw()
+    grown = ledger.enter(OTHER, account=1)
+    assert grown.releases_left == 0 and isinstance(grown.counting, Planned) and grown.counting.since == 0
+    with pytest.raises(BudgetError, match="0 releases left"):
+        ledger.reserve(OTHER, "laplace", epsilon=TENTH)
+
+
 @pytest.mark.parametrize("text", ["{}", '{"how": "guess"}', "[]", '{"how": "composed", "since": 1}', '{"how": "plan"}'])
 def test_a_rule_that_is_none_is_no_rule(text: str) -> None:
     with pytest.raises(ValueError, match="no rule"):

@@ -1,8 +1,10 @@
 """Who is let in: token, cookie, Host, Origin, sessions, and what every answer carries."""
 
+import asyncio
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from queue import Queue
 
 import httpx
 import pytest
@@ -12,7 +14,10 @@ from web_serving import SMALL, TOKEN, Served, once_of, raw, read_at_once, served
 import veilog
 from veilog.errors import InputError
 from veilog.ledger.ledger import Ledger
-from veilog.web.access.access import authorities
+from veilog.web.access.access import Access, authorities
+from veilog.web.app import make_app
+from veilog.web.jobs.records import Settings
+from veilog.web.serving import listening, prepared, serve
 
 ID = "0123456789abcdef" * 2
 PAGES = (
@@ -102,6 +107,60 @@ def test_the_token_becomes_a_cookie_and_leaves_the_address(server: Served) -> No
         assert TOKEN not in cookie
         assert stranger.get("/").status_code == 200
         assert TOKEN not in stranger.get("/").text
+
+
+def browser_of(app: Access, settings: Settings) -> httpx.AsyncClient:
+    """One that asks an application without a server."""
+    transport = httpx.ASGITransport(app)
+    origin = f"http://127.0.0.1:{settings.port}"
+    return httpx.AsyncClient(transport=transport, base_url=origin, headers={"origin": origin})
+
+
+def test_a_browser_is_started_with_an_address_that_works_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Arguments of processes are open to all users of a machine: what they read there is worth nothing any more."""
+    opened: Queue[str] = Queue()
+    told: list[str] = []
+    apps: list[Access] = []
+    monkeypatch.setattr("webbrowser.open", opened.put)
+    monkeypatch.setattr("uvicorn.Server.run", lambda server, sockets: apps.append(server.config.app))
+    monkeypatch.setattr("os.umask", lambda mask: 0o022)
+    with listening("127.0.0.1", 0) as sock:
+        port = sock.getsockname()[1]
+        settings = Settings(folder=prepared(tmp_path / "data"), ledger=None, token=TOKEN, port=port, workers=0)
+        serve(settings, sock, told.append, browser=True)
+    address = opened.get(timeout=60)
+    code = address.partition("token=")[2]
+    assert told == [f"http://127.0.0.1:{port}/?token={TOKEN}"] and TOKEN not in address
+
+    async def visits() -> None:
+        owner, thief, late = (browser_of(apps[0], settings) for _ in range(3))
+        assert (await owner.get(address)).status_code == 303 and (await owner.get("/")).status_code == 200
+        refused = await thief.get(address)
+        assert refused.status_code == 403 and "not valid any more" in refused.text
+        assert (await thief.get("/")).status_code == 403
+        form = {"once": once_of(await owner.get("/stored")), "token": code}
+        assert "This is not the token." in (await owner.post("/stored", data=form)).text
+        assert (await late.get(told[0])).status_code == 303, "the token goes on"
+
+    asyncio.run(visits())
+
+
+@pytest.mark.parametrize("seconds", [0.0, 120.0])
+def test_an_address_that_works_once_does_so_for_a_while(
+    tmp_path: Path, seconds: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("veilog.web.access.access._OPENING", seconds)
+    settings = Settings(folder=prepared(tmp_path / "data"), ledger=None, token=TOKEN, port=8400, workers=0)
+    app = make_app(settings)
+    older, newer = app.opening(), app.opening()
+
+    async def visits() -> None:
+        client = browser_of(app, settings)
+        assert (await client.get("/", params={"token": older})).status_code == 403, "a newer one took its place"
+        assert (await client.get("/", params={"token": [newer, "x"]})).status_code == 403
+        assert (await client.get("/", params={"token": newer})).status_code == (303 if seconds else 403)
+
+    asyncio.run(visits())
 
 
 def test_the_token_counts_at_the_start_only(server: Served) -> None:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from veilog.errors import InputError, ParameterError, meant
 from veilog.ledger.accounts import Account
 from veilog.ledger.costs import Cost
-from veilog.ledger.counting import Counting, read
+from veilog.ledger.counting import Composed, Counting, read
 from veilog.ledger.file import AccountRow, Book, State
 from veilog.ledger.fingerprints import Data, fingerprint
 from veilog.logs.eventlog import EventLog
@@ -86,7 +86,8 @@ def opened(book: Book, mark: bytes, unit: str, name: str) -> int:
 def put_together(book: Book, mark: bytes, old: int | None, account: int) -> int:
     """Put data on another account, with all that was spent of the old one, and with its limit if there is none yet.
 
-    What is composed there begins anew, as releases of the old account were not entered under its rule.
+    Releases that come to those of a limit were not entered under its rule: what is composed begins anew, and a plan is
+    over, as these were none of its releases. Its limit then counts by the sum, with all that there was.
     """
     if account not in book.accounts:
         known = ", ".join(str(number) for number in sorted(book.accounts))
@@ -98,18 +99,24 @@ def put_together(book: Book, mark: bytes, old: int | None, account: int) -> int:
         execute("INSERT INTO data VALUES (NULL, ?, ?)", (book.digest(mark), account))
     elif old != account:
         _check_together(account_of(book, account), account_of(book, old))
-        before = book.accounts[old]
-        if _budget(book.accounts[account]) is None and _budget(before) is not None:
-            execute("UPDATE accounts SET unit = ? WHERE account = ?", (before.unit, account))
-            limit(book, account, _budget(before), read(before.counting))
-        else:
-            rule = read(book.accounts[account].counting)
-            since = max((entry.number for entry in book.entries), default=0)
-            limit(book, account, _budget(book.accounts[account]), rule and replace(rule, since=since))
+        limited, added = account_of(book, account), account_of(book, old)
+        if limited.budget is None and added.budget is not None:
+            limited, added = added, limited
+            execute("UPDATE accounts SET unit = ? WHERE account = ?", (limited.unit, account))
+        limit(book, account, limited.budget, _rule_with(book, limited, added))
         execute("UPDATE data SET account = ? WHERE account = ?", (account, old))
         execute("UPDATE releases SET account = ? WHERE account = ?", (account, old))
         execute("DELETE FROM accounts WHERE account = ?", (old,))
     return account
+
+
+def _rule_with(book: Book, limited: Account, added: Account) -> Counting | None:
+    """How the limit of an account counts when the releases of another come to it."""
+    if all(entry.state == "withdrawn" for entry in added.entries):
+        return limited.counting
+    if isinstance(limited.counting, Composed):
+        return replace(limited.counting, since=max(entry.number for entry in book.entries))
+    return None
 
 
 def _check_together(kept: Account, added: Account) -> None:

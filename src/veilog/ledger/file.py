@@ -41,6 +41,7 @@ __all__ = [
     "Waiting",
     "create",
     "located",
+    "reread",
     "transaction",
 ]
 
@@ -234,6 +235,12 @@ def transaction(place: Path, *, write: bool, patience: float, waiting: Waiting |
         if write:
             _seal(connection)
             insist("COMMIT")
+
+
+def reread(book: Book) -> Book:
+    """Return what is in the ledger by now, in the same transaction."""
+    _seal(book.connection)
+    return _loaded(book.connection, book.path)
 
 
 def _connected(place: Path) -> sqlite3.Connection:

@@ -291,12 +291,10 @@ class Ledger:
             if unit is not None:
                 check_unit([entry for entry in book.entries if entry.account in (before, number)], plain(unit))
                 book.connection.execute("UPDATE accounts SET unit = ? WHERE account = ?", (plain(unit), number))
-        if rule is not None:
-            with self._writing() as book:
+            if rule is not None:
                 since = max((entry.number for entry in book.entries), default=0)
-                limit(book, number, *rule(account_of(book, number), since))
-        with self._reading() as book:
-            return account_of(book, number)
+                limit(book, number, *rule(account_of(ledger_file.reread(book), number), since))
+            return account_of(ledger_file.reread(book), number)
 
     def export(self, path: str | os.PathLike[str]) -> None:
         """Write all accounts, with the guarantees of their releases, to a JSON or CSV file (by its suffix)."""

@@ -1,14 +1,15 @@
 """Finding the labels that enough cases have, where the owner does not declare them.
 
 Every case has the same weight, WEIGHT units, and splits it evenly among its d different labels (the first MOST of them,
-if it has more): ``WEIGHT // d`` units each. A label that some case has is found iff the sum of its units plus discrete
-Laplace noise of scale WEIGHT/epsilon exceeds a threshold t. A label that no case has is never found.
+if it has more): ``WEIGHT // d`` units each. A label that has units is found iff their sum plus discrete Laplace noise
+of scale WEIGHT/epsilon exceeds a threshold t. A label without units is never found: one that no case has, and one that
+is beyond the first MOST of every case that has it, as a case may have any number of these.
 
 Guarantee: (epsilon, delta)-differential privacy for one case, with a t such that for d = 1, ..., MOST
 
     p_d = P(noise > t - WEIGHT // d)   is at most   delta / d   and at most   1 - exp(-epsilon / d).
 
-Proof. Let D' be D and one more case, which has d labels, j of them new (no case of D has them). The other labels' sums
+Proof. Let D' be D and one more case, which gives units to d labels, j of them new (no case of D does). The others' sums
 differ by ``WEIGHT // d`` each for d - j of them, at most (1 - j/d) WEIGHT together, so for sets A of answers about the
 labels of D, with N and N' what is found of these in D and D', P(N' in A) and P(N in A) are within a factor
 exp(epsilon (1 - j/d)) of each other. Noise of different labels is independent. Each new label is found in D' with
@@ -109,6 +110,8 @@ def labels_noise(epsilon: Fraction, delta: Fraction) -> Thresholded:
 
 
 def frequent_labels(variants: Variants, mechanism: Thresholded, randomness: noise.Randomness) -> tuple[str, ...]:
-    """Return the labels whose units plus noise exceed the threshold, in the order of their names."""
-    noisy = label_weights(variants) + mechanism.noise.draw(len(variants.labels), randomness)
-    return tuple(variants.labels[i] for i in np.flatnonzero(noisy > mechanism.above).tolist())
+    """Return the labels that have units, and whose units plus noise exceed the threshold, in the order of their
+    names."""
+    units = label_weights(variants)
+    noisy = units + mechanism.noise.draw(len(variants.labels), randomness)
+    return tuple(variants.labels[i] for i in np.flatnonzero((units > 0) & (noisy > mechanism.above)).tolist())

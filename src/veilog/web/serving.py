@@ -125,11 +125,11 @@ def memory_for_each(workers: int) -> int:
     return max(1 << 30, whole * 3 // 4 // workers)
 
 
-def url_of(settings: Settings) -> str:
-    """The address that lets a browser in."""
+def url_of(settings: Settings, code: str | None = None) -> str:
+    """The address that lets a browser in: by the token, or by a code in its place."""
     host = socket.gethostname() if settings.host in ("0.0.0.0", "::") else settings.host
     name = f"[{host}]" if ":" in host else host
-    return f"http://{name}:{settings.port}/?token={settings.token}"
+    return f"http://{name}:{settings.port}/?token={code or settings.token}"
 
 
 def new_token() -> str:
@@ -150,10 +150,10 @@ def serve(settings: Settings, sock: socket.socket, ready: Callable[[str], None],
         timeout_graceful_shutdown=_FOR_STREAMS,
     )
     server = uvicorn.Server(config)
-    url = url_of(settings)
-    ready(url)
+    ready(url_of(settings))
     if browser:  # the socket listens already: what comes now is answered as soon as the server runs
-        threading.Thread(target=webbrowser.open, args=(url,), daemon=True).start()
+        once = url_of(settings, app.opening())
+        threading.Thread(target=webbrowser.open, args=(once,), daemon=True).start()
     try:
         server.run(sockets=[sock])
     except KeyboardInterrupt:

@@ -3,6 +3,8 @@
 - The request must be for a name under which this server is meant to be reached, so that a page elsewhere whose name
   was made to point here (DNS rebinding) gets nowhere.
 - Whoever opens the URL with the token gets a cookie; everything else needs that cookie. The token is not in it.
+- A browser that is started with a URL shows it to all users of the machine, in the list of processes. So that one holds
+  a code in place of the token, which lets in once, and which is no token elsewhere.
 - What changes something (POST) must come from a page of this server: the browser says so in Origin.
 """
 
@@ -10,7 +12,9 @@ from __future__ import annotations
 
 import hashlib
 import hmac
+import secrets
 import socket
+import time
 from collections.abc import Callable
 from pathlib import Path
 from urllib.parse import parse_qs
@@ -42,6 +46,8 @@ _OPEN = f"{OWN}style.css"
 """What is served without a cookie: what the page needs that says that there is none."""
 _ADDRESS = gettext_noop("Open the address that the terminal shows where veilog serve was started.")
 _KEPT = 400 * 86400
+_OPENING = 120.0
+"""Seconds that a browser has to start."""
 _LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
 
 Words = Callable[[int, str, str], Response]
@@ -56,11 +62,18 @@ class Access:
         self._language = settings.language
         self._words = words
         self._token = hashlib.sha256(settings.token.encode()).digest()
+        self._opening = self._token, 0.0
         self._admitted = self._token.hex() if settings.lasting_token else "own machine"
         self._names = authorities(settings.host, settings.port)
         # A cookie is sent to every port of a host: two servers must not take each other's.
         folder = hashlib.sha256(str(Path(settings.folder).absolute()).encode("utf-8", "replace"))
         self._cookie = f"veilog-{folder.hexdigest()[:12]}"
+
+    def opening(self) -> str:
+        """Return a code that lets one browser in, once, in place of the token; one before it counts no more."""
+        code = secrets.token_hex(32)
+        self._opening = hashlib.sha256(code.encode()).digest(), time.monotonic() + _OPENING
+        return code
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
@@ -116,8 +129,7 @@ class Access:
         given = parse_qs(scope["query_string"].decode("ascii", "replace"), keep_blank_values=True).get("token")
         if given is None:
             return None
-        digest = hashlib.sha256(given[0].encode("utf-8", "replace")).digest()
-        if len(given) != 1 or not hmac.compare_digest(digest, self._token):
+        if len(given) != 1 or not self._lets_in(given[0]):
             advice = gettext_noop(
                 "Open the address that the terminal shows; each start of veilog serve makes a new one."
             )
@@ -126,6 +138,15 @@ class Access:
         cookie = self._store.admit(cookie_in(Headers(scope=scope), self._cookie), self._admitted)
         answer.set_cookie(self._cookie, cookie, max_age=_KEPT, path="/", httponly=True, samesite="strict")
         return answer
+
+    def _lets_in(self, given: str) -> bool:
+        """Whether this is the token, or the code that no browser has come with yet."""
+        digest = hashlib.sha256(given.encode("utf-8", "replace")).digest()
+        code, until = self._opening
+        if hmac.compare_digest(digest, code) and time.monotonic() < until:
+            self._opening = code, 0.0
+            return True
+        return hmac.compare_digest(digest, self._token)
 
 
 def authorities(host: str, port: int) -> frozenset[str]:
