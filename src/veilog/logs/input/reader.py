@@ -199,7 +199,7 @@ def _reader_of_table(source: Source) -> Reader:
     found = _found(source)
     if found is None:
         raise InputError(
-            f"A {type(source.given).__name__} is not a log.",
+            f"What was given is no log but of the type {type(source.given).__name__}.",
             advice="Give a path, a pandas DataFrame, a pyarrow Table, a polars DataFrame, a pm4py EventLog or a table "
             "of Ibis.",
         )
