@@ -167,6 +167,7 @@ def test_a_stream_ends_quietly_when_its_reader_goes(model: Path) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("interruptible")
 def test_a_stream_ends_quietly_on_ctrl_c(model: Path) -> None:
     command = [sys.executable, "-m", "veilog", "sample", str(model), "--stream"]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
