@@ -21,7 +21,7 @@ import numpy as np
 
 from amounts import GROUPS, RANGES, apart, with_numbers
 from calendars import BEGIN, FURTHER, KINDS
-from extras import DISTANCES, gaps_of, original_of, shares
+from times import DISTANCES, gaps_of, original_of, shares
 from veilog.experiments.experiment import Cell, Experiment, Given, Measured, Plan, Row, Table
 from veilog.experiments.summary import grouped
 from veilog.logs.eventlog import EventLog

@@ -25,24 +25,9 @@ if TYPE_CHECKING:  # a cell in a process of its own imports this file, and its m
     from veilog.experiments.experiment import Experiment
 
 HERE = Path(__file__).resolve().parent
-MODULES = ("reading", "variants", "similarity", "disclosure", "evolve", "releases", "speed", "extras", "amun", "travag")
-MODULES += (
-    "attacks",
-    "shapes",
-    "suggest",
-    "models",
-    "large",
-    "large_releases",
-    "spark_events",
-    "serve",
-    "pages",
-    "claims",
-    "prediction",
-    "clocks",
-    "constants",
-    "decisions",
-    "repeats",
-)
+MODULES = ("reading", "variants", "similarity", "disclosure", "evolve", "releases", "speed", "times", "attributes")
+MODULES += ("amun", "travag", "attacks", "shapes", "suggest", "models", "large", "large_releases", "spark_events")
+MODULES += ("serve", "pages", "claims", "prediction", "clocks", "constants", "decisions", "repeats")
 LONG = ("evolve-constants", "releases-libra", "prefix-tree-models", "prefix-tree-options", "prefix-tree-playouts")
 LONG += ("releases-travag", "travag-published", "travag-program", "amun-causes", "amun-growth")
 LONG += (
