@@ -74,11 +74,15 @@ def formulas(released: Variants, details: Details | None) -> tuple[str, ...]:
     """Return a note on released texts that programs for spreadsheets would run; numbers are none. They are written as
     they are: what was put before them would be part of the label for everybody else."""
     columns = () if details is None else (*details.columns.cases.values(), *details.columns.events.values())
-    values = (value for column in columns for value in pc.unique(column).to_pylist() if isinstance(value, str))
+    values = (value for column in columns if _is_text(column.type) for value in pc.unique(column).to_pylist())
     texts = dict.fromkeys([*released.labels, *values])
-    found = [text for text in texts if len(text) > 1 and text[0] in "=+-@\t\r" and not _is_number(text)]
+    found = [text for text in texts if text and len(text) > 1 and text[0] in "=+-@\t\r" and not _is_number(text)]
     named = ", ".join(repr(text[:_LONGEST_NAME]) for text in found[:_NAMED])
     return (said.FORMULAS.format(names=named + (" …" if len(found) > _NAMED else "")),) if found else ()
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_string(kind.value_type if pa.types.is_dictionary(kind) else kind))
 
 
 def _is_number(text: str) -> bool:
