@@ -168,3 +168,5 @@ def test_a_person_column_that_is_none_is_refused() -> None:
     with pytest.raises(ParameterError, match="no attribute 'Ward'") as error:
         check_apart(log, log, "Ward")
     assert error.value.parameter == "person" and "--person takes a column" in (error.value.advice or "")
+    with pytest.raises(ParameterError, match="no attribute 'Ward'"):
+        compare(log, log, models=False, asked=Asked(person="Ward"))

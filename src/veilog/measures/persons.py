@@ -36,8 +36,13 @@ def column_of(log: EventLog | Variants, person: str | bool) -> str | None:
 
 def check_apart(original: EventLog | Variants, control: EventLog | Variants | None, person: str | bool = True) -> None:
     """Refuse people as a control who are in the original, too: what a release tells of them is no measure of what it
-    tells of others. They are told by the column of a ``person``, and cases by their names and all of their events."""
-    if not isinstance(original, EventLog) or not isinstance(control, EventLog):
+    tells of others. They are told by the column of a ``person``, which the original has to have, and cases by their
+    names and all of their events."""
+    if not isinstance(original, EventLog):
+        return
+    if isinstance(person, str):
+        columns_of_persons(original, person, "person")
+    if not isinstance(control, EventLog):
         return
     column = column_of(original, person)
     if column is not None and (isinstance(person, str) or _has(control, column)):
