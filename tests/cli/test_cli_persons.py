@@ -105,3 +105,22 @@ def test_a_person_that_means_nothing_is_refused(
     }.get(command, [str(release), str(wards.with_name("page.html")), "--original", str(wards)])
     assert main([command, *arguments, *options]) in (1, 2)
     assert said in " ".join(capsys.readouterr().err.split())
+
+
+@pytest.mark.parametrize(
+    ("command", "options"),
+    [
+        ("report", ["--person", "patient"]),
+        ("report", ["--no-person"]),
+        ("dossier", ["--person", "patient"]),
+        ("dossier", ["--control", "wards"]),
+    ],
+)
+def test_what_is_said_of_an_original_that_is_not_there_is_refused(
+    capsys: pytest.CaptureFixture[str], wards: Path, release: Path, command: str, options: list[str]
+) -> None:
+    """It was taken, and meant nothing."""
+    page = wards.with_name("unwritten.html")
+    given = [str(wards) if word == "wards" else word for word in options]
+    assert main([command, str(release), str(page), *given]) == 2
+    assert "the original" in capsys.readouterr().err and not page.exists()

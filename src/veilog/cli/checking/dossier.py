@@ -52,9 +52,8 @@ def dossier(
     log = read_log(named(released, reading, released=True), reading)
     told = told_by_file(log)  # before the original is read: a log that is no release is refused at once
     before = None if original is None else original_of(log, original, reading)
-    if before is not None:
-        whose.column(before)
-    others = None if control is None or before is None else read_log(named(control, reading), reading)
+    whose.check(before)
+    others = None if control is None else read_log(named(control, reading), reading)
     account = None if original is None or before is None else entered(original, before)
     with shown_progress() as progress:
         made = made_of(

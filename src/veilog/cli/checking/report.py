@@ -119,8 +119,7 @@ def report(
     log = read_log(named(released, reading, released=True), reading)
     told = told_by_file(log)  # before the original is read: a log that is no release is refused at once
     before = None if original is None else original_of(log, original, reading)
-    if before is not None:
-        whose.column(before)
+    whose.check(before)
     account = None if original is None or before is None else entered(original, before)
     with shown_progress() as progress:
         write(

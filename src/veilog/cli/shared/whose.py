@@ -46,5 +46,16 @@ class Whose:
             columns_of_persons(log, asked, "person")
         return column_of(log, asked)
 
+    def check(self, original: EventLog | Variants | None) -> None:
+        """Refuse a column that the original does not have, and what is said of an original that is not there."""
+        if original is not None:
+            self.column(original)
+        elif self.asked() is not True:
+            raise ParameterError(
+                "--person and --no-person say whose the cases of the original are, and none is given.",
+                parameter="person",
+                advice="Add --original LOG, or leave them away.",
+            )
+
 
 SEEMING = Whose()

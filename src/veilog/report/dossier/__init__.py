@@ -14,7 +14,7 @@ from pathlib import PurePath
 
 from veilog._files import atomic_target, check_writable
 from veilog._language import ENGLISH, current, gettext, spoken
-from veilog.errors import OutputError
+from veilog.errors import OutputError, ParameterError
 from veilog.ledger.ledger import Account
 from veilog.logs.files import AnyLog
 from veilog.measures import Progress
@@ -65,6 +65,12 @@ def dossier(
     beside, others = given_log(original, held), given_log(control)
     if beside is not None:
         check_apart(beside, others, person)
+    elif others is not None:
+        raise ParameterError(
+            "A control is held against the original, and none is given.",
+            parameter="control",
+            advice="Give the log that was released, too (--original), or no control.",
+        )
     with spoken(language):
         return _made(subject_of(held, beside, files_of(files), account, progress, others))
 
