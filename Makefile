@@ -3,6 +3,8 @@ PYTHON ?= $(shell command -v python3.11 || command -v python3)
 VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
+# Some machines tell Python to keep nothing compiled: every command that a test starts would compile all of it anew.
+unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: demo test test-all coverage oracles lint format bench mutants wheel words catalogues tables pictures screens constraints licences docs clean
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import ast
+import functools
 import importlib.util
 import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import pytest
 
@@ -41,8 +43,17 @@ def load() -> ModuleType:
 
 
 TOOL = load()
-SAID = TOOL.sentences()
-CATALOGUES = {name: [*entries((FOLDER / f"{name}.po").read_text(encoding="utf-8"))] for name in OTHERS}
+
+
+@functools.cache
+def said_anywhere() -> dict[tuple[str, str, str], Any]:
+    """What the code and the templates say. Reading all of them takes seconds: not where tests are only collected."""
+    return TOOL.sentences()
+
+
+@functools.cache
+def catalogue(language: str) -> list[Entry]:
+    return [*entries((FOLDER / f"{language}.po").read_text(encoding="utf-8"))]
 
 
 def placeholders(text: str) -> set[str]:
@@ -64,9 +75,9 @@ def test_there_are_german_french_and_dutch() -> None:
 @pytest.mark.parametrize("language", OTHERS)
 def test_no_sentence_is_missing_and_none_unused(language: str) -> None:
     """``python tools/catalogues.py`` adds what is missing and takes out what is unused; then it is to be translated."""
-    found = [key(entry) for entry in CATALOGUES[language] if entry.text]
-    assert found == list(SAID), "python tools/catalogues.py"
-    empty = [entry.text for entry in CATALOGUES[language] if entry.text and not all(entry.said)]
+    found = [key(entry) for entry in catalogue(language) if entry.text]
+    assert found == list(said_anywhere()), "python tools/catalogues.py"
+    empty = [entry.text for entry in catalogue(language) if entry.text and not all(entry.said)]
     assert not empty
 
 
@@ -74,12 +85,12 @@ def test_no_sentence_is_missing_and_none_unused(language: str) -> None:
 def test_a_catalogue_is_as_its_tool_writes_it(language: str) -> None:
     text = (FOLDER / f"{language}.po").read_text(encoding="utf-8")
     head = text.partition("\n\n")[0]
-    assert TOOL.written(head, language, SAID, CATALOGUES[language]) == text
+    assert TOOL.written(head, language, said_anywhere(), catalogue(language)) == text
 
 
 @pytest.mark.parametrize("language", OTHERS)
 def test_placeholders_and_markup_are_those_of_the_english(language: str) -> None:
-    for entry in CATALOGUES[language]:
+    for entry in catalogue(language):
         if not entry.text:
             continue
         many = placeholders(entry.plural or entry.text)
@@ -95,7 +106,7 @@ def test_placeholders_and_markup_are_those_of_the_english(language: str) -> None
 @pytest.mark.parametrize("language", OTHERS)
 def test_what_is_not_translated_is_the_same_word_in_both(language: str) -> None:
     """A sentence of four words or more that is still English was forgotten; names of documents are allowed."""
-    same = [e.text for e in CATALOGUES[language] if e.text and e.said[0] == e.text and len(e.text.split()) > 3]
+    same = [e.text for e in catalogue(language) if e.text and e.said[0] == e.text and len(e.text.split()) > 3]
     assert same == ["NIST SP 800-226, Guidelines for evaluating differential privacy guarantees (2025)"]
 
 
@@ -104,11 +115,11 @@ def test_every_sentence_of_the_guarantee_was_translated_back() -> None:
     head, *lines = (FOLDER / "review.tsv").read_text(encoding="utf-8").splitlines()
     assert head.split("\t") == ["language", "context", "English", "translation", "translated back"]
     rows = [tuple(line.split("\t")) for line in lines]
-    places = {(sentence.context, sentence.text): sentence.place for sentence in SAID.values()}
+    places = {(sentence.context, sentence.text): sentence.place for sentence in said_anywhere().values()}
     wanted = [
         (language, entry.context, entry.text, " || ".join(entry.said))
         for language in OTHERS
-        for entry in CATALOGUES[language]
+        for entry in catalogue(language)
         if places.get((entry.context, entry.text)) in REVIEWED
     ]
     assert [row[:4] for row in rows] == wanted
@@ -123,14 +134,14 @@ def test_every_sentence_of_the_guarantee_was_translated_back() -> None:
 @pytest.mark.parametrize("method", METHODS.values(), ids=METHODS)
 def test_what_a_parameter_is_is_said_in_every_language(method: Method, language: str) -> None:
     """However the code writes its words: the tool finds only those that stand in the setting itself."""
-    said = {entry.text for entry in CATALOGUES[language] if all(entry.said)}
+    said = {entry.text for entry in catalogue(language) if all(entry.said)}
     assert [parameter.name for parameter in method.parameters if parameter.what not in said] == []
 
 
 @pytest.mark.parametrize("language", OTHERS)
 def test_the_words_for_strengths_are_five(language: str) -> None:
     for context in ("protection is", "scale"):
-        said = [entry.said[0] for entry in CATALOGUES[language] if entry.context == context]
+        said = [entry.said[0] for entry in catalogue(language) if entry.context == context]
         assert len(said) == len(set(said)) == len(STRENGTHS)
 
 
