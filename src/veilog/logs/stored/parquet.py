@@ -96,6 +96,9 @@ def _odd(file: Source, roles: Roles) -> str | None:
     kinds = [plain_type(schema.field(name).type) for name in (roles.case, roles.activity)]
     if not ((is_text(kinds[0]) or pa.types.is_integer(kinds[0])) and is_text(kinds[1])):
         return f"The columns {roles.case!r} and {roles.activity!r} hold {kinds[0]} and {kinds[1]}, not names."
+    other = next((f for f in schema if isinstance(f.type, pa.BaseExtensionType) or pa.types.is_list_view(f.type)), None)
+    if other is not None:
+        return f"The column {other.name!r} holds {other.type}, which DuckDB reads as another type."
     if not pa.types.is_timestamp(schema.field(roles.timestamp).type):
         return f"The column {roles.timestamp!r} holds {schema.field(roles.timestamp).type}, not timestamps."
     return None

@@ -6,6 +6,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from veilog.errors import InputError
 from veilog.logs.eventlog import EVENT_INDEX
 from veilog.logs.findings import Findings
 from veilog.logs.input.reader import Asked
@@ -48,8 +49,17 @@ class _Polars(TableReader):
 
 
 def _collected(source: Source) -> pa.Table:
-    frame = source.given
-    return (frame.collect() if hasattr(frame, "collect") else frame).to_arrow()
+    try:
+        frame = source.given.collect() if hasattr(source.given, "collect") else source.given
+        objects = next((name for name, kind in frame.schema.items() if str(kind) == "Object"), None)
+        if objects is None:
+            return frame.to_arrow()
+    except MemoryError:
+        raise
+    except Exception as error:  # what a lazy frame does may fail in any way, and Arrow lacks some types of polars
+        said = f"{type(error).__name__}: {str(error).partition(chr(10))[0][:200]}"
+        raise InputError(f"This frame of polars cannot be read ({said}).") from error
+    raise InputError(f"The column {objects!r} holds objects of Python, which polars does not tell.")
 
 
 class _Pandas(TableReader):
