@@ -7,6 +7,7 @@ import uuid
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -129,3 +130,33 @@ def test_times_of_96_bits_reach_as_far_as_others(tmp_path: Path) -> None:
     assert veilog.read_variants(tmp_path / "log.parquet") == veilog.read(table).variants
     kept = store(tmp_path / "log.parquet")
     assert kept is not None and kept.whole().events[TIMESTAMP].to_pylist() == told(table)[TIMESTAMP]
+
+
+def test_uuids_name_cases_and_are_text(tmp_path: Path) -> None:
+    """As a database writes them to Parquet; where they happened to be text, too, their bytes were the names."""
+    names = [uuid.UUID(int=number) for number in (1, 2**127 + 3, 1, 2**127 + 3)]
+    ids = pa.array([name.bytes for name in names], pa.binary(16)).cast(pa.uuid())
+    wanted = told(pa.table(rows(**{CASE: list(map(str, names)), "case:who": list(map(str, names))})))
+    table = pa.table(rows(**{CASE: ids, "case:who": ids}))
+    pq.write_table(table, tmp_path / "log.parquet")
+    assert told(table) == told(tmp_path / "log.parquet") == wanted
+    assert veilog.read_variants(tmp_path / "log.parquet") == veilog.read(table).variants
+
+
+@pytest.mark.parametrize("infinite", ["infinity", "-infinity"])
+def test_infinite_times_are_none(tmp_path: Path, infinite: str) -> None:
+    """Of a table they are missing, whether its variants are wanted or all of it; of Parquet they are out of range."""
+    with duckdb.connect(tmp_path / "log.duckdb") as base:
+        base.register("known", pa.table(rows()))
+        base.execute(f"CREATE TABLE log AS FROM known UNION ALL SELECT 'a', 'v', TIMESTAMPTZ '{infinite}'")
+        base.execute(f"COPY log TO {str(tmp_path / 'part.parquet')!r}")
+    there: dict[str, Any] = {
+        "engine": f"duckdb:{tmp_path / 'log.duckdb'}",
+        "policies": {"missing-timestamp": "drop", "bad-timestamp": "keep"},
+    }
+    kept = store("log", **there)
+    assert kept is not None and kept.variants == veilog.read_variants("log", **there)
+    with pytest.raises(InputError, match="no timestamp"):
+        store("log", engine=there["engine"])
+    with pytest.raises(InputError, match="outside the years 1 to 9999"):
+        store(str(tmp_path / "*.parquet"))

@@ -131,8 +131,9 @@ def _chosen(connection: duckdb.DuckDBPyConnection, rows: str, roles: Roles, find
 
 def _check_times(connection: duckdb.DuckDBPyConnection, relation: str, roles: Roles, first: Source) -> None:
     time = sql_name(roles.timestamp)
-    low, high = connection.execute(f"SELECT epoch_us(min({time})), epoch_us(max({time})) FROM {relation}").fetchall()[0]
-    if low is None:
+    found = connection.execute(f"SELECT count(*), epoch_us(min({time})), epoch_us(max({time})) FROM {relation}")
+    count, low, high = found.fetchall()[0]
+    if not count:
         raise InputError("Not one event is left.", path=first.path)
-    if low < FIRST_TIME or high > LAST_TIME:
+    if low is None or high is None or low < FIRST_TIME or high > LAST_TIME:  # infinite times have no number
         raise InputError("There are times outside the years 1 to 9999.", path=first.path)

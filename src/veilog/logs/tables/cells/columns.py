@@ -104,11 +104,13 @@ def is_text(kind: pa.DataType) -> bool:
 
 def without_views(table: pa.Table) -> pa.Table:
     """Return the table with plain columns in the place of those of which Arrow takes and compares no values: views of
-    texts and bytes, also in dictionaries, and runs of equal values."""
+    texts and bytes, also in dictionaries, runs of equal values, and UUIDs, which are told as text."""
     for place, field in enumerate(table.schema):
         kind, column = _of_values(field.type), table.column(place)
         if pa.types.is_run_end_encoded(field.type):
             column = pa.chunked_array([pc.run_end_decode(chunk) for chunk in column.chunks], field.type.value_type)
+        if _is_uuid(field.type):
+            column = pa.chunked_array([[None if one is None else str(one) for one in column.to_pylist()]], kind)
         if kind != field.type:
             table = table.set_column(place, field.with_type(kind), column.cast(kind))
     return table
@@ -119,9 +121,13 @@ def _of_values(kind: pa.DataType) -> pa.DataType:
         return _of_values(kind.value_type)
     if pa.types.is_dictionary(kind):
         return pa.dictionary(kind.index_type, _of_values(kind.value_type), kind.ordered)
-    if pa.types.is_string_view(kind):
+    if pa.types.is_string_view(kind) or _is_uuid(kind):
         return pa.string()
     return pa.binary() if pa.types.is_binary_view(kind) else kind
+
+
+def _is_uuid(kind: pa.DataType) -> bool:
+    return getattr(kind, "extension_name", None) == "arrow.uuid"  # which older versions of Arrow have no type for
 
 
 def plain_type(kind: pa.DataType) -> pa.DataType:
