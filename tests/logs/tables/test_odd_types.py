@@ -160,3 +160,11 @@ def test_infinite_times_are_none(tmp_path: Path, infinite: str) -> None:
         store("log", engine=there["engine"])
     with pytest.raises(InputError, match="outside the years 1 to 9999"):
         store(str(tmp_path / "*.parquet"))
+
+
+def test_groups_of_numbers_and_spans_of_time_are_text_as_pandas_writes_them() -> None:
+    groups = pd.Series(pd.cut([1.0, 2.0, 3.0, float("nan")], [0, 1, 3]))
+    months = pd.Series(pd.period_range("2024-01", "2024-04", freq="M"))
+    log = told(pd.DataFrame(rows(groups=groups, months=months)))
+    assert log["groups"] == ["(1, 3]", "(0, 1]", None, "(1, 3]"]
+    assert log["months"] == ["2024-03", "2024-01", "2024-04", "2024-02"]

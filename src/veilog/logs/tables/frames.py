@@ -11,6 +11,7 @@ from veilog.logs.eventlog import EVENT_INDEX
 from veilog.logs.findings import Findings
 from veilog.logs.input.reader import Asked
 from veilog.logs.input.source import Source
+from veilog.logs.tables.cells.columns import plain_type
 from veilog.logs.tables.cells.objects import from_values
 from veilog.logs.tables.reader import TableReader
 
@@ -90,7 +91,9 @@ def _from_pandas(series: Any, name: str, findings: Findings, *, apart: bool, tim
     held = getattr(series.dtype, "categories", series)
     if str(held.dtype) != "object" or set(map(type, held)) <= {str, type(None)}:
         try:
-            return pa.Array.from_pandas(series), True
+            array = pa.Array.from_pandas(series)
+            if not isinstance(plain_type(array.type), pa.BaseExtensionType):  # spans and intervals, by their inside
+                return array, True
         except (pa.ArrowException, OverflowError, ValueError, TypeError):
             pass  # integers beyond 64 bits: as text, nothing is lost
     return from_values(series.astype(object).tolist(), name, findings, apart=apart, times=times)
