@@ -200,7 +200,7 @@ def test_no_modules_import_each_other_in_a_circle() -> None:
 ROOMS = {
     "logs.tables": (
         *("cells", "decoding", "headers", "events", "reader", "pieces"),
-        *("dialects", "watched", "delimited", "text", "workbook", "excel", "frames", "parquet", "pm4py"),
+        *("dialects", "watched", "delimited", "text", "workbook", "placed", "excel", "frames", "parquet", "pm4py"),
     ),
     "releasing": (
         *("keywords", "meaning", "planned", "spelled", "result", "owner", "run"),

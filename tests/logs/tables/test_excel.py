@@ -174,3 +174,39 @@ def test_without_openpyxl_the_extra_is_named(tmp_path: Path, monkeypatch: pytest
     monkeypatch.setitem(sys.modules, "openpyxl", None)
     with pytest.raises(MissingExtraError, match=r"veilog\[excel\]"):
         veilog.read(path)
+
+
+def _changed(tmp_path: Path, pattern: str, put: str) -> Path:
+    """A workbook of three cases, with something else in the XML of its sheet."""
+    book = openpyxl.Workbook()
+    book.active.append(["case", "activity", "timestamp", "cost"])
+    for case in "abc":
+        book.active.append([case, "start", "2024-03-01", 1])
+    book.save(tmp_path / "plain.xlsx")
+    with zipfile.ZipFile(tmp_path / "plain.xlsx") as old, zipfile.ZipFile(tmp_path / "log.xlsx", "w") as new:
+        for name in old.namelist():
+            text = old.read(name)
+            new.writestr(name, re.sub(pattern.encode(), put.encode(), text) if "sheet1" in name else text)
+    return tmp_path / "log.xlsx"
+
+
+@pytest.mark.parametrize(
+    ("pattern", "put", "why"),
+    [
+        ('<row r="2"', '<row r="9"', "row 3 stands behind row 9"),
+        ('<row r="3"', '<row r="2"', "row 2 stands behind row 2"),
+        ('(<c r="A3".*?</c>)(.*?)(</row>)', r"\2\1\3", "the cells of row 3 are not in their order"),
+        ('r="C3"', 'r="B3"', "the cells of row 3 are not in their order"),
+        ('<c r="D3"[^>]*>.*?</c>', '<c r="D3"><f>D2+1</f></c>', "a formula in row 3 has no value"),
+    ],
+)
+def test_what_openpyxl_would_leave_out_without_a_word_is_refused(
+    tmp_path: Path, pattern: str, put: str, why: str
+) -> None:
+    with pytest.raises(InputError, match=why):
+        veilog.read(_changed(tmp_path, pattern, put))
+
+
+def test_rows_and_cells_without_numbers_follow_each_other(tmp_path: Path) -> None:
+    assert veilog.read(_changed(tmp_path, r' r="\w+"', "")).number_of_cases == 3
+    assert veilog.read(_changed(tmp_path, '<c r="D3"[^>]*>.*?</c>', '<c r="D3" t="str"><f>A1</f><v/></c>')).variants

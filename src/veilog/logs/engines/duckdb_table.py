@@ -78,13 +78,14 @@ class DuckTable:
             refuse_equals(_one(connection, "count(*)", same)[0], sound.index, self._where)
         # An index that was given stands below the times, so the one that stands above them must not be seen.
         names = [name for name in schema.names if name != EVENT_INDEX or sound.alone]
-        case, activity, time = (sql_name(name) for name in (roles.case, roles.activity, roles.timestamp))
+        case, activity = (sql_name(name) for name in (roles.case, roles.activity))
+        taken, _ = _taken(schema.field(roles.timestamp))
         position = self._position(connection, schema) if sound.placed else "0"
         columns = (_by_characters(schema.field(name)) for name in names)
         relation = (
             f"(SELECT {', '.join(columns)}, {position} AS {ROW} FROM {self._name} WHERE "
             f"nullif({case}::VARCHAR, '') IS NOT NULL AND nullif({activity}::VARCHAR, '') IS NOT NULL "
-            f"AND {time} IS NOT NULL)"
+            f"AND {taken} IS NOT NULL)"
         )
         told_apart = sound.placed and sound.index is None
         return Rows(relation, pa.schema([schema.field(name) for name in names]), sound.count, told_apart)
@@ -122,8 +123,7 @@ class DuckTable:
             refuse_type(activity.name, str(activity.type), "names of activities", where)
         if not (pa.types.is_timestamp(time.type) or pa.types.is_date(time.type)):
             refuse_type(time.name, str(time.type), "timestamps", where)
-        instant = f"{sql_name(time.name)}::TIMESTAMP" if pa.types.is_date(time.type) else sql_name(time.name)
-        taken, finer = micros(instant, time.type)
+        taken, finer = _taken(time)
         return (
             f"SELECT nullif({sql_name(case.name)}::VARCHAR {_CHARACTERS}, '') AS c, "
             f"nullif({sql_name(activity.name)}::VARCHAR {_CHARACTERS}, '') AS a, {taken} AS t, "
@@ -212,6 +212,13 @@ class _Sound:
     index: str | None
     alone: bool
     """Whether the index orders events whatever their times are."""
+
+
+def _taken(time: pa.Field) -> tuple[str, str]:
+    """The microseconds of a column of times, null where there are none, as of infinite times, and whether some are
+    cut."""
+    instant = f"{sql_name(time.name)}::TIMESTAMP" if pa.types.is_date(time.type) else sql_name(time.name)
+    return micros(instant, time.type)
 
 
 def _by_characters(field: pa.Field) -> str:

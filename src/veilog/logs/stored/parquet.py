@@ -96,6 +96,9 @@ def _odd(file: Source, roles: Roles) -> str | None:
     kinds = [plain_type(schema.field(name).type) for name in (roles.case, roles.activity)]
     if not ((is_text(kinds[0]) or pa.types.is_integer(kinds[0])) and is_text(kinds[1])):
         return f"The columns {roles.case!r} and {roles.activity!r} hold {kinds[0]} and {kinds[1]}, not names."
+    other = next((f for f in schema if isinstance(f.type, pa.BaseExtensionType) or pa.types.is_list_view(f.type)), None)
+    if other is not None:
+        return f"The column {other.name!r} holds {other.type}, which DuckDB reads as another type."
     if not pa.types.is_timestamp(schema.field(roles.timestamp).type):
         return f"The column {roles.timestamp!r} holds {schema.field(roles.timestamp).type}, not timestamps."
     return None
@@ -128,8 +131,9 @@ def _chosen(connection: duckdb.DuckDBPyConnection, rows: str, roles: Roles, find
 
 def _check_times(connection: duckdb.DuckDBPyConnection, relation: str, roles: Roles, first: Source) -> None:
     time = sql_name(roles.timestamp)
-    low, high = connection.execute(f"SELECT epoch_us(min({time})), epoch_us(max({time})) FROM {relation}").fetchall()[0]
-    if low is None:
+    found = connection.execute(f"SELECT count(*), epoch_us(min({time})), epoch_us(max({time})) FROM {relation}")
+    count, low, high = found.fetchall()[0]
+    if not count:
         raise InputError("Not one event is left.", path=first.path)
-    if low < FIRST_TIME or high > LAST_TIME:
+    if low is None or high is None or low < FIRST_TIME or high > LAST_TIME:  # infinite times have no number
         raise InputError("There are times outside the years 1 to 9999.", path=first.path)

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from datetime import date, datetime, time, timedelta
 from itertools import islice
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, cast
 
 import pyarrow as pa
 
@@ -26,6 +26,7 @@ from veilog.logs.metadata import Metadata
 from veilog.logs.tables.cells.objects import number_of_time
 from veilog.logs.tables.events.checks import LineOf
 from veilog.logs.tables.headers import header_among
+from veilog.logs.tables.placed import check_cells
 from veilog.logs.tables.reader import Notes, Remark, TableReader
 from veilog.logs.tables.workbook import BESIDE, UTC_TIME, as_declared, is_beside, said_beside, write_workbook
 
@@ -115,7 +116,7 @@ def _read(source: Source) -> _Sheet:
             warnings.simplefilter("ignore")  # of styles and extensions that a table has no use for
             book = openpyxl.load_workbook(file, read_only=True, data_only=True)
             try:
-                return _sheet(book, source)
+                return _sheet(book, file, source)
             finally:
                 book.close()
     except (InputError, MemoryError):
@@ -160,7 +161,7 @@ def _checked(source: Source) -> Any:
     return file
 
 
-def _sheet(book: Any, source: Source) -> _Sheet:
+def _sheet(book: Any, file: Any, source: Source) -> _Sheet:
     """The sheet that was named, or the only one with a table."""
     begun: dict[str, list[_Row]] = {}
     for sheet in book.worksheets:
@@ -198,9 +199,18 @@ def _sheet(book: Any, source: Source) -> _Sheet:
     if place:
         titles = sum(map(bool, map(_filled, begun[chosen][: place - 1])))
         said += [Remark("title-lines", f"the header is on line {place}", titles, 1)] if titles else []
+    _check(book[chosen], file)
     lines, columns = _columns(book[chosen].iter_rows(values_only=True, min_row=place + 1), place, source)
     names = begun[chosen][place - 1] if place else ()
     return _Sheet(*_named(names, columns), lines, tuple(said), tuple(tables), metadata, types)
+
+
+def _check(sheet: Any, file: Any) -> None:
+    """Refuse a sheet of which openpyxl would leave out rows or cells without a word."""
+    place = getattr(sheet, "_worksheet_path", None)  # which nothing public tells
+    if place is not None:
+        with zipfile.ZipFile(file) as parts, parts.open(place) as cells:
+            check_cells(cast(BinaryIO, cells))
 
 
 def _beside(book: Any, begun: dict[str, list[_Row]], source: Source) -> tuple[Metadata, Mapping[str, str]]:

@@ -6,10 +6,12 @@ from typing import Any
 
 import pyarrow as pa
 
+from veilog.errors import InputError
 from veilog.logs.eventlog import EVENT_INDEX
 from veilog.logs.findings import Findings
 from veilog.logs.input.reader import Asked
 from veilog.logs.input.source import Source
+from veilog.logs.tables.cells.columns import plain_type
 from veilog.logs.tables.cells.objects import from_values
 from veilog.logs.tables.reader import TableReader
 
@@ -48,8 +50,17 @@ class _Polars(TableReader):
 
 
 def _collected(source: Source) -> pa.Table:
-    frame = source.given
-    return (frame.collect() if hasattr(frame, "collect") else frame).to_arrow()
+    try:
+        frame = source.given.collect() if hasattr(source.given, "collect") else source.given
+        objects = next((name for name, kind in frame.schema.items() if str(kind) == "Object"), None)
+        if objects is None:
+            return frame.to_arrow()
+    except MemoryError:
+        raise
+    except Exception as error:  # what a lazy frame does may fail in any way, and Arrow lacks some types of polars
+        said = f"{type(error).__name__}: {str(error).partition(chr(10))[0][:200]}"
+        raise InputError(f"This frame of polars cannot be read ({said}).") from error
+    raise InputError(f"The column {objects!r} holds objects of Python, which polars does not tell.")
 
 
 class _Pandas(TableReader):
@@ -80,7 +91,9 @@ def _from_pandas(series: Any, name: str, findings: Findings, *, apart: bool, tim
     held = getattr(series.dtype, "categories", series)
     if str(held.dtype) != "object" or set(map(type, held)) <= {str, type(None)}:
         try:
-            return pa.Array.from_pandas(series), True
+            array = pa.Array.from_pandas(series)
+            if not isinstance(plain_type(array.type), pa.BaseExtensionType):  # spans and intervals, by their inside
+                return array, True
         except (pa.ArrowException, OverflowError, ValueError, TypeError):
             pass  # integers beyond 64 bits: as text, nothing is lost
     return from_values(series.astype(object).tolist(), name, findings, apart=apart, times=times)

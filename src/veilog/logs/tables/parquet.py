@@ -98,7 +98,10 @@ def _opened(source: Source) -> pq.ParquetFile:
             raise InputError("The file is empty.", path=path)
         file = pa.BufferReader(source.content(_UNZIPPED)) if source.zipped else pa.OSFile(str(path))
         metadata = pq.read_metadata(file)
-        return pq.ParquetFile(file, metadata=metadata, read_dictionary=_categories(metadata))
+        # Times of 96 bits, as Spark writes them, reach from 1677 to 2262 in nanoseconds, and what is beyond turns over.
+        return pq.ParquetFile(
+            file, metadata=metadata, read_dictionary=_categories(metadata), coerce_int96_timestamp_unit="us"
+        )
     except FileNotFoundError:
         raise InputError("There is no such file.", path=path) from None
     except (pa.ArrowException, OSError, ValueError) as error:

@@ -16,7 +16,7 @@ from veilog.logs.input.lifecycle import joined
 from veilog.logs.input.reader import Asked
 from veilog.logs.input.roles import Roles
 from veilog.logs.input.source import Source
-from veilog.logs.tables.cells.columns import is_text, text_column, whole_numbers
+from veilog.logs.tables.cells.columns import is_text, text_column, whole_numbers, without_views
 from veilog.logs.tables.cells.times import DayOrder, Evidence, Times, convert_times, gather_evidence, parse_times
 from veilog.logs.tables.events.checks import LineOf
 from veilog.logs.tables.events.shaping import shaped
@@ -80,9 +80,10 @@ def pieces(source: Source, roles: Roles, findings: Findings, *, alone: bool) -> 
 
 
 def _shaped(batch: pa.RecordBatch, roles: Roles, line_of: LineOf | None) -> tuple[pa.RecordBatch, Roles, LineOf | None]:
-    if roles.clock is None and not roles.two_events:
+    table = without_views(pa.Table.from_batches([batch]))
+    if roles.clock is None and not roles.two_events and table.schema == batch.schema:
         return batch, roles, line_of
-    table, roles, line_of = shaped(pa.Table.from_batches([batch]), roles, line_of)
+    table, roles, line_of = shaped(table, roles, line_of)
     columns = [part.combine_chunks() for part in table.columns]
     columns = [part.chunk(0) if isinstance(part, pa.ChunkedArray) else part for part in columns]
     return pa.RecordBatch.from_arrays(columns, names=table.column_names), roles, line_of

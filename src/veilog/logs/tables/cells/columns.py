@@ -13,7 +13,17 @@ from veilog.logs.eventlog import LABEL_TYPE, TIMESTAMP_TYPE, listed
 from veilog.logs.findings import Findings
 from veilog.logs.tables.cells.times import DayOrder, Evidence, Times, convert_times, gather_evidence, parse_times
 
-__all__ = ["is_text", "plain_column", "plain_type", "read_times", "text_column", "typed", "whole_numbers", "written"]
+__all__ = [
+    "is_text",
+    "plain_column",
+    "plain_type",
+    "read_times",
+    "text_column",
+    "typed",
+    "whole_numbers",
+    "without_views",
+    "written",
+]
 
 
 def text_column(column: Any, name: str, path: str | None) -> Any:
@@ -53,7 +63,7 @@ def whole_numbers(column: Any) -> tuple[IntArray, BoolArray] | None:
     elif pa.types.is_integer(kind) and not pa.types.is_uint64(kind):
         numbers = column.cast(pa.int64())
     elif pa.types.is_uint64(kind):
-        numbers = pc.if_else(pc.less(column, 1 << 63), column, None).cast(pa.int64())
+        numbers = pc.if_else(pc.less(column, pa.scalar(1 << 63, pa.uint64())), column, None).cast(pa.int64())
     else:
         return None
     numbers = numbers if isinstance(numbers, pa.ChunkedArray) else pa.chunked_array([numbers])
@@ -90,6 +100,34 @@ def read_times(column: Any, name: str, path: str | None, order: DayOrder | None 
 
 def is_text(kind: pa.DataType) -> bool:
     return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))
+
+
+def without_views(table: pa.Table) -> pa.Table:
+    """Return the table with plain columns in the place of those of which Arrow takes and compares no values: views of
+    texts and bytes, also in dictionaries, runs of equal values, and UUIDs, which are told as text."""
+    for place, field in enumerate(table.schema):
+        kind, column = _of_values(field.type), table.column(place)
+        if pa.types.is_run_end_encoded(field.type):
+            column = pa.chunked_array([pc.run_end_decode(chunk) for chunk in column.chunks], field.type.value_type)
+        if _is_uuid(field.type):
+            column = pa.chunked_array([[None if one is None else str(one) for one in column.to_pylist()]], kind)
+        if kind != field.type:
+            table = table.set_column(place, field.with_type(kind), column.cast(kind))
+    return table
+
+
+def _of_values(kind: pa.DataType) -> pa.DataType:
+    if pa.types.is_run_end_encoded(kind):
+        return _of_values(kind.value_type)
+    if pa.types.is_dictionary(kind):
+        return pa.dictionary(kind.index_type, _of_values(kind.value_type), kind.ordered)
+    if pa.types.is_string_view(kind) or _is_uuid(kind):
+        return pa.string()
+    return pa.binary() if pa.types.is_binary_view(kind) else kind
+
+
+def _is_uuid(kind: pa.DataType) -> bool:
+    return getattr(kind, "extension_name", None) == "arrow.uuid"  # which older versions of Arrow have no type for
 
 
 def plain_type(kind: pa.DataType) -> pa.DataType:
@@ -129,7 +167,7 @@ def plain_column(column: Any, name: str, findings: Findings) -> Any:
         return column.cast(pa.float64())
     if findings.add("bad-value", f"column {name!r} holds {kind}", count=max(1, len(column))) == "drop":
         return None
-    if pa.types.is_temporal(kind) or pa.types.is_integer(kind) or pa.types.is_decimal(kind):
+    if pa.types.is_time(kind) or pa.types.is_integer(kind) or pa.types.is_decimal(kind):
         return column.cast(pa.string())
     return pa.chunked_array([pa.array(map(_as_text, column.to_pylist()), pa.string())])
 

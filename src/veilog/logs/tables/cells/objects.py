@@ -13,8 +13,10 @@ from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
+from veilog.errors import InputError
 from veilog.logs.eventlog import TIMESTAMP_TYPE
 from veilog.logs.findings import Findings
 from veilog.logs.tables.cells.times import LARGEST
@@ -42,18 +44,25 @@ def from_values(
     if cut:
         findings.add("precision-lost", f"column {name!r} is cut to microseconds", count=cut)
     if kinds <= {str}:
-        return pa.array(plain, pa.string()), True
+        return _texts(plain, name), True
     numbers = float in kinds and kinds <= {int, float}
     array = None if times and apart and numbers else _of_one_kind(plain, kinds)
     if array is None and not apart:
         array = _of_another_kind(plain, kinds)
     if array is not None:
         return array, True
-    text = [None if value is None else _as_text(value, times=times) for value in plain]
+    text = _texts([None if value is None else _as_text(value, times=times) for value in plain], name)
     if times and apart and numbers:
-        return pa.array(text, pa.string()), True
+        return text, True
     example = f"column {name!r} mixes types or holds huge numbers"
-    return pa.array(text, pa.string()), findings.add("bad-value", example, count=max(1, len(text))) != "drop"
+    return text, findings.add("bad-value", example, count=max(1, len(text))) != "drop"
+
+
+def _texts(values: list[str | None], name: str) -> Any:
+    try:
+        return pa.array(values, pa.string())
+    except UnicodeEncodeError as error:
+        raise InputError(f"The column {name!r} holds half a character, which is no text ({error}).") from error
 
 
 def _plain(value: Any) -> Any:
@@ -70,6 +79,10 @@ def _plain(value: Any) -> Any:
     if isinstance(value, datetime):  # such as pandas'
         rest = value.hour, value.minute, value.second, value.microsecond, value.tzinfo
         return datetime(value.year, value.month, value.day, *rest, fold=value.fold)  # noqa: DTZ001 - its own zone, or none
+    if isinstance(value, np.ndarray):
+        return value.tolist()
+    if isinstance(value, np.longdouble | np.clongdouble):  # their own items
+        return _plain((float if isinstance(value, np.longdouble) else complex)(value))
     if type(value).__module__ == "numpy" and hasattr(value, "item"):
         return _plain((value.astype("datetime64[us]") if value.dtype.kind == "M" else value).item())
     return value

@@ -25,7 +25,7 @@ from veilog.logs.findings import Findings
 from veilog.logs.input.lifecycle import Transitions, joined
 from veilog.logs.input.roles import Roles
 from veilog.logs.metadata import Metadata
-from veilog.logs.tables.cells.columns import plain_column, read_times, text_column, whole_numbers
+from veilog.logs.tables.cells.columns import plain_column, read_times, text_column, whole_numbers, without_views
 from veilog.logs.tables.cells.times import Times
 from veilog.logs.tables.events.checks import LineOf, Rows, check_absent, check_bad, check_names, count_times
 from veilog.logs.tables.events.shaping import shaped
@@ -47,7 +47,7 @@ def log_from_table(
     case_key: str | None = None,
 ) -> EventLog:
     """The event log in a flat table whose columns have these roles; ``case_key`` tells cases of one name apart."""
-    table, roles, line_of = shaped(table, roles, line_of)
+    table, roles, line_of = shaped(without_views(table), roles, line_of)
     if table.num_rows == 0:  # columns without a chunk are a case of their own everywhere
         table = pa.Table.from_arrays(
             [pa.chunked_array([pa.array([], field.type)]) for field in table.schema], schema=table.schema

@@ -48,7 +48,8 @@ class Origins:
 def shaped(table: pa.Table, roles: Roles, line_of: LineOf | None) -> tuple[pa.Table, Roles, LineOf | None]:
     """Return the rows with one time in one column and one event in each, their roles, and what tells their lines."""
     if roles.clock is not None:
-        both = _together(table[roles.timestamp], table[roles.clock], f"{roles.timestamp} and {roles.clock}")
+        date, time = (_text(table[name], name) for name in (roles.timestamp, roles.clock))
+        both = _together(date, time, f"{roles.timestamp} and {roles.clock}")
         table = table.set_column(table.column_names.index(roles.timestamp), roles.timestamp, both)
         return table.drop_columns([roles.clock]), replace(roles, clock=None), line_of
     if not roles.two_events:
@@ -61,16 +62,22 @@ def shaped(table: pa.Table, roles: Roles, line_of: LineOf | None) -> tuple[pa.Ta
     return table, roles, line_of
 
 
-def _text(column: Any) -> Any:
+def _text(column: Any, name: str) -> Any:
     column = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
     column = column.chunk(0) if isinstance(column, pa.ChunkedArray) else column
-    return pc.utf8_trim_whitespace(column.cast(pa.string()))
+    try:
+        return pc.utf8_trim_whitespace(column.cast(pa.string()))
+    except pa.ArrowException as error:
+        raise InputError(
+            f"The column {name!r} holds {column.type}, not timestamps.",
+            advice="Choose another with --timestamp NAME, or convert it to a timestamp type.",
+        ) from error
 
 
-def _together(dates: Any, clocks: Any, names: str) -> Any:
+def _together(date: Any, time: Any, names: str) -> Any:
     """Dates and times of day as texts of both; whatever has both already is taken from the second column, unless the
     first has a time of day of its own, which would be lost."""
-    date, clock = _text(dates), pc.replace_substring_regex(_text(clocks), _NO_DAY, "")
+    clock = pc.replace_substring_regex(time, _NO_DAY, "")
     told = pc.fill_null(pc.not_equal(clock, ""), False)
     day = pc.fill_null(pc.replace_substring_regex(date, _MIDNIGHT, ""), "")
     whole = pc.fill_null(pc.match_substring_regex(clock, _WHOLE), False)
@@ -89,9 +96,11 @@ def _parted(table: pa.Table, roles: Roles) -> tuple[pa.Table, Roles, IntArray]:
     """The start and the end of each row as two events, and the rows they come from. Where one of both is missing there
     is one event; where both are, the end is, without a time."""
     assert roles.start is not None, "rows are parted where they have a start"
-    times = [table[name] for name in (roles.start, roles.timestamp)]
+    names = (roles.start, roles.timestamp)
+    times = [table[name] for name in names]
+    times = [x.cast(x.type.value_type) if pa.types.is_dictionary(x.type) else x for x in times]
     if times[0].type != times[1].type:
-        times = [pa.chunked_array([_text(column)]) for column in times]
+        times = [pa.chunked_array([_text(column, name)]) for column, name in zip(times, names, strict=True)]
     known = [_known(column) for column in times]
     there = np.column_stack([known[0], known[1] | ~known[0]])
     taken = np.repeat(np.arange(table.num_rows), there.sum(axis=1))
