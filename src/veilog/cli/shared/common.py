@@ -22,6 +22,7 @@ from veilog import display
 from veilog._files import atomic_target, check_writable, sha256_of
 from veilog._version import __version__
 from veilog.cli.shared.pipes import is_pipe, outgoing, received
+from veilog.cli.shared.spelled import pairs
 from veilog.cli.shared.terminal import CALL, SafeConsole, put_out
 from veilog.errors import ParameterError
 from veilog.logs import files
@@ -53,7 +54,6 @@ __all__ = [
     "about",
     "check_target",
     "named",
-    "pair",
     "processes",
     "read_grouped",
     "read_log",
@@ -192,7 +192,7 @@ class Reading:
         return DEFAULT_LIMIT if self.limit is None else self.limit
 
     def policies(self) -> dict[str, Policy]:
-        policies = cast("dict[str, Policy]", dict(pair(text, "--on") for text in self.on))
+        policies = cast("dict[str, Policy]", pairs(self.on, "--on"))
         Findings(policies)  # refuses unknown rules and policies
         return policies
 
@@ -376,13 +376,6 @@ def processes(source: Source) -> int:
     """Two processes pay for themselves on large files only that are not compressed."""
     large = not source.packed and source.size > _LARGE_FILE
     return min(2, os.cpu_count() or 1) if large else 1
-
-
-def pair(text: str, option: str) -> tuple[str, str]:
-    name, equals, value = text.partition("=")
-    if not equals or not name.strip():
-        raise ParameterError(f"{option} takes NAME=VALUE, not {text!r}.", parameter=option)
-    return name.strip(), value.strip()
 
 
 def check_target(target: Path, format_: str | None) -> Path:

@@ -227,9 +227,9 @@ def beyond_length(variants: Variants, declared: Domain) -> list[str]:
     if declared.longest is None:
         return []
     fitting = replace(declared, max_length=None).fit(variants)
-    over = np.maximum(fitting.lengths - declared.longest, 0)
-    if not over.any():
+    if int(fitting.lengths.max(initial=0)) <= declared.longest:  # which may be more than numpy's numbers hold
         return []
+    over = np.maximum(fitting.lengths - declared.longest, 0)
     cases, events = int(fitting.counts[over > 0].sum()), int((fitting.counts * over).sum())
     sentence = said.BEYOND_ONE if declared.longest == 1 else said.BEYOND
     numbers = {"cut": f"{cases:,}", "cases": f"{variants.cases:,}", "longest": f"{declared.longest:,}"}
