@@ -15,6 +15,8 @@ import pytest
 from veilog.cli import main
 from veilog.logs import files
 from veilog.logs.made_up.simulate import hospital
+from veilog.releasing.plan import Plan
+from veilog.releasing.result import Release
 
 RELEASE = "release log.csv {} -m laplace --epsilon 0.5 --activities @acts.txt --max-length 9 --ledger l.ledger"
 EVOLVED = "release log.csv {} -m evolve --epsilon 1 --activities @acts.txt --no-compare --ledger l.ledger"
@@ -157,6 +159,30 @@ def test_a_release_that_was_paid_for_is_not_replaced_by_the_next(
     assert digests(here) == before, "nothing was asked, and nothing is gone"
     assert main([*EVOLVED.format(target).split(), "--overwrite"]) == 0
     assert Path(target).stat().st_ino != inode, "it is another file"
+
+
+@pytest.mark.parametrize("target", ["out.xes", "out.csv"])
+def test_of_two_releases_to_one_file_at_the_same_time_none_is_lost(
+    here: Path, target: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Both were paid for, both said that they were written, and only the later one was there."""
+    assert main(EVOLVED.format(target).split()) == 0
+    first = Path(target).rename(Path("night") / target)
+    held = first.read_bytes()
+    as_usual = Plan.run
+
+    def meanwhile(*given: object, **named: object) -> Release:
+        made = as_usual(*given, **named)  # type: ignore[arg-type]
+        Path(target).write_bytes(held)
+        return made
+
+    monkeypatch.setattr(Plan, "run", meanwhile)
+    assert main(EVOLVED.format(target).split()) == 5
+    said = capsys.readouterr().err
+    assert "The release is paid for, so it was written to" in said and "Nothing was asked" not in said
+    assert Path(target).read_bytes() == held
+    kept = Path(said.partition("was written to ")[2].partition(" instead")[0])
+    assert files.read(kept).variants.cases
 
 
 def test_the_second_file_of_a_release_is_not_replaced_either(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
