@@ -263,3 +263,13 @@ def test_what_costs_nothing_to_make_again_is_replaced(here: Path) -> None:
     assert main(EVOLVED.format("out.xes").split()) == 0, "it has no guarantee"
     assert main(["convert", "log.csv", "other.xes"]) == 0
     assert main(EVOLVED.format("other.xes").split()) == 0, "it is no release"
+
+
+@pytest.mark.parametrize(("target", "status"), [("a" * 300 + ".xes", 5), ("circle.xes", 0)])
+def test_a_name_that_cannot_be_looked_at_is_told_in_words(
+    here: Path, target: str, status: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Too long a name, and links in a circle, ended with a traceback."""
+    Path("circle.xes").symlink_to("circle.xes")
+    assert main(["convert", "log.csv", target]) == status
+    assert (f"{target}: The file cannot be written: File name too long." in capsys.readouterr().err) == (status == 5)
