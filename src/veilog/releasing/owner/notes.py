@@ -193,8 +193,10 @@ def uncounted_cases(log: EventLog | StoredLog, unit: Unit) -> list[str]:
 def _unnamed(nobody: int, several: int, cases: int, unit: Unit) -> list[str]:
     """What became of the cases that name nobody, and of those that name several people."""
     own = unit.unnamed == "own"
-    told = ((nobody, said.OWN if own else said.NOBODY), (several, said.SEVERAL))
-    return [s.format(unnamed=f"{n:,}", cases=f"{cases:,}", column=repr(unit.column)) for n, s in told if n]
+    one, more = (said.OWN_ONE, said.OWN) if own else (said.NOBODY_ONE, said.NOBODY)
+    told = ((nobody, one, more), (several, said.SEVERAL_ONE, said.SEVERAL))
+    numbers = {"cases": f"{cases:,}", "column": repr(unit.column)}
+    return [(one if n == 1 else more).format(unnamed=f"{n:,}", **numbers) for n, one, more in told if n]
 
 
 def undeclared_activities(variants: Variants, declared: Domain) -> list[str]:
