@@ -63,6 +63,7 @@ def test_the_time_distance_is_shown(capsys: pytest.CaptureFixture[str], log: Pat
         (["--attributes", "age group", "--domain", "age group"], "NAME=VALUE"),
         (["--attributes", "urgency", "--domain", "urgency=5..1"], "smaller to a larger"),
         (["--attributes", "urgency", "--domain", "urgency=1..5", "--domain", "urgency=1..6"], "declared twice"),
+        (["-p", "rounds=3", "-p", "rounds=4"], "-p says 'rounds' twice"),
         (["--attributes", "age group", "--domain", "age group=@nowhere"], "cannot be read"),
         (["--attributes", "age group", "--domain", "age group="], "list of values"),
         (["--attributes", "age group", "--domain", "age group=old, young"], "Say 'age group=old|young'"),

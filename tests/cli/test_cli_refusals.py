@@ -2,6 +2,7 @@
 
 import contextlib
 import hashlib
+import json
 import os
 import re
 import shutil
@@ -304,3 +305,29 @@ def test_a_second_file_neither_overwrites_the_log_nor_goes_to_a_pipe(
     status, _, err = run(capsys, "release", path, "-", "--format", "xes", *evolve)
     assert status == 2 and "standard output takes one" in " ".join(err.split())
     assert [file.name for file in tmp_path.iterdir()] == ["out-models.xes"]
+
+
+_STOPPED_WHILE_LOADING = """
+import sys
+from veilog.cli import main
+
+class Stopped:
+    times = 0
+
+    def find_spec(self, name, path=None, target=None):
+        if name == "numpy":
+            self.times += 1
+            raise KeyboardInterrupt if self.times == 1 else ImportError("cannot load module more than once per process")
+
+sys.meta_path.insert(0, Stopped())
+sys.exit(main(["info", "log.xes", "--json", "told.json"]))
+"""
+
+
+def test_a_command_that_is_stopped_while_it_loads_what_it_needs_says_so_in_json(tmp_path: Path) -> None:
+    """In its first second it ended with a traceback of numpy's, and as if the input could not be used."""
+    done = subprocess.run(
+        [sys.executable, "-c", _STOPPED_WHILE_LOADING], capture_output=True, text=True, cwd=tmp_path, check=False
+    )
+    assert (done.returncode, done.stderr.count("interrupted"), done.stderr.count("Traceback")) == (130, 1, 0)
+    assert json.loads((tmp_path / "told.json").read_text())["error"]["kind"] == "Interrupted"

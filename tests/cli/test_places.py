@@ -15,6 +15,8 @@ import pytest
 from veilog.cli import main
 from veilog.logs import files
 from veilog.logs.made_up.simulate import hospital
+from veilog.releasing.plan import Plan
+from veilog.releasing.result import Release
 
 RELEASE = "release log.csv {} -m laplace --epsilon 0.5 --activities @acts.txt --max-length 9 --ledger l.ledger"
 EVOLVED = "release log.csv {} -m evolve --epsilon 1 --activities @acts.txt --no-compare --ledger l.ledger"
@@ -159,6 +161,30 @@ def test_a_release_that_was_paid_for_is_not_replaced_by_the_next(
     assert Path(target).stat().st_ino != inode, "it is another file"
 
 
+@pytest.mark.parametrize("target", ["out.xes", "out.csv"])
+def test_of_two_releases_to_one_file_at_the_same_time_none_is_lost(
+    here: Path, target: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Both were paid for, both said that they were written, and only the later one was there."""
+    assert main(EVOLVED.format(target).split()) == 0
+    first = Path(target).rename(Path("night") / target)
+    held = first.read_bytes()
+    as_usual = Plan.run
+
+    def meanwhile(*given: object, **named: object) -> Release:
+        made = as_usual(*given, **named)  # type: ignore[arg-type]
+        Path(target).write_bytes(held)
+        return made
+
+    monkeypatch.setattr(Plan, "run", meanwhile)
+    assert main(EVOLVED.format(target).split()) == 5
+    said = capsys.readouterr().err
+    assert "The release is paid for, so it was written to" in said and "Nothing was asked" not in said
+    assert Path(target).read_bytes() == held
+    kept = Path(said.partition("was written to ")[2].partition(" instead")[0])
+    assert files.read(kept).variants.cases
+
+
 def test_the_second_file_of_a_release_is_not_replaced_either(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     both = "release log.csv {} -m evolve -p for=both --epsilon 1 --activities log --no-ledger --no-compare"
     assert main(both.format("a.xes").split()) == 0
@@ -237,3 +263,13 @@ def test_what_costs_nothing_to_make_again_is_replaced(here: Path) -> None:
     assert main(EVOLVED.format("out.xes").split()) == 0, "it has no guarantee"
     assert main(["convert", "log.csv", "other.xes"]) == 0
     assert main(EVOLVED.format("other.xes").split()) == 0, "it is no release"
+
+
+@pytest.mark.parametrize(("target", "status"), [("a" * 300 + ".xes", 5), ("circle.xes", 0)])
+def test_a_name_that_cannot_be_looked_at_is_told_in_words(
+    here: Path, target: str, status: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Too long a name, and links in a circle, ended with a traceback."""
+    Path("circle.xes").symlink_to("circle.xes")
+    assert main(["convert", "log.csv", target]) == status
+    assert (f"{target}: The file cannot be written: File name too long." in capsys.readouterr().err) == (status == 5)

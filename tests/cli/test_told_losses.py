@@ -89,10 +89,10 @@ def test_a_log_with_an_empty_cell_of_the_person_is_released_and_the_loss_is_said
         row[person] = "" if row[case] == first else row[person]
     Path("gap.csv").write_text("\n".join(",".join(row) for row in (head, *rows)) + "\n")
     asked = ["--activities", "log", "--unit", "Patient", "--max-cases", "10", "--json", "told.json"]
-    for policy, note in (([], "so they were not used."), (["--unnamed", "own"], "as of a person of its own")):
+    for policy, note in (([], "so it was not used."), (["--unnamed", "own"], "as of a person of its own")):
         assert main(["release", "gap.csv", "out.xes", *RELEASE, *asked, *policy, "--overwrite"]) == 0
         told = json.loads(Path("told.json").read_text())
-        assert any("1 of 40 cases have no value of 'Patient'" in said and note in said for said in
+        assert any("1 of 40 cases has no value of 'Patient'" in said and note in said for said in
                    told["owner_only"]["notes"])  # fmt: skip
         codes = [condition["code"] for condition in told["guarantee"]["conditions"]]
         assert ("unnamed-are-single" in codes) == bool(policy)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -10,6 +12,7 @@ import veilog
 from veilog._language import spoken
 from veilog.errors import VeilogError
 from veilog.logs.made_up.simulate import hospital
+from veilog.logs.variants import Variants
 from veilog.measures.singling_out import own_path_in_words
 from veilog.methods import METHODS
 from veilog.report.stated import stated
@@ -81,3 +84,31 @@ def test_one_empty_case_went_missing() -> None:
     assert "That 1 case went missing: it was released without an event, as cases can be." in not_to_conclude(
         told.told, 1, False
     )
+
+
+def test_a_charge_for_one_variant_names_one() -> None:
+    held = veilog.twin(Variants.from_dict({("a",): 900, ("b",): 100}), epsilon=1, seed=1)
+    charges = [charge.question + charge.purpose for charge in held.guarantee.charges] if held.guarantee else []
+    assert any("(1 variant)" in charge for charge in charges), charges
+    with spoken("de"):
+        assert stated("cases of the most frequent variants, for a twin (1 variant)").endswith("(1 Variante)")
+
+
+@pytest.mark.parametrize(
+    ("language", "said"),
+    [("en", "1 released case, of 1 before"), ("de", "1 freigegebener Fall, vorher 1"), ("fr", "1 cas diffusé, 1 aup")],
+)
+def test_a_tile_of_a_page_counts_one_case_as_one(language: str, said: str) -> None:
+    one = Variants.from_dict({("a",): 1})
+    made = veilog.release(one, "laplace", epsilon=8, depth=1, activities="log", seed=1)
+    page = veilog.report.html(replace(made, variants=one), one, language=language)
+    assert said in " ".join(re.sub("<[^>]*>", " ", page).split())
+
+
+@pytest.mark.parametrize(("unnamed", "said"), [(None, "so it was not used"), ("own", "it counts as of a person")])
+def test_one_case_that_names_nobody_is_one(unnamed: str | None, said: str) -> None:
+    frame = hospital(40, seed=1).to_pandas()
+    frame["case:person"] = frame["case:concept:name"].where(frame["case:concept:name"] != "P000001")
+    asked: dict[str, Any] = {"epsilon": 1, "depth": 1, "activities": "log", "max_cases": 1, "unnamed": unnamed}
+    found = veilog.release(frame, "laplace", **asked, unit="case:person")
+    assert any(note.startswith("1 of 40 cases has no value") and said in note for note in found.owner_only.notes)

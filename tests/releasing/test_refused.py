@@ -7,6 +7,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import pytest
 
 import veilog
@@ -89,3 +90,98 @@ def test_one_variant_is_one(real: dict[tuple[str, ...], int], said: str) -> None
     remark_real(request, Variants.from_dict(real | {("c",): 3}), Variants.from_dict(real))
     assert remarks == [said]
     assert stated(said) == said
+
+
+PATHS = Variants.from_dict({("a", "b"): 300, ("a",): 200})
+NUMBERS: dict[str, Any] = {"method": "laplace", "epsilon": 1, "depth": 2}
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        (lambda book: veilog.twin(PATHS, epsilon=1, number=-1, ledger=book), "number must be a whole number from 0 on"),
+        (lambda book: veilog.twin(PATHS, epsilon=1, variants=0, ledger=book), "variants must be a whole number"),
+        (lambda book: veilog.twin(PATHS, epsilon=1, activities=0, ledger=book), "activities must be a whole number"),
+        (lambda book: veilog.twin(PATHS, epsilon=1, activities=(), ledger=book), "activities must be a whole number"),
+        (lambda book: veilog.twin(PATHS, epsilon=1, frequent=float("nan"), ledger=book), "A share of cases is above 0"),
+        (lambda book: veilog.twin(PATHS, epsilon=1, length=-1, ledger=book), "length must be a number from 0"),
+        (lambda book: veilog.twin(PATHS, epsilon=1, cases=5, variants=7, ledger=book), "variants .* from 1 to 5"),
+        (lambda book: veilog.suggest(PATHS, epsilon=1, activities=0, ledger=book), "activities must be a whole number"),
+        (lambda book: veilog.suggest(PATHS, epsilon=1, activities=5_001, ledger=book), "from 1 to 5,000, not 5001"),
+        (
+            lambda book: veilog.release(LOG, ledger=book, **LAPLACE, times="0.3", window=("0001-01-01", "9999-12-31")),
+            "at most 5300 are supported",
+        ),
+        (
+            lambda book: veilog.release(
+                LOG, "pripel", epsilon=1, activities="log", start_window="0001-01-01..9999-12-31", ledger=book
+            ),
+            "at most 5300 are supported",
+        ),
+        (lambda book: _with_range(book, "cost", -1e308, 1e308), "from -1e.300 to 1e.300, and apart by 1e-300"),
+        (lambda book: _with_range(book, "cost", 0, 10**400), "from -1e.300 to 1e.300, and apart by 1e-300"),
+        (lambda book: _with_range(book, "cost", 0, 1e-320), "from -1e.300 to 1e.300, and apart by 1e-300"),
+        (lambda book: _with_range(book, "cost", 1e26, 1e27), "What it holds is from -9e.18 to 9e.18"),
+    ],
+)
+def test_what_is_wrong_with_a_declared_number_is_said_before_anything_is_paid(
+    wrong: Callable[[veilog.Ledger], object], said: str, tmp_path: Path
+) -> None:
+    """Each was told after the log had been asked, and what that cost was lost; some by an error of Python."""
+    book = veilog.Ledger.open(tmp_path / "a.ledger", create=True)
+    with pytest.raises(veilog.ParameterError, match=said):
+        wrong(book)
+    assert all(account.spent == (0, 0) for account in book.show())
+
+
+def _with_range(book: veilog.Ledger, name: str, low: float, high: float) -> veilog.Release:
+    domain = veilog.Domain("log", attributes={name: (low, high)})
+    return veilog.release(LOG, "laplace", epsilon=1, depth=2, domain=domain, attributes=[name], ledger=book)
+
+
+def test_more_variants_than_a_noisy_number_of_cases_are_as_many() -> None:
+    """They were refused after the answer had been paid for, by chance."""
+    twins = [veilog.twin(Variants.from_dict({("a",): 3}), epsilon=1, variants=3, seed=seed) for seed in range(20)]
+    assert min(twin.sizes.cases for twin in twins) < 3
+    assert all(twin.sizes.variants == min(3, twin.sizes.cases) for twin in twins)
+
+
+def test_a_suggestion_of_a_log_without_activities_or_of_very_many_is_made() -> None:
+    """It was paid for and refused."""
+    many = [f"a{number}" for number in range(6_000)]
+    for log, said in ((Variants.from_dict({}), "log"), (PATHS, many)):
+        found = veilog.suggest(log, epsilon=1, domain=veilog.Domain.of(said), seed=1)
+        assert found.sizes is not None and found.sizes.activities == (None if said == "log" else 5_000)
+
+
+def test_a_bound_on_lengths_that_is_more_than_any_case_has_cuts_nothing() -> None:
+    """It was an error of Python, after the release had been paid for, where numpy's numbers do not hold it."""
+    domain = veilog.Domain.of("log", 10**26)
+    found = veilog.release(LOG, "laplace", epsilon=1, depth=2, domain=domain, seed=1)
+    assert not any("cuts" in note for note in found.owner_only.notes)
+    assert found.variants == veilog.release(LOG, seed=1, **LAPLACE).variants
+
+
+def test_dates_are_in_the_years_that_files_have() -> None:
+    """A range of a billion days gave dates before the year 1, which no file takes, in a release that was paid for."""
+    frame = LOG.to_pandas()
+    frame["case:born"] = pd.Timestamp("1960-05-01", tz="UTC")
+    domain = veilog.Domain("log", attributes={"born": (-1e9, 0)})
+    asked: dict[str, Any] = {"epsilon": 4, "depth": 2, "times": "0.3", "attributes": ["born"], "domain": domain}
+    found = [veilog.release(frame, "laplace", **asked, seed=seed).log for seed in range(10)]
+    born = [value for log in found for value in log.cases.column("born").drop_null().to_pylist()]
+    years = [value.year for value in born]
+    assert years and min(years) >= 1 and max(years) <= 9999
+
+
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [
+        ({"epsilon": 1, "runs": 10**26}, "runs must be 1,000,000,000 at most"),
+        ({"epsilon": 1000, "runs": 200}, "whatever happens. So many cannot be made: audit a smaller epsilon"),
+        ({"epsilon": 3, "runs": 40}, "At least [0-9]+ runs would do"),
+    ],
+)
+def test_an_audit_that_cannot_show_anything_is_refused(asked: dict[str, Any], said: str) -> None:
+    with pytest.raises(veilog.ParameterError, match=said):
+        veilog.audit("laplace", activities="log", depth=2, **asked)

@@ -56,8 +56,8 @@ Log = Variants | EventLog
 Run = Callable[[Attempt, bool, Sequence[int]], FloatArray]
 """``run(attempt, with_, seeds)``: releases of the log with or without the case, a row of scores for each seed."""
 
-RUNS = 20_000
-"""Runs on each log, where nothing else is said."""
+RUNS, _MOST_RUNS = 20_000, 10**9
+"""Runs on each log, where nothing else is said, and at most."""
 _ROUNDS = ((0.1, 8, 0.8), (0.1, 3, 0.95), (0.1, 1, 0.99), (0.2, 1, 0.999))
 """Rounds of trying: share of the runs, attempts that are kept, and how sure to be of what an attempt seems to show.
 Early rounds have few runs and must not overlook a rare event; in later ones many events must not pass for one."""
@@ -147,7 +147,9 @@ def _audit_outside(
         raise ParameterError(
             f"{runs} runs could not show more than the claimed epsilon of {claim:g}, whatever happens.",
             parameter="runs",
-            advice=f"At least {round(enough / _PROVING) + 1} runs would do.",
+            advice=f"At least {needed} runs would do."
+            if (needed := round(enough / _PROVING) + 1) <= _MOST_RUNS
+            else "So many cannot be made: audit a smaller epsilon, or add --white-box.",
         )
     started = time.perf_counter()
     failure, seeds = float(nominal[1]), np.random.SeedSequence(seed)
@@ -307,6 +309,8 @@ def _check(runs: int, confidence: float, processes: int | None, seed: int | None
     checked_seed(seed)
     if isinstance(runs, bool) or not isinstance(runs, int) or runs < 1:
         raise ParameterError(f"runs must be a whole number from 1 on, not {runs!r}.", parameter="runs")
+    if runs > _MOST_RUNS:
+        raise ParameterError(f"runs must be {_MOST_RUNS:,} at most, not {runs:,}.", parameter="runs")
     if not 0.5 <= confidence < 1:
         raise ParameterError(f"confidence must be at least 0.5 and below 1, not {confidence}.", parameter="confidence")
     if processes is not None and processes < 1:

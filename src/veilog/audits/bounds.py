@@ -42,6 +42,7 @@ Kind = Literal["at least", "at most", "exactly"]
 
 _MOST_VALUES = 200
 """Thresholds looked at when an event is chosen."""
+_BEYOND_ALL = 2**50
 
 
 def lower_bound(successes: int, runs: int, failure: float) -> float:
@@ -140,10 +141,12 @@ def _seemed(k1: FloatArray, n1: int, k0: FloatArray, n0: int, delta: float, conf
 
 def runs_to_see(epsilon: float, confidence: float) -> int:
     """Runs on each log from which on the largest provable epsilon, an event seen in all runs on one log and in none on
-    the other, exceeds this one."""
+    the other, exceeds this one; at most 2^50, which nobody makes."""
     runs = 1
-    while epsilon_lower_bound(runs, runs, 0, runs, 0.0, confidence) <= epsilon:
+    while runs < _BEYOND_ALL and epsilon_lower_bound(runs, runs, 0, runs, 0.0, confidence) <= epsilon:
         runs *= 2
+    if runs == _BEYOND_ALL:
+        return runs
     low, high = runs // 2, runs
     while high - low > 1:
         middle = (low + high) // 2

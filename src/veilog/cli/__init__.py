@@ -20,6 +20,7 @@ from cyclopts import App, CycloptsError, Group, MissingArgumentError, Parameter
 from veilog._version import __version__
 from veilog.cli.shared.pipes import check_formats, cleared, without_folder
 from veilog.cli.shared.places import check_named_once, check_places
+from veilog.cli.shared.results import about, write_json
 from veilog.cli.shared.signals import like_ctrl_c, stopped_by
 from veilog.cli.shared.terminal import CALL, Call, SafeConsole, error_line, nowhere, plain_warnings
 from veilog.errors import BudgetError, EmptyReleaseError, OutputError, ParameterError, VeilogError
@@ -258,8 +259,6 @@ def _failed(given: Sequence[str], status: int, error: BaseException, message: st
     places += [word for word in after if word == "-" or not word.startswith("-")]  # not the next option
     if not places or places[-1] in CALL.get().told:
         return status
-    from veilog.cli.shared.common import Output, about  # what wrote results, if any were
-
     names = ("problem", "advice", "path", "line", "column", "parameter", "account", "facts", "extra")
     facts = {name: value for name in names if (value := getattr(error, name, None)) is not None}
     said = {
@@ -270,5 +269,5 @@ def _failed(given: Sequence[str], status: int, error: BaseException, message: st
     with contextlib.suppress(VeilogError):  # nowhere to write to, which the line on stderr says
         if places[-1] != "-":
             check_named_once(places[-1], given)
-        Output(places[-1]).write({"error": said | facts, "about": about()})
+        write_json({"error": said | facts, "about": about()}, places[-1])
     return status

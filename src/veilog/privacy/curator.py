@@ -21,6 +21,7 @@ from veilog.logs.eventlog import EventLog
 from veilog.logs.variants import Variants
 from veilog.privacy.account.account import Account
 from veilog.privacy.account.accounting import Number, parse_delta, parse_epsilon
+from veilog.privacy.account.figures import so_many
 from veilog.privacy.account.guarantee import Charge, Condition, Guarantee, Statement
 from veilog.privacy.clipping import Features, check_sums, exact_sums, noise_of_sums
 from veilog.privacy.domain import ACTIVITIES_FROM_LOG, FROM_LOG, LENGTH_FROM_LOG, PRIVATELY, Domain, undeclared
@@ -185,7 +186,7 @@ class Curator:
             )
         step = max(p, q - p)
         mechanism = self._account.charge(
-            "concentration", f"{purpose} ({number} variants)", Laplace(step / eps), Sensitivity.of(step), eps
+            "concentration", so_many(purpose, number, "variant"), Laplace(step / eps), Sensitivity.of(step), eps
         )
         most = int(np.sort(self._variants.counts)[::-1][:number].sum())
         return q * most - p * self._variants.cases + int(mechanism.draw(1, self._randomness)[0])
@@ -222,7 +223,7 @@ class Curator:
         eps = parse_epsilon(epsilon)
         check_size(size, Laplace(1 / eps), keep_above)
         mechanism = self._account.charge(
-            "histogram", f"{purpose} ({size} bins)", Laplace(1 / eps), Sensitivity.of(1), eps
+            "histogram", so_many(purpose, size, "bin"), Laplace(1 / eps), Sensitivity.of(1), eps
         )
         assigned, weights = cases_in_bins(self._variants, assign, size)
         if keep_above is None:
@@ -240,7 +241,7 @@ class Curator:
         eps, failure = parse_epsilon(epsilon), parse_delta(delta)
         paid = histogram_rounds(weights, eps, failure)
         self._account.charge(
-            "rounds", f"{purpose} ({len(weights)} histograms)", paid, Sensitivity.of(1, "L2"), eps, failure
+            "rounds", so_many(purpose, len(weights), "histogram"), paid, Sensitivity.of(1, "L2"), eps, failure
         )
         return Rounds(self._variants, paid, self._randomness)
 
@@ -272,7 +273,7 @@ class Curator:
         check_sums(size, bound, resolution, eps)
         noise, norm = noise_of_sums(bound, resolution, eps, failure)
         sensitivity = Sensitivity.of(bound, norm, "clipped")
-        mechanism = self._account.charge("sums", f"{purpose} ({size} sums)", noise, sensitivity, eps, failure)
+        mechanism = self._account.charge("sums", so_many(purpose, size, "sum"), noise, sensitivity, eps, failure)
         exact = exact_sums(self._variants, features, size, bound, resolution, norm)
         return exact + mechanism.draw(size, self._randomness)
 

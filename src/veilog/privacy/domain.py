@@ -10,7 +10,6 @@ be found ``"privately"``: with a question of its own, charged, after which rare 
 from __future__ import annotations
 
 import datetime
-import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
@@ -51,6 +50,8 @@ Fact = Literal["activities", "max_length"]
 """A fact about the process that a method may need."""
 Window = tuple[datetime.datetime, datetime.datetime]
 """From when, and before when, cases may start."""
+_FARTHEST = 1e300
+"""Ends of a range are not farther from 0, and not nearer to each other than one over it: floats work with its steps."""
 
 
 @dataclass(frozen=True)
@@ -242,13 +243,17 @@ def _are_names(names: object) -> bool:
 def _values(name: str, declared: Iterable[str] | Iterable[float]) -> Values:
     given = isinstance(declared, Iterable) and not isinstance(declared, str)
     values: tuple[str | float, ...] = tuple(declared) if given else ()
-    if len(values) == 2 and all(isinstance(v, int | float) and not isinstance(v, bool) for v in values):
-        low, high = float(values[0]), float(values[1])
-        if not (math.isfinite(low) and math.isfinite(high) and low < high):
+    ends = [v for v in values if isinstance(v, int | float) and not isinstance(v, bool)]
+    if len(ends) == len(values) == 2:
+        low, high = ends  # a whole number may be more than a float holds
+        if not (-_FARTHEST <= low <= _FARTHEST and -_FARTHEST <= high <= _FARTHEST and high - low >= 1 / _FARTHEST):
+            far = f"They are from {-_FARTHEST:g} to {_FARTHEST:g}, and apart by {1 / _FARTHEST:g} or more."
             raise ParameterError(
-                f"The range of {name!r} must go from a smaller to a larger number.", parameter="domain"
+                f"The range of {name!r} must go from a smaller to a larger number.",
+                parameter="domain",
+                advice=far if low < high else None,
             )
-        return low, high
+        return float(low), float(high)
     names = tuple(str(v) for v in values if isinstance(v, str))
     if not names or len(names) != len(values):
         raise ParameterError(

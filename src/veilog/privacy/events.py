@@ -24,6 +24,7 @@ from veilog.errors import ParameterError
 from veilog.logs.eventlog import EventLog
 from veilog.privacy.account.account import Account
 from veilog.privacy.account.accounting import Number, parse_delta, parse_epsilon
+from veilog.privacy.account.figures import so_many
 from veilog.privacy.account.guarantee import Condition
 from veilog.privacy.adding import AllCases, CaseFeatures
 from veilog.privacy.cases import (
@@ -191,7 +192,7 @@ class EventQuestions:
         self._check_codings(codings)
         noise, norm = noise_of_sums(bound, resolution, eps, failure)
         sensitivity = Sensitivity.of(bound, norm, "clipped")
-        mechanism = self._account.charge("event sums", f"{purpose} ({size} sums)", noise, sensitivity, eps, failure)
+        mechanism = self._account.charge("event sums", so_many(purpose, size, "sum"), noise, sensitivity, eps, failure)
         exact = self._raw.sums(features, size, bound, resolution, norm, alphabet, codings)
         return exact + mechanism.draw(size, self._randomness)
 
@@ -209,7 +210,7 @@ class EventQuestions:
         paid = gaussian_rounds(weights, eps, failure, by=EventRounds.UNIT)
         self._account.charge(
             "event rounds",
-            f"{purpose} ({len(weights)} questions)",
+            so_many(purpose, len(weights), "question"),
             paid,
             Sensitivity.of(1, "L2", "clipped"),  # in units of the bound of each question
             eps,
@@ -249,7 +250,7 @@ class EventQuestions:
         self._check_codings(codings)
         mechanism = self._account.charge(
             "most apart",
-            f"{purpose} ({len(wanted)} tables)",
+            so_many(purpose, len(wanted), "table"),
             NoisyMaximum(Laplace(2 / eps)),
             Sensitivity.of(1, "each"),
             eps,

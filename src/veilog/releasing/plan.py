@@ -22,6 +22,7 @@ from veilog.logs.made_up.twins import Sizes
 from veilog.logs.stored.store import StoredLog
 from veilog.methods import Method, Settings, method_named
 from veilog.methods._events.assemble import Wanted
+from veilog.methods._events.times.calendar import check as check_window
 from veilog.methods.method import Progress
 from veilog.privacy.account.accounting import Number, parse_delta, parse_epsilon
 from veilog.privacy.account.figures import up
@@ -159,6 +160,8 @@ def plan(
     if isinstance(wanted.window, tuple):
         declared = replace(declared, window=wanted.window)
         wanted = replace(wanted, window=declared.window)
+    if wanted.times:
+        check_window(declared.window)
     _check_length(chosen, told)
     settings = chosen.parse(told, beside=inspect.signature(plan).parameters)
     _check_privately(chosen, settings, declared, as_published)

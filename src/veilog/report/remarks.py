@@ -246,11 +246,17 @@ NOISE = (
 
 QUESTIONS = (
     gettext_noop("{purpose} ({n} bins)"),
+    gettext_noop("{purpose} (1 bin)"),
     gettext_noop("{purpose} ({n} sums)"),
+    gettext_noop("{purpose} (1 sum)"),
     gettext_noop("{purpose} ({n} variants)"),
+    gettext_noop("{purpose} (1 variant)"),
     gettext_noop("{purpose} ({n} histograms)"),
+    gettext_noop("{purpose} (1 histogram)"),
     gettext_noop("{purpose} ({n} questions)"),
+    gettext_noop("{purpose} (1 question)"),
     gettext_noop("{purpose} ({n} tables)"),
+    gettext_noop("{purpose} (1 table)"),
     gettext_noop("number of cases"),
     gettext_noop("number of cases, to suggest a method"),
     gettext_noop("cases of the most frequent variants"),

@@ -10,7 +10,8 @@ from cyclopts import Parameter
 from veilog import display
 from veilog.audits.auditing import audit as audit_method
 from veilog.cli.shared.budget import Budget
-from veilog.cli.shared.common import AS_USUAL, Json, Output, Reading, named, pair, read_log, shown_progress
+from veilog.cli.shared.common import AS_USUAL, Json, Output, Reading, named, read_log, shown_progress
+from veilog.cli.shared.spelled import pairs
 
 __all__ = ["audit"]
 
@@ -51,7 +52,7 @@ def audit(
 ) -> None:
     """Attack a method: prove from outside, or by its answers, how large its epsilon is at least."""
     out = Output(json)
-    parameters: dict[str, Any] = dict(pair(text, "-p") for text in p)
+    parameters: dict[str, Any] = {**pairs(p, "-p")}
     own = None if log is None else read_log(named(log, reading), reading)
     with shown_progress() as progress:
         result = audit_method(

@@ -25,13 +25,13 @@ from veilog.cli.shared.common import (
     Output,
     Reading,
     named,
-    pair,
     read_grouped,
     read_log,
     show_columns,
     show_findings,
     shown_progress,
 )
+from veilog.cli.shared.spelled import pairs
 from veilog.cli.shared.whose import SEEMING, Whose
 from veilog.errors import ParameterError
 from veilog.logs.engines.names import engine_of
@@ -201,12 +201,13 @@ def _sizes(text: str) -> list[int]:
 
 def _weights(texts: tuple[str, ...]) -> dict[str, float] | None:
     weights = {}
-    for text in texts:
-        name, value = pair(text, "--weight")
+    for name, value in pairs(texts, "--weight").items():
         try:
             weights[name] = float(value)
         except ValueError:
-            raise ParameterError(f"--weight takes ACTIVITY=NUMBER, not {text!r}.", parameter="weight") from None
+            raise ParameterError(
+                f"--weight takes ACTIVITY=NUMBER, not {f'{name}={value}'!r}.", parameter="weight"
+            ) from None
     return weights or None
 
 

@@ -37,13 +37,12 @@ from veilog.cli.shared.common import (
     Output,
     Reading,
     named,
-    pair,
     read_variants,
     show_columns,
 )
 from veilog.cli.shared.common import read_log as read_whole
 from veilog.cli.shared.signals import INTERRUPTED, stopped_by
-from veilog.cli.shared.spelled import quoted
+from veilog.cli.shared.spelled import pairs, quoted
 from veilog.cli.shared.terminal import SafeConsole, put_out
 from veilog.errors import OutputError, ParameterError
 from veilog.releasing.meaning import json_of
@@ -82,7 +81,7 @@ def train(
     """Train a model of a log, once, within a budget; veilog sample then draws from it without the log."""
     out = Output(json, log)
     _check_files(log, model, checkpoint)
-    parameters: dict[str, Any] = dict(pair(text, "-p") for text in p)
+    parameters: dict[str, Any] = {**pairs(p, "-p")}
     # Before a large log is read: what can be refused without it.
     trainable(method).parse(parameters)
     planned = plan(

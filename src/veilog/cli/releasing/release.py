@@ -36,7 +36,6 @@ from veilog.cli.shared.common import (
     To,
     check_target,
     named,
-    pair,
     show_columns,
     shown_progress,
 )
@@ -45,7 +44,7 @@ from veilog.cli.shared.large import read_needed
 from veilog.cli.shared.pipes import in_words, is_pipe, send
 from veilog.cli.shared.places import check_places
 from veilog.cli.shared.replaced import check_not_replaced
-from veilog.cli.shared.spelled import options, quoted
+from veilog.cli.shared.spelled import options, pairs, quoted
 from veilog.demo import WRITTEN, run_demo
 from veilog.errors import OutputError, ParameterError, UndeclaredError
 from veilog.logs.eventlog import EventLog
@@ -120,7 +119,7 @@ def release(
 ) -> None:
     """Release a log: ask it questions with noise, write what comes out, and say what is guaranteed."""
     out = Output(json, log, log=None if trying.dry_run else target)
-    parameters: dict[str, Any] = dict(pair(text, "-p") for text in p)
+    parameters: dict[str, Any] = {**pairs(p, "-p")}
     last, beyond = since_last(log, keeping, budget, beyond)
     if trying.dry_run:
         how_many, asked = _counted(budget)
@@ -278,6 +277,9 @@ def _save(released: Release, target: Path, progress: Progress) -> None:
     """Write the release; where that fails it is paid for all the same, so it is kept wherever there is room."""
     before = mark(target)
     try:
+        if released.variants.cases:  # another command, at the same time, may have written its release there by now
+            places = [target, *(named_after(target, name) for name in released.beside)]
+            check_not_replaced(places, [] if released.entry is None else [released.entry.path])
         released.save(target, progress=progress)
     except OutputError as error:
         if released.variants.cases == 0 or mark(target) != before:  # nothing to write, or written and not entered

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
-import datetime
-import json
 import os
 import sys
 from collections.abc import Callable, Iterable, Iterator
@@ -19,10 +16,11 @@ from rich.progress import Progress as Bar
 from rich.text import Text
 
 from veilog import display
-from veilog._files import atomic_target, check_writable, sha256_of
-from veilog._version import __version__
+from veilog._files import check_writable, sha256_of
 from veilog.cli.shared.pipes import is_pipe, outgoing, received
-from veilog.cli.shared.terminal import CALL, SafeConsole, put_out
+from veilog.cli.shared.results import about, write_json
+from veilog.cli.shared.spelled import pairs
+from veilog.cli.shared.terminal import CALL, SafeConsole
 from veilog.errors import ParameterError
 from veilog.logs import files
 from veilog.logs.engines.engine import Grouped
@@ -50,10 +48,8 @@ __all__ = [
     "Reading",
     "Target",
     "To",
-    "about",
     "check_target",
     "named",
-    "pair",
     "processes",
     "read_grouped",
     "read_log",
@@ -192,7 +188,7 @@ class Reading:
         return DEFAULT_LIMIT if self.limit is None else self.limit
 
     def policies(self) -> dict[str, Policy]:
-        policies = cast("dict[str, Policy]", dict(pair(text, "--on") for text in self.on))
+        policies = cast("dict[str, Policy]", pairs(self.on, "--on"))
         Findings(policies)  # refuses unknown rules and policies
         return policies
 
@@ -254,10 +250,6 @@ HeldOut = Annotated[
 _LARGE_FILE = 64 << 20
 
 
-SCHEMA = 1
-"""The number of the form of what is written as JSON; it changes where a program would have to."""
-
-
 class Output:
     """Where results go: tables to stdout, unless the JSON goes there, or ``log``, a log that is written; and which
     files they are ``of``."""
@@ -283,33 +275,13 @@ class Output:
         if isinstance(value, dict):
             read = {"owner_only": {**value.get("owner_only", {}), "input": _hashed(self.of)}} if self.of else {}
             value = value | read | {"about": about() | {"output": _hashed(wrote)}}
-        self.write(value)
+        write_json(value, self.target)
         CALL.get().told.append(self.target)
-
-    def write(self, value: object) -> None:
-        """Write a value as JSON to where it was asked for."""
-        text = json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
-        if self.target == "-":
-            try:
-                text.encode(getattr(sys.stdout, "encoding", None) or "utf-8")
-            except UnicodeEncodeError:  # written as it is, what is escaped would be no JSON
-                text = json.dumps(value, indent=2, allow_nan=False) + "\n"
-            with contextlib.suppress(BrokenPipeError):  # whoever does not read on ends no work
-                put_out(text)
-        elif self.target is not None:
-            with atomic_target(self.target) as file:
-                file.write(text.encode(errors="backslashreplace"))
 
     def show(self, what: Any, *, whole: bool = False) -> None:
         """Print it for people; what is to be pasted ``whole`` is not broken into lines."""
         if self.target != "-" and not CALL.get().quiet:
             self.console.print(what, soft_wrap=whole)
-
-
-def about() -> dict[str, object]:
-    """Return what every result says of itself."""
-    now = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
-    return {"schema": SCHEMA, "command": CALL.get().command, "veilog": __version__, "time": now}
 
 
 def _hashed(files: Iterable[Path]) -> list[dict[str, str | None]]:
@@ -376,13 +348,6 @@ def processes(source: Source) -> int:
     """Two processes pay for themselves on large files only that are not compressed."""
     large = not source.packed and source.size > _LARGE_FILE
     return min(2, os.cpu_count() or 1) if large else 1
-
-
-def pair(text: str, option: str) -> tuple[str, str]:
-    name, equals, value = text.partition("=")
-    if not equals or not name.strip():
-        raise ParameterError(f"{option} takes NAME=VALUE, not {text!r}.", parameter=option)
-    return name.strip(), value.strip()
 
 
 def check_target(target: Path, format_: str | None) -> Path:

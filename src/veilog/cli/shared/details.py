@@ -11,7 +11,8 @@ from typing import Annotated, Any
 from cyclopts import Parameter
 
 from veilog._files import reason
-from veilog.cli.shared.common import OPTIONS, pair
+from veilog.cli.shared.common import OPTIONS
+from veilog.cli.shared.spelled import pair
 from veilog.errors import InputError, ParameterError, meant
 from veilog.privacy.domain import FROM_LOG, PRIVATELY, Values, Window
 from veilog.privacy.part import SPAN, day_named

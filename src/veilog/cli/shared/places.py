@@ -89,7 +89,7 @@ def _places(arguments: Mapping[str, Any]) -> Iterator[tuple[str, Path]]:
 def _same(one: Path, other: Path) -> bool:
     try:
         return one.resolve() == other.resolve() or (one.exists() and other.exists() and one.samefile(other))
-    except (OSError, ValueError):
+    except (OSError, ValueError, RuntimeError):  # too long a name, one with a zero, links in a circle
         return False
 
 
@@ -103,5 +103,5 @@ def _inside(target: Path, log: Path) -> bool:
             return False
         pattern = str(log.absolute())  # ** stands for no folder, too
         return any(fnmatch(str(target.absolute()), one) for one in (pattern, pattern.replace("**/", "")))
-    except (OSError, ValueError):
+    except (OSError, ValueError, RuntimeError):  # too long a name, one with a zero, links in a circle
         return False

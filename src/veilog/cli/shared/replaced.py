@@ -29,7 +29,7 @@ def check_not_replaced(places: Iterable[Path], ledgers: Sequence[Path] = (), log
     if CALL.get().overwrite:
         return
     for place in places:
-        if place.is_file() and (_says_so(place) or _entered(place, _ledgers(place, ledgers, logs))):
+        if os.path.isfile(place) and (_says_so(place) or _entered(place, _ledgers(place, ledgers, logs))):  # noqa: PTH113
             raise OutputError(
                 "There is a release or a model in this file, which was paid for, and it would be gone.",
                 path=place,

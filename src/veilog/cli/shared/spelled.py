@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import MISSING, fields
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from veilog.errors import ParameterError
+
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
-__all__ = ["options", "quoted"]
+__all__ = ["options", "pair", "pairs", "quoted"]
 
 
 def quoted(path: Path) -> str:
@@ -39,3 +41,20 @@ def _words(group: DataclassInstance) -> Iterator[str]:
             continue
         for one in value if isinstance(value, tuple) else (value,):
             yield from (option, str(one))
+
+
+def pairs(texts: Sequence[str], option: str) -> dict[str, str]:
+    """Return what an option that takes NAME=VALUE says each time, of each name once."""
+    found = [pair(text, option) for text in texts]
+    names = [name for name, _ in found]
+    twice = next((name for name in names if names.count(name) > 1), None)
+    if twice is not None:
+        raise ParameterError(f"{option} says {twice!r} twice.", parameter=option, advice="Leave one of them away.")
+    return dict(found)
+
+
+def pair(text: str, option: str) -> tuple[str, str]:
+    name, equals, value = text.partition("=")
+    if not equals or not name.strip():
+        raise ParameterError(f"{option} takes NAME=VALUE, not {text!r}.", parameter=option)
+    return name.strip(), value.strip()

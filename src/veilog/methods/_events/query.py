@@ -14,6 +14,7 @@ from veilog.logs.metadata import Metadata
 from veilog.logs.variants import Variants
 from veilog.methods._events.assemble import Wanted, assembled
 from veilog.methods._events.extras import delta_shared_out, enriched
+from veilog.methods._events.times.calendar import check as check_window
 from veilog.methods.method import Method, OfVariants, Request
 from veilog.methods.registry import METHODS
 from veilog.methods.settings import Bounds, Settings
@@ -118,7 +119,9 @@ def _window(text: str) -> Window | Literal["log"]:
         raise ParameterError(
             f"start_window is START..END with dates like 2024-01-31, or log, not {text!r}.", parameter="start_window"
         ) from None
-    return Domain(window=window).window or window
+    declared = Domain(window=window).window
+    check_window(declared)
+    return declared or window
 
 
 def released_log(

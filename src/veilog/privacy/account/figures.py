@@ -6,7 +6,7 @@ import math
 from decimal import ROUND_CEILING, Context, Decimal
 from fractions import Fraction
 
-__all__ = ["exact", "round_up", "up"]
+__all__ = ["exact", "round_up", "so_many", "up"]
 
 
 def round_up(value: Fraction) -> float:
@@ -33,3 +33,8 @@ def exact(value: Fraction) -> str:
     whole = value * 10**digits
     text = str(whole.numerator // whole.denominator).rjust(digits + 1, "0")
     return text if digits == 0 else f"{text[:-digits]}.{text[-digits:]}"
+
+
+def so_many(purpose: str, number: int, what: str) -> str:
+    """Return what a question is for, and of how many parts its answer is: "lengths of cases (20 bins)"."""
+    return f"{purpose} ({number} {what}{'' if number == 1 else 's'})"

@@ -193,8 +193,10 @@ def uncounted_cases(log: EventLog | StoredLog, unit: Unit) -> list[str]:
 def _unnamed(nobody: int, several: int, cases: int, unit: Unit) -> list[str]:
     """What became of the cases that name nobody, and of those that name several people."""
     own = unit.unnamed == "own"
-    told = ((nobody, said.OWN if own else said.NOBODY), (several, said.SEVERAL))
-    return [s.format(unnamed=f"{n:,}", cases=f"{cases:,}", column=repr(unit.column)) for n, s in told if n]
+    one, more = (said.OWN_ONE, said.OWN) if own else (said.NOBODY_ONE, said.NOBODY)
+    told = ((nobody, one, more), (several, said.SEVERAL_ONE, said.SEVERAL))
+    numbers = {"cases": f"{cases:,}", "column": repr(unit.column)}
+    return [(one if n == 1 else more).format(unnamed=f"{n:,}", **numbers) for n, one, more in told if n]
 
 
 def undeclared_activities(variants: Variants, declared: Domain) -> list[str]:
@@ -227,9 +229,9 @@ def beyond_length(variants: Variants, declared: Domain) -> list[str]:
     if declared.longest is None:
         return []
     fitting = replace(declared, max_length=None).fit(variants)
-    over = np.maximum(fitting.lengths - declared.longest, 0)
-    if not over.any():
+    if int(fitting.lengths.max(initial=0)) <= declared.longest:  # which may be more than numpy's numbers hold
         return []
+    over = np.maximum(fitting.lengths - declared.longest, 0)
     cases, events = int(fitting.counts[over > 0].sum()), int((fitting.counts * over).sum())
     sentence = said.BEYOND_ONE if declared.longest == 1 else said.BEYOND
     numbers = {"cut": f"{cases:,}", "cases": f"{variants.cases:,}", "longest": f"{declared.longest:,}"}

@@ -14,11 +14,14 @@ __all__ = [
     "FORMULAS",
     "MEANT",
     "NOBODY",
+    "NOBODY_ONE",
     "NOTES",
     "NO_CASE",
     "OUTSIDE_RANGE",
     "OWN",
+    "OWN_ONE",
     "SEVERAL",
+    "SEVERAL_ONE",
     "SINGLE",
     "SOME_UNKNOWN",
     "UNCOUNTED",
@@ -48,11 +51,14 @@ UNCOUNTED = gettext_noop(
 UNCOUNTED_ONE = gettext_noop(
     "Of {persons} persons 1 has more cases than count, {most} each: {left} of {cases} cases were not used."
 )
+NOBODY_ONE = gettext_noop("1 of {cases} cases has no value of {column}, so it was not used.")
 NOBODY = gettext_noop("{unnamed} of {cases} cases have no value of {column}, so they were not used.")
+OWN_ONE = gettext_noop("1 of {cases} cases has no value of {column}: it counts as of a person of its own.")
 OWN = gettext_noop(
     "{unnamed} of {cases} cases have no value of {column}: each counts as of a person of its own, and whoever has "
     "several of them is protected less."
 )
+SEVERAL_ONE = gettext_noop("1 of {cases} cases has several values of {column}, so it was not used.")
 SEVERAL = gettext_noop("{unnamed} of {cases} cases have several values of {column}, so they were not used.")
 
 UNDECLARED_ONE = gettext_noop(
@@ -108,7 +114,8 @@ SOME_UNKNOWN = gettext_noop(
 )
 
 NOTES = (
-    *(NO_CASE, SINGLE, EXPOSED, FORMULAS, UNCOUNTED_ONE, UNCOUNTED, NOBODY, OWN, SEVERAL),
+    *(NO_CASE, SINGLE, EXPOSED, FORMULAS, UNCOUNTED_ONE, UNCOUNTED),
+    *(NOBODY_ONE, NOBODY, OWN_ONE, OWN, SEVERAL_ONE, SEVERAL),
     *(UNDECLARED_ONE, UNDECLARED_MORE, UNDECLARED, MEANT, BEYOND_ONE, BEYOND),
     *(VALUES_ONE, VALUES_MORE, VALUES, VALUES_MEANT, OUTSIDE_RANGE),
     *(ARTIFICIAL, DAYS_ONLY, ALL_UNKNOWN, SOME_UNKNOWN),

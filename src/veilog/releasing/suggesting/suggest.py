@@ -28,7 +28,7 @@ from veilog.errors import ParameterError, VeilogError, in_python
 from veilog.ledger.ledger import Entered, Ledger
 from veilog.ledger.settling import settling
 from veilog.logs.files import AnyLog, as_log
-from veilog.logs.made_up.twins import Sizes
+from veilog.logs.made_up.twins import MOST_ACTIVITIES, Sizes
 from veilog.logs.stored.store import StoredLog
 from veilog.methods import METHODS
 from veilog.methods.measured import ahead
@@ -44,7 +44,7 @@ from veilog.releasing.plan import Plan, plan
 from veilog.releasing.run import opened
 from veilog.releasing.suggesting.ranking import SIMILARITY, Ranked, Ranking
 from veilog.releasing.trying.expected import Expected, expectation
-from veilog.releasing.trying.sizes import ask_sizes
+from veilog.releasing.trying.sizes import ask_sizes, sizes_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -202,6 +202,8 @@ def suggest(
     held, protected = as_log(log), Unit.of(unit, max_cases, unnamed)
     source = noise.operating_system() if seed is None else noise.seeded(seed)
     domain = checked_domain(domain)
+    if activities is not None:
+        sizes_of(cases=1, length=0, activities=activities)  # refused before anything is asked
     curator = Curator(bounded(held, protected, source), domain=domain, randomness=source)
     spent, spent_delta = eps * part, failure * part if asks_variants else Fraction(0)
     entry = None
@@ -214,7 +216,9 @@ def suggest(
     with settling(entry, derive, lambda: curator.contacted):
         of_case, of_case_delta = protected.of_one_case(spent, spent_delta)
         for_count = of_case * _COUNT if ranking is None else of_case
-        named = activities if domain.activities in (None, PRIVATELY) else len(curator.activities)
+        named = activities
+        if domain.activities not in (None, PRIVATELY):
+            named = min(len(curator.activities), MOST_ACTIVITIES) or None  # no twin has more, and none has none
         cases, covered, frequent, sizes = _answers(curator, for_count, of_case - for_count, of_case_delta)
     if entry is None and seed is None:
         asked_before(held, float(spent_delta))

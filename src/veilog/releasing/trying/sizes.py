@@ -24,7 +24,7 @@ from veilog.logs.made_up.lengths import BINS, Lengths
 from veilog.logs.made_up.twins import HEADS, MOST_CASES, Sizes, log_of, twin_of
 from veilog.logs.stored.store import StoredLog
 from veilog.logs.variants import Sequences, Variants
-from veilog.privacy.account.accounting import Number, parse_epsilon
+from veilog.privacy.account.accounting import Number, parse_epsilon, whole_number
 from veilog.privacy.account.guarantee import Guarantee
 from veilog.privacy.curator import Curator
 from veilog.privacy.mechanisms import noise
@@ -108,6 +108,8 @@ def twin(
         "frequent": frequent,
     }
     protected = Unit.of(unit, max_cases, unnamed)
+    if (found := whole_number(number)) is None or found < 0:
+        raise ParameterError(f"number must be a whole number from 0 on, not {number!r}.", parameter="number")
     if epsilon is None:
         if protected is not ONE_CASE:
             raise ParameterError(
@@ -124,14 +126,17 @@ def twin(
                 advice="Give a small one: --epsilon 0.05. Or declare about how many cases there are and how many "
                 "events one has, which costs nothing: --cases 1000 --length 14. Nothing was asked of the data.",
             )
-        return Twin(sizes_of(**declared), seed=number, labels=labels)
+        return Twin(sizes_of(**declared), seed=found, labels=labels)
     if log is None:
         raise ParameterError("With an epsilon a log is asked, and there is none.", parameter="log")
-    asked = _asked(files.as_log(log), parse_epsilon(epsilon), protected, ledger, seed, cases)
     known = {name: value for name, value in declared.items() if value is not None}
+    sizes_of(**{"cases": MOST_CASES, "length": 0} | known)  # what no log can have is refused before anything is asked
+    asked = _asked(files.as_log(log), parse_epsilon(epsilon), protected, ledger, seed, cases)
+    if variants is not None:
+        known["variants"] = min(variants, asked.sizes.cases)  # by noise there may be fewer cases than that
     if frequent is not None:
         known["held"] = None  # of what is declared there is no answer
-    return replace(asked, sizes=replace(asked.sizes, **known), seed=number, labels=labels)
+    return replace(asked, sizes=replace(asked.sizes, **known), seed=found, labels=labels)
 
 
 def _asked(

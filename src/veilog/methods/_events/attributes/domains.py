@@ -35,6 +35,8 @@ many have amounts of money."""
 _OFFSETS = tuple(2.0**k / 24 for k in range(21))
 DAYS = (*(-x for x in reversed(_OFFSETS)), 0.0, *_OFFSETS)
 """Edges of bins of dates, in days since the start of the case: an hour, twice as long and so on up to 119 years."""
+_FARTHEST = {"whole number": 9e18, "date": 3e6}
+"""How far from 0 what is no float can be: in 64 bits; in days from the start of a case, which are 8,000 years."""
 _SENSITIVE = re.compile(
     r"(^|[^a-z])(id|ids|uuid|guid|name|surname|firstname|lastname|email|mail|phone|mobile|address|street|zip|postcode|"
     r"iban|ssn|bsn|comment|comments|note|notes|remark|remarks|description|text|message|free ?text)([^a-z]|$)"
@@ -210,7 +212,16 @@ def _declared(curator: Curator, name: str, *, dated: bool) -> Chosen | None:
             advice="Declare its values, NAME=a|b|c. Numbers that are stored as text become numbers by way of a CSV: "
             "veilog convert LOG numbers.csv. There 97.30 is one, and 97,30 is text: write a decimal point first.",
         )
-    return Chosen(name, level, kind, range=(float(values[0]), float(values[1])))
+    low, high = float(values[0]), float(values[1])
+    if kind != "number":
+        low, high = max(low, -_FARTHEST[kind]), min(high, _FARTHEST[kind])
+        if low >= high:
+            raise ParameterError(
+                f"The range of {name!r} must go from a smaller to a larger number.",
+                parameter="domain",
+                advice=f"What it holds is from {-_FARTHEST[kind]:g} to {_FARTHEST[kind]:g}.",
+            )
+    return Chosen(name, level, kind, range=(low, high))
 
 
 def _refuse_by_name(name: str) -> None:

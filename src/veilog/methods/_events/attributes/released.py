@@ -53,6 +53,8 @@ bounds."""
 FEW_VALUES, TOGETHER = 4, 256
 """Attributes of cases of up to so few values are asked together, up to so many combinations."""
 _DAY = 86_400_000_000
+_CALENDAR = (-719_162 * _DAY, 2_932_897 * _DAY - 1)
+"""The first and the last moment of the years 1 to 9999, beyond which files have no dates."""
 
 
 @dataclass(frozen=True)
@@ -339,6 +341,6 @@ def _column(
             # Of a step of a whole day, the midnight that is nearest to its middle is in it.
             middle = starts / _DAY + numbers + (one.unit / 2 if one.range is not None else 0.0)
             starts, numbers = np.round(middle).astype(np.int64) * _DAY, np.zeros(len(numbers))
-        moments = starts + np.round(numbers * _DAY).astype(np.int64)
+        moments = np.clip(starts + np.round(numbers * _DAY).astype(np.int64), *_CALENDAR)
         return pa.array(moments, pa.int64(), mask=missing).cast(TIMESTAMP_TYPE)
     return pa.array(numbers.astype(np.int64) if one.kind == "whole number" else numbers, mask=missing)
