@@ -1,5 +1,5 @@
-"""What is public by the owner's word is so of the log that the owner knows: not of what is left of it where cases are cut
-to other facts, or drawn from those of a person, which may change by a single case though the facts do not."""
+"""What is public by the owner's word is so of the log that the owner knows: not of what is left of it where cases are
+cut to other facts, or drawn from those of a person, which may change by a single case though the facts do not."""
 
 from __future__ import annotations
 
