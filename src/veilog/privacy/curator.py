@@ -68,9 +68,9 @@ class Curator:
 
         Questions are asked and charged for one case; the guarantee says what they cost the ``unit`` together.
         """
-        part = None
+        part, whole = None, None
         if isinstance(held, Bounded):
-            unit, part = held.unit, held.part
+            unit, part, whole = held.unit, held.part, held.whole
             log = None if isinstance(held.log, Variants) else held.log
             held = held.variants
         elif unit.column is not None:
@@ -79,7 +79,7 @@ class Curator:
             raise ParameterError("The variants are not those of the log.", parameter="log")
         self.domain = domain or Domain()
         self.unit = unit
-        self._variants = self.domain.fit(held)
+        self._public, self._variants = held if whole is None else whole, self.domain.fit(held)
         self._log = log
         self._randomness = randomness or noise.operating_system()
         self._account = Account(unit, seeded=self._randomness.seed is not None, part=part)
@@ -102,7 +102,7 @@ class Curator:
             return self._whole.activities
         if self.domain.activities == FROM_LOG:
             self._account.assume(ACTIVITIES_FROM_LOG)
-            return self._variants.labels
+            return self._as_said.labels
         if self.domain.alphabet is None:
             raise undeclared("activities")
         return self.domain.alphabet
@@ -114,10 +114,16 @@ class Curator:
             return self._whole.max_length
         if self.domain.max_length == FROM_LOG:
             self._account.assume(LENGTH_FROM_LOG)
-            return int(self._variants.lengths.max(initial=0))
+            return int(self._as_said.lengths.max(initial=0))
         if self.domain.longest is None:
             raise undeclared("max_length")
         return self.domain.longest
+
+    @property
+    def _as_said(self) -> Variants:
+        """What public facts are taken from: the log as the owner knows it. What is left of it, where cases are cut to
+        other facts or drawn from those of a person, may have other labels and lengths by a single case."""
+        return self._public if isinstance(self._public, Variants) else self._public.variants
 
     @property
     def randomness(self) -> noise.Randomness:
@@ -133,7 +139,8 @@ class Curator:
                 parameter="log",
                 advice="Give the log itself, as veilog.read() returns it.",
             )
-        return EventQuestions(self._log, self.domain, self._randomness, self._account)
+        whole = None if isinstance(self._public, Variants) else self._public
+        return EventQuestions(self._log, self.domain, self._randomness, self._account, whole=whole)
 
     def subsample(self, rate: Fraction) -> Curator:
         """A curator of the variants of a Poisson sample, in which each case is with probability ``rate``, by itself.

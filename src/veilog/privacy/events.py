@@ -89,8 +89,11 @@ class EventQuestions:
         domain: Domain,
         randomness: Randomness,
         account: Account,
+        *,
+        whole: EventLog | StoredLog | None = None,
     ) -> None:
-        self._log = log
+        """``whole`` is the log that public facts are taken from, where it has other cases."""
+        self._log, self._public = log, log if whole is None else whole
         self._domain = domain
         self._raw = AllCases(log, domain)
         self._randomness = randomness
@@ -125,7 +128,8 @@ class EventQuestions:
             ends = [end for some in found for end in some]
             return [min(ends), max(ends)] if ends else []
 
-        ends = self._raw.over(outermost, of_all)
+        # As the owner knows the log: without events that are left out, a single case may be the first or the last.
+        ends = AllCases(self._public, Domain()).over(outermost, of_all)
         if not ends:
             raise ParameterError("No case of the log has a start time.", parameter="window")
         # A window ends at the latest where days do: a case that starts on the last of all is outside, and not refused.

@@ -232,6 +232,9 @@ class Bounded:
     unit: Unit
     part: Part | None = None
     """The cases that it holds; all, where this is None."""
+    whole: EventLog | StoredLog | Variants | None = None
+    """The log before cases of a person were left out, where any may have been: of that the owner says what is public,
+    and not of those cases that were drawn."""
 
     @property
     def variants(self) -> Variants:
@@ -271,7 +274,7 @@ def bounded(
     first = np.flatnonzero(np.diff(owner[order], prepend=_NOBODY - 1))
     place = np.arange(len(owner)) - np.repeat(first, np.diff(first, append=len(owner)))
     kept = np.sort(order[(place < unit.most_cases) & (owner[order] != _NOBODY)])
-    return Bounded(log if len(kept) == len(owner) else log.only(kept), unit, part)
+    return Bounded(log if len(kept) == len(owner) else log.only(kept), unit, part, whole=log)
 
 
 def check_somebody(log: EventLog | StoredLog | Variants, held: Bounded) -> None:

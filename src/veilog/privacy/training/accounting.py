@@ -30,8 +30,9 @@ Whatever the accountant says of the continuous Gaussian with deviation s1 holds 
 
 :func:`composed_epsilon` adds 1e-100 to epsilon and spends a millionth less of delta. That is more than step 3 takes,
 more than the ``n 2**-300`` that is lost because numbers are cut at 64 bits (:mod:`veilog.privacy.mechanisms.gaussian`;
-delta is at least 1e-50), and more than delta changes when it is rounded to a float. The accountant's epsilon is raised
-by a millionth.
+delta is at least 1e-50), and more than delta changes when it is rounded to a float. Where the accountant's own sums may
+be more wrong than by a millionth of so small a delta, it spends so much less of it as all steps may have lost
+(``LOST_BY_EACH`` of :mod:`veilog.privacy.account.losses`). The accountant's epsilon is raised by a millionth.
 """
 
 from __future__ import annotations
@@ -43,6 +44,7 @@ from functools import lru_cache
 from typing import Any
 
 from veilog.errors import ParameterError
+from veilog.privacy.account.losses import LOST_BY_EACH
 from veilog.privacy.mechanisms.mechanism import LARGEST_NOISE, NoisedSteps
 
 __all__ = ["calibrated", "composed_epsilon", "event_of", "integer_variance", "smallest_epsilon"]
@@ -66,7 +68,8 @@ LEAST_DELTA = Fraction(1, 10**50)
 
 
 def composed_epsilon(parts: Iterable[NoisedSteps], delta: float | Fraction, *, about: float | None = None) -> float:
-    """The epsilon that all the steps cost together at ``delta``: an upper bound, for adding or removing one case.
+    """The epsilon that all the steps cost together at ``delta``: an upper bound, for adding or removing one case;
+    infinite where so many steps have none at so small a delta.
 
     ``about`` is the epsilon expected (estimated where it is not given): losses are told apart in steps of 1e-4 of it.
     The bound holds whatever it is; far off it is loose, or takes long.
@@ -74,9 +77,17 @@ def composed_epsilon(parts: Iterable[NoisedSteps], delta: float | Fraction, *, a
     given = tuple(parts)
     if not LEAST_DELTA <= Fraction(delta) < 1:
         raise ParameterError("Noised training needs a delta from 1e-50 on and below 1.", parameter="delta")
-    failure = float(delta) * (1 - _KEPT_BACK)
+    failure = _spent_of(delta, given)
+    if failure <= 0:
+        return math.inf
     found = _bound(given, failure, _INTERVAL * _expected(given, failure, about))
     return found * (1 + _KEPT_BACK) + _AT_LEAST
+
+
+def _spent_of(delta: float | Fraction, parts: tuple[NoisedSteps, ...]) -> float:
+    """How much of a delta the accountant may spend on steps; nothing, where floats cannot tell of so small a one."""
+    lost = sum(part.steps for part in parts) * LOST_BY_EACH
+    return min(float(delta) * (1 - _KEPT_BACK), float(delta) - lost)
 
 
 def integer_variance(noise_multiplier: float, bits: int) -> Fraction:
@@ -123,6 +134,8 @@ def calibrated(parts: Iterable[NoisedSteps], epsilon: Fraction, delta: Fraction)
     budget = float(epsilon)
     if not LEAST_DELTA <= delta < 1:
         raise ParameterError("Noised training needs a delta from 1e-50 on and below 1.", parameter="delta")
+    if _spent_of(delta, given) <= 0:
+        raise _unaffordable()
 
     def roughly(factor: float) -> float:
         scaled = tuple(part.scaled(factor) for part in given)
@@ -223,4 +236,7 @@ def smallest_epsilon(parts: Iterable[NoisedSteps], delta: Fraction, noise: float
     noise would have to exceed it."""
     given = tuple(parts)
     smallest = min(part.noise_multiplier for part in given)
-    return composed_epsilon([part.scaled(noise / smallest) for part in given], delta)
+    found = composed_epsilon([part.scaled(noise / smallest) for part in given], delta)
+    if found == math.inf:
+        raise _unaffordable()
+    return found

@@ -1,0 +1,86 @@
+"""What is public by the owner's word is so of the log that the owner knows: not of what is left of it where cases are
+cut to other facts, or drawn from those of a person, which may change by a single case though the facts do not."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Sequence
+from fractions import Fraction
+
+import pyarrow as pa
+import pytest
+
+from veilog.logs.eventlog import TIMESTAMP_TYPE, EventLog
+from veilog.logs.variants import Variants
+from veilog.privacy.curator import Curator
+from veilog.privacy.domain import FROM_LOG, PRIVATELY, Domain
+from veilog.privacy.mechanisms import noise
+from veilog.privacy.unit import Unit, bounded
+
+_DAY = 86_400_000_000
+
+
+def log_of(cases: Sequence[tuple[str, Sequence[tuple[str, int]]]]) -> EventLog:
+    """A log of cases of persons, each with its activities and their days."""
+    owner = [i for i, (_, events) in enumerate(cases) for _ in events]
+    days = [day for _, events in cases for _, day in events]
+    events = pa.table(
+        {
+            "case:index": pa.array(owner, pa.int64()),
+            "event:index": pa.array(range(len(owner)), pa.int64()),
+            "concept:name": pa.array([name for _, events in cases for name, _ in events]).dictionary_encode(),
+            "time:timestamp": pa.array([day * _DAY for day in days], TIMESTAMP_TYPE),
+        }
+    )
+    names = pa.array([f"case {i}" for i in range(len(cases))])
+    return EventLog(events, pa.table({"concept:name": names, "Patient": pa.array([who for who, _ in cases])}))
+
+
+def test_the_longest_case_is_that_of_the_log_where_activities_are_left_out() -> None:
+    one: dict[Sequence[str], int] = {("a", "b"): 400, ("rare",) * 30: 1}
+    other = {**one, ("a", "b") * 6: 1}
+    for counts in (one, other):
+        curator = Curator(Variants.from_dict(counts), domain=Domain(("a", "b"), FROM_LOG))
+        assert curator.max_length == 30
+
+
+def test_the_longest_case_is_that_of_the_log_where_activities_are_found() -> None:
+    one: dict[Sequence[str], int] = {("a", "b"): 400, tuple(f"rare {i}" for i in range(30)): 1}
+    for counts in (one, {**one, ("a", "b") * 6: 1}):
+        curator = Curator(Variants.from_dict(counts), domain=Domain(PRIVATELY, FROM_LOG), randomness=noise.seeded(1))
+        assert curator.find_activities(Fraction(8), Fraction(1, 100)) == ("a", "b")
+        assert curator.max_length == 30
+        assert int(curator._variants.lengths.max()) < 30
+
+
+def test_the_activities_are_those_of_the_log_where_cases_are_cut() -> None:
+    one: dict[Sequence[str], int] = {("a", "b", "a", "b", "a", "z"): 400}
+    for counts in (one, {**one, ("a", "z"): 1}):
+        curator = Curator(Variants.from_dict(counts), domain=Domain(FROM_LOG, 5))
+        assert curator.activities == ("a", "b", "z")
+
+
+@pytest.mark.parametrize("activities", [("a",), PRIVATELY])
+def test_the_window_is_that_of_the_log_where_events_are_left_out(activities: tuple[str, ...] | str) -> None:
+    usual = [("", [("a", 10)])] * 300
+    outermost = [("", [("rare", 3), ("a", 4)]), ("", [("rarer", 20)])]
+    one = log_of([*usual, *outermost])
+    for log in (one, log_of([*usual, *outermost, ("", [("a", 15)])])):
+        curator = Curator(log.variants, log=log, domain=Domain.of(activities), randomness=noise.seeded(1))
+        if activities == PRIVATELY:
+            assert curator.find_activities(Fraction(8), Fraction(1, 100)) == ("a",)
+        begin = datetime.datetime(1970, 1, 4, tzinfo=datetime.UTC)
+        assert curator.events.window == (begin, begin + datetime.timedelta(days=18))
+
+
+def test_facts_are_those_of_the_log_where_cases_of_a_person_are_drawn() -> None:
+    """Which of two cases counts, one with a label of its own, longer and earlier, is drawn: a fact must not be."""
+    log = log_of([("p", [("a", 10)]), ("p", [("b", 1), *[("a", 2)] * 6]), ("q", [("a", 10)])])
+    drawn = set()
+    for seed in range(20):
+        held = bounded(log, Unit.of("Patient", 1), noise.seeded(seed))
+        curator = Curator(held, domain=Domain(FROM_LOG, FROM_LOG))
+        drawn.add(curator._variants.labels)
+        assert curator.activities == ("a", "b") and curator.max_length == 7
+        assert curator.events.window[0] == datetime.datetime(1970, 1, 2, tzinfo=datetime.UTC)
+    assert drawn == {("a",), ("a", "b")}
