@@ -1,5 +1,6 @@
 """What is public by the owner's word is so of the log that the owner knows: not of what is left of it where cases are
-cut to other facts, or drawn from those of a person, which may change by a single case though the facts do not."""
+cut to other facts, left out with other parts, or drawn from those of a person, which may change by a single case though
+the facts do not."""
 
 from __future__ import annotations
 
@@ -15,7 +16,8 @@ from veilog.logs.variants import Variants
 from veilog.privacy.curator import Curator
 from veilog.privacy.domain import FROM_LOG, PRIVATELY, Domain
 from veilog.privacy.mechanisms import noise
-from veilog.privacy.unit import Unit, bounded
+from veilog.privacy.part import Part
+from veilog.privacy.unit import ONE_CASE, Unit, bounded
 
 _DAY = 86_400_000_000
 
@@ -84,3 +86,12 @@ def test_facts_are_those_of_the_log_where_cases_of_a_person_are_drawn() -> None:
         assert curator.activities == ("a", "b") and curator.max_length == 7
         assert curator.events.window[0] == datetime.datetime(1970, 1, 2, tzinfo=datetime.UTC)
     assert drawn == {("a",), ("a", "b")}
+
+
+def test_facts_are_those_of_the_log_where_a_part_is_looked_at() -> None:
+    one = [("p", [("a", 10)])] * 5 + [("p", [("z", 40)] * 7)]
+    for cases in (one, [*one, ("q", [("z", 11), ("a", 12)])]):
+        held = bounded(log_of(cases), ONE_CASE, noise.seeded(1), Part.of("month=1970-01"))
+        curator = Curator(held, domain=Domain(FROM_LOG, FROM_LOG))
+        assert curator.activities == ("a", "z") and curator.max_length == 7
+        assert curator.events.window[1] == datetime.datetime(1970, 2, 11, tzinfo=datetime.UTC)

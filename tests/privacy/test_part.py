@@ -232,9 +232,11 @@ def test_a_part_by_an_attribute_takes_the_columns_for_granted() -> None:
 
 
 def test_a_release_of_a_part_is_that_of_a_log_of_its_cases() -> None:
+    """Of which the same is public: what the owner takes from the log is of all of it."""
     whole = _hospital()
     part = Part.of("urgency=2")
-    alone = openly.release(part.of_log(whole), "laplace", epsilon=1, seed=5)
+    public = veilog.Domain(whole.variants.labels, int(whole.variants.lengths.max()))
+    alone = openly.release(part.of_log(whole), "laplace", epsilon=1, seed=5, domain=public)
     assert openly.release(whole, "laplace", epsilon=1, seed=5, part=part).variants == alone.variants
     stored = openly.release(in_pieces(whole, {50, 120}), "laplace", epsilon=1, seed=5, part=part, times="0.3")
     assert stored.log.cases.num_rows == stored.variants.cases and stored.details is not None

@@ -233,8 +233,8 @@ class Bounded:
     part: Part | None = None
     """The cases that it holds; all, where this is None."""
     whole: EventLog | StoredLog | Variants | None = None
-    """The log before cases of a person were left out, where any may have been: of that the owner says what is public,
-    and not of those cases that were drawn."""
+    """The log before any cases were left out: of that the owner says what is public, and not of those of a part, or of
+    those of a person that were drawn."""
 
     @property
     def variants(self) -> Variants:
@@ -254,11 +254,12 @@ def bounded(
     nothing else: whatever is proved for logs that differ by so many cases holds for a person. Whose a case is, is known
     of all cases at once in this process, also where their events are elsewhere.
     """
+    whole = log
     if part is not None:
         log = part.of_log(log)
     if unit.column is None:
         _refuse_namesake(log, unit)
-        return Bounded(log, unit, part)
+        return Bounded(log, unit, part, whole)
     if isinstance(log, Variants):
         raise ParameterError(
             f"Whose cases they are ({unit.column!r}) is known of an event log only, not of variants.",
@@ -274,7 +275,7 @@ def bounded(
     first = np.flatnonzero(np.diff(owner[order], prepend=_NOBODY - 1))
     place = np.arange(len(owner)) - np.repeat(first, np.diff(first, append=len(owner)))
     kept = np.sort(order[(place < unit.most_cases) & (owner[order] != _NOBODY)])
-    return Bounded(log if len(kept) == len(owner) else log.only(kept), unit, part, whole=log)
+    return Bounded(log if len(kept) == len(owner) else log.only(kept), unit, part, whole)
 
 
 def check_somebody(log: EventLog | StoredLog | Variants, held: Bounded) -> None:

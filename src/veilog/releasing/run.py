@@ -77,7 +77,6 @@ def run_plan(
     check_somebody(log, held)
     # Before anything is paid for: what goes wrong in here must not cost a release.
     looked_at = log if planned.part is None else planned.part.of_log(log)
-    _check_part(planned, looked_at)
     notes = notes_for_owner(looked_at, planned, in_ledger=ledger is not None)
     curator = Curator(held, domain=planned.public, randomness=source)
     started = time.perf_counter()
@@ -176,25 +175,6 @@ def _of_another_package(planned: Planned) -> tuple[Condition, ...]:
         "from the answers to its questions alone is that package's word."
     )
     return (Condition("method-of-another-package", "program", said),)
-
-
-def _check_part(planned: Planned, looked_at: EventLog | StoredLog | Variants) -> None:
-    """Refuse to take public facts from a part that has no events, and so none of them.
-
-    That it has none is one of the facts that the owner calls public. Where all are declared a part without cases is
-    released like any other: that there is a release must not tell that somebody is in it.
-    """
-    taken = {fact for fact in planned.method.needs(planned.settings) if getattr(planned.public, fact) == FROM_LOG}
-    variants = looked_at if isinstance(looked_at, Variants) else looked_at.variants
-    if planned.part is None or not taken or variants.labels:
-        return
-    raise ParameterError(
-        f"The log has no case with events in the part {planned.part} ({planned.part.in_words}), so no public facts can "
-        "be taken from it.",
-        parameter="part",
-        advice="Nothing was asked of the data. Name another part; or declare the public facts, and the release will "
-        "not tell that nobody is in it.",
-    )
 
 
 def opened(ledger: Ledger | str | Path, progress: Progress | None) -> Ledger:
