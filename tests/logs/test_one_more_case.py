@@ -334,6 +334,22 @@ NAMES = [
 ]
 
 
+@pytest.mark.parametrize("name", [pd.Timestamp("2024-03-01", tz="Asia/Tokyo"), NOON.replace(tzinfo=None), 2 * HOUR])
+@pytest.mark.parametrize("kind", [None, "category"])
+def test_times_that_are_names_are_read_each_by_itself(name: Any, kind: str | None) -> None:
+    """Also where pandas has a type for all of a column, which it has no longer where one case has a text."""
+
+    def labels(rows: list[Row]) -> list[Any]:
+        frame = pd.DataFrame(rows)
+        frame = frame if kind is None else frame.assign(**{ACTIVITY: frame[ACTIVITY].astype(kind)})
+        log = veilog.read(frame)
+        return log.events[ACTIVITY].to_pylist()[:2]
+
+    rows = [row("c", name, 1), row("d", name, 1)]
+    for other in ("z", 1, pd.Timestamp("2024-03-01 12:00:00.000001500")):
+        assert labels([*rows, row("x", other, 1)]) == labels(rows), other
+
+
 @pytest.mark.parametrize("how", ["pandas", "pm4py", "excel"])
 def test_names_of_objects_are_read_each_by_itself(tmp_path: Path, how: str) -> None:
     for name in NAMES if how != "excel" else NAMES[:3] + NAMES[6:]:

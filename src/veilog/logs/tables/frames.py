@@ -89,6 +89,9 @@ class _Pandas(TableReader):
 def _from_pandas(series: Any, name: str, findings: Findings, *, apart: bool, times: bool) -> tuple[Any, bool]:
     """The column, and whether it stays."""
     held = getattr(series.dtype, "categories", series)
+    # As names Arrow writes times by their type, in its zone and with its digits, and that may follow from other values.
+    if apart and not times and str(held.dtype).startswith(("datetime64", "timestamp", "timedelta64", "duration")):
+        return from_values(series.astype(object).tolist(), name, findings, apart=apart, times=times)
     if str(held.dtype) != "object" or set(map(type, held)) <= {str, type(None)}:
         try:
             array = pa.Array.from_pandas(series)

@@ -137,6 +137,8 @@ def _as_text(value: Any, *, times: bool) -> str:
     if isinstance(value, datetime):
         kind = pa.timestamp("us") if value.tzinfo is None else TIMESTAMP_TYPE
         return str(pa.scalar(_micros(value), pa.int64()).cast(kind).cast(pa.string()))
+    if isinstance(value, timedelta) and not getattr(value, "nanoseconds", 0):  # pandas' has words of its own
+        return str(timedelta(value.days, value.seconds, value.microseconds))
     if isinstance(value, bytes):
         return value.decode("utf-8", "replace")
     return str(value)
