@@ -13,6 +13,7 @@ import veilog
 from veilog.errors import ParameterError
 from veilog.logs.variants import Variants
 from veilog.measures.similarity import absolute_log_difference, relative_log_similarity
+from veilog.methods import travas
 from veilog.methods.travas import unreleased_count
 from veilog.privacy.account.figures import round_up
 from veilog.privacy.mechanisms.noise import tsgd_bound, tsgd_failure
@@ -89,6 +90,24 @@ def test_the_count_of_an_unreleased_variant_is_the_weighted_mean() -> None:
     weights = [p[:4].sum(), p[:3].sum(), p[:2].sum(), p[:1].sum()]
     expected = np.dot([1, 2, 3, 4], weights) / sum(weights)
     assert unreleased_count(eps, delta) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "delta"), [("1", "0.1"), ("0.01", "1e-6"), ("0.0001", "1e-12"), ("0.001", "0.01"), ("1e-5", "1e-4")]
+)
+def test_the_count_of_an_unreleased_variant_needs_no_list_of_all(
+    epsilon: str, delta: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    listed = unreleased_count(Fraction(epsilon), Fraction(delta))
+    monkeypatch.setattr(travas, "_LISTED", 0)
+    assert unreleased_count(Fraction(epsilon), Fraction(delta)) == pytest.approx(listed, rel=1e-9)
+
+
+def test_the_count_of_an_unreleased_variant_is_found_at_the_smallest_budget() -> None:
+    """It took gigabytes and half a minute at epsilon 1e-6, and more memory than there is at this one."""
+    eps, delta = Fraction(1, 10**9), Fraction(1, 10**100)
+    k = tsgd_bound(eps, delta)
+    assert k > 10**11 and unreleased_count(eps, delta) == pytest.approx(k / 2 + 1e18 / k, rel=1e-6)
 
 
 def test_only_real_variants_come_out() -> None:

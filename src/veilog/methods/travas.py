@@ -14,6 +14,7 @@ own: as published nothing can be derived. Certified, n is fixed beforehand.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Annotated
@@ -50,6 +51,10 @@ class UtravasSettings(Settings):
         int | None, "number of subqueries, 2; as published, the largest number tried, 10", Bounds(1, 1000)
     ] = None
     repetitions: Annotated[int, "as published: runs averaged for each number tried", Bounds(1, 1000)] = 10
+
+
+_LISTED = 1 << 20
+"""The largest count that is listed: beyond, what a list of all takes is gigabytes."""
 
 
 def utravas(curator: Curator, request: Request, settings: UtravasSettings) -> Variants:
@@ -111,15 +116,27 @@ def _average_of(curator: Curator, epsilon: Fraction, delta: Fraction, n: int) ->
 def unreleased_count(epsilon: Fraction, delta: Fraction) -> float:
     """The count expected of a variant that was not released: counts 1, ..., 2k weighted by their chance of that.
 
-    A public number: ``sum_f f P(f + X <= k) / sum_f P(f + X <= k)``, with X the k-TSGD noise.
+    A public number: ``sum_f f P(f + X <= k) / sum_f P(f + X <= k)``, with X the k-TSGD noise. Summed over the noise
+    first that is ``(k + 1) / 2 + Var(X) / 2k``, which is taken where there are too many counts to list.
     """
     k = tsgd_bound(epsilon, delta)
+    if k > _LISTED:
+        return (k + 1) / 2 + _variance(float(epsilon), k) / (2 * k)
     noise = np.arange(-k, k + 1)
     chances = np.exp(-float(epsilon) * np.abs(noise))
     at_most = np.cumsum(chances)  # at_most[i] ~ P(X <= i - k)
     counts = np.arange(1, 2 * k + 1)
     weights = at_most[2 * k - counts]
     return float((counts * weights).sum() / weights.sum())
+
+
+def _variance(epsilon: float, k: int) -> float:
+    """The variance of noise from -k to k whose chances fall by exp(-epsilon) a step: sums of geometric series."""
+    q, rest = math.exp(-epsilon), -math.expm1(-epsilon)
+    first, second, third = q / rest, q / rest**2, q * (1 + q) / rest**3  # of q^i, i q^i and i^2 q^i from 1 on
+    beyond = math.exp(-epsilon * k)
+    squares = third - beyond * (k * k * first + 2 * k * second + third)
+    return 2 * squares / (1 + 2 * first * -math.expm1(-epsilon * k))
 
 
 _PAPER = (
