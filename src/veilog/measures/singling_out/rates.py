@@ -14,9 +14,10 @@ of what the control leaves to find out the share that the release tells. There a
   release does not depend on the log at all, the two groups are exchangeable and the gain's mean is 0.
 - *others' cases*: the same people, attacked with the cases of all others of the original. The interval is that of
   pairs, clustered by traces (see :func:`paired`). It needs no one held out, but the control is an estimate of what
-  could be known without the person: at least what the same guess gets from all other cases. In linkability and
-  inference a case stands for a person: other cases of the same person count as others', so where people have several
-  that are alike the gain comes out too small, and people held out are the better control.
+  could be known without the person: at least what the same guess gets from all other cases. Where it is known whose
+  the cases are, others' are other people's, and of the person attacked one case alone is there. In linkability a case
+  stands for a person: other cases of the same person count as others', so where people have several that are alike the
+  gain comes out too small, and people held out are the better control.
 
 Intervals of shares are at 95 %, those of gains and residuals at 99.5 %: a release that tells nothing is wrongly
 blamed by one kind of knowledge in 1 of 400 comparisons, and by one of ten in 1 of 40.

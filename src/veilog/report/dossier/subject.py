@@ -164,7 +164,7 @@ def _tried(
     with contextlib.suppress(VeilogError):  # then that one is not told of
         linked = linkability(original, released, control=control)
     with contextlib.suppress(VeilogError):
-        inferred = inference(original, released, control=control)
+        inferred = inference(original, released, control=control, person=person)
     return (singled, linked, inferred), why
 
 
