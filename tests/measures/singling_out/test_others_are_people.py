@@ -18,7 +18,8 @@ from veilog.logs.eventlog import ACTIVITY, CASE_INDEX, EVENT_INDEX, TIMESTAMP, T
 from veilog.logs.variants import Variants
 from veilog.measures import Asked, compare
 from veilog.measures.persons import persons_of
-from veilog.measures.singling_out import Inferred, Knowledge, inference, singling_out
+from veilog.measures.singling_out import Inferred, Knowledge, Linked, inference, linkability, singling_out
+from veilog.measures.singling_out.linking import _by_activities, _by_others, _drawn, _matched
 from veilog.measures.singling_out.rates import Z_BEYOND, paired
 from veilog.report.dossier.subject import subject_of
 from veilog.report.facts import gathered
@@ -151,6 +152,8 @@ def test_no_value_depends_on_the_order_of_cases() -> None:
     assert results[0] == results[1] and len(results[0]) == 4 and not results[0][0].exact
     ends = [inference(one, timed, person="Patient", sizes=[1, 3]).results for one in (timed, mixed)]
     assert ends[0] == ends[1] and len(ends[0]) == 3
+    lists = [linkability(one, timed, person="Patient", sizes=[1], people=20).results for one in (timed, mixed)]
+    assert lists[0] == lists[1] and len(lists[0]) == 2
 
 
 def _traces(of: EventLog) -> list[str]:
@@ -274,6 +277,65 @@ def test_what_others_tell_of_ends_is_what_its_definition_gives(visits: Visits, s
     assert row.guessed.baseline.value == pytest.approx(_ends_by_hand(visits, size))
 
 
+def test_lists_are_of_people_and_matched_by_others() -> None:
+    """One case of each of three people. p: without the other visit nobody else has ab: 1/3. q: without the other one, r
+    and this one have cd, and two rows of the second list are d: 1/2. r: so it is of three: 1/2. By cases five are in
+    the lists, of two with ab 1/2 each is right, and of three with cd 1/3 each."""
+    own = log([("p", "ab"), ("q", "cd"), ("p", "ab"), ("r", "cd"), ("q", "cd")])
+    by_people, by_cases = (
+        linkability(own, own.variants, person=person, sizes=[1]).results[0] for person in ("Patient", False)
+    )
+    assert by_people.people == 3 and by_people.linked.released.value == pytest.approx(2 / 3)
+    assert by_people.linked.baseline.value == pytest.approx((1 / 3 + 1 / 2 + 1 / 2) / 3)
+    assert by_cases.people == 5 and by_cases.linked.baseline.value == pytest.approx(2 / 5)
+
+
+def test_rows_that_a_persons_other_visits_matched_are_no_guess_from_others() -> None:
+    own = log([(f"p{i}", f"{chr(0x100 + i)}{chr(0x200 + i)}") for i in range(60) for _ in range(4)])
+    hidden, seen = (linkability(own, own.variants, person=person, sizes=[1]).results[0] for person in (False, True))
+    assert hidden.beyond.value == 0.0 and not hidden.more
+    assert seen.people == 60 and seen.linked.released.value == 1.0 and seen.more
+    assert seen.linked.baseline.value == pytest.approx(1 / 60)
+
+
+def test_in_lists_too_nothing_is_another_without_people_of_several_cases() -> None:
+    own = log([(f"p{i}", trace) for i, trace in enumerate(["ab", "ab", "acd", "abd", "ab", "d", "cd", "acd"] * 3)])
+    expected = linkability(own, own, person=False).results
+    assert linkability(own, own, person="Patient").results == linkability(own, own).results == expected
+    several, control = population(20, 1), population(20, 2)
+    held = [linkability(several, several, control=control, person=p).results for p in ("Patient", False)]
+    assert held[0] == held[1]
+
+
+@pytest.mark.slow
+@settings(max_examples=100, deadline=None)
+@given(
+    st.lists(st.tuples(st.sampled_from("pqrs"), st.text("abc", min_size=2, max_size=4)), min_size=3, max_size=14),
+    st.integers(1, 3),
+    st.integers(0, 3),
+)
+def test_lists_are_matched_as_by_a_log_without_the_persons_other_cases(visits: Visits, size: int, seed: int) -> None:
+    own = log(visits)
+    whose = persons_of(own, "Patient")
+    if whose is None:
+        return
+    held = _by_activities(size, whose, own, own, None).original
+    assert held.owner is not None
+    people = held.people(of_attributes=False)
+    assert people == len({person for person, _ in visits})
+    lists = _drawn(held, False, size, people, np.random.default_rng(seed))
+    assert sorted(held.owner[lists.group].tolist()) == list(range(people))
+    right, both = _by_others(lists, held, held.owner)
+    traces = own.variants.sequences
+    for i, group in enumerate(lists.group.tolist()):
+        mine = np.flatnonzero(whose == held.owner[group])
+        one = next(case for case in mine.tolist() if tuple(visits[case][1]) == tuple(traces[held.group[group]]))
+        left = own.only(np.setdiff1d(np.arange(len(visits)), mine[mine != one]))
+        # The activities of both logs are numbered alike.
+        expected = _matched(lists, [_by_activities(size, None, own, left, None).released])
+        assert (right[i], both[i]) == (pytest.approx(expected[0][i]), expected[1][i])
+
+
 def test_what_people_win_and_lose_together_makes_the_interval_wider() -> None:
     """Two people with two cases each, in two traces: by the traces what they win and lose comes to nothing."""
     gain, weight = np.array([1.0, -1.0, 1.0, -1.0]), np.full(4, 0.25)
@@ -293,10 +355,10 @@ def test_what_people_win_and_lose_together_makes_the_interval_wider() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("attack", [singling_out, inference])
+@pytest.mark.parametrize("attack", [singling_out, inference, linkability])
 def test_a_release_of_other_people_is_not_blamed_for_what_people_do_again(attack: Any) -> None:
     """200 releases that are drawn, like the log, from one population; 1 in 400 rows may be above by chance."""
-    rows: list[Knowledge | Inferred] = []
+    rows: list[Knowledge | Inferred | Linked] = []
     for seed in range(200):
         people = (10, 30, 80)[seed % 3]
         like = (0.5, 0.8, 1.0)[seed // 3 % 3]

@@ -31,7 +31,7 @@ from veilog.logs.variants import Variants
 from veilog.measures.measure import Measure
 from veilog.measures.persons import persons_of
 from veilog.measures.singling_out.logs import ranges
-from veilog.measures.singling_out.people import attributes_of, people_of, prefixes_of
+from veilog.measures.singling_out.people import Rows, attributes_of, people_of, prefixes_of, rows_of
 from veilog.measures.singling_out.rates import (
     Z_BEYOND,
     Control,
@@ -130,9 +130,7 @@ def inference(
     if not (original if isinstance(original, Variants) else original.variants).cases:
         raise ParameterError("The original log has no cases, so there is nobody to guess of.", parameter="original")
     owner = None if control is not None else persons_of(original, person)
-    ends = _ends(
-        [log if isinstance(log, Variants) else log.variants for log in logs], wanted, _by_owner(original, owner)
-    )
+    ends = _ends([log if isinstance(log, Variants) else log.variants for log in logs], wanted, rows_of(original, owner))
     found = [_result(END, size, 0, asked) for size, asked in ends]
     why = None
     try:
@@ -147,25 +145,7 @@ def inference(
     )
 
 
-@dataclass(frozen=True, eq=False)
-class _Rows:
-    """The cases of a log, those of a variant, and of a person where that is known, together."""
-
-    variant: IntArray
-    cases: IntArray
-    owner: IntArray | None
-
-
-def _by_owner(log: EventLog | Variants, owner: IntArray | None) -> _Rows:
-    if owner is None:
-        variants = log if isinstance(log, Variants) else log.variants
-        return _Rows(np.arange(len(variants)), variants.counts, None)
-    persons = int(owner.max()) + 1
-    rows, cases = np.unique(people_of(log).variant * persons + owner, return_counts=True)
-    return _Rows(rows // persons, cases.astype(np.int64), rows % persons)
-
-
-def _ends(logs: Sequence[Variants], sizes: Sequence[int], first: _Rows) -> Iterator[tuple[int, _Asked]]:
+def _ends(logs: Sequence[Variants], sizes: Sequence[int], first: Rows) -> Iterator[tuple[int, _Asked]]:
     """Yield for each size what is known of the variants that are longer, each with its cases as its weight; of the
     first log, of the rows of these."""
     known, last = prefixes_of(logs, sizes[-1])

@@ -162,7 +162,7 @@ def _tried(
     except VeilogError as error:
         why = str(error)
     with contextlib.suppress(VeilogError):  # then that one is not told of
-        linked = linkability(original, released, control=control)
+        linked = linkability(original, released, control=control, person=person)
     with contextlib.suppress(VeilogError):
         inferred = inference(original, released, control=control, person=person)
     return (singled, linked, inferred), why
