@@ -10,9 +10,10 @@ Everybody is attacked, with the original, with the release, and with a control (
 with the release; or the same people with the original, where a guess counts only if another case of those that agree
 has the person's value, too, and nobody's own case counts as one that agrees. That is at least what others' cases
 give. (To take the own case from the counts would turn the guess to another value for each of those whose values are
-about equally frequent, and understate it.) Where it is known whose the cases are, of each person the case attacked
-alone counts: what the other ones tell is not known from others. Who guesses the most frequent value of all may do
-better still; then that is the control.
+about equally frequent, and understate it.) Where it is known whose the cases are, others' cases are other people's, and
+the person counts with as many cases of the right value as the others who have it have on average: by cases of the
+person that is what the own case is. Who guesses the most frequent value of all may do better still; then that is the
+control.
 """
 
 from __future__ import annotations
@@ -284,7 +285,8 @@ def _without_their_others(
     rows: _Counted, owner: IntArray, asks: IntArray, target: IntArray, person: IntArray
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     """The same of each that asks as :func:`_most_frequent`, but of the cases of this person one alone counts, which has
-    the value that is asked for, and is among the rows where anything is known."""
+    the value that is asked for, and is among the rows where anything is known; what is most frequent is told with as
+    many cases of the person that have the value as the others who have it have on average."""
     found = [np.zeros(len(asks)) for _ in range(3)]
     some = np.flatnonzero(asks >= 0)
     if not len(some):
@@ -306,7 +308,9 @@ def _without_their_others(
     np.maximum.at(highest, row, left[other])
     tied = np.where(best[group] == highest, ties[group], 0)
     tied += np.bincount(row, weights=left[other] == highest[row], minlength=len(held))
-    right = np.where(left + 1 > highest, 1.0, np.where(left + 1 == highest, 1 / (tied + 1), 0.0))
+    people = np.bincount(pair)[pair]
+    alike = left * people / np.maximum(1, people - 1)
+    right = np.where(alike > highest, 1.0, np.where(alike == highest, 1 / (tied + 1), 0.0))
     seen = np.bincount(context, weights=count)[there[group]] - np.bincount(group, weights=own)[group] + 1
     key = np.searchsorted(groups, asks[some] * persons + person[some]) * len(pairs)
     at = np.searchsorted(held, key + np.searchsorted(pairs, asks[some] * kinds + target[some]))

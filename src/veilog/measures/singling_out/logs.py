@@ -66,13 +66,15 @@ class Besides:
     """Ascending."""
     variant: IntArray
     cases: IntArray
+    people: IntArray
+    """Of each variant how many people have it."""
 
 
 @dataclass(frozen=True, eq=False)
 class Fitting:
     """Of each attack, what fits in a log."""
 
-    same: IntArray
+    same: IntArray | FloatArray
     """Cases with the person's whole trace."""
     others: IntArray
     """Cases with other traces."""
@@ -80,13 +82,20 @@ class Fitting:
     """Of the other traces, the cases of the most frequent one."""
     ties: IntArray
     """How many other traces have so many."""
+    people: IntArray | None = None
+    """How many people have the cases with the whole trace, the person attacked among them, where that is known and some
+    have several."""
 
     def rows(self, rows: IntArray) -> Fitting:
-        return Fitting(self.same[rows], self.others[rows], self.highest[rows], self.ties[rows])
+        people = None if self.people is None else self.people[rows]
+        return Fitting(self.same[rows], self.others[rows], self.highest[rows], self.ties[rows], people)
 
     def known_from_others(self) -> Fitting:
-        """The same, but nobody's trace where nobody else has it."""
-        return replace(self, same=np.where(self.same > 1, self.same, 0))
+        """The same, but nobody's trace where nobody else has it; where people are known, with as many cases of the
+        person as the others who have it have on average."""
+        if self.people is None:
+            return replace(self, same=np.where(self.same > 1, self.same, 0))
+        return replace(self, same=(self.same - 1) * self.people / np.maximum(1, self.people - 1))
 
     def alone(self) -> FloatArray:
         return np.asarray((self.same == 1) & (self.others == 0), dtype=np.float64)
@@ -119,7 +128,7 @@ def besides(variants: Variants, variant: IntArray, owner: IntArray, attacked: In
     whose, what = pairs // len(variants), pairs % len(variants)
     attack, pair = ranges(np.searchsorted(whose, person), np.searchsorted(whose, person, side="right"))
     cases = number[pair] - (what[pair] == attacked[attack])
-    return Besides(attack, what[pair], cases)
+    return Besides(attack, what[pair], cases, np.bincount(what, minlength=len(variants)))
 
 
 def ranges(low: IntArray, high: IntArray) -> tuple[IntArray, IntArray]:
@@ -146,7 +155,7 @@ def fitting(log: Population, table: Mask, which: IntArray, own: IntArray, less: 
         cases[has, own[part][has]] = 0
         others[part], highest[part] = cases.sum(axis=1), cases.max(axis=1)
         ties[part] = (cases == highest[part][:, None]).sum(axis=1)
-    return Fitting(same, others, highest, ties)
+    return Fitting(same, others, highest, ties, None if less is None else less.people[own])
 
 
 def near(
@@ -164,11 +173,13 @@ def near(
     assert log.variant is not None
     low = np.searchsorted(log.starts, start - reach).tolist()
     high = np.searchsorted(log.starts, start + reach, side="right").tolist()
-    same, others, highest, ties = (np.zeros(len(which), dtype=np.int64) for _ in range(4))
+    same, others, highest, ties, people = (np.zeros(len(which), dtype=np.int64) for _ in range(5))
     for i in range(len(which)):
         there = log.variant[low[i] : high[i]]
         if person is not None and log.owner is not None:
-            there = there[log.owner[low[i] : high[i]] != person[i]]
+            owner = log.owner[low[i] : high[i]]
+            people[i] = 1 + len(np.unique(owner[(owner != person[i]) & (there == own[i])]))
+            there = there[owner != person[i]]
         there = there[table[which[i], there]]
         foreign = there[there != own[i]]
         same[i], others[i] = len(there) - len(foreign) + (person is not None), len(foreign)
@@ -176,7 +187,7 @@ def near(
             _, number = np.unique(foreign, return_counts=True)
             highest[i] = number.max()
             ties[i] = np.count_nonzero(number == highest[i])
-    return Fitting(same, others, highest, ties)
+    return Fitting(same, others, highest, ties, None if person is None else people)
 
 
 def why_without_start(original: EventLog | Variants, released: EventLog | Variants) -> str | None:

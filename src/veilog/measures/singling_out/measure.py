@@ -17,7 +17,9 @@ Both are computed for the original, for the release, and for a baseline that nev
                   the start known, the better of guessing with it and without it
 
 Where it is known whose the cases are, that original has of the person attacked the one case and no other: M, S and N
-are of that, so what the person's other cases tell is not known from others.
+are of that, so what the person's other cases tell is not known from others. To guess, the S - 1 cases of h other people
+with the trace stand for (S - 1) (h + 1) / h, as many for the person as for one of them on average. (With one case for
+the person, traces of equally many people would be told apart by it, and releases blamed that guess at random.)
 
 The baseline of guessing is at least what somebody gets right who knows all cases but this one. (That would take the
 person's own case from S everywhere; where traces are about equally frequent it turns the guess to another one, for each

@@ -15,9 +15,9 @@ of what the control leaves to find out the share that the release tells. There a
 - *others' cases*: the same people, attacked with the cases of all others of the original. The interval is that of
   pairs, clustered by traces, and by people where some have several cases and it is known which (see :func:`paired`). It
   needs no one held out, but the control is an estimate of what could be known without the person: at least what the
-  same guess gets from all other cases. Where it is known whose the cases are, others' are other people's: of the person
-  attacked the one case alone is there. Where it is not, a case stands for a person, and where people have several that
-  are alike the gain comes out too small.
+  same guess gets from all other cases. Where it is known whose the cases are, others' are other people's, and what the
+  person's other cases tell is not known from them. Where it is not, a case stands for a person, and where people have
+  several that are alike the gain comes out too small.
 
 Intervals of shares are at 95 %, those of gains and residuals at 99.5 %: a release that tells nothing is wrongly
 blamed by one kind of knowledge in 1 of 400 comparisons, and by one of ten in 1 of 40.
