@@ -266,7 +266,7 @@ def compare(
     seconds = _MODEL_SECONDS[miner] if model_seconds is None else model_seconds
     say = progress or (lambda text, fraction: None)
     from veilog.logs.files import as_log  # tables are loaded when there are any
-    from veilog.measures.persons import check_apart
+    from veilog.measures.persons import check_apart, column_of
     from veilog.privacy.part import of_same_cases
 
     if hasattr(original, "guarantee") and not hasattr(released, "guarantee"):  # a Release, of a later layer
@@ -278,7 +278,7 @@ def compare(
     beside = (None if control is None else as_log(control), None if second is None else as_log(second))
     told = _asked(asked) or Asked()
     check_apart(sides[0], beside[0], told.person)
-    pair = Pair(*sides, say, seconds, model_memory, miner, *beside)
+    pair = Pair(*sides, say, seconds, model_memory, miner, *beside, column_of(sides[0], told.person) or False)
     extras = {"", *(["models"] if miner == "pm4py" else []), *(["anomalies"] if anomalies else [])}
     left_out = () if models else OF_MODELS
     taken = [measure for name, measure in MEASURES.items() if measure.extra in extras and name not in left_out]

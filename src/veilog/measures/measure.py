@@ -104,6 +104,8 @@ class Pair:
     """People of the same process who were not in the log that was released; None where nobody was held out."""
     second: EventLog | Variants | None = None
     """Another release of the same log."""
+    person: str | bool = True
+    """Whose the cases of the original are: told by this column, by the one that seems to (True), or not (False)."""
     _known: dict[Callable[[Pair], Any], Any] = field(default_factory=dict, repr=False)
     _open: contextlib.ExitStack = field(default_factory=contextlib.ExitStack, repr=False)
 

@@ -19,7 +19,7 @@ from veilog.logs.facts import person_columns
 from veilog.logs.variants import Variants
 from veilog.privacy.persons import columns_of_persons, owners
 
-__all__ = ["check_apart", "column_of", "in_order", "parted", "person_of"]
+__all__ = ["check_apart", "column_of", "in_order", "parted", "person_of", "persons_of"]
 
 
 def person_of(log: EventLog | Variants) -> str | None:
@@ -32,6 +32,18 @@ def person_of(log: EventLog | Variants) -> str | None:
 def column_of(log: EventLog | Variants, person: str | bool) -> str | None:
     """Return the column that tells whose a case is: this one, or with True the one that seems to; None with False."""
     return person_of(log) if person is True else person or None
+
+
+def persons_of(log: EventLog | Variants, person: str | bool) -> IntArray | None:
+    """Return the person of each case by a number, whatever the order of rows: told by this column, or with True by the
+    one that seems to tell; a case that names nobody is somebody's own. None where no column tells, or nobody has
+    several cases."""
+    column = column_of(log, person)
+    if column is None or isinstance(log, Variants):
+        return None
+    columns_of_persons(log, column, "person")
+    owner = _numbered(log, column)
+    return owner if int(owner.max(initial=-1)) + 1 < len(owner) else None
 
 
 def check_apart(original: EventLog | Variants, control: EventLog | Variants | None, person: str | bool = True) -> None:

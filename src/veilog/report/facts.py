@@ -21,7 +21,7 @@ from veilog.logs.input.source import suffix_of
 from veilog.logs.input.streams import open_input
 from veilog.logs.tables.workbook import facts_in
 from veilog.logs.variants import Variants
-from veilog.measures import Comparison, Progress, compare
+from veilog.measures import Asked, Comparison, Progress, compare
 from veilog.measures.disclosure import RiskResult, risk
 from veilog.measures.durations import FEW, case_durations, spans
 from veilog.releasing.owner.standing import Standing, standing_of
@@ -133,7 +133,8 @@ def gathered(
     if original is not None and before is not None and first is not None:
         if comparison is None and max(len(before), len(variants)) <= COMPARED_AT_ONCE:
             say("Reporting: utility", None)
-            comparison = compare(original, variants if log is None else log, progress=progress)
+            asked = Asked(person=person)
+            comparison = compare(original, variants if log is None else log, asked=asked, progress=progress)
         purposes: tuple[PurposeShown, ...] = ()
         if comparison is not None and variants.events and before.events:
             judged = comparison.purposes or judged_here(original, variants if log is None else log, say, person)

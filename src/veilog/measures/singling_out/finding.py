@@ -146,7 +146,7 @@ def exposure(
     if not variants.events:
         raise ParameterError("The log has no events, so there is nothing that could be known.", parameter="log")
     why = _why_without_start(log)
-    variant, start = cases_of(log, variants, why is None)
+    variant, start, _ = cases_of(log, variants, why is None)
     everybody = population(variants, variant, start, why is None)
     rng = np.random.default_rng([seed, wanted[-1]])
     some = variants.lengths[variant] > 0

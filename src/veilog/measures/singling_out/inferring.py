@@ -10,8 +10,10 @@ Everybody is attacked, with the original, with the release, and with a control (
 with the release; or the same people with the original, where a guess counts only if another case of those that agree
 has the person's value, too, and nobody's own case counts as one that agrees. That is at least what others' cases
 give. (To take the own case from the counts would turn the guess to another value for each of those whose values are
-about equally frequent, and understate it.) Who guesses the most frequent value of all may do better still; then that
-is the control.
+about equally frequent, and understate it.) Where it is known whose the cases are, others' cases are other people's, and
+the person counts with as many cases of the right value as the others who have it have on average: by cases of the
+person that is what the own case is. Who guesses the most frequent value of all may do better still; then that is the
+control.
 """
 
 from __future__ import annotations
@@ -19,6 +21,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -27,7 +30,9 @@ from veilog.errors import ParameterError
 from veilog.logs.eventlog import EventLog
 from veilog.logs.variants import Variants
 from veilog.measures.measure import Measure
-from veilog.measures.singling_out.people import attributes_of, people_of, prefixes_of
+from veilog.measures.persons import persons_of
+from veilog.measures.singling_out.logs import ranges
+from veilog.measures.singling_out.people import Rows, attributes_of, people_of, prefixes_of, rows_of
 from veilog.measures.singling_out.rates import (
     Z_BEYOND,
     Control,
@@ -99,6 +104,8 @@ class _Asked:
     """Who can be asked about, in each log."""
     trace: IntArray
     """Of each row of the original, what it shares with others."""
+    owner: IntArray | None
+    """Whose the cases of each row of the original are, where some people have several and that is known."""
 
 
 def inference(
@@ -106,13 +113,15 @@ def inference(
     released: EventLog | Variants,
     *,
     control: EventLog | Variants | None = None,
+    person: str | bool = True,
     sizes: Iterable[int] = SIZES,
 ) -> Inference:
     """How often the end of a case, or an attribute, is guessed with either log and the control.
 
     ``control`` has people of the same process who were not in the log that was released; without it the control is what
-    others' cases tell. Attributes of cases are guessed that the release has. Sizes for which nobody has more activities
-    are left out.
+    others' cases tell, which those of the same ``person`` are not: told by that column of the original, by the one that
+    seems to tell (True), or every case is another person's (False). Attributes of cases are guessed that the release
+    has. Sizes for which nobody has more activities are left out.
     """
     began = time.perf_counter()
     wanted = sorted(set(sizes))
@@ -121,11 +130,12 @@ def inference(
     logs = [log for log in (original, released, control) if log is not None]
     if not (original if isinstance(original, Variants) else original.variants).cases:
         raise ParameterError("The original log has no cases, so there is nobody to guess of.", parameter="original")
-    ends = _ends([log if isinstance(log, Variants) else log.variants for log in logs], wanted)
+    owner = None if control is not None else persons_of(original, person)
+    ends = _ends([log if isinstance(log, Variants) else log.variants for log in logs], wanted, rows_of(original, owner))
     found = [_result(END, size, 0, asked) for size, asked in ends]
     why = None
     try:
-        found += _attributes(logs)
+        found += _attributes(logs, owner)
     except ParameterError as error:
         why = str(error)
     results = [row for row in found if row is not None]
@@ -136,19 +146,24 @@ def inference(
     )
 
 
-def _ends(logs: Sequence[Variants], sizes: Sequence[int]) -> Iterator[tuple[int, _Asked]]:
-    """Yield for each size what is known of the variants that are longer, each with its cases as its weight."""
+def _ends(logs: Sequence[Variants], sizes: Sequence[int], first: Rows) -> Iterator[tuple[int, _Asked]]:
+    """Yield for each size what is known of the variants that are longer, each with its cases as its weight; of the
+    first log, of the rows of these."""
     known, last = prefixes_of(logs, sizes[-1])
+    rows = [first.variant, *(np.arange(len(log)) for log in logs[1:])]
+    ends = [code[row] for code, row in zip(last, rows, strict=True)]
+    weight = [first.cases, *(log.counts for log in logs[1:])]
     for size in sizes:
         # A case that is over with what is known of it has no end to come.
         contexts = [
-            [np.where(log.lengths > j, known[j][i], -1) for j in range(size, -1, -1)] for i, log in enumerate(logs)
+            [np.where(log.lengths > j, known[j][i], -1)[rows[i]] for j in range(size, -1, -1)]
+            for i, log in enumerate(logs)
         ]
-        longer = [log.lengths > size for log in logs]
-        yield size, _Asked(contexts, last, [log.counts for log in logs], longer, np.arange(len(logs[0])))
+        longer = [(log.lengths > size)[row] for log, row in zip(logs, rows, strict=True)]
+        yield size, _Asked(contexts, ends, weight, longer, first.variant, first.owner)
 
 
-def _attributes(logs: Sequence[EventLog | Variants]) -> Iterator[Inferred | None]:
+def _attributes(logs: Sequence[EventLog | Variants], owner: IntArray | None) -> Iterator[Inferred | None]:
     """Yield what is guessed of each attribute of cases that the release has."""
     people = [people_of(log) for log in logs]
     names, values = attributes_of(logs)
@@ -161,9 +176,8 @@ def _attributes(logs: Sequence[EventLog | Variants]) -> Iterator[Inferred | None
         nothing = [np.zeros(len(one.variant), dtype=np.int64) for one in people]
         contexts = [[np.where(c < 0, -1, b), a, c, n] for a, b, c, n in zip(agree, both, begun, nothing, strict=True)]
         ones = [np.ones(len(n), dtype=np.int64) for n in nothing]
-        asked = _Asked(
-            contexts, [codes[:, place] for codes in values], ones, [one > 0 for one in ones], people[0].variant
-        )
+        secret, everybody = [codes[:, place] for codes in values], [one > 0 for one in ones]
+        asked = _Asked(contexts, secret, ones, everybody, people[0].variant, owner)
         yield _result(name, WITH_ATTRIBUTES, len(names) - 1, asked)
 
 
@@ -195,8 +209,11 @@ def _result(secret: str, size: int, attributes: int, asked: _Asked) -> Inferred 
         best = max(either, key=lambda values: round(float(values @ weight), 9))
         baseline = mean_rate(best, weight, people)
         trace = asked.trace[whom[0]]
-        rows = np.lexsort((made - best, trace))  # whatever order the people are in
-        gain = paired((made - best)[rows], (weight / weight.sum())[rows], trace[rows], people)
+        who = None if asked.owner is None else asked.owner[whom[0]]
+        # Whatever order the people are in.
+        rows = np.lexsort((made - best, trace) if who is None else (made - best, who, trace))
+        of_whom = None if who is None else who[rows]
+        gain = paired((made - best)[rows], (weight / weight.sum())[rows], trace[rows], people, of_whom)
     return Inferred(
         secret=secret,
         size=size,
@@ -215,13 +232,17 @@ def _guessed(
     asked: _Asked, log: int, people: int, whom: IntArray, *, others: bool = False, known: bool = True
 ) -> FloatArray:
     """The chance that these people's secret is guessed right with a log, by what is most frequent there among those who
-    agree in most of what is ``known``. Of ``others`` the person's own case is none."""
+    agree in most of what is ``known``. Of ``others`` the person's own case is none, nor are the person's other ones."""
     secret, target, weight = asked.secret[log], asked.secret[people][whom], asked.weight[log]
     right, left = np.zeros(len(target)), np.ones(len(target), dtype=np.bool_)
     for depth in range(0 if known else len(asked.contexts[log]) - 1, len(asked.contexts[log])):
         context, asks = asked.contexts[log][depth], asked.contexts[people][depth][whom]
         there = (context >= 0) & (secret >= 0)
-        chance, seen, same = _most_frequent(context[there], secret[there], weight[there], asks, target)
+        if others and asked.owner is not None:
+            rows, owner = _Counted(context[there], secret[there], weight[there]), asked.owner
+            chance, seen, same = _without_their_others(rows, owner[there], asks, target, owner[whom])
+        else:
+            chance, seen, same = _most_frequent(context[there], secret[there], weight[there], asks, target)
         told = left & (asks >= 0) & (seen > (1 if others else 0))
         right[told] = np.where(same[told] > 1, chance[told], 0.0) if others else chance[told]
         left &= ~told
@@ -252,9 +273,77 @@ def _most_frequent(
     return right, np.where(has, total[where], 0.0), same
 
 
+class _Counted(NamedTuple):
+    """Cases that agree in a context, and what they have there."""
+
+    context: IntArray
+    value: IntArray
+    weight: IntArray
+
+
+def _without_their_others(
+    rows: _Counted, owner: IntArray, asks: IntArray, target: IntArray, person: IntArray
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """The same of each that asks as :func:`_most_frequent`, but of the cases of this person one alone counts, which has
+    the value that is asked for, and is among the rows where anything is known; what is most frequent is told with as
+    many cases of the person that have the value as the others who have it have on average."""
+    found = [np.zeros(len(asks)) for _ in range(3)]
+    some = np.flatnonzero(asks >= 0)
+    if not len(some):
+        return found[0], found[1], found[2]
+    kinds, persons = int(rows.value.max()) + 1, int(owner.max()) + 1
+    pairs, place = np.unique(rows.context * kinds + rows.value, return_inverse=True)
+    count: FloatArray = np.bincount(place, weights=rows.weight).astype(np.float64)
+    contexts, context = np.unique(pairs // kinds, return_inverse=True)
+    groups, number = np.unique(rows.context * persons + owner, return_inverse=True)
+    # What each person has in a context, a value at a time: how many cases, and how many others have it.
+    held, place = np.unique(number * len(pairs) + place, return_inverse=True)
+    own = np.bincount(place, weights=rows.weight)
+    group, pair = held // len(pairs), held % len(pairs)
+    left, there = count[pair] - own, np.searchsorted(contexts, groups // persons)
+    best, ties = _most_of_none(count, context, there, held)
+    row, other = ranges(np.searchsorted(group, group), np.searchsorted(group, group, side="right"))
+    row, other = row[row != other], other[row != other]
+    highest = best[group]
+    np.maximum.at(highest, row, left[other])
+    tied = np.where(best[group] == highest, ties[group], 0)
+    tied += np.bincount(row, weights=left[other] == highest[row], minlength=len(held))
+    people = np.bincount(pair)[pair]
+    alike = left * people / np.maximum(1, people - 1)
+    right = np.where(alike > highest, 1.0, np.where(alike == highest, 1 / (tied + 1), 0.0))
+    seen = np.bincount(context, weights=count)[there[group]] - np.bincount(group, weights=own)[group] + 1
+    key = np.searchsorted(groups, asks[some] * persons + person[some]) * len(pairs)
+    at = np.searchsorted(held, key + np.searchsorted(pairs, asks[some] * kinds + target[some]))
+    for values, each in zip(found, (right, seen, left + 1), strict=True):
+        values[some] = each[at]
+    return found[0], found[1], found[2]
+
+
+def _most_of_none(
+    count: FloatArray, context: IntArray, there: IntArray, held: IntArray
+) -> tuple[FloatArray, FloatArray]:
+    """Of each group of a person's cases in a context (``there``) the cases of the most frequent value that is none of
+    theirs, and how many such values have so many; of pairs of a ``context`` and a value the cases of each, and of
+    groups and pairs, as one number, those that a group holds, ascending."""
+    order = np.lexsort((-count, context))
+    at, end = (np.searchsorted(context, there, side=side) for side in ("left", "right"))
+    left = np.arange(len(there))
+    while len(left):
+        left = left[at[left] < end[left]]
+        key = left * len(count) + order[at[left]]
+        left = left[held[np.minimum(np.searchsorted(held, key), len(held) - 1)] == key]
+        at[left] += 1
+    best = np.where(at < end, count[order[np.minimum(at, len(order) - 1)]], 0.0)
+    other = (np.diff(context[order], prepend=-1) != 0) | (np.diff(count[order], prepend=0.0) != 0)
+    level = np.cumsum(other)
+    ties = np.where(at < end, np.bincount(level)[level[np.minimum(at, len(order) - 1)]], 0)
+    group, pair = held // len(count), held % len(count)
+    return best, ties - np.bincount(group, weights=count[pair] == best[group], minlength=len(there))
+
+
 INFERENCE = Measure(
     "inference",
-    lambda pair: inference(pair.original, pair.released, control=pair.control),
+    lambda pair: inference(pair.original, pair.released, control=pair.control, person=pair.person),
     (),
     paper="Giomi, Boenisch, Wehmeyer, Tasnádi: A unified framework for quantifying privacy risk in synthetic "
     "data, 2023",

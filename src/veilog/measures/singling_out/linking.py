@@ -15,8 +15,10 @@ With no release at all one of ``people`` matches is right by chance.
 
 That is done for people of the original, with the original and with the release, and with a control (see :mod:`.rates`):
 as many people who were held out, with the release; or the same people with the original, where a match counts only if
-another case fits both rows, too. The attack follows M. Giomi, F. Boenisch, C. Wehmeyer, B. Tasnádi, "A unified
-framework for quantifying privacy risk in synthetic data" (PoPETs 2023); there rows are matched by their distances.
+another case fits both rows, too. Where it is known whose the cases are, the lists have one case of a person at most,
+and that control leaves the other cases of the person whose row is matched out of a, b, c and n. The attack follows
+M. Giomi, F. Boenisch, C. Wehmeyer, B. Tasnádi, "A unified framework for quantifying privacy risk in synthetic data"
+(PoPETs 2023); there rows are matched by their distances.
 """
 
 from __future__ import annotations
@@ -34,7 +36,8 @@ from veilog.errors import ParameterError
 from veilog.logs.eventlog import EventLog
 from veilog.logs.variants import Variants
 from veilog.measures.measure import Measure
-from veilog.measures.singling_out.people import attributes_of, people_of, shared_codes
+from veilog.measures.persons import persons_of
+from veilog.measures.singling_out.people import Rows, attributes_of, people_of, rows_of, shared_codes
 from veilog.measures.singling_out.rates import (
     Z_BEYOND,
     Control,
@@ -96,8 +99,8 @@ class Linkability:
 
 @dataclass(frozen=True, eq=False)
 class _Held:
-    """A log as a source of people, or of evidence: groups of equal cases. Activities are numbers that all logs
-    share."""
+    """A log as a source of people, or of evidence: groups of equal cases, of one person where it is known whose they
+    are. Activities are numbers that all logs share."""
 
     variants: Variants
     heads: Int32Array
@@ -109,6 +112,23 @@ class _Held:
     values: Int32Array
     """The attributes of each group, a column each."""
     cases: IntArray
+    owner: IntArray | None
+    """The person of each group, where some people have several cases and that is known."""
+
+    @property
+    def kinds(self) -> int:
+        """How many groups there are, whosever they are."""
+        same = [values[1:] == values[:-1] for values in (self.group, *self.values.T)]
+        return len(self.cases) - int(np.logical_and.reduce(same).sum())
+
+    def enough(self, of_attributes: bool) -> BoolArray:
+        """Which groups have events enough for a row in each list."""
+        return self.variants.lengths[self.group] >= (1 if of_attributes else 2)
+
+    def people(self, of_attributes: bool) -> int:
+        """How many people could be in the lists: cases, where it is not known whose these are."""
+        enough = self.enough(of_attributes)
+        return int(self.cases[enough].sum()) if self.owner is None else len(np.unique(self.owner[enough]))
 
 
 @dataclass(frozen=True, eq=False)
@@ -119,6 +139,8 @@ class _Lists:
     second: Int32Array
     of_attributes: bool
     variant: IntArray
+    group: IntArray
+    """Of each the group of the log that it was drawn from."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -137,6 +159,7 @@ def linkability(
     *,
     control: EventLog | Variants | None = None,
     second: EventLog | Variants | None = None,
+    person: str | bool = True,
     sizes: Iterable[int] = SIZES,
     people: int = PEOPLE,
     seed: int = 0,
@@ -144,8 +167,10 @@ def linkability(
     """How often rows of two lists about people are matched rightly, with either log and the control.
 
     ``control`` has people of the same process who were not in the log that was released; ``second`` is another release
-    of the same log, which then is also used together with the first. Lists of attributes are tried where the release
-    has attributes of cases; sizes for which fewer than two people have enough events are left out.
+    of the same log, which then is also used together with the first. Without a control others' cases are it, which
+    those of the same ``person`` are not: told by that column of the original, by the one that seems to tell (True), or
+    every case is another person's (False). Lists of attributes are tried where the release has attributes of cases;
+    sizes for which fewer than two people have enough events are left out.
     """
     began = time.perf_counter()
     wanted = sorted(set(sizes))
@@ -153,9 +178,10 @@ def linkability(
         raise ParameterError("Sizes, people and seed must be positive.", parameter="sizes")
     if not (original if isinstance(original, Variants) else original.variants).cases:
         raise ParameterError("The original log has no cases, so there is nobody to link.", parameter="original")
-    kinds = [(_by_activities(wanted[-1], original, released, control, second), False)]
+    owner = None if control is not None else persons_of(original, person)
+    kinds = [(_by_activities(wanted[-1], owner, original, released, control, second), False)]
     with contextlib.suppress(ParameterError):  # then there are no lists of attributes
-        kinds.append((_with_attributes(kinds[0][0], original, released, control), True))
+        kinds.append((_with_attributes(kinds[0][0], owner, original, released, control), True))
     if released is original:
         kinds = [(replace(logs, released=logs.original), of_attributes) for logs, of_attributes in kinds]
     results = [
@@ -169,49 +195,64 @@ def linkability(
     return Linkability(tuple(results), "others' cases" if control is None else "held out", time.perf_counter() - began)
 
 
-def _by_activities(longest: int, *logs: EventLog | Variants | None) -> _Logs:
-    """The logs with a group for each variant."""
+def _by_activities(longest: int, owner: IntArray | None, *logs: EventLog | Variants | None) -> _Logs:
+    """The logs with a group for each variant; of the first one, of each ``owner``."""
     given = [log if isinstance(log, Variants) or log is None else log.variants for log in logs]
     codes = iter(shared_codes([log for log in given if log is not None]))
-    return _Logs(*(None if log is None else _variants(log, next(codes), longest) for log in given))  # type: ignore[arg-type]
+    rows = (None if log is None else rows_of(log, None if i else owner) for i, log in enumerate(logs))
+    held = (
+        None if log is None or row is None else _variants(log, row, next(codes), longest)
+        for log, row in zip(given, rows, strict=True)
+    )
+    return _Logs(*held)  # type: ignore[arg-type]
 
 
-def _variants(log: Variants, codes: IntArray, longest: int) -> _Held:
+def _variants(log: Variants, rows: Rows, codes: IntArray, longest: int) -> _Held:
     places = np.arange(longest)[None, :]
     there = places < log.lengths[:, None]
     flat = np.append(codes, -1).astype(np.int32)
     heads = flat[np.where(there, log.offsets[:-1][:, None] + places, -1)]
     tails = flat[np.where(there, log.offsets[1:][:, None] - 1 - places, -1)]
-    nothing = np.zeros((len(log), 0), dtype=np.int32)
-    return _Held(log, heads, tails, np.arange(len(log)), nothing, log.counts)
+    nothing = np.zeros((len(rows.variant), 0), dtype=np.int32)
+    return _Held(log, heads, tails, rows.variant, nothing, rows.cases, rows.owner)
 
 
-def _with_attributes(plain: _Logs, *logs: EventLog | Variants | None) -> _Logs:
+def _with_attributes(plain: _Logs, owner: IntArray | None, *logs: EventLog | Variants | None) -> _Logs:
     """The logs with a group for all cases of a variant that have the same attributes; without a second release."""
     given = [log for log in logs if log is not None]
     _, values = attributes_of(given)
     held = [one for one in (plain.original, plain.released, plain.control) if one is not None]
-    grouped = [_grouped(one, people_of(log).variant, v) for one, log, v in zip(held, given, values, strict=True)]
+    grouped = [
+        _grouped(one, people_of(log).variant, v, None if i else owner)
+        for i, (one, log, v) in enumerate(zip(held, given, values, strict=True))
+    ]
     return _Logs(grouped[0], grouped[1], grouped[2] if len(grouped) > 2 else None)
 
 
-def _grouped(one: _Held, variant: IntArray, values: IntArray) -> _Held:
-    rows, cases = np.unique(np.column_stack([variant, values[:, :_ATTRIBUTES]]), axis=0, return_counts=True)
-    return replace(one, group=rows[:, 0], values=rows[:, 1:].astype(np.int32), cases=cases.astype(np.int64))
+def _grouped(one: _Held, variant: IntArray, values: IntArray, owner: IntArray | None) -> _Held:
+    values = values[:, :_ATTRIBUTES]
+    columns = [variant, values] if owner is None else [variant, values, owner]
+    rows, cases = np.unique(np.column_stack(columns), axis=0, return_counts=True)
+    known = rows[:, 1 : 1 + values.shape[1]].astype(np.int32)
+    whose = None if owner is None else rows[:, -1]
+    return replace(one, group=rows[:, 0], values=known, cases=cases.astype(np.int64), owner=whose)
 
 
 def _linked(logs: _Logs, of_attributes: bool, size: int, people: int, seed: int) -> Iterator[Linked]:
     """Yield the outcome for lists of this size, by the release and, where there is a second one, by both."""
     groups = [logs.original, *([] if logs.control is None else [logs.control])]
-    enough = min(int(one.cases[one.variants.lengths[one.group] >= (1 if of_attributes else 2)].sum()) for one in groups)
-    largest = max(len(one.cases) for one in (*groups, logs.released))
+    enough = min(one.people(of_attributes) for one in groups)
+    largest = max(one.kinds for one in (*groups, logs.released))
     number = min(people, enough, max(_FEWEST, _WORK // max(1, largest)))
     if number < 2:
         return
     rng = np.random.default_rng([seed, size, of_attributes])
     lists = [_drawn(one, of_attributes, size, number, rng) for one in groups]
     own, both = _matched(lists[0], [logs.original])
-    others = np.where(both > 1, own, 1 / number)
+    told, both = (
+        (own, both) if logs.original.owner is None else _by_others(lists[0], logs.original, logs.original.owner)
+    )
+    others = np.where(both > 1, told, 1 / number)
     weight = np.full(number, 1 / number)
     used = [[logs.released], *([] if logs.second is None else [[logs.released, logs.second]])]
     for releases in used:
@@ -239,33 +280,71 @@ def _linked(logs: _Logs, of_attributes: bool, size: int, people: int, seed: int)
 
 def _drawn(log: _Held, of_attributes: bool, size: int, number: int, rng: np.random.Generator) -> _Lists:
     """Two lists about people drawn from a log, nobody twice."""
-    ends = np.cumsum(np.where(log.variants.lengths[log.group] >= (1 if of_attributes else 2), log.cases, 0))
-    group = np.searchsorted(ends, rng.choice(int(ends[-1]), number, replace=False), side="right")
+    ends = np.cumsum(np.where(log.enough(of_attributes), log.cases, 0))
+    if log.owner is None:
+        group = np.searchsorted(ends, rng.choice(int(ends[-1]), number, replace=False), side="right")
+    else:  # in a random order of all cases, those that are the first of their people
+        mixed = np.searchsorted(ends, rng.permutation(int(ends[-1])), side="right")
+        group = mixed[np.sort(np.unique(log.owner[mixed], return_index=True)[1])[:number]]
     variant = log.group[group]
     lengths, places = log.variants.lengths[variant][:, None], np.arange(size)[None, :]
     first = np.where(places < (lengths if of_attributes else (lengths + 1) // 2), log.heads[variant, :size], _ANY)
     second = log.values[group] if of_attributes else np.where(places < lengths // 2, log.tails[variant, :size], _ANY)
-    return _Lists(first, second, of_attributes, variant)
+    return _Lists(first, second, of_attributes, variant, group)
 
 
 def _matched(lists: _Lists, logs: Sequence[_Held]) -> tuple[FloatArray, FloatArray]:
     """The chance that each row's match is right by these logs, and how many cases fit both rows of each person."""
+    both, one, other, cases = _seen(lists, logs)
+    return _right(_score(both, np.outer(one, other) / max(1.0, cases))), np.diagonal(both).copy()
+
+
+def _by_others(lists: _Lists, log: _Held, owner: IntArray) -> tuple[FloatArray, FloatArray]:
+    """The same by the log that the people are from, without the cases that each has beside the one in the lists."""
+    both, one, other, cases = _seen(lists, [log])
+    chance = np.zeros_like(both)
+    first, second = _said(lists, log)
+    order = np.argsort(owner, kind="stable")
+    low, high = (np.searchsorted(owner[order], owner[lists.group], side=side) for side in ("left", "right"))
+    for i, group in enumerate(lists.group.tolist()):
+        own = order[low[i] : high[i]]
+        weight = (log.cases[own] - (own == group)).astype(np.float64)
+        a, b = weight * _fit(lists.first[i : i + 1], first[own])[0], _fit(lists.second, second[own])
+        both[i] -= b @ a
+        chance[i] = (one[i] - a.sum()) * (other - b @ weight) / max(1.0, cases - weight.sum())
+    return _right(_score(both, chance)), np.diagonal(both).copy()
+
+
+def _seen(lists: _Lists, logs: Sequence[_Held]) -> tuple[FloatArray, FloatArray, FloatArray, float]:
+    """How many cases fit each row of the first list and each of the second, both and either; and how many there are."""
     number = len(lists.first)
     both = np.zeros((number, number))
     one, other, cases = np.zeros(number), np.zeros(number), 0.0
     for log in logs:
-        first = log.heads[log.group, : lists.first.shape[1]]
-        second = log.values if lists.of_attributes else log.tails[log.group, : lists.second.shape[1]]
-        first, second, weight = _merged(first, second, log.cases)
+        first, second, weight = _merged(*_said(lists, log), log.cases)
         a, b = _fit(lists.first, first), _fit(lists.second, second)
         some = np.flatnonzero(a.any(axis=0) & b.any(axis=0))
         both += (a[:, some] * weight[some]) @ b[:, some].T.astype(np.float32)
         one, other = one + a @ weight, other + b @ weight
         cases += float(log.cases.sum())
-    score = (both + _FEW) / (np.outer(one, other) / max(1.0, cases) + _FEW)
+    return both, one, other, cases
+
+
+def _said(lists: _Lists, log: _Held) -> tuple[Int32Array, Int32Array]:
+    """What the cases of each group would have in either list."""
+    first = log.heads[log.group, : lists.first.shape[1]]
+    return first, log.values if lists.of_attributes else log.tails[log.group, : lists.second.shape[1]]
+
+
+def _score(both: FloatArray, chance: FloatArray) -> FloatArray:
+    """How much more often two rows occur in one case than they would if neither told of the other."""
+    return (both + _FEW) / (chance + _FEW)
+
+
+def _right(score: FloatArray) -> FloatArray:
+    """The chance that the row of the second list that goes best with each of the first is the right one."""
     best = score >= score.max(axis=1, keepdims=True) * (1 - 1e-12)
-    right = np.diagonal(best) / best.sum(axis=1)
-    return np.asarray(right, dtype=np.float64), np.diagonal(both).copy()
+    return np.asarray(np.diagonal(best) / best.sum(axis=1), dtype=np.float64)
 
 
 def _merged(first: Int32Array, second: Int32Array, cases: IntArray) -> tuple[Int32Array, Int32Array, Float32Array]:
@@ -288,7 +367,9 @@ def _fit(rows: Int32Array, groups: Int32Array) -> BoolArray:
 
 LINKABILITY = Measure(
     "linkability",
-    lambda pair: linkability(pair.original, pair.released, control=pair.control, second=pair.second),
+    lambda pair: linkability(
+        pair.original, pair.released, control=pair.control, second=pair.second, person=pair.person
+    ),
     (),
     paper="Giomi, Boenisch, Wehmeyer, Tasnádi: A unified framework for quantifying privacy risk in synthetic "
     "data, 2023",

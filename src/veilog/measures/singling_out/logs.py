@@ -17,9 +17,11 @@ from veilog.measures.durations import timed
 
 __all__ = [
     "UNKNOWN",
+    "Besides",
     "Fitting",
     "FloatArray",
     "Population",
+    "besides",
     "cases_of",
     "fits",
     "fitting",
@@ -28,6 +30,7 @@ __all__ = [
     "near",
     "population",
     "positions",
+    "ranges",
     "starts_of",
     "variant_of_cases",
     "why_without_start",
@@ -51,13 +54,27 @@ class Population:
     starts: IntArray | None
     """Known starts of cases, ascending, and the variant of each."""
     variant: IntArray | None
+    owner: IntArray | None = None
+    """Whose each of these cases is, where some people have several and that is known."""
+
+
+@dataclass(frozen=True, eq=False)
+class Besides:
+    """Of attacks on people the other cases that they have, which are not others'."""
+
+    attack: IntArray
+    """Ascending."""
+    variant: IntArray
+    cases: IntArray
+    people: IntArray
+    """Of each variant how many people have it."""
 
 
 @dataclass(frozen=True, eq=False)
 class Fitting:
     """Of each attack, what fits in a log."""
 
-    same: IntArray
+    same: IntArray | FloatArray
     """Cases with the person's whole trace."""
     others: IntArray
     """Cases with other traces."""
@@ -65,13 +82,20 @@ class Fitting:
     """Of the other traces, the cases of the most frequent one."""
     ties: IntArray
     """How many other traces have so many."""
+    people: IntArray | None = None
+    """How many people have the cases with the whole trace, the person attacked among them, where that is known and some
+    have several."""
 
     def rows(self, rows: IntArray) -> Fitting:
-        return Fitting(self.same[rows], self.others[rows], self.highest[rows], self.ties[rows])
+        people = None if self.people is None else self.people[rows]
+        return Fitting(self.same[rows], self.others[rows], self.highest[rows], self.ties[rows], people)
 
     def known_from_others(self) -> Fitting:
-        """The same, but nobody's trace where nobody else has it."""
-        return replace(self, same=np.where(self.same > 1, self.same, 0))
+        """The same, but nobody's trace where nobody else has it; where people are known, with as many cases of the
+        person as the others who have it have on average."""
+        if self.people is None:
+            return replace(self, same=np.where(self.same > 1, self.same, 0))
+        return replace(self, same=(self.same - 1) * self.people / np.maximum(1, self.people - 1))
 
     def alone(self) -> FloatArray:
         return np.asarray((self.same == 1) & (self.others == 0), dtype=np.float64)
@@ -97,38 +121,73 @@ def fits(log: Population, patterns: IntArray) -> Mask:
     return table
 
 
-def fitting(log: Population, table: Mask, which: IntArray, own: IntArray) -> Fitting:
-    """What fits whenever it started; ``own`` is the person's trace in this log, -1 where it has none."""
+def besides(variants: Variants, variant: IntArray, owner: IntArray, attacked: IntArray, person: IntArray) -> Besides:
+    """The cases that people have beside the one that is attacked: of cases of these variants and owners, and attacks on
+    a case of a variant (``attacked``) of each ``person``."""
+    pairs, number = np.unique(owner * len(variants) + variant, return_counts=True)
+    whose, what = pairs // len(variants), pairs % len(variants)
+    attack, pair = ranges(np.searchsorted(whose, person), np.searchsorted(whose, person, side="right"))
+    cases = number[pair] - (what[pair] == attacked[attack])
+    return Besides(attack, what[pair], cases, np.bincount(what, minlength=len(variants)))
+
+
+def ranges(low: IntArray, high: IntArray) -> tuple[IntArray, IntArray]:
+    """All numbers from each low end to below its high one, and which ends each is of."""
+    number = high - low
+    which = np.repeat(np.arange(len(low)), number)
+    return which, np.arange(len(which)) - np.repeat(np.cumsum(number) - number - low, number)
+
+
+def fitting(log: Population, table: Mask, which: IntArray, own: IntArray, less: Besides | None = None) -> Fitting:
+    """What fits whenever it started; ``own`` is the person's trace in this log, -1 where it has none, and cases of
+    ``less`` are not counted."""
     same, others, highest, ties = (np.zeros(len(which), dtype=np.int64) for _ in range(4))
     step = max(1, _PAIRS // max(1, len(log.variants)))
     for first in range(0, len(which) if len(log.variants) else 0, step):
         part = slice(first, min(first + step, len(which)))
         cases = table[which[part]] * log.variants.counts
+        if less is not None:
+            some = slice(*np.searchsorted(less.attack, [part.start, part.stop]))
+            row, variant = less.attack[some], less.variant[some]
+            cases[row - first, variant] -= table[which[row], variant] * less.cases[some]
         has = np.flatnonzero(own[part] >= 0)
         same[part][has] = cases[has, own[part][has]]
         cases[has, own[part][has]] = 0
         others[part], highest[part] = cases.sum(axis=1), cases.max(axis=1)
         ties[part] = (cases == highest[part][:, None]).sum(axis=1)
-    return Fitting(same, others, highest, ties)
+    return Fitting(same, others, highest, ties, None if less is None else less.people[own])
 
 
-def near(log: Population, table: Mask, which: IntArray, own: IntArray, start: IntArray, reach: int) -> Fitting:
-    """What fits and started within ``reach`` of ``start``."""
+def near(
+    log: Population,
+    table: Mask,
+    which: IntArray,
+    own: IntArray,
+    start: IntArray,
+    reach: int,
+    person: IntArray | None = None,
+) -> Fitting:
+    """What fits and started within ``reach`` of ``start``; of this ``person``, where one is given, the one case that is
+    attacked, and no other."""
     assert log.starts is not None
     assert log.variant is not None
     low = np.searchsorted(log.starts, start - reach).tolist()
     high = np.searchsorted(log.starts, start + reach, side="right").tolist()
-    same, others, highest, ties = (np.zeros(len(which), dtype=np.int64) for _ in range(4))
+    same, others, highest, ties, people = (np.zeros(len(which), dtype=np.int64) for _ in range(5))
     for i in range(len(which)):
         there = log.variant[low[i] : high[i]]
+        if person is not None and log.owner is not None:
+            owner = log.owner[low[i] : high[i]]
+            people[i] = 1 + len(np.unique(owner[(owner != person[i]) & (there == own[i])]))
+            there = there[owner != person[i]]
         there = there[table[which[i], there]]
         foreign = there[there != own[i]]
-        same[i], others[i] = len(there) - len(foreign), len(foreign)
+        same[i], others[i] = len(there) - len(foreign) + (person is not None), len(foreign)
         if len(foreign):
             _, number = np.unique(foreign, return_counts=True)
             highest[i] = number.max()
             ties[i] = np.count_nonzero(number == highest[i])
-    return Fitting(same, others, highest, ties)
+    return Fitting(same, others, highest, ties, None if person is None else people)
 
 
 def why_without_start(original: EventLog | Variants, released: EventLog | Variants) -> str | None:
@@ -161,18 +220,18 @@ def starts_of(log: EventLog) -> IntArray:
     return starts
 
 
-def cases_of(log: EventLog | Variants, variants: Variants, with_start: bool) -> tuple[IntArray, IntArray]:
-    """Variant and start (``UNKNOWN`` if it is, or not asked for) of each case, in no order of the log's."""
-    if with_start and isinstance(log, EventLog):
-        return _timed_cases(log, variants)
-    variant = np.repeat(np.arange(len(variants)), variants.counts)
-    return variant, np.full(len(variant), UNKNOWN, dtype=np.int64)
-
-
-def _timed_cases(log: EventLog, variants: Variants) -> tuple[IntArray, IntArray]:
-    variant, start = variant_of_cases(log, variants), starts_of(log)
-    canonical = np.lexsort((start, variant))
-    return variant[canonical], start[canonical]
+def cases_of(
+    log: EventLog | Variants, variants: Variants, with_start: bool, owner: IntArray | None = None
+) -> tuple[IntArray, IntArray, IntArray | None]:
+    """Variant, start (``UNKNOWN`` if it is, or not asked for) and, where these are given, owner of each case, in no
+    order of the log's; where variants and starts are equal, by the owners."""
+    if isinstance(log, Variants) or not (with_start or owner is not None):
+        variant = np.repeat(np.arange(len(variants)), variants.counts)
+        return variant, np.full(len(variant), UNKNOWN, dtype=np.int64), None
+    variant = variant_of_cases(log, variants)
+    start = starts_of(log) if with_start else np.full(len(variant), UNKNOWN, dtype=np.int64)
+    canonical = np.lexsort((start, variant) if owner is None else (owner, start, variant))
+    return variant[canonical], start[canonical], None if owner is None else owner[canonical]
 
 
 def variant_of_cases(log: EventLog, variants: Variants) -> IntArray:
@@ -201,13 +260,15 @@ def _fingerprints(codes: IntArray, offsets: IntArray) -> npt.NDArray[np.uint64]:
     return out
 
 
-def population(variants: Variants, variant: IntArray, start: IntArray, with_start: bool) -> Population:
+def population(
+    variants: Variants, variant: IntArray, start: IntArray, with_start: bool, owner: IntArray | None = None
+) -> Population:
     matcher = Matcher(variants, ordered=True)
     if not with_start:
         return Population(variants, matcher, None, None)
     known = np.flatnonzero(start != UNKNOWN)
     order = known[np.argsort(start[known], kind="stable")]
-    return Population(variants, matcher, start[order], variant[order])
+    return Population(variants, matcher, start[order], variant[order], None if owner is None else owner[order])
 
 
 def positions(lengths: IntArray, size: int, rng: np.random.Generator) -> IntArray:

@@ -16,6 +16,11 @@ Both are computed for the original, for the release, and for a baseline that nev
     guessed       the original where somebody else has the person's trace too, S > 1, and nothing where nobody has; with
                   the start known, the better of guessing with it and without it
 
+Where it is known whose the cases are, that original has of the person attacked the one case and no other: M, S and N
+are of that, so what the person's other cases tell is not known from others. To guess, the S - 1 cases of h other people
+with the trace stand for (S - 1) (h + 1) / h, as many for the person as for one of them on average. (With one case for
+the person, traces of equally many people would be told apart by it, and releases blamed that guess at random.)
+
 The baseline of guessing is at least what somebody gets right who knows all cases but this one. (That would take the
 person's own case from S everywhere; where traces are about equally frequent it turns the guess to another one, for each
 of these people, and so understates what can be known without them.) Where a release does better, it tells of people
@@ -36,11 +41,9 @@ This is one attack, not a bound.
 
 from __future__ import annotations
 
-import itertools
-import math
 import time
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -50,16 +53,19 @@ from veilog.errors import ParameterError
 from veilog.logs.eventlog import EventLog
 from veilog.logs.variants import Variants
 from veilog.measures.measure import Measure
+from veilog.measures.persons import persons_of
+from veilog.measures.singling_out.attacked import Attackable, Attacks, attackable, drawn
 from veilog.measures.singling_out.logs import (
     UNKNOWN,
+    Besides,
     Fitting,
     Population,
+    besides,
     cases_of,
     fits,
     fitting,
     near,
     population,
-    positions,
     why_without_start,
 )
 from veilog.measures.singling_out.rates import (
@@ -127,58 +133,12 @@ class SinglingOut:
     seconds: float
 
 
-@dataclass(frozen=True, eq=False)
-class _People:
-    """People to attack: the cases of a log, and what these are in the release."""
-
-    variants: Variants
-    variant: IntArray
-    start: IntArray
-    """``UNKNOWN`` where it is."""
-    recode: IntArray
-    """Of each activity its code in the release, -1 where that has none; the last one is that of -1."""
-    counterpart: IntArray
-    """Of each variant the release's one, -1 where it has none."""
-
-
-@dataclass(frozen=True, eq=False)
-class _Attacks:
-    """People attacked."""
-
-    variant: IntArray
-    start: IntArray
-    """``UNKNOWN`` where it is."""
-    patterns: IntArray
-    """What is known: codes of the people's activities, an attack a row."""
-    weight: FloatArray
-    exact: bool
-    people: int
-    """How many could be attacked."""
-    timed: int
-    """How many of them have a known start."""
-
-    @property
-    def independent(self) -> float:
-        """How many people, drawn from all who could be in the log and attacked with all that can be known, would vary
-        as much: those attacked are drawn from the people of the log, and these from all."""
-        return self.people if self.exact else 1 / (1 / self.people + 1 / len(self.weight))
-
-    def rows(self, rows: IntArray) -> _Attacks:
-        return replace(
-            self,
-            variant=self.variant[rows],
-            start=self.start[rows],
-            patterns=self.patterns[rows],
-            weight=self.weight[rows],
-            people=self.timed,
-        )
-
-
 def singling_out(
     original: EventLog | Variants,
     released: EventLog | Variants,
     *,
     control: EventLog | Variants | None = None,
+    person: str | bool = True,
     sizes: Iterable[int] = SIZES,
     hours: float = 24.0,
     attacks: int = ATTACKS,
@@ -187,9 +147,10 @@ def singling_out(
     """How often people of the original are singled out, or their trace is guessed, with either log and the baseline.
 
     ``control`` has people of the same process who were not in the log that was released: then they are the baseline.
-    ``sizes`` are how many events are known; sizes for which nobody has more events are left out. Where the logs have
-    real times that overlap, attackers who also know the start of the case to ``hours`` are tried. No log is changed and
-    no value depends on the order of rows.
+    Else others' cases are, which those of the same ``person`` are not: told by that column of the original, by the one
+    that seems to tell (True), or every case is another person's (False). ``sizes`` are how many events are known; sizes
+    for which nobody has more events are left out. Where the logs have real times that overlap, attackers who also know
+    the start of the case to ``hours`` are tried. No log is changed and no value depends on the order of rows.
     """
     began = time.perf_counter()
     wanted = sorted(set(sizes))
@@ -201,19 +162,19 @@ def singling_out(
     why = why_without_start(original, released)
     if why is None and control is not None:
         why = why_without_start(control, released)
-    after = population(second, *cases_of(released, second, why is None), why is None)
-    whom = _people(original, second, why is None)
-    held_out = None if control is None else _people(control, second, why is None)
-    before = population(first, whom.variant, whom.start, why is None)
+    after = population(second, *cases_of(released, second, why is None)[:2], why is None)
+    whom = attackable(original, second, why is None, None if control is not None else persons_of(original, person))
+    held_out = None if control is None else attackable(control, second, why is None)
+    before = population(first, whom.variant, whom.start, why is None, whom.owner)
     most = min(attacks, max(_FEWEST, _WORK // max(1, len(first), len(second))))
     results: list[Knowledge] = []
     for size in wanted:
-        drawn = _drawn(whom, size, most, np.random.default_rng([seed, size]))
-        others = None if held_out is None else _drawn(held_out, size, most, np.random.default_rng([seed, size, 1]))
-        if drawn is not None and (held_out is None or others is not None):
+        chosen = drawn(whom, size, most, np.random.default_rng([seed, size]))
+        others = None if held_out is None else drawn(held_out, size, most, np.random.default_rng([seed, size, 1]))
+        if chosen is not None and (held_out is None or others is not None):
             trial = _Trial(size, before, after, int(hours * _HOUR))
             against = None if held_out is None or others is None else trial.with_release(held_out, others)
-            results += trial.outcome(whom, drawn, against)
+            results += trial.outcome(whom, chosen, against)
     if not results:
         raise ParameterError(
             f"No case of the original has more than {events(wanted[0])}, so whoever knows so much finds nothing out.",
@@ -226,43 +187,6 @@ def singling_out(
 def events(number: int) -> str:
     """Return so many events in words."""
     return "1 event" if number == 1 else f"{number} events"
-
-
-def _people(log: EventLog | Variants, after: Variants, with_start: bool) -> _People:
-    variants = log if isinstance(log, Variants) else log.variants
-    places = {label: code for code, label in enumerate(after.labels)}
-    rows = {sequence: row for row, sequence in enumerate(after.sequences)}
-    return _People(
-        variants,
-        *cases_of(log, variants, with_start),
-        recode=np.array([places.get(label, -1) for label in variants.labels] + [-1], dtype=np.int64),
-        counterpart=np.array([rows.get(sequence, -1) for sequence in variants.sequences], dtype=np.int64),
-    )
-
-
-def _drawn(whom: _People, size: int, most: int, rng: np.random.Generator) -> _Attacks | None:
-    """All that can be known of those who have more events, if that is no more than ``most``, or so much drawn from it;
-    None where there is nobody."""
-    variants = whom.variants
-    people = np.flatnonzero(variants.lengths[whom.variant] > size)
-    if not len(people):
-        return None
-    variant, start = whom.variant[people], whom.start[people]
-    lengths = variants.lengths[variant]
-    sizes, number = np.unique(lengths, return_counts=True)
-    total = sum(math.comb(n, size) * count for n, count in zip(sizes.tolist(), number.tolist(), strict=True))
-    if total <= most:
-        chosen = [list(itertools.combinations(range(n), size)) for n in lengths.tolist()]
-        who = np.repeat(np.arange(len(variant)), [len(c) for c in chosen])
-        places = np.array([row for c in chosen for row in c], dtype=np.int64)
-        weight = np.repeat([1.0 / len(c) for c in chosen], [len(c) for c in chosen])
-    else:
-        who = rng.integers(0, len(variant), most)
-        places = positions(lengths[who], size, rng)
-        weight = np.ones(most)
-    patterns = variants.codes[variants.offsets[variant[who]][:, None] + places].astype(np.int64)
-    timed = int((start != UNKNOWN).sum())
-    return _Attacks(variant[who], start[who], patterns, weight, total <= most, len(people), timed)
 
 
 @dataclass(frozen=True, eq=False)
@@ -285,7 +209,7 @@ class _Against:
     """A control group that was attacked with the release."""
 
     found: _Fitted
-    attacks: _Attacks
+    attacks: Attacks
 
 
 @dataclass(frozen=True, eq=False)
@@ -297,38 +221,56 @@ class _Trial:
     after: Population
     reach: int
 
-    def with_release(self, whom: _People, attacks: _Attacks) -> _Against:
+    def with_release(self, whom: Attackable, attacks: Attacks) -> _Against:
         """Return what fits these people in the release."""
         return _Against(self._fitted(self.after, attacks, whom.recode, whom.counterpart), attacks)
 
-    def _fitted(self, log: Population, attacks: _Attacks, recode: IntArray | None, own: IntArray) -> _Fitted:
+    def _fitted(
+        self,
+        log: Population,
+        attacks: Attacks,
+        recode: IntArray | None,
+        own: IntArray,
+        less: Besides | None = None,
+    ) -> _Fitted:
         patterns, which = np.unique(attacks.patterns, axis=0, return_inverse=True)
         which = which.ravel()
         table = fits(log, patterns if recode is None else recode[patterns])
-        ever = fitting(log, table, which, own[attacks.variant])
+        ever = fitting(log, table, which, own[attacks.variant], less)
         known = np.flatnonzero(attacks.start != UNKNOWN)
         if self.before.starts is None or log.starts is None or not len(known):
             return _Fitted(ever, None, known)
-        start = attacks.start[known]
-        return _Fitted(ever, near(log, table, which[known], own[attacks.variant[known]], start, self.reach), known)
+        start, person = attacks.start[known], None if less is None or attacks.owner is None else attacks.owner[known]
+        then = near(log, table, which[known], own[attacks.variant[known]], start, self.reach, person)
+        return _Fitted(ever, then, known)
 
-    def outcome(self, whom: _People, attacks: _Attacks, against: _Against | None) -> list[Knowledge]:
+    def _from_others(self, whom: Attackable, attacks: Attacks, fitted: _Fitted) -> _Fitted:
+        """What fits in the original without other cases of the person; ``fitted`` is what does with them."""
+        if whom.owner is None or attacks.owner is None:
+            return fitted
+        less = besides(whom.variants, whom.variant, whom.owner, attacks.variant, attacks.owner)
+        return self._fitted(self.before, attacks, None, np.arange(len(whom.variants)), less)
+
+    def outcome(self, whom: Attackable, attacks: Attacks, against: _Against | None) -> list[Knowledge]:
         """The outcome without, and where possible with, knowledge of the start."""
         a = self._fitted(self.before, attacks, None, np.arange(len(whom.variants)))
         b = self.with_release(whom, attacks).found
+        o = self._from_others(whom, attacks, a)
         n = self.after.variants.cases
-        alone = _drawn_alone(a.ever, self.before.variants.cases, n)
-        guesses = a.ever.guessed(), b.ever.guessed(), a.ever.known_from_others().guessed()
+        alone = _drawn_alone(o.ever, self.before.variants.cases - whom.besides(attacks, with_start=False), n)
+        guesses = a.ever.guessed(), b.ever.guessed(), o.ever.known_from_others().guessed()
         control = None
         if against is not None:
             control = against.attacks, against.found.ever.alone(), against.found.ever.guessed()
         out = [self._knowledge(attacks, False, (a.ever.alone(), b.ever.alone(), alone), guesses, control)]
-        if a.near is None or b.near is None or (against is not None and against.found.near is None):
+        if a.near is None or b.near is None or o.near is None or (against is not None and against.found.near is None):
             return out
         assert self.before.starts is not None and self.after.starts is not None  # noqa: PT018 - one fact
         some = attacks.rows(a.known)
-        alone = _drawn_alone(a.near, len(self.before.starts), len(self.after.starts))
-        from_others = _Fitted(a.ever.known_from_others(), a.near.known_from_others(), a.known)
+        alone = _drawn_alone(
+            o.near, len(self.before.starts) - whom.besides(some, with_start=True), len(self.after.starts)
+        )
+        from_others = _Fitted(o.ever.known_from_others(), o.near.known_from_others(), a.known)
         either = (from_others.guessed(), from_others.ever.rows(a.known).guessed())
         best = max(either, key=lambda values: float(values @ some.weight))
         guesses = a.guessed(), b.guessed(), best
@@ -338,17 +280,17 @@ class _Trial:
 
     def _knowledge(
         self,
-        attacks: _Attacks,
+        attacks: Attacks,
         with_start: bool,
         alone: tuple[FloatArray, FloatArray, FloatArray],
         guessed: tuple[FloatArray, FloatArray, FloatArray],
-        control: tuple[_Attacks, FloatArray, FloatArray] | None,
+        control: tuple[Attacks, FloatArray, FloatArray] | None,
     ) -> Knowledge:
         """With the original, with the release, and known from others; a control group takes the place of the latter."""
         singled, guesses = ([_rate(values, attacks) for values in three] for three in (alone, guessed))
         weight = attacks.weight / attacks.weight.sum()
         if control is None:
-            beyond = paired(guessed[1] - guessed[2], weight, attacks.variant, attacks.people)
+            beyond = paired(guessed[1] - guessed[2], weight, attacks.variant, attacks.people, attacks.owner)
         else:
             others, *values = control
             singled[2], guesses[2] = (_rate(found, others) for found in values)
@@ -367,22 +309,22 @@ class _Trial:
         )
 
 
-def _rate(values: FloatArray, attacks: _Attacks) -> Rate:
+def _rate(values: FloatArray, attacks: Attacks) -> Rate:
     mean = min(1.0, float(values @ (attacks.weight / attacks.weight.sum())))
     return certain(mean) if attacks.exact else wilson(mean, len(values))
 
 
-def _drawn_alone(found: Fitting, cases: int, n: int) -> FloatArray:
+def _drawn_alone(found: Fitting, cases: int | IntArray, n: int) -> FloatArray:
     """The chance that, of n cases drawn from everybody else's, one alone fits and has the person's trace."""
     same = found.same - 1
-    others = max(1, cases - 1)
+    others = np.maximum(1, cases - 1)
     fit = (same + found.others) / others
     return np.asarray(n * (same / others) * np.power(1 - fit, max(0, n - 1)), dtype=np.float64)
 
 
 SINGLING_OUT = Measure(
     "singling_out",
-    lambda pair: singling_out(pair.original, pair.released, control=pair.control),
+    lambda pair: singling_out(pair.original, pair.released, control=pair.control, person=pair.person),
     (),
     paper="Giomi, Boenisch, Wehmeyer, Tasnádi: A unified framework for quantifying privacy risk in synthetic "
     "data, 2023",

@@ -15,7 +15,17 @@ from veilog.measures.persons import column_of, parted
 from veilog.measures.purposes.attributes.columns import Attribute, compared
 from veilog.measures.singling_out.logs import variant_of_cases
 
-__all__ = ["MOST_ATTRIBUTES", "People", "attributes_of", "halves", "people_of", "prefixes_of", "shared_codes"]
+__all__ = [
+    "MOST_ATTRIBUTES",
+    "People",
+    "Rows",
+    "attributes_of",
+    "halves",
+    "people_of",
+    "prefixes_of",
+    "rows_of",
+    "shared_codes",
+]
 
 MOST_ATTRIBUTES = 8
 """Attributes of cases that are known and guessed; more are left out, those that vary least first."""
@@ -34,6 +44,25 @@ def people_of(log: EventLog | Variants) -> People:
     if isinstance(log, Variants):
         return People(log, np.repeat(np.arange(len(log)), log.counts))
     return People(log.variants, variant_of_cases(log, log.variants))
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """The cases of a log, those of a variant together, and where it is known whose they are, those of a person."""
+
+    variant: IntArray
+    cases: IntArray
+    owner: IntArray | None
+
+
+def rows_of(log: EventLog | Variants, owner: IntArray | None) -> Rows:
+    """Return the cases of a log by variants, and by the ``owner`` of each case, in the log's order, where given."""
+    if owner is None:
+        variants = log if isinstance(log, Variants) else log.variants
+        return Rows(np.arange(len(variants)), variants.counts, None)
+    persons = int(owner.max()) + 1
+    rows, cases = np.unique(people_of(log).variant * persons + owner, return_counts=True)
+    return Rows(rows // persons, cases.astype(np.int64), rows % persons)
 
 
 def halves(

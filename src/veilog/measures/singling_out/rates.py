@@ -13,10 +13,11 @@ of what the control leaves to find out the share that the release tells. There a
   for the difference between independent proportions" (1998, method 10), from the Wilson intervals of both. If the
   release does not depend on the log at all, the two groups are exchangeable and the gain's mean is 0.
 - *others' cases*: the same people, attacked with the cases of all others of the original. The interval is that of
-  pairs, clustered by traces (see :func:`paired`). It needs no one held out, but the control is an estimate of what
-  could be known without the person: at least what the same guess gets from all other cases. A case stands for a person
-  here: other cases of the same person count as others', so where people have several that are alike the gain comes out
-  too small, and people held out are the better control.
+  pairs, clustered by traces, and by people where some have several cases and it is known which (see :func:`paired`). It
+  needs no one held out, but the control is an estimate of what could be known without the person: at least what the
+  same guess gets from all other cases. Where it is known whose the cases are, others' are other people's, and what the
+  person's other cases tell is not known from them. Where it is not, a case stands for a person, and where people have
+  several that are alike the gain comes out too small.
 
 Intervals of shares are at 95 %, those of gains and residuals at 99.5 %: a release that tells nothing is wrongly
 blamed by one kind of knowledge in 1 of 400 comparisons, and by one of ten in 1 of 40.
@@ -93,19 +94,35 @@ def mean_rate(values: FloatArray, weight: FloatArray, people: float, z: float = 
     return wilson(min(1.0, max(0.0, mean)), people, z)
 
 
-def paired(gain: FloatArray, weight: FloatArray, trace: IntArray, people: int) -> Rate:
+def paired(gain: FloatArray, weight: FloatArray, trace: IntArray, people: int, person: IntArray | None = None) -> Rate:
     """The mean gain over the baseline and its interval at 99.5 %, for people of whom those attacked are a sample.
 
     Weights add up to 1. What is won or lost of all who share a trace comes together, by one accident of the release, so
     the variance is that of sums over traces (a cluster-robust one). Half a person more is taken to gain and half a one
     to lose, after A. Agresti and Y. Min, "Simple improved confidence intervals for comparing matched proportions"
     (2005): where nobody gains or loses, that does not prove that nobody can.
+
+    Where it is known which ``person`` each is, and some have several cases, what is won or lost with these comes
+    together, too: the variance is that by traces plus that by people less that by both (A. C. Cameron, J. B. Gelbach
+    and D. L. Miller, "Robust inference with multiway clustering", 2011), or the largest of the former two.
     """
     mean = max(-1.0, min(1.0, float(gain @ weight)))
-    together = np.bincount(trace, weights=weight * (gain - mean))
-    number = min(people, len(gain))
-    reach = Z_BEYOND * math.sqrt(float(together @ together) + 1 / number**2)
+    off = weight * (gain - mean)
+    spread, number = _spread(trace, off), min(people, len(gain))
+    if person is not None:
+        who = np.unique(person, return_inverse=True)[1]
+        both = np.unique(who * (int(trace.max()) + 1) + trace, return_inverse=True)[1]
+        of_people = _spread(who, off)
+        spread = max(spread, of_people, spread + of_people - _spread(both, off))
+        number = min(number, int(who.max()) + 1)
+    reach = Z_BEYOND * math.sqrt(spread + 1 / number**2)
     return Rate(mean, max(-1.0, mean - reach), min(1.0, mean + reach))
+
+
+def _spread(cluster: IntArray, off: FloatArray) -> float:
+    """The sum of squares of what those of each cluster are off by together."""
+    together = np.bincount(cluster, weights=off)
+    return float(together @ together)
 
 
 def apart(released: Rate, baseline: Rate) -> Rate:

@@ -57,9 +57,9 @@ def dossier(
     Without the ``original`` it holds nothing of that and may go where the release may go; with it, it is the edition
     for the owner alone, with what attacks achieved on both. ``files`` are those that the release was written to;
     ``account`` is what the ledger knows of releases of these data (or, as :class:`Standing`, of other data, too), and
-    ``control`` has people who were not in the log that was released, told by the column of a ``person`` (True: the one
-    that seems to tell them; False: by cases alone), all for the owner's edition. It is written in a ``language`` that
-    there is a catalogue of; the record for the registry is English.
+    ``control`` has people who were not in the log that was released, all for the owner's edition. Whose the cases are
+    is told by the column of a ``person`` (True: the one that seems to tell it; False: each is another's). It is written
+    in a ``language`` that there is a catalogue of; the record for the registry is English.
     """
     held = given_release(released)
     beside, others = given_log(original, held), given_log(control)
@@ -72,7 +72,7 @@ def dossier(
             advice="Give the log that was released, too (--original), or no control.",
         )
     with spoken(language):
-        return _made(subject_of(held, beside, files_of(files), account, progress, others))
+        return _made(subject_of(held, beside, files_of(files), account, progress, others, person))
 
 
 def write(made: Dossier, path: str | os.PathLike[str]) -> None:

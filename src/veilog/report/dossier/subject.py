@@ -88,9 +88,11 @@ def subject_of(
     account: Account | Standing | None,
     progress: Progress | None,
     control: EventLog | Variants | None = None,
+    person: str | bool = True,
 ) -> Subject:
     """Return what a dossier says of this release; with the original, what attacks achieved, beside the same on the
-    people of ``control`` where some were held out."""
+    people of ``control`` where some were held out, else beside what the cases of others than the same ``person``
+    tell."""
     told = told_by_release(released) if isinstance(released, Release) else told_by_file(released)
     variants = released.variants
     attacked = None
@@ -98,7 +100,7 @@ def subject_of(
         say = progress or (lambda text, fraction: None)
         say("Attacking original and release", None)
         owner = owner_side(original, written_today(account, released))
-        attacked = _attacked(told, released, original, owner, control)
+        attacked = _attacked(told, released, original, owner, control, person)
     return Subject(
         told=told,
         decision=decided(told, variants.cases, None if attacked is None else attacked.owner),
@@ -123,13 +125,14 @@ def _attacked(
     original: EventLog | Variants,
     owner: OwnerSide,
     control: EventLog | Variants | None,
+    person: str | bool,
 ) -> Attacked:
     before = original if isinstance(original, Variants) else original.variants
-    first: EventLog | Variants = original if told.timed else before
     second: EventLog | Variants = released.variants
     if told.timed:
         second = released if isinstance(released, EventLog) else released.log
-    tried, why = _tried(first, second, control)
+    # Whose the cases are is known of the log alone; of variants that a release is, its times tell nothing.
+    tried, why = _tried(original, second, control, person)
     return Attacked(
         owner=owner,
         variants=len(before),
@@ -147,18 +150,21 @@ Tried = tuple[SinglingOut | None, Linkability | None, Inference | None]
 
 
 def _tried(
-    original: EventLog | Variants, released: EventLog | Variants, control: EventLog | Variants | None
+    original: EventLog | Variants,
+    released: EventLog | Variants,
+    control: EventLog | Variants | None,
+    person: str | bool,
 ) -> tuple[Tried, str]:
     """All attacks that can be made, and why one cannot."""
     singled, linked, inferred, why = None, None, None, ""
     try:
-        singled = singling_out(original, released, control=control)
+        singled = singling_out(original, released, control=control, person=person)
     except VeilogError as error:
         why = str(error)
     with contextlib.suppress(VeilogError):  # then that one is not told of
-        linked = linkability(original, released, control=control)
+        linked = linkability(original, released, control=control, person=person)
     with contextlib.suppress(VeilogError):
-        inferred = inference(original, released, control=control)
+        inferred = inference(original, released, control=control, person=person)
     return (singled, linked, inferred), why
 
 

@@ -87,7 +87,9 @@ def all_variants(sides: Sides, before: Beside | None, report: Path, progress: Pr
     """Compare logs of so many variants that this was left out at first, which takes a while."""
     if before is None or before.kept is not None:
         return before
-    return _side_by_side(sides, compare(*sides.logs, progress=progress), report, progress)
+    asked = Asked(person=sides.person)
+    comparison = compare(sides.original, sides.logs[1], asked=asked, progress=progress)
+    return _side_by_side(sides, comparison, report, progress)
 
 
 def predicted(sides: Sides, before: Beside | None, report: Path, progress: Progress) -> Beside | None:
