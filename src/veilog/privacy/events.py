@@ -94,10 +94,8 @@ class EventQuestions:
     ) -> None:
         """``whole`` is the log that public facts are taken from, where it has other cases."""
         self._log, self._public = log, log if whole is None else whole
-        self._domain = domain
-        self._raw = AllCases(log, domain)
-        self._randomness = randomness
-        self._account = account
+        self._domain, self._raw = domain, AllCases(log, domain)
+        self._randomness, self._account = randomness, account
 
     # Public facts ---------------------------------------------------------------------------------------------------
 

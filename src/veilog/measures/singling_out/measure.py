@@ -35,8 +35,8 @@ with one original and one release there is none, hence the person is left out of
 People are drawn with a fixed seed, with replacement, and the intervals are Wilson's ("Probable inference, the law of
 succession, and statistical inference", 1927) at 95 %; where there are few people with few events each of them is
 attacked with everything that could be known, and the values are exact. Whether the release tells more is judged by the
-difference from the baseline in the same attacks, with an interval that takes the people for a sample (see ``_beyond``).
-This is one attack, not a bound.
+difference from the baseline in the same attacks, with an interval that takes the people for a sample
+(:mod:`veilog.measures.singling_out.rates`). This is one attack, not a bound.
 """
 
 from __future__ import annotations
