@@ -169,7 +169,8 @@ class Guarantee:
     cases: int | None = None
     """How many cases are released, which a delta is judged by; None before the release."""
     part: Part | None = None
-    """Which cases it is of; all, where this is None. It protects every case: of others nothing was looked at."""
+    """Which cases it is of; all, where this is None. It protects every case: of others nothing was looked at
+    but what the owner says is public of the log."""
 
     @property
     def strength(self) -> Strength:
