@@ -208,6 +208,15 @@ def test_a_mistake_makes_no_ledger(capsys: pytest.CaptureFixture[str], log: Path
     assert run(capsys, *released(log, "0", "--ledger", tmp_path / "new"))[0] == 2
     assert run(capsys, *released(tmp_path / "gone.xes", "1", "--ledger", tmp_path / "new"))[0] == 1
     assert run(capsys, "ledger", "set", tmp_path / "gone.xes", "--epsilon", "1")[0] == 1
+    refused = (
+        (("--releases", "0", "--each", "1", "--delta", "1e-6"), "1 to 1,000,000 releases, not 0"),
+        (("--epsilon", "1", "--composed"), "Composing takes a delta above 0"),
+        (("--epsilon", "1", "--account", "7"), "no account 7"),
+        (("--epsilon", "1", "--account", ""), "this one is empty"),  # of a variable that is not set
+    )
+    for arguments, said in refused:
+        status, _, err = run(capsys, "ledger", "set", log, *arguments)
+        assert status == 2 and said in err, arguments
     assert sorted(p.name for p in tmp_path.iterdir()) == ["log.xes"]
 
 

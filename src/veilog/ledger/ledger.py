@@ -19,6 +19,7 @@ import contextlib
 import datetime
 import json
 import os
+import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -97,6 +98,12 @@ class Ledger:
         first entry makes it. ``account`` names the account that releases are entered in, so that a log that grows
         stays on one; it is opened where there is none of this name."""
         place = ledger_file.located(path)
+        if account is not None and not account.strip():
+            raise ParameterError(
+                "An account has a name, and this one is empty.",
+                parameter="account",
+                advice="Where it is from a variable, that may not be set.",
+            )
         fresh = create and not place.exists()
         ledger = Ledger(place, patience, waiting, name, account, create=fresh)  # one that was there is never made anew
         if fresh:
@@ -276,8 +283,23 @@ class Ledger:
     ) -> Account:
         """The account, with the limit that a rule gives it, told the number of the last release."""
         data = held(given)
-        mark = mark_of(data)
+        mark, name = mark_of(data), self._name_of(data)
+        if self.create and not self.path.exists():
+            with tempfile.TemporaryDirectory() as folder:  # what is refused leaves no ledger behind
+                rehearsed = replace(self, path=Path(folder) / self.path.name)
+                rehearsed._made()
+                rehearsed._put(mark, name, unit, account, rule)
         self._made()
+        return self._put(mark, name, unit, account, rule)
+
+    def _put(
+        self,
+        mark: bytes,
+        name: str,
+        unit: str | None,
+        account: int | None,
+        rule: Callable[[Account, int], Limit] | None,
+    ) -> Account:
         with self._writing() as book:
             before = number = book.data.get(book.digest(mark))
             if self.account_name is not None:
@@ -285,7 +307,7 @@ class Ledger:
             if account is not None:
                 number = put_together(book, mark, number, account)
             elif number is None:
-                number = opened(book, mark, "case", self._name_of(data))
+                number = opened(book, mark, "case", name)
             elif unit is None and rule is not None:
                 unit = usual_unit(book, number)
             if unit is not None:
