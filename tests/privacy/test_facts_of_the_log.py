@@ -88,10 +88,23 @@ def test_facts_are_those_of_the_log_where_cases_of_a_person_are_drawn() -> None:
     assert drawn == {("a",), ("a", "b")}
 
 
-def test_facts_are_those_of_the_log_where_a_part_is_looked_at() -> None:
+@pytest.mark.parametrize(
+    ("part", "days"),
+    [
+        ("Patient=p", (10, 41)),
+        ("Patient=nobody", (10, 41)),
+        ("month=1970-01", (10, 31)),  # which days a month has is public: cases of it start on no others
+        ("month=1970-02", (31, 41)),
+        ("month=1970-03", (59, 90)),
+        ("month=none", (10, 41)),
+        ("began=1970-01-21..1970-01-25", (20, 24)),
+    ],
+)
+def test_facts_are_those_of_the_log_where_a_part_is_looked_at(part: str, days: tuple[int, int]) -> None:
     one = [("p", [("a", 10)])] * 5 + [("p", [("z", 40)] * 7)]
-    for cases in (one, [*one, ("q", [("z", 11), ("a", 12)])]):
-        held = bounded(log_of(cases), ONE_CASE, noise.seeded(1), Part.of("month=1970-01"))
+    for cases in (one, [*one, ("q", [("z", 11), ("a", 12)])], [*one, ("p", [("z", 21), ("a", 22)])]):
+        held = bounded(log_of(cases), ONE_CASE, noise.seeded(1), Part.of(part))
         curator = Curator(held, domain=Domain(FROM_LOG, FROM_LOG))
         assert curator.activities == ("a", "z") and curator.max_length == 7
-        assert curator.events.window[1] == datetime.datetime(1970, 2, 11, tzinfo=datetime.UTC)
+        begin = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
+        assert curator.events.window == tuple(begin + datetime.timedelta(days=day) for day in days)

@@ -112,7 +112,7 @@ class EventQuestions:
     @property
     def window(self) -> Window:
         """The public window of case starts: declared, or the days from the log's first to its last case start, which
-        the guarantee then says."""
+        the guarantee then says, and of a month or another part of time those that are in it."""
         if self._domain.window is not None:
             return self._domain.window
         self._account.assume(_WINDOW_FROM_LOG)
@@ -131,8 +131,9 @@ class EventQuestions:
         if not ends:
             raise ParameterError("No case of the log has a start time.", parameter="window")
         # A window ends at the latest where days do: a case that starts on the last of all is outside, and not refused.
-        end = min(ends[1] // _DAY + 1, _LAST_DAY)
+        end, part = min(ends[1] // _DAY + 1, _LAST_DAY), self._account.part
         first = min(ends[0] // _DAY, end - 1)
+        first, end = (first, end) if part is None else part.within(first, end)
         return _EPOCH + datetime.timedelta(days=first), _EPOCH + datetime.timedelta(days=end)
 
     def check_moments(self, name: str) -> None:

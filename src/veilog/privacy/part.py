@@ -120,6 +120,15 @@ class Part:
             return f"cases that have no single {name!r}, or one called {NONE!r}"
         return f"cases whose {name!r} is {self.value!r}"
 
+    def within(self, first: int, end: int) -> tuple[int, int]:
+        """Return those of the days, counted from 1970, on which its cases may start, or where none is one, all on which
+        they may; ``end`` is the day after the last."""
+        if not self.of_time or self.value == NONE:
+            return first, end
+        own_first, own_end = _days(self.rule, self.value)
+        both = max(first, own_first), min(end, own_end)
+        return both if both[0] < both[1] else (own_first, own_end)
+
     def among(self, neighbours: str) -> str:
         """Return what is told apart, with the cases that alone were looked at."""
         return f"{neighbours}; only {self.in_words} were looked at"
