@@ -108,3 +108,20 @@ def test_facts_are_those_of_the_log_where_a_part_is_looked_at(part: str, days: t
         assert curator.activities == ("a", "z") and curator.max_length == 7
         begin = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
         assert curator.events.window == tuple(begin + datetime.timedelta(days=day) for day in days)
+
+
+def test_of_a_declared_window_a_part_of_time_has_what_it_shares_with_it() -> None:
+    def day(number: int) -> datetime.datetime:
+        return datetime.datetime(1970, 1, 1, 8, tzinfo=datetime.UTC) + datetime.timedelta(days=number)
+
+    midnight = datetime.timedelta(hours=8)
+    for part, window in (
+        ("Patient=p", (day(5), day(90))),
+        ("month=1970-02", (day(31) - midnight, day(59) - midnight)),
+        ("began=1970-01-03..1970-01-20", (day(5), day(19) - midnight)),
+        ("began=1971-01-01..1971-01-02", (day(365) - midnight, day(366) - midnight)),
+    ):
+        log = log_of([("p", [("a", 10)])])
+        domain = Domain(window=(day(5), day(90)))
+        curator = Curator(bounded(log, ONE_CASE, noise.seeded(1), Part.of(part)), domain=domain)
+        assert curator.events.window == window, part

@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from veilog.logs.eventlog import EventLog
 from veilog.privacy.asking import triples_of
-from veilog.privacy.cases import Cases, Coding, RawCases
+from veilog.privacy.cases import UNKNOWN_TIME, Cases, Coding, RawCases
 from veilog.privacy.clipping import LARGEST_VALUE, contributions
 from veilog.privacy.domain import Domain
 from veilog.privacy.mechanisms.mechanism import Norm
@@ -59,6 +59,21 @@ class AllCases:
         """The raw cases of a log that is one piece."""
         assert isinstance(self._log, EventLog)
         return RawCases(self._log, self._domain)
+
+    def outermost_starts(self) -> tuple[int, int] | None:
+        """Return the first and the last start of a case, None where none has one: of the events that are first."""
+
+        def of_piece(raw: RawCases, _first: bool) -> list[int]:
+            starts = raw.times[raw.offsets[:-1][np.diff(raw.offsets) > 0]]
+            starts = starts[starts != UNKNOWN_TIME]
+            return [int(starts.min()), int(starts.max())] if len(starts) else []
+
+        def of_all(found: Iterable[list[int]]) -> list[int]:
+            ends = [end for some in found for end in some]
+            return [min(ends), max(ends)] if ends else []
+
+        ends = self.over(of_piece, of_all)
+        return (ends[0], ends[1]) if ends else None
 
     def sums(
         self,

@@ -28,7 +28,6 @@ from veilog.privacy.account.figures import so_many
 from veilog.privacy.account.guarantee import Condition
 from veilog.privacy.adding import AllCases, CaseFeatures
 from veilog.privacy.cases import (
-    UNKNOWN_TIME,
     Coding,
     Kind,
     Level,
@@ -112,29 +111,23 @@ class EventQuestions:
     @property
     def window(self) -> Window:
         """The public window of case starts: declared, or the days from the log's first to its last case start, which
-        the guarantee then says, and of a month or another part of time those that are in it."""
+        the guarantee then says; and of that what a part of time has alone."""
         if self._domain.window is not None:
-            return self._domain.window
+            return self.of_part(self._domain.window)
         self._account.assume(_WINDOW_FROM_LOG)
-
-        def outermost(raw: RawCases, _first: bool) -> list[int]:
-            starts = raw.times[raw.offsets[:-1][np.diff(raw.offsets) > 0]]
-            starts = starts[starts != UNKNOWN_TIME]
-            return [int(starts.min()), int(starts.max())] if len(starts) else []
-
-        def of_all(found: Iterable[list[int]]) -> list[int]:
-            ends = [end for some in found for end in some]
-            return [min(ends), max(ends)] if ends else []
-
         # As the owner knows the log: without events that are left out, a single case may be the first or the last.
-        ends = AllCases(self._public, Domain()).over(outermost, of_all)
-        if not ends:
+        ends = AllCases(self._public, Domain()).outermost_starts()
+        if ends is None:
             raise ParameterError("No case of the log has a start time.", parameter="window")
         # A window ends at the latest where days do: a case that starts on the last of all is outside, and not refused.
-        end, part = min(ends[1] // _DAY + 1, _LAST_DAY), self._account.part
+        end = min(ends[1] // _DAY + 1, _LAST_DAY)
         first = min(ends[0] // _DAY, end - 1)
-        first, end = (first, end) if part is None else part.within(first, end)
-        return _EPOCH + datetime.timedelta(days=first), _EPOCH + datetime.timedelta(days=end)
+        return self.of_part((_EPOCH + datetime.timedelta(days=first), _EPOCH + datetime.timedelta(days=end)))
+
+    def of_part(self, window: Window) -> Window:
+        """Return when cases of the part that is looked at may start, of a public window: which days those of a month
+        start on is public, too."""
+        return window if self._account.part is None else self._account.part.within(window)
 
     def check_moments(self, name: str) -> None:
         """Refuse an attribute that holds no times of events; from the log's columns, which the guarantee then says."""

@@ -41,6 +41,7 @@ from veilog.privacy.persons import NUMBER, WORDS, attribute_key
 
 if TYPE_CHECKING:
     from veilog.logs.stored.store import StoredLog
+    from veilog.privacy.domain import Window
 
 __all__ = ["NONE", "RULES_OF_TIME", "SPAN", "Part", "day_named", "of_same_cases", "stated_part"]
 
@@ -120,14 +121,15 @@ class Part:
             return f"cases that have no single {name!r}, or one called {NONE!r}"
         return f"cases whose {name!r} is {self.value!r}"
 
-    def within(self, first: int, end: int) -> tuple[int, int]:
-        """Return those of the days, counted from 1970, on which its cases may start, or where none is one, all on which
-        they may; ``end`` is the day after the last."""
+    def within(self, window: Window) -> Window:
+        """Return from when, and before when, cases that start in the window and are of this part may start; where there
+        are none, when those of the part may."""
         if not self.of_time or self.value == NONE:
-            return first, end
-        own_first, own_end = _days(self.rule, self.value)
-        both = max(first, own_first), min(end, own_end)
-        return both if both[0] < both[1] else (own_first, own_end)
+            return window
+        midnight = datetime.datetime.combine(_EPOCH, datetime.time(), datetime.UTC)
+        first, end = (midnight + datetime.timedelta(days=day) for day in _days(self.rule, self.value))
+        both = max(first, window[0]), min(end, window[1])
+        return both if both[0] < both[1] else (first, end)
 
     def among(self, neighbours: str) -> str:
         """Return what is told apart, with the cases that alone were looked at."""

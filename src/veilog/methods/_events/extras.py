@@ -18,6 +18,7 @@ from veilog.methods._events.times.processing import with_starts
 from veilog.methods._events.times.timestamps import released_times
 from veilog.methods.method import with_a_share
 from veilog.privacy.curator import Curator
+from veilog.privacy.domain import Window
 from veilog.privacy.mechanisms.noise import generator
 
 __all__ = ["Enriched", "delta_shared_out", "enriched"]
@@ -129,7 +130,7 @@ def _times(
     if cases.events == 0:
         remark("The release has no events, so it has no times.")
         return None, {}
-    window = curator.events.window if wanted.window == "log" else wanted.window or curator.domain.window
+    window = _window(curator, wanted)
     budget, for_starts = epsilon * wanted.times, wanted.of_starts
     rest = 1 - for_starts
     times = released_times(curator, budget * rest, cases, window=window, delta=delta * rest, remark=remark)
@@ -137,3 +138,10 @@ def _times(
         return times, {}
     times, begun = with_starts(curator, budget * for_starts, delta * for_starts, cases, times, remark)
     return times, {START: pa.array(begun, pa.int64()).cast(TIMESTAMP_TYPE)}
+
+
+def _window(curator: Curator, wanted: Wanted) -> Window | None:
+    """When cases start, as it was declared or is known of the log; None for a made-up year."""
+    if isinstance(wanted.window, tuple):
+        return curator.events.of_part(wanted.window)
+    return curator.events.window if wanted.window or curator.domain.window else None
