@@ -71,7 +71,8 @@ def test_a_setting_is_not_taken_for_a_public_fact_of_the_same_name() -> None:
 
 def read_by_the_command(command: str) -> veilog.Plan:
     """The plan that the command line makes of a command."""
-    from veilog.cli.releasing.release import _planned, pair
+    from veilog.cli.releasing.release import _planned
+    from veilog.cli.shared.spelled import pairs
 
     words = shlex.split(command)
     assert words[:2] == ["veilog", "release"]
@@ -80,7 +81,7 @@ def read_by_the_command(command: str) -> veilog.Plan:
     nothing = _planned.__globals__
     return _planned(
         given["method"],
-        dict(pair(text, "-p") for text in given.get("p", ())),
+        dict(pairs(given.get("p", ()), "-p")),
         given.get("budget", nothing["UNDECIDED"]),
         given.get("beyond", nothing["NOTHING_MORE"]),
     )
