@@ -41,7 +41,6 @@ from veilog.privacy.persons import NUMBER, WORDS, attribute_key
 
 if TYPE_CHECKING:
     from veilog.logs.stored.store import StoredLog
-    from veilog.privacy.domain import Window
 
 __all__ = ["NONE", "RULES_OF_TIME", "SPAN", "Part", "day_named", "of_same_cases", "stated_part"]
 
@@ -121,7 +120,9 @@ class Part:
             return f"cases that have no single {name!r}, or one called {NONE!r}"
         return f"cases whose {name!r} is {self.value!r}"
 
-    def within(self, window: Window) -> Window:
+    def within(
+        self, window: tuple[datetime.datetime, datetime.datetime]
+    ) -> tuple[datetime.datetime, datetime.datetime]:
         """Return from when, and before when, cases that start in the window and are of this part may start; where there
         are none, when those of the part may."""
         if not self.of_time or self.value == NONE:
