@@ -6,11 +6,13 @@ ARG BASE=debian:12.12-slim
 # Debian's packages come in the versions of this release, with its security updates.
 FROM ${BASE} AS built
 # hadolint ignore=DL3008
-RUN apt-get update && apt-get install -y --no-install-recommends python3-venv && rm -rf /var/lib/apt/lists/*
+RUN apt-get update && apt-get install -y --no-install-recommends binutils python3-venv && rm -rf /var/lib/apt/lists/*
 WORKDIR /source
 COPY pyproject.toml constraints.txt README.md LICENSE ./
 COPY src src
 RUN python3 -m venv /opt/veilog && /opt/veilog/bin/pip install --no-cache-dir --constraint constraints.txt ".[web]"
+# 173 of the 185 MB of POT's wheel are debug symbols of one file.
+RUN strip --strip-debug /opt/veilog/lib/python3*/site-packages/ot/bsp/*.so
 
 FROM ${BASE}
 # hadolint ignore=DL3008
