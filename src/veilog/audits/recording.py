@@ -55,7 +55,7 @@ from veilog.privacy.training.gradients import Training
 from veilog.privacy.training.sums import clipped_sums
 from veilog.privacy.unit import ONE_CASE, Bounded
 from veilog.releasing.plan import Plan
-from veilog.releasing.run import run_plan
+from veilog.releasing.run import curator_of, run_plan
 
 __all__ = ["Answer", "Call", "Recorded", "Script", "asked_again", "recorded"]
 
@@ -116,14 +116,6 @@ class _Enough(Exception):
     """All that counts was answered; what a method makes of it need not be waited for."""
 
 
-class _Opened(Exception):
-    """A curator was opened as for a release, which goes no further."""
-
-    def __init__(self, curator: Curator) -> None:
-        super().__init__()
-        self.curator = curator
-
-
 def recorded(
     plan: Plan, twins: Twins, log: Log, there: bool, seed: int, questions: int | None = None
 ) -> tuple[Recorded, Script]:
@@ -140,7 +132,7 @@ def recorded(
 def asked_again(plan: Plan, twins: Twins, script: Script, log: Log, there: bool, seed: int) -> Recorded:
     """Return what is answered to the questions of a script, with the noise of this seed."""
     recorder = _Recorder(twins.for_a_run(plan.uses.labels), there, exact=script.exact)
-    holders: list[Any] = [_curator(plan, log, seed)]
+    holders: list[Any] = [curator_of(plan.seeded(seed), log)]
     with suppress(VeilogError):
         for call in script.calls:
             holder = holders[call.holder]
@@ -151,19 +143,6 @@ def asked_again(plan: Plan, twins: Twins, script: Script, log: Log, there: bool,
                 recorder.labels = call.labels
                 recorder.question(asked, call.name, call.given, call.named)
     return Recorded(tuple(recorder.answers))
-
-
-def _curator(plan: Plan, log: Log, seed: int) -> Curator:
-    """Return the curator that a release would ask."""
-
-    def caught(curator: Curator) -> Curator:
-        raise _Opened(curator)
-
-    try:
-        run_plan(plan.seeded(seed), log, watched=caught)
-    except _Opened as opened:
-        return opened.curator
-    raise AssertionError("a release asks a curator")
 
 
 @dataclass

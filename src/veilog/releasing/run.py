@@ -48,7 +48,7 @@ from veilog.releasing.owner.notes import exposed, formulas, notes_for_owner
 from veilog.releasing.planned import Planned
 from veilog.releasing.result import Operation, OwnerOnly, Release, remarks_on
 
-__all__ = ["LABELS_SHARE", "claims", "opened", "run_plan"]
+__all__ = ["LABELS_SHARE", "claims", "curator_of", "opened", "run_plan"]
 
 LABELS_SHARE = Fraction(1, 10)
 """The part of epsilon that finds the activities, where they are neither declared nor the log's by the owner's word."""
@@ -72,13 +72,10 @@ def run_plan(
     planned.check(log)
     if not isinstance(log, Variants):
         check_times(planned, log)
-    source = noise.operating_system() if planned.seed is None else noise.seeded(planned.seed)
-    held = bounded(log, planned.unit, source, planned.part)
-    check_somebody(log, held)
+    curator = curator_of(planned, log)
     # Before anything is paid for: what goes wrong in here must not cost a release.
     looked_at = log if planned.part is None else planned.part.of_log(log)
     notes = notes_for_owner(looked_at, planned, in_ledger=ledger is not None)
-    curator = Curator(held, domain=planned.public, randomness=source)
     started = time.perf_counter()
     claimed, derive = claims(planned, curator)
     entry = None if ledger is None else _reserved(planned, log, opened(ledger, progress))
@@ -114,6 +111,14 @@ def run_plan(
         entry=None if entry is None else entry.entered,
     )
     return _with_others(released, made.beside)
+
+
+def curator_of(planned: Planned, log: EventLog | StoredLog | Variants) -> Curator:
+    """Return whom a release of the log asks, before it has asked anything."""
+    source = noise.operating_system() if planned.seed is None else noise.seeded(planned.seed)
+    held = bounded(log, planned.unit, source, planned.part)
+    check_somebody(log, held)
+    return Curator(held, domain=planned.public, randomness=source)
 
 
 def _with_others(released: Release, others: dict[str, tuple[Variants, Int32Array]]) -> Release:
