@@ -141,17 +141,17 @@ class OfOneQuestion(Recorder):
             return [asked_again(self.planned, twins, script, log, with_, seed) for seed in seeds]
 
 
-def audited(name: str, fault: tuple[Any, str, Any] | None = None, runs: int = RUNS) -> WhiteProof:
+def audited(name: str, fault: tuple[Any, str, Any] | None = None) -> WhiteProof:
     asked = QUESTIONS[name]
     recorder = OfOneQuestion(asked.planned, lambda text, fraction: None, None, 1, words=asked.words, fault=fault)
     seeds = np.random.SeedSequence(1)
-    return prove(recorder, [asked.pair], runs, 0.0, 0.99, seeds, lambda text, fraction: None)
+    return prove(recorder, [asked.pair], RUNS, 0.0, 0.99, seeds, lambda text, fraction: None)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", QUESTIONS)
 def test_the_question_keeps_what_is_charged_for_it_and_the_audit_is_sharp(name: str) -> None:
-    found = audited(name, runs=2 * RUNS)
+    found = audited(name)
     assert QUESTIONS[name].least < found.factor <= 1 and not found.faults
     ((charged,),) = (part.asked for part in found.shape)
     assert charged.question == "event sums" and charged.epsilon > QUESTIONS[name].charged

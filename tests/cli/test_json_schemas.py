@@ -7,6 +7,7 @@ import contextlib
 import io
 import json
 import os
+import shutil
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -182,11 +183,21 @@ def misfits(value: Any, schema: dict[str, Any], place: str = "$") -> list[str]:
     return found
 
 
+@pytest.fixture(scope="module")
+def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What the calls need, made once: each has a copy."""
+    place = tmp_path_factory.mktemp("prepared")
+    with contextlib.chdir(place):
+        prepared()
+    return place
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("name", CALLS)
-def test_what_is_written_fits_its_schema(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    prepared()
+def test_what_is_written_fits_its_schema(
+    name: str, files: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(shutil.copytree(files, tmp_path / "own"))
     if name == "ledger-show":
         written(next(call for call in CALLS["release"] if "small.ledger" in call), "release")
     schema = json.loads((DOCS / f"{name}.json").read_text())
