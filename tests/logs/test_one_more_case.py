@@ -386,17 +386,22 @@ def compared(
 ) -> int:
     """How many logs with one case more were compared with that without it."""
     compared = 0
-    for lifecycle in lifecycles:
-        for classifier in classifiers:
-            alone = read(make(BASES[base], tmp_path), lifecycle, classifier)
-            before = None if alone is None else told(alone, whole=whole, starts=lifecycle == "intervals")
-            for what, other in OTHERS.items():
-                for rows in ([*BASES[base], *other], [*other, *BASES[base]]):
-                    log = read(make(rows, tmp_path), lifecycle, classifier)
-                    if log is None or before is None:
-                        continue
-                    compared += 1
-                    after = told(log, whole=whole, starts=lifecycle == "intervals")
-                    assert after == before, (lifecycle, classifier, what, rows[0][CASE])
-                    assert log.read_together == ()
+    asked = [(lifecycle, classifier) for lifecycle in lifecycles for classifier in classifiers]
+
+    def read_in_all_ways(rows: list[Row]) -> list[EventLog | None]:
+        made = make(rows, tmp_path)
+        return [read(made, lifecycle, classifier) for lifecycle, classifier in asked]
+
+    before = [
+        None if alone is None else told(alone, whole=whole, starts=lifecycle == "intervals")
+        for (lifecycle, _), alone in zip(asked, read_in_all_ways(BASES[base]), strict=True)
+    ]
+    for what, other in OTHERS.items():
+        for rows in ([*BASES[base], *other], [*other, *BASES[base]]):
+            for how, log, expected in zip(asked, read_in_all_ways(rows), before, strict=True):
+                if log is None or expected is None:
+                    continue
+                compared += 1
+                assert told(log, whole=whole, starts=how[0] == "intervals") == expected, (how, what, rows[0][CASE])
+                assert log.read_together == ()
     return compared
