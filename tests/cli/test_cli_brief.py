@@ -101,6 +101,9 @@ def test_a_release_that_tells_more_is_told_with_what_it_tells() -> None:
         told = briefly_in_words(replace(found, results=tuple(replace(row, beyond=beyond) for row in found.results)))
         assert told.startswith("The release tells more about people" if more else "As far as this attack can tell")
         assert ("the rest of a case is guessed for" in told) == more
+    for unclear in (Rate(1.0, -0.26, 1.0), Rate(0.5, -0.42, 0.95), Rate(0.0, -0.5, 0.5)):
+        told = briefly_in_words(replace(found, results=tuple(replace(row, beyond=unclear) for row in found.results)))
+        assert told.startswith("The people in the log are too few or too much alike")
 
 
 def test_a_list_that_is_not_there_is_wrong_usage_in_words(capsys: pytest.CaptureFixture[str]) -> None:

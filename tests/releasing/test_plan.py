@@ -38,7 +38,7 @@ def test_a_plan_is_json_both_ways(method: str) -> None:
 
 def beyond() -> veilog.Plan:
     """A plan with all that can be released beyond variants."""
-    domain = veilog.Domain(LABELS, 30, {"ward": ("A 1", "B, 2"), "age": (0.0, 120.0)})
+    domain = veilog.Domain(LABELS, 30, {"ward": ("A 1", "B, 2"), "age": (-0.12345678, 1234567.5)})
     return veilog.plan(
         "evolve",
         epsilon="1",

@@ -16,6 +16,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from datetime import date
+from decimal import Decimal
 from functools import lru_cache
 from importlib import resources
 
@@ -32,6 +33,7 @@ __all__ = [
     "day_in_words",
     "gettext",
     "gettext_noop",
+    "in_two_digits",
     "languages",
     "localised",
     "ngettext",
@@ -39,6 +41,7 @@ __all__ = [
     "pgettext",
     "quoted",
     "recognised",
+    "share_in_percent",
     "spoken",
 ]
 
@@ -136,6 +139,18 @@ def localised(number: str) -> str:
 def percent(number: str) -> str:
     """Return a number, written as in English, with the percent sign."""
     return pgettext("locale", "{number} %", number=localised(number))
+
+
+def share_in_percent(share: float) -> str:
+    """Return a share in whole per cent, or in as many digits as tell it from nothing and from all."""
+    written = (f"{100 * share:.{digits}f}" for digits in range(16))
+    exact = share in (0.0, 1.0)
+    return percent(next((number for number in written if exact or 0 < float(number) < 100), f"{100 * share:.0f}"))
+
+
+def in_two_digits(number: float) -> str:
+    """Return a number in about two digits, as the language writes it, without a power of ten."""
+    return localised(f"{number:,.0f}" if number >= 10 else f"{Decimal(f'{number:.2g}'):f}")
 
 
 def dated(date: str) -> str:

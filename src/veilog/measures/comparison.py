@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, is_dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, NamedTuple, TypeVar, overload
 
-from veilog._language import counted, gettext, gettext_noop, localised, ngettext, percent
+from veilog._language import counted, gettext, gettext_noop, in_two_digits, localised, ngettext, share_in_percent
 from veilog._notebook import card, figure, frame, paragraph, table
 from veilog.errors import ParameterError, VeilogError, meant
 from veilog.measures.measure import Found, Measure, Miner, Pair, Progress, Quantity
@@ -378,7 +378,7 @@ def _behaviour(result: Comparison) -> Iterator[str]:
         )
     ratio = result.size_ratio
     if ratio is not None and not 0.9 <= ratio <= 1.1:
-        yield gettext("It has {times} times as many cases as the original.", times=localised(f"{ratio:.2g}"))
+        yield gettext("It has {times} times as many cases as the original.", times=in_two_digits(ratio))
     if result.fitness is not None and result.coverage.directly_follows < 0.5 and result.fitness >= 0.9:
         yield gettext(
             "Its model's fitness is {fitness}, though less than half of the original's kinds of steps are in the "
@@ -395,4 +395,4 @@ def _people(result: Comparison) -> Iterator[str]:
 
 
 def _percent(share: float | None) -> str:
-    return gettext("an unknown share") if share is None else percent(f"{100 * share:.0f}")
+    return gettext("an unknown share") if share is None else share_in_percent(share)

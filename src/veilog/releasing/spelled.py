@@ -14,7 +14,7 @@ from veilog.privacy.account.figures import exact
 from veilog.privacy.domain import Domain, Window
 from veilog.releasing.planned import Planned
 
-__all__ = ["arguments", "as_command", "as_python", "read_back"]
+__all__ = ["arguments", "as_command", "as_python", "end_of_range", "read_back"]
 
 
 def arguments(planned: Planned) -> dict[str, Any]:
@@ -118,7 +118,12 @@ def _listed(names: list[str] | str | None, what: str) -> str | None:
 def _values(values: list[Any]) -> str:
     if any(isinstance(value, str) for value in values):
         return "|".join(values)
-    return "..".join(f"{value:g}" for value in values)
+    return "..".join(map(end_of_range, values))
+
+
+def end_of_range(value: float | str) -> str:
+    """Return a number that is read as this one, with no digit less."""
+    return repr(float(value)).removesuffix(".0")
 
 
 def as_python(planned: Planned, log: str, target: str, reading: Mapping[str, Any]) -> str:

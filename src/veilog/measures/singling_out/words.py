@@ -76,7 +76,7 @@ _MORE: dict[tuple[Control, bool], str] = {
 }
 """What is concluded of a release, by the control and by whether it tells more."""
 _NOTHING = gettext_noop("The people in the log are too few or too much alike for this attack to tell anything.")
-"""What is concluded where the interval of what a release tells beyond the control goes from -50 % to 50 %."""
+"""What is concluded where the interval of what a release tells beyond the control is 100 points wide or more."""
 
 
 class _Attack(Protocol):
@@ -290,4 +290,4 @@ def _judged_of_log(row: _Attack, control: Control) -> str:
 
 
 def _conclusion(row: _Attack, control: Control) -> str:
-    return _NOTHING if row.beyond.low <= -0.5 and row.beyond.high >= 0.5 else _MORE[control, row.more]
+    return _NOTHING if row.beyond.high - row.beyond.low >= 1 else _MORE[control, row.more]

@@ -16,6 +16,7 @@ from veilog.privacy.cases import attribute_column
 from veilog.privacy.domain import Values
 from veilog.releasing.owner import said
 from veilog.releasing.planned import Planned
+from veilog.releasing.spelled import end_of_range
 
 __all__ = ["HAVING_NONE", "check_times", "likely_meant", "undeclared_values", "unknown_times"]
 
@@ -74,8 +75,8 @@ def undeclared_values(log: Log, planned: Planned) -> list[str]:
                     known=f"{known:,}",
                     attribute=repr(name),
                     share=_share(outside, known),
-                    low=f"{declared[0]:g}",
-                    high=f"{declared[1]:g}",
+                    low=end_of_range(declared[0]),
+                    high=end_of_range(declared[1]),
                 )
             )
     return notes
