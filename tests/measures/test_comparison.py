@@ -196,6 +196,9 @@ def test_no_share_in_the_verdict_is_rounded_to_nothing_or_to_all() -> None:
     assert "99.9 % of its cases follow" in result.verdict and "it adds 2." in result.verdict
     assert "0.1 % of the directly-follows steps moved" in result.verdict
     assert "100 % of the original's kinds of steps" in result.verdict
+    same = compare(log(("abc", 1), ("acb", 2), ("aab", 7)), log(("abc", 3), ("acb", 6), ("aab", 21)), models=False)
+    assert same.dfg_moved is not None and 0 <= same.dfg_moved < 1e-12
+    assert "100 % of its cases" in same.verdict and " 0 % of the directly-follows" in same.verdict
     few, many = log(("ab", 1)), log(("ab", 15_000))
     assert "It has 15,000 times as many cases as the original." in compare(few, many, models=False).verdict
     assert "It has 0.000067 times as many cases as the original." in compare(many, few, models=False).verdict

@@ -142,10 +142,11 @@ def percent(number: str) -> str:
 
 
 def share_in_percent(share: float) -> str:
-    """Return a share in whole per cent, or in as many digits as tell it from nothing and from all."""
-    written = (f"{100 * share:.{digits}f}" for digits in range(16))
-    exact = share in (0.0, 1.0)
-    return percent(next((number for number in written if exact or 0 < float(number) < 100), f"{100 * share:.0f}"))
+    """Return a share in whole per cent, or in as many digits as tell it from nothing and from all; below a billionth it
+    is what rounding left of either."""
+    digits = range(1 if min(share, 1 - share) < 1e-9 else 12)
+    written = [f"{100 * share:.{number}f}" for number in digits]
+    return percent(next((number for number in written if 0 < float(number) < 100), written[0]))
 
 
 def in_two_digits(number: float) -> str:
