@@ -11,7 +11,19 @@ import pytest
 
 import veilog
 from veilog import Variants, report
-from veilog._language import dated, gettext, languages, localised, ngettext, percent, quoted, recognised, spoken
+from veilog._language import (
+    dated,
+    gettext,
+    in_two_digits,
+    languages,
+    localised,
+    ngettext,
+    percent,
+    quoted,
+    recognised,
+    share_in_percent,
+    spoken,
+)
 from veilog._language.catalogue import parsed
 from veilog.cli import main
 from veilog.errors import ParameterError
@@ -28,6 +40,24 @@ OTHERS = languages()[1:]
 @pytest.fixture(scope="module")
 def released() -> veilog.Release:
     return veilog.release(LOG.variants, "travas", epsilon=1, delta="1e-6", activities="log")
+
+
+@pytest.mark.parametrize(
+    ("share", "written"),
+    [
+        (0.0, "0 %"), (1e-16, "0 %"), (0.00002, "0.002 %"), (0.004, "0.4 %"), (1 / 3, "33 %"),
+        (0.9985, "99.9 %"), (0.99999, "99.999 %"), (1 - 1e-16, "100 %"), (1.0, "100 %"),
+    ],
+)  # fmt: skip
+def test_a_share_is_never_rounded_to_nothing_or_to_all(share: float, written: str) -> None:
+    assert share_in_percent(share) == written
+
+
+def test_two_digits_are_written_without_a_power_of_ten() -> None:
+    numbers = (0.0000667, 0.033, 1.5, 9.96, 300.0, 15_000.0)
+    assert [in_two_digits(number) for number in numbers] == ["0.000067", "0.033", "1.5", "10", "300", "15,000"]
+    with spoken("de"):
+        assert (in_two_digits(2.5), in_two_digits(15_000.0)) == ("2,5", "15.000")
 
 
 @pytest.mark.parametrize(
