@@ -216,6 +216,21 @@ def test_what_pages_say_of_the_frontier_is_what_was_measured() -> None:
         assert [float(number) for number in said] == [round(min(found), 2), round(max(found), 2)]
 
 
+def test_what_a_page_says_of_prediction_is_what_its_table_has() -> None:
+    page = (DOCS / "measures" / "purposes.md").read_text()
+    rows = re.findall(r"^\| (\w+) \| evolve \| 1 \|  \| ([^\n]+) \|$", page, re.MULTILINE)
+    kept = {log: round(float(found[1]) / float(found[0]), 2) for log, found in numbers(rows).items()}
+    said = re.search(r"evolve keeps ([\d.]+) \(Sepsis\), ([\d.]+) \(Receipt\) and ([\d.]+) \(BPIC13\)", page)
+    assert said is not None
+    assert kept == dict(zip(("sepsis", "receipt", "bpic2013_incidents"), map(float, said.groups()), strict=True))
+
+
+def numbers(rows: list[tuple[str, str]]) -> dict[str, list[str]]:
+    """Of each log of the first table what the n-gram predicts, learnt from real cases and from a release."""
+    cells = {log: [cell.partition(" ±")[0] for cell in text.split(" | ")] for log, text in rows}
+    return {log: found[2:4] for log, found in cells.items() if len(found) == 8}
+
+
 @pytest.mark.slow
 def test_the_kernel_is_as_long_as_the_architecture_says() -> None:
     lines = code = 0
