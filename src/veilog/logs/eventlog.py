@@ -334,10 +334,11 @@ def _each_key_once(table: pa.Table) -> pa.Table:
     """
     found: dict[str, list[pa.Field]] = {}
     for field_ in table.schema:
-        key = (field_.metadata or {}).get(b"xes:key", field_.name.encode()).decode()
-        # What the names of these stand for does not follow from what comes first.
-        own = {field_.name, key} & {ACTIVITY, TIMESTAMP, CASE_INDEX, EVENT_INDEX, NESTED, LIFECYCLE, START}
-        found.setdefault(field_.name if own else key, []).append(field_)
+        name = field_.name
+        key = (field_.metadata or {}).get(b"xes:key", name.encode()).decode()
+        # What these names stand for does not follow from what comes first. Other keys are how XES is to spell a name.
+        own = {name, key} & {ACTIVITY, TIMESTAMP, CASE_INDEX, EVENT_INDEX, NESTED, LIFECYCLE, START}
+        found.setdefault(name if own or not name.startswith(f"{key} (") else key, []).append(field_)
     fields, columns = [], []
     for key, typed in found.items():
         several = [table.column(field_.name) for field_ in typed]
