@@ -7,6 +7,7 @@ import pytest
 from spark_session import spark_here
 
 import veilog
+from veilog.errors import ParameterError
 from veilog.ledger.ways import kind_of_case, of_rule
 from veilog.logs.earlier import ATTRIBUTES_TOGETHER, UNKNOWN, Earlier, parted
 from veilog.logs.eventlog import EventLog
@@ -110,6 +111,45 @@ def test_days_of_times_of_which_some_had_no_zone_are_not_known_to_be_apart(csv: 
     way = veilog.read(csv.with_suffix(".parquet")).read_as
     assert of_rule("month", read(csv).read_as) is None and of_rule("month", way) is None
     assert of_rule("ward", way) is not None
+
+
+@pytest.mark.parametrize(
+    ("suffix", "given"),
+    [
+        (".parquet", {"case": "Stay"}),
+        (".xlsx", {"case": "Stay"}),
+        (".parquet", {"classifier": "concept:name Stay"}),
+        (".xlsx", {"classifier": "concept:name Stay"}),
+        (".xes", {"classifier": "concept:name Stay"}),
+        (".parquet", {"lifecycle": "intervals"}),
+        (".xes", {"lifecycle": "intervals"}),
+    ],
+)
+def test_attributes_that_tell_cases_or_activities_then_were_read_together(
+    tmp_path: Path, suffix: str, given: dict[str, str]
+) -> None:
+    """A stay that is text makes 1.50 and 1.5 two texts, which are one number: cases and activities of others differ."""
+    rows = [f"v{i},{stay},a,2024-01-01T0{i}:00Z,2024-01-01T00:30Z" for i, stay in enumerate(["1.50", "1.5", "2.5"])]
+    found = []
+    for more in ([], ["x,high,a,2024-01-01T08:00Z,soon"]):
+        (tmp_path / "log.csv").write_text("\n".join(["Visit,Stay,activity,timestamp,start_timestamp", *rows, *more]))
+        before = veilog.read(tmp_path / "log.csv", case="Visit", activity="activity", timestamp="timestamp")
+        veilog.write(before, tmp_path / f"made{suffix}")
+        assert ATTRIBUTES_TOGETHER not in veilog.read(tmp_path / f"made{suffix}").read_together
+        reading = {"policies": {"bad-timestamp": "keep"}, **given}
+        try:
+            found.append(veilog.read(tmp_path / f"made{suffix}", **reading))  # type: ignore[arg-type]
+        except ParameterError:  # one start that is no time is text: there are no starts then
+            assert more and (suffix, given) == (".xes", {"lifecycle": "intervals"})
+            continue
+        assert ATTRIBUTES_TOGETHER in found[-1].read_together
+        assert found[-1].variants.read_together == found[-1].read_together
+        if suffix == ".parquet" and "lifecycle" not in given:
+            assert ATTRIBUTES_TOGETHER in read_variants(tmp_path / "made.parquet", **given).read_together  # type: ignore[arg-type]
+            kept = store(tmp_path / "made.parquet", **given)  # type: ignore[arg-type]
+            assert kept is None or ATTRIBUTES_TOGETHER in kept.read_together
+    if given.get("case"):
+        assert [log.cases.num_rows for log in found] == [2, 4], "that is why"
 
 
 @pytest.mark.parametrize(

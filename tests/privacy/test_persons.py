@@ -194,6 +194,40 @@ def test_which_attribute_tells_the_person_does_not_depend_on_another_case(
     assert (found[1:] if first else found[:-1]) == without
 
 
+PLAIN = st.dictionaries(st.sampled_from(["patient", "patient (int)"]), st.sampled_from(["p", "q", 7, True]))
+
+
+@pytest.mark.parametrize("unit", ["patient", "patient (int)"])
+@pytest.mark.parametrize("suffix", [".csv", ".xlsx", ".parquet", ""])
+@given(
+    cases=st.lists(st.tuples(PLAIN, PLAIN), min_size=1, max_size=3), extra=st.tuples(PLAIN, PLAIN), first=st.booleans()
+)
+@settings(max_examples=20, deadline=None)
+def test_nor_does_it_in_a_file_or_frame_that_is_made_of_the_log(
+    tmp_path_factory: pytest.TempPathFactory,
+    unit: str,
+    suffix: str,
+    cases: list[tuple[dict[str, object], dict[str, object]]],
+    extra: tuple[dict[str, object], dict[str, object]],
+    first: bool,
+) -> None:
+    """Readers have a column for values of each type, and the first that came had the name of the attribute."""
+    folder = tmp_path_factory.getbasetemp()
+
+    def told(cases: list[tuple[dict[str, object], dict[str, object]]]) -> list[object]:
+        read = veilog.read(in_xes(cases, folder))
+        if suffix:
+            veilog.write(read, folder / f"made{suffix}")
+        again = veilog.read(folder / f"made{suffix}" if suffix else read.to_pandas())
+        try:
+            return owners(again, unit).named.to_pylist()
+        except ParameterError:  # an attribute that no case has is no column
+            return [None] * len(cases)
+
+    found = told([extra, *cases] if first else [*cases, extra])
+    assert (found[1:] if first else found[:-1]) == told(cases)
+
+
 def test_of_several_names_the_plain_one_tells_the_person_and_of_a_case_before_its_events(tmp_path: Path) -> None:
     both: dict[str, object] = {"case:patient": "same", "patient": "p"}
     other: dict[str, object] = {"patient": "of the event"}

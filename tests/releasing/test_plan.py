@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import veilog
 from veilog.cli import application
 from veilog.errors import BudgetError, InputError, ParameterError, UndeclaredError, VeilogError
-from veilog.logs.made_up.simulate import hospital
+from veilog.logs.made_up.simulate import hospital, started
 from veilog.privacy.account.accounting import parse_epsilon
 
 LOG = hospital(60, seed=3)
@@ -191,6 +191,23 @@ def test_the_cost_has_the_conditions_of_the_release_and_not_of_the_dry_run() -> 
     assert planned.undeclared == ["activities"] and planned.cost.conditions == ()
     said = planned.declaring(veilog.Domain("log"))
     assert [condition.code for condition in said.cost.conditions] == ["activities-from-log"]
+
+
+@pytest.mark.parametrize(
+    ("method", "asked"),
+    [
+        ("laplace", {"attributes": ["urgency"]}),
+        ("laplace", {"part": "urgency=2"}),
+        ("laplace", {"times": "0.3", "processing": True}),
+        ("pripel", {"attribute_names": "urgency"}),
+    ],
+)
+def test_that_attributes_are_looked_at_is_a_condition_of_the_cost(method: str, asked: dict[str, Any]) -> None:
+    log = started(hospital(60, seed=3))
+    declared = veilog.Domain(log.variants.labels, 20, {"urgency": ("1", "2", "3")})
+    planned = veilog.plan(method, epsilon=3, delta="1e-3" if method == "pripel" else 0, domain=declared, **asked)
+    told, done = planned.cost.conditions, planned.run(log).guarantee.conditions
+    assert [condition.code for condition in told] == ["columns-from-log"] and told == done
 
 
 def test_the_cost_of_labels_that_are_found_privately_is_in_it() -> None:

@@ -5,6 +5,7 @@ import signal
 import stat
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -280,9 +281,8 @@ def trained(folder: Path, name: str, **wanted: Any) -> Model:
         delta="1e-3",
         critic_steps=STEPS,
         free_generator_steps=1,
-        checkpoint=folder / name,
         ledger=folder / "ledger",
-        **wanted,
+        **{"checkpoint": folder / name, **wanted},
     )
 
 
@@ -322,6 +322,17 @@ def entries(folder: Path) -> list[tuple[str, Any]]:
     return [
         (entry.state, entry.epsilon) for account in Ledger.open(folder / "ledger").show() for entry in account.entries
     ]
+
+
+@pytest.mark.parametrize("kept", [True, False])
+def test_the_ledger_has_what_the_model_claims(tmp_path: Path, kept: bool) -> None:
+    """It had what the questions came to, which was a smaller delta."""
+    model = trained(tmp_path, "run", **({} if kept else {"checkpoint": None}))
+    (entry,) = Ledger.open(tmp_path / "ledger").show()[0].entries
+    assert (entry.epsilon, entry.delta, entry.state) == (2, Fraction(1, 1000), "charged")
+    assert (model.guarantee.epsilon, model.guarantee.delta) == (2.0, 0.001)
+    assert sum(charge.delta for charge in model.guarantee.charges) < Fraction(1, 1000)
+    assert entry.guarantee is not None and entry.guarantee["delta"] == 0.001
 
 
 @pytest.mark.slow

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from veilog._language import gettext_noop
-from veilog.logs.eventlog import CASE, EventLog
+from veilog.logs.eventlog import ACTIVITY, CASE, LIFECYCLE, TIMESTAMP, EventLog
 from veilog.logs.findings import DUPLICATES
 from veilog.logs.input.reader import OF_AN_ADD_ON
 from veilog.logs.metadata import Attribute, Metadata
@@ -35,6 +36,8 @@ _MAPPED = re.compile(r"(?>Activities were grouped by [^\n]{1,400}? \(SHA-256 [0-
 _LONGEST_WAY = 10_000
 _NESTED = re.compile(r"[{\[]")
 _MOST_NESTED = 100
+_OWN = frozenset({CASE, ACTIVITY, TIMESTAMP, LIFECYCLE})
+"""Columns whose values were read one by one, whatever they were called."""
 _USUAL = {"case": (CASE, "concept:name"), "timestamp": ("time:timestamp",), "zones": ("told", "missing")}
 """What says nothing of a file: its columns are called so whatever they were before, and its times are what they are."""
 
@@ -59,6 +62,11 @@ class Earlier:
             json.dumps(list(ways)) if len(ways) > 1 else "".join(ways),
         )
 
+    def by(self, columns: Iterable[str]) -> Earlier:
+        """Return the same where these columns say which events there are, and what their cases, activities and times
+        are: how attributes were read matters to every question where they are among them."""
+        return self if _OWN.issuperset(columns) else replace(self, together=(*self.together, *self.attributes))
+
     def of(self, log: EventLog) -> EventLog:
         """Return a log that was read from such a file, which takes the same for granted."""
         together = tuple(dict.fromkeys([*log.read_together, *self.together]))
@@ -71,11 +79,9 @@ class Earlier:
         return replace(variants, read_together=together, mapped=self.mapped)
 
 
-def noted(log: EventLog, *, typed: bool) -> EventLog:
-    """Return the log as it is to be written: what it says about itself has how it was read. Where the types of columns
-    are not declared (``typed``), reading the file finds out by itself that they are read from all values."""
-    told = log.attributes_read_together if typed else ()
-    found = Earlier(log.read_together, told, log.mapped, _telling(log.read_as))
+def noted(log: EventLog) -> EventLog:
+    """Return the log as it is to be written: what it says about itself has how it was read."""
+    found = Earlier(log.read_together, log.attributes_read_together, log.mapped, _telling(log.read_as))
     if found == Earlier():
         return log
     attribute = Attribute(_KEY, json.dumps(asdict(found), ensure_ascii=False), "string")

@@ -267,27 +267,31 @@ class EventLog:
         events = events.set_column(events.column_names.index(CASE_INDEX), CASE_INDEX, owner)
         return replace(self, events=events, cases=self.cases.take(pa.array(cases)))
 
-    def to_arrow(self) -> pa.Table:
+    def to_arrow(self, *, keyed: bool = True) -> pa.Table:
         """One flat table in pm4py's columns: ``case:...`` attributes repeated on every event, in event order.
 
         A case without events has no row in a flat table; the caller who must not lose it uses ``cases``. An event
         attribute that is called as those of cases gets the prefix ``event:``, as the name alone tells whose it is.
+        Where the columns cannot go on with their metadata (``keyed`` is false), each attribute is one column.
         """
-        index = self.events.column(CASE_INDEX)
-        fields = [self.cases.schema.field(ACTIVITY).with_name(CASE)]
-        columns: list[Any] = [self.cases.column(ACTIVITY).take(index)]
-        taken = set(self.events.column_names)
-        for field_ in self.events.schema:
+        events, cases = self.events, self.cases
+        if not keyed:
+            events, cases = _each_key_once(events), _each_key_once(cases)
+        index = events.column(CASE_INDEX)
+        fields = [cases.schema.field(ACTIVITY).with_name(CASE)]
+        columns: list[Any] = [cases.column(ACTIVITY).take(index)]
+        taken = set(events.column_names)
+        for field_ in events.schema:
             if field_.name not in (CASE_INDEX, EVENT_INDEX):
                 name = field_.name
                 while name.startswith("case:") or (name != field_.name and name in taken):
                     name = f"event:{name}"
                 fields.append(field_.with_name(name))
-                columns.append(self.events.column(field_.name))
-        for field_ in self.cases.schema:
+                columns.append(events.column(field_.name))
+        for field_ in cases.schema:
             if field_.name != ACTIVITY:
                 fields.append(field_.with_name(f"case:{field_.name}"))
-                columns.append(self.cases.column(field_.name).take(index))
+                columns.append(cases.column(field_.name).take(index))
         return pa.Table.from_arrays(columns, schema=pa.schema(fields))
 
     def to_pandas(self) -> pd.DataFrame:
@@ -296,7 +300,7 @@ class EventLog:
             import pandas  # noqa: F401
         except ImportError as error:
             raise MissingExtraError("to_pandas()", extra="pandas") from error
-        table = self.to_arrow()
+        table = self.to_arrow(keyed=False)
         plain = [
             column.cast(column.type.value_type) if pa.types.is_dictionary(column.type) else column
             for column in table.columns
@@ -320,6 +324,31 @@ def listed(column: pa.ChunkedArray) -> pa.DictionaryArray:
     if isinstance(found, pa.ChunkedArray):
         found = found.chunk(0) if found.num_chunks else pa.array([], LABEL_TYPE)
     return found
+
+
+def _each_key_once(table: pa.Table) -> pa.Table:
+    """The table with one column for each attribute, called by its key; of values of several types it is text.
+
+    Readers give values of each type a column, of which the metadata have the key, and the first that comes has it for
+    its name. Without metadata one case could change which values of all others are found by that name.
+    """
+    found: dict[str, list[pa.Field]] = {}
+    for field_ in table.schema:
+        name = field_.name
+        key = (field_.metadata or {}).get(b"xes:key", name.encode()).decode()
+        # What these names stand for does not follow from what comes first. Other keys are how XES is to spell a name.
+        own = {name, key} & {ACTIVITY, TIMESTAMP, CASE_INDEX, EVENT_INDEX, NESTED, LIFECYCLE, START}
+        found.setdefault(name if own or not name.startswith(f"{key} (") else key, []).append(field_)
+    fields, columns = [], []
+    for key, typed in found.items():
+        several = [table.column(field_.name) for field_ in typed]
+        if len(typed) == 1:
+            fields.append(typed[0].with_name(key))
+            columns += several
+        else:
+            fields.append(pa.field(key, pa.string()))
+            columns.append(pc.coalesce(*(column.cast(pa.string()) for column in several)))
+    return pa.Table.from_arrays(columns, schema=pa.schema(fields))
 
 
 def _each_once(encoded: pa.DictionaryArray) -> pa.DictionaryArray:

@@ -196,7 +196,7 @@ def write(log: AnyLog, path: str | os.PathLike[str], *, lossy: bool = False) -> 
     """
     target = path_of(path, "path", "First comes the log, then the file: write(log, path).")
     held = _whole(log)
-    write_named(noted(held, typed=getattr(_writer(target), "typed", False)), target, lossy=lossy)
+    write_named(noted(held), target, lossy=lossy)
 
 
 def write_named(log: EventLog, target: Path, *, lossy: bool = False, naming: Naming | None = None) -> None:

@@ -153,16 +153,18 @@ def _ahead(state: TrainingState, steps: int) -> TrainingState:
 @contextlib.contextmanager
 def settling(
     entry: Reservation,
-    derive: Callable[[], Guarantee],
+    claimed: Callable[[], Guarantee],
+    so_far: Callable[[], Guarantee],
     contacted: Callable[[], bool],
     kept: Callable[[], bool],
     *,
     again: bool,
 ) -> Iterator[None]:
-    """Charge a run to its ledger when it is complete (``again``: it was before, and may be charged already).
+    """Charge what a run claims to its ledger when it is complete (``again``: it was before, and may be charged
+    already).
 
     When it fails and can be gone on with (``kept``), all that was reserved stays so; otherwise what was asked until
-    then is charged, or, if nothing was, the reservation withdrawn.
+    then (``so_far``) is charged, or, if nothing was, the reservation withdrawn.
     """
     try:
         yield
@@ -170,13 +172,13 @@ def settling(
         with contextlib.suppress(VeilogError):
             if not kept():
                 if contacted():
-                    entry.settle(derive())
+                    entry.settle(so_far())
                 else:
                     entry.withdraw()
         raise
     states = {row.number: row.state for row in entry.entered.account().entries}
     if not again or states.get(entry.number) == "reserved":
-        entry.settle(derive())
+        entry.settle(claimed())
 
 
 def claimed(guarantee: Guarantee, before: Earlier, keeper: Keeper | None, *, checked: bool = False) -> Guarantee:

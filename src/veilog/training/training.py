@@ -129,7 +129,7 @@ def _train(
             if found.mark is None and keeper is not None:  # begun before ledgers kept marks
                 before = replace(before, conditions=tuple(dict.fromkeys([*before.conditions, ONE_RUN])))
         remarks = [*before.remarks, *protected.remarks]
-        least = (Fraction(0), Fraction(0)) if as_published else asked
+        whole = partial(derive, at_least=(Fraction(0), Fraction(0)) if as_published else asked)
         per_case = protected.of_one_case(*asked)
         request = Request(
             epsilon=per_case[0],
@@ -140,7 +140,7 @@ def _train(
             remark=remarks.append,
         )
         if entry is not None:
-            stack.enter_context(_settled(entry, derive, curator, keeper, before))
+            stack.enter_context(_settled(entry, whole, derive, curator, keeper, before))
         saver = None
         if keeper is not None:
             interrupts = stack.enter_context(held_interrupts())
@@ -153,7 +153,7 @@ def _train(
         as_published=as_published,
         parameters=settings.to_json(),
         trained=trained,
-        guarantee=claimed(derive(at_least=least), before, keeper, checked=entry is not None),
+        guarantee=claimed(whole(), before, keeper, checked=entry is not None),
         remarks=tuple(dict.fromkeys(remarks)),
         software=f"veilog {__version__}",
         entry=None if entry is None else entry.entered,
@@ -198,12 +198,16 @@ def _reserved(
 
 
 def _settled(
-    entry: Reservation, derive: Callable[[], Guarantee], curator: Curator, keeper: Keeper | None, before: Earlier
+    entry: Reservation,
+    whole: Callable[[], Guarantee],
+    so_far: Callable[[], Guarantee],
+    curator: Curator,
+    keeper: Keeper | None,
+    before: Earlier,
 ) -> contextlib.AbstractContextManager[None]:
     if keeper is None:
-        return settling_at_once(entry, derive, lambda: curator.contacted)
-    kept = partial(_kept, keeper)
-    return settling(entry, derive, lambda: curator.contacted, kept, again=before.complete)
+        return settling_at_once(entry, whole, lambda: curator.contacted, so_far)
+    return settling(entry, whole, so_far, lambda: curator.contacted, partial(_kept, keeper), again=before.complete)
 
 
 def _kept(keeper: Keeper) -> bool:

@@ -14,7 +14,7 @@ from veilog.logs.findings import Findings
 from veilog.logs.input.lifecycle import COMPLETE, EVERY, as_intervals, wants_intervals
 from veilog.logs.input.noticing import note_events
 from veilog.logs.input.reader import Asked, blaming, not_ours, reader_of
-from veilog.logs.input.roles import AS_IT_IS, Classifiers, Declared, Roles, declared_roles
+from veilog.logs.input.roles import AS_IT_IS, Classifiers, Declared, Roles, classifier_words, declared_roles
 from veilog.logs.input.source import Source, is_ibis, silent
 from veilog.logs.tables.reader import note, table_reader_of
 
@@ -26,6 +26,7 @@ __all__ = [
     "read_as",
     "roles_among",
     "roles_of",
+    "used_columns",
     "whole",
 ]
 
@@ -69,6 +70,7 @@ def whole(source: Source, asked: Asked) -> EventLog:
     told = () if reader.typed else (ATTRIBUTES_TOGETHER,)
     together = (*asked.findings.read_together(), *not_ours(source))
     metadata, earlier = parted(log.metadata)
+    earlier = earlier.by(used_columns(taken, declared, metadata.classifiers))
     way = read_as(source, roles, declared, asked.findings, earlier)
     findings = (*log.findings, *noticed)
     read = replace(log, metadata=metadata, findings=findings, read_together=together, attributes_read_together=told)
@@ -83,6 +85,17 @@ def earlier_of(source: Source) -> Earlier:
         reader = table_reader_of(file)
         found += Earlier() if reader is None else parted(reader.notes(file).metadata)[1]
     return found
+
+
+def used_columns(roles: Roles | None, declared: Declared, classifiers: Classifiers = ()) -> tuple[str, ...]:
+    """Return the columns, or the attributes where no columns have roles, that say which events there are, and what
+    their cases, activities and times are."""
+    wanted = None if declared.lifecycle is None else declared.lifecycle.strip().casefold()
+    if roles is None:
+        keys = () if declared.classifier is None else classifier_words(declared.classifier, classifiers)
+        return (*keys, START) if wants_intervals(wanted) else (*keys,)
+    step = roles.transition if wanted not in (None, EVERY) else None
+    return tuple(name for name in roles.named if name != roles.transition or name in (step, *roles.classifier))
 
 
 def _with_own_starts(roles: Roles, names: list[str]) -> Roles:
@@ -132,7 +145,7 @@ def grouped(source: Source, asked: Asked) -> Grouped:
     # An engine elsewhere has no reader, so none of another package.
     here = source.name is not None and source.engine in ("duckdb", "spark")
     together = (*asked.findings.read_together(), *(not_ours(source) if here else ()))
-    before = earlier_of(source) if here else Earlier()
+    before = earlier_of(source).by(used_columns(roles, asked.declared)) if here else Earlier()
     way = read_as(source, roles, asked.declared, asked.findings, before)
     variants = before.of_variants(replace(result.variants, read_together=together, read_as=way))
     return replace(result, variants=variants if asked.coarser is None else asked.coarser.of_variants(variants))

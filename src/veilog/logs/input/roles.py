@@ -21,6 +21,7 @@ __all__ = [
     "Found",
     "Roles",
     "classifier_keys",
+    "classifier_words",
     "declared_roles",
     "guess_roles",
 ]
@@ -288,8 +289,7 @@ def classifier_keys(
     As in XES they are separated by spaces; an attribute whose name has spaces may stand in single quotes, and must
     where ``exact`` says so: where one event decides which attributes are known, that must not say what words mean.
     """
-    keys = next((keys for name, keys, scope in classifiers if name == text and scope == "event"), text)
-    words = [quoted or word for quoted, word in re.findall(r"'([^']*)'|(\S+)", keys)]
+    words = classifier_words(text, classifiers)
     found: list[str] = []
     while words:
         longest = 1 if exact else len(words)
@@ -306,6 +306,12 @@ def classifier_keys(
         found.append(" ".join(words[:size]))
         words = words[size:]
     return tuple(found)
+
+
+def classifier_words(text: str, classifiers: Classifiers = ()) -> list[str]:
+    """The words of a classifier, of which its attributes are made."""
+    keys = next((keys for name, keys, scope in classifiers if name == text and scope == "event"), text)
+    return [quoted or word for quoted, word in re.findall(r"'([^']*)'|(\S+)", keys)]
 
 
 def _date_and_clock(columns: Sequence[str], given: str | None) -> tuple[str, str] | None:

@@ -31,7 +31,7 @@ from veilog.logs.eventlog import EventLog
 from veilog.logs.findings import Findings, Policy
 from veilog.logs.input.coarser import MapLike, mapped_by
 from veilog.logs.input.reader import Asked
-from veilog.logs.input.reading import check_layout, earlier_of, read_as, roles_among
+from veilog.logs.input.reading import check_layout, earlier_of, read_as, roles_among, used_columns
 from veilog.logs.input.roles import Declared, Roles
 from veilog.logs.input.source import Given, Means, Progress, Source, silent
 from veilog.logs.stored.disk import keep
@@ -124,7 +124,7 @@ def stored(source: Source, asked: Asked, where: Where = "here") -> StoredLog | N
         return None
     if log is None:
         raise misfit(source.name)
-    before = earlier_of(source) if here else Earlier()
+    before = earlier_of(source).by(used_columns(roles, asked.declared)) if here else Earlier()
     way = read_as(source, roles, asked.declared, findings, before)
     shape = before.of(replace(log.shape, mapped="", read_together=findings.read_together(), read_as=way))
     if asked.coarser is not None:

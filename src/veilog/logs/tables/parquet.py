@@ -159,7 +159,7 @@ def _write_pieces(logs: Iterable[EventLog], file: BinaryIO, eventless: pa.Table 
                 raise OutputError(
                     f"{empty} cases have no event, which Parquet cannot hold in pieces.", advice="Write .xes.gz."
                 )
-            table = flat_table(log, case_index=eventless is not None)
+            table = flat_table(log, keyed=True, case_index=eventless is not None)
             if eventless is not None:
                 place = table.column_names.index(CASE_INDEX)
                 table = table.set_column(place, CASE_INDEX, pc.add(table.column(place), cases))

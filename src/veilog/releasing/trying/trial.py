@@ -17,6 +17,7 @@ from veilog.methods._events.assemble import Wanted
 from veilog.privacy.account.figures import round_up
 from veilog.privacy.account.guarantee import Charge, Guarantee
 from veilog.privacy.domain import Fact
+from veilog.privacy.events import columns_taken
 from veilog.privacy.mechanisms.mechanism import Sensitivity, Stated
 from veilog.privacy.unit import ONE_CASE, Unit
 from veilog.releasing.planned import Planned
@@ -61,6 +62,8 @@ def tried(plan: Planned) -> Guarantee:
     conditions = tuple(condition for condition in guarantee.conditions if condition.code not in of_the_trial)
     if plan.unit.column is not None:
         conditions = (*plan.unit.conditions, *conditions)
+    if guarantee.proven and _of_attributes(plan):
+        conditions = tuple(dict.fromkeys((*conditions, *columns_taken(_made_up()))))
     if plan.part is None:
         return replace(guarantee, conditions=conditions)
     neighbours = plan.part.among(guarantee.neighbours)
@@ -82,6 +85,14 @@ def on_made_up(plan: Planned) -> Planned:
         part=None,  # made-up cases are of no month; what a part is asked is what the whole is
         wanted=replace(plan.wanted, attributes=(), attributes_share=Wanted().attributes_share, processing=False),
     )
+
+
+def _of_attributes(plan: Planned) -> bool:
+    """Whether attributes are looked at, which the made-up log does not have. (How those of the log are read is not
+    known yet.)"""
+    by_setting = any(getattr(plan.settings, name, None) for name in _OF_THE_LOG)
+    by_part = plan.part is not None and not plan.part.of_time
+    return bool(plan.wanted.attributes) or by_setting or by_part
 
 
 def _labels_found(plan: Planned) -> tuple[Charge, ...]:

@@ -32,12 +32,13 @@ def check_flat(log: EventLog, path: Path, what: str = "CSV") -> None:
         raise OutputError(f"A case has no name, and {what} needs one.", path=path, advice=advice)
 
 
-def flat_table(log: EventLog, *, case_index: bool = False) -> pa.Table:
+def flat_table(log: EventLog, *, keyed: bool = False, case_index: bool = False) -> pa.Table:
     """One row for each event, in the order of the event index; with it as a column where times do not tell the order.
 
-    Reading the table again gives the same events in the same order in every case. ``case_index`` adds ``case:index``.
+    Reading the table again gives the same events in the same order in every case. ``keyed`` says that columns keep
+    their metadata; ``case_index`` adds ``case:index``.
     """
-    table = log.to_arrow()
+    table = log.to_arrow(keyed=keyed)
     if case_index:
         table = table.append_column(CASE_INDEX, log.events.column(CASE_INDEX))
     index = log.events.column(EVENT_INDEX).cast(pa.int64()).to_numpy()
