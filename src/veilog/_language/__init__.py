@@ -51,7 +51,7 @@ UNITS = ("case", "person")
 
 _SUFFIX = ".po"
 _NUMBER = re.compile(r"-?\d{1,3}(,?\d{3})*(\.\d+)?")
-_NAMES = frozenset({"attribute", "attributes", "column", "columns", "names", "query", "tree", "value"})
+_NAMES = frozenset({"attribute", "attributes", "column", "columns", "names", "parameter", "query", "tree", "value"})
 """Placeholders for what a log calls something: no word of ours, whatever it looks like."""
 _NUMBERED = {
     "counted": re.compile(r"(?<= \()\d{1,3}(,\d{3})+(?=\)(, |$))"),
@@ -209,9 +209,13 @@ def _forms(sentences: tuple[str, ...]) -> tuple[tuple[str, re.Pattern[str]], ...
     return tuple((sentence, re.compile(_form(sentence), re.DOTALL)) for sentence in sentences)
 
 
+_KINDS = {"n": r"\d+", "parameter": r"\w+"}
+"""What a placeholder stands for where it is not anything: of any sentence with "cannot be" half would be said."""
+
+
 def _form(sentence: str) -> str:
     parts = re.split(r"\{(\w+)\}", sentence)
-    kinds = (r"(?P<n>\d+)" if name == "n" else rf"(?P<{name}>.+)" for name in parts[1::2])
+    kinds = (rf"(?P<{name}>{_KINDS.get(name, '.+')})" for name in parts[1::2])
     return "".join(part for pair in zip(map(re.escape, parts[::2]), (*kinds, ""), strict=True) for part in pair)
 
 

@@ -31,7 +31,7 @@ from veilog.report.words import capital, strength_in_words
 from veilog.web.jobs.queue import TOO_LONG
 from veilog.web.jobs.records import JobRecord, LogRecord
 from veilog.web.jobs.released_log import ReleasedLog
-from veilog.web.pages.refusals import REFUSALS
+from veilog.web.pages.refusals import REFUSALS, UNREADABLE
 from veilog.web.work.costs import advantage_at, cost_in_words
 from veilog.web.work.request import plain_advice
 
@@ -252,7 +252,7 @@ def _told(text: str) -> str:
     whole = stated(text)
     if whole != text:
         return whole
-    return " ".join(recognised(sentence, (*_KNOWN, *REFUSALS)) for sentence in _SENTENCES.split(text))
+    return " ".join(recognised(sentence, (*_KNOWN, *REFUSALS, *UNREADABLE)) for sentence in _SENTENCES.split(text))
 
 
 def _two(value: float) -> str:

@@ -226,7 +226,10 @@ def _source(path: Path, columns: Mapping[str, str]) -> Source:
 
 def _inside(source: Source) -> Inside | None:
     """What the file has several of, if only one can be the log, and which one that is."""
-    reader = table_reader_of(source)
+    try:
+        reader = table_reader_of(source)
+    except VeilogError as error:
+        raise in_words(error) from error.__cause__
     what = next((name for name in _LAYOUT if reader is not None and name in reader.heeds), None)
     if reader is None or what is None:
         return None
