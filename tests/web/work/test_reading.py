@@ -19,7 +19,7 @@ from veilog.web.jobs.records import Settings
 from veilog.web.pages import render as pages
 from veilog.web.pages.charts import _rising
 from veilog.web.work import dry_run
-from veilog.web.work.planning import Refused
+from veilog.web.work.planning import DryRun, Refused
 from veilog.web.work.reading import log_of
 from veilog.web.work.request import can_be_asked_for, plain_advice, said_at_import
 
@@ -293,10 +293,26 @@ def test_values_of_attributes_are_listed_in_the_form(stays: ReadLog, settings: S
     listed = dry_run(log, {**asked, "d_ward": "A\nB"}, settings)
     assert listed.undeclared is None
     assert listed.plan.declared.attributes == {"ward": ("A", "B")}
-    ranged = dry_run(log, {**asked, "d_ward": "0..10"}, settings)
-    assert ranged.plan.declared.attributes == {"ward": (0.0, 10.0)}
     with_delta = dry_run(log, {**asked, "delta": "1e-6"}, settings)
     assert with_delta.undeclared is None
+
+
+def test_a_range_is_of_numbers_and_may_have_decimal_commas(settings: Settings, tmp_path: Path) -> None:
+    rows = (f'{case},go,2024-01-{1 + case:02d},{case}.5,"{case},5"' for case in range(9))
+    log = record(read(written(tmp_path / "costs.csv", "case,activity,timestamp,cost,price", *rows)))
+    for said, low, high in (("0..10", 0.0, 10.0), ("0,5 .. 99,5", 0.5, 99.5), ("-1,5..1e3", -1.5, 1000.0)):
+        ranged = dry_run(log, {**EVOLVE, "attributes": "cost", "d_cost": said}, settings)
+        assert isinstance(ranged, DryRun) and ranged.plan.declared.attributes == {"cost": (low, high)}
+    refused = dry_run(log, {**EVOLVE, "attributes": "price", "d_price": "0..10"}, settings)
+    assert isinstance(refused, Refused) and refused.parameter == "d_price"
+    assert "'price' holds no numbers" in refused.problem and "decimal comma" in refused.problem
+
+
+def test_numbers_of_parameters_may_have_decimal_commas(stays: ReadLog, settings: Settings) -> None:
+    planned = dry_run(record(stays), {**EVOLVE, "p_real_share": "0,25", "delta": "1e-6"}, settings)
+    assert isinstance(planned, DryRun) and planned.plan.settings.real_share == 0.25
+    empty = dry_run(record(stays), {**EVOLVE, "epsilon": ""}, settings)
+    assert isinstance(empty, Refused) and "guessing advantage" not in empty.problem and empty.parameter == "epsilon"
 
 
 # Who could be found.

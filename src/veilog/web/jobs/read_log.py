@@ -191,6 +191,8 @@ class Measured:
     case_attributes: tuple[str, ...]
     event_attributes: tuple[str, ...]
     fingerprint: str
+    without_numbers: tuple[str, ...] = ()
+    """The attributes of which a range of numbers says nothing."""
     labels: tuple[str, ...] = ()
     more_labels: int = 0
     units: tuple[UnitColumn, ...] = ()

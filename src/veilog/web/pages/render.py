@@ -41,8 +41,9 @@ from veilog.web.pages.words import (
     side_by_side,
 )
 from veilog.web.work.accounts import PROPOSALS, AccountSeen, units_of
+from veilog.web.work.leaving import may_leave
 from veilog.web.work.planning import DryRun, Refused
-from veilog.web.work.request import WEAK, can_be_asked_for, delta_for, may_leave, plan_of
+from veilog.web.work.request import WEAK, can_be_asked_for, delta_for, plan_of
 from veilog.web.work.standing import Now
 
 if TYPE_CHECKING:

@@ -146,10 +146,8 @@ def _moment(text: str) -> str:
 
 
 def _plain(value: float | str) -> str:
-    """A number as people write it, without an end of zeros."""
-    if isinstance(value, str | bool):
-        return str(value)
-    return f"{value:,}" if isinstance(value, int) and abs(value) < 1e15 else f"{value:g}"
+    """A number as a field takes it, without an end of zeros."""
+    return str(value) if isinstance(value, str | int) else localised(f"{value:g}")
 
 
 def _log_state(log: LogRecord) -> str:
@@ -210,9 +208,9 @@ def _asked_words(job: JobRecord) -> str:
     given = {name: short(value, 24) for name, value in job.request.form.items() if value}
     words = [given.get("method") or gettext("release")]
     if "epsilon" in given:
-        words.append(f"ε = {localised(given['epsilon'])}")
+        words.append(f"ε = {localised(given['epsilon'].replace(',', '.'))}")
     if given.get("delta", "0") != "0":
-        words.append(f"δ = {_power(given['delta'])}")
+        words.append(f"δ = {_power(given['delta'].replace(',', '.'))}")
     if given.get("unit", "case") != "case":
         words.append(gettext("for persons"))
     words += [gettext("with times")] if "times" in given else []

@@ -12,6 +12,7 @@ from veilog.ledger.ledger import fingerprint
 from veilog.logs.eventlog import ACTIVITY, CASE_INDEX, EVENT_INDEX, NESTED, TIMESTAMP, EventLog
 from veilog.logs.facts import PersonColumn, unit_columns
 from veilog.logs.made_up.twins import Sizes
+from veilog.logs.tables.cells.columns import plain_type
 from veilog.logs.variants import Variants
 from veilog.measures.disclosure import BACKGROUNDS, risk
 from veilog.measures.durations import case_durations, spans
@@ -97,6 +98,7 @@ def measured(log: EventLog, progress: Progress) -> Measured:
         units=_units(columns, log.cases.num_rows),
         case_attributes=_attributes(log.cases),
         event_attributes=_attributes(log.events),
+        without_numbers=_without_numbers(log.cases, log.events),
         fingerprint=fingerprint(variants).hex(),
         alone=int((variants.counts == 1).sum()),
         sizes=_sizes(variants),
@@ -122,6 +124,14 @@ def _statistics(log: EventLog) -> Statistics:
 def _attributes(table: pa.Table) -> tuple[str, ...]:
     reserved = (ACTIVITY, TIMESTAMP, CASE_INDEX, EVENT_INDEX, NESTED)
     return tuple(clean(name) for name in table.column_names if name not in reserved)[:_ATTRIBUTES]
+
+
+def _without_numbers(*tables: pa.Table) -> tuple[str, ...]:
+    """The attributes of which a range says nothing: texts and truth values."""
+    ranged = (pa.types.is_integer, pa.types.is_floating, pa.types.is_decimal, pa.types.is_temporal)
+    kinds = [(clean(field.name), plain_type(field.type)) for table in tables for field in table.schema]
+    some = {name for name, kind in kinds if any(fits(kind) for fits in ranged)}
+    return tuple(dict.fromkeys(name for table in tables for name in _attributes(table) if name not in some))
 
 
 def _units(columns: Sequence[PersonColumn], cases: int) -> tuple[UnitColumn, ...]:

@@ -27,7 +27,8 @@ from veilog.web.jobs.records import LogRecord, Settings
 from veilog.web.jobs.released_log import Promise
 from veilog.web.work.accounts import InAccount, foreseen
 from veilog.web.work.costs import advantage_at
-from veilog.web.work.request import asked_for, refuse_attributes, undeclared
+from veilog.web.work.leaving import refuse_attributes
+from veilog.web.work.request import asked_for, undeclared
 from veilog.web.work.trials import GivenUp, give_up_all, tried_beside, under_way
 
 __all__ = ["DryRun", "Refused", "Tried", "dry_run", "give_up"]
@@ -85,6 +86,8 @@ class Refused:
     """A form that asks for nothing that could be made."""
 
     problem: str
+    parameter: str | None = None
+    """The parameter that it is about, if it is about one."""
 
 
 def dry_run(log: LogRecord, form: Mapping[str, Any], settings: Settings) -> DryRun | Refused:
@@ -97,7 +100,7 @@ def dry_run(log: LogRecord, form: Mapping[str, Any], settings: Settings) -> DryR
     except (TimeoutError, GivenUp) as error:
         tried, late, given_up = None, True, isinstance(error, GivenUp)
     except VeilogError as error:
-        return Refused(clean(error.in_command()))
+        return Refused(clean(error.in_command()), getattr(error, "parameter", None))
     if isinstance(tried, str):
         return Refused(clean(tried))
     cost = (planned.epsilon, planned.delta) if planned.bounded else None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from typing import Any, Literal
 
 from veilog._language import gettext, gettext_noop
@@ -30,12 +30,10 @@ __all__ = [
     "delta_for",
     "fields_in",
     "from_draft",
-    "may_leave",
     "offered",
     "overtaken",
     "plain_advice",
     "plan_of",
-    "refuse_attributes",
     "said_at_import",
     "undeclared",
     "whose",
@@ -131,81 +129,11 @@ def plain_advice(advice: str | None) -> str:
     return clean(" ".join(sentence for sentence in sentences if not _OF_THE_COMMAND.search(sentence)))
 
 
-def may_leave(name: str, log: LogRecord) -> bool:
-    """Return whether a column may be released by what was said when the log was brought: nothing of one that tells
-    people apart, and, where columns were told, only of those of which it was said. Starts come with the times."""
-    said = log.columns.get(f"is_{name}")
-    if said == IDENTIFYING or name.removeprefix("case:") == _person(log):
-        return False
-    told = any(key.startswith("is_") for key in log.columns)
-    return said == RELEASE or name == START or not told
-
-
 def whose(columns: Mapping[str, str], unit: str | None) -> str | bool:
     """Return whose the cases are, as measures take it: the column of the ``unit`` that a release was made for, or what
     was said when the log was brought; True, the column that seems to tell, where nothing was."""
     told = "person" in columns or any(name.startswith("is_") for name in columns)
     return unit or columns.get("person") or not told
-
-
-def _person(log: LogRecord) -> str:
-    """The column that tells persons apart, as the log calls it."""
-    return log.columns.get("person", "").removeprefix("case:")
-
-
-def _refuse_to_leave(name: str, log: LogRecord, parameter: str) -> None:
-    if may_leave(name, log):
-        return
-    left_out = log.columns.get(f"is_{name}") != IDENTIFYING and name.removeprefix("case:") != _person(log)
-    problem = (
-        gettext("{name} was to be left out when the log was brought, so it is not released.", name=repr(name))
-        if left_out
-        else gettext(
-            "{name} was said to identify people when the log was brought, so it is not released.", name=repr(name)
-        )
-    )
-    advice = gettext("Leave it out, or change that on the page of the log.")
-    raise ParameterError(problem, parameter=parameter, advice=advice)
-
-
-def refuse_attributes(planned: Plan, log: LogRecord) -> None:
-    """Refuse attributes that the log does not have, and those, also of a part, that may not be released by what was
-    said when it was brought."""
-    measured = log.measured
-    known = None if measured is None else {*measured.case_attributes, *measured.event_attributes}
-    part = planned.part
-    if part is not None and not part.of_time:
-        rule = part.rule.removeprefix("case:")
-        if known is not None and rule not in known and f"is_{rule}" not in log.columns:
-            raise _no_such_rule(rule, known)
-        _refuse_to_leave(rule, log, "part")
-    for name in (*planned.wanted.attributes, *([START] if planned.wanted.processing else [])):
-        own = name.removeprefix("case:")
-        if known is None or own in known or f"is_{own}" in log.columns:
-            _refuse_to_leave(own, log, "attributes")
-        if known is not None and own not in known:
-            near = next((other for other in sorted(known) if other.casefold() == own.casefold()), None)
-            raise ParameterError(
-                gettext("The log has no attribute {name}.", name=repr(name))
-                + (f" {gettext('It has {name}.', name=repr(near))}" if near else ""),
-                parameter="attributes",
-                advice=gettext("Choose those that the form shows."),
-            )
-
-
-def _no_such_rule(name: str, known: Collection[str]) -> ParameterError:
-    """What a part is told by that is neither a rule of time nor an attribute: a misspelled one, or one in another
-    language."""
-    near = next((other for other in sorted(known) if other.casefold() == name.casefold()), None)
-    return ParameterError(
-        gettext("There is no rule {name} for a part, and the log has no such attribute.", name=repr(name))
-        + (f" {gettext('It has {name}.', name=repr(near))}" if near else ""),
-        parameter="part",
-        advice=gettext(
-            "The rules are month=2024-03, week=2024-W11, quarter=2024-Q1, year=2024 and "
-            "began=2024-03-01..2024-03-08; or take an attribute of the log, as ward=A."
-        ),
-    )
 
 
 def plan_of(request: ReleaseRequest) -> Plan:
@@ -270,6 +198,8 @@ def asked_for(form: Mapping[str, Any]) -> Plan:
 
 def _parameters(method: Method, given: Mapping[str, str]) -> dict[str, str]:
     parameters = {name[2:]: value for name, value in given.items() if name.startswith("p_")}
+    decimal = {parameter.name for parameter in method.parameters if parameter.kind is float}
+    parameters |= {name: _number(parameters[name]) or "" for name in decimal & parameters.keys()}
     for name, value in parameters.items():
         if name in _FILES or (name == "query_parameters" and any(file in value for file in _FILES)):
             raise ParameterError(
@@ -284,6 +214,9 @@ def _parameters(method: Method, given: Mapping[str, str]) -> dict[str, str]:
 def _check(method: Method, asked: Mapping[str, Any]) -> None:
     """Refuse, in the words of the form, what a plan would refuse in those of the command."""
     epsilon = asked["epsilon"]
+    if epsilon is None and method.takes_epsilon:
+        advice = gettext("Smaller means more private; 0.1 to 1 are usual.")
+        raise ParameterError(gettext("No budget was given."), parameter="epsilon", advice=advice)
     if epsilon is not None and parse_epsilon(epsilon) > LARGEST_UNASKED and not asked["weak_guarantee"]:
         raise ParameterError(
             gettext(
@@ -346,7 +279,7 @@ def _domain(text: str) -> Values:
     low, dots, high = text.partition("..")
     if dots and "\n" not in text:
         try:
-            return float(low), float(high)
+            return float(_number(low) or ""), float(_number(high) or "")
         except ValueError:
             pass  # a value that has dots in it
     return _listed(text)

@@ -126,9 +126,9 @@
     const answer = await fetch(address);
     return answer.ok ? new DOMParser().parseFromString(await answer.text(), "text/html") : null;
   };
-  const again = (seconds, look) => {
+  const again = (seconds, look, lost = () => false) => {
     const next = async () => {
-      if (document.hidden || !(await look().catch(() => false))) setTimeout(next, 1000 * seconds);
+      if (document.hidden || !(await look().catch(lost))) setTimeout(next, 1000 * seconds);
     };
     setTimeout(next, 1000 * seconds);
   };
@@ -146,6 +146,10 @@
       if (value === null) bar.removeAttribute("value");
       else bar.value = value;
       return false;
+    }, () => {
+      put(box.querySelector("[data-text]"), said("unanswered"));
+      put(box.querySelector("[data-left]"), "");
+      return false;
     });
   }
   for (const part of all("[data-live]")) {
@@ -159,6 +163,20 @@
       return ended;
     });
   }
+
+  // What a form was refused for is read first, and told of its field.
+  for (const problem of all("[data-wrong]")) {
+    const wrong = problem.dataset.wrong;
+    const named = [`p_${wrong}`, wrong, `${wrong}_start`].flatMap((name) => Array.from(document.getElementsByName(name)));
+    const field = named.find((one) => one.value !== "") || named[0];
+    if (!field || field.type === "hidden") continue;
+    field.setAttribute("aria-invalid", "true");
+    field.setAttribute("aria-describedby", `problem ${field.getAttribute("aria-describedby") || ""}`.trim());
+    for (let part = field.closest("details"); part; part = part.parentElement.closest("details")) part.open = true;
+    field.addEventListener("input", () => field.removeAttribute("aria-invalid"), { once: true });
+  }
+  const refused = document.getElementById("problem");
+  if (refused) refused.focus({ preventScroll: true });
 
   // A form that takes a moment says so, and is not sent twice.
   for (const form of all("form[data-busy]")) {

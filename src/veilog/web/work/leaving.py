@@ -1,0 +1,94 @@
+"""What of a log may be released, by what was said when it was brought, and what it has."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from veilog._language import gettext
+from veilog.errors import ParameterError
+from veilog.logs.eventlog import START
+from veilog.releasing.plan import Plan
+from veilog.web.jobs.records import LogRecord
+from veilog.web.work.request import IDENTIFYING, RELEASE
+
+__all__ = ["may_leave", "refuse_attributes"]
+
+
+def may_leave(name: str, log: LogRecord) -> bool:
+    """Return whether a column may be released by what was said when the log was brought: nothing of one that tells
+    people apart, and, where columns were told, only of those of which it was said. Starts come with the times."""
+    said = log.columns.get(f"is_{name}")
+    if said == IDENTIFYING or name.removeprefix("case:") == _person(log):
+        return False
+    told = any(key.startswith("is_") for key in log.columns)
+    return said == RELEASE or name == START or not told
+
+
+def _person(log: LogRecord) -> str:
+    """The column that tells persons apart, as the log calls it."""
+    return log.columns.get("person", "").removeprefix("case:")
+
+
+def _refuse_to_leave(name: str, log: LogRecord, parameter: str) -> None:
+    if may_leave(name, log):
+        return
+    left_out = log.columns.get(f"is_{name}") != IDENTIFYING and name.removeprefix("case:") != _person(log)
+    problem = (
+        gettext("{name} was to be left out when the log was brought, so it is not released.", name=repr(name))
+        if left_out
+        else gettext(
+            "{name} was said to identify people when the log was brought, so it is not released.", name=repr(name)
+        )
+    )
+    advice = gettext("Leave it out, or change that on the page of the log.")
+    raise ParameterError(problem, parameter=parameter, advice=advice)
+
+
+def refuse_attributes(planned: Plan, log: LogRecord) -> None:
+    """Refuse attributes that the log does not have, and those, also of a part, that may not be released by what was
+    said when it was brought."""
+    measured = log.measured
+    known = None if measured is None else {*measured.case_attributes, *measured.event_attributes}
+    part = planned.part
+    if part is not None and not part.of_time:
+        rule = part.rule.removeprefix("case:")
+        if known is not None and rule not in known and f"is_{rule}" not in log.columns:
+            raise _no_such_rule(rule, known)
+        _refuse_to_leave(rule, log, "part")
+    for name in (*planned.wanted.attributes, *([START] if planned.wanted.processing else [])):
+        own = name.removeprefix("case:")
+        if known is None or own in known or f"is_{own}" in log.columns:
+            _refuse_to_leave(own, log, "attributes")
+        if known is not None and own not in known:
+            near = next((other for other in sorted(known) if other.casefold() == own.casefold()), None)
+            raise ParameterError(
+                gettext("The log has no attribute {name}.", name=repr(name))
+                + (f" {gettext('It has {name}.', name=repr(near))}" if near else ""),
+                parameter="attributes",
+                advice=gettext("Choose those that the form shows."),
+            )
+        values = planned.declared.values_of(name)
+        if measured is not None and own in measured.without_numbers and values and isinstance(values[0], float):
+            raise ParameterError(
+                gettext("{name} holds no numbers, so its values cannot be a range.", name=repr(name)),
+                parameter=f"d_{name}",
+                advice=gettext(
+                    "List its values; or, as a number with a decimal comma is text, write a decimal point into the "
+                    "file, and bring it again."
+                ),
+            )
+
+
+def _no_such_rule(name: str, known: Collection[str]) -> ParameterError:
+    """What a part is told by that is neither a rule of time nor an attribute: a misspelled one, or one in another
+    language."""
+    near = next((other for other in sorted(known) if other.casefold() == name.casefold()), None)
+    return ParameterError(
+        gettext("There is no rule {name} for a part, and the log has no such attribute.", name=repr(name))
+        + (f" {gettext('It has {name}.', name=repr(near))}" if near else ""),
+        parameter="part",
+        advice=gettext(
+            "The rules are month=2024-03, week=2024-W11, quarter=2024-Q1, year=2024 and "
+            "began=2024-03-01..2024-03-08; or take an attribute of the log, as ward=A."
+        ),
+    )
