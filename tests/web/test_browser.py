@@ -378,6 +378,9 @@ def test_a_mistake_is_shown_beside_the_form_and_a_job_shows_its_progress_and_is_
     page.get_by_role("button", name="Make the release").click()
     page.get_by_role("heading", name="This cannot be done as it is").wait_for()
     assert page.get_by_label("Budget ε", exact=True).input_value() == "much"
+    wrong = page.locator("[aria-invalid=true]")
+    assert wrong.get_attribute("id") == "epsilon" and "problem" in str(wrong.get_attribute("aria-describedby"))
+    sync_api.expect(page.locator("#problem")).to_be_focused()
     visit.look()
     visit.errors.clear()  # the browser notes the status 400, as it should
 
@@ -390,6 +393,11 @@ def test_a_mistake_is_shown_beside_the_form_and_a_job_shows_its_progress_and_is_
     before = words.inner_text()
     sync_api.expect(words).not_to_have_text(before, timeout=PATIENCE)
     visit.look()
+    page.route("**/now", lambda route: route.abort())  # as where the server was stopped
+    sync_api.expect(words).to_contain_text("No answer", timeout=PATIENCE)
+    page.unroute("**/now")
+    sync_api.expect(words).not_to_contain_text("No answer", timeout=PATIENCE)
+    visit.errors.clear()
     home = page.context.new_page()
     home.goto(visit.origin)
     state = home.locator("li", has_text="travag").locator(".state")

@@ -104,4 +104,6 @@ def test_a_delta_is_written_alike_everywhere() -> None:
     asked = {"method": "travas", "epsilon": "0.5", "delta": "1e-6"}
     with spoken("de"):
         assert FILTERS["asked_words"](job("release", None, asked)) == "travas, ε = 0,5, δ = 10⁻⁶"
+        typed = job("release", None, asked | {"epsilon": "0,5", "delta": "0,000001"})
+        assert FILTERS["asked_words"](typed) == "travas, ε = 0,5, δ = 10⁻⁶", "with decimal commas"
     assert [FILTERS["power"](text) for text in ("1/0", "none", "0.001")] == ["1/0", "none", "0.001"]
