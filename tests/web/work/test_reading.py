@@ -337,6 +337,17 @@ def test_nobody_is_alone_where_all_paths_are_shared(tmp_path: Path) -> None:
     page = exposure_of(read(written(tmp_path / "log.csv", "case,activity,timestamp", *rows)))
     assert "None of the 6 cases has a path of its own" in page
     assert "For example" not in page
+    assert "All cases take the same path." in page and "of 1 variants" not in page and "1 different" not in page
+
+
+def test_a_share_that_is_told_without_digits_is_not_about_so_much(stays: ReadLog) -> None:
+    assert stays.measured is not None
+    found = replace(stays.measured.singled_out[0], singled_out=2e-5, low=1e-6, high=0.006, guessed=2e-5)
+    rare = replace(stays.measured, alone=3, singled_out=(found,))
+    rare = replace(rare, statistics=replace(rare.statistics, cases=100_000))
+    page = html.unescape(exposure_of(replace(stays, measured=rare)))
+    assert "in under 0.1 % (under 0.1 % to 0.6 %), and the whole path is guessed in under 0.1 %." in page
+    assert '<p class="lead">Under 0.1 % of the 100,000 cases' in page
 
 
 def test_what_was_not_counted_is_no_zero(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

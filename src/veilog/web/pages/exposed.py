@@ -11,6 +11,9 @@ from veilog.web.jobs.read_log import Disclosure, Found, Measured
 
 __all__ = ["exposure_in_words"]
 
+_LITTLE = 0.001
+"""A share below which no digits are told."""
+
 
 def exposure_in_words(measured: Measured) -> list[str]:
     """Four sentences for people who are no statisticians: own paths, chance knowledge, activities, variants."""
@@ -29,6 +32,8 @@ def exposure_in_words(measured: Measured) -> list[str]:
             "a path says about a person.",
             **sizes,
         )
+        if s.variants > 1
+        else gettext("All cases take the same path.")
         if s.cases > 1
         else gettext("The path of one case says all about its person."),
     ]
@@ -47,22 +52,18 @@ def _by_chance(found: Sequence[Found]) -> str:
         start = gettext("Without times, the events alone tell less.")
         known = ngettext("{n} event of a case", "{n} events of a case", row.events)
     if row.low is None or row.high is None:
-        share = gettext("about {number}", number=_percent(row.singled_out))
+        share = _about(row.singled_out)
     elif not row.singled_out:
         share = gettext("up to {share}", share=_percent(row.high))
     else:
-        share = gettext(
-            "about {value} ({low} to {high})",
-            value=_percent(row.singled_out),
-            low=_percent(row.low),
-            high=_percent(row.high),
-        )
+        found_in = _about(row.singled_out)
+        share = gettext("{value} ({low} to {high})", value=found_in, low=_percent(row.low), high=_percent(row.high))
     said = gettext(
         "Of somebody of whom {known} happen to be known, the case is found in {share}, and the whole path is guessed "
-        "in about {guessed}.",
+        "in {guessed}.",
         known=known,
         share=share,
-        guessed=_percent(row.guessed),
+        guessed=_about(row.guessed),
     )
     return f"{start} {said}"
 
@@ -108,5 +109,10 @@ def _by_activities(rows: Sequence[Disclosure]) -> str:
     return f"{scale} {leaves} {singled}"
 
 
+def _about(share: float) -> str:
+    found = _percent(share)
+    return found if 0 < share < _LITTLE else gettext("about {number}", number=found)
+
+
 def _percent(share: float) -> str:
-    return gettext("under {share}", share=percent("0.1")) if 0 < share < 0.001 else percent(f"{100 * share:.3g}")
+    return gettext("under {share}", share=percent("0.1")) if 0 < share < _LITTLE else percent(f"{100 * share:.3g}")

@@ -13,7 +13,7 @@
   const written = (number, facts) => number.toLocaleString(document.documentElement.lang, facts);
 
   for (const element of all("[data-nojs]")) element.hidden = true;
-  for (const element of all("[data-scale], .search")) element.hidden = false;
+  for (const element of all("[data-scale], [data-lively], .search")) element.hidden = false;
 
   // The page first, then what it needs only to be livelier.
   addEventListener("load", () => {
