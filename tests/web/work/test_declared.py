@@ -20,8 +20,8 @@ from veilog.web.jobs.results import to_text
 from veilog.web.pages import render as pages
 from veilog.web.work import dry_run
 from veilog.web.work.accounts import account_seen
-from veilog.web.work.planning import DryRun
 from veilog.web.work.leaving import may_leave
+from veilog.web.work.planning import DryRun
 from veilog.web.work.request import asked_for, undeclared, whose
 from veilog.web.work.standing import standing_now
 

@@ -19,9 +19,10 @@ from veilog.web.jobs.records import Settings
 from veilog.web.pages import render as pages
 from veilog.web.pages.charts import _rising
 from veilog.web.work import dry_run
+from veilog.web.work.leaving import refuse_attributes
 from veilog.web.work.planning import DryRun, Refused
 from veilog.web.work.reading import log_of
-from veilog.web.work.request import can_be_asked_for, plain_advice, said_at_import
+from veilog.web.work.request import asked_for, can_be_asked_for, plain_advice, said_at_import
 
 
 def page_of(found: ReadLog, columns: dict[str, str] | None = None) -> str:
@@ -203,6 +204,7 @@ def test_attributes_that_cannot_be_released_are_refused_before_a_job_is_made(
         ({"is_ward": ""}, {"part": "ward=A"}, "'ward' was to be left out"),
         ({"is_ward": "identifying"}, {"part": "case:ward=A"}, "'ward' was said to identify people"),
         ({"person": "ward"}, {"part": "ward=A"}, "'ward' was said to identify people"),
+        ({"person": ""}, {"attributes": "ward"}, "'ward' was to be left out"),
     ],
 )
 def test_what_was_to_stay_here_is_not_offered_and_refused(
@@ -217,6 +219,28 @@ def test_what_was_to_stay_here_is_not_offered_and_refused(
     assert 'name="attributes" value="ward"' not in before, "what was ticked before is not sent on unseen"
     allowed = dry_run(record(stays, {"is_ward": "release"}), {**EVOLVE, "delta": "1e-6", **asked}, settings)
     assert not isinstance(allowed, Refused)
+
+
+@pytest.mark.parametrize(
+    ("asked", "said", "why"),
+    [
+        ({"method": "pretsa", "p_sensitive": "ward"}, {"is_ward": "identifying"}, "said to identify people"),
+        ({"method": "tlkc", "p_sensitive": "case:ward"}, {"person": "ward"}, "said to identify people"),
+        ({"method": "pretsa", "p_sensitive": "duration,ward"}, {"person": ""}, "was to be left out"),
+        ({"method": "pretsa", "p_sensitive": "warden"}, {}, "has no attribute 'warden'"),
+        ({**EVOLVE, "method": "pripel", "p_attribute_names": "ward"}, {"is_ward": "identifying"}, "identify people"),
+        ({"method": "pripel", "epsilon": "1", "as_published": "on"}, {"person": ""}, "not all may leave"),
+    ],
+)
+def test_settings_of_methods_release_no_more_than_was_said(
+    stays: ReadLog, settings: Settings, asked: dict[str, str], said: dict[str, str], why: str
+) -> None:
+    """A method's own settings name attributes, too; pripel as published takes all where none are named."""
+    refused = dry_run(record(stays, said), asked, settings)
+    assert isinstance(refused, Refused) and why in refused.problem
+    named = {**asked, "p_attribute_names": "ward"} if asked["method"] == "pripel" else {**asked, "p_sensitive": "ward"}
+    refuse_attributes(asked_for(named), record(stays, {"person": "", "is_ward": "release"}))
+    refuse_attributes(asked_for({"method": "pretsa", "p_sensitive": "duration"}), record(stays, said))
 
 
 @pytest.mark.parametrize("columns", [{}, {"is_ward": "release"}])

@@ -203,7 +203,7 @@ def suffix_of(name: str) -> str:
         return found
     raise Problem(
         400,
-        "The name of this file does not say what format it has.",
+        "Files with such an ending are not read.",
         gettext("It must end with one of: {suffixes}.", suffixes=", ".join(known_suffixes())),
     )
 

@@ -179,6 +179,7 @@ def release_form(
         values=given,
         delta=delta_for(cases),
         attributes=names,
+        kept_back=not names and any(name != START for name in _attributes(found)),
         starts=START in known and START in found.event_attributes,
         asked_attributes=[
             name

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 
 from veilog._language import gettext
 from veilog.errors import ParameterError
 from veilog.logs.eventlog import START
+from veilog.methods.pretsa import DURATION
 from veilog.releasing.plan import Plan
 from veilog.web.jobs.records import LogRecord
 from veilog.web.work.request import IDENTIFYING, RELEASE
 
 __all__ = ["may_leave", "refuse_attributes"]
+
+_NAMING = {"attribute_names", "sensitive"}
+"""Settings of methods that name attributes which leave."""
 
 
 def may_leave(name: str, log: LogRecord) -> bool:
@@ -20,8 +24,12 @@ def may_leave(name: str, log: LogRecord) -> bool:
     said = log.columns.get(f"is_{name}")
     if said == IDENTIFYING or name.removeprefix("case:") == _person(log):
         return False
-    told = any(key.startswith("is_") for key in log.columns)
-    return said == RELEASE or name == START or not told
+    return said == RELEASE or name == START or not _was_told(log)
+
+
+def _was_told(log: LogRecord) -> bool:
+    """Whether it was said what columns are; who said that all are left out said whose the cases are, or nobody's."""
+    return "person" in log.columns or any(key.startswith("is_") for key in log.columns)
 
 
 def _person(log: LogRecord) -> str:
@@ -45,8 +53,8 @@ def _refuse_to_leave(name: str, log: LogRecord, parameter: str) -> None:
 
 
 def refuse_attributes(planned: Plan, log: LogRecord) -> None:
-    """Refuse attributes that the log does not have, and those, also of a part, that may not be released by what was
-    said when it was brought."""
+    """Refuse attributes that the log does not have, and those, also of a part or of a method's settings, that may not
+    be released by what was said when it was brought."""
     measured = log.measured
     known = None if measured is None else {*measured.case_attributes, *measured.event_attributes}
     part = planned.part
@@ -55,16 +63,16 @@ def refuse_attributes(planned: Plan, log: LogRecord) -> None:
         if known is not None and rule not in known and f"is_{rule}" not in log.columns:
             raise _no_such_rule(rule, known)
         _refuse_to_leave(rule, log, "part")
-    for name in (*planned.wanted.attributes, *([START] if planned.wanted.processing else [])):
+    for name, parameter in _asked_for(planned, log):
         own = name.removeprefix("case:")
         if known is None or own in known or f"is_{own}" in log.columns:
-            _refuse_to_leave(own, log, "attributes")
+            _refuse_to_leave(own, log, parameter)
         if known is not None and own not in known:
             near = next((other for other in sorted(known) if other.casefold() == own.casefold()), None)
             raise ParameterError(
                 gettext("The log has no attribute {name}.", name=repr(name))
                 + (f" {gettext('It has {name}.', name=repr(near))}" if near else ""),
-                parameter="attributes",
+                parameter=parameter,
                 advice=gettext("Choose those that the form shows."),
             )
         values = planned.declared.values_of(name)
@@ -77,6 +85,21 @@ def refuse_attributes(planned: Plan, log: LogRecord) -> None:
                     "file, and bring it again."
                 ),
             )
+
+
+def _asked_for(planned: Plan, log: LogRecord) -> Iterator[tuple[str, str]]:
+    """The attributes that would be released, each with the parameter that names it."""
+    for name in (*planned.wanted.attributes, *([START] if planned.wanted.processing else [])):
+        yield name, "attributes"
+    for setting in _NAMING & {parameter.name for parameter in planned.method.parameters}:
+        names = [name.strip() for name in (getattr(planned.settings, setting) or "").split(",") if name.strip()]
+        if not names and planned.as_published and setting == "attribute_names" and _was_told(log):
+            raise ParameterError(
+                gettext("As published, this method releases all attributes where none are named; not all may leave."),
+                parameter=setting,
+                advice=gettext("Name those that may, among its parameters, or choose another method."),
+            )
+        yield from ((name, setting) for name in names if (setting, name) != ("sensitive", DURATION))
 
 
 def _no_such_rule(name: str, known: Collection[str]) -> ParameterError:
