@@ -116,6 +116,7 @@ def test_what_does_not_help_is_not_advised(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("advice", "kept"),
     [
+        ("Declare them (--domain NAME=a|b), or give a delta, e.g. 1e-6. Or leave it out.", "Or leave it out."),
         ("Choose a limit with --limit BYTES.", ""),
         ("Rename one of them.", "Rename one of them."),
         ("Export it again. Or say --time-format dd/mm/yyyy (in Python time_format=).", "Export it again."),
@@ -265,6 +266,14 @@ def test_listed_activities_that_the_log_lacks_are_told_before_paying(stays: Read
     (told,) = dry_run(log, listed, settings).warnings
     assert "does not have Entlasung" in told and f"Of its {len(own)} activities 1 would" in told
     assert not dry_run(log, {**listed, "activities": "\n".join(own)}, settings).warnings
+
+
+def test_a_time_in_which_the_log_has_nothing_is_told_before_paying(stays: ReadLog, settings: Settings) -> None:
+    asked = {**EVOLVE, "times": "0.3"}
+    for start, end, told in (("2030", "2031", 1), ("2023", "2024", 1), ("2023", "2025", 0)):
+        window = {"window_start": f"{start}-01-01", "window_end": f"{end}-01-01"}
+        plan = dry_run(record(stays), {**asked, **window}, settings)
+        assert isinstance(plan, DryRun) and sum("no event in the time" in text for text in plan.warnings) == told
 
 
 def test_enter_in_the_form_only_looks(stays: ReadLog, settings: Settings) -> None:

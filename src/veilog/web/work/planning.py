@@ -162,7 +162,7 @@ def _warnings(log: LogRecord, planned: Plan) -> tuple[str, ...]:
         for name, share in planned.attribute_errors(cases).items()
         if share > _DROWNED
     ]
-    found += _misnamed(log, planned)
+    found += _misnamed(log, planned) + _misdated(log, planned)
     if planned.delta * cases > Fraction(1, 10):
         found.append(
             gettext(
@@ -192,6 +192,17 @@ def _misnamed(log: LogRecord, planned: Plan) -> list[str]:
             left=len(set(measured.labels) - set(listed)),
         )
     ]
+
+
+def _misdated(log: LogRecord, planned: Plan) -> list[str]:
+    """Whether all of the log lies outside the time in which cases were said to start; for the owner."""
+    window, measured = planned.declared.window, log.measured
+    if window is None or measured is None or not (measured.statistics.start and measured.statistics.end):
+        return []
+    first, last = (moment[:10] for moment in (measured.statistics.start, measured.statistics.end))
+    if first < window[1].date().isoformat() and window[0].date().isoformat() <= last:
+        return []
+    return [gettext("The log has no event in the time in which you say that cases start.")]
 
 
 def _blurred(log: LogRecord, planned: Plan) -> tuple[tuple[str, str], ...]:

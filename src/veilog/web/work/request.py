@@ -125,7 +125,7 @@ _OF_THE_COMMAND = re.compile(r"--\w|in Python|veilog [a-z]|(?:^|\s)(?:[A-Za-z]:)
 def plain_advice(advice: str | None) -> str:
     """What an error advises, without sentences about options of the command, which no page has, or about places on this
     machine, which are nobody's business who only sees its pages."""
-    sentences = re.split(r"(?<=[.!?])\s+", advice or "")
+    sentences = re.split(r"(?<!e[.]g[.])(?<=[.!?])\s+", advice or "")
     return clean(" ".join(sentence for sentence in sentences if not _OF_THE_COMMAND.search(sentence)))
 
 
