@@ -111,6 +111,8 @@ _RULES = (
          "It is left out."),
     Rule("stray-text", "there is text between the elements, where XES has none", "warning", "drop", ("drop", "fail"),
          "It is left out."),
+    Rule("unused-group-row", "a row of the list that groups activities names none of the log", "info", "keep",
+         ("keep", "fail"), "Where the log writes the activity differently, it is in the group of all others."),
 )  # fmt: skip
 
 _THINGS = {

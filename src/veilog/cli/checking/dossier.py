@@ -11,7 +11,17 @@ from rich.text import Text
 from veilog._files import check_writable
 from veilog._language import ENGLISH, check_language
 from veilog.cli.checking.report import Language, entered, original_of
-from veilog.cli.shared.common import AS_USUAL, HeldOut, Json, Output, Reading, named, read_log, shown_progress
+from veilog.cli.shared.common import (
+    AS_USUAL,
+    HeldOut,
+    Json,
+    Output,
+    Reading,
+    named,
+    read_log,
+    read_released,
+    shown_progress,
+)
 from veilog.cli.shared.whose import SEEMING, Whose
 from veilog.errors import OutputError
 from veilog.releasing.meaning import json_of
@@ -49,7 +59,7 @@ def dossier(
     check_language(language)
     place = registry or target.with_suffix(".registry.yaml")
     _check_registry(place)
-    log = read_log(named(released, reading, released=True), reading)
+    log = read_released(named(released, reading, released=True), reading)
     told = told_by_file(log)  # before the original is read: a log that is no release is refused at once
     before = None if original is None else original_of(log, original, reading)
     whose.check(before)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
@@ -27,13 +28,14 @@ from veilog.cli.shared.common import (
     named,
     read_grouped,
     read_log,
+    read_released,
     show_columns,
     show_findings,
     shown_progress,
 )
 from veilog.cli.shared.spelled import pairs
 from veilog.cli.shared.whose import SEEMING, Whose
-from veilog.errors import ParameterError
+from veilog.errors import ParameterError, VeilogError
 from veilog.logs.engines.names import engine_of
 from veilog.logs.eventlog import ACTIVITY, CASE, EventLog
 from veilog.logs.findings import Finding
@@ -47,6 +49,7 @@ from veilog.measures.purposes import PURPOSES, Asked
 from veilog.measures.purposes import named as purposes_named
 from veilog.measures.registry import MEASURES
 from veilog.measures.singling_out import Exposure, Inference, Linkability, exposure, halves, inference, linkability
+from veilog.report.told import told_by_file
 
 __all__ = ["compare", "risk"]
 
@@ -130,7 +133,7 @@ def _read_released(path: Path, reading: Reading) -> EventLog:
     said = {name for name in (reading.case, reading.activity, reading.timestamp) if name is not None}
     if {CASE, ACTIVITY} <= set(names) and not said <= set(names):
         reading = replace(reading, case=None, activity=None, timestamp=None, time_format=None)
-    return read_log(source, reading)
+    return read_released(source, reading)
 
 
 def _read(
@@ -217,6 +220,20 @@ def _say_person(out: Output, person: str | None, whose: Whose) -> None:
         out.show(Text(_GUESSED.format(column=person), style="yellow"))
 
 
+def _say_groups(out: Output, original: EventLog | Variants, released: EventLog) -> None:
+    """That a release has groups of activities which its original has not: compared as they are they differ in all."""
+    variants = original if isinstance(original, Variants) else original.variants
+    if original.mapped or {*released.variants.labels} <= {*variants.labels}:
+        return
+    with suppress(VeilogError):  # it says nothing of itself, or of no method that we know
+        for condition in told_by_file(released).guarantee.conditions:
+            if condition.code == "activities-mapped":
+                out.show(Text(_GROUPED.format(said=condition.text), style="yellow"))
+
+
+_GROUPED = "The release has groups that the original has not. {said} Add --map, --level and --top as they were for it."
+
+
 Another = Annotated[Path | None, Parameter(help="Another release of the same log, which an attacker may hold, too.")]
 
 
@@ -267,6 +284,7 @@ def compare(
     first, noticed = _read(named(original, reading, grouping), reading, grouping, most=None)
     person = whose.column(first)
     after = _read_released(released, reading)
+    _say_groups(out, first, after)
     others = None if control is None else read_log(named(control, reading), reading)
     again = None if second is None else _read_released(second, reading)
     with shown_progress() as progress:

@@ -13,7 +13,17 @@ from rich.text import Text
 from veilog._files import check_writable
 from veilog._language import ENGLISH, check_language, languages
 from veilog.cli.ledger import AS_THERE_IS
-from veilog.cli.shared.common import AS_USUAL, OPTIONS, Json, Output, Reading, named, read_log, shown_progress
+from veilog.cli.shared.common import (
+    AS_USUAL,
+    OPTIONS,
+    Json,
+    Output,
+    Reading,
+    named,
+    read_log,
+    read_released,
+    shown_progress,
+)
 from veilog.cli.shared.whose import SEEMING, Whose
 from veilog.errors import OutputError, ParameterError
 from veilog.logs.eventlog import EventLog
@@ -116,7 +126,7 @@ def report(
     out = Output(json)
     _check_page(target, "TARGET")
     check_language(language)
-    log = read_log(named(released, reading, released=True), reading)
+    log = read_released(named(released, reading, released=True), reading)
     told = told_by_file(log)  # before the original is read: a log that is no release is refused at once
     before = None if original is None else original_of(log, original, reading)
     whose.check(before)

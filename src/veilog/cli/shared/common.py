@@ -53,6 +53,7 @@ __all__ = [
     "processes",
     "read_grouped",
     "read_log",
+    "read_released",
     "read_variants",
     "show_columns",
     "show_findings",
@@ -316,6 +317,13 @@ def read_log(source: Source, reading: Reading) -> EventLog:
     with shown_progress() as progress:
         progress(f"reading {source.path.name}", None)
         return whole(source, reading.asked(source, progress))
+
+
+def read_released(source: Source, reading: Reading) -> EventLog:
+    """A release: of a log whose activities were grouped it has the groups, which are not grouped again."""
+    groups = reading.coarser()
+    log = read_log(source, replace(reading, map=None, level=None, top=None))
+    return log if groups is None else groups.of_release(log)
 
 
 def read_variants(source: Source, reading: Reading) -> Variants:

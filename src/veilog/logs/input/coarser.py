@@ -25,6 +25,7 @@ import pyarrow as pa
 from veilog._files import path_of, reason
 from veilog.errors import InputError, ParameterError
 from veilog.logs.eventlog import ACTIVITY, EventLog
+from veilog.logs.findings import Findings
 from veilog.logs.variants import Variants
 
 __all__ = ["EVERYTHING_ELSE", "OTHER", "Coarser", "MapLike", "as_csv", "coarser", "mapped_by", "proposed"]
@@ -56,6 +57,13 @@ class Coarser:
         """The groups, which are as public as the list."""
         return tuple(dict.fromkeys([*self.groups.values(), *([] if self.else_ is None else [self.else_])]))
 
+    def note(self, labels: Iterable[str], findings: Findings) -> None:
+        """Note the rows that name no activity of a log, for its owner."""
+        unused = sorted(self.groups.keys() - {*labels})
+        if unused:
+            more = ", ..." if len(unused) > _NAMED else ""
+            findings.add("unused-group-row", ", ".join(map(repr, unused[:_NAMED])) + more, count=len(unused))
+
     def of_log(self, log: EventLog) -> EventLog:
         """Return the log with its activities mapped."""
         labels, codes = log.activity_codes
@@ -69,6 +77,11 @@ class Coarser:
         at = log.events.column_names.index(ACTIVITY)
         events = log.events.set_column(at, log.events.schema.field(at), pa.chunked_array([column]))
         return replace(log, events=events, mapped=self.told_after(log.mapped))
+
+    def of_release(self, log: EventLog) -> EventLog:
+        """Return a release with its activities mapped. If all of them are groups, its log was mapped before it, and a
+        group that is called as an activity of another group stays as it is."""
+        return log if {*log.activity_codes[0]} <= {*self.names} else self.of_log(log)
 
     def of_variants(self, variants: Variants) -> Variants:
         """Return the variants of the log with its activities mapped."""
@@ -106,7 +119,7 @@ def coarser(given: MapLike, *, level: int = 1, top: int | None = None) -> Coarse
     list as they are, or those of them that have a group in it; all others are one group, :data:`OTHER`.
     """
     _check("level", level)
-    rows, name = (_rows(given), "a list") if isinstance(given, Mapping) else _in_file(path_of(given, "map"))
+    rows, name = (_rows(given.items()), "a list") if isinstance(given, Mapping) else _in_file(path_of(given, "map"))
     if not rows:
         raise InputError("The map is empty.", path=name, advice="It has a row for each activity: activity,group.")
     deepest = max(len(groups) for groups in rows.values())
@@ -154,13 +167,21 @@ def _check(name: str, value: int) -> None:
         raise ParameterError(f"{name} must be a whole number from 1 on, not {value!r}.", parameter=name)
 
 
-def _rows(given: Mapping[str, str | Sequence[str]]) -> dict[str, tuple[str, ...]]:
-    found = {}
-    for activity, groups in given.items():
-        told = (groups,) if isinstance(groups, str) else tuple(groups)
-        if not isinstance(activity, str) or not all(isinstance(group, str) for group in told):
-            raise InputError("A map goes from the names of activities to names of groups.")
-        found[activity.strip()] = tuple(group.strip() for group in told if group.strip())
+def _rows(given: Iterable[tuple[object, object]], path: Path | None = None) -> dict[str, tuple[str, ...]]:
+    """What each activity belongs to, checked: it may be from a file that says anything."""
+    found: dict[str, tuple[str, ...]] = {}
+    for activity, groups in given:
+        told = (groups,) if isinstance(groups, str) else groups
+        if not isinstance(told, Sequence) or not all(isinstance(name, str) for name in (activity, *told)):
+            raise InputError(
+                "A map goes from the names of activities to names of groups.",
+                path=path,
+                advice=f"That of {activity!r} is neither a name nor a list of names.",
+            )
+        name = str(activity).strip()
+        if name in found:
+            raise InputError(f"The map has two rows for {name!r}.", path=path)
+        found[name] = tuple(group.strip() for group in told if group.strip())
     return found
 
 
@@ -174,22 +195,36 @@ def _read(path: Path) -> dict[str, tuple[str, ...]]:
             advice="It is a CSV file (activity,group,coarser group) or JSON; veilog map LOG FILE proposes one.",
         ) from error
     except UnicodeDecodeError as error:
-        raise InputError("The map is no text in UTF-8.", path=str(path)) from error
+        raise InputError("The map is no text in UTF-8.", path=path, advice="Save it as CSV in UTF-8.") from error
     if path.suffix.lower() == ".json":
         try:
-            told = json.loads(text)
-        except ValueError as error:
-            raise InputError(f"The map is no JSON: {error}.", path=str(path)) from error
-        if not isinstance(told, dict):
-            raise InputError("The map is no JSON object of activities and groups.", path=str(path))
-        return _rows(told)
-    lines = [row for row in csv.reader(io.StringIO(text, newline="")) if any(cell.strip() for cell in row)]
+            told = json.loads(text, object_pairs_hook=tuple)  # pairs: a name may be there twice
+        except (ValueError, RecursionError) as error:
+            raise InputError(f"The map is no JSON: {error}.", path=path) from error
+        if not isinstance(told, tuple):
+            raise InputError("The map is no JSON object of activities and groups.", path=path)
+        return _rows(told, path)
+    try:
+        lines = _lines(text)
+    except csv.Error as error:
+        raise InputError(f"The map is no CSV: {error}.", path=path) from error
     if lines and lines[0][0].strip().lower() == "activity":  # a header
         del lines[0]
-    twice = [name for name, times in Counter(row[0].strip() for row in lines).items() if times > 1]
-    if twice:
-        raise InputError(f"The map has two rows for {twice[0]!r}.", path=str(path))
-    return _rows({row[0]: row[1:] for row in lines})
+    return _rows(((row[0], row[1:]) for row in lines), path)
+
+
+def _lines(text: str) -> list[list[str]]:
+    """The rows of a list with commas, or with semicolons or tabs as some spreadsheets write it: if its header has one
+    after ``activity``, or each of its rows has one and some row has no comma."""
+    comma, *others = (
+        [row for row in csv.reader(io.StringIO(text, newline=""), delimiter=sign) if any(cell.strip() for cell in row)]
+        for sign in ",;\t"
+    )
+    for rows in others:
+        headed = len(rows[0]) > 1 and rows[0][0].strip().lower() == "activity" if rows else False
+        if headed or (min(map(len, rows), default=0) > 1 and min(map(len, comma)) == 1):
+            return rows
+    return comma
 
 
 def proposed(labels: Iterable[str]) -> dict[str, tuple[str, ...]]:

@@ -66,6 +66,8 @@ def whole(source: Source, asked: Asked) -> EventLog:
             )
     before = asked.findings.result()
     note_events(log, asked.findings)
+    if asked.coarser is not None:
+        asked.coarser.note(log.activity_codes[0], asked.findings)
     noticed = [finding for finding in asked.findings.result() if finding not in before]
     told = () if reader.typed else (ATTRIBUTES_TOGETHER,)
     together = (*asked.findings.read_together(), *not_ours(source))
@@ -148,6 +150,8 @@ def grouped(source: Source, asked: Asked) -> Grouped:
     before = earlier_of(source).by(used_columns(roles, asked.declared)) if here else Earlier()
     way = read_as(source, roles, asked.declared, asked.findings, before)
     variants = before.of_variants(replace(result.variants, read_together=together, read_as=way))
+    if asked.coarser is not None:
+        asked.coarser.note(variants.labels, asked.findings)
     return replace(result, variants=variants if asked.coarser is None else asked.coarser.of_variants(variants))
 
 
