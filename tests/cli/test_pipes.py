@@ -182,3 +182,67 @@ def test_a_release_that_nobody_takes_is_kept(pipes: Pipes, logs: Path, monkeypat
     assert "The release is paid for, so it was written to" in pipes.err
     (kept,) = pipes.folder.glob("veilog-kept-*/release.csv")
     assert veilog.read(kept).cases.num_rows
+
+
+@pytest.mark.slow
+def test_a_release_to_a_closed_standard_output_is_kept(logs: Path, tmp_path: Path) -> None:
+    """Schedulers of jobs start programs with it closed (>&-); the release was paid for, and ended with a traceback."""
+    words = ["release", "-", "-", "--format", "csv", "--to", "xes", *RELEASE, "--ledger", str(tmp_path / "l.ledger")]
+    ran = _closed(">&-", words, logs / "log.csv", tmp_path)
+    assert ran.returncode == 5
+    assert "The release is paid for, so it was written to" in ran.stderr
+    assert veilog.read(ran.stderr.split(" instead.")[0].split()[-1]).variants.cases > 0
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("closed", "words", "status", "said"),
+    [
+        (">&-", ["info", "-", "--format", "csv"], 5, "Standard output cannot be written"),
+        (">&-", ["info", "-", "--format", "csv", "--quiet"], 0, ""),
+        ("<&-", ["info", "-", "--format", "csv"], 1, "Standard input cannot be kept"),
+        ("2>&-", ["info", "-", "--format", "xes"], 1, ""),
+    ],
+)
+def test_a_standard_stream_that_is_closed_is_told_in_words(
+    closed: str, words: list[str], status: int, said: str, logs: Path, tmp_path: Path
+) -> None:
+    ran = _closed(closed, words, logs / "log.csv", tmp_path)
+    assert ran.returncode == status
+    assert said in ran.stderr
+    assert "Traceback" not in ran.stderr
+
+
+def _closed(closed: str, words: list[str], given: Path, folder: Path) -> subprocess.CompletedProcess[str]:
+    """Run the command on a log, with a standard stream closed."""
+    line = f'exec "$0" -m veilog "$@" < "$GIVEN" {closed}'
+    return subprocess.run(
+        ["sh", "-c", line, sys.executable, *words],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "GIVEN": str(given), "TMPDIR": str(folder)},
+        check=False,
+    )
+
+
+def test_what_went_wrong_names_no_folder_in_json_either(pipes: Pipes) -> None:
+    assert pipes("info", "-", "--format", "csv", "--json", "-", given=b"case,activity,timestamp\n1,a\n") == 1
+    told = json.loads(pipes.words)["error"]
+    assert "veilog-pipe" not in pipes.words
+    assert (told["path"], told["line"]) == ("stdin.csv", 2)
+
+
+def test_a_dash_where_none_can_be_is_told_so(pipes: Pipes, logs: Path) -> None:
+    """It said that the option was missing."""
+    assert pipes("compare", logs / "log.csv", "-", "--second", "-") == 2
+    assert "--second takes a value, and one that begins with - is written --second=-." in pipes.err
+    assert pipes("map", logs / "log.csv", "-") == 2
+    assert "- stands for a log on standard input or output; here a file is needed." in pipes.err
+
+
+def test_the_next_option_is_no_file_for_json(pipes: Pipes, logs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A file called --no-models was written, and the models were measured all the same."""
+    monkeypatch.chdir(logs)
+    assert pipes("compare", "log.csv", "log.xes", "--json", "--no-models") == 2
+    assert "--json takes a file, or - , and --no-models is an option." in pipes.err
+    assert not Path("--no-models").exists()

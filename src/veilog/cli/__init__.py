@@ -22,7 +22,7 @@ from veilog.cli.shared.pipes import check_formats, cleared, without_folder
 from veilog.cli.shared.places import check_named_once, check_places
 from veilog.cli.shared.results import about, write_json
 from veilog.cli.shared.signals import like_ctrl_c, stopped_by
-from veilog.cli.shared.terminal import CALL, Call, SafeConsole, error_line, nowhere, plain_warnings
+from veilog.cli.shared.terminal import CALL, Call, SafeConsole, error_line, nowhere, open_closed, plain_warnings
 from veilog.errors import BudgetError, EmptyReleaseError, OutputError, ParameterError, VeilogError
 
 __all__ = ["application", "main"]
@@ -182,6 +182,8 @@ def application(command: str = "", *, whole: bool = False) -> App:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; returns its exit status. Without ``arguments`` it is this process's, which ends with it."""
+    if arguments is None:
+        open_closed()
     for stream in (sys.stdout, sys.stderr):  # what it cannot write in its letters fails no command that has released
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
@@ -212,7 +214,7 @@ def _run(app: App, given: Sequence[str], errors: SafeConsole) -> int:
         check_places(bound.arguments)
         command(*bound.args, **bound.kwargs)
     except CycloptsError as error:
-        message = _usage(error, _called(given))
+        message = _usage(error, given)
         errors.print(message, markup=False, soft_wrap=True)
         return _failed(given, 2, error, message)
     except VeilogError as error:
@@ -233,9 +235,11 @@ def _interrupted(given: Sequence[str], errors: SafeConsole, error: KeyboardInter
     return _failed(given, stopped_by(), error, message)
 
 
-def _usage(error: CycloptsError, command: str) -> str:
+def _usage(error: CycloptsError, given: Sequence[str]) -> str:
     """What is wrong with the words of a command, and where to look."""
-    said = str(error)
+    said, command = str(error), _called(given)
+    if "-" in given and said.startswith("Unknown option"):
+        said = "- stands for a log on standard input or output; here a file is needed."
     argument = error.argument if isinstance(error, MissingArgumentError) else None
     if argument is not None and argument.parameter.name and "or similar" not in said and "Did you mean" not in said:
         name = (
@@ -243,6 +247,9 @@ def _usage(error: CycloptsError, command: str) -> str:
         )
         example = f" For example: veilog {_EXAMPLES[command][0]}." if command in _EXAMPLES else ""
         said = f"{name} is missing.{example}"
+        after = dict(itertools.pairwise(given)).get(name, "")
+        if after.startswith("-") and not after.startswith(("--", "-m", "-p")):
+            said = f"{name} takes a value, and one that begins with - is written {name}={after}."
     return f"{said}\nSee veilog {command} --help.".replace("  ", " ")
 
 
@@ -260,11 +267,15 @@ def _failed(given: Sequence[str], status: int, error: BaseException, message: st
     if not places or places[-1] in CALL.get().told:
         return status
     names = ("problem", "advice", "path", "line", "column", "parameter", "account", "facts", "extra")
-    facts = {name: value for name in names if (value := getattr(error, name, None)) is not None}
+    facts = {
+        name: without_folder(value) if isinstance(value, str) else value
+        for name in names
+        if (value := getattr(error, name, None)) is not None
+    }
     said = {
         "kind": type(error).__name__ if isinstance(error, VeilogError) else _KINDS.get(type(error), "UsageError"),
         "status": status,
-        "message": error.in_command() if isinstance(error, VeilogError) else message,
+        "message": without_folder(error.in_command() if isinstance(error, VeilogError) else message),
     }
     with contextlib.suppress(VeilogError):  # nowhere to write to, which the line on stderr says
         if places[-1] != "-":

@@ -264,6 +264,12 @@ class Output:
                 parameter="json",
                 advice="Give one of them a file.",
             )
+        if target is not None and target.startswith("--"):  # with no file after it the next option is taken for one
+            raise ParameterError(
+                f"--json takes a file, or - , and {target} is an option.",
+                parameter="json",
+                advice=f"A file of that name is ./{target}.",
+            )
         if target is not None and target != "-":
             check_writable(target)
         own = (sys.stderr if piped else sys.stdout).isatty() or os.environ.get("COLUMNS", "").isdecimal()

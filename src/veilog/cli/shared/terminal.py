@@ -18,7 +18,7 @@ from rich.text import Text
 from veilog._files import reason
 from veilog.errors import OutputError
 
-__all__ = ["CALL", "Call", "SafeConsole", "error_line", "nowhere", "plain_warnings", "put_out"]
+__all__ = ["CALL", "Call", "SafeConsole", "error_line", "nowhere", "open_closed", "plain_warnings", "put_out"]
 
 
 @dataclass(frozen=True)
@@ -69,6 +69,14 @@ class SafeConsole(Console):
 def _shown(segment: Segment) -> Segment:
     text: Any = segment.text
     return segment._replace(text=text.translate(_VISIBLE))
+
+
+def open_closed() -> None:
+    """Open what of standard input, output and error is closed (``>&-``, as schedulers of jobs do), in such a way that
+    reading and writing fail, as of a full disk. Left closed, a file would get its number, and what goes there."""
+    for name, mode, flags in (("stdin", "r", os.O_WRONLY), ("stdout", "w", os.O_RDONLY), ("stderr", "w", os.O_RDWR)):
+        if getattr(sys, name) is None:
+            setattr(sys, name, os.fdopen(os.open(os.devnull, flags), mode, encoding="utf-8"))
 
 
 def nowhere(file: IO[str]) -> None:
