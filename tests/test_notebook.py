@@ -250,6 +250,7 @@ SAID = {
     "-p for=models, --limit BYTES, --no-ledger": "`for_='models'`, `limit=BYTES`, `ledger=None`",
     "Leave out --index; with --memory-limit 4GB.": "Leave out `index`; with `memory_limit='4GB'`.",
     "`veilog ledger set LOG --epsilon BUDGET` keeps it.": "`veilog ledger set LOG --epsilon BUDGET` keeps it.",
+    "read with --engine duckdb:FILE, one of": "read with `engine='duckdb:FILE'`, one of",
     "a--b and -- c": "a--b and -- c",
 }
 

@@ -39,7 +39,7 @@ _OPTION = re.compile(
     r"|--(?P<name>[a-z][a-z-]+)"
     r"(?: (?P<value>'[^']*'|@?[A-Z][A-Z0-9]*(?:[=,.|][^\s;)]*[^\s,;).])?(?: or @FILE)?|[0-9][^\s,;)]*[^\s,;).]|[0-9]"
     r"|[\w-]+=[^\s,;)]+[^\s,;).]|[a-z]+:///?\S+|dd/mm/yyyy|mm/dd/yyyy"
-    r"|(?:complete|drop|duckdb|log|privately|spark)\b))?"
+    r"|(?:complete|drop|duckdb(?::FILE)?|log|privately|spark)\b))?"
 )
 
 

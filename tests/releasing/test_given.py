@@ -92,3 +92,10 @@ def test_training_reads_a_file(place: Path, monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr("veilog.training.training._train", lambda planned, log, *rest: seen.append(log))
     veilog.train(place / "log.xes", "travag", epsilon=1, delta=1e-6, activities="log")
     assert seen[0].variants == LOG.variants
+
+
+@pytest.mark.parametrize("call", [veilog.read, veilog.validate, veilog.read_variants])
+def test_a_log_that_was_read_is_not_said_to_be_none(call: Callable[[Any], Any]) -> None:
+    """It said "no log but of the type EventLog", and to give a pm4py EventLog."""
+    with pytest.raises(veilog.InputError, match=r"read already. Its findings are log.findings"):
+        call(LOG)

@@ -226,3 +226,17 @@ def test_a_wide_log_is_not_called_promising() -> None:
     assert found.expected is not None and "keeps little of the log" in found.expected.in_words()
     reached = openly.release(log, "evolve", epsilon="0.9", seed=1).variants
     assert relative_log_similarity(log, reached).value < 0.6
+
+
+def test_activities_are_declared_as_for_a_release() -> None:
+    """As the command takes them: log, names, or how many; it took a number alone, and the others in a domain."""
+    log = hospital(60, seed=1)
+    names = log.variants.labels
+    for given, domain in (("log", veilog.Domain.of("log")), (names, veilog.Domain.of(names))):
+        found = veilog.suggest(log, epsilon=1, seed=1, activities=given)
+        assert found.to_json() == veilog.suggest(log, epsilon=1, seed=1, domain=domain).to_json()
+        assert not any("has to know" in remark for remark in found.remarks)
+    with pytest.raises(ParameterError, match="declared twice"):
+        veilog.suggest(log, epsilon=1, activities="log", domain=veilog.Domain.of(names))
+    with pytest.raises(ParameterError, match=r"whole number from 1 to 5,000, not 1\.5"):
+        veilog.suggest(log, epsilon=1, activities=1.5)  # type: ignore[arg-type]

@@ -82,7 +82,8 @@ _RULES = (
     Rule("title-lines", "lines stand before the header of a table", "info", "drop", ("drop", "fail"),
          "They are left out. --header LINE says where the header is, --header 0 that there is none."),
     Rule("date-and-time", "the date and the time of day are in two columns", "info", "keep", ("keep", "fail"),
-         "Both together are the time of the event. --timestamp NAME takes one column alone."),
+         "Both together are the time of the event, a date alone its midnight. --timestamp NAME takes one column "
+         "alone."),
     Rule("epoch-numbers", "timestamps are numbers", "info", "keep", ("keep", "fail"),
          "They are counted from the beginning of 1970 in UTC; how large they are tells the unit."),
     Rule("start-and-end", "each row has a start and an end", "info", "keep", ("keep", "fail"),

@@ -187,7 +187,7 @@ class Part:
                 f"The log has no attribute {self.rule!r} that could part its cases.",
                 parameter="part",
                 advice=f"{meant(self.rule, known)}It has: {', '.join(known) or 'none'}. "
-                f"Or take a rule of time: {_ADVICE}",
+                f"Or take a rule of time. {_ADVICE}",
             )
         others = [field.type for field, _ in columns if not _has_texts(field.type)]
         if len(others) == len(columns):

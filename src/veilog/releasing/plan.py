@@ -40,7 +40,7 @@ from veilog.releasing.trying.expected import TWINS, Expected, expectation
 from veilog.releasing.trying.sizes import sizes_of
 from veilog.releasing.trying.trial import tried
 
-__all__ = ["LARGEST_UNASKED", "Plan", "as_planned", "plan"]
+__all__ = ["LARGEST_UNASKED", "Plan", "as_planned", "facts_declared", "plan"]
 
 LARGEST_UNASKED = 10
 """A larger epsilon has to be asked for in words: odds change by a factor of up to 22,000 at this one."""
@@ -154,7 +154,7 @@ def plan(
         epsilon, told = _by_advantage(chosen, guessing_advantage, epsilon, delta, told)
     _check_certified(chosen, as_published)
     wanted = Wanted.of(times, attributes, attributes_share, window, processing)
-    declared = _declared(domain, activities)
+    declared = facts_declared(domain, activities)
     if wanted:
         _check_beyond(chosen, as_published)
     if isinstance(wanted.window, tuple):
@@ -207,8 +207,8 @@ def _is_usual(value: object, usual: object) -> bool:
     return value is usual or (isinstance(value, str | int | float) and value == usual)
 
 
-def _declared(domain: Domain | None, activities: Iterable[str] | str | None) -> Domain:
-    """The public facts, with the activities of their own keyword."""
+def facts_declared(domain: Domain | None, activities: Iterable[str] | str | None) -> Domain:
+    """Return the public facts, with the activities of their own keyword."""
     declared = checked_domain(domain)
     if activities is None:
         return declared

@@ -198,6 +198,12 @@ def _found(source: Source) -> Reader | None:
 def _reader_of_table(source: Source) -> Reader:
     found = _found(source)
     if found is None:
+        from veilog.logs.eventlog import EventLog  # loaded with numbers, for which a start does not wait
+
+        if isinstance(source.given, EventLog):
+            raise InputError(
+                "This log was read already.", advice="Its findings are log.findings, and its variants log.variants."
+            )
         raise InputError(
             f"What was given is no log but of the type {type(source.given).__name__}.",
             advice="Give a path, a pandas DataFrame, a pyarrow Table, a polars DataFrame, a pm4py EventLog or a table "

@@ -14,7 +14,7 @@ for small budgets, where TraVaS is. For another purpose methods are ranked by wh
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property, partial
@@ -36,11 +36,11 @@ from veilog.privacy.account.accounting import Number, parse_delta, parse_epsilon
 from veilog.privacy.account.figures import exact
 from veilog.privacy.account.guarantee import Guarantee
 from veilog.privacy.curator import Curator
-from veilog.privacy.domain import PRIVATELY, Domain, checked_domain
+from veilog.privacy.domain import PRIVATELY, Domain
 from veilog.privacy.mechanisms import noise
 from veilog.privacy.unit import ONE_CASE, Unit, bounded
 from veilog.releasing.owner.memory import asked_before
-from veilog.releasing.plan import Plan, plan
+from veilog.releasing.plan import Plan, facts_declared, plan
 from veilog.releasing.run import opened
 from veilog.releasing.suggesting.ranking import SIMILARITY, Ranked, Ranking
 from veilog.releasing.trying.expected import Expected, expectation
@@ -180,7 +180,7 @@ def suggest(
     for_: str = SIMILARITY,
     share: Number = SHARE,
     domain: Domain | None = None,
-    activities: int | None = None,
+    activities: int | Iterable[str] | str | None = None,
     unit: str = "case",
     max_cases: int | None = None,
     unnamed: str | None = None,
@@ -192,18 +192,19 @@ def suggest(
     ``for_`` is what the release is for: similarity to the log, prediction, discovery or conformance.
 
     ``share`` of both is spent on the suggestion, the rest is left for the release. ``domain`` declares public facts,
-    and ``activities`` how many of them there are, where they are not named. ``unit``, ``max_cases`` and ``unnamed`` say
-    who is protected, as in :func:`veilog.release`: by the answers, and by the release that is suggested. ``seed`` makes
-    it repeatable for experiments, and its guarantee "none". With a ``ledger`` the cost is entered there.
+    and ``activities`` those, as in :func:`veilog.release`, or how many there are. ``unit``, ``max_cases`` and
+    ``unnamed`` say who is protected, as there: by the answers, and by the release that is suggested. ``seed`` makes it
+    repeatable for experiments, and its guarantee "none". With a ``ledger`` the cost is entered there.
     """
     eps, failure, part = parse_epsilon(epsilon), parse_delta(delta), parse_share(share, "share")
     ranking = None if for_ == SIMILARITY else Ranking.of(for_)
     asks_variants = bool(failure) and ranking is None
     held, protected = as_log(log), Unit.of(unit, max_cases, unnamed)
     source = noise.operating_system() if seed is None else noise.seeded(seed)
-    domain = checked_domain(domain)
-    if activities is not None:
-        sizes_of(cases=1, length=0, activities=activities)  # refused before anything is asked
+    named = None if isinstance(activities, Iterable) else activities
+    domain = facts_declared(domain, activities if isinstance(activities, Iterable) else None)
+    if named is not None:
+        sizes_of(cases=1, length=0, activities=named)  # refused before anything is asked
     curator = Curator(bounded(held, protected, source), domain=domain, randomness=source)
     spent, spent_delta = eps * part, failure * part if asks_variants else Fraction(0)
     entry = None
@@ -216,7 +217,6 @@ def suggest(
     with settling(entry, derive, lambda: curator.contacted):
         of_case, of_case_delta = protected.of_one_case(spent, spent_delta)
         for_count = of_case * _COUNT if ranking is None else of_case
-        named = activities
         if domain.activities not in (None, PRIVATELY):
             named = min(len(curator.activities), MOST_ACTIVITIES) or None  # no twin has more, and none has none
         cases, covered, frequent, sizes = _answers(curator, for_count, of_case - for_count, of_case_delta)
