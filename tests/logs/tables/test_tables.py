@@ -285,6 +285,10 @@ def test_a_row_without_an_activity_stops_or_is_dropped(tmp_path: Path) -> None:
         (HEADER + '1,"a,2024-01-01\n2,"b",2024-01-01\n', r":3: A quote stands in the middle of a field"),
         (HEADER + "1,a\0b,2024-01-01\n", "not a text file"),
         (b"PK\x03\x04\x14\0\0\0\x08\0", "not a text file"),
+        (
+            '<?xml version="1.0"?>\n<log xes.version="1.0">\n<trace/>\n</log>\n',
+            "This is XML, not a table. Call a log in XES .xes",
+        ),
         (b"\x1f\x8b\x08 not gzip", "gzip"),
         (b"\x81\x8d" * 10, "looks like"),
         (HEADER.encode() + b"1,\x81,2024-01-01\n", r":2: Byte 0x81 can be read neither as utf-8 nor as cp1252"),
