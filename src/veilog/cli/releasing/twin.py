@@ -33,6 +33,7 @@ from veilog.cli.shared.common import (
 )
 from veilog.cli.shared.details import activity_names
 from veilog.cli.shared.large import read_events, read_needed
+from veilog.cli.shared.numbers import WHOLE
 from veilog.cli.shared.spelled import quoted
 from veilog.errors import InputError, ParameterError, meant
 from veilog.logs import files
@@ -56,9 +57,9 @@ __all__ = ["NOT_DRY", "UNKNOWN", "Before", "Known", "Trying", "activities_of", "
 class Known:
     """What is known of the size of a log without asking it."""
 
-    cases: Annotated[int | None, Parameter(help="About how many cases the log has, by what is public.")] = None
+    cases: Annotated[int | None, WHOLE, Parameter(help="About how many cases the log has, by what is public.")] = None
     length: Annotated[float | None, Parameter(help="About how many events a case has on average.")] = None
-    variants: Annotated[int | None, Parameter(help="About how many variants there are.")] = None
+    variants: Annotated[int | None, WHOLE, Parameter(help="About how many variants there are.")] = None
     frequent: Annotated[
         float | None, Parameter(help="About what share of the cases has the most frequent variant, e.g. 0.3.")
     ] = None
@@ -161,7 +162,7 @@ def twin(
         Parameter(allow_leading_hyphen=True, help="Ask the log for its sizes, with noise, for this budget; e.g. 0.05."),
     ] = None,
     persons: Persons = EACH_CASE,
-    number: Annotated[int, Parameter(help="Another number makes another twin of the same sizes.")] = 0,
+    number: Annotated[int, WHOLE, Parameter(help="Another number makes another twin of the same sizes.")] = 0,
     keeping: Keeping = AS_THERE_IS,
     reading: Reading = AS_USUAL,
     grouping: Grouping = HERE,

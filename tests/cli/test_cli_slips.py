@@ -1,0 +1,81 @@
+"""Slips of the hand: options of other programs, numbers that are none, files that are none."""
+
+import itertools
+from collections.abc import Iterator
+
+import pytest
+from cyclopts import App
+
+from veilog.cli import application, main
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (
+            "release log.xes -o out.xes -m laplace --epsilon 1",
+            "TARGET is a word without one: veilog release LOG TARGET.",
+        ),
+        (
+            "release log.xes out.xes --output=more.xes -m laplace",
+            "TARGET is a word without one: veilog release LOG TARGET.",
+        ),
+        ("sample a.model --output out.csv", "TARGET is a word without one: veilog sample MODEL TARGET."),
+        ("ledger export log.xes -o out.csv", "TARGET is a word without one: veilog ledger export LOG TARGET."),
+        ("info --input log.xes", "LOG is a word without one: veilog info LOG."),
+        ("info log.xes -o out.json", "--json FILE writes the result to a file."),
+    ],
+)
+def test_the_options_of_other_programs_for_files_are_answered_with_where_they_are_named(
+    capsys: pytest.CaptureFixture[str], words: str, said: str
+) -> None:
+    assert main(words.split()) == 2
+    assert said in capsys.readouterr().err
+
+
+def whole_numbers(app: App, *before: str) -> Iterator[list[str]]:
+    """Every command, with what it cannot do without, and each of its options that is a whole number."""
+    for name in app:
+        if name.startswith("-"):
+            continue
+        yield from whole_numbers(app[name], *before, name)
+        if app[name].default_command is not None:
+            arguments = app[name].assemble_argument_collection()
+            needed = [
+                ["x"] if found.index is not None else [found.names[0], "x"] for found in arguments if found.required
+            ]
+            for found in arguments:
+                if found.hint in (int, int | None):
+                    yield [*before, name, *itertools.chain(*needed), found.names[0]]
+
+
+@pytest.mark.slow
+def test_a_number_that_is_not_whole_is_refused_by_every_option_that_takes_whole_ones(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """It was rounded: two for 1.5."""
+    calls = list(whole_numbers(application(whole=True)))
+    assert ["ledger", "set", "x", "--releases"] in calls and len(calls) > 80
+    for call in calls:
+        assert main([*call, "1.5"]) == 2
+        assert f"{call[-1]} takes a whole number, not '1.5'." in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ("audit laplace --epsilon 1 --processes 1000000", "processes must be from 1 to 1024, not 1000000."),
+        ("experiment frontier --logs . --processes 1000000", "processes must be from 1 to 1024, not 1000000."),
+        ("experiment frontier --logs . --processes 0", "processes must be from 1 to 1024, not 0."),
+        ("experiment frontier --logs . --runs 1000000000000", "runs must be from 1 to 10000, not 1000000000000."),
+        ("info log.csv --memory-limit -1", "The memory limit '-1' is not understood."),
+        ("info log.csv --memory-limit 0GB", "The memory limit '0GB' is not understood."),
+        ("info log.csv --memory-limit 1e3MB", "The memory limit '1e3MB' is not understood."),
+        ("info log.csv --memory-limit none", "The memory limit 'none' is not understood."),
+    ],
+)
+def test_numbers_that_cannot_be_meant_are_refused_at_once(
+    capsys: pytest.CaptureFixture[str], words: str, said: str
+) -> None:
+    assert main(words.split()) == 2
+    assert said in capsys.readouterr().err
