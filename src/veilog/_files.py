@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import hashlib
 import io
 import os
@@ -20,11 +21,23 @@ try:
 except ModuleNotFoundError:  # Windows: nobody can tell there that nobody writes any more
     fcntl = None  # type: ignore[assignment]
 
-__all__ = ["Naming", "atomic_target", "check_writable", "claim", "mark", "path_of", "reason", "sha256_of"]
+__all__ = [
+    "Naming",
+    "atomic_target",
+    "check_writable",
+    "claim",
+    "content_of",
+    "mark",
+    "path_of",
+    "reason",
+    "sha256_of",
+    "text_of",
+]
 
 Naming = Callable[[str, Callable[[], None]], None]
 """Told the SHA-256 of a whole file, and what gives it its name: it does that, together with what has to go with it."""
 _PART = ".veilog-{}.part"
+_LARGEST = 64 << 20
 
 
 @contextlib.contextmanager
@@ -160,6 +173,23 @@ def claim(temporary: Path, place: Path) -> None:
         _sync_folder(place.parent)
 
 
+def content_of(path: Path) -> bytes:
+    """Return what is in a file of a kind that people write by hand, a list, a map or a model; OSError for what is no
+    regular file, and may have no end, or is larger than any of these."""
+    if not path.is_file() and not path.is_dir() and path.exists():
+        raise OSError(errno.EINVAL, "it is no regular file")
+    with path.open("rb") as file:
+        content = file.read(_LARGEST + 1)
+    if len(content) > _LARGEST:
+        raise OSError(errno.EFBIG, f"it has more than {_LARGEST >> 20} MiB")
+    return content
+
+
+def text_of(path: Path) -> str:
+    """Return the text in UTF-8 of such a file; UnicodeDecodeError where it is none."""
+    return io.TextIOWrapper(io.BytesIO(content_of(path)), encoding="utf-8-sig").read()
+
+
 def mark(path: Path) -> tuple[int, int] | None:
     """Return what a file is told from an earlier one of its name by; None where there is none."""
     found = path.stat() if path.exists() else None
@@ -168,9 +198,11 @@ def mark(path: Path) -> tuple[int, int] | None:
 
 def sha256_of(path: Path) -> str | None:
     """Return the SHA-256 of what is in a file; None of what is no file."""
+    if not path.is_file():  # before a pipe is opened, which waits for who writes to it
+        return None
     try:
         with path.open("rb") as file:
-            return hashlib.file_digest(file, "sha256").hexdigest() if path.is_file() else None
+            return hashlib.file_digest(file, "sha256").hexdigest()
     except OSError:
         return None
 

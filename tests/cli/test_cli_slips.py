@@ -1,12 +1,16 @@
 """Slips of the hand: options of other programs, numbers that are none, files that are none."""
 
 import itertools
+import os
+import sys
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from cyclopts import App
 
 from veilog.cli import application, main
+from veilog.cli.shared.details import declared_list
 
 
 @pytest.mark.parametrize(
@@ -79,3 +83,34 @@ def test_numbers_that_cannot_be_meant_are_refused_at_once(
 ) -> None:
     assert main(words.split()) == 2
     assert said in capsys.readouterr().err
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform == "win32", reason="there are no such files")
+@pytest.mark.parametrize(
+    "words",
+    [
+        "release {log} {out} -m laplace --epsilon 1 --max-length 5 --activities @{list}",
+        "release {log} {out} -m evolve --epsilon 1 --activities a --attributes age --domain age=@{list}",
+        "info {log} --map {list}",
+        "release {log} {out} -m sacofa --epsilon 1 --activities a --max-length 5 -p rules={list}",
+        "compare {log} {log} --purposes conformance --model {list}",
+    ],
+)
+def test_lists_that_have_no_end_or_are_none_are_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], words: str
+) -> None:
+    log, pipe, large = tmp_path / "log.csv", tmp_path / "pipe", tmp_path / "large"
+    log.write_text("case,activity,timestamp\n1,a,2024-01-01\n")
+    os.mkfifo(pipe)
+    with large.open("wb") as file:
+        file.truncate((64 << 20) + 1)
+    for place, said in (("/dev/zero", "no regular file"), (pipe, "no regular file"), (large, "more than 64 MiB")):
+        assert main(words.format(log=log, out=tmp_path / "out.csv", list=place).split()) in (1, 2)
+        assert said in capsys.readouterr().err
+    assert not (tmp_path / "out.csv").exists()
+
+
+def test_a_list_may_begin_with_the_mark_of_windows(tmp_path: Path) -> None:
+    (tmp_path / "list.txt").write_bytes(b"\xef\xbb\xbfRegister\r\nTriage\r\n")
+    assert declared_list(f"@{tmp_path / 'list.txt'}") == ("Register", "Triage")

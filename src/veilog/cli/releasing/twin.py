@@ -14,6 +14,7 @@ from cyclopts import Parameter
 from rich.text import Text
 
 from veilog import display
+from veilog._files import text_of
 from veilog.cli.ledger import AS_THERE_IS, Keeping, show_account
 from veilog.cli.releasing.foreseen import Foreseen, foreseen
 from veilog.cli.releasing.stopped import cannot_be_undone, told_if_stopped
@@ -281,7 +282,7 @@ def _sizes_in(path: Path) -> Sizes:
             )
         return Sizes.of(files.read_variants(path))
     try:
-        told = plain_json.loads(path.read_text(encoding="utf-8"))
+        told = plain_json.loads(text_of(path))
         kept = dict(told["sizes"])
         found = [name for name in ("lengths", "off", "answers", "held") if kept.get(name) is not None]
         several: dict[str, Any] = {name: tuple(kept.pop(name)) for name in found}
