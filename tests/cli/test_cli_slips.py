@@ -11,6 +11,8 @@ from cyclopts import App
 
 from veilog.cli import application, main
 from veilog.cli.shared.details import declared_list
+from veilog.errors import ParameterError
+from veilog.privacy.domain import Domain
 
 
 @pytest.mark.parametrize(
@@ -114,3 +116,10 @@ def test_lists_that_have_no_end_or_are_none_are_refused(
 def test_a_list_may_begin_with_the_mark_of_windows(tmp_path: Path) -> None:
     (tmp_path / "list.txt").write_bytes(b"\xef\xbb\xbfRegister\r\nTriage\r\n")
     assert declared_list(f"@{tmp_path / 'list.txt'}") == ("Register", "Triage")
+
+
+def test_what_is_declared_twice_is_named() -> None:
+    with pytest.raises(ParameterError, match="The activity 'Triage' is declared twice"):
+        Domain(("Register", "Triage", "Triage", "X-ray", "X-ray"))
+    with pytest.raises(ParameterError, match="The value 'old' of 'age group' is declared twice"):
+        Domain(attributes={"age group": ("old", "young", "old")})
