@@ -78,6 +78,8 @@ def test_a_number_that_is_not_whole_is_refused_by_every_option_that_takes_whole_
         ("info log.csv --memory-limit 0GB", "The memory limit '0GB' is not understood."),
         ("info log.csv --memory-limit 1e3MB", "The memory limit '1e3MB' is not understood."),
         ("info log.csv --memory-limit none", "The memory limit 'none' is not understood."),
+        ("twin --out x.csv --cases 9 --length 3 --activities 1.5", "a whole number, or their names, not '1.5'."),
+        ("twin --out x.csv --cases 9 --length 3 --activities=-1", "a whole number, or their names, not '-1'."),
     ],
 )
 def test_numbers_that_cannot_be_meant_are_refused_at_once(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import glob
 import json as plain_json
 import math
+import re
 from dataclasses import dataclass, fields
 from functools import cached_property
 from pathlib import Path
@@ -51,6 +52,8 @@ from veilog.releasing.trying.sizes import Twin, sizes_of, sizes_of_log
 from veilog.releasing.trying.sizes import twin as make_twin
 
 __all__ = ["NOT_DRY", "UNKNOWN", "Before", "Known", "Trying", "activities_of", "dry_run", "twin"]
+
+_NUMBER = re.compile(r"[-+]?[0-9]*\.?[0-9]+(e[-+]?[0-9]+)?", re.IGNORECASE)
 
 
 @Parameter(name="*")
@@ -147,6 +150,12 @@ def activities_of(text: str | None, *words: str) -> int | tuple[str, ...] | None
     """How many activities there are, or their names: ``16``, ``a,b,c`` or ``@FILE``."""
     if text is None or text.strip().isdecimal():
         return None if text is None else int(text)
+    if _NUMBER.fullmatch(text.strip()):
+        raise ParameterError(
+            f"--activities takes how many there are, a whole number, or their names, not {text.strip()!r}.",
+            parameter="activities",
+            advice="If it is the name of one, give --activities @FILE with it on a line.",
+        )
     return activity_names(text, words)
 
 
