@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import hashlib
 import io
 import os
@@ -15,24 +16,43 @@ from typing import BinaryIO
 
 from veilog.errors import OutputError, ParameterError, VeilogError
 
-__all__ = ["Naming", "atomic_target", "check_writable", "claim", "mark", "path_of", "reason", "sha256_of", "unfinished"]
+try:
+    import fcntl
+except ModuleNotFoundError:  # Windows: nobody can tell there that nobody writes any more
+    fcntl = None  # type: ignore[assignment]
+
+__all__ = [
+    "Naming",
+    "atomic_target",
+    "check_writable",
+    "claim",
+    "content_of",
+    "mark",
+    "path_of",
+    "reason",
+    "sha256_of",
+    "text_of",
+]
 
 Naming = Callable[[str, Callable[[], None]], None]
 """Told the SHA-256 of a whole file, and what gives it its name: it does that, together with what has to go with it."""
+_PART = ".veilog-{}.part"
+_LARGEST = 64 << 20
 
 
 @contextlib.contextmanager
 def atomic_target(path: str | os.PathLike[str], naming: Naming | None = None) -> Iterator[BinaryIO]:
     """A binary file that becomes ``path`` when the block ends well, and vanishes when it does not, whatever the reason.
 
-    It lies beside ``path`` until then, so that the last step is one rename, which ``naming`` does, if it is given.
+    It lies beside ``path`` until then, so that the last step is one rename, which ``naming`` does, if it is given. What
+    a process left there that was killed is removed by the next one that writes into the folder.
     """
     target = check_writable(path)
-    temporary = unfinished(target)
+    _clear(target.parent)
+    temporary = _unfinished(target)
     try:
         try:
-            descriptor = os.open(temporary, os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o666)
-            with os.fdopen(descriptor, "w+b") as file:
+            with _held(temporary) as file:
                 if target.exists():
                     with contextlib.suppress(OSError):
                         temporary.chmod(stat.S_IMODE(target.stat().st_mode))
@@ -40,11 +60,13 @@ def atomic_target(path: str | os.PathLike[str], naming: Naming | None = None) ->
                 file.flush()
                 os.fsync(file.fileno())
                 digest = None if naming is None else _digest(file)
-            name = partial(_named, temporary, target)
-            if naming is None or digest is None:
-                name()
-            else:
-                naming(digest, name)
+                if fcntl is None:
+                    file.close()  # Windows names no file that is open; elsewhere it is held until it has its name
+                name = partial(_named, temporary, target)
+                if naming is None or digest is None:
+                    name()
+                else:
+                    naming(digest, name)
         except VeilogError:
             raise
         except OSError as error:
@@ -52,6 +74,35 @@ def atomic_target(path: str | os.PathLike[str], naming: Naming | None = None) ->
     finally:
         with contextlib.suppress(OSError):
             temporary.unlink(missing_ok=True)
+
+
+def _held(temporary: Path) -> io.BufferedRandom:
+    """A new file, locked as long as it is open, which tells others that somebody writes it."""
+    while True:
+        descriptor = os.open(temporary, os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o666)
+        file = os.fdopen(descriptor, "w+b")
+        if fcntl is None:
+            return file
+        with contextlib.suppress(OSError):  # a file system without locks, on which nobody removes anything
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+        if temporary.exists():
+            return file
+        file.close()  # it was taken for one that was left before it was locked
+
+
+def _clear(folder: Path) -> None:
+    """Remove the unfinished files in a folder that nobody writes any more."""
+    if fcntl is None:
+        return
+    with contextlib.suppress(OSError):
+        for left in folder.glob(_PART.format("*")):
+            with contextlib.suppress(OSError):
+                descriptor = os.open(left, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+                try:
+                    fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    left.unlink()
+                finally:
+                    os.close(descriptor)
 
 
 def _digest(file: io.BufferedRandom) -> str:
@@ -93,7 +144,7 @@ def check_writable(path: str | os.PathLike[str]) -> Path:
             )
         if target.exists() and not os.access(target, os.W_OK):
             raise OutputError("The file is there and may not be overwritten.", path=os.fspath(path))
-        probe = unfinished(target)
+        probe = _unfinished(target)
         try:
             os.close(os.open(probe, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
         finally:
@@ -103,9 +154,10 @@ def check_writable(path: str | os.PathLike[str]) -> Path:
     return target
 
 
-def unfinished(path: Path) -> Path:
-    """Return a name in the same folder, which nothing has, for what is to become ``path``."""
-    return path.with_name(f".veilog-{secrets.token_hex(8)}.part")
+def _unfinished(path: Path) -> Path:
+    """A name in the same folder, which nothing has. What is called so and not locked is removed by whoever writes there
+    next."""
+    return path.with_name(_PART.format(secrets.token_hex(8)))
 
 
 def claim(temporary: Path, place: Path) -> None:
@@ -121,6 +173,23 @@ def claim(temporary: Path, place: Path) -> None:
         _sync_folder(place.parent)
 
 
+def content_of(path: Path) -> bytes:
+    """Return what is in a file of a kind that people write by hand, a list, a map or a model; OSError for what is no
+    regular file, and may have no end, or is larger than any of these."""
+    if not path.is_file() and not path.is_dir() and path.exists():
+        raise OSError(errno.EINVAL, "it is no regular file")
+    with path.open("rb") as file:
+        content = file.read(_LARGEST + 1)
+    if len(content) > _LARGEST:
+        raise OSError(errno.EFBIG, f"it has more than {_LARGEST >> 20} MiB")
+    return content
+
+
+def text_of(path: Path) -> str:
+    """Return the text in UTF-8 of such a file; UnicodeDecodeError where it is none."""
+    return io.TextIOWrapper(io.BytesIO(content_of(path)), encoding="utf-8-sig").read()
+
+
 def mark(path: Path) -> tuple[int, int] | None:
     """Return what a file is told from an earlier one of its name by; None where there is none."""
     found = path.stat() if path.exists() else None
@@ -129,9 +198,11 @@ def mark(path: Path) -> tuple[int, int] | None:
 
 def sha256_of(path: Path) -> str | None:
     """Return the SHA-256 of what is in a file; None of what is no file."""
+    if not path.is_file():  # before a pipe is opened, which waits for who writes to it
+        return None
     try:
         with path.open("rb") as file:
-            return hashlib.file_digest(file, "sha256").hexdigest() if path.is_file() else None
+            return hashlib.file_digest(file, "sha256").hexdigest()
     except OSError:
         return None
 

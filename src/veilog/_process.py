@@ -23,8 +23,11 @@ from pathlib import Path
 from types import FrameType
 from typing import IO, ParamSpec, TypeVar
 
+from veilog.errors import ParameterError
+
 __all__ = [
     "Child",
+    "check_processes",
     "ends_in_time",
     "exit_when_terminated",
     "interpreter",
@@ -42,6 +45,14 @@ T = TypeVar("T")
 
 ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
 """What tells the libraries for linear algebra so; they read it when they are loaded."""
+_MOST = 1024
+"""More processes than that are a slip of the hand, which would bring the machine down."""
+
+
+def check_processes(processes: int) -> None:
+    """Refuse a number of processes that cannot be, or that no machine is for."""
+    if not 1 <= processes <= _MOST:
+        raise ParameterError(f"processes must be from 1 to {_MOST}, not {processes}.", parameter="processes")
 
 
 class Child:

@@ -34,9 +34,10 @@ def test_the_column_taken_for_people_is_named_and_how_to_say_otherwise(
     assert main(["risk", str(wards), "--size", "1"]) == 0
     shown = " ".join(capsys.readouterr().out.split())
     assert "People are told by ward, as it seems; --person COLUMN or --no-person says otherwise." in shown
+    assert "each case for another person's; where people (ward) have several, they may be too narrow." in shown
     assert main(["risk", str(wards), "--size", "1", "--no-person"]) == 0
     shown = " ".join(capsys.readouterr().out.split())
-    assert "told by" not in shown and "If one half of these cases were published" in shown
+    assert "told by" not in shown and "too narrow" not in shown and "If one half of these cases were published" in shown
 
 
 def test_the_owner_says_whose_the_cases_are(capsys: pytest.CaptureFixture[str], wards: Path) -> None:
@@ -44,6 +45,17 @@ def test_the_owner_says_whose_the_cases_are(capsys: pytest.CaptureFixture[str], 
     assert told(capsys, *asked)["person"] == "ward"
     assert told(capsys, *asked, "--no-person")["person"] is None
     assert told(capsys, *asked, "--person", "patient")["person"] == "patient"
+
+
+def test_what_intervals_over_a_control_do_not_take_into_account_is_said(
+    capsys: pytest.CaptureFixture[str], wards: Path
+) -> None:
+    control = wards.with_name("control.csv")
+    control.write_text(re.sub(r"(?m)^([0-9]+),(.*),p([0-9]+)$", r"o\1,\2,o\3", wards.read_text()))
+    for options, said in (([], False), (["--control", str(control)], True)):
+        assert main(["compare", str(wards), str(wards), "--no-models", "--person", "patient", *options]) == 0
+        shown = " ".join(capsys.readouterr().out.split())
+        assert ("where people (patient) have several, they may be too narrow" in shown) == said
 
 
 @pytest.fixture

@@ -315,3 +315,16 @@ def test_a_server_ends_in_its_own_way(monkeypatch: pytest.MonkeyPatch) -> None:
     before = signal.getsignal(signal.SIGTERM)
     assert [main(["serve"]), main(["info", "log.xes"])] == [0, 0]
     assert handlers[0] == before and handlers[1] != before
+
+
+def test_ctrl_c_while_the_command_is_loaded_is_a_line_and_a_status() -> None:
+    """It was a traceback of some fifty lines."""
+    begin = (
+        "import builtins, sys; from veilog.__main__ import run; usual = builtins.__import__\n"
+        "def stopped(name, *more):\n"
+        "    if name.partition('.')[0] == 'cyclopts': raise KeyboardInterrupt\n"
+        "    return usual(name, *more)\n"
+        "builtins.__import__ = stopped; sys.exit(run())"
+    )
+    done = subprocess.run([sys.executable, "-c", begin], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (130, "Error: interrupted; nothing half written was left.\n")

@@ -330,8 +330,8 @@ def measure_nothing(given: Given, cell: Cell) -> Measured:
     [
         ({"methods": ("nothing",)}, "no method 'nothing'"),
         ({"only": ("nowhere",)}, "no log 'nowhere'"),
-        ({"runs": 0}, "runs must be at least 1"),
-        ({"processes": 0}, "processes must be at least 1"),
+        ({"runs": 0}, "runs must be from 1 to 10000"),
+        ({"processes": 0}, "processes must be from 1 to 1024"),
     ],
 )
 def test_wrong_wishes_are_refused(folder: Path, tmp_path: Path, options: dict, said: str) -> None:

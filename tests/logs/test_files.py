@@ -5,8 +5,10 @@ import gc
 import gzip
 import os
 import stat
+import subprocess
 import sys
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pyarrow as pa
@@ -184,6 +186,50 @@ def test_a_disk_that_fills_up_under_a_compressed_file_is_told_once(
     gc.collect()
     assert list(tmp_path.iterdir()) == []
     assert untold == []
+
+
+WRITING = """
+import sys
+from veilog._files import atomic_target
+with atomic_target(sys.argv[1]) as file:
+    file.write(b"half")
+    file.flush()
+    print(flush=True)
+    sys.stdin.read()
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform == "win32", reason="nothing tells there whether somebody writes a file")
+def test_what_a_killed_process_left_is_gone_after_the_next_write_and_what_another_one_writes_is_not(
+    tmp_path: Path,
+) -> None:
+    def writing(name: str) -> subprocess.Popen[bytes]:
+        call = [sys.executable, "-c", WRITING, str(tmp_path / name)]
+        process = subprocess.Popen(call, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        assert process.stdout is not None and process.stdout.readline()
+        return process
+
+    with writing("killed.csv") as killed:
+        killed.kill()
+    with writing("slow.csv") as slow:
+        with atomic_target(tmp_path / "out.csv") as file:
+            file.write(b"whole")
+        assert len(list(tmp_path.glob(".veilog-*.part"))) == 1, "the one that is being written"
+        slow.communicate()
+    assert slow.returncode == 0
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == {"slow.csv": b"half", "out.csv": b"whole"}
+
+
+def test_many_that_write_into_a_folder_at_once_remove_nothing_of_each_other(tmp_path: Path) -> None:
+    def written(place: int) -> None:
+        for again in range(40):
+            with atomic_target(tmp_path / f"{place % 3}.csv") as file:
+                file.write(str(again).encode())
+
+    with ThreadPoolExecutor(6) as pool:
+        list(pool.map(written, range(6)))
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["0.csv", "1.csv", "2.csv"]
 
 
 def test_a_full_disk_is_an_output_error_that_names_the_file(tmp_path: Path) -> None:

@@ -4,7 +4,9 @@ import datetime
 from collections import Counter
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -155,3 +157,26 @@ def test_repeated_events_are_those_a_set_would_lose(rows: list[tuple[int, int, i
     )
     again = sum(count - 1 for count in Counter(rows).values())
     assert _noticed(files.read(table)).get("repeated-event", 0) == again
+
+
+@pytest.mark.parametrize(("kind", "exact"), [(pa.float64(), 2**53), (pa.float32(), 2**24), (pa.float16(), 2**11)])
+def test_numbers_that_may_stand_for_several_names_are_refused_as_names_of_cases(
+    tmp_path: Path, kind: pa.DataType, exact: int
+) -> None:
+    """pandas makes floats of a column of whole numbers that lacks one: two cases were one without a word."""
+
+    def table(*names: int) -> pa.Table:
+        made = pa.array(np.array(names, dtype=kind.to_pandas_dtype()), kind)
+        times = pa.array(range(len(names)), pa.timestamp("us", "UTC"))
+        return pa.table({"case:concept:name": made, "concept:name": ["a"] * len(names), "time:timestamp": times})
+
+    assert files.read(table(1, exact - 1)).variants.cases == 2
+    large = table(1, exact, exact + 1)
+    pq.write_table(large, tmp_path / "log.parquet")
+    for source in (large, tmp_path / "log.parquet"):
+        for read in (files.read, files.read_variants):
+            with pytest.raises(InputError, match=r"too large to be exact: .* \(row 2\)"):
+                read(source)
+    kept = files.read(large, policies={"inexact-case-name": "keep"})
+    assert kept.variants.cases == 2
+    assert {f.rule: f.count for f in kept.findings}["inexact-case-name"] == 2

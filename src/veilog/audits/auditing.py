@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from veilog._process import main_is_guarded, pool
+from veilog._process import check_processes, main_is_guarded, pool
 from veilog._typing import FloatArray
 from veilog.audits.attacks import (
     ALPHABET,
@@ -313,8 +313,8 @@ def _check(runs: int, confidence: float, processes: int | None, seed: int | None
         raise ParameterError(f"runs must be {_MOST_RUNS:,} at most, not {runs:,}.", parameter="runs")
     if not 0.5 <= confidence < 1:
         raise ParameterError(f"confidence must be at least 0.5 and below 1, not {confidence}.", parameter="confidence")
-    if processes is not None and processes < 1:
-        raise ParameterError(f"processes must be at least 1, not {processes}.", parameter="processes")
+    if processes is not None:
+        check_processes(processes)
 
 
 def _check_person(person: int, unit: Unit, log: Log | None) -> None:

@@ -11,6 +11,7 @@ import contextlib
 import importlib
 import io
 import itertools
+import re
 import sys
 from collections.abc import Sequence
 from typing import Any
@@ -19,7 +20,7 @@ from cyclopts import App, CycloptsError, Group, MissingArgumentError, Parameter
 
 from veilog._version import __version__
 from veilog.cli.shared.pipes import check_formats, cleared, without_folder
-from veilog.cli.shared.places import check_named_once, check_places
+from veilog.cli.shared.places import WRITTEN, check_named_once, check_places
 from veilog.cli.shared.results import about, write_json
 from veilog.cli.shared.signals import like_ctrl_c, stopped_by
 from veilog.cli.shared.terminal import CALL, Call, SafeConsole, error_line, nowhere, open_closed, plain_warnings
@@ -120,6 +121,12 @@ _STATUS = ((BudgetError, 3), (EmptyReleaseError, 4), (OutputError, 5), (Paramete
 """The first that fits: refused by a budget; paid for, and nothing came of it; nowhere to write; wrong usage; input."""
 _KINDS: dict[type[BaseException], str] = {KeyboardInterrupt: "Interrupted"}
 """What the errors of others are called."""
+_NO_OPTION = re.compile(r"(?:Unknown option: |There is no option )(-[\w-]+)")
+_FOR_WHAT_IS_WRITTEN, _FOR_WHAT_IS_READ = (
+    {"-o", "--output", "--out", "--output-file"},
+    {"-i", "--input", "--input-file"},
+)
+"""Options that other programs have for files, which are words without an option here."""
 _MORE = (
     "With every command: --quiet prints errors, and what a release left out; --overwrite replaces a release that was "
     "paid for, which is kept otherwise; --json FILE (or -) writes the result or the error as JSON."
@@ -214,7 +221,7 @@ def _run(app: App, given: Sequence[str], errors: SafeConsole) -> int:
         check_places(bound.arguments)
         command(*bound.args, **bound.kwargs)
     except CycloptsError as error:
-        message = _usage(error, given)
+        message = _usage(error, given, app)
         errors.print(message, markup=False, soft_wrap=True)
         return _failed(given, 2, error, message)
     except VeilogError as error:
@@ -235,10 +242,13 @@ def _interrupted(given: Sequence[str], errors: SafeConsole, error: KeyboardInter
     return _failed(given, stopped_by(), error, message)
 
 
-def _usage(error: CycloptsError, given: Sequence[str]) -> str:
+def _usage(error: CycloptsError, given: Sequence[str], app: App) -> str:
     """What is wrong with the words of a command, and where to look."""
     said, command = str(error), _called(given)
-    if "-" in given and said.startswith("Unknown option"):
+    unknown = _NO_OPTION.search(said)
+    if unknown is not None and command and (instead := _without_option(unknown[1], command, app)):
+        said = f"There is no option {unknown[1]}. {instead}"
+    elif "-" in given and said.startswith("Unknown option"):
         said = "- stands for a log on standard input or output; here a file is needed."
     argument = error.argument if isinstance(error, MissingArgumentError) else None
     if argument is not None and argument.parameter.name and "or similar" not in said and "Did you mean" not in said:
@@ -251,6 +261,20 @@ def _usage(error: CycloptsError, given: Sequence[str]) -> str:
         if after.startswith("-") and not after.startswith(("--", "-m", "-p")):
             said = f"{name} takes a value, and one that begins with - is written {name}={after}."
     return f"{said}\nSee veilog {command} --help.".replace("  ", " ")
+
+
+def _without_option(option: str, command: str, app: App) -> str:
+    """Where a log, or a file to write to, is named, if other programs have such an option for it."""
+    for word in command.split():
+        app = app[word]
+    arguments = app.assemble_argument_collection()
+    words = [found.field_info.name for found in arguments if found.index is not None]
+    written = [name for name in words if name in (*WRITTEN, "folder")][-1:]
+    asked = written if option in _FOR_WHAT_IS_WRITTEN else words[:1] if option in _FOR_WHAT_IS_READ else []
+    if asked:
+        return f"{asked[0].upper()} is a word without one: veilog {command} {' '.join(words).upper()}."
+    has_json = any("--json" in found.names for found in arguments)
+    return "--json FILE writes the result to a file." if option in _FOR_WHAT_IS_WRITTEN and has_json else ""
 
 
 def _called(given: Sequence[str]) -> str:

@@ -11,6 +11,7 @@ from rich.markdown import Markdown
 from rich.text import Text
 
 from veilog.cli.shared.common import Json, Output, shown_progress
+from veilog.cli.shared.numbers import WHOLE
 from veilog.errors import ParameterError
 from veilog.experiments import experiment_named, results, runner
 
@@ -21,14 +22,14 @@ def experiment(
     name: Annotated[str, Parameter(help="Which table or figure: frontier, travag-figures, amun-table-6 and so on.")],
     *,
     logs: Annotated[Path, Parameter(help="Folder of the logs, one file each.")],
-    runs: Annotated[int | None, Parameter(help="Runs of every setting; by default as in the paper.")] = None,
+    runs: Annotated[int | None, WHOLE, Parameter(help="Runs of every setting; by default as in the paper.")] = None,
     methods: Annotated[str | None, Parameter(help="Only these methods: a,b,c.")] = None,
     only: Annotated[str | None, Parameter(help="Only these logs of the folder: a,b,c.")] = None,
     quick: Annotated[bool, Parameter(negative="", help="A small part, for a first look.")] = False,
     out: Annotated[Path, Parameter(help="Folder that keeps finished cells and gets the results.")] = Path(
         "experiments"
     ),
-    processes: Annotated[int | None, Parameter(help="Processes; by default two.")] = None,
+    processes: Annotated[int | None, WHOLE, Parameter(help="Processes; by default two.")] = None,
     json: Json = None,
 ) -> None:
     """Re-run a paper's table or figure on the logs of a folder, or go on with a run that was stopped."""

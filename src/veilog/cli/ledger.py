@@ -29,6 +29,7 @@ from veilog.cli.shared.common import (
     show_columns,
     shown_progress,
 )
+from veilog.cli.shared.numbers import WHOLE
 from veilog.cli.shared.pipes import is_pipe
 from veilog.cli.shared.terminal import CALL, SafeConsole
 from veilog.errors import InputError, ParameterError, meant
@@ -167,7 +168,9 @@ class Limits:
         ),
     ] = False
     releases: Annotated[
-        int | None, Parameter(help="Plan so many releases, of --each at most, and no others: with --delta for all.")
+        int | None,
+        WHOLE,
+        Parameter(help="Plan so many releases, of --each at most, and no others: with --delta for all."),
     ] = None
     each: Annotated[str | None, Parameter(help="The most that each of them may cost.")] = None
     each_delta: Annotated[str | None, Parameter(help="The same for delta; 0 if it is not given.")] = None

@@ -9,6 +9,7 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from veilog._language import check_language
+from veilog.cli.shared.numbers import WHOLE
 from veilog.cli.shared.terminal import SafeConsole
 from veilog.errors import MissingExtraError, ParameterError
 
@@ -19,7 +20,7 @@ _MIB = 1 << 20
 
 def serve(
     *,
-    port: Annotated[int, Parameter(help="Port to listen on; 0 takes a free one.")] = 0,
+    port: Annotated[int, WHOLE, Parameter(help="Port to listen on; 0 takes a free one.")] = 0,
     host: Annotated[
         str, Parameter(help="Address to listen on. Others can reach it only if it is not this machine's own.")
     ] = "127.0.0.1",
@@ -33,14 +34,16 @@ def serve(
         Path | None, Parameter(help="One ledger for the releases of all browsers; by default each has its own.")
     ] = None,
     no_open: Annotated[bool, Parameter(negative="", help="Do not open a browser.")] = False,
-    workers: Annotated[int, Parameter(help="Jobs that run at once.")] = 2,
-    max_upload: Annotated[int, Parameter(help="Largest log that is taken, in MiB.")] = 2048,
-    max_kept: Annotated[int, Parameter(help="Logs and releases that are kept of one browser.")] = 200,
-    max_waiting: Annotated[int, Parameter(help="Jobs of one browser that wait at once.")] = 20,
+    workers: Annotated[int, WHOLE, Parameter(help="Jobs that run at once.")] = 2,
+    max_upload: Annotated[int, WHOLE, Parameter(help="Largest log that is taken, in MiB.")] = 2048,
+    max_kept: Annotated[int, WHOLE, Parameter(help="Logs and releases that are kept of one browser.")] = 200,
+    max_waiting: Annotated[int, WHOLE, Parameter(help="Jobs of one browser that wait at once.")] = 20,
     language: Annotated[
         str | None, Parameter(help="Language of the pages until somebody chooses another; by default the browser's.")
     ] = None,
-    seed: Annotated[int | None, Parameter(help="Test mode: every release is repeatable and has no guarantee.")] = None,
+    seed: Annotated[
+        int | None, WHOLE, Parameter(help="Test mode: every release is repeatable and has no guarantee.")
+    ] = None,
 ) -> None:
     """Open the same work in a browser: bring a log, see who is exposed, release, compare, download."""
     try:

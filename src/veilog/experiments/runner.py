@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from veilog._process import check_processes
 from veilog.errors import OutputError, ParameterError, meant
 from veilog.experiments.experiment import Cell, Experiment, Plan, Row
 from veilog.experiments.known_logs import find, missing
@@ -21,6 +22,7 @@ from veilog.experiments.workers import Task, answers
 __all__ = ["Progress", "Run", "kept_file", "kept_rows", "run", "versions_of"]
 
 Progress = Callable[[str, float | None], None]
+_MOST_RUNS = 10_000
 
 
 @dataclass(frozen=True)
@@ -50,10 +52,9 @@ def run(
 ) -> Run:
     """Compute what is not there yet of an experiment on the logs of a folder, or without any where it makes up its own;
     keep every cell under ``out``."""
-    if runs is not None and runs < 1:
-        raise ParameterError(f"runs must be at least 1, not {runs}.", parameter="runs")
-    if processes < 1:
-        raise ParameterError(f"processes must be at least 1, not {processes}.", parameter="processes")
+    if runs is not None and not 1 <= runs <= _MOST_RUNS:
+        raise ParameterError(f"runs must be from 1 to {_MOST_RUNS}, not {runs}.", parameter="runs")
+    check_processes(processes)
     there = {} if folder is None else find(folder)
     logs = _chosen_logs(experiment, there, tuple(only), quick)
     plan = Plan(logs, runs or (experiment.quick_runs if quick else experiment.runs), quick, options or {})

@@ -27,7 +27,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
 
-from veilog._files import claim, unfinished
+from veilog._files import claim
 from veilog.errors import InputError, OutputError, VeilogError
 from veilog.ledger.ways import as_read, kind_of_case, named
 from veilog.privacy.account.composing import Answer
@@ -180,7 +180,7 @@ def create(place: Path) -> None:
     """A new, empty ledger that only its owner may read. It appears whole; if another process was first, that stays."""
     if not place.parent.is_dir():
         raise OutputError("The folder does not exist.", path=place, advice=f"Create {place.parent} first.")
-    temporary = unfinished(place)
+    temporary = place.with_name(f".veilog-{secrets.token_hex(8)}.new")
     try:
         os.close(os.open(temporary, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
         with _in_words(place), contextlib.closing(_connected(temporary)) as connection:

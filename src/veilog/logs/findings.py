@@ -34,6 +34,9 @@ class Rule:
 _RULES = (
     Rule("case-without-name", "a case has no name (concept:name)", "error", "fail", ("drop", "keep", "fail"),
          "'keep' names such a case by its position, 'drop' leaves the whole case out."),
+    Rule("inexact-case-name", "a case is named by a floating-point number too large to be exact", "error", "fail",
+         ("keep", "fail"), "Several names may have become one, and their cases one case. Read the column as text; "
+         "pandas makes floats of whole numbers where one is missing. 'keep' takes the numbers as they are."),
     Rule("event-without-activity", "an event has no activity (concept:name)", "error", "fail", ("drop", "fail"),
          "'drop' leaves such events out."),
     Rule("missing-timestamp", "an event has no timestamp although others have one", "error", "fail",

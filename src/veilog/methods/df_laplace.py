@@ -24,7 +24,7 @@ from veilog.errors import ParameterError
 from veilog.logs.variants import Sequences, Variants
 from veilog.methods._prefix_tree.lengths import length_quantile
 from veilog.methods._prefix_tree.tree import noise_threshold
-from veilog.methods._relations import SACOFA_PAPER
+from veilog.methods._relations import SACOFA_PAPER, refuse_many_activities
 from veilog.methods._relations.playout import LARGEST_TOTAL, play_out, play_out_guided
 from veilog.methods.measured import ahead
 from veilog.methods.method import Epsilon, Method, Request, advised, as_asked
@@ -61,6 +61,8 @@ BOUND_SHARE = Fraction(1, 20)
 """Share of the budget that finds the bound where the user does not give it."""
 REACHED = 0.6
 """The part of the cases that the bound leaves as they are."""
+MOST_PAIRS = 10**6
+"""Of no case more pairs count in full, however long a declaration lets it be: larger sums could not be added up."""
 LEAST_COUNT = Fraction(1, 4)
 """The scale of the noise of the number of cases is at most the largest log expected, divided by this."""
 RESOLUTION = 1024
@@ -74,7 +76,7 @@ class PairSettings(Settings):
     bound: Annotated[
         int | None,
         "directly-follows pairs a case counts in full; a noisy 60 % quantile if not given",
-        Bounds(1, 10**6),
+        Bounds(1, MOST_PAIRS),
     ] = None
     noise_relations: Annotated[float, "relations expected to survive that are only noise", Bounds(1e-6, 1e6)] = 1.0
     count_share: Annotated[float, "share of the budget for the number of cases, certified", Bounds(0, 0.9)] = 0.1
@@ -170,7 +172,7 @@ def noisy_relation(
     bound = settings.bound
     if bound is None:
         for_bound = epsilon * BOUND_SHARE
-        bound = length_quantile(curator, for_bound, REACHED)
+        bound = length_quantile(curator, for_bound, REACHED, most=MOST_PAIRS)
         epsilon -= for_bound
     size = len(curator.activities) + 1
     request.progress("directly-follows relation", None)
@@ -268,7 +270,9 @@ def refuse_flood(curator: Curator, epsilon: Fraction) -> None:
 
 
 def refuse_small_budget(curator: Curator, epsilon: Fraction, settings: PairSettings) -> None:
-    """Refuse, before anything is asked, a budget at which no log of a size that exists has a surviving relation."""
+    """Refuse, before anything is asked, a budget at which no log of a size that exists has a surviving relation, and
+    more activities than have pairs that can be counted."""
+    refuse_many_activities(curator.activities)
     pairs_of_a_case, largest_log = settings.bound or 2, settings.largest_log
     size = len(curator.activities) + 1
     for_count = Fraction(str(settings.count_share))

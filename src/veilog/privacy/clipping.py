@@ -19,6 +19,7 @@ from veilog.privacy.mechanisms.noise import check_scale
 from veilog.privacy.rounds import gaussian_rounds
 
 __all__ = [
+    "LARGEST_SIZE",
     "LARGEST_VALUE",
     "Features",
     "check_size_and_bound",
@@ -36,7 +37,7 @@ Features = Callable[[Sequences], tuple[npt.ArrayLike, npt.ArrayLike, npt.ArrayLi
 """Maps each sequence, by itself, to a vector of integers: (rows, columns, values), equal places added up."""
 
 _BLOCK = 65_536
-_LARGEST_SIZE = 50_000_000
+LARGEST_SIZE = 50_000_000
 _LARGEST_SCALE = 2**32
 _LARGEST_NORM = 2**30
 LARGEST_VALUE = 2**30
@@ -56,7 +57,7 @@ def check_size_and_bound(size: int, bound: int, resolution: int) -> None:
     for name, value in (("size", size), ("bound", bound), ("resolution", resolution)):
         if isinstance(value, bool) or not isinstance(value, int) or value < 1:
             raise ParameterError(f"{name} must be a whole number from 1 on, not {value!r}.", parameter=name)
-    if size > _LARGEST_SIZE or resolution * bound > _LARGEST_SCALE:
+    if size > LARGEST_SIZE or resolution * bound > _LARGEST_SCALE:
         raise ParameterError(f"{size} sums of contributions up to {bound} are too large.", parameter="bound")
 
 

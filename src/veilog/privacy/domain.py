@@ -10,6 +10,7 @@ be found ``"privately"``: with a question of its own, charged, after which rare 
 from __future__ import annotations
 
 import datetime
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
@@ -83,8 +84,8 @@ class Domain:
                     advice=f"{meant(names, (FROM_LOG, PRIVATELY)) if isinstance(names, str) else ''}"
                     "Or 'log': the labels of the log are public; or 'privately': find them with noise.",
                 )
-            if len(set(names)) != len(names):
-                raise ParameterError("An activity is declared twice.", parameter="domain")
+            if (twice := _twice(names)) is not None:
+                raise ParameterError(f"The activity {twice!r} is declared twice.", parameter="domain")
             if not names:
                 raise ParameterError("The declared list of activities is empty.", parameter="domain")
             object.__setattr__(self, "activities", tuple(sorted(names)))
@@ -259,9 +260,14 @@ def _values(name: str, declared: Iterable[str] | Iterable[float]) -> Values:
         raise ParameterError(
             f"The domain of {name!r} must be a list of values or a pair of numbers (their range).", parameter="domain"
         )
-    if len(set(names)) != len(names):
-        raise ParameterError(f"A value of {name!r} is declared twice.", parameter="domain")
+    if (twice := _twice(names)) is not None:
+        raise ParameterError(f"The value {twice!r} of {name!r} is declared twice.", parameter="domain")
     return names
+
+
+def _twice(names: Iterable[str]) -> str | None:
+    """The first name that is among them a second time."""
+    return next((name for name, often in Counter(names).items() if often > 1), None)
 
 
 def _window(start: datetime.datetime, end: datetime.datetime) -> Window:

@@ -4,7 +4,7 @@ import contextlib
 import gc
 import glob
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -386,3 +386,13 @@ def test_a_collation_of_spark_makes_no_spelling_of_one_case_that_of_others(
     spark.sql(f"SELECT {said} FROM plain").createOrReplaceTempView("collated")
     there = ibis.pyspark.connect(spark).table("collated")
     assert files.read_variants(there, index="seq").to_dict() == {("a",): 1, ("b",): 1, ("A",): 1}
+
+
+@pytest.mark.parametrize("infinite", ["infinity", "-infinity"])
+@pytest.mark.parametrize("read", [files.read, files.read_variants])
+def test_infinite_times_are_refused_as_those_beyond_the_calendar_are(infinite: str, read: Callable[..., Any]) -> None:
+    """What was said was of Python's dates, and that the engine gave up."""
+    connection = ibis.duckdb.connect()
+    connection.raw_sql(f"CREATE TABLE log AS SELECT '1' c, 'a' a, unnest([TIMESTAMP '{infinite}', '2024-01-01']) t")
+    with pytest.raises(InputError, match="outside the years 1 to 9999, or infinite ones"):
+        read(connection.table("log"), case="c", activity="a", timestamp="t")

@@ -11,7 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from openly import release
 
+import veilog
 from veilog.errors import ParameterError
+from veilog.ledger.ledger import Ledger
 from veilog.logs import files
 from veilog.logs.variants import Variants
 from veilog.methods.df_laplace import exact_relation, pairs, resized
@@ -181,3 +183,25 @@ def test_a_share_too_small_to_count_cases_with_is_refused_unasked(method: str) -
     with pytest.raises(ParameterError, match="count_share = 1e-09 is too small"):
         release(log, method, epsilon=1, count_share=1e-9)
     assert release(log, method, epsilon=1, count_share=0, seed=1).variants.cases > 0
+
+
+@pytest.mark.parametrize("method", ["df-laplace", "sapa"])
+@pytest.mark.parametrize("longest", [2**33, 2**63, 10**30])
+def test_however_long_a_declaration_lets_cases_be_no_bound_is_too_large_to_add_up(method: str, longest: int) -> None:
+    """Of so few cases the noise decides which step is the bound, and any of a hundred is as likely."""
+    for seed in range(3):
+        held = Domain.of(ABC, longest)
+        assert release(SMALL, method, epsilon=1, domain=held, seed=seed).variants.cases > 0
+
+
+@pytest.mark.parametrize(
+    ("method", "parameters"), [("df-laplace", {}), ("sapa", {}), ("dpim", {}), ("sacofa", {"rule_share": 0.3})]
+)
+def test_activities_with_more_pairs_than_can_be_counted_are_refused_unasked(
+    tmp_path: Path, method: str, parameters: dict
+) -> None:
+    ledger = Ledger.open(tmp_path / "log.ledger", create=True)
+    names = [f"activity {i}" for i in range(7071)]
+    with pytest.raises(ParameterError, match=r"7071 activities make more pairs than can be counted\. Map them to 7070"):
+        veilog.release(SMALL, method, epsilon=9, domain=Domain.of(names, 50), ledger=ledger, **parameters)
+    assert [entry.state for entry in ledger.show()[0].entries] == ["withdrawn"]

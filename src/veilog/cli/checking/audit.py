@@ -11,6 +11,7 @@ from veilog import display
 from veilog.audits.auditing import audit as audit_method
 from veilog.cli.shared.budget import Budget
 from veilog.cli.shared.common import AS_USUAL, Json, Output, Reading, named, read_log, shown_progress
+from veilog.cli.shared.numbers import WHOLE
 from veilog.cli.shared.spelled import pairs
 
 __all__ = ["audit"]
@@ -30,7 +31,9 @@ def audit(
         bool, Parameter(negative="", help="Look at every noisy answer of worst-case neighbours, not only at releases.")
     ] = False,
     runs: Annotated[
-        int | None, Parameter(help="Releases of each of the two neighbouring logs; 20,000, or 4,000 with --white-box.")
+        int | None,
+        WHOLE,
+        Parameter(help="Releases of each of the two neighbouring logs; 20,000, or 4,000 with --white-box."),
     ] = None,
     confidence: Annotated[
         float, Parameter(help="With which the proved epsilon is a lower bound.", show_default=True)
@@ -43,10 +46,10 @@ def audit(
     ] = None,
     max_length: Annotated[str | None, Parameter(help="Of the releases: a number, or log.")] = None,
     unit: Annotated[str, Parameter(help="case, or case:person to protect the person of the made-up logs.")] = "case",
-    max_cases: Annotated[int | None, Parameter(help="Cases of a person that count.")] = None,
-    person_cases: Annotated[int | None, Parameter(help="Cases that the person has who is there or not.")] = None,
-    seed: Annotated[int | None, Parameter(help="Repeat an audit.")] = None,
-    processes: Annotated[int | None, Parameter(help="Processes; by default two.")] = None,
+    max_cases: Annotated[int | None, WHOLE, Parameter(help="Cases of a person that count.")] = None,
+    person_cases: Annotated[int | None, WHOLE, Parameter(help="Cases that the person has who is there or not.")] = None,
+    seed: Annotated[int | None, WHOLE, Parameter(help="Repeat an audit.")] = None,
+    processes: Annotated[int | None, WHOLE, Parameter(help="Processes; by default two.")] = None,
     reading: Reading = AS_USUAL,
     json: Json = None,
 ) -> None:

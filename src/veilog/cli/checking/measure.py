@@ -111,6 +111,7 @@ def risk(
         out.show(Text(_IF_PUBLISHED if person is None else _OF_PERSONS.format(column=person), style="dim"))
         for line in display.attack_lines(linked, inferred, published=True):
             out.show(line)
+        _say_narrow(out, person)
     if details:
         out.show(display.risk_table(results))
         for table in display.attack_tables(None, linked, inferred):
@@ -152,6 +153,10 @@ def _read(
 
 _IF_PUBLISHED = (
     "If one half of these cases were published as they are, and the other half were people who are not in it:"
+)
+_NARROW = (
+    "The intervals of attacks take each case for another person's; where people ({column}) have several, they may be "
+    "too narrow."
 )
 _OF_PERSONS = "If the cases of one half of the people ({column}) were published as they are, and the others not in it:"
 
@@ -212,6 +217,12 @@ def _weights(texts: tuple[str, ...]) -> dict[str, float] | None:
                 f"--weight takes ACTIVITY=NUMBER, not {f'{name}={value}'!r}.", parameter="weight"
             ) from None
     return weights or None
+
+
+def _say_narrow(out: Output, person: str | None) -> None:
+    """What the intervals of attacks on people, held against others who were held out, do not take into account."""
+    if person is not None:
+        out.show(Text(_NARROW.format(column=person), style="dim"))
 
 
 def _say_person(out: Output, person: str | None, whose: Whose) -> None:
@@ -305,6 +316,7 @@ def compare(
     if wanted or others is not None:
         _say_person(out, person, whose)
     _show(out, result, details, written, person, (original, noticed), (released, after.findings))
+    _say_narrow(out, None if others is None else person)
     if chart is not None:
         with atomic_target(chart) as file:
             file.write(comparison_svg(result).encode())

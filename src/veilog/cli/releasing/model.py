@@ -41,6 +41,7 @@ from veilog.cli.shared.common import (
     show_columns,
 )
 from veilog.cli.shared.common import read_log as read_whole
+from veilog.cli.shared.numbers import WHOLE
 from veilog.cli.shared.signals import INTERRUPTED, stopped_by
 from veilog.cli.shared.spelled import pairs, quoted
 from veilog.cli.shared.terminal import SafeConsole, put_out
@@ -127,13 +128,14 @@ def sample(
     *,
     cases: Annotated[
         int | None,
+        WHOLE,
         Parameter(allow_leading_hyphen=True, help="How many; by default about as many as the log had, by noisy count."),
     ] = None,
     stream: Annotated[
         bool,
         Parameter(negative="", help="To stdout, a case a line, as JSON lists of activities; without --cases endless."),
     ] = False,
-    seed: Annotated[int | None, Parameter(help="Make the draw repeatable; weakens nothing.")] = None,
+    seed: Annotated[int | None, WHOLE, Parameter(help="Make the draw repeatable; weakens nothing.")] = None,
     json: Json = None,
 ) -> None:
     """Draw cases from a model, into a log of any size or as a stream, without the log and at no cost."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import glob
 import json as plain_json
 import math
+import re
 from dataclasses import dataclass, fields
 from functools import cached_property
 from pathlib import Path
@@ -14,6 +15,7 @@ from cyclopts import Parameter
 from rich.text import Text
 
 from veilog import display
+from veilog._files import text_of
 from veilog.cli.ledger import AS_THERE_IS, Keeping, show_account
 from veilog.cli.releasing.foreseen import Foreseen, foreseen
 from veilog.cli.releasing.stopped import cannot_be_undone, told_if_stopped
@@ -33,6 +35,7 @@ from veilog.cli.shared.common import (
 )
 from veilog.cli.shared.details import activity_names
 from veilog.cli.shared.large import read_events, read_needed
+from veilog.cli.shared.numbers import WHOLE
 from veilog.cli.shared.spelled import quoted
 from veilog.errors import InputError, ParameterError, meant
 from veilog.logs import files
@@ -50,15 +53,17 @@ from veilog.releasing.trying.sizes import twin as make_twin
 
 __all__ = ["NOT_DRY", "UNKNOWN", "Before", "Known", "Trying", "activities_of", "dry_run", "twin"]
 
+_NUMBER = re.compile(r"[-+]?[0-9]*\.?[0-9]+(e[-+]?[0-9]+)?", re.IGNORECASE)
+
 
 @Parameter(name="*")
 @dataclass(frozen=True)
 class Known:
     """What is known of the size of a log without asking it."""
 
-    cases: Annotated[int | None, Parameter(help="About how many cases the log has, by what is public.")] = None
+    cases: Annotated[int | None, WHOLE, Parameter(help="About how many cases the log has, by what is public.")] = None
     length: Annotated[float | None, Parameter(help="About how many events a case has on average.")] = None
-    variants: Annotated[int | None, Parameter(help="About how many variants there are.")] = None
+    variants: Annotated[int | None, WHOLE, Parameter(help="About how many variants there are.")] = None
     frequent: Annotated[
         float | None, Parameter(help="About what share of the cases has the most frequent variant, e.g. 0.3.")
     ] = None
@@ -145,6 +150,12 @@ def activities_of(text: str | None, *words: str) -> int | tuple[str, ...] | None
     """How many activities there are, or their names: ``16``, ``a,b,c`` or ``@FILE``."""
     if text is None or text.strip().isdecimal():
         return None if text is None else int(text)
+    if _NUMBER.fullmatch(text.strip()):
+        raise ParameterError(
+            f"--activities takes how many there are, a whole number, or their names, not {text.strip()!r}.",
+            parameter="activities",
+            advice="If it is the name of one, give --activities @FILE with it on a line.",
+        )
     return activity_names(text, words)
 
 
@@ -161,7 +172,7 @@ def twin(
         Parameter(allow_leading_hyphen=True, help="Ask the log for its sizes, with noise, for this budget; e.g. 0.05."),
     ] = None,
     persons: Persons = EACH_CASE,
-    number: Annotated[int, Parameter(help="Another number makes another twin of the same sizes.")] = 0,
+    number: Annotated[int, WHOLE, Parameter(help="Another number makes another twin of the same sizes.")] = 0,
     keeping: Keeping = AS_THERE_IS,
     reading: Reading = AS_USUAL,
     grouping: Grouping = HERE,
@@ -280,7 +291,7 @@ def _sizes_in(path: Path) -> Sizes:
             )
         return Sizes.of(files.read_variants(path))
     try:
-        told = plain_json.loads(path.read_text(encoding="utf-8"))
+        told = plain_json.loads(text_of(path))
         kept = dict(told["sizes"])
         found = [name for name in ("lengths", "off", "answers", "held") if kept.get(name) is not None]
         several: dict[str, Any] = {name: tuple(kept.pop(name)) for name in found}

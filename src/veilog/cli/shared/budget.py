@@ -12,6 +12,7 @@ from rich.text import Text
 
 from veilog.cli.shared.common import OPTIONS, Output
 from veilog.cli.shared.details import activity_names
+from veilog.cli.shared.numbers import WHOLE
 from veilog.errors import ParameterError
 from veilog.logs.eventlog import EventLog
 from veilog.logs.stored.store import StoredLog
@@ -36,6 +37,7 @@ class Persons:
     ] = "case"
     max_cases: Annotated[
         int | None,
+        WHOLE,
         Parameter(help="Cases of a person that count, drawn at random; with --unit person: that nobody exceeds."),
     ] = None
     unnamed: Annotated[
@@ -90,7 +92,9 @@ class Budget(Persons):
     as_published: Annotated[
         bool, Parameter(negative="", help="The paper's own calibration, for comparison; see what is derived.")
     ] = False
-    seed: Annotated[int | None, Parameter(help="Make a run repeatable, for experiments: voids the guarantee.")] = None
+    seed: Annotated[
+        int | None, WHOLE, Parameter(help="Make a run repeatable, for experiments: voids the guarantee.")
+    ] = None
     activities: Annotated[
         str | None,
         Parameter(

@@ -17,6 +17,7 @@ from rich.text import Text
 
 from veilog import display
 from veilog._files import check_writable, sha256_of
+from veilog.cli.shared.numbers import WHOLE
 from veilog.cli.shared.pipes import is_pipe, outgoing, received
 from veilog.cli.shared.results import about, write_json
 from veilog.cli.shared.spelled import pairs
@@ -130,7 +131,7 @@ class Reading:
         None
     )
     header: Annotated[
-        int | None, Parameter(help="Line with the names of the columns, for tables; 0 where there is none.")
+        int | None, WHOLE, Parameter(help="Line with the names of the columns, for tables; 0 where there is none.")
     ] = None
     sheet: Annotated[str | None, Parameter(help="Sheet of a workbook.")] = None
     object_type: Annotated[
@@ -153,12 +154,15 @@ class Reading:
             help="Group activities by this public list: CSV (activity,group,coarser group) or JSON; see veilog map."
         ),
     ] = None
-    level: Annotated[int | None, Parameter(help="Which groups of the list count; 1, the finest, unless told.")] = None
-    top: Annotated[int | None, Parameter(help="Keep the first so many activities of the list; all others are one.")] = (
-        None
-    )
+    level: Annotated[
+        int | None, WHOLE, Parameter(help="Which groups of the list count; 1, the finest, unless told.")
+    ] = None
+    top: Annotated[
+        int | None, WHOLE, Parameter(help="Keep the first so many activities of the list; all others are one.")
+    ] = None
     limit: Annotated[
         int | None,
+        WHOLE,
         Parameter(help="Bytes that a compressed log may unpack to; by default suspicious ones are refused."),
     ] = None
 

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 from cyclopts import Parameter
 
-from veilog._files import reason
+from veilog._files import reason, text_of
 from veilog.cli.shared.common import OPTIONS
 from veilog.cli.shared.spelled import pair
 from veilog.errors import InputError, ParameterError, meant
@@ -178,7 +178,7 @@ def declared_list(text: str) -> tuple[str, ...]:
         return _stripped(text.split(","))
     path = Path(text[1:])
     try:
-        lines = path.read_text(encoding="utf-8").splitlines()
+        lines = text_of(path).splitlines()
     except OSError as error:
         raise ParameterError(
             f"The list {path} cannot be read: {reason(error)}.",

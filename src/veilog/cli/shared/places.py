@@ -14,9 +14,9 @@ from typing import Any
 from veilog.cli.shared.replaced import check_not_replaced
 from veilog.errors import OutputError
 
-__all__ = ["check_named_once", "check_places"]
+__all__ = ["WRITTEN", "check_named_once", "check_places"]
 
-_WRITTEN = ("target", "out", "page", "model", "json", "report", "report_outside", "dossier", "registry", "chart")
+WRITTEN = ("target", "out", "page", "model", "json", "report", "report_outside", "dossier", "registry", "chart")
 """Options and words of commands that name what is written; all other paths are read."""
 _READ = ("log", "original", "released")
 """Options and words that name a log, beside which a ledger may be. A model is written where a log is named with it."""
@@ -28,7 +28,7 @@ def check_places(arguments: Mapping[str, Any]) -> None:
     become a part of the log."""
     places = list(_places(arguments))
     for (name, place), (other, beside) in itertools.permutations(places, 2):
-        if name in _WRITTEN and _same(place, beside):
+        if name in WRITTEN and _same(place, beside):
             what = {"log": "the log itself", "ledger": "the ledger itself"}.get(other, "another file of this command")
             raise OutputError(f"This would overwrite {what}.", path=place, advice="Give another file.")
         if name in ("target", "out") and other in ("log", "original") and _inside(place, beside):
@@ -42,7 +42,7 @@ def check_places(arguments: Mapping[str, Any]) -> None:
             _check_json(place)
     if getattr(arguments.get("trying"), "dry_run", False):
         return  # nothing but the JSON is written
-    written = [place for name, place in places if name in _WRITTEN and (name != "model" or "log" in arguments)]
+    written = [place for name, place in places if name in WRITTEN and (name != "model" or "log" in arguments)]
     ledgers = [place for name, place in places if name == "ledger"]
     check_not_replaced(written, ledgers, [place for name, place in places if name in _READ])
 

@@ -116,7 +116,7 @@ class IbisTable:
         names = [name for name in (roles.case, roles.activity, roles.timestamp, index) if name is not None]
         table = by_characters(_held(self.table), names) if _collates(self.table) else self.table
         events = _columns(table, roles, index, alone, self.name)
-        found = fetched(_facts(events)).to_pylist()[0]
+        found = _facts(events)
         if not found["rows"]:
             raise InputError("The table has no rows.", path=self.name)
         if not _collates(self.table):
@@ -128,14 +128,14 @@ class IbisTable:
         }
         if refuse_gaps(findings, gaps):
             events = events.filter(events.c.notnull() & events.a.notnull() & events.time.notnull())
-            found = fetched(_facts(events)).to_pylist()[0]
+            found = _facts(events)
             if not found["rows"]:
                 raise InputError("Not one event is left.", path=self.name)
         if found["unplaced"]:
             raise InputError(f"The index {index!r} is missing in {found['unplaced']} rows.", path=self.name)
-        start, end = _micros(found["start"]), _micros(found["end"])
+        start, end = found["start"], found["end"]
         if start < FIRST_TIME or end > LAST_TIME:
-            raise InputError("There are times outside the years 1 to 9999.", path=self.name)
+            raise InputError("There are times outside the years 1 to 9999, or infinite ones.", path=self.name)
         if found["finer"]:
             raise InputError(
                 f"{found['finer']} times are finer than a microsecond, which engines cut differently.",
@@ -252,8 +252,9 @@ def _check_spellings(events: Any, columns: dict[str, str], where: str | None) ->
             )
 
 
-def _facts(events: Any) -> Any:
-    return events.aggregate(
+def _facts(events: Any) -> dict[str, Any]:
+    """What is counted before all else, and the first and the last time in microseconds, also infinite ones."""
+    expression = events.aggregate(
         rows=events.count(),
         nameless=events.c.isnull().sum(),
         mute=events.a.isnull().sum(),
@@ -263,6 +264,11 @@ def _facts(events: Any) -> Any:
         start=events.time.min(),
         end=events.time.max(),
     )
+    found = fetched(expression)
+    for name in ("start", "end"):
+        time = found[name].cast(pa.timestamp("us", found[name].type.tz)).cast(pa.int64())
+        found = found.set_column(found.column_names.index(name), name, time)
+    return dict(found.to_pylist()[0])
 
 
 def _ties(events: Any) -> Any:
@@ -331,10 +337,6 @@ def _variants(found: pa.Table) -> Variants:
     return Variants.from_arrays(
         activities.dictionary.to_pylist(), activities.indices.to_numpy(), offsets, found["n"].to_numpy()
     )
-
-
-def _micros(value: datetime) -> int:
-    return int(pa.scalar(value, pa.timestamp("us", "UTC")).value)
 
 
 def _is_naive(table: Any, column: str) -> bool:

@@ -95,7 +95,7 @@ def _insert(connection: duckdb.DuckDBPyConnection, piece: Piece, state: _Loading
     keep = np.ones(size, dtype=np.bool_)
     if piece.transitions is not None:
         keep &= state.transitions.keep(piece.labels, piece.transitions)
-    names, keep = check_names(piece.names, piece.labels, keep, rows)
+    names, keep = check_names(piece.names, piece.labels, keep, rows, piece.inexact)
     labels = piece.labels if piece.joined is None else piece.joined
     times = piece.times
     keep = check_bad(times, piece.stamps, keep, rows)

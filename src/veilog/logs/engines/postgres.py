@@ -108,5 +108,5 @@ def in_words(error: Exception) -> VeilogError | None:
     if state.startswith(_ENDED) or (not state and type(error).__name__ == "OperationalError"):
         return EngineError("The engine ended half way, or the connection to it broke.")
     if not state and "timestamp too" in str(error):  # infinity, too, or before Christ
-        return InputError("There are times outside the years 1 to 9999.")
+        return InputError("There are times outside the years 1 to 9999, or infinite ones.")
     return EngineError(f"The engine gave up: {first_line(error)}")

@@ -22,7 +22,7 @@ from typing import TypeAlias
 import numpy as np
 import pyarrow as pa
 
-from veilog._files import path_of, reason
+from veilog._files import path_of, reason, text_of
 from veilog.errors import InputError, ParameterError
 from veilog.logs.eventlog import ACTIVITY, EventLog
 from veilog.logs.findings import Findings
@@ -187,7 +187,7 @@ def _rows(given: Iterable[tuple[object, object]], path: Path | None = None) -> d
 
 def _read(path: Path) -> dict[str, tuple[str, ...]]:
     try:
-        text = path.read_text(encoding="utf-8-sig")
+        text = text_of(path)
     except OSError as error:
         raise ParameterError(
             f"The map {path} cannot be read: {reason(error)}.",

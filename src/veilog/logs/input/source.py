@@ -44,7 +44,8 @@ T = TypeVar("T")
 
 
 _MEMORY = re.compile(
-    r"\s*(-1|none|[0-9][0-9.e]*\s*(%|[kmgt]?i?b|[kmgt]|([kmgt]|kilo|mega|giga|tera)?bytes?))\s*", re.IGNORECASE
+    r"\s*(?=[0-9.]*[1-9])[0-9]+(\.[0-9]+)?\s*(%|[kmgt]?i?b|[kmgt]|([kmgt]|kilo|mega|giga|tera)?bytes?)\s*",
+    re.IGNORECASE,
 )
 
 

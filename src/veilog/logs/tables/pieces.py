@@ -9,6 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from veilog._typing import BoolArray
 from veilog.errors import InputError
 from veilog.logs.eventlog import EVENT_INDEX
 from veilog.logs.findings import Findings
@@ -16,7 +17,7 @@ from veilog.logs.input.lifecycle import joined
 from veilog.logs.input.reader import Asked
 from veilog.logs.input.roles import Roles
 from veilog.logs.input.source import Source
-from veilog.logs.tables.cells.columns import is_text, text_column, whole_numbers, without_views
+from veilog.logs.tables.cells.columns import is_text, rounded, text_column, whole_numbers, without_views
 from veilog.logs.tables.cells.times import DayOrder, Evidence, Times, convert_times, gather_evidence, parse_times
 from veilog.logs.tables.events.checks import LineOf
 from veilog.logs.tables.events.shaping import shaped
@@ -38,6 +39,8 @@ class Piece:
     transitions: Any = None
     joined: Any = None
     """The activities by a classifier."""
+    inexact: BoolArray | None = None
+    """Where a case is named by a number that may be rounded."""
     key: Any = None
     line_of: LineOf | None = None
     empty_cases: int = 0
@@ -108,6 +111,7 @@ def _piece(
         None if given is None else pa.array(given[0], pa.int64(), mask=~given[1]),
         None if roles.transition is None else text(roles.transition),
         joined([text(name) for name in roles.classifier]) if roles.classifier else None,
+        rounded(batch.column(roles.case)),
         **more,
     )
 

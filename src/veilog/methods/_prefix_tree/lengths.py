@@ -22,14 +22,17 @@ def steps_to(most: int) -> IntArray:
     return np.array(steps)
 
 
-def length_histogram(curator: Curator, epsilon: Fraction) -> tuple[IntArray, IntArray]:
-    """Steps, and the noisy number of cases whose events and end, counted together, are so many (rounded up)."""
-    return _histogram(curator, lambda s: s.lengths + 1, curator.max_length + 1, epsilon, "lengths of traces")
+def length_histogram(curator: Curator, epsilon: Fraction, most: int | None = None) -> tuple[IntArray, IntArray]:
+    """Steps, and the noisy number of cases whose events and end, counted together, are so many (rounded up); those with
+    more than ``most`` are at the last step."""
+    last = curator.max_length + 1
+    last = last if most is None else min(last, most)
+    return _histogram(curator, lambda s: s.lengths + 1, last, epsilon, "lengths of traces")
 
 
-def length_quantile(curator: Curator, epsilon: Fraction, part: float) -> int:
-    """The number of steps within which about ``part`` of the traces have ended."""
-    return quantile(*length_histogram(curator, epsilon), part)
+def length_quantile(curator: Curator, epsilon: Fraction, part: float, most: int) -> int:
+    """The number of steps, up to ``most``, within which about ``part`` of the traces have ended."""
+    return quantile(*length_histogram(curator, epsilon, most), part)
 
 
 def noisy_quantile(

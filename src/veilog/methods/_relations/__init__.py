@@ -1,7 +1,27 @@
 """Noisy directly-follows relations and traces played out from them."""
 
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from veilog.errors import ParameterError
+from veilog.privacy.clipping import LARGEST_SIZE
+
+__all__ = ["SACOFA_PAPER", "refuse_many_activities"]
+
 SACOFA_PAPER = (
     "Fahrenkrog-Petersen, Kabierski, van der Aa, Weidlich: Semantics-aware Mechanisms for Control-flow Anonymization "
     "in Process Mining (2023)"
 )
 """The paper of SaCoFa, SaPa and the directly-follows baseline."""
+
+
+def refuse_many_activities(activities: Sequence[str]) -> None:
+    """Refuse, before anything is asked, activities that make more pairs, with start and end, than can be counted."""
+    if (len(activities) + 1) ** 2 > LARGEST_SIZE:
+        raise ParameterError(
+            f"{len(activities)} activities make more pairs than can be counted.",
+            parameter="activities",
+            advice=f"Map them to {math.isqrt(LARGEST_SIZE) - 1} or fewer.",
+        )

@@ -40,7 +40,7 @@ from veilog.methods._prefix_tree.expand import (
 from veilog.methods._prefix_tree.lengths import noisy_quantile
 from veilog.methods._prefix_tree.settings import TreeSettings, needs_of_tree
 from veilog.methods._prefix_tree.tree import Noise, PrefixTree, noise_threshold
-from veilog.methods._relations import SACOFA_PAPER
+from veilog.methods._relations import SACOFA_PAPER, refuse_many_activities
 from veilog.methods._relations.exponential import drawn_number
 from veilog.methods.measured import ahead
 from veilog.methods.method import DeltaOptional, Method, Request
@@ -127,6 +127,8 @@ def sacofa(curator: Curator, request: Request, settings: SacofaSettings) -> Vari
     share = Fraction(str(RULE_SHARE if rule_share is None else rule_share)) if given is None else Fraction(0)
     budget = request.epsilon * (1 - share)
     refuse_too_small(curator, request.epsilon, settings, threshold_harmless or threshold_harmful, rule_share=share)
+    if share:
+        refuse_many_activities(activities)
     if given is None:
         given = _learned(curator, request.epsilon - budget) if share else no_rules(len(activities))
     judge = _judge(given, request.epsilon, step, random)

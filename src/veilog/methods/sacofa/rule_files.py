@@ -14,6 +14,7 @@ from pathlib import Path
 
 import numpy as np
 
+from veilog._files import text_of
 from veilog._typing import BoolArray
 from veilog.errors import InputError
 from veilog.methods.sacofa.rules import Rules
@@ -39,7 +40,7 @@ class _Rule:
 def read_rules(path: str | Path, activities: tuple[str, ...]) -> Rules:
     """The rules of a file over the public activities; an :class:`InputError` names the file and line of a mistake."""
     try:
-        text = Path(path).read_text(encoding="utf-8-sig")
+        text = text_of(Path(path))
     except OSError as error:
         raise InputError(f"The rules cannot be read: {error.strerror}.", path=path) from None
     except UnicodeDecodeError:

@@ -31,6 +31,7 @@ from veilog.report.words import capital, strength_in_words
 from veilog.web.jobs.queue import TOO_LONG
 from veilog.web.jobs.records import JobRecord, LogRecord
 from veilog.web.jobs.released_log import ReleasedLog
+from veilog.web.pages.fields import by_fields
 from veilog.web.pages.refusals import REFUSALS, UNREADABLE
 from veilog.web.work.costs import advantage_at, cost_in_words
 from veilog.web.work.request import plain_advice
@@ -245,12 +246,12 @@ _SENTENCES = re.compile(r"(?<!e[.]g[.])(?<=[.!?])\s+")
 
 
 def _told(text: str) -> str:
-    """What the server or a job said, sentence by sentence, as far as it is known here; what a job says in the language
-    of whoever began it stays as it is."""
+    """What the server or a job said, sentence by sentence, as far as it is known here, with fields for options; what a
+    job says in the language of whoever began it stays as it is."""
     whole = stated(text)
     if whole != text:
         return whole
-    return " ".join(recognised(sentence, (*_KNOWN, *REFUSALS, *UNREADABLE)) for sentence in _SENTENCES.split(text))
+    return by_fields(recognised(sentence, (*_KNOWN, *REFUSALS, *UNREADABLE)) for sentence in _SENTENCES.split(text))
 
 
 def _two(value: float) -> str:

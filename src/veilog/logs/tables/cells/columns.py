@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -18,6 +19,7 @@ __all__ = [
     "plain_column",
     "plain_type",
     "read_times",
+    "rounded",
     "text_column",
     "typed",
     "whole_numbers",
@@ -46,6 +48,17 @@ def text_column(column: Any, name: str, path: str | None) -> Any:
     except pa.ArrowException as error:
         raise InputError(f"The column {name!r} holds {kind}, which cannot be read as names.", path=path) from error
     return text if isinstance(text, pa.ChunkedArray) else pa.chunked_array([text])
+
+
+def rounded(column: Any) -> BoolArray:
+    """Where a name is a number so large that its type of floats has not every whole one: several may be one."""
+    if pa.types.is_dictionary(column.type):
+        column = column.cast(column.type.value_type)
+    if not pa.types.is_floating(column.type):
+        return np.zeros(len(column), dtype=np.bool_)
+    exact = float(1 << _EXACT_BITS[column.type.bit_width])
+    found: BoolArray = np.asarray(pc.fill_null(pc.greater_equal(pc.abs(column.cast(pa.float64())), exact), False))
+    return found
 
 
 def whole_numbers(column: Any) -> tuple[IntArray, BoolArray] | None:
@@ -135,6 +148,8 @@ def plain_type(kind: pa.DataType) -> pa.DataType:
     return kind.value_type if pa.types.is_dictionary(kind) else kind
 
 
+_EXACT_BITS = {16: 11, 32: 24, 64: 53}
+"""Bits of the whole numbers that floats of so many bits hold, each of them."""
 _A_SECOND = {"s": 1.0, "ms": 1e3, "us": 1e6, "ns": 1e9}
 _OF_INT64 = 18
 """Digits that 64 bits hold whatever they are, so that the type of a column follows from what it declares."""

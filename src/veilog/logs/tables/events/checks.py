@@ -43,9 +43,13 @@ class Rows:
         return f"row {self.start + row + 1}" if line is None else f"line {line}"
 
 
-def check_names(names: Any, labels: Any, keep: BoolArray, rows: Rows) -> tuple[Any, BoolArray]:
-    """Apply the rules for rows without a case or an activity to the rows kept so far; a kept row without a case is a
-    case of its own, named by its place."""
+def check_names(
+    names: Any, labels: Any, keep: BoolArray, rows: Rows, inexact: BoolArray | None = None
+) -> tuple[Any, BoolArray]:
+    """Apply the rules for rows without a case or an activity, or whose case has an ``inexact`` name, to those kept so
+    far; a kept row without a case is a case of its own, named by its place."""
+    if inexact is not None and (inexact := inexact & keep).any():
+        rows.add("inexact-case-name", inexact, _shorten(names[int(inexact.argmax())].as_py()))
     nameless = blank(names) & keep
     if nameless.any():
         policy = rows.add("case-without-name", nameless, "a row has no case")

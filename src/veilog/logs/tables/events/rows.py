@@ -25,7 +25,14 @@ from veilog.logs.findings import Findings
 from veilog.logs.input.lifecycle import Transitions, joined
 from veilog.logs.input.roles import Roles
 from veilog.logs.metadata import Metadata
-from veilog.logs.tables.cells.columns import plain_column, read_times, text_column, whole_numbers, without_views
+from veilog.logs.tables.cells.columns import (
+    plain_column,
+    read_times,
+    rounded,
+    text_column,
+    whole_numbers,
+    without_views,
+)
 from veilog.logs.tables.cells.times import Times
 from veilog.logs.tables.events.checks import LineOf, Rows, check_absent, check_bad, check_names, count_times
 from veilog.logs.tables.events.shaping import shaped
@@ -100,7 +107,7 @@ def _checked(table: pa.Table, roles: Roles, rows: Rows, source: str | None) -> t
         transitions = Transitions(roles.lifecycle)
         keep &= transitions.keep(labels, text_column(table[roles.transition], roles.transition, source))
         transitions.done(findings, told_apart=roles.transition in roles.classifier)
-    names, keep = check_names(names, labels, keep, rows)
+    names, keep = check_names(names, labels, keep, rows, rounded(table[roles.case]))
     if roles.classifier:
         labels = joined([text_column(table[name], name, source) for name in roles.classifier])
     times = read_times(table[roles.timestamp], roles.timestamp, source, roles.day_order)

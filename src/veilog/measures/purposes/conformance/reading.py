@@ -13,6 +13,7 @@ import re
 from pathlib import Path
 from typing import TypeAlias
 
+from veilog._files import content_of
 from veilog.errors import InputError, ParameterError
 from veilog.measures.purposes.conformance.bpmn import read_bpmn
 from veilog.measures.purposes.conformance.declare import TEMPLATES, Constraint
@@ -33,7 +34,7 @@ _PLAIN = {re.sub(r"[^a-z]", "", name): name for name in TEMPLATES} | {"noncoexis
 def read_model(path: Path) -> Model:
     """Return the model in a file; an :class:`InputError` says what of it cannot be used."""
     try:
-        content = path.read_bytes()
+        content = content_of(path)
     except OSError as error:
         raise InputError(f"The model cannot be read: {error.strerror}.", path=path) from error
     start = content.lstrip(b"\xef\xbb\xbf \t\r\n")[:1]

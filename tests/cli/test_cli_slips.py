@@ -1,0 +1,127 @@
+"""Slips of the hand: options of other programs, numbers that are none, files that are none."""
+
+import itertools
+import os
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from cyclopts import App
+
+from veilog.cli import application, main
+from veilog.cli.shared.details import declared_list
+from veilog.errors import ParameterError
+from veilog.privacy.domain import Domain
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (
+            "release log.xes -o out.xes -m laplace --epsilon 1",
+            "TARGET is a word without one: veilog release LOG TARGET.",
+        ),
+        (
+            "release log.xes out.xes --output=more.xes -m laplace",
+            "TARGET is a word without one: veilog release LOG TARGET.",
+        ),
+        ("sample a.model --output out.csv", "TARGET is a word without one: veilog sample MODEL TARGET."),
+        ("ledger export log.xes -o out.csv", "TARGET is a word without one: veilog ledger export LOG TARGET."),
+        ("info --input log.xes", "LOG is a word without one: veilog info LOG."),
+        ("info log.xes -o out.json", "--json FILE writes the result to a file."),
+    ],
+)
+def test_the_options_of_other_programs_for_files_are_answered_with_where_they_are_named(
+    capsys: pytest.CaptureFixture[str], words: str, said: str
+) -> None:
+    assert main(words.split()) == 2
+    assert said in capsys.readouterr().err
+
+
+def whole_numbers(app: App, *before: str) -> Iterator[list[str]]:
+    """Every command, with what it cannot do without, and each of its options that is a whole number."""
+    for name in app:
+        if name.startswith("-"):
+            continue
+        yield from whole_numbers(app[name], *before, name)
+        if app[name].default_command is not None:
+            arguments = app[name].assemble_argument_collection()
+            needed = [
+                ["x"] if found.index is not None else [found.names[0], "x"] for found in arguments if found.required
+            ]
+            for found in arguments:
+                if found.hint in (int, int | None):
+                    yield [*before, name, *itertools.chain(*needed), found.names[0]]
+
+
+@pytest.mark.slow
+def test_a_number_that_is_not_whole_is_refused_by_every_option_that_takes_whole_ones(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """It was rounded: two for 1.5."""
+    calls = list(whole_numbers(application(whole=True)))
+    assert ["ledger", "set", "x", "--releases"] in calls and len(calls) > 80
+    for call in calls:
+        assert main([*call, "1.5"]) == 2
+        assert f"{call[-1]} takes a whole number, not '1.5'." in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ("audit laplace --epsilon 1 --processes 1000000", "processes must be from 1 to 1024, not 1000000."),
+        ("experiment frontier --logs . --processes 1000000", "processes must be from 1 to 1024, not 1000000."),
+        ("experiment frontier --logs . --processes 0", "processes must be from 1 to 1024, not 0."),
+        ("experiment frontier --logs . --runs 1000000000000", "runs must be from 1 to 10000, not 1000000000000."),
+        ("info log.csv --memory-limit -1", "The memory limit '-1' is not understood."),
+        ("info log.csv --memory-limit 0GB", "The memory limit '0GB' is not understood."),
+        ("info log.csv --memory-limit 1e3MB", "The memory limit '1e3MB' is not understood."),
+        ("info log.csv --memory-limit none", "The memory limit 'none' is not understood."),
+        ("twin --out x.csv --cases 9 --length 3 --activities 1.5", "a whole number, or their names, not '1.5'."),
+        ("twin --out x.csv --cases 9 --length 3 --activities=-1", "a whole number, or their names, not '-1'."),
+    ],
+)
+def test_numbers_that_cannot_be_meant_are_refused_at_once(
+    capsys: pytest.CaptureFixture[str], words: str, said: str
+) -> None:
+    assert main(words.split()) == 2
+    assert said in capsys.readouterr().err
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform == "win32", reason="there are no such files")
+@pytest.mark.parametrize(
+    "words",
+    [
+        "release {log} {out} -m laplace --epsilon 1 --max-length 5 --activities @{list}",
+        "release {log} {out} -m evolve --epsilon 1 --activities a --attributes age --domain age=@{list}",
+        "info {log} --map {list}",
+        "release {log} {out} -m sacofa --epsilon 1 --activities a --max-length 5 -p rules={list}",
+        "compare {log} {log} --purposes conformance --model {list}",
+    ],
+)
+def test_lists_that_have_no_end_or_are_none_are_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], words: str
+) -> None:
+    log, pipe, large = tmp_path / "log.csv", tmp_path / "pipe", tmp_path / "large"
+    log.write_text("case,activity,timestamp\n1,a,2024-01-01\n")
+    os.mkfifo(pipe)
+    with large.open("wb") as file:
+        file.truncate((64 << 20) + 1)
+    for place, said in (("/dev/zero", "no regular file"), (pipe, "no regular file"), (large, "more than 64 MiB")):
+        assert main(words.format(log=log, out=tmp_path / "out.csv", list=place).split()) in (1, 2)
+        assert said in capsys.readouterr().err
+    assert not (tmp_path / "out.csv").exists()
+
+
+def test_a_list_may_begin_with_the_mark_of_windows(tmp_path: Path) -> None:
+    (tmp_path / "list.txt").write_bytes(b"\xef\xbb\xbfRegister\r\nTriage\r\n")
+    assert declared_list(f"@{tmp_path / 'list.txt'}") == ("Register", "Triage")
+
+
+def test_what_is_declared_twice_is_named() -> None:
+    with pytest.raises(ParameterError, match="The activity 'Triage' is declared twice"):
+        Domain(("Register", "Triage", "Triage", "X-ray", "X-ray"))
+    with pytest.raises(ParameterError, match="The value 'old' of 'age group' is declared twice"):
+        Domain(attributes={"age group": ("old", "young", "old")})
