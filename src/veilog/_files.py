@@ -9,6 +9,7 @@ import io
 import os
 import secrets
 import stat
+import time
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
@@ -37,6 +38,8 @@ __all__ = [
 Naming = Callable[[str, Callable[[], None]], None]
 """Told the SHA-256 of a whole file, and what gives it its name: it does that, together with what has to go with it."""
 _PART = ".veilog-{}.part"
+_ABANDONED = 86_400
+"""Seconds after which what nobody locks is nobody's any more: not all file systems tell of locks of other machines."""
 _LARGEST = 64 << 20
 
 
@@ -45,7 +48,7 @@ def atomic_target(path: str | os.PathLike[str], naming: Naming | None = None) ->
     """A binary file that becomes ``path`` when the block ends well, and vanishes when it does not, whatever the reason.
 
     It lies beside ``path`` until then, so that the last step is one rename, which ``naming`` does, if it is given. What
-    a process left there that was killed is removed by the next one that writes into the folder.
+    a process left there that was killed is removed by one that writes into the folder a day later.
     """
     target = check_writable(path)
     _clear(target.parent)
@@ -78,16 +81,11 @@ def atomic_target(path: str | os.PathLike[str], naming: Naming | None = None) ->
 
 def _held(temporary: Path) -> io.BufferedRandom:
     """A new file, locked as long as it is open, which tells others that somebody writes it."""
-    while True:
-        descriptor = os.open(temporary, os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o666)
-        file = os.fdopen(descriptor, "w+b")
-        if fcntl is None:
-            return file
+    descriptor = os.open(temporary, os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o666)
+    if fcntl is not None:
         with contextlib.suppress(OSError):  # a file system without locks, on which nobody removes anything
             fcntl.flock(descriptor, fcntl.LOCK_EX)
-        if temporary.exists():
-            return file
-        file.close()  # it was taken for one that was left before it was locked
+    return os.fdopen(descriptor, "w+b")
 
 
 def _clear(folder: Path) -> None:
@@ -97,12 +95,17 @@ def _clear(folder: Path) -> None:
     with contextlib.suppress(OSError):
         for left in folder.glob(_PART.format("*")):
             with contextlib.suppress(OSError):
-                descriptor = os.open(left, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
-                try:
-                    fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                    left.unlink()
-                finally:
-                    os.close(descriptor)
+                if time.time() - left.stat().st_mtime > _ABANDONED:
+                    _remove_unlocked(left)
+
+
+def _remove_unlocked(left: Path) -> None:
+    descriptor = os.open(left, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        left.unlink()
+    finally:
+        os.close(descriptor)
 
 
 def _digest(file: io.BufferedRandom) -> str:
@@ -155,8 +158,8 @@ def check_writable(path: str | os.PathLike[str]) -> Path:
 
 
 def _unfinished(path: Path) -> Path:
-    """A name in the same folder, which nothing has. What is called so and not locked is removed by whoever writes there
-    next."""
+    """A name in the same folder, which nothing has. What is called so, a day old and not locked is removed by whoever
+    writes there next."""
     return path.with_name(_PART.format(secrets.token_hex(8)))
 
 
