@@ -141,11 +141,11 @@ class OfOneQuestion(Recorder):
             return [asked_again(self.planned, twins, script, log, with_, seed) for seed in seeds]
 
 
-def audited(name: str, fault: tuple[Any, str, Any] | None = None) -> WhiteProof:
+def audited(name: str, fault: tuple[Any, str, Any] | None = None, runs: int = RUNS) -> WhiteProof:
     asked = QUESTIONS[name]
     recorder = OfOneQuestion(asked.planned, lambda text, fraction: None, None, 1, words=asked.words, fault=fault)
     seeds = np.random.SeedSequence(1)
-    return prove(recorder, [asked.pair], RUNS, 0.0, 0.99, seeds, lambda text, fraction: None)
+    return prove(recorder, [asked.pair], runs, 0.0, 0.99, seeds, lambda text, fraction: None)
 
 
 @pytest.mark.slow
@@ -208,7 +208,8 @@ PLANTED = [
 @pytest.mark.slow
 @pytest.mark.parametrize(("name", "fault"), PLANTED)
 def test_a_planted_fault_is_caught(name: str, fault: str) -> None:
-    found = audited(name, FAULTS[fault])
+    # That nothing was charged is seen in any run, what is told by how often answers come in many.
+    found = audited(name, FAULTS[fault], RUNS if fault != "not charged" else RUNS // 10)
     if fault == "not charged":
         assert "a question was answered and nothing was charged for it" in found.faults
     else:
