@@ -9,7 +9,7 @@ unexport PYTHONDONTWRITEBYTECODE
 .PHONY: demo test test-all coverage oracles lint format bench mutants wheel words catalogues tables pictures screens constraints licences docs clean
 
 demo: $(VENV)/.core
-	$(BIN)/veilog demo demo
+	$(BIN)/veilog demo demo --overwrite
 
 # Laws at small sizes: what people run after every change.
 test: $(VENV)/.dev
