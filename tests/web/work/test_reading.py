@@ -13,12 +13,14 @@ from veilog._language import spoken
 from veilog.errors import InputError
 from veilog.logs import files
 from veilog.logs.made_up.simulate import hospital, started
+from veilog.methods import METHODS
+from veilog.releasing.trying import trial
 from veilog.report.stated import stated
 from veilog.web.jobs.read_log import Inside, ReadLog
 from veilog.web.jobs.records import Settings
 from veilog.web.pages import render as pages
 from veilog.web.pages.charts import _rising
-from veilog.web.work import dry_run
+from veilog.web.work import dry_run, leaving
 from veilog.web.work.leaving import refuse_attributes
 from veilog.web.work.planning import DryRun, Refused
 from veilog.web.work.reading import log_of
@@ -242,6 +244,16 @@ def test_settings_of_methods_release_no_more_than_was_said(
     named = {**asked, "p_attribute_names": "ward"} if asked["method"] == "pripel" else {**asked, "p_sensitive": "ward"}
     refuse_attributes(asked_for(named), record(stays, {"person": "", "is_ward": "release"}))
     refuse_attributes(asked_for({"method": "pretsa", "p_sensitive": "duration"}), record(stays, said))
+
+
+def test_every_setting_that_names_attributes_to_release_is_looked_at() -> None:
+    found = {
+        parameter.name
+        for method in METHODS.values()
+        for parameter in method.parameters
+        if parameter.kind is str and "attribute" in parameter.what
+    }
+    assert found == leaving._NAMING == set(trial._OF_THE_LOG)
 
 
 @pytest.mark.parametrize("columns", [{}, {"is_ward": "release"}])
