@@ -257,6 +257,34 @@ def test_what_parts_cost_together_is_that_of_the_dearest_of_every_rank(costs: li
         assert found.planned >= alone.planned - Fraction(1, 50) and found.composed >= alone.composed
 
 
+@pytest.mark.parametrize(
+    ("costs", "delta", "limit"),
+    [
+        (["3"] * 2 + ["0.02"] * 1000, "1e-5", "10.9183"),
+        (["4"] + ["0.05"] * 200, "1e-5", "8.3665"),
+        (["0.5"] * 30 + ["3"], "1e-6", "18"),
+        (["0.1"] * 100, "1e-6", "5.2076"),
+    ],
+)
+def test_costs_chosen_later_are_the_smallest_limit_that_admits_them_in_their_order(
+    costs: list[str], delta: str, limit: str
+) -> None:
+    """The best order afterwards gave less: 7.26 for the second, at which a limit refuses release 67 of 201."""
+    made, at = entries((Fraction(cost), NONE) for cost in costs), Fraction(delta)
+    found = together(made, "case", at).composed
+    assert found is not None
+    assert abs(found - Fraction(limit)) < Fraction(1, 10_000)
+
+    def admitted(budget: Fraction, places: Iterable[int]) -> bool:
+        rule = composed_budget((), "case", 0, (budget, at))
+        return all(rule.room(made[:n], "case", (budget, at), None)[0] >= costs_of[n] for n in places)
+
+    costs_of = [Fraction(cost) for cost in costs]
+    last = len(made) - 1
+    assert admitted(found, [*range(0, last, 1 + last // 20), last])
+    assert not admitted(found - Fraction(1, 10**6), [last]), "no smaller limit does"
+
+
 @pytest.mark.slow
 def test_a_hundred_releases_at_a_tenth_in_words_and_numbers(
     ledger: Ledger, tmp_path: Path, capsys: pytest.CaptureFixture[str]

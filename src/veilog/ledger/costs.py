@@ -20,14 +20,14 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from fractions import Fraction
 
 from veilog.ledger.file import Entry
 from veilog.ledger.ways import MARK, as_read, named, of_rule
 from veilog.privacy.part import SPAN
 
-__all__ = ["Cost", "as_read", "days_of", "disjoint", "most_of_a_case", "rule_of", "short"]
+__all__ = ["Cost", "as_read", "before_each", "days_of", "disjoint", "most_of_a_case", "rule_of", "short"]
 
 Cost = tuple[Fraction, Fraction]
 """Epsilon and delta, exactly."""
@@ -57,8 +57,30 @@ def most_of_a_case(entries: Iterable[Entry], unit: str, cost: Callable[[Entry], 
     if part is not None and unit == "case":
         parts[rule_of(part)] = {piece: parts[rule_of(part)].get(piece, nothing) for piece in pieces[part]}
     for of_rule in parts.values():
-        whole = _added(whole, (max(e for e, _ in of_rule.values()), max(d for _, d in of_rule.values())))
+        whole = _added(whole, _largest(of_rule.values()))
     return whole
+
+
+def before_each(entries: Iterable[Entry], unit: str, cost: Callable[[Entry], Cost]) -> list[Cost]:
+    """Return for each entry the most that the entries before it cost one of the unit that is in its part."""
+    nothing = whole = Fraction(0), Fraction(0)
+    parts: dict[str, dict[str, Cost]] = defaultdict(dict)
+    entries, found = list(entries), []
+    pieces = disjoint(entry.counted for entry in entries if entry.counted is not None)
+    for entry in entries:
+        part = entry.counted if unit == "case" else None
+        rule = None if part is None else rule_of(part)
+        before = whole
+        for of_rule in [costs for other, costs in parts.items() if other != rule]:
+            before = _added(before, _largest(of_rule.values()))
+        if part is None or rule is None:
+            whole = _added(whole, cost(entry))
+        else:
+            mine = {piece: parts[rule].get(piece, nothing) for piece in pieces[part]}
+            before = _added(before, _largest(mine.values()))
+            parts[rule] |= {piece: _added(spent, cost(entry)) for piece, spent in mine.items()}
+        found.append(before)
+    return found
 
 
 def disjoint(parts: Iterable[str]) -> Mapping[str, tuple[str, ...]]:
@@ -73,6 +95,11 @@ def disjoint(parts: Iterable[str]) -> Mapping[str, tuple[str, ...]]:
 
 def _added(one: Cost, other: Cost) -> Cost:
     return one[0] + other[0], one[1] + other[1]
+
+
+def _largest(costs: Collection[Cost]) -> Cost:
+    """The largest of each of the two numbers."""
+    return max(e for e, _ in costs), max(d for _, d in costs)
 
 
 def days_of(part: str | None) -> tuple[str, str] | None:

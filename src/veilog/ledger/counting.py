@@ -24,12 +24,12 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 
 from veilog.errors import ParameterError
-from veilog.ledger.costs import Cost, disjoint, most_of_a_case, rule_of
+from veilog.ledger.costs import Cost, before_each, disjoint, most_of_a_case, rule_of
 from veilog.ledger.file import Entry
 from veilog.privacy.account.composing import (
-    ORDERS,
     best_order,
     planned_epsilon,
     renyi_epsilon,
@@ -182,7 +182,7 @@ class Together:
     planned: Fraction | None
     """If what each may cost was settled before the first."""
     composed: Fraction | None
-    """If that was chosen after seeing earlier ones, within a limit: the smallest that would have let them through."""
+    """If each was chosen after seeing earlier ones: the smallest composed limit that admits them in their order."""
 
 
 def together(entries: tuple[Entry, ...], unit: str, delta: Fraction) -> Together:
@@ -191,12 +191,43 @@ def together(entries: tuple[Entry, ...], unit: str, delta: Fraction) -> Together
     if failures > delta:
         return Together(delta, None, None)
     planned = planned_epsilon(_dearest(entries, unit), delta)
-    composed = epsilon
-    if delta and failures <= delta / 2:
-        for order in ORDERS:
-            renyi, _ = most_of_a_case(entries, unit, Composed(0, order)._renyi)
-            composed = min(composed, renyi_epsilon(renyi, delta / 2, order))
-    return Together(delta, epsilon if planned is None else min(planned, epsilon), composed)
+    limit = _smallest_limit(entries, unit, delta) if delta and failures <= delta / 2 else epsilon
+    return Together(delta, epsilon if planned is None else min(planned, epsilon), min(limit, epsilon))
+
+
+def _smallest_limit(entries: tuple[Entry, ...], unit: str, delta: Fraction) -> Fraction:
+    """Return the smallest composed budget, set before the first of these releases, that admits each in its turn.
+
+    The order of a filter follows from its limit (:func:`composed_budget`), so each limit is tried at its own order: the
+    order that would suit the releases best is known after them only, and at that order the bound does not hold.
+    """
+    half = delta / 2
+    sums = [
+        spent + _cost(entry)[0] for (spent, _), entry in zip(before_each(entries, unit, _cost), entries, strict=True)
+    ]
+
+    @lru_cache
+    def by_filter(order: Fraction) -> list[Fraction]:
+        spent = before_each(entries, unit, Composed(0, order)._renyi)
+        asked = (renyi_of(_rounded_up(_cost(entry)[0]), order) for entry in entries)
+        return [before + cost for (before, _), cost in zip(spent, asked, strict=True)]
+
+    def admits(limit: int) -> bool:
+        epsilon = Fraction(limit, _DIGITS)
+        order = best_order(epsilon, half)
+        room = renyi_room(epsilon, half, order)
+        return all(by_sum <= epsilon or needed <= room for by_sum, needed in zip(sums, by_filter(order), strict=True))
+
+    low, high = 0, math.ceil(max(sums, default=_NOTHING) * _DIGITS)
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if admits(middle) else (middle, high)
+    return Fraction(high, _DIGITS)
+
+
+def _rounded_up(epsilon: Fraction) -> Fraction:
+    """An epsilon that :func:`_largest` does not round below this one."""
+    return Fraction(math.ceil(epsilon * _DIGITS) + 1, _DIGITS)
 
 
 def _dearest(entries: Iterable[Entry], unit: str) -> Counter[Cost]:
