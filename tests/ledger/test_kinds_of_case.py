@@ -12,6 +12,7 @@ from veilog.display.accounts import account_line
 from veilog.errors import BudgetError, ParameterError
 from veilog.ledger.ledger import Ledger
 from veilog.ledger.ways import kind_of_case
+from veilog.logs.eventlog import CASE
 
 READ = ("--timestamp", "Beginn", "--activity", "Aktion")
 ASKED = ("-m", "laplace", "--epsilon", "1", "--activities", "a,b", "--max-length", "4", "--no-compare")
@@ -150,7 +151,7 @@ def test_releases_for_persons_are_not_concerned(table: Path, path: Path) -> None
     assert ledger.show()[0].spent == (2, 0)
 
 
-def test_a_file_that_was_converted_and_entries_of_before_go_with_any_column(
+def test_a_file_that_keeps_the_name_of_the_column_goes_on_and_one_that_lost_it_is_refused(
     table: Path, path: Path, tmp_path: Path
 ) -> None:
     logs = logs_of(table)
@@ -160,13 +161,36 @@ def test_a_file_that_was_converted_and_entries_of_before_go_with_any_column(
     ledger.set_budget(logs["Fallnr"], 9)
     known = logs["Fallnr"].variants
     old = veilog.Variants(known.labels, known.codes, known.offsets, known.counts)
-    for log in (logs["Fallnr"], veilog.read(tmp_path / "w.xes"), veilog.read(tmp_path / "w2.csv"), old):
+    for log in (logs["Fallnr"], veilog.read(tmp_path / "w.xes")):
         ledger.reserve(log, "laplace", epsilon=Fraction(1))
-    assert ledger.show()[0].spent == (4, 0)
+    for log in (veilog.read(tmp_path / "w2.csv"), old):
+        with pytest.raises(BudgetError, match="names no kind of case"):
+            ledger.reserve(log, "laplace", epsilon=Fraction(1))
+    assert ledger.show()[0].spent == (2, 0)
     assert ledger.show()[0].kinds == ("Fallnr",)
+
+
+@pytest.mark.parametrize("limit", ["2", "none"])
+def test_patients_in_a_csv_of_ours_are_no_way_onto_the_account_of_visits(
+    table: Path, tmp_path: Path, limit: str
+) -> None:
+    """A visit would lose 3 and a patient of four visits 5, of a stated 2."""
+    ledger, out = str(tmp_path / "one.ledger"), str(tmp_path / "out.xes")
+    made = tmp_path / "patients.csv"
+    visits, patients = (["--case", name, *READ] for name in ("Fallnr", "Patient"))
+    assert main(["ledger", "set", str(table), "--epsilon", limit, "--ledger", ledger, "--account", "w", *visits]) == 0
+    on_account = ["--ledger", ledger, "--account", "w", "--overwrite"]
+    assert main(["release", str(table), out, *ASKED, *on_account, *visits]) == 0
+    assert main(["convert", str(table), str(made), *patients]) == 0
+    status = main(["release", str(made), out, *ASKED, *on_account])
+    (account,) = Ledger.open(ledger).show()
+    if limit == "2":
+        assert status == 3 and account.spent == (1, 0)
+    else:
+        assert status == 0 and account.spent is None, "nothing bounds it"
 
 
 def test_the_type_of_objects_is_what_a_case_is() -> None:
     assert kind_of_case('{"case": "case:concept:name", "object type": "order"}') == "order"
-    assert kind_of_case('{"case": "case:concept:name"}') is None
-    assert [kind_of_case(way) for way in ("", "[]", "{", '{"case": 7}')] == [None] * 4
+    ways = ('{"case": "case:concept:name"}', '{"case": "concept:name"}', "", "[]", "{", '{"case": 7}')
+    assert {kind_of_case(way) for way in ways} == {CASE}

@@ -14,6 +14,7 @@ from veilog.ledger.costs import Cost, most_of_a_case, rule_of
 from veilog.ledger.counting import Composed, Counting, Planned, Together, together
 from veilog.ledger.file import AccountRow, Entry
 from veilog.ledger.ways import named
+from veilog.logs.eventlog import CASE
 from veilog.privacy.account.figures import round_up
 from veilog.privacy.account.strength import STRENGTHS, Strength
 from veilog.privacy.account.worth import worth
@@ -86,8 +87,8 @@ class Account:
 
     @property
     def kinds(self) -> tuple[str, ...]:
-        """What a case is in the releases for cases, as far as their logs say: their columns, or types of objects. Of
-        several kinds costs do not add up: for one case of the one a release of the other may count more than once."""
+        """What a case is in the releases for cases: the columns, or types of objects, that tell cases. Of several kinds
+        costs do not add up: for one case of the one a release of the other may count more than once."""
         return tuple(dict.fromkeys(entry.kind for entry in self._made if entry.kind is not None))
 
     @property
@@ -134,7 +135,8 @@ class Account:
 
     def with_release(self, cost: Cost, part: str | None) -> Account:
         """The account as it would be with one release more."""
-        entry = Entry(_LATER, self.number, "", "", False, {}, self.unit, *cost, "reserved", None, (), part)
+        way = next((entry.way for entry in self._made), "")
+        entry = Entry(_LATER, self.number, "", "", False, {}, self.unit, *cost, "reserved", None, (), part, way=way)
         return replace(self, entries=(*self.entries, entry))
 
     @property
@@ -286,10 +288,20 @@ def _check_same(account: Account, unit: str, kind: str | None) -> None:
             "is not the same thing, so what they cost cannot be added up.",
             account=account.number,
             advice=f"{_UNTOUCHED} Read the log by {before[0]!r} again. That is --case {before[0]!r}, or --object-type "
-            f"of an object-centric log. If {kind!r} is that column renamed, give it back its name in the export. To "
+            f"of an object-centric log. {_renamed(kind, before)} To "
             "protect people who have several cases, say so from the first release on: --unit COLUMN. Other people have "
             "a ledger of their own: --ledger PATH.",
         )
+
+
+def _renamed(kind: str, before: tuple[str, ...]) -> str:
+    """How a log comes to name its cases otherwise than those before."""
+    if CASE in (kind, *before):
+        return (
+            f"{CASE!r} names no kind of case. Files of veilog keep the column's name in XES and Parquet, and lose it in "
+            "CSV: release the original, or one of these."
+        )
+    return f"If {kind!r} is that column renamed, give it back its name in the export."
 
 
 def _of_other_ways(account: Account, part: str | None) -> str:

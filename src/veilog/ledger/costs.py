@@ -71,8 +71,8 @@ def before_each(entries: Iterable[Entry], unit: str, cost: Callable[[Entry], Cos
         part = entry.counted if unit == "case" else None
         rule = None if part is None else rule_of(part)
         before = whole
-        for of_rule in [costs for other, costs in parts.items() if other != rule]:
-            before = _added(before, _largest(of_rule.values()))
+        for elsewhere in [costs for other, costs in parts.items() if other != rule]:
+            before = _added(before, _largest(elsewhere.values()))
         if part is None or rule is None:
             whole = _added(whole, cost(entry))
         else:

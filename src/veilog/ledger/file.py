@@ -119,7 +119,7 @@ class Entry:
 
     @property
     def kind(self) -> str | None:
-        """What a case is, where it protects cases and their column says it: of different kinds costs do not add up."""
+        """What a case is, where it protects cases: of different kinds costs do not add up."""
         return kind_of_case(self.way) if self.unit == "case" else None
 
     @cached_property

@@ -28,10 +28,13 @@ def named(part: str) -> str:
     return part.partition(MARK)[0]
 
 
-def kind_of_case(way: str) -> str | None:
+def kind_of_case(way: str) -> str:
     """Return what a case is in a log that was read in this way: the column, or the type of objects, that tells cases.
-    None where that says nothing: its name is the same whatever cases are, or nobody knows how the log was read."""
-    return _kind(_told(way))
+
+    Where nothing names it (a CSV file that veilog wrote, an XES file of another program, a log that was never read), it
+    is :data:`CASE`, a kind of its own: such a log may be of visits or of patients, whose releases do not add up.
+    """
+    return _kind(_told(way)) or CASE
 
 
 def _kind(said: dict[str, Any]) -> str | None:

@@ -304,13 +304,12 @@ def _counting(account: Account) -> tuple[Entry, ...]:
 
 
 def _sums(account: Account) -> Iterable[tuple[str, Figures | None]]:
-    """What was spent for each unit. Where several columns told cases, each of them is one; with it goes what does not
-    say by which they were told."""
+    """What was spent for each unit. Where several columns told cases, each of them is one."""
     counting = _counting(account)
     for unit in dict.fromkeys(entry.unit for entry in counting):
         kinds: tuple[str | None, ...] = account.kinds if unit == "case" else ()
         for kind in kinds or (None,):
-            own = tuple(e for e in counting if e.unit == unit and (kind is None or e.kind in (None, kind)))
+            own = tuple(e for e in counting if e.unit == unit and (kind is None or e.kind == kind))
             named = unit if len(kinds) < 2 else gettext("case by {column}", column=repr(kind))
             yield clean(named)[:60], figures(replace(account, unit=unit, entries=own).spent)
 
