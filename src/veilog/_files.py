@@ -9,6 +9,7 @@ import io
 import os
 import secrets
 import stat
+import struct
 import time
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -28,6 +29,7 @@ __all__ = [
     "check_writable",
     "claim",
     "content_of",
+    "locks_hold",
     "mark",
     "path_of",
     "reason",
@@ -174,6 +176,40 @@ def claim(temporary: Path, place: Path) -> None:
             temporary.rename(place)
     if os.name == "posix":
         _sync_folder(place.parent)
+
+
+def locks_hold(folder: Path) -> bool | None:
+    """Return whether a lock on a file in this folder keeps a second descriptor out, as it does on a file system that
+    heeds locks; None where that cannot be tried."""
+    if fcntl is None:
+        return None
+    place = folder / _PART.format(secrets.token_hex(8))
+    try:
+        first = os.open(place, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
+    except OSError:
+        return None
+    second = -1
+    try:
+        second = os.open(place, os.O_RDWR)
+        return _locked(first) and not _locked(second)
+    finally:
+        os.close(first)
+        if second >= 0:
+            os.close(second)
+        place.unlink(missing_ok=True)
+
+
+def _locked(descriptor: int) -> bool:
+    """Lock a whole file for this descriptor alone; locks of SQLite are of processes, so one process sees none there."""
+    try:
+        if hasattr(fcntl, "F_OFD_SETLK"):
+            whole = struct.pack("@hhqqi4x", fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0)
+            fcntl.fcntl(descriptor, fcntl.F_OFD_SETLK, whole)
+        else:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return False
+    return True
 
 
 def content_of(path: Path) -> bytes:

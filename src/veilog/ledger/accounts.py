@@ -298,8 +298,8 @@ def _renamed(kind: str, before: tuple[str, ...]) -> str:
     """How a log comes to name its cases otherwise than those before."""
     if CASE in (kind, *before):
         return (
-            f"{CASE!r} names no kind of case. Files of veilog keep the column's name in XES and Parquet, and lose it in "
-            "CSV: release the original, or one of these."
+            f"{CASE!r} names no kind of case. Files of veilog keep the name of the column in XES and Parquet, and lose "
+            "it in CSV: release the original, or one of these."
         )
     return f"If {kind!r} is that column renamed, give it back its name in the export."
 

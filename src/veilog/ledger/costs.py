@@ -13,7 +13,7 @@ case is follows from how it is read, so how that was is kept with the part, and 
 entries it is not known, and that is a way of its own. Whether times have a zone is found from all of them, and where
 some have none a case may be in another part as soon as its own times get one: there all parts add up, so that one such
 time never makes a sum smaller. Persons have cases in several parts: for them
-all releases are added up.
+all releases are added up, but those whose persons the ledger remembers, so that each is in one part of a rule alone.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from veilog.ledger.file import Entry
 from veilog.ledger.ways import MARK, as_read, named, of_rule
 from veilog.privacy.part import SPAN
 
-__all__ = ["Cost", "as_read", "before_each", "days_of", "disjoint", "most_of_a_case", "rule_of", "short"]
+__all__ = ["Cost", "as_read", "before_each", "days_of", "disjoint", "most_of_a_case", "part_of", "rule_of", "short"]
 
 Cost = tuple[Fraction, Fraction]
 """Epsilon and delta, exactly."""
@@ -37,7 +37,8 @@ _SPANS = re.compile(SPAN + r"=(\d{4}-\d\d-\d\d)\.\.(\d{4}-\d\d-\d\d)")
 
 
 def most_of_a_case(entries: Iterable[Entry], unit: str, cost: Callable[[Entry], Cost], part: str | None = None) -> Cost:
-    """Return the most that these entries cost one of the unit; where a ``part`` is given, one case of that part.
+    """Return the most that these entries cost one of the unit; where a ``part`` is given, one of the unit in that part,
+    which no other part of its rule looks at.
 
     Each of the two numbers is the largest of its own: they may be those of different cases.
     """
@@ -48,13 +49,14 @@ def most_of_a_case(entries: Iterable[Entry], unit: str, cost: Callable[[Entry], 
         [*(entry.counted for entry in entries if entry.counted is not None), *([] if part is None else [part])]
     )
     for entry in entries:
-        if entry.counted is None or unit != "case":
+        counted = part_of(entry, unit)
+        if counted is None:
             whole = _added(whole, cost(entry))
         else:
-            of_rule = parts[rule_of(entry.counted)]
-            for piece in pieces[entry.counted]:
+            of_rule = parts[rule_of(counted)]
+            for piece in pieces[counted]:
                 of_rule[piece] = _added(of_rule.get(piece, nothing), cost(entry))
-    if part is not None and unit == "case":
+    if part is not None:
         parts[rule_of(part)] = {piece: parts[rule_of(part)].get(piece, nothing) for piece in pieces[part]}
     for of_rule in parts.values():
         whole = _added(whole, _largest(of_rule.values()))
@@ -68,7 +70,7 @@ def before_each(entries: Iterable[Entry], unit: str, cost: Callable[[Entry], Cos
     entries, found = list(entries), []
     pieces = disjoint(entry.counted for entry in entries if entry.counted is not None)
     for entry in entries:
-        part = entry.counted if unit == "case" else None
+        part = part_of(entry, unit)
         rule = None if part is None else rule_of(part)
         before = whole
         for elsewhere in [costs for other, costs in parts.items() if other != rule]:
@@ -81,6 +83,11 @@ def before_each(entries: Iterable[Entry], unit: str, cost: Callable[[Entry], Cos
             parts[rule] |= {piece: _added(spent, cost(entry)) for piece, spent in mine.items()}
         found.append(before)
     return found
+
+
+def part_of(entry: Entry, unit: str) -> str | None:
+    """Return the part that an entry counts as: that of its cases; for persons only where the ledger remembers them."""
+    return entry.counted if unit == "case" or entry.remembered else None
 
 
 def disjoint(parts: Iterable[str]) -> Mapping[str, tuple[str, ...]]:

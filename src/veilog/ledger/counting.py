@@ -27,7 +27,7 @@ from fractions import Fraction
 from functools import lru_cache
 
 from veilog.errors import ParameterError
-from veilog.ledger.costs import Cost, before_each, disjoint, most_of_a_case, rule_of
+from veilog.ledger.costs import Cost, before_each, disjoint, most_of_a_case, part_of, rule_of
 from veilog.ledger.file import Entry
 from veilog.privacy.account.composing import (
     best_order,
@@ -238,11 +238,12 @@ def _dearest(entries: Iterable[Entry], unit: str) -> Counter[Cost]:
     entries = list(entries)
     pieces = disjoint([entry.counted for entry in entries if entry.counted is not None])
     for entry in entries:
-        if entry.counted is None or unit != "case":
+        counted = part_of(entry, unit)
+        if counted is None:
             found[_cost(entry)] += 1
             continue
-        for piece in pieces[entry.counted]:
-            parts[rule_of(entry.counted)][piece].append(_cost(entry))
+        for piece in pieces[counted]:
+            parts[rule_of(counted)][piece].append(_cost(entry))
     for of_rule in parts.values():
         ranked = [sorted(costs, reverse=True) for costs in of_rule.values()]
         for place in range(max(map(len, ranked))):

@@ -54,6 +54,7 @@ class Entered:
         with transaction(self.path, write=True, patience=PATIENCE, waiting=waiting) as book:
             if not any(digest in entry.outputs for entry in book.entries if entry.number == self.number):
                 change(book, self.number, changes, (digest,), "charged", "written")
+                book.connection.execute("DELETE FROM holders WHERE release = ?", (self.number,))
             yield
 
     def account(self) -> Account:

@@ -12,6 +12,7 @@ digests of data tell nothing to those who see them elsewhere; whoever has the fi
 from __future__ import annotations
 
 import contextlib
+import errno
 import hashlib
 import hmac
 import json
@@ -21,16 +22,16 @@ import secrets
 import sqlite3
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
-from veilog._files import claim
+from veilog._files import claim, locks_hold
 from veilog.errors import InputError, OutputError, VeilogError
-from veilog.ledger.ways import as_read, kind_of_case, named
-from veilog.privacy.account.composing import Answer
+from veilog.ledger.entries import AccountRow, Entry, State
+from veilog.ledger.holders import Holder
+from veilog.ledger.ways import as_read
 
 __all__ = [
     "PATIENCE",
@@ -40,6 +41,7 @@ __all__ = [
     "State",
     "Waiting",
     "create",
+    "give_back",
     "located",
     "reread",
     "transaction",
@@ -48,12 +50,10 @@ __all__ = [
 Waiting = Callable[[str, float | None], None]
 """Told what is being waited for."""
 
-State = Literal["reserved", "charged", "written", "withdrawn"]
-
 PATIENCE = 10.0
 """Seconds to wait, unless something else is said, for a ledger that another process is writing."""
 _APPLICATION = 0x7665696C
-_VERSION = 4
+_VERSION = 5
 _TABLES = (
     "CREATE TABLE book (id INTEGER PRIMARY KEY, key BLOB NOT NULL, seal TEXT NOT NULL)",
     "CREATE TABLE accounts (account INTEGER PRIMARY KEY, name TEXT NOT NULL, unit TEXT NOT NULL, epsilon TEXT, "
@@ -67,80 +67,20 @@ _TABLES = (
     "CREATE TABLE counting (account INTEGER PRIMARY KEY, counting TEXT NOT NULL)",
     "CREATE TABLE answers (release INTEGER PRIMARY KEY, answers TEXT NOT NULL)",
     "CREATE TABLE ways (release INTEGER PRIMARY KEY, way TEXT NOT NULL)",
+    "CREATE TABLE holders (release INTEGER PRIMARY KEY, holder TEXT NOT NULL)",
+    "CREATE TABLE units (release INTEGER PRIMARY KEY, digests BLOB NOT NULL)",
 )
 """Those after the first came with later versions; an older ledger gets them when it is next written."""
-_TABLES_OF = {1: 4, 2: 5, 3: 8, 4: 9}
+_TABLES_OF = {1: 4, 2: 5, 3: 8, 4: 9, 5: 11}
 """How many of them a ledger of each version has."""
-_NAMES = ("book", "accounts", "data", "releases", "runs", "parts", "counting", "answers", "ways")
+_NAMES = ("book", "accounts", "data", "releases", "runs", "parts", "counting", "answers", "ways", "holders", "units")
 _SETTINGS = ("PRAGMA synchronous = EXTRA", "PRAGMA trusted_schema = OFF")
 _ONCE = 0.25
 """Seconds that SQLite itself waits for a lock, before we say that we wait and try again."""
 _STATES = ("reserved", "charged", "written", "withdrawn")
+_HEADER = 16
+"""Bytes of what a file of SQLite begins with."""
 _ENDS = re.compile(r"[0-9]{1,300}(/[1-9][0-9]{0,299})?")
-
-
-@dataclass(frozen=True)
-class Entry:
-    """One release: a row of the ledger."""
-
-    number: int
-    account: int
-    time: str
-    """When it was reserved, UTC."""
-    method: str
-    as_published: bool
-    parameters: dict[str, Any]
-    unit: str
-    epsilon: Fraction | None
-    """What it is charged, exactly; None where nothing bounds it."""
-    delta: Fraction | None
-    state: State
-    """``reserved`` until its questions are answered, then ``charged``, then ``written``; ``withdrawn`` if it failed
-    before anything was asked. A release that was cut off stays ``reserved``, which counts as spent."""
-    guarantee: dict[str, Any] | None
-    outputs: tuple[str, ...]
-    """SHA-256 of the files it was written to."""
-    counted: str | None = None
-    """What it counts as, where it is of a part of the cases: that part, and how its log was read."""
-    kept_answers: str | None = None
-    """What it answered, as it is kept, where that composes answer by answer."""
-    way: str = ""
-    """How its log was read; empty if nobody knows."""
-
-    @property
-    def part(self) -> str | None:
-        """Of which cases it is; all, where this is None."""
-        return None if self.counted is None else named(self.counted)
-
-    @property
-    def empty(self) -> bool:
-        """Whether it was charged and came out with no case, so that there was nothing to write."""
-        return self.state == "charged" and self.guarantee is not None and self.guarantee.get("cases") == 0
-
-    @property
-    def kind(self) -> str | None:
-        """What a case is, where it protects cases: of different kinds costs do not add up."""
-        return kind_of_case(self.way) if self.unit == "case" else None
-
-    @cached_property
-    def answers(self) -> tuple[tuple[Answer, int], ...] | None:
-        """What it answered, each so often; read only where it is composed, as there may be much of it."""
-        if self.kept_answers is None:
-            return None
-        return tuple((Answer.of_kept(kept), int(times)) for kept, times in json.loads(self.kept_answers))
-
-
-@dataclass(frozen=True)
-class AccountRow:
-    """An account: of which unit, and how much it may spend in all (None: without a limit)."""
-
-    number: int
-    name: str
-    unit: str
-    epsilon: Fraction | None
-    delta: Fraction | None
-    counting: str | None = None
-    """How its releases are counted against the budget; None: by the sum."""
 
 
 @dataclass(frozen=True)
@@ -208,6 +148,8 @@ def transaction(place: Path, *, write: bool, patience: float, waiting: Waiting |
     When the block raises, nothing of what it did remains.
     """
     _check_header(place)
+    if write:
+        _check_locks(place)
     until = time.monotonic() + patience
     with _in_words(place), contextlib.closing(_connected(place)) as connection:
 
@@ -231,7 +173,7 @@ def transaction(place: Path, *, write: bool, patience: float, waiting: Waiting |
             for table in _TABLES[_TABLES_OF[_version(connection)] :]:
                 insist(table)
             insist(f"PRAGMA user_version = {_VERSION}")
-        yield book
+        yield _without_abandoned(book, write=write)
         if write:
             _seal(connection)
             insist("COMMIT")
@@ -243,22 +185,57 @@ def reread(book: Book) -> Book:
     return _loaded(book.connection, book.path)
 
 
+def _without_abandoned(book: Book, *, write: bool) -> Book:
+    """The book with the reservations given back of runs that ended before they asked anything."""
+    left = {entry.number for entry in book.entries if entry.never_asked}
+    if not left:
+        return book
+    if write:
+        for number in left:
+            give_back(book.connection, number)
+        return reread(book)
+    free = {"state": "withdrawn", "epsilon": Fraction(0), "delta": Fraction(0)}
+    return replace(book, entries=tuple(replace(e, **free) if e.number in left else e for e in book.entries))
+
+
+def give_back(connection: sqlite3.Connection, number: int) -> None:
+    """Withdraw a reservation: nothing was asked, so it costs nothing and its units were in no release."""
+    connection.execute(
+        "UPDATE releases SET epsilon = '0', delta = '0', state = 'withdrawn' WHERE release = ?", (number,)
+    )
+    for table in ("holders", "units"):
+        connection.execute(f"DELETE FROM {table} WHERE release = ?", (number,))
+
+
 def _connected(place: Path) -> sqlite3.Connection:
     # mode=rw never creates a file; it reads where it may not write, and then a write fails.
     return sqlite3.connect(f"{place.absolute().as_uri()}?mode=rw", uri=True, timeout=_ONCE, isolation_level=None)
 
 
 def _check_header(place: Path) -> None:
-    """Refuse what is no SQLite file before SQLite touches it."""
+    """Refuse what is not there, may not be read or is too short, without opening it: a process that closes a file
+    loses its locks on it, those of its other threads, too."""
     try:
-        with place.open("rb") as file:
-            start = file.read(16)
+        size = place.stat().st_size
     except FileNotFoundError as error:
         raise InputError("There is no such ledger.", path=place, advice="veilog ledger set creates one.") from error
     except OSError as error:
         raise InputError(f"The ledger cannot be read: {error.strerror or error}.", path=place) from error
-    if start != b"SQLite format 3\0":
-        raise InputError("This is not a ledger of veilog, or it is damaged.", path=place, advice=_RESTORE)
+    if not os.access(place, os.R_OK):
+        raise InputError(f"The ledger cannot be read: {os.strerror(errno.EACCES)}.", path=place)
+    if size < _HEADER:
+        raise _no_ledger(place)
+
+
+def _check_locks(place: Path) -> None:
+    """Refuse a ledger on a file system that grants one lock twice: two writers would both find room for a release."""
+    if locks_hold(place.parent) is False:
+        raise OutputError(
+            "The ledger cannot be written: its file system ignores locks, so two releases at once would spend twice.",
+            path=place,
+            advice="Nothing was asked of the data. Keep the ledger on a disk of this machine, or on a network drive "
+            "that is mounted with locks.",
+        )
 
 
 def _rows(connection: sqlite3.Connection, table: str) -> list[tuple[Any, ...]]:
@@ -267,7 +244,8 @@ def _rows(connection: sqlite3.Connection, table: str) -> list[tuple[Any, ...]]:
 
 def _sealed(connection: sqlite3.Connection, key: bytes) -> str:
     content = [_rows(connection, table) for table in _NAMES[1 : _TABLES_OF[_version(connection)]]]
-    return hmac.new(key, json.dumps(content).encode(), hashlib.sha256).hexdigest()
+    text = json.dumps(content, default=lambda blob: hashlib.sha256(blob).hexdigest())
+    return hmac.new(key, text.encode(), hashlib.sha256).hexdigest()
 
 
 def _version(connection: sqlite3.Connection) -> int:
@@ -296,14 +274,19 @@ def _loaded(connection: sqlite3.Connection, place: Path) -> Book:
         ((_, key, seal),) = _rows(connection, "book")
         if not isinstance(key, bytes) or not hmac.compare_digest(_sealed(connection, key), str(seal)):
             raise ValueError("the seal is broken")
-        runs, parts, counting, answers, ways = (_noted(connection, table) for table in _NAMES[4:])
+        runs, parts, counting, answers, ways, holders = (_noted(connection, table) for table in _NAMES[4:10])
+        remembered = _numbers(connection, "units")
         accounts = [
             AccountRow(n, str(s), str(u), _fraction(e), _fraction(d), counting.get(n))
             for n, s, u, e, d in _rows(connection, "accounts")
         ]
         counted = {number: as_read(part, ways.get(number, "")) for number, part in parts.items()}
         entries = tuple(
-            _entry(row, counted.get(row[0]), answers.get(row[0]), ways.get(row[0], ""))
+            replace(
+                _entry(row, counted.get(row[0]), answers.get(row[0]), ways.get(row[0], "")),
+                holder=Holder.of_text(holders[row[0]]) if row[0] in holders else None,
+                remembered=row[0] in remembered,
+            )
             for row in _rows(connection, "releases")
         )
         data = {str(digest): int(account) for _, digest, account in _rows(connection, "data")}
@@ -316,6 +299,11 @@ def _noted(connection: sqlite3.Connection, table: str) -> dict[int, str]:
     """What is noted by number in a table that a ledger of this version may not have yet."""
     there = table in _NAMES[: _TABLES_OF[_version(connection)]]
     return {int(number): str(text) for number, text in _rows(connection, table)} if there else {}
+
+
+def _numbers(connection: sqlite3.Connection, table: str) -> set[int]:
+    there = table in _NAMES[: _TABLES_OF[_version(connection)]]
+    return {int(number) for (number,) in connection.execute(f"SELECT release FROM {table}")} if there else set()
 
 
 def _entry(row: tuple[Any, ...], counted: str | None, answers: str | None, way: str) -> Entry:
@@ -347,6 +335,10 @@ def _fraction(text: str | None) -> Fraction | None:
     if not _ENDS.fullmatch(text):
         raise ValueError("not a fraction")
     return Fraction(text)
+
+
+def _no_ledger(place: Path) -> InputError:
+    return InputError("This is not a ledger of veilog, or it is damaged.", path=place, advice=_RESTORE)
 
 
 _RESTORE = "Put a backup in its place; an empty new ledger would forget what was spent."
@@ -387,6 +379,8 @@ def _told(place: Path, error: sqlite3.Error) -> VeilogError:
                 path=place,
                 advice="Without an entry there is no release; make both writable, or name another with --ledger.",
             )
+        case sqlite3.SQLITE_NOTADB:
+            return _no_ledger(place)
         case sqlite3.SQLITE_FULL | sqlite3.SQLITE_IOERR:
             return OutputError(f"The ledger cannot be written: {error}.", path=place, advice="Is the disk full?")
         case _:  # corrupt, not a database, not our tables, text that is none

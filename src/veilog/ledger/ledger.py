@@ -17,10 +17,9 @@ from __future__ import annotations
 
 import contextlib
 import datetime
-import json
 import os
 import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from operator import ge
@@ -34,33 +33,27 @@ from veilog.ledger.accounts import Account, as_csv, as_json, check_paid, check_u
 from veilog.ledger.book import (
     Given,
     account_of,
-    change,
-    derived_cost,
     held,
     limit,
-    lost,
     mark_of,
-    note_answers,
     on_named,
     opened,
     plain,
     put_together,
     reserved,
-    texts,
     usual_unit,
 )
 from veilog.ledger.costs import Cost, short
 from veilog.ledger.counting import Composed, Counting, Planned, composed_budget, planned_budget
 from veilog.ledger.entered import Entered
 from veilog.ledger.file import PATIENCE, Book, Entry, Waiting
-from veilog.ledger.fingerprints import Data, fingerprint
-from veilog.ledger.runs import check_mark, is_open, put_mark
-from veilog.ledger.spans import last_span
+from veilog.ledger.fingerprints import Data, Units, fingerprint, unseen
+from veilog.ledger.holders import Holder
+from veilog.ledger.runs import Reservation, check_mark, is_open, put_mark
+from veilog.ledger.spans import check_follows, last_span
 from veilog.ledger.ways import as_read, kind_of_case
 from veilog.logs.variants import Variants
 from veilog.privacy.account.accounting import Number, parse_delta, parse_epsilon
-from veilog.privacy.account.figures import round_up
-from veilog.privacy.account.guarantee import Guarantee
 from veilog.privacy.part import Part, day_named
 
 __all__ = ["Account", "Data", "Entered", "Entry", "Ledger", "Reservation", "fingerprint"]
@@ -221,17 +214,22 @@ class Ledger:
         as_published: bool = False,
         mark: str | None = None,
         part: Part | None = None,
+        units: Units | None = None,
+        begins: bool = False,
     ) -> Reservation:
         """Set aside what a release may cost at most, durably, before anything is asked of the data.
 
         ``epsilon`` None: nothing bounds it beforehand (as published, seeded, or another kind of guarantee). ``mark`` is
-        that of the checkpoints of a run that can be interrupted. ``part`` is which cases it is of, if not of all.
+        that of the checkpoints of a run that can be interrupted. ``part`` is which cases it is of, if not of all, and
+        ``units`` the digests of those in it. With ``begins`` the run calls :meth:`Reservation.begin` before its first
+        question: until then nothing counts if its process is killed.
         :class:`BudgetError` if the account cannot pay for it, or if the ledger has budgets but none for these data.
         """
         known = fingerprint(data)
         cost = None if epsilon is None else (short(epsilon), short(delta))
         cases = None if part is None else plain(str(part))
-        way = plain(data.read_as)
+        way, holder = plain(data.read_as), Holder.own(asked=not begins)
+        counted = as_read(cases, way) if unit == "case" or units is not None else None
         self._made()
         with self._writing() as book:
             number = book.data.get(book.digest(known))
@@ -242,7 +240,12 @@ class Ledger:
                 number = opened(book, known, plain(unit), self._name_of(data))
             else:
                 kind = kind_of_case(way) if unit == "case" else None
-                check_paid(account_of(book, number), cost, plain(unit), as_read(cases, way), kind)
+                found = account_of(book, number)
+                if part is not None and part.follows:
+                    check_follows(found, part, plain(unit), way)
+                check_paid(found, cost, plain(unit), counted, kind)
+            if units is not None:
+                units.check(book, number)
             number = reserved(
                 book,
                 number,
@@ -256,7 +259,24 @@ class Ledger:
             )
             if mark is not None:
                 put_mark(book, number, mark)
-            return Reservation(self, number, cost, mark)
+            book.connection.execute("INSERT INTO holders VALUES (?, ?)", (number, holder.text))
+            if units is not None:
+                book.connection.execute("INSERT INTO units VALUES (?, ?)", (number, units.digests))
+        reservation = self._reservation(number, cost, mark, holder)
+        reservation.check_kept(asked=holder.asked)
+        return reservation
+
+    def units(self, data: Data, part: Part, unit: str, names: Sequence[str | None]) -> Units:
+        """Return which cases of a part are of units that no other part of its rule had, by the ``names`` of their
+        units; for :meth:`reserve`, which refuses them if another release of the rule was entered meanwhile."""
+        known, kind = fingerprint(data), kind_of_case(plain(data.read_as)) if unit == "case" else unit
+        self._made()
+        with self._reading() as book:
+            number = book.data.get(book.digest(known))
+            if number is None and self.account_name is not None:
+                accounts = [row.number for row in book.accounts.values() if row.name == plain(self.account_name)]
+                number = accounts[0] if len(accounts) == 1 else None
+            return unseen(book, number, plain(str(part)), kind, names)
 
     def resume(
         self, data: Data, number: int, *, marks: Sequence[str | None] = (None,), complete: bool = False
@@ -272,11 +292,14 @@ class Ledger:
                 if entry.number == number and entry.account == account and is_open(entry, complete):
                     check_mark(book, number, marks)
                     cost = None if entry.epsilon is None or entry.delta is None else (entry.epsilon, entry.delta)
-                    return Reservation(self, number, cost, book.runs.get(number))
+                    return self._reservation(number, cost, book.runs.get(number), entry.holder)
         raise BudgetError(
             f"The ledger has no open reservation {number} for these data, so this run cannot go on.",
             advice="It was charged already, or belongs to other data. Start a new run, which costs anew.",
         )
+
+    def _reservation(self, number: int, cost: Cost | None, mark: str | None, holder: Holder | None) -> Reservation:
+        return Reservation(self.path, number, cost, mark, holder, self.patience, self.waiting)
 
     def _set(
         self, given: Given, unit: str | None, account: int | None, rule: Callable[[Account, int], Limit] | None
@@ -343,63 +366,3 @@ class Ledger:
 
     def _writing(self) -> contextlib.AbstractContextManager[Book]:
         return ledger_file.transaction(self.path, write=True, patience=self.patience, waiting=self.waiting)
-
-
-@dataclass(frozen=True)
-class Reservation:
-    """What was set aside for one release."""
-
-    ledger: Ledger
-    number: int
-    cost: Cost | None
-    """At most (epsilon, delta); None where nothing bounds it."""
-    mark: str | None = None
-    """Of the checkpoints of the run that it is for: only while the ledger has this one it is charged."""
-
-    def take_over(self, mark: str, *, complete: bool = False) -> Reservation:
-        """The reservation for the run whose checkpoints have this ``mark`` from here on, and for no other."""
-        with self.ledger._writing() as book:
-            if not any(entry.number == self.number and is_open(entry, complete) for entry in book.entries):
-                raise lost(book)
-            check_mark(book, self.number, (self.mark,))
-            put_mark(book, self.number, mark)
-        return replace(self, mark=mark)
-
-    def settle(self, guarantee: Guarantee) -> None:
-        """Charge what was derived, durably; before anything of the release is shown to anybody.
-
-        If more was derived than reserved, the method broke its word: the reservation stays and the release must not
-        leave the house, which the error sees to.
-        """
-        derived = derived_cost(guarantee)
-        if self.cost is not None:
-            if derived is None or any(round_up(d) > round_up(c) for d, c in zip(derived, self.cost, strict=True)):
-                raise BudgetError(
-                    "The release cost more than was reserved for it, so it is withheld.",
-                    advice="This is a defect of the method; please report it.",
-                )
-            derived = min(short(derived[0]), self.cost[0]), min(short(derived[1]), self.cost[1])
-        cases = {} if guarantee.cases is None else {"cases": guarantee.cases}  # what its delta is judged by
-        said = json.dumps(guarantee.to_json() | cases)
-        with self._changing(
-            "epsilon = ?, delta = ?, state = 'charged', guarantee = ?", (*texts(derived), said)
-        ) as book:
-            if derived is not None:
-                note_answers(book, self.number, guarantee.charges)
-
-    def withdraw(self) -> None:
-        """Give back all of it: for a release that failed before anything was asked of the data."""
-        with self._changing("epsilon = '0', delta = '0', state = 'withdrawn'", ()):
-            pass
-
-    @property
-    def entered(self) -> Entered:
-        """Where it is entered, for what comes of it."""
-        return Entered(self.ledger.path, self.number)
-
-    @contextlib.contextmanager
-    def _changing(self, changes: str, values: tuple[str | None, ...]) -> Iterator[Book]:
-        with self.ledger._writing() as book:
-            check_mark(book, self.number, (self.mark,))
-            change(book, self.number, changes, values, "reserved")
-            yield book

@@ -31,7 +31,7 @@ def settling(
     except BaseException:  # also Ctrl-C: what was asked was asked
         with contextlib.suppress(VeilogError):
             if contacted():
-                reservation.settle((so_far or claimed)())
+                reservation.settle((so_far or claimed)(), failed=True)
             else:
                 reservation.withdraw()
         raise

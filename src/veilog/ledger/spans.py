@@ -11,14 +11,14 @@ import datetime
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from veilog.errors import ParameterError, meant
+from veilog.errors import BudgetError, ParameterError, meant
 from veilog.ledger.accounts import Account
 from veilog.ledger.costs import days_of
 from veilog.ledger.file import Entry
 from veilog.ledger.ways import differences
 from veilog.privacy.part import SPAN, Part
 
-__all__ = ["LastSpan", "last_span"]
+__all__ = ["LastSpan", "check_follows", "last_span"]
 
 _DATE = "Give the first day to release in its place"
 """In words that are right for the command and for Python."""
@@ -33,7 +33,7 @@ class LastSpan:
     """The release that ended last."""
     end: str
     lost: tuple[Entry, ...]
-    """Releases of later days that were charged, or are still set aside, and were never written."""
+    """Releases of later days that were charged, or are still set aside, and were never written; no process has them."""
 
     def until(self, end: datetime.date | None) -> Part:
         """The part from that day on, before ``end``; by default today in UTC, so whole days."""
@@ -45,7 +45,7 @@ class LastSpan:
                 parameter="since",
                 advice="Nothing was asked of the data. Wait until another day is over.",
             )
-        return Part(SPAN, f"{self.end}..{end}")
+        return Part(SPAN, f"{self.end}..{end}", follows=True)
 
     def check(self, unit: str, read_as: str | None = None) -> None:
         """:class:`ParameterError` where the release to come is for another unit than the last, or its log is read in
@@ -99,9 +99,38 @@ def last_span(accounts: Iterable[Account], name: str | None) -> LastSpan:
             parameter="since",
             advice=f"{_DATE}, once.",
         )
+    running = [(last, entry) for (_, last), entry in made if entry.runs]
     (_, end), entry = max(spans, key=lambda span: (span[0][1], span[1].number))
+    _check_running([other for last, other in running if last > end], found[0])
     _check_gap([days for days, _ in spans], name)
     return LastSpan(name, entry, end, tuple(one for (_, last), one in made if not _answered(one) and last > end))
+
+
+def check_follows(account: Account, part: Part, unit: str, way: str) -> None:
+    """Refuse, in the transaction that reserves, a span of days that no longer begins where the last release ended:
+    another run may have released these days since they were read off the ledger."""
+    first, _, end = part.value.partition("..")
+    last = last_span([account], account.name)
+    last.check(unit, way)
+    last.until(datetime.date.fromisoformat(end))  # refuses where none is left
+    if last.end != first:
+        raise BudgetError(
+            f"Release {last.entry.number} on account {account.name!r} has ended on {last.end} since this run began.",
+            account=account.number,
+            advice="Nothing was asked of the data. Run it again: it begins there.",
+        )
+
+
+def _check_running(running: Sequence[Entry], account: Account) -> None:
+    """Refuse where another run is releasing days that come next: both would release them."""
+    if running:
+        raise BudgetError(
+            f"Release {running[-1].number} on account {account.name!r} is of these days and is not written yet: its "
+            "process still runs.",
+            account=account.number,
+            advice="Nothing was asked of the data. Wait until it has ended. If its machine is gone, "
+            f"{_DATE[0].lower()}{_DATE[1:]}.",
+        )
 
 
 def _answered(entry: Entry) -> bool:

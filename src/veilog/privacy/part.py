@@ -23,6 +23,7 @@ Persons have cases in several parts, so for them releases of parts add up as tho
 
 from __future__ import annotations
 
+import dataclasses
 import datetime
 import math
 import re
@@ -75,6 +76,9 @@ class Part:
     rule: str
     """``month``, ``week``, ``quarter`` or ``year`` of the start, in UTC; or the name of an attribute."""
     value: str
+    follows: bool = dataclasses.field(default=False, compare=False, repr=False)
+    """Whether a ledger named its first day as that on which the last release ended; it is asked again when this one is
+    entered."""
 
     @staticmethod
     def of(text: str) -> Part:

@@ -172,7 +172,7 @@ def settling(
         with contextlib.suppress(VeilogError):
             if not kept():
                 if contacted():
-                    entry.settle(so_far())
+                    entry.settle(so_far(), failed=True)
                 else:
                     entry.withdraw()
         raise
