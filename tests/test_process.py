@@ -18,7 +18,7 @@ from veilog._process import (
     exit_when_terminated,
     interpreter,
     limit_memory,
-    one_thread_each,
+    child_environment,
     pool,
 )
 
@@ -158,12 +158,12 @@ def test_the_last_of_several_threads_puts_the_settings_back(monkeypatch: pytest.
     inside, leave = threading.Event(), threading.Event()
 
     def other() -> None:
-        with one_thread_each():
+        with child_environment():
             inside.set()
             leave.wait(60)
 
     thread = threading.Thread(target=other)
-    with one_thread_each():
+    with child_environment():
         thread.start()
         assert inside.wait(60)
     assert os.environ["OMP_NUM_THREADS"] == "1", "another one is still starting a process"
@@ -174,7 +174,7 @@ def test_the_last_of_several_threads_puts_the_settings_back(monkeypatch: pytest.
 
 def test_processes_started_inside_see_one_thread() -> None:
     ask = "import os; print(*(os.environ[name] for name in ('OMP_NUM_THREADS', 'OPENBLAS_NUM_THREADS')))"
-    with one_thread_each():
+    with child_environment():
         said = subprocess.run([sys.executable, "-c", ask], capture_output=True, text=True, check=True).stdout
     assert said.split() == ["1", "1"]
 
@@ -182,7 +182,7 @@ def test_processes_started_inside_see_one_thread() -> None:
 def test_settings_come_back_even_after_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OMP_NUM_THREADS", "7")
     monkeypatch.delenv("MKL_NUM_THREADS", raising=False)
-    with pytest.raises(ZeroDivisionError), one_thread_each():
+    with pytest.raises(ZeroDivisionError), child_environment():
         assert all(os.environ[name] == "1" for name in ONE_THREAD)
         _ = 1 / 0
     assert os.environ["OMP_NUM_THREADS"] == "7"
