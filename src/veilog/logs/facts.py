@@ -134,11 +134,12 @@ def unit_columns(log: EventLog | StoredLog) -> tuple[PersonColumn, ...]:
 def _names(shape: EventLog) -> Iterator[str]:
     """As ``--unit`` takes them: ``case:`` goes before a case's attribute where its name alone means something else."""
     cases, events = shape.cases.schema, shape.events.schema
+    of_cases = frozenset(cases.names)
     for field in cases:
         if field.name not in _RESERVED and _may_name(field.type):
             yield f"case:{field.name}" if field.name in ("case", "person") else field.name
     for field in events:
-        taken = field.name in cases.names or field.name.removeprefix("case:") in cases.names
+        taken = field.name in of_cases or field.name.removeprefix("case:") in of_cases
         if field.name not in _RESERVED and not taken and _may_name(field.type):
             yield f"case:{field.name}" if field.name in ("case", "person") else field.name
 
@@ -153,9 +154,14 @@ def _values(name: str, log: EventLog, _first: bool) -> pa.Array | None:
     own = name.removeprefix("case:")
     if own in log.cases.column_names:
         return _flat(log.cases.column(own).drop_null())
-    column = _flat(log.events.column(name if name in log.events.column_names else own))
+    column, offsets = _flat(log.events.column(name if name in log.events.column_names else own)), log.offsets
+    first = pc.index(column.is_valid(), True).as_py()
+    if first >= 0:  # most columns change within a case: the first that has a value shows it, whatever the log's size
+        case = int(np.searchsorted(offsets, first, side="right")) - 1
+        if len(pc.unique(column.slice(offsets[case], offsets[case + 1] - offsets[case]))) > 1:
+            return None
     codes = _codes(column)
-    starts = log.offsets[:-1][np.diff(log.offsets) > 0]
+    starts = offsets[:-1][np.diff(offsets) > 0]
     owners = np.repeat(np.arange(len(starts)), np.diff(np.append(starts, len(codes))))
     if not np.array_equal(codes, codes[starts][owners]):
         return None
