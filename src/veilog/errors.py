@@ -160,6 +160,10 @@ class ParameterError(VeilogError):
         super().__init__(problem if advice is None else f"{problem} {advice}")
 
 
+class QuestionError(ParameterError):
+    """A question failed in the data after it was charged: a fixed text, and all that was reserved is spent."""
+
+
 class UndeclaredError(ParameterError):
     """A method needs facts to be public about which nothing was said; nothing was asked of the data."""
 

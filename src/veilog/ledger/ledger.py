@@ -365,8 +365,9 @@ class Reservation:
             put_mark(book, self.number, mark)
         return replace(self, mark=mark)
 
-    def settle(self, guarantee: Guarantee) -> None:
-        """Charge what was derived, durably; before anything of the release is shown to anybody.
+    def settle(self, guarantee: Guarantee, *, whole: bool = False) -> None:
+        """Charge what was derived, durably; before anything of the release is shown to anybody. ``whole``: charge all
+        that was reserved. How far a release came before it failed in the data would tell something of these.
 
         If more was derived than reserved, the method broke its word: the reservation stays and the release must not
         leave the house, which the error sees to.
@@ -379,12 +380,13 @@ class Reservation:
                     advice="This is a defect of the method; please report it.",
                 )
             derived = min(short(derived[0]), self.cost[0]), min(short(derived[1]), self.cost[1])
+            derived = self.cost if whole else derived
         cases = {} if guarantee.cases is None else {"cases": guarantee.cases}  # what its delta is judged by
         said = json.dumps(guarantee.to_json() | cases)
         with self._changing(
             "epsilon = ?, delta = ?, state = 'charged', guarantee = ?", (*texts(derived), said)
         ) as book:
-            if derived is not None:
+            if derived is not None and not whole:
                 note_answers(book, self.number, guarantee.charges)
 
     def withdraw(self) -> None:
