@@ -29,6 +29,7 @@ __all__ = [
     "claim",
     "content_of",
     "mark",
+    "opened_pipe",
     "path_of",
     "reason",
     "sha256_of",
@@ -41,6 +42,10 @@ _PART = ".veilog-{}.part"
 _ABANDONED = 86_400
 """Seconds after which what nobody locks is nobody's any more: not all file systems tell of locks of other machines."""
 _LARGEST = 64 << 20
+_PATIENCE = 5.0
+"""Seconds in which somebody must write to a pipe that is read."""
+_PAUSE = 0.02
+_FIRST = 1 << 16
 
 
 @contextlib.contextmanager
@@ -177,15 +182,39 @@ def claim(temporary: Path, place: Path) -> None:
 
 
 def content_of(path: Path) -> bytes:
-    """Return what is in a file of a kind that people write by hand, a list, a map or a model; OSError for what is no
-    regular file, and may have no end, or is larger than any of these."""
-    if not path.is_file() and not path.is_dir() and path.exists():
+    """Return what is in a file of a kind that people write by hand, a list, a map or a model, or in a pipe, such as a
+    shell makes of ``<(command)``; OSError for a device, which may have no end, and for more than any of these has."""
+    if path.is_fifo():
+        begun, pipe = opened_pipe(path)
+        with pipe:
+            content = begun + pipe.read(_LARGEST + 1 - len(begun))
+    elif not path.is_file() and not path.is_dir() and path.exists():
         raise OSError(errno.EINVAL, "it is no regular file")
-    with path.open("rb") as file:
-        content = file.read(_LARGEST + 1)
+    else:
+        with path.open("rb") as file:
+            content = file.read(_LARGEST + 1)
     if len(content) > _LARGEST:
         raise OSError(errno.EFBIG, f"it has more than {_LARGEST >> 20} MiB")
     return content
+
+
+def opened_pipe(path: Path) -> tuple[bytes, BinaryIO]:
+    """Open a named pipe to which somebody writes; return what came first, and the rest. OSError where nobody does."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+    pipe = os.fdopen(descriptor, "rb")
+    until = time.monotonic() + _PATIENCE
+    begun = b""
+    try:
+        with contextlib.suppress(BlockingIOError):  # somebody will write
+            while not (begun := os.read(descriptor, _FIRST)):
+                if time.monotonic() > until:
+                    raise OSError(errno.EPIPE, "it is a pipe to which nobody writes")
+                time.sleep(_PAUSE)
+        os.set_blocking(descriptor, True)
+    except BaseException:
+        pipe.close()
+        raise
+    return begun, pipe
 
 
 def text_of(path: Path) -> str:

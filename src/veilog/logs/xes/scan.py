@@ -12,7 +12,9 @@ import pyarrow as pa
 from veilog._typing import BoolArray, Int32Array, IntArray
 from veilog.errors import InputError
 from veilog.logs.eventlog import TIMESTAMP
+from veilog.logs.input.streams import MAX_VALUE
 from veilog.logs.input.widths import check_width
+from veilog.logs.xes.bytes import count_lines, too_long
 from veilog.logs.xes.columns import ColumnKey, convert, spread, strings
 from veilog.logs.xes.pieces import CONTAINER, EVENT, LIST, TRACE, Coded, Coder, Placed, place
 from veilog.logs.xes.text import SCALARS, Element, Note, read_attribute, read_tree, stray_note, to_json
@@ -93,6 +95,9 @@ class Scanner:
         coded = self._coder.code(data, final=final)
         if coded is None:
             return None
+        long = np.flatnonzero(np.diff(coded.edges) > MAX_VALUE)
+        if len(long):
+            raise too_long(self._path, line + count_lines(data[: int(coded.edges[long[0]])]))
         placed = place(coded, depth, final=final, path=self._path, line=line)
         if placed.size == 0:
             return None
