@@ -195,7 +195,11 @@ def guesses(guarantee: Guarantee) -> list[tuple[str, str, str]]:
 
 def not_to_conclude(told: Told, empty: int, inside: bool) -> list[str]:
     """What readers must not conclude; each in a sentence or two."""
-    return [*_of_people(told), *_of_numbers(told, empty), *_of_this_page(told, inside)]
+    of_spreadsheets = gettext(
+        "That a spreadsheet shows a CSV as it is. It runs texts that begin with =, +, - or @ as formulas. Import the "
+        "columns as text, or use a workbook (.xlsx)."
+    )
+    return [*_of_people(told), *_of_numbers(told, empty), of_spreadsheets, *_of_this_page(told, inside)]
 
 
 def _of_people(told: Told) -> list[str]:

@@ -47,6 +47,7 @@ __all__ = [
     "Log",
     "Output",
     "Reading",
+    "SpreadsheetSafe",
     "Target",
     "To",
     "check_target",
@@ -244,6 +245,13 @@ Json = Annotated[
 
 Details = Annotated[bool, Parameter(name="--details", negative="", help="Show all that there is, not the main things.")]
 
+SpreadsheetSafe = Annotated[
+    bool,
+    Parameter(
+        negative="", help="In a CSV or TSV, write an apostrophe before texts that a spreadsheet would run as formulas."
+    ),
+]
+
 HeldOut = Annotated[
     Path | None,
     Parameter(
@@ -368,10 +376,12 @@ def processes(source: Source) -> int:
     return min(2, os.cpu_count() or 1) if large else 1
 
 
-def check_target(target: Path, format_: str | None) -> Path:
+def check_target(target: Path, format_: str | None, *, spreadsheet_safe: bool = False) -> Path:
     """Before any work: the target can be written. Return where to write it: the target, or for standard output a file
     whose content is sent there in the end."""
     if is_pipe(target):
-        return outgoing(format_)
-    files.check_target(target)
+        place = outgoing(format_)
+        files.check_target(place, spreadsheet_safe=spreadsheet_safe)
+        return place
+    files.check_target(target, spreadsheet_safe=spreadsheet_safe)
     return target
