@@ -73,7 +73,8 @@ def test_no_rule_is_made_of_what_noise_could_be() -> None:
 def test_rules_are_read_from_json(tmp_path: Path) -> None:
     path = tmp_path / "rules.json"
     path.write_text(
-        '{"never": [["Release", "Triage"]], "always": [["check then go", "Release"]], "before": [["Register", "Triage"]]}',
+        '{"never": [["Release", "Triage"]], "always": [["check then go", "Release"]],'
+        ' "before": [["Register", "Triage"]]}',
         encoding="utf-8",
     )
     rules = read_rules(path, ACTIVITIES)
