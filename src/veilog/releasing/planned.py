@@ -76,7 +76,7 @@ class Planned:
     def undeclared(self) -> list[Fact]:
         """The public facts that the method needs and nobody has said anything about."""
         # As published all that is public is the log's own.
-        return () if self.as_published else self.public.lacks(self.method.needs(self.settings))
+        return [] if self.as_published else self.public.lacks(self.method.needs(self.settings))
 
     @property
     def uses(self) -> Uses:
