@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from cyclopts import App
 
+from veilog import _files
 from veilog.cli import application, main
 from veilog.cli.shared.details import declared_list
 from veilog.errors import ParameterError

@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import importlib
 import importlib.util
+import os
 import re
 import stat
 import warnings
@@ -249,21 +250,22 @@ def _reader_of_file(source: Source) -> Reader:
         )
     if not exists:
         raise InputError("There is no such file.", path=source.name)
-    _check_opens(path)
+    _check_kind(path)
     return found
 
 
-def _check_opens(path: Path) -> None:
+def _check_kind(path: Path) -> None:
     """Refuse what is no file, and what may not be read, before a format takes it for damaged."""
     try:
         kind = path.stat().st_mode
-        if stat.S_ISREG(kind):
-            path.open("rb").close()
     except OSError as error:
-        advice = "Ask its owner for the right to read it." if isinstance(error, PermissionError) else None
-        raise InputError(f"The file cannot be read: {reason(error)}.", path=path, advice=advice) from error
+        raise InputError(f"The file cannot be read: {reason(error)}.", path=path) from error
     if not (stat.S_ISREG(kind) or stat.S_ISFIFO(kind)):
         raise InputError("This is a socket or a device, not a file.", path=path)
+    if not os.access(path, os.R_OK, effective_ids=os.access in os.supports_effective_ids):
+        raise InputError(
+            "The file cannot be read: Permission denied.", path=path, advice="Ask its owner for the right to read it."
+        )
 
 
 # ---- readers of other packages
