@@ -14,11 +14,11 @@ import pytest
 from veilog._process import (
     ONE_THREAD,
     Child,
+    child_environment,
     ends_in_time,
     exit_when_terminated,
     interpreter,
     limit_memory,
-    child_environment,
     pool,
 )
 
