@@ -110,9 +110,7 @@ def measured(log: EventLog, progress: Progress, person: str | None = None) -> Me
         person="" if whose is None else short(whose, _NAME),
         sizes=_sizes(variants),
         read_as=log.read_as,
-        example=""
-        if exposed is None or exposed.example is None
-        else clean(like_who(exposed.example, persons=whose is not None)),
+        example=_example(exposed),
     )
 
 
@@ -122,6 +120,12 @@ def _person(columns: Sequence[PersonColumn], person: str | None) -> str | None:
         return None
     chosen = [c.column for c in columns if person is not None and short(c.column, _NAME) == person]
     return next(iter([*chosen, *(c.column for c in columns if c.likely)]), None)
+
+
+def _example(exposed: Exposure | None) -> str:
+    if exposed is None or exposed.example is None:
+        return ""
+    return clean(like_who(exposed.example, persons=exposed.person is not None))
 
 
 def _sizes(variants: Variants) -> Sizes | None:
