@@ -144,7 +144,7 @@ def arranged(logs: Iterable[Steps], *, more: bool = False) -> Arrangement:
             weight[name] = weight.get(name, 0.0) + count / total
             depth[name] = depth.get(name, 0.0) + steps.depth[name] * count / total
     depth = {START: -1.0, END: 2.0} | {n: depth[n] / weight[n] for n in depth if n not in (START, END) and weight[n]}
-    own = [steps.edges for steps in logs if len(logs) <= 2] or [share]
+    own: list[Mapping[Edge, float]] = [steps.edges for steps in logs if len(logs) <= 2] or [share]
     main = tuple(_main_ways(edges, side) for edges in own for side in (0, 1))
     names, ways = _closed(sorted(weight.keys() - {START, END}, key=lambda n: (-weight[n], n)), main, most_activities)
     candidates = sorted((e for e in share if names.issuperset(e)), key=lambda e: (-share[e], e))

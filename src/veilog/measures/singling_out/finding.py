@@ -248,7 +248,7 @@ def exposure(
     most = min(attacks, max(_FEWEST, _WORK // max(1, len(variants))))
     cases = cases.rows(variants.lengths[variant] > 0)
     drawn = _drawn(variants, cases, most, wanted[-1], rng)
-    results = [(drawn, crowd.outcomes(drawn, tried, None), None)]
+    results: list[tuple[_Drawn, list[_Outcome], int | None]] = [(drawn, crowd.outcomes(drawn, tried, None), None)]
     if everybody.starts is not None:
         reach = int(hours * _HOUR)
         window = np.searchsorted(everybody.starts, everybody.starts + 2 * reach) - np.arange(len(everybody.starts))
