@@ -132,7 +132,7 @@ def large_measure(given: Given, cell: Cell) -> Measured:
     costs, _ = timed(lambda: subprocess.run(command, check=True, capture_output=True))
     rows = json.loads(answer.read_text())["attacks"]
     own = next(row for row in rows if row["attack"] == "own path")
-    return Measured(costs | {"alone": own["alone"], "share": 100 * own["alone"] / own["cases"]})
+    return Measured(costs | {"alone": own["alone"], "share": 100 * own["alone"] / own["people"]})
 
 
 def tables(rows: Sequence[Row]) -> list[Table]:

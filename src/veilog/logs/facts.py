@@ -1,7 +1,7 @@
-"""What the columns of a log hold, and which of them may say whose a case is: for its owner, never part of a release.
+"""What the columns of a log hold, and which of them name persons: for the data owner, never part of a release.
 
-A guarantee for one case protects one visit, not the patient who came six times. So columns in which one value has
-several cases are pointed out before anything is released.
+A guarantee for one case protects one visit, not the patient who came six times. So a column that is called after
+persons, and whose values have several cases, is pointed out before anything is released.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ import pyarrow.compute as pc
 from veilog._plain import InJson, ToJson
 from veilog._typing import IntArray
 from veilog.logs.eventlog import ACTIVITY, CASE_INDEX, EVENT_INDEX, LIFECYCLE, NESTED, TIMESTAMP, EventLog
+from veilog.logs.person_names import names_persons
 from veilog.logs.stored.store import StoredLog
 from veilog.logs.tables.cells.columns import is_text, plain_type
 
@@ -94,7 +95,7 @@ class PersonColumn(ToJson):
     kept: Annotated[int, InJson(left_out="always")]
     """Of the cases how many count with that."""
     likely: Annotated[bool, InJson(left_out="always")]
-    """Whether it looks as if it did: see :func:`person_columns`."""
+    """Whether its name and its counts are those of persons: see :func:`person_columns`."""
 
     def __str__(self) -> str:
         more = f" ({self.kept:,} of the cases count then)" if self.kept < self.cases else ""
@@ -111,19 +112,20 @@ class PersonColumn(ToJson):
 
 
 def person_columns(log: EventLog | StoredLog) -> tuple[PersonColumn, ...]:
-    """Return the columns that may say whose a case is, those with the most values first.
+    """Return the columns that name persons, by their own names and by their counts, those with the most values first.
 
-    Looked at are attributes of cases, and those of events that are constant in each case; text and whole numbers only,
-    because a time, a measurement (``97,30`` is one, too) or a truth value names nobody. One value must have several
-    cases. And the values must be many, as persons are and categories are not: more than the square root of the cases
-    that have one, so that they outnumber the cases of an average value, and at least one for every ten cases. This is a
-    hint, no proof: an age in years may pass in a small log, and a person with hundreds of cases does not.
+    Counts alone prove nothing: a diagnosis and an age have as many values as persons may have. So the column has to be
+    called after persons (:func:`veilog.logs.person_names.names_persons`); any other one is a person by the user's word
+    alone. And the counts must be those of persons: attributes of cases, or of events that are constant in each case;
+    text or whole numbers; one value has several cases; and there are more values than the square root of the cases that
+    have one, and at least one for every ten of them. This is a hint, no proof: a person with hundreds of cases, or a
+    column with a name of its own, is missed.
     """
     return tuple(column for column in unit_columns(log) if column.likely)
 
 
 def unit_columns(log: EventLog | StoredLog) -> tuple[PersonColumn, ...]:
-    """Return every column that could say whose a case is, likely or not, those with the most values first."""
+    """Return every column that a user may choose as the person, the likely ones first, then by their values."""
     found = [
         _of_values(name, log.each(partial(_values, name), (name, name.removeprefix("case:"))))
         for name in _names(log.shape)
@@ -198,6 +200,7 @@ def _of_values(name: str, values: Iterable[pa.Array | None]) -> PersonColumn | N
         return None
     most = int(counts.max())
     measured = is_text(together.type) and pc.all(pc.match_substring_regex(together, _AMOUNT)).as_py()
-    likely = not measured and most > 1 and size > math.isqrt(cases) and size * _CASES_OF_ONE >= cases
+    plausible = not measured and most > 1 and size > math.isqrt(cases) and size * _CASES_OF_ONE >= cases
+    likely = plausible and names_persons(name)
     usual = min(most, max(2, int(np.quantile(counts, _USUAL, method="inverted_cdf"))))
     return PersonColumn(name, size, cases, most, usual, int(np.minimum(counts, usual).sum()), likely)

@@ -190,7 +190,7 @@ REMARKS = (
     gettext_noop("Of {found} variants found, the {most} most frequent can be drawn."),
     gettext_noop(
         "If columns, encoder and tuning were granted, the noised steps alone would cost epsilon = {spent} at delta = "
-        "{delta}, where the paper says {epsilon}: it charges one critic step an iteration, but {steps} are taken."
+        "{delta}, where the paper says {epsilon}, for {steps} critic steps an iteration; their program takes one."
     ),
     gettext_noop(
         "If columns, autoencoder and tuning were granted, and if each row were taken by chance, the critic's noised "

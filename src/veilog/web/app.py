@@ -262,7 +262,7 @@ class _Site(Trying):
         return f"/logs/{log.id}"
 
     async def meanings(self, request: Request) -> Response:
-        """Whose a case is, and what the other columns are: nothing has to be read again for that."""
+        """Whose a case is, and what the other columns are. Who could be found is counted again for another person."""
 
         def keep(fields: Mapping[str, str]) -> str:
             log = self.log(request)
@@ -278,6 +278,8 @@ class _Site(Trying):
                 anew = ("unit", "max_cases", "unnamed", "attributes")
                 plain = {name: value for name, value in draft.items() if name not in anew}
                 self.store.keep_draft(log.session, log.id, plain | said_at_import(replace(log, columns=columns)))
+            if log.measured is not None and log.measured.person != columns.get("person", ""):
+                self._read(log, columns)
             return f"/logs/{log.id}/exposure"
 
         return await self.first_time(request, keep)

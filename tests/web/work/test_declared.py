@@ -351,13 +351,13 @@ def test_the_page_names_the_column_taken_for_people_unless_it_was_said_whose_the
     settings: Settings, tmp_path: Path
 ) -> None:
     rows = [
-        f"{case},w{case % 30},{activity},2024-01-{1 + case % 28:02}T{9 + hour:02}:00:00Z"
+        f"{case},k{case % 30},{activity},2024-01-{1 + case % 28:02}T{9 + hour:02}:00:00Z"
         for case in range(150)
         for hour, activity in enumerate("abc" if case % 2 else "acb")
     ]
-    path = written(tmp_path / "wards.csv", "case,ward,activity,timestamp", *rows)
-    form, guess = {**EVOLVE, "p_max_length": "4"}, "People are told by ward, as it seems"
-    for columns, seeming in (({}, "ward"), ({"person": ""}, "")):
+    path = written(tmp_path / "wards.csv", "case,client,activity,timestamp", *rows)
+    form, guess = {**EVOLVE, "p_max_length": "4"}, "People are told by client, as it seems"
+    for columns, seeming in (({}, "client"), ({"person": ""}, "")):
         made = released(path, form, settings, tmp_path / f"out{len(columns)}", columns=columns)
         assert made.beside is not None and made.beside.seeming == seeming
         assert (guess in pages.job_page(job("release", made, form), record(read(path)), "once", settings=settings)) == (

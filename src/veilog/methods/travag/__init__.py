@@ -110,7 +110,7 @@ def configured(settings: TravagSettings, *, as_published: bool) -> Configuration
             raise ParameterError(
                 "As published, TraVaG needs the name of one of the paper's configurations."
                 if name is None
-                else f"What the paper took for {name} is not said; its authors' program says it: settings=program.",
+                else f"The paper has no settings for {name}; its authors' program has them: settings=program.",
                 parameter="configuration",
                 advice=f"Possible: {', '.join(known)}.",
             )

@@ -134,7 +134,7 @@ def exposure(log: LogRecord, *, settings: Settings | None = None) -> str:
         s=found.statistics,
         sentences=exposure_in_words(found),
         example=found.example,
-        singled_chart=singled_out_chart(found.singled_out),
+        singled_chart=singled_out_chart(found.singled_out, persons=bool(found.person)),
         disclosure_chart=disclosure_chart(found.disclosure),
         kind_words=KNOWN,
     )

@@ -228,15 +228,37 @@
     };
     const activities = ranked(".box", (box) => box.dataset.activity);
     const ways = ranked("path[data-from]", way);
+    // The most frequent way into each activity from another one, and out of it, in each picture.
+    const main = pictures.flatMap((picture) => ["from", "to"].map((end) => {
+      const most = new Map();
+      for (const part of picture.querySelectorAll("path[data-from]")) {
+        const before = most.get(part.dataset[end]);
+        const loop = part.dataset.from === part.dataset.to;
+        const more = !before || Number(before.dataset.count) < Number(part.dataset.count);
+        if (!loop && more) most.set(part.dataset[end], part);
+      }
+      return most;
+    }));
     let [scale, picked, shown, drawn] = [1, null, activities.length, ways.length];
+    const [counts, tells] = [{}, []];
     const show = () => {
+      // What is shown keeps these ways, and what they lead over, however little is asked for.
       const kept = new Set([">", "<", ...activities.slice(0, shown)]);
       const often = new Set(ways.slice(0, drawn));
+      for (const name of kept) {  // a set also hands out what is added meanwhile
+        for (const part of main.map((most) => most.get(name)).filter(Boolean)) {
+          often.add(way(part));
+          kept.add(part.dataset.from).add(part.dataset.to);
+        }
+      }
       for (const box of parts(".box")) {
         box.classList.toggle("off", !kept.has(box.dataset.activity));
         box.classList.toggle("picked", box.dataset.activity === picked);
         box.setAttribute("aria-pressed", box.dataset.activity === picked);
       }
+      counts.activities = kept.size - 2;
+      counts.paths = [...often].filter((name) => JSON.parse(name).every((end) => kept.has(end))).length;
+      for (const tell of tells) tell();
       for (const part of parts("[data-from]")) {
         const { from, to } = part.dataset;
         part.classList.toggle("off", !(kept.has(from) && kept.has(to) && often.has(way(part))));
@@ -274,14 +296,13 @@
       const says = made("span", { className: "dim" });
       const range = made("input", { type: "range", min: 1, max: most, value: most });
       const told = () => {
-        says.textContent = ` ${said("some", { n: range.value, most })}`;
+        says.textContent = ` ${said("some", { n: counts[name], most })}`;
       };
       range.addEventListener("input", () => {
         follow(Number(range.value));
-        told();
         show();
       });
-      told();
+      tells.push(told);
       if (most > 1) bar.append(made("label", {}, said(name), says, range));
     };
     slider("activities", activities.length, (value) => { shown = value; });
