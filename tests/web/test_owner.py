@@ -13,7 +13,7 @@ from types import SimpleNamespace
 import httpx
 import pytest
 from web_owner import LAPLACE, brought, data_of, ledger_of, read_as, send, spend, text_of, value_of
-from web_serving import SMALL, TOKEN, Served, once_of, read_at_once, served, upload
+from web_serving import SMALL, TOKEN, Served, enter, once_of, read_at_once, served, upload
 from web_work import made
 
 from veilog.ledger.ledger import Ledger
@@ -326,10 +326,10 @@ def test_the_list_of_all_is_open_for_a_while_only(
 def test_who_listed_all_before_a_server_was_shared_takes_nothing_afterwards(tmp_path: Path) -> None:
     with served(tmp_path / "data") as own, own.browser() as first, own.browser() as second:
         log = brought(own, first)
-        grant, cookies = granted(second).partition("grant=")[2], dict(second.cookies)
+        grant, cookies = granted(second).partition("grant=")[2], httpx.Cookies(second.cookies)
     with served(tmp_path / "data", lasting_token=True) as shared, shared.stranger() as second:
         second.cookies.update(cookies)
-        assert second.get("/", params={"token": TOKEN}).status_code == 303
+        assert enter(second, TOKEN).status_code == 303
         assert send(second, "/", f"/stored{log[5:]}/take", grant=grant).status_code == 403
         assert second.get(log).status_code == 404
 
@@ -340,7 +340,7 @@ def test_a_new_browser_finds_and_deletes_what_another_left(server: Served) -> No
         spend(server, log, 1)
         assert "the-neighbours" not in second.get("/stored").text
         assert send(second, "/stored", "/stored", token="0" * 32).status_code == 403
-        answer = send(second, "/stored", "/stored", token=f"http://127.0.0.1:1/?token={TOKEN}")
+        answer = send(second, "/stored", "/stored", token=f" {TOKEN} ")
         place = answer.headers["location"]
         page = second.get(place)
         assert "the-neighbours.csv" in page.text and "of another browser" in page.text and TOKEN not in page.text
@@ -368,7 +368,7 @@ def test_a_browser_can_leave(server: Served) -> None:
     with server.browser() as client:
         send(client, "/stored", "/leave")
         assert client.get("/").status_code == 403
-        assert client.get("/", params={"token": TOKEN}).status_code == 303
+        assert enter(client, TOKEN).status_code == 303
         assert client.get("/").status_code == 200
 
 

@@ -77,7 +77,7 @@ def make_app(settings: Settings, work: Work = work_on) -> Access:
     routes = [*site.routes(), *Owner(settings, store, jobs).routes()]
     app = Starlette(routes=routes, exception_handlers=errors.handlers(), lifespan=life)
     app.router.redirect_slashes = False
-    return Access(app, settings, store, errors.answer)
+    return Access(app, settings, store, errors)
 
 
 class _MadeBefore(Exception):
