@@ -11,6 +11,7 @@ from cyclopts import Parameter
 
 from veilog._language import check_language
 from veilog.cli.shared.numbers import WHOLE
+from veilog.cli.shared.signals import at_once
 from veilog.cli.shared.terminal import SafeConsole
 from veilog.errors import MissingExtraError, ParameterError
 
@@ -51,8 +52,9 @@ def serve(
 ) -> None:
     """Open the same work in a browser: bring a log, see who is exposed, release, compare, download."""
     try:
-        from veilog.web import serving
-        from veilog.web.jobs.records import Settings
+        with at_once():
+            from veilog.web import serving
+            from veilog.web.jobs.records import Settings
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] not in ("starlette", "uvicorn", "python_multipart", "anyio"):
             raise
