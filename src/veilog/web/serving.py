@@ -16,6 +16,7 @@ from pathlib import Path
 import uvicorn
 from starlette.types import ASGIApp
 
+from veilog._process import machine_memory
 from veilog.errors import InputError, OutputError, ParameterError
 from veilog.web.access.access import HAS_OWN_NAME
 from veilog.web.access.connections import Bounded, connections_at_most
@@ -38,6 +39,8 @@ _RECORDS = "veilog.sqlite"
 _ONCE_SHARED = "veilog.ledger"
 """Where earlier versions entered the releases of all browsers."""
 _SHORTEST_TOKEN = 20
+_LEAST_MEMORY = 256 << 20
+"""Bytes without which no worker reads a log."""
 _TRIES = 20
 """Free ports that are tried, until one is free for both families of addresses."""
 _FOR_STREAMS = 3
@@ -168,12 +171,9 @@ def _has_ipv6() -> bool:
 
 
 def memory_for_each(workers: int) -> int:
-    """Bytes that one worker may take: together three quarters of what the machine has."""
-    try:
-        whole = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    except (AttributeError, ValueError, OSError):
-        return 4 << 30
-    return max(1 << 30, whole * 3 // 4 // workers)
+    """Return the bytes that one worker may take: together three quarters of what the machine or container has."""
+    whole = machine_memory()
+    return max(_LEAST_MEMORY, whole * 3 // 4 // workers) if whole else 4 << 30
 
 
 def url_of(settings: Settings, code: str | None = None) -> str:
