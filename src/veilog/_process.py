@@ -273,7 +273,7 @@ def limit_memory(most: int, *, reserved: bool) -> None:
 
 
 def machine_memory(system: Path = Path("/")) -> int:
-    """Return the bytes of memory that this process and all beside it may take together; 0 where the system does not tell.
+    """Return the bytes of memory that this process and all beside it may take together; 0 where nothing tells it.
 
     A container may have less than its machine: each control group of the process, and each around it, may have a limit.
     """
