@@ -219,7 +219,7 @@ ROOMS = {
         *("keywords", "meaning", "planned", "spelled", "result", "owner", "run"),
         *("trying", "plan", "release", "suggesting"),
     ),
-    "web": ("jobs", "work", "pages", "access", "owner", "trying", "app", "serving"),
+    "web": ("jobs", "work", "pages", "access", "bringing", "owner", "trying", "app", "serving"),
     "cli": ("shared", "ledger", "logs", "checking", "releasing", "experiment", "serve", "completion"),
 }
 """What these folders hold, each before what imports it."""

@@ -49,8 +49,12 @@ _FIRST = 1 << 16
 
 
 @contextlib.contextmanager
-def atomic_target(path: str | os.PathLike[str], naming: Naming | None = None) -> Iterator[BinaryIO]:
+def atomic_target(
+    path: str | os.PathLike[str], naming: Naming | None = None, *, private: bool = False
+) -> Iterator[BinaryIO]:
     """A binary file that becomes ``path`` when the block ends well, and vanishes when it does not, whatever the reason.
+
+    A ``private`` one may be read by its owner alone, whatever was there before.
 
     It lies beside ``path`` until then, so that the last step is one rename, which ``naming`` does, if it is given. What
     a process left there that was killed is removed by one that writes into the folder a day later.
@@ -60,8 +64,8 @@ def atomic_target(path: str | os.PathLike[str], naming: Naming | None = None) ->
     temporary = _unfinished(target)
     try:
         try:
-            with _held(temporary) as file:
-                if target.exists():
+            with _held(temporary, 0o600 if private else 0o666) as file:
+                if target.exists() and not private:
                     with contextlib.suppress(OSError):
                         temporary.chmod(stat.S_IMODE(target.stat().st_mode))
                 yield file
@@ -84,9 +88,9 @@ def atomic_target(path: str | os.PathLike[str], naming: Naming | None = None) ->
             temporary.unlink(missing_ok=True)
 
 
-def _held(temporary: Path) -> io.BufferedRandom:
+def _held(temporary: Path, mode: int) -> io.BufferedRandom:
     """A new file, locked as long as it is open, which tells others that somebody writes it."""
-    descriptor = os.open(temporary, os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o666)
+    descriptor = os.open(temporary, os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), mode)
     if fcntl is not None:
         with contextlib.suppress(OSError):  # a file system without locks, on which nobody removes anything
             fcntl.flock(descriptor, fcntl.LOCK_EX)

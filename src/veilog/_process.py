@@ -36,6 +36,7 @@ __all__ = [
     "exit_when_terminated",
     "interpreter",
     "limit_memory",
+    "machine_memory",
     "main_is_guarded",
     "memory_of",
     "pool",
@@ -274,6 +275,41 @@ def limit_memory(most: int, *, reserved: bool) -> None:
     _, hard = resource.getrlimit(kind)
     most = most if hard == resource.RLIM_INFINITY else min(most, hard)
     resource.setrlimit(kind, (most, most))
+
+
+def machine_memory(system: Path = Path("/")) -> int:
+    """Return the bytes of memory that this process and all beside it may take together; 0 where nothing tells it.
+
+    A container may have less than its machine: each control group of the process, and each around it, may have a limit.
+    """
+    try:
+        whole = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    except (AttributeError, ValueError, OSError):
+        whole = 0
+    limits = [limit for limit in _limits_of_groups(system) if limit > 0]
+    return min([*([whole] if whole > 0 else []), *limits], default=0)
+
+
+def _limits_of_groups(system: Path) -> Iterator[int]:
+    """The limits of the control groups of this process, in both versions of them."""
+    try:
+        groups = (system / "proc/self/cgroup").read_text().splitlines()
+    except (OSError, ValueError):
+        return
+    for line in groups:
+        number, kinds, path = line.split(":", 2) if line.count(":") > 1 else ("", "", "")
+        if number == "0":
+            root, name = system / "sys/fs/cgroup", "memory.max"
+        elif "memory" in kinds.split(","):
+            root, name = system / "sys/fs/cgroup/memory", "memory.limit_in_bytes"
+        else:
+            continue
+        place = root / path.lstrip("/")
+        for group in (place, *place.parents):
+            with contextlib.suppress(OSError, ValueError):  # there is none, or it is "max"
+                yield int((group / name).read_text())
+            if group == root:
+                break
 
 
 def memory_of(group: int) -> int:

@@ -60,7 +60,7 @@ def test_a_budget_is_set_spent_and_kept(capsys: pytest.CaptureFixture[str], log:
     facts = as_json(capsys, "ledger", "set", log, "--epsilon", "1", "--delta", "1e-5")
     assert facts["ledger"] == f"{log}.ledger"
     assert facts["left"] == {"epsilon": 1.0, "delta": 1e-5}
-    account = as_json(capsys, *released(log, "0.7"))["account"]
+    account = as_json(capsys, *released(log, "0.7"))["owner_only"]["account"]
     assert set(account) == {"account", "name", "unit", "budget", "spent", "left", "strength", "most_cases"}
     assert (account["name"], account["left"]["epsilon"]) == ("log.xes", 0.3)
     log.with_name("out.csv").unlink()
@@ -124,12 +124,12 @@ def test_ledger_names_another_and_no_ledger_none(capsys: pytest.CaptureFixture[s
     run(capsys, "ledger", "set", log, "--epsilon", "1")
     run(capsys, "convert", log, tmp_path / "log.csv")
     other = as_json(capsys, *released(tmp_path / "log.csv", "1", "--ledger", tmp_path / "log.xes.ledger"))
-    assert other["account"]["left"]["epsilon"] == 0
+    assert other["owner_only"]["account"]["left"]["epsilon"] == 0
     status, _, err = run(capsys, *released(log, "1", "--ledger", tmp_path / "new.ledger"))
     assert (status, "The log has one beside it, log.xes.ledger." in err) == (1, True)
     assert run(capsys, "ledger", "set", log, "--epsilon", "none", "--ledger", tmp_path / "new.ledger")[0] == 0
     fresh = as_json(capsys, *released(log, "1", "--ledger", tmp_path / "new.ledger"))
-    assert (fresh["account"]["budget"], fresh["account"]["spent"]["epsilon"]) == (None, 1.0)
+    assert (fresh["owner_only"]["account"]["budget"], fresh["owner_only"]["account"]["spent"]["epsilon"]) == (None, 1.0)
     assert "account" not in as_json(capsys, *released(log, "9", "--no-ledger"))
     assert "account" not in as_json(capsys, *released(log, "9", "--no-ledger", "--seed", "1"))
     status, _, err = run(capsys, *released(log, "1", "--no-ledger", "--ledger", "x"))
@@ -160,7 +160,7 @@ def test_a_grown_log_is_put_on_the_account_of_the_old(capsys: pytest.CaptureFixt
     status, _, err = run(capsys, *released(log, "1"))
     assert (status, "veilog ledger set LOG --account NUMBER" in err) == (3, True)
     assert as_json(capsys, "ledger", "set", log, "--account", "1")["left"]["epsilon"] == 1
-    assert as_json(capsys, *released(log, "1"))["account"]["left"]["epsilon"] == 0
+    assert as_json(capsys, *released(log, "1"))["owner_only"]["account"]["left"]["epsilon"] == 0
 
 
 @pytest.mark.slow
@@ -274,7 +274,7 @@ def test_an_account_that_opens_beside_another_of_its_name_is_told(
     log.with_name("out.csv").unlink()
     told = as_json(capsys, *released(log, "1", "--ledger", ledger))
     assert not any("named nb.csv" in note for note in told["owner_only"]["notes"]), "it was told once"
-    assert (told["account"]["others"], told["account"]["namesakes"]) == (2, [1, 2])
+    assert (told["owner_only"]["account"]["others"], told["owner_only"]["account"]["namesakes"]) == (2, [1, 2])
     shown = " ".join(run(capsys, "ledger", "show", ledger)[1].split())
     assert "3 (nb.csv), for one case; 2 more in this ledger" in shown and "named nb.csv (1, 2)" in shown
     other = tmp_path / "other.csv"

@@ -1,6 +1,7 @@
 """``veilog serve``: what it refuses before it starts, what it prints, and that Ctrl-C ends it."""
 
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -24,6 +25,14 @@ def refused(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
     return " ".join(capsys.readouterr().err.split())
 
 
+def kept(folder: Path, token: str, mode: int = 0o600) -> str:
+    """A file with a token."""
+    path = folder / "token"
+    path.write_text(token)
+    path.chmod(mode)
+    return str(path)
+
+
 @pytest.mark.parametrize("host", ["0.0.0.0", "192.0.2.1", "::", "hospital.example", "127.0.0.1.evil.example"])
 def test_others_are_let_in_with_a_token_only(tmp_path: Path, capsys: pytest.CaptureFixture[str], host: str) -> None:
     assert "--token-file" in refused(capsys, "--host", host, "--folder", str(tmp_path / "data"))
@@ -37,7 +46,7 @@ def test_this_machine_needs_none(host: str) -> None:
 
 @pytest.mark.parametrize("token", ["", "short", "x" * 19, "with spaces in the middle", "é" * 30, "two\nlines" * 5])
 def test_a_weak_token_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str], token: str) -> None:
-    (tmp_path / "token").write_text(token)
+    kept(tmp_path, token)
     said = refused(capsys, "--token-file", str(tmp_path / "token"), "--folder", str(tmp_path / "data"))
     assert "at least 20 letters and digits" in said
     assert "cannot be read" in refused(capsys, "--token-file", str(tmp_path / "none"))
@@ -52,7 +61,7 @@ def test_a_language_that_there_is_no_catalogue_of_is_refused(
 
 
 def test_a_token_is_its_line(tmp_path: Path) -> None:
-    (tmp_path / "token").write_text(f"{GOOD}\n")
+    kept(tmp_path, f"{GOOD}\n")
     assert serving.token_in(tmp_path / "token") == GOOD
 
 
@@ -120,9 +129,18 @@ def test_the_data_folder_is_where_programs_keep_theirs(monkeypatch: pytest.Monke
     assert serving.default_folder() == tmp_path / "veilog" / "serve"
 
 
-def test_the_address_holds_the_token(tmp_path: Path) -> None:
+@pytest.mark.skipif(os.name != "posix", reason="modes of files")
+@pytest.mark.parametrize("mode", [0o644, 0o640, 0o604, 0o602])
+def test_a_token_that_others_may_read_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str], mode: int) -> None:
+    said = refused(capsys, "--token-file", kept(tmp_path, GOOD, mode), "--folder", str(tmp_path / "data"))
+    assert "chmod 600" in said
+    assert not (tmp_path / "data").exists()
+
+
+def test_the_address_holds_no_token(tmp_path: Path) -> None:
     settings = Settings(folder=tmp_path, ledger=tmp_path / "l", token=GOOD, port=8400)
-    assert serving.url_of(settings) == f"http://127.0.0.1:8400/?token={GOOD}"
+    assert serving.url_of(settings) == "http://127.0.0.1:8400/"
+    assert serving.url_of(settings, "c0de") == "http://127.0.0.1:8400/?code=c0de"
     assert GOOD not in repr(settings)
 
 
@@ -137,6 +155,7 @@ def test_it_serves_until_it_is_interrupted(tmp_path: Path) -> None:
     try:
         url = server.stdout.readline().strip()
         assert url.startswith("http://127.0.0.1:")
+        assert re.search("type [0-9a-f]{64}$", server.stdout.readline())
         assert str(tmp_path / "data") in server.stdout.readline()
         assert "Test mode" in server.stdout.readline()
         with pytest.raises(urllib.error.HTTPError, match="403"):

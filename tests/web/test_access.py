@@ -1,10 +1,8 @@
 """Who is let in: token, cookie, Host, Origin, sessions, and what every answer carries."""
 
-import asyncio
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from queue import Queue
 
 import httpx
 import pytest
@@ -14,10 +12,7 @@ from web_serving import SMALL, TOKEN, Served, once_of, raw, read_at_once, served
 import veilog
 from veilog.errors import InputError
 from veilog.ledger.ledger import Ledger
-from veilog.web.access.access import Access, authorities
-from veilog.web.app import make_app
-from veilog.web.jobs.records import Settings
-from veilog.web.serving import listening, prepared, serve
+from veilog.web.access.access import authorities
 
 ID = "0123456789abcdef" * 2
 PAGES = (
@@ -88,97 +83,6 @@ def test_odd_cookies_of_other_programs_hide_nothing(server: Served, client: http
         assert other.get("/").status_code == 200
 
 
-@pytest.mark.parametrize("token", ["", "x", TOKEN[:-1], TOKEN + "0", TOKEN.swapcase(), f"{TOKEN}&token=x", "%ff"])
-def test_a_wrong_token_lets_nobody_in(server: Served, token: str) -> None:
-    with server.stranger() as stranger:
-        answer = stranger.get(f"/?token={token}")
-        assert answer.status_code == 403
-        assert "set-cookie" not in answer.headers
-        assert stranger.get("/").status_code == 403
-
-
-def test_the_token_becomes_a_cookie_and_leaves_the_address(server: Served) -> None:
-    with server.stranger() as stranger:
-        answer = stranger.get("/", params={"token": TOKEN})
-        assert answer.status_code == 303
-        assert answer.headers["location"] == "/"
-        cookie = answer.headers["set-cookie"]
-        assert {"HttpOnly", "SameSite=strict", "Path=/"} <= set(cookie.split("; "))
-        assert TOKEN not in cookie
-        assert stranger.get("/").status_code == 200
-        assert TOKEN not in stranger.get("/").text
-
-
-def browser_of(app: Access, settings: Settings) -> httpx.AsyncClient:
-    """One that asks an application without a server."""
-    transport = httpx.ASGITransport(app)
-    origin = f"http://127.0.0.1:{settings.port}"
-    return httpx.AsyncClient(transport=transport, base_url=origin, headers={"origin": origin})
-
-
-def test_a_browser_is_started_with_an_address_that_works_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Arguments of processes are open to all users of a machine: what they read there is worth nothing any more."""
-    opened: Queue[str] = Queue()
-    told: list[str] = []
-    apps: list[Access] = []
-    monkeypatch.setattr("webbrowser.open", opened.put)
-    monkeypatch.setattr("uvicorn.Server.run", lambda server, sockets: apps.append(server.config.app))
-    monkeypatch.setattr("os.umask", lambda mask: 0o022)
-    with listening("127.0.0.1", 0) as sock:
-        port = sock.getsockname()[1]
-        settings = Settings(folder=prepared(tmp_path / "data"), ledger=None, token=TOKEN, port=port, workers=0)
-        serve(settings, sock, told.append, browser=True)
-    address = opened.get(timeout=60)
-    code = address.partition("token=")[2]
-    assert told == [f"http://127.0.0.1:{port}/?token={TOKEN}"] and TOKEN not in address
-
-    async def visits() -> None:
-        owner, thief, late = (browser_of(apps[0], settings) for _ in range(3))
-        assert (await owner.get(address)).status_code == 303 and (await owner.get("/")).status_code == 200
-        refused = await thief.get(address)
-        assert refused.status_code == 403 and "not valid any more" in refused.text
-        assert (await thief.get("/")).status_code == 403
-        form = {"once": once_of(await owner.get("/stored")), "token": code}
-        assert "This is not the token." in (await owner.post("/stored", data=form)).text
-        assert (await late.get(told[0])).status_code == 303, "the token goes on"
-
-    asyncio.run(visits())
-
-
-@pytest.mark.parametrize("seconds", [0.0, 120.0])
-def test_an_address_that_works_once_does_so_for_a_while(
-    tmp_path: Path, seconds: float, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("veilog.web.access.access._OPENING", seconds)
-    settings = Settings(folder=prepared(tmp_path / "data"), ledger=None, token=TOKEN, port=8400, workers=0)
-    app = make_app(settings)
-    older, newer = app.opening(), app.opening()
-
-    async def visits() -> None:
-        client = browser_of(app, settings)
-        assert (await client.get("/", params={"token": older})).status_code == 403, "a newer one took its place"
-        assert (await client.get("/", params={"token": [newer, "x"]})).status_code == 403
-        assert (await client.get("/", params={"token": newer})).status_code == (303 if seconds else 403)
-
-    asyncio.run(visits())
-
-
-def test_the_token_counts_at_the_start_only(server: Served) -> None:
-    with server.stranger() as stranger:
-        for address in ("//evil.example/", f"/logs/{ID}", "/static/veilog.js"):
-            answer = stranger.get(f"{server.origin}{address}?token={TOKEN}")
-            assert answer.status_code == 403
-            assert "set-cookie" not in answer.headers
-
-
-def test_two_browsers_are_two_sessions_and_one_browser_stays_one(server: Served) -> None:
-    with server.browser() as first, server.browser() as second:
-        assert dict(first.cookies) != dict(second.cookies)
-        before = dict(first.cookies)
-        first.get("/", params={"token": TOKEN})
-        assert dict(first.cookies) == before
-
-
 def test_the_cookie_itself_is_stored_nowhere(server: Served, client: httpx.Client) -> None:
     (cookie,) = client.cookies.values()
     for path in server.settings.folder.rglob("*"):
@@ -196,7 +100,7 @@ def test_the_cookie_itself_is_stored_nowhere(server: Served, client: httpx.Clien
 )
 def test_another_name_for_this_server_is_refused(server: Served, client: httpx.Client, host: str) -> None:
     named = host.format(port=server.settings.port)
-    for address in ("/", f"/?token={TOKEN}", "/static/style.css", "/nothing"):
+    for address in ("/", "/enter?code=x", "/static/style.css", "/nothing"):
         answer = client.get(address, headers={"host": named})
         assert answer.status_code == 403
         assert "set-cookie" not in answer.headers
@@ -251,7 +155,8 @@ def test_every_answer_carries_the_security_headers(server: Served, client: httpx
         answers = [
             *(client.get(address) for address in ("/", log, f"{log}/release", "/nothing", "/static/veilog.js")),
             *(client.head(address) for address in ("/", log)),
-            client.get("/", params={"token": TOKEN}),
+            client.post("/enter", data={"token": TOKEN}),
+            client.post("/enter", data={"token": "x"}),
             client.put("/"),
             client.post("/logs", content=b"x"),
             stranger.get("/"),
@@ -337,28 +242,6 @@ def test_the_mark_of_a_form_is_its_sessions(server: Served) -> None:
 @pytest.mark.parametrize("once", ["", "x", "a.b.c", "0" * 32 + ".0." + "0" * 64, "é.1.é", ".zz."])
 def test_a_mark_that_was_made_up_does_nothing(client: httpx.Client, once: str) -> None:
     assert upload(client, SMALL, once=once).status_code == 400
-
-
-@pytest.mark.slow
-def test_a_restart_knows_its_browsers(tmp_path: Path) -> None:
-    with served(tmp_path / "data") as server, server.browser() as client:
-        log = upload(client, SMALL).headers["location"]
-        cookies = dict(client.cookies)
-    with served(tmp_path / "data", token="another" * 5) as server, server.stranger() as client:
-        client.cookies.update(cookies)
-        assert client.get(log).status_code == 200
-
-
-@pytest.mark.slow
-def test_a_new_token_in_the_file_shuts_out_whoever_came_with_the_old_one(tmp_path: Path) -> None:
-    with served(tmp_path / "data", lasting_token=True) as server, server.browser() as client:
-        log = upload(client, SMALL).headers["location"]
-        cookies = dict(client.cookies)
-    with served(tmp_path / "data", lasting_token=True, token="another" * 5) as server, server.stranger() as client:
-        client.cookies.update(cookies)
-        assert client.get(log).status_code == 403
-        client.get("/", params={"token": "another" * 5})
-        assert client.get(log).status_code == 200  # with the new token it finds its logs again
 
 
 def test_the_names_of_a_server_for_others() -> None:

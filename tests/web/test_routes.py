@@ -170,7 +170,8 @@ def test_downloads_are_attachments_of_a_fixed_list(server: Served, client: httpx
         answer = client.get(f"{job}/files/{name}")
         assert (answer.status_code, answer.text) == (200, name)
         day = datetime.date.today().isoformat()
-        assert answer.headers["content-disposition"] == f'attachment; filename="ward-{day}-eps1-{name}"'
+        stem, _, suffix = name.rpartition(".")
+        assert answer.headers["content-disposition"] == f'attachment; filename="{stem}-{day}-eps1.{suffix}"'
         assert answer.headers["content-type"] == "application/octet-stream"
         assert "sandbox" in answer.headers["content-security-policy"]
     for name in ("result.json", "secret", "tmp", "release.xes/", "..%2f..%2f..%2fveilog.sqlite", "RELEASE.XES", "%00"):

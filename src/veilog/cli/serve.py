@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 from cyclopts import Parameter
 
 from veilog._language import check_language
 from veilog.cli.shared.numbers import WHOLE
+from veilog.cli.shared.signals import at_once
 from veilog.cli.shared.terminal import SafeConsole
 from veilog.errors import MissingExtraError, ParameterError
 
@@ -25,7 +27,10 @@ def serve(
         str, Parameter(help="Address to listen on. Others can reach it only if it is not this machine's own.")
     ] = "127.0.0.1",
     token_file: Annotated[
-        Path | None, Parameter(help="File with the token that lets people in; by default each start makes a new one.")
+        Path | None,
+        Parameter(
+            help="File with the token that lets people in, readable by you alone; by default each start has its own."
+        ),
     ] = None,
     folder: Annotated[
         Path | None, Parameter(help="Where logs and results lie; by default in your folder for programs' data.")
@@ -47,8 +52,9 @@ def serve(
 ) -> None:
     """Open the same work in a browser: bring a log, see who is exposed, release, compare, download."""
     try:
-        from veilog.web import serving
-        from veilog.web.jobs.records import Settings
+        with at_once():
+            from veilog.web import serving
+            from veilog.web.jobs.records import Settings
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] not in ("starlette", "uvicorn", "python_multipart", "anyio"):
             raise
@@ -74,14 +80,14 @@ def serve(
     token = serving.new_token() if token_file is None else serving.token_in(token_file)
     place = serving.prepared(folder or serving.default_folder())
     serving.check_ledger(place, ledger)
-    sock = serving.listening(host, port)
+    sockets = serving.sockets_at(host, port)
     settings = Settings(
         folder=place,
         ledger=None if ledger is None else ledger.absolute(),
         token=token,
         lasting_token=token_file is not None,
         host=host,
-        port=sock.getsockname()[1],
+        port=sockets[0].getsockname()[1],
         max_upload=max_upload * _MIB,
         max_kept=max_kept,
         max_waiting=max_waiting,
@@ -91,12 +97,17 @@ def serve(
         seed=seed,
     )
     console = SafeConsole(file=sys.stdout, highlight=False)
+    plain: dict[str, Any] = {"soft_wrap": True, "markup": False}
 
     def ready(url: str) -> None:
-        console.print(url, soft_wrap=True, markup=False)
-        console.print(f"Logs and results lie in {place}. Ctrl-C stops the server.", soft_wrap=True, markup=False)
+        console.print(url, **plain)
+        if token_file is None:
+            console.print(f"It works once. For another browser: open it without the code, and type {token}", **plain)
+        console.print(f"Logs and results lie in {place}. Ctrl-C stops the server.", **plain)
         if seed is not None:
             console.print("Test mode: no release has a guarantee.", style="yellow")
 
-    with sock:
-        serving.serve(settings, sock, ready, browser=not no_open)
+    with contextlib.ExitStack() as stack:
+        for sock in sockets:
+            stack.enter_context(sock)
+        serving.serve(settings, sockets, ready, browser=not no_open)

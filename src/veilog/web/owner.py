@@ -130,11 +130,13 @@ class Owner(Visits):
         fields = await fields_of(request)
         session = self.session(request)
         check_once(self.key, session, fields.get("once", ""))
-        given = fields.get("token", "").strip().rpartition("token=")[2]
+        given = fields.get("token", "").strip()
         if self.settings.lasting_token:
             raise _shared()
         if not hmac.compare_digest(given.encode("utf-8", "replace"), self.settings.token.encode()):
-            raise Problem(403, "This is not the token.", "It is in the address that the terminal shows, after token=.")
+            raise Problem(
+                403, "This is not the token.", "It is the one that the terminal shows where veilog serve was started."
+            )
         return leading_to(f"/stored?grant={new_once(self.key, session + _OWNER)}")
 
     async def take(self, request: Request) -> Response:

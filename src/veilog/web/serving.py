@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ipaddress
+import math
 import os
 import secrets
 import socket
@@ -13,17 +14,35 @@ from collections.abc import Callable
 from pathlib import Path
 
 import uvicorn
+from starlette.types import ASGIApp
 
+from veilog._process import machine_memory
 from veilog.errors import InputError, OutputError, ParameterError
+from veilog.web.access.access import HAS_OWN_NAME
+from veilog.web.access.connections import Bounded, connections_at_most
 from veilog.web.app import make_app
 from veilog.web.jobs.records import LEDGERS, Settings
 
-__all__ = ["check_ledger", "default_folder", "listening", "memory_for_each", "prepared", "serve", "token_in", "url_of"]
+__all__ = [
+    "check_ledger",
+    "default_folder",
+    "listening",
+    "memory_for_each",
+    "prepared",
+    "serve",
+    "sockets_at",
+    "token_in",
+    "url_of",
+]
 
 _RECORDS = "veilog.sqlite"
 _ONCE_SHARED = "veilog.ledger"
 """Where earlier versions entered the releases of all browsers."""
 _SHORTEST_TOKEN = 20
+_LEAST_MEMORY = 256 << 20
+"""Bytes without which no worker reads a log."""
+_TRIES = 20
+"""Free ports that are tried, until one is free for both families of addresses."""
 _FOR_STREAMS = 3
 """Seconds for what is being answered when the server stops."""
 
@@ -79,11 +98,18 @@ def check_ledger(folder: Path, ledger: Path | None) -> None:
 
 
 def token_in(path: Path) -> str:
-    """The token that a file holds."""
+    """Return the token that a file holds, which only its owner may read."""
     try:
         token = path.read_text().strip()
+        others = os.name == "posix" and path.stat().st_mode & 0o077
     except (OSError, ValueError) as error:
         raise InputError("The token cannot be read.", path=path, advice="It is one line of text.") from error
+    if others:
+        raise InputError(
+            "Others on this machine may read this token.",
+            path=path,
+            advice=f"Put a new one into it after: chmod 600 {path}",
+        )
     if len(token) < _SHORTEST_TOKEN or not token.isascii() or not token.isalnum():
         raise InputError(
             f"A token is at least {_SHORTEST_TOKEN} letters and digits in one line.",
@@ -116,45 +142,81 @@ def listening(host: str, port: int) -> socket.socket:
         raise ParameterError(problem, parameter="port", advice="Choose another with --host or --port.") from error
 
 
-def memory_for_each(workers: int) -> int:
-    """Bytes that one worker may take: together three quarters of what the machine has."""
+def sockets_at(host: str, port: int) -> list[socket.socket]:
+    """Return the sockets of a server at this address, all with one port.
+
+    At 127.0.0.1 the pages have a name below ``localhost``, which is of both families of addresses for a browser: it
+    would send its cookies to whoever listens on the same port of the other one.
+    """
+    if host != HAS_OWN_NAME or not _has_ipv6():
+        return [listening(host, port)]
+    for left in reversed(range(_TRIES if port == 0 else 1)):
+        first = listening(host, port)
+        try:
+            return [first, listening("::1", first.getsockname()[1])]
+        except ParameterError:
+            first.close()
+            if not left:
+                raise
+    raise AssertionError
+
+
+def _has_ipv6() -> bool:
+    """Whether this machine has a loopback of IPv6."""
     try:
-        whole = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    except (AttributeError, ValueError, OSError):
-        return 4 << 30
-    return max(1 << 30, whole * 3 // 4 // workers)
+        socket.create_server(("::1", 0), family=socket.AF_INET6).close()
+    except OSError:
+        return False
+    return True
+
+
+def memory_for_each(workers: int) -> int:
+    """Return the bytes that one worker may take: together three quarters of what the machine or container has."""
+    whole = machine_memory()
+    return max(_LEAST_MEMORY, whole * 3 // 4 // workers) if whole else 4 << 30
 
 
 def url_of(settings: Settings, code: str | None = None) -> str:
-    """The address that lets a browser in: by the token, or by a code in its place."""
+    """Return the address of the server, with a code that lets a browser in once, or without."""
     host = socket.gethostname() if settings.host in ("0.0.0.0", "::") else settings.host
     name = f"[{host}]" if ":" in host else host
-    return f"http://{name}:{settings.port}/?token={code or settings.token}"
+    return f"http://{name}:{settings.port}/{f'?code={code}' if code else ''}"
 
 
 def new_token() -> str:
     return secrets.token_hex(32)
 
 
-def serve(settings: Settings, sock: socket.socket, ready: Callable[[str], None], browser: bool) -> None:
-    """Serve until Ctrl-C. ``ready`` is told the address as soon as it can be opened."""
+def serve(settings: Settings, sockets: list[socket.socket], ready: Callable[[str], None], browser: bool) -> None:
+    """Serve until Ctrl-C. ``ready`` gets the address as soon as it can be opened, with a code that works once.
+
+    With a token of a file it has none: those who may come in know the token, and standard output may be a log.
+    """
     os.umask(0o077)
     app = make_app(settings)
-    config = uvicorn.Config(
+    server = uvicorn.Server(bounded(app, len(sockets)))
+    ready(url_of(settings, None if settings.lasting_token else app.opening(math.inf)))
+    if browser:  # the socket listens already: what comes now is answered as soon as the server runs
+        once = url_of(settings, app.opening())
+        threading.Thread(target=webbrowser.open, args=(once,), daemon=True).start()
+    try:
+        server.run(sockets=sockets)
+    except KeyboardInterrupt:
+        return
+
+
+def bounded(app: ASGIApp, sockets: int) -> uvicorn.Config:
+    """Return how uvicorn serves an application within the files that this process may open."""
+    most = connections_at_most()
+    return uvicorn.Config(
         app,
-        log_level="warning",
+        http=Bounded,
+        limit_concurrency=most,
+        backlog=max(8, min(64, most // (3 * sockets))),  # so many are accepted before any is looked at
+        log_level="error",
         access_log=False,
         server_header=False,
         proxy_headers=False,
         ws="none",
         timeout_graceful_shutdown=_FOR_STREAMS,
     )
-    server = uvicorn.Server(config)
-    ready(url_of(settings))
-    if browser:  # the socket listens already: what comes now is answered as soon as the server runs
-        once = url_of(settings, app.opening())
-        threading.Thread(target=webbrowser.open, args=(once,), daemon=True).start()
-    try:
-        server.run(sockets=[sock])
-    except KeyboardInterrupt:
-        return

@@ -1,15 +1,19 @@
 """What the server remembers: whole changes or none, sessions apart, one server a folder, and nothing after deletion."""
 
 import contextlib
+import hashlib
 import json
 import sqlite3
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from veilog.errors import InputError
+from veilog.web.jobs import sessions
 from veilog.web.jobs.problems import is_full
 from veilog.web.jobs.read_log import ReadLog
 from veilog.web.jobs.records import ReleaseRequest
@@ -107,12 +111,14 @@ def test_a_log_shows_its_newest_reading(store: Store) -> None:
     assert log.reading.id == "2" * 32
 
 
-def test_all_of_it_is_there_after_a_restart(tmp_path: Path) -> None:
+def test_all_of_it_is_there_after_a_restart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     first = Store(tmp_path / "veilog.sqlite")
     key = first.key()
-    cookie = first.admit(None, "x")
+    planted = first.admit(None, "x")
+    cookie = first.admit(planted, "x")
     session = first.session(cookie, "x")
     assert session is not None
+    assert first.session(planted, "x") is None, "a cookie that somebody else may know is worth nothing"
     first.add_log(A, session, "log.csv", 5, ".csv")
     first.set_columns(A, {"case": "id"})
     first.add_job(B, session, A, "read", ReleaseRequest({"method": "evolve"}, {"a": "b"}, "7"))
@@ -123,6 +129,8 @@ def test_all_of_it_is_there_after_a_restart(tmp_path: Path) -> None:
     assert second.key() == key
     assert second.session(cookie, "x") == session
     assert second.session(cookie, "y") is None
+    monkeypatch.setattr(sessions, "time", SimpleNamespace(time=lambda: time.time() + 31 * 86400))
+    assert second.session(cookie, "x") is None, "after a month it is asked for the token"
     assert (second.logs(session), second.jobs(session)) == (logs, jobs)
     assert [job.id for job in second.queued()] == [B]
     assert second.sent("form", "/logs") == "/there"
@@ -167,7 +175,7 @@ def test_the_records_of_another_version_are_refused(tmp_path: Path) -> None:
         Store(path)
 
 
-@pytest.mark.parametrize("version", [1, 2])
+@pytest.mark.parametrize("version", [1, 2, 3])
 def test_the_records_of_the_version_before_are_taken_over_and_not_given_back(tmp_path: Path, version: int) -> None:
     path = tmp_path / "veilog.sqlite"
     before = Store(path)
@@ -179,17 +187,24 @@ def test_the_records_of_the_version_before_are_taken_over_and_not_given_back(tmp
         before.add_job(job, A, A, kind, ReleaseRequest())
         before.start(job)
         before.end(job, "running", "done", json.dumps(result), None)
-    for table, column in (("logs", "content"), ("logs", "ledger"), ("jobs", "entry")):
+    columns = [("sessions", "cookie"), ("logs", "content"), ("logs", "ledger"), ("jobs", "entry")]
+    for table, column in columns[: None if version < 3 else 1]:
         before._connection.execute(f"ALTER TABLE {table} DROP COLUMN {column}")
-    for table in ("drafts", "prints", "notes"):
+    for table in ("drafts", "prints", "notes") if version < 3 else ():
         before._connection.execute(f"DROP TABLE {table}")
+    cookie = "c" * 64
+    own = hashlib.sha256(cookie.encode()).hexdigest()[:32]
+    before._connection.execute("INSERT INTO sessions VALUES (?, 'own machine', ?)", (own, time.time()))
     before._connection.execute(f"PRAGMA user_version = {version}")
     before.close()
     now = Store(path)
     (log,) = now.logs(A)
-    assert (log.name, log.ledger, log.readings) == ("log.csv", A, ("f" * 64,))
-    assert [number for number, _ in log.entries] == [7]
-    assert now._rows("PRAGMA user_version") == [(3,)], "an earlier version would not understand what is written now"
+    if version < 3:
+        assert (log.name, log.ledger, log.readings) == ("log.csv", A, ("f" * 64,))
+        assert [number for number, _ in log.entries] == [7]
+    assert now.session(cookie, "own machine") is None, "it is asked for the token"
+    assert now.session(now.admit(cookie, "x"), "x") == own, "it finds its logs again"
+    assert now._rows("PRAGMA user_version") == [(4,)], "an earlier version would not understand what is written now"
     now.close()
 
 

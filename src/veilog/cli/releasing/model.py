@@ -116,7 +116,7 @@ def train(
     seconds = time.perf_counter() - started
     account = None if trained.entry is None else trained.entry.account()
     facts = _facts(trained) | {"owner_only": {"seconds": seconds}}
-    out.json(facts | ({} if account is None else {"account": account.totals()}), model)
+    out.json(facts, model, account=None if account is None else account.totals())
     out.show(_view(trained, [("written to", str(model)), ("seconds", f"{seconds:.1f}")]))
     show_account(out, trained.entry, account, new)
     out.show(f"Draw from it as often as you like: veilog sample {quoted(model)} OUT")

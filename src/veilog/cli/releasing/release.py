@@ -150,7 +150,7 @@ def release(
     cannot_be_undone(f"The release is written to {in_words(target, out=True)} and paid for.")
     tell_losses(released)
     account = None if released.entry is None else released.entry.account()
-    out.json(released.to_json() | ({} if account is None else {"account": account.totals()}), place, *more)
+    out.json(released.to_json(), place, *more, account=None if account is None else account.totals())
     beside = _beside(original, planned.part)
     comparison = _kept(beside, released) if compare and json != "-" else None
     with shown_progress() as progress:

@@ -117,7 +117,7 @@ def suggest(
     # A map says the activities of the release, too.
     declared = "" if reading.map is not None else _declared(found, None if named_ones is None else activities)
     facts = found.to_json() | {"owner_only": {"notes": notes}}
-    out.json(facts | ({} if account is None else {"account": account.totals()}))
+    out.json(facts, account=None if account is None else account.totals())
     out.show(_view(found))
     used = options(keeping, reading, grouping)
     out.show(Text(f"  veilog release {quoted(log)} TARGET {found.arguments()}{declared}{used}"), whole=True)

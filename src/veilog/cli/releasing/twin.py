@@ -210,7 +210,7 @@ def twin(
         notes += [] if found.guarantee is None else keeping.notes(asked, found.entry, found.guarantee)
     account = None if found.entry is None else found.entry.account()
     told = {"owner_only": {"notes": notes}} if notes else {}
-    screen.json(found.to_json() | told | ({} if account is None else {"account": account.totals()}))
+    screen.json(found.to_json() | told, account=None if account is None else account.totals())
     _show(screen, found)
     show_account(screen, found.entry, account, new)
     for note in notes:
@@ -263,8 +263,8 @@ def dry_run(out: Output, planned: Plan, before: Before, trying: Trying, how_many
     errors = planned.attribute_errors(expected.sizes.cases)
     facts = {"dry_run": True, "guarantee": cost.to_json(), "expected": expected.to_json()}
     account = before.account
-    facts |= {} if account is None else {"account": account.to_json()}
-    out.json(facts | ({"attribute_errors": errors} if errors else {}))
+    facts |= {"attribute_errors": errors} if errors else {}
+    out.json(facts, account=None if account is None else account.to_json())
     more = [] if planned.part is None else [("of", _of_part(planned.part, exact=expected.owner_only))]
     if planned.unit.column is not None and not expected.owner_only:
         most = planned.unit.most_cases

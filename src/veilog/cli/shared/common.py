@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -287,13 +287,15 @@ class Output:
         own = (sys.stderr if piped else sys.stdout).isatty() or os.environ.get("COLUMNS", "").isdecimal()
         self.console = SafeConsole(highlight=False, width=None if own else 140, stderr=piped)
 
-    def json(self, value: object, *wrote: Path) -> None:
-        """Write a result as JSON: an object with what it is ``about``, and beside it what only the owner may know."""
+    def json(self, value: object, *wrote: Path, account: Mapping[str, Any] | None = None) -> None:
+        """Write a result as JSON: an object with what it is ``about``, and beside it what only the owner may know, as
+        the ``account``, which has the name of the log."""
         if self.target is None:
             return
         if isinstance(value, dict):
-            read = {"owner_only": {**value.get("owner_only", {}), "input": _hashed(self.of)}} if self.of else {}
-            value = value | read | {"about": about() | {"output": _hashed(wrote)}}
+            own = {**value.get("owner_only", {})} | ({} if account is None else {"account": dict(account)})
+            own |= {"input": _hashed(self.of)} if self.of else {}
+            value = value | ({"owner_only": own} if own else {}) | {"about": about() | {"output": _hashed(wrote)}}
         write_json(value, self.target)
         CALL.get().told.append(self.target)
 

@@ -108,6 +108,5 @@ def _write(place: Path, held: dict[str, Any]) -> None:
     """Keep it, for its user alone; where that cannot be, nothing is remembered."""
     with contextlib.suppress(OSError, VeilogError):
         place.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        with atomic_target(place) as file:
+        with atomic_target(place, private=True) as file:
             file.write(json.dumps(held).encode())
-        place.chmod(0o600)

@@ -76,9 +76,9 @@ def dossier(
 
 
 def write(made: Dossier, path: str | os.PathLike[str]) -> None:
-    """Write a dossier as a page (.html) or as Markdown (.md), whole or not at all."""
+    """Write a dossier as a page (.html) or as Markdown (.md), whole or not at all; the owner's for the owner alone."""
     text = as_markdown(made) if check_dossier(path) == "markdown" else as_html(made)
-    with atomic_target(path) as file:
+    with atomic_target(path, private=made.owner_only) as file:
         file.write(text.encode("utf-8", "replace"))
 
 

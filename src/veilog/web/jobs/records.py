@@ -155,7 +155,7 @@ class Settings:
     """The one ledger of all browsers, if the operator names one; else each browser has its own."""
     token: str = field(repr=False)
     lasting_token: bool = False
-    """The token is of a file, not of this start: who was let in by another one is let in no more."""
+    """The token is of a file, for several people, and not of this start."""
     host: str = "127.0.0.1"
     port: int = 0
     max_upload: int = 2 << 30

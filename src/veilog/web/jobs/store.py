@@ -7,7 +7,6 @@ session: the id of somebody else's log is as unknown as one that was made up.
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import json
 import secrets
 import sqlite3
@@ -21,14 +20,17 @@ from typing import Any
 from veilog.errors import InputError
 from veilog.web.jobs.records import JobRecord, LogRecord, ReleaseRequest, State
 from veilog.web.jobs.results import Kind
+from veilog.web.jobs.sessions import Sessions
 
 __all__ = ["Store", "Waiting"]
 
-_VERSION = 3
-"""Version 1 kept forms and flat results, which are read as they are; 2 had no drafts, notes and contents of logs."""
+_VERSION = 4
+"""Version 1 kept forms and flat results, which are read as they are; 2 had no drafts, notes and contents of logs; the
+cookie of a session of 3 was its id."""
 _TABLES = (
     "CREATE TABLE secret (key BLOB NOT NULL)",
-    "CREATE TABLE sessions (id TEXT PRIMARY KEY, admitted TEXT NOT NULL, created REAL NOT NULL)",
+    "CREATE TABLE sessions (id TEXT PRIMARY KEY, admitted TEXT NOT NULL, created REAL NOT NULL, "
+    "cookie TEXT NOT NULL DEFAULT '')",
     "CREATE TABLE logs (id TEXT PRIMARY KEY, session TEXT NOT NULL, name TEXT NOT NULL, size INTEGER NOT NULL, "
     "created REAL NOT NULL, format TEXT NOT NULL, columns TEXT NOT NULL, content TEXT NOT NULL DEFAULT '', "
     "ledger TEXT NOT NULL DEFAULT '')",
@@ -58,6 +60,10 @@ _UP_TO_3 = (
     "WHERE kind = 'read' AND state = 'done') JOIN logs ON logs.id = log WHERE mark IS NOT NULL",
     "UPDATE jobs SET entry = json_extract(result, '$.entry') WHERE kind = 'release' AND state = 'done'",
 )
+_UP_TO_4 = (
+    "ALTER TABLE sessions ADD COLUMN cookie TEXT NOT NULL DEFAULT ''",
+    "UPDATE sessions SET cookie = id, admitted = ''",
+)
 _LOG = "id, session, name, size, created, format, columns, content, ledger"
 _JOB = "id, session, log, kind, state, request, result, problem, created, started, finished, entry"
 _REMEMBERED = 8 * 86400.0
@@ -72,7 +78,7 @@ class Waiting:
     session: str
 
 
-class Store:
+class Store(Sessions):
     """One connection, which holds the file for this server alone; its methods may be called from any thread."""
 
     def __init__(self, path: Path, *, shared: bool = False) -> None:
@@ -111,8 +117,8 @@ class Store:
                     self._connection.execute(table)
                 self._connection.execute("INSERT INTO secret VALUES (?)", (secrets.token_bytes(32),))
                 self._connection.execute(f"PRAGMA user_version = {_VERSION}")
-            elif version in (1, 2):
-                for change in _UP_TO_3:
+            elif version in (1, 2, 3):
+                for change in (*(_UP_TO_3 if version < 3 else ()), *_UP_TO_4):
                     self._connection.execute(change)
                 self._connection.execute(f"PRAGMA user_version = {_VERSION}")
             elif version != _VERSION:
@@ -146,28 +152,6 @@ class Store:
         """A secret of this folder."""
         ((key,),) = self._rows("SELECT key FROM secret")
         return bytes(key)
-
-    # Sessions. The browser holds the cookie, the store only its digest: who reads the file cannot enter with it.
-
-    def session(self, cookie: str, admitted: str) -> str | None:
-        """The session of a cookie that was let in by ``admitted``."""
-        found = self._rows("SELECT admitted FROM sessions WHERE id = ?", _digest(cookie))
-        return _digest(cookie) if found == [(admitted,)] else None
-
-    def admit(self, cookie: str | None, admitted: str) -> str:
-        """Let a browser in; returns its cookie, which stays the one it has, so that it finds its logs again."""
-        with self._writing() as connection:
-            if cookie and self._rows("SELECT 1 FROM sessions WHERE id = ?", _digest(cookie)):
-                connection.execute("UPDATE sessions SET admitted = ? WHERE id = ?", (admitted, _digest(cookie)))
-                return cookie
-            fresh = secrets.token_hex(32)
-            connection.execute("INSERT INTO sessions VALUES (?, ?, ?)", (_digest(fresh), admitted, time.time()))
-            return fresh
-
-    def let_out(self, session: str) -> None:
-        """Let a browser in no more; what it brought stays."""
-        with self._writing() as connection:
-            connection.execute("UPDATE sessions SET admitted = '' WHERE id = ?", (session,))
 
     # Forms.
 
@@ -368,10 +352,6 @@ class Store:
         with self._writing() as connection:
             done = connection.execute(f"UPDATE jobs SET {changes} WHERE id = ? AND state = ?", (*values, job, state))
             return done.rowcount == 1
-
-
-def _digest(cookie: str) -> str:
-    return hashlib.sha256(cookie.encode("utf-8", "replace")).hexdigest()[:32]
 
 
 def _job(row: tuple[Any, ...]) -> JobRecord:

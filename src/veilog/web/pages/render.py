@@ -271,9 +271,14 @@ def stored(
     return _page("stored.html", settings, logs=logs, session=session, once=once, grant=grant)
 
 
-def problem(status: int, words: str, advice: str, *, settings: Settings | None = None) -> str:
-    """What went wrong, and what to do."""
-    return _page("problem.html", settings, status=status, words=words, advice=advice)
+def problem(status: int, words: str, advice: str, *, settings: Settings | None = None, door: bool = False) -> str:
+    """Return the page that says what went wrong, and what to do; as a ``door`` it asks for the token."""
+    return _page("problem.html", settings, status=status, words=words, advice=advice, door=door)
+
+
+def on_the_way(place: str, *, settings: Settings | None = None) -> str:
+    """Return a page that leads to another by itself."""
+    return _page("on_the_way.html", settings, place=place)
 
 
 def warm() -> None:
