@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
 from pathlib import Path
-from typing import Annotated, TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import numpy as np
 import pyarrow as pa
@@ -63,7 +63,13 @@ class Operation:
 class AccountWarning(ToJson):
     """What the owner has to know of the account of a release: for programs by its code, for people in a sentence."""
 
-    code: Literal["account-level-falls", "account-namesakes", "uncounted-releases", "unknown-data-beside-budget"]
+    code: Literal[
+        "account-level-falls",
+        "account-namesakes",
+        "releases-in-another-ledger",
+        "uncounted-releases",
+        "unknown-data-beside-budget",
+    ]
     text: str
 
 

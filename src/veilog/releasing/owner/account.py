@@ -21,7 +21,9 @@ from veilog.releasing.result import AccountWarning, Release
 
 __all__ = [
     "LedgerChoice",
+    "beside_budgets",
     "chosen_ledger",
+    "elsewhere_warning",
     "entered_warnings",
     "level_falls",
     "note_uncounted",
@@ -82,10 +84,29 @@ def entered_warnings(entry: Entered, log: Data) -> tuple[AccountWarning, ...]:
         level = before.falls_to(account)
         found = [] if level is None else [level_falls(before, account)]
         if not before.releases and account.budgets_beside:
-            found.append(_beside_budgets(account))
+            found.append(beside_budgets(account))
         if not before.releases and account.namesakes:
             found.append(AccountWarning("account-namesakes", namesakes(account)))
+        if not before.releases:
+            found += elsewhere_warning(entry.path, log)
         return (*found, *uncounted_warning(account))
+    return ()
+
+
+def elsewhere_warning(ledger: Path, log: Data) -> tuple[AccountWarning, ...]:
+    """Return the warning that the user's own ledger has releases of data that this other ledger does not count."""
+    own = default_ledger()
+    if own is None or not own.exists() or (ledger.exists() and own.samefile(ledger)):
+        return ()
+    with contextlib.suppress(VeilogError):
+        account = Ledger.open(own).account(log)
+        if account is not None and account.releases:
+            spent = "without a bound" if account.spent is None else f"epsilon = {in_figures(account.spent[0])}"
+            several = "releases" if account.releases > 1 else "release"
+            text = (
+                f"Your ledger {own} has {account.releases} {several} of this log ({spent}) that are not counted here."
+            )
+            return (AccountWarning("releases-in-another-ledger", text),)
     return ()
 
 
@@ -110,13 +131,15 @@ def uncounted_warning(account: Account) -> tuple[AccountWarning, ...]:
     return (AccountWarning("uncounted-releases", text),)
 
 
-def _beside_budgets(account: Account) -> AccountWarning:
-    """A log with one case more is another log to its ledger, and opens an account of its own."""
+def beside_budgets(account: Account) -> AccountWarning:
+    """Return the warning that a log has an account of its own where others have budgets: one case more makes it another
+    log to its ledger. An account that is not opened yet has no number."""
     several = "other accounts have budgets" if account.budgets_beside > 1 else "another account has a budget"
     return AccountWarning(
         "unknown-data-beside-budget",
-        f"The ledger did not know this log, so it opened account {account.number}. In this ledger {several}: if the "
-        "same people are in this log, put it on that account: veilog ledger set LOG --account NUMBER.",
+        "The ledger does not know this log, so it has an account of its own, without a budget. In this ledger "
+        f"{several}: if the same people are in this log, put it on that account: veilog ledger set LOG --account "
+        "NUMBER.",
     )
 
 
