@@ -56,7 +56,14 @@ def served(folder: Path, work: Work = work_on, **settings: Any) -> Iterator[Serv
     place = prepared(folder)
     sock = listening("127.0.0.1", 0)
     many = {"max_kept": 1 << 20, "max_waiting": 1 << 20}
-    facts = {"token": TOKEN, "workers": 0, "ledger": None, "job_memory": 4 << 30, "thorough": False, **many} | settings
+    facts = {
+        "token": TOKEN,
+        "workers": 0,
+        "ledger": place / "veilog.ledger",
+        "job_memory": 4 << 30,
+        "thorough": False,
+        **many,
+    } | settings
     own = Settings(folder=place, port=sock.getsockname()[1], **facts)
     app = make_app(own, work)
     server = uvicorn.Server(

@@ -5,11 +5,11 @@ import stat
 from pathlib import Path
 
 import pytest
+from veilog.releasing.owner.memory import noticed, remembered
 
 import veilog
 from veilog.cli import main
 from veilog.logs.made_up.simulate import ACTIVITIES, hospital
-from veilog.releasing.owner.memory import noticed, remembered
 
 BEFORE = "released or asked once before without a ledger"
 
