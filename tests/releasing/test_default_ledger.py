@@ -77,17 +77,17 @@ def test_no_ledger_is_kept_where_the_environment_says_so(monkeypatch: pytest.Mon
 
 def test_a_release_that_takes_the_sum_to_a_lower_level_has_a_code() -> None:
     assert codes(released("1")) == [], "the level of the first is its own"
-    assert codes(released("0.01")) == ["account-level-falls"]
+    assert codes(released("0.5")) == ["account-level-falls"]
     lower = account().strength
     assert codes(released("0.01")) == [] and account().strength == lower, "it fell once"
     assert codes(released("1.5")) == ["account-level-falls"]
 
 
 def test_a_new_ledger_says_what_the_user_s_own_has_of_the_log(home: Path) -> None:
-    released()
-    made = released(ledger=home / "log.ledger")
+    released("0.1")
+    made = released("0.1", ledger=home / "log.ledger")
     assert codes(made) == ["releases-in-another-ledger"]
-    assert codes(released(ledger=home / "log.ledger")) == []
+    assert codes(released("0.1", ledger=home / "log.ledger")) == []
 
 
 def test_the_code_is_in_owner_only_and_in_nothing_that_is_given_away(tmp_path: Path) -> None:

@@ -118,7 +118,7 @@ def test_a_release_is_shown_with_what_the_ledger_knows_now(server: Served, clien
     other = brought(server, client, SMALL + b"c9,come,2024-02-01\n", "april.csv")
     spend(server, other)
     page = text_of(client.get(address))
-    assert "☐ It is the only release" in page and "1 other account (log.csv)" in page
+    assert "☐ It is the only release" in page and "1 other account:" in page
     spend(server, log, 2)
     page = text_of(client.get(address))
     assert "☒ It is the only release" in page and "Not as it stands" in page
@@ -174,7 +174,7 @@ def test_what_a_failed_job_cost_is_said(server: Served, client: httpx.Client, lo
         ("withdrawn", "it cost nothing"),
         (None, "It had not asked the log anything yet, so it cost nothing."),
     ):
-        fields = {**LAPLACE, "again": "yes"}
+        fields = {**LAPLACE, "again": "yes", "lower": "yes"}
         address = send(client, f"{log}/release", f"{log}/jobs", **fields).headers["location"]
         job = address.rpartition("/")[2]
         server.store.start(job)
@@ -311,7 +311,7 @@ def test_releases_that_are_not_counted_are_listed_and_counted(server: Served, cl
     ledger_of(server, log).note_uncounted(data_of(server, log), "laplace", guarantee(Fraction(1, 2)))
     assert "1 more is not counted" in text_of(client.get("/"))
     page = text_of(client.get(f"{log}/account"))
-    assert "1 release that is not counted" in page and "Nothing was spent yet" in page
+    assert "1 release that is not counted" in page and "ε = 0 spent" in page
     assert send(client, f"{log}/account", f"{log}/account/count").status_code == 303
     assert "ε = 0.5 spent" in text_of(client.get(f"{log}/account"))
 

@@ -14,6 +14,7 @@ from veilog.display.tables import key_values
 from veilog.ledger.accounts import Account, in_figures
 from veilog.ledger.costs import Cost
 from veilog.ledger.counting import Composed, Planned, Together
+from veilog.ledger.file import Entry
 from veilog.privacy.account.figures import up
 from veilog.releasing.owner.account import uncounted_warning
 from veilog.releasing.owner.notes import namesakes
@@ -79,7 +80,7 @@ def account_table(account: Account, together: Together | None) -> Group:
         if name == "cases" and not parted:
             continue
         table.add_column(name, justify="right" if name in ("release", "epsilon", "delta") else "left")
-    listed = [(str(entry.number), entry.state, entry) for entry in account.entries]
+    listed: list[tuple[str, str, Entry]] = [(str(entry.number), entry.state, entry) for entry in account.entries]
     listed += [("", "not counted", entry) for entry in account.uncounted]
     for number, state, entry in listed:
         table.add_row(

@@ -233,7 +233,13 @@ class Ledger:
     ) -> Account:
         """Note a release that was made without this ledger. No sum counts it, until :meth:`count_uncounted` does."""
         mark, cases, way = fingerprint(data), None if part is None else plain(str(part)), plain(data.read_as)
-        told = {"parameters": parameters or {}, "unit": unit, "as_published": as_published, "part": cases, "way": way}
+        told: dict[str, Any] = {
+            "parameters": parameters or {},
+            "unit": unit,
+            "as_published": as_published,
+            "part": cases,
+            "way": way,
+        }
         self._made()
         with self._writing() as book:
             number = note_uncounted(book, mark, self._name_of(data), method, guarantee, **told)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Mapping
 from dataclasses import replace
+from fractions import Fraction
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
@@ -125,7 +126,7 @@ def uncounted_warning(account: Account) -> tuple[AccountWarning, ...]:
         return ()
     costs = [entry.epsilon for entry in account.uncounted]
     bounded = [cost for cost in costs if cost is not None]
-    cost = f"epsilon = {in_figures(sum(bounded))}" if len(bounded) == len(costs) else "without a bound"
+    cost = f"epsilon = {in_figures(sum(bounded, Fraction(0)))}" if len(bounded) == len(costs) else "without a bound"
     several = "releases of this log are" if number > 1 else "release of this log is"
     text = f"{number} {several} not counted in its account ({cost}): `veilog ledger set LOG --count-all` counts them."
     return (AccountWarning("uncounted-releases", text),)
