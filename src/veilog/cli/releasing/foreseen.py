@@ -17,6 +17,7 @@ from veilog.ledger.costs import short
 from veilog.ledger.ledger import Account, Data, Ledger
 from veilog.ledger.ways import as_read, kind_of_case
 from veilog.logs.variants import Variants
+from veilog.privacy.account.strength import STRENGTHS, Strength
 from veilog.releasing.owner.account import beside_budgets, level_falls, uncounted_warning
 from veilog.releasing.planned import Planned
 from veilog.releasing.result import AccountWarning
@@ -58,9 +59,10 @@ def foreseen(ledger: Ledger, planned: Planned, log: Data) -> Foreseen:
     except VeilogError as error:
         return Foreseen(None, getattr(error, "problem", str(error)))
     if cost is None or unit != account.unit or (kind is not None and account.kinds not in ((), (kind,))):
-        return Foreseen(account, warnings=_warnings(account, None))  # nothing bounds it, or it does not add up
+        # It has no budget, so it takes what nothing bounds, or what does not add up.
+        return Foreseen(account, warnings=_warnings(account, STRENGTHS[-1]))
     after = account.with_release(cost, part)
-    return Foreseen(after, warnings=_warnings(account, after))
+    return Foreseen(after, warnings=_warnings(account, after.strength))
 
 
 def _account(ledger: Ledger, log: Data, unit: str) -> Account:
@@ -79,10 +81,10 @@ def _account(ledger: Ledger, log: Data, unit: str) -> Account:
     return found.among((log if isinstance(log, Variants) else log.variants).cases)
 
 
-def _warnings(before: Account, after: Account | None) -> tuple[AccountWarning, ...]:
-    """What the account's owner has to know before the release."""
-    falls = after is not None and before.falls_to(after) is not None
-    found = [level_falls(before, after)] if falls and after is not None else []
+def _warnings(before: Account, level: Strength) -> tuple[AccountWarning, ...]:
+    """What the account's owner has to know before a release after which all together have this level."""
+    falls = before.releases and STRENGTHS.index(level) > STRENGTHS.index(before.strength)
+    found = [level_falls(before.strength, level)] if falls else []
     if not before.number and before.budgets_beside:
         found.append(beside_budgets(before))
     return (*found, *uncounted_warning(before))

@@ -203,7 +203,7 @@ def _written(
         most = planned.epsilon if planned.bounded else None
         with told_if_stopped(planned.method.name, original, ledger, most, files=files):
             released = run_plan(planned, original, ledger=ledger, progress=progress)
-            aside = entry_of(planned) if keeping.no_ledger and not seeded else None
+            aside = {**entry_of(planned), "name": log.name} if keeping.no_ledger and not seeded else None
             released = with_warnings(released, original, aside, ledger_of(log))
             progress(f"writing {place.name}", None)
             _save(released, place, progress)

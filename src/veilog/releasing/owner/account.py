@@ -17,6 +17,7 @@ from veilog.ledger.ledger import Data, Entered, Ledger
 from veilog.logs.variants import Variants
 from veilog.methods.method import Progress
 from veilog.privacy.account.guarantee import Guarantee
+from veilog.privacy.account.strength import Strength
 from veilog.releasing.owner.notes import namesakes
 from veilog.releasing.result import AccountWarning, Release
 
@@ -50,14 +51,14 @@ def chosen_ledger(choice: LedgerChoice, *, seeded: bool, progress: Progress | No
 
 
 def note_uncounted(
-    log: Data, method: str, guarantee: Guarantee, place: Path | None = None, **asked: Any
+    log: Data, method: str, guarantee: Guarantee, place: Path | None = None, name: str | None = None, **asked: Any
 ) -> Account | None:
-    """Note in the ledger at this place, by default that of this user, what was made of a log without a ledger. Where
-    that cannot be, nothing is noted: whoever wants no ledger is not stopped by one."""
+    """Note in the ledger at this place, by default that of this user, what was made of a log without a ledger; ``name``
+    is that of its file. Where that cannot be, nothing is noted: whoever wants no ledger is not stopped by one."""
     with contextlib.suppress(VeilogError):
         ledger = default_ledger() if place is None else place
         if ledger is not None:
-            kept = Ledger.open(made_folder(ledger), create=True)
+            kept = Ledger.open(made_folder(ledger), create=True, name=name)
             return kept.note_uncounted(log, method, guarantee, **asked)
     return None
 
@@ -83,7 +84,7 @@ def entered_warnings(entry: Entered, log: Data) -> tuple[AccountWarning, ...]:
         account = entry.account().among(_cases(log))
         before = account.before(entry.number)
         level = before.falls_to(account)
-        found = [] if level is None else [level_falls(before, account)]
+        found = [] if level is None else [level_falls(before.strength, level)]
         if not before.releases and account.budgets_beside:
             found.append(beside_budgets(account))
         if not before.releases and account.namesakes:
@@ -111,11 +112,11 @@ def elsewhere_warning(ledger: Path, log: Data) -> tuple[AccountWarning, ...]:
     return ()
 
 
-def level_falls(before: Account, after: Account) -> AccountWarning:
+def level_falls(before: Strength, after: Strength) -> AccountWarning:
     """Return the warning that all releases of an account together protect less than they did before."""
     return AccountWarning(
         "account-level-falls",
-        f"All releases of this log together: the protection level falls from {before.strength} to {after.strength}.",
+        f"All releases of this log together: the protection level falls from {before} to {after}.",
     )
 
 
