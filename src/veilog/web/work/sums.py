@@ -37,8 +37,10 @@ def log_sums(logs: Sequence[LogRecord], settings: Settings) -> dict[str, LogSum]
         for log in logs
         if log.measured is not None
     }
+    if not settings.ledger.exists():
+        return {}
     try:
-        found = Ledger.open(settings.ledger, create=True, patience=0).accounts_of(set().union(*marks.values()))
+        found = Ledger(settings.ledger, patience=0).accounts_of(set().union(*marks.values()))
     except (VeilogError, ValueError):
         return {}
     sums = {}
