@@ -53,6 +53,13 @@ def test_command_and_python_have_one_account_of_a_log(capsys: pytest.CaptureFixt
     assert not log.with_name("log.csv.ledger").exists()
 
 
+def test_whoever_has_entered_nothing_has_no_account(capsys: pytest.CaptureFixture[str], log: Path) -> None:
+    for arguments in ((), (str(log),)):
+        status, out, _ = run(capsys, "ledger", "show", *arguments, "--json", "-")
+        assert (status, json.loads(out)["accounts"]) == (0, [])
+    assert not log.with_name("home").exists(), "looking makes nothing"
+
+
 def test_a_ledger_beside_the_log_wins(capsys: pytest.CaptureFixture[str], log: Path) -> None:
     beside = log.with_name("log.csv.ledger")
     made(capsys, log, "0.5")

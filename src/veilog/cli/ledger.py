@@ -342,7 +342,8 @@ def _existing(log: Path | None, ledger: Path | None) -> Ledger:
         return Ledger.open(log)
     place = default_ledger() if log is None else ledger_of(log)
     if place is not None:
-        return Ledger.open(place, create=place == default_ledger())
+        nothing_yet = place == default_ledger() and not os.path.lexists(place)
+        return Ledger(place, create=True) if nothing_yet else Ledger.open(place)
     raise InputError(
         "No ledger is named, and there is none beside the log.",
         path=log,
