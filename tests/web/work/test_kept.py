@@ -245,8 +245,8 @@ def test_what_is_stopped_while_its_files_are_written_is_kept(
     ended, log = job("release", result, EVOLVE), record(read(path))
     page = pages.job_page(ended, log, "once", settings=settings)
     assert "The work was stopped" in page and "Write again" in page and "disk" not in page
-    row = Entered(1, "2026-01-02 03:04", "evolve", "case", "", ("1", "0"), "released", "good", False, 0)
-    seen = AccountSeen(False, number=1, spent=("1", "0"), strength="good", sums=(("case", ("1", "0")),), rows=(row,))
+    row = Entered(1, "2026-01-02 03:04", "evolve", "case", "", ("1", "0"), "released", False, 0)
+    seen = AccountSeen(number=1, spent=("1", "0"), strength="good", sums=(("case", ("1", "0")),), rows=(row,))
     assert "kept, but not yet written" in pages.account(log, seen, {1: ended}, {}, "once", settings=settings)
     task = Task("release", str(path), "log.xes", {}, replace(request_of(EVOLVE), write="first"), str(second))
     again = work_on(task, settings, silent)
