@@ -150,7 +150,8 @@ WITH_BLOCKS = [p for p in PAGES if re.search(r"^```(sh|python)$", p.read_text(),
 @pytest.mark.slow
 @pytest.mark.parametrize("page", sorted(p for p in WITH_BLOCKS if p.stem not in ELSEWHERE), ids=lambda p: p.stem)
 def test_what_a_page_shows_runs(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """With a log under the names that the pages have for one."""
+    """With a log under the names that the pages have for one, and a user who has a ledger."""
+    monkeypatch.setenv("VEILOG_LEDGER", str(tmp_path / "veilog.ledger"))
     monkeypatch.chdir(tmp_path)
     log = hospital(1000, seed=1)  # of 300 cases one release by sacofa in 250 came out empty
     for name in ("hospital.xes", "log.xes", "large.parquet"):

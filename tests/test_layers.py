@@ -12,7 +12,19 @@ import pytest
 SOURCE = Path(__file__).parents[1] / "src" / "veilog"
 
 LAYERS = (
-    {"_version", "errors", "_files", "_language", "_notebook", "_plain", "_plugins", "_process", "_svg", "_typing"},
+    {
+        "_version",
+        "errors",
+        "_files",
+        "_language",
+        "_notebook",
+        "_places",
+        "_plain",
+        "_plugins",
+        "_process",
+        "_svg",
+        "_typing",
+    },
     {"logs"},
     {"mining"},
     {"modelfile"},

@@ -61,7 +61,7 @@ def _argument(found: re.Match[str]) -> str:
         worth = found["worth"].capitalize() if found["worth"] in ("true", "false") else _quoted(found["worth"])
         return f"`{found['setting']}{'_' * keyword.iskeyword(found['setting'])}={worth}`"
     if found["no"]:
-        return f"`{found['no'].replace('-', '_')}=None`"
+        return f"`{found['no'].replace('-', '_')}={'False' if found['no'] == 'ledger' else None}`"
     if not found["name"]:
         return found[0]
     name, value = found["name"].replace("-", "_"), found["value"]

@@ -61,7 +61,7 @@ def served(folder: Path, work: Work = work_on, **settings: Any) -> Iterator[Serv
         "token": TOKEN,
         "host": "localhost",
         "workers": 0,
-        "ledger": None,
+        "ledger": place / "veilog.ledger",
         "job_memory": 4 << 30,
         "thorough": False,
         **many,

@@ -12,10 +12,12 @@ from pathlib import Path
 
 import pytest
 
+import veilog
 from veilog import cli
+from veilog._places import data_folder, default_ledger
+from veilog.logs.made_up.simulate import hospital
 from veilog.web import serving
 from veilog.web.jobs.records import Settings
-from veilog.web.jobs.store import Store
 
 GOOD = "0123456789abcdefABCDEF"
 
@@ -72,15 +74,24 @@ def test_a_folder_with_other_things_is_left_alone(tmp_path: Path, capsys: pytest
     assert [path.name for path in tmp_path.iterdir()] == ["thesis.txt"]
 
 
-def test_a_ledger_that_all_browsers_shared_is_not_left_aside(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    folder = serving.prepared(tmp_path / "data")
-    Store(folder / "veilog.sqlite").close()
-    (folder / "veilog.ledger").write_bytes(b"what was spent")
-    said = refused(capsys, "--folder", str(folder))
-    assert "Each browser has a ledger of its own now" in said and f"--ledger {folder / 'veilog.ledger'}" in said
-    serving.check_ledger(folder, folder / "veilog.ledger")
+def test_command_python_and_pages_have_one_ledger(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "home"))
+    monkeypatch.delenv("VEILOG_LEDGER")
+    own = default_ledger()
+    assert own is not None and own.parent == data_folder()
+    veilog.release(hospital(30, seed=1), "evolve", epsilon=1, activities="log")
+    assert own.exists()
+    place = serving.prepared(data_folder())  # a ledger that was there first does not keep the pages out
+    assert serving.ledger_in(place, None, usual=True, seeded=False).samefile(own)
+    other = tmp_path / "other.ledger"
+    assert serving.ledger_in(place, other, usual=True, seeded=False) == other
+    assert serving.ledger_in(place, None, usual=True, seeded=True).name == "test-veilog.ledger"
+    apart = serving.prepared(tmp_path / "apart")
+    assert serving.ledger_in(apart, None, usual=False, seeded=False) == apart / "veilog.ledger"
+    monkeypatch.setenv("VEILOG_LEDGER", str(other))
+    assert serving.ledger_in(place, None, usual=True, seeded=False) == other
+    monkeypatch.setenv("VEILOG_LEDGER", "none")
+    assert serving.ledger_in(place, None, usual=True, seeded=False) == place / "veilog.ledger"
 
 
 @pytest.mark.skipif(os.name != "posix", reason="modes of folders")
@@ -126,7 +137,7 @@ def test_the_data_folder_is_where_programs_keep_theirs(monkeypatch: pytest.Monke
     if sys.platform in ("win32", "darwin"):
         pytest.skip("XDG is for others")
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
-    assert serving.default_folder() == tmp_path / "veilog" / "serve"
+    assert data_folder() == tmp_path / "veilog"
 
 
 @pytest.mark.skipif(os.name != "posix", reason="modes of files")

@@ -106,12 +106,12 @@ def test_an_account_that_would_not_take_the_log_is_told(here: Path, capsys: pyte
     Path("other.csv").write_text("case,activity,time\n1,Admission,2024-01-01\n")
     for more, said in (
         (["night.csv", "x.xes", *DRY[3:], "--account", "another"], "these data are on account 1"),
-        (["other.csv", "x.xes", *DRY[3:]], "but these data are not the same"),
-        (["other.csv", "x.xes", *DRY[3:], "--account", "another"], "but these data are not the same"),
+        (["other.csv", "x.xes", *DRY[3:]], "The ledger does not know this log"),
+        (["other.csv", "x.xes", *DRY[3:], "--account", "another"], "The ledger does not know this log"),
     ):
         capsys.readouterr()
         assert main(["release", *more, "--cases", "9", "--length", "2", "--ledger", "n.ledger"]) == 0
-        assert said in capsys.readouterr().out
+        assert said in " ".join(capsys.readouterr().out.split())
 
 
 def test_a_release_of_another_kind_of_case_is_foreseen_to_be_refused(

@@ -142,7 +142,7 @@ def test_the_dry_run_is_a_part_or_a_page_and_asks_nothing(server: Served, client
     assert "<html" in page.text
     wrong = client.post(f"{log}/plan", data={**fields, "epsilon": "0"}, headers={"hx-request": "true"})
     assert wrong.status_code == 200, "htmx shows what is wrong only then"
-    assert not list((server.settings.folder / "ledgers").iterdir())
+    assert not server.settings.ledger.exists()
 
 
 def test_progress_is_asked_for_by_short_connections(client: httpx.Client, log: str) -> None:

@@ -10,6 +10,7 @@ from typing import Annotated, Any
 from cyclopts import Parameter
 
 from veilog._language import check_language
+from veilog._places import data_folder
 from veilog.cli.shared.numbers import WHOLE
 from veilog.cli.shared.signals import at_once
 from veilog.cli.shared.terminal import SafeConsole
@@ -33,10 +34,11 @@ def serve(
         ),
     ] = None,
     folder: Annotated[
-        Path | None, Parameter(help="Where logs and results lie; by default in your folder for programs' data.")
+        Path | None,
+        Parameter(help="Where logs, results and the ledger lie; by default your data folder, as of the command."),
     ] = None,
     ledger: Annotated[
-        Path | None, Parameter(help="One ledger for the releases of all browsers; by default each has its own.")
+        Path | None, Parameter(help="The ledger of the releases; by default the one in the folder.")
     ] = None,
     no_open: Annotated[bool, Parameter(negative="", help="Do not open a browser.")] = False,
     workers: Annotated[int, WHOLE, Parameter(help="Jobs that run at once.")] = 2,
@@ -78,12 +80,11 @@ def serve(
             advice="Add --token-file FILE, and read in the docs what goes over the network.",
         )
     token = serving.new_token() if token_file is None else serving.token_in(token_file)
-    place = serving.prepared(folder or serving.default_folder())
-    serving.check_ledger(place, ledger)
+    place = serving.prepared(folder or data_folder())
     sockets = serving.sockets_at(host, port)
     settings = Settings(
         folder=place,
-        ledger=None if ledger is None else ledger.absolute(),
+        ledger=serving.ledger_in(place, ledger, usual=folder is None, seeded=seed is not None),
         token=token,
         lasting_token=token_file is not None,
         host=host,

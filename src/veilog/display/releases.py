@@ -166,7 +166,7 @@ def _for_the_owner(released: Release, log: str) -> list[str]:
     """What only the owner of the log is told."""
     found = [f for f in released.owner_only.findings if f.severity != "info"]
     read = [f"Reading the log, {f.rule}: {f.count:,} {f.policy}; veilog validate {log} says more." for f in found]
-    notes = released.owner_only.notes
+    notes = (*(warning.text for warning in released.owner_only.warnings), *released.owner_only.notes)
     account = [note for note in notes if is_of_account(note)]
     return [*(note for note in notes if note not in account), *read, *account]
 

@@ -11,12 +11,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from fractions import Fraction
 from functools import cached_property
-from pathlib import Path
 from typing import Any, Unpack
 
 from veilog._notebook import card, facts, paragraph
 from veilog.errors import ParameterError
-from veilog.ledger.ledger import Ledger
 from veilog.logs.files import AnyLog, as_log
 from veilog.logs.made_up.twins import Sizes
 from veilog.logs.stored.store import StoredLog
@@ -33,9 +31,10 @@ from veilog.privacy.part import Part
 from veilog.privacy.unit import ONE_CASE, Unit
 from veilog.releasing import spelled
 from veilog.releasing.keywords import Keywords
+from veilog.releasing.owner.account import LedgerChoice, chosen_ledger, with_warnings
 from veilog.releasing.planned import Planned, checked_seed, uses_of
 from veilog.releasing.result import Release
-from veilog.releasing.run import run_plan
+from veilog.releasing.run import entry_of, run_plan
 from veilog.releasing.trying.expected import TWINS, Expected, expectation
 from veilog.releasing.trying.sizes import sizes_of
 from veilog.releasing.trying.trial import tried
@@ -93,11 +92,14 @@ class Plan(Planned):
         self,
         log: AnyLog | StoredLog,
         *,
-        ledger: Ledger | str | Path | None = None,
+        ledger: LedgerChoice = None,
         progress: Progress | None = None,
     ) -> Release:
-        """Release a log as planned; with a ``ledger`` the release is entered there, and may be refused."""
-        return run_plan(self, as_log(log), ledger=ledger, progress=progress)
+        """Release a log as planned, and enter that in a ledger, as :func:`veilog.release` does; it may be refused."""
+        held = as_log(log)
+        kept = chosen_ledger(ledger, seeded=self.seed is not None, progress=progress)
+        released = run_plan(self, held, ledger=kept, progress=progress)
+        return with_warnings(released, held, entry_of(self) if ledger is False and self.seed is None else None)
 
     def command(self, log: str = "LOG", target: str = "RELEASE.xes", options: Iterable[tuple[str, str]] = ()) -> str:
         """Return the command that does the same; ``options`` say how the log is read; one may come twice."""

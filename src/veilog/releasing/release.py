@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from pathlib import Path
 from typing import Unpack
 
-from veilog.ledger.ledger import Ledger
-from veilog.logs.files import AnyLog, as_log
+from veilog.logs.files import AnyLog
 from veilog.logs.stored.store import StoredLog
 from veilog.methods.method import Progress
 from veilog.privacy.account.accounting import Number
 from veilog.privacy.domain import Domain, Window
 from veilog.privacy.part import Part
 from veilog.releasing.keywords import Keywords
-from veilog.releasing.owner.memory import noticed
+from veilog.releasing.owner.account import LedgerChoice
 from veilog.releasing.plan import Plan, as_planned
 from veilog.releasing.result import Release
 
@@ -39,7 +37,7 @@ def release(
     processing: bool = False,
     attributes: Iterable[str] | None = None,
     attributes_share: Number | None = None,
-    ledger: Ledger | str | Path | None = None,
+    ledger: LedgerChoice = None,
     guessing_advantage: Number | None = None,
     weak_guarantee: bool = False,
     part: Part | str | None = None,
@@ -86,8 +84,10 @@ def release(
     chance to guess that a case (or person) is in the log, delta included. A method that has a parameter of this name
     gets it as that.
 
-    With a ``ledger`` (the file of one; made if there is none) the release is entered in the account of its data: what
-    it may cost is set aside before any question is asked, and refused if that would exceed their budget.
+    The release is entered in a ``ledger``, in the account of its data: what it may cost is set aside before any
+    question is asked, and refused if that would exceed their budget. By default that is your ledger, which the command
+    and the pages use, too; or the file of another, made if there is none. With False the release is entered nowhere,
+    and your ledger lists it as not counted. What has a ``seed`` is entered only where a ledger is named.
     """
     planned = as_planned(
         method,
@@ -110,5 +110,4 @@ def release(
         part=part,
         **parameters,
     )
-    held = as_log(log)
-    return noticed(planned.run(held, ledger=ledger, progress=progress), held)
+    return planned.run(log, ledger=ledger, progress=progress)

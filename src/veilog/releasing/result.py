@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import numpy as np
 import pyarrow as pa
@@ -16,7 +16,7 @@ import pyarrow as pa
 from veilog._files import path_of
 from veilog._language import counted
 from veilog._notebook import card, facts, paragraph, table
-from veilog._plain import ToJson, to_json
+from veilog._plain import InJson, ToJson, to_json
 from veilog._typing import Int32Array
 from veilog._version import __version__
 from veilog.errors import EmptyReleaseError
@@ -36,7 +36,7 @@ from veilog.releasing.meaning import json_of
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["Operation", "OwnerOnly", "Release", "as_released", "remarks_on"]
+__all__ = ["AccountWarning", "Operation", "OwnerOnly", "Release", "as_released", "remarks_on"]
 
 Progress = Callable[[str, float | None], None]
 
@@ -60,6 +60,20 @@ class Operation:
 
 
 @dataclass(frozen=True)
+class AccountWarning(ToJson):
+    """What the owner has to know of the account of a release: for programs by its code, for people in a sentence."""
+
+    code: Literal[
+        "account-level-falls",
+        "account-namesakes",
+        "releases-in-another-ledger",
+        "uncounted-releases",
+        "unknown-data-beside-budget",
+    ]
+    text: str
+
+
+@dataclass(frozen=True)
 class OwnerOnly(ToJson):
     """What only the owner of the log may know: it tells of the raw data what no question was asked about."""
 
@@ -68,6 +82,8 @@ class OwnerOnly(ToJson):
     notes: tuple[str, ...] = ()
     findings: tuple[Finding, ...] = ()
     """What was noticed when the log was read, with what was left out of it."""
+    warnings: Annotated[tuple[AccountWarning, ...], InJson(left_out="at its default")] = ()
+    """What its account makes of it."""
 
 
 @dataclass(frozen=True)

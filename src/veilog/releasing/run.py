@@ -8,11 +8,10 @@ from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from fractions import Fraction
 from functools import partial
-from pathlib import Path
+from typing import Any
 
 import numpy as np
 
-from veilog._files import path_of
 from veilog._language import counted
 from veilog._typing import Int32Array
 from veilog.errors import ParameterError, VeilogError
@@ -48,7 +47,7 @@ from veilog.releasing.owner.notes import exposed, formulas, notes_for_owner
 from veilog.releasing.planned import Planned
 from veilog.releasing.result import Operation, OwnerOnly, Release, remarks_on
 
-__all__ = ["LABELS_SHARE", "claims", "curator_of", "opened", "run_plan"]
+__all__ = ["LABELS_SHARE", "claims", "curator_of", "entry_of", "run_plan"]
 
 LABELS_SHARE = Fraction(1, 10)
 """The part of epsilon that finds the activities, where they are neither declared nor the log's by the owner's word."""
@@ -60,7 +59,7 @@ def run_plan(
     planned: Planned,
     log: EventLog | StoredLog | Variants,
     *,
-    ledger: Ledger | str | Path | None = None,
+    ledger: Ledger | None = None,
     progress: Progress | None = None,
     watched: Callable[[Curator], Curator] | None = None,
 ) -> Release:
@@ -78,7 +77,7 @@ def run_plan(
     notes = notes_for_owner(looked_at, planned, in_ledger=ledger is not None)
     started = time.perf_counter()
     claimed, derive = claims(planned, curator)
-    entry = None if ledger is None else _reserved(planned, log, opened(ledger, progress))
+    entry = None if ledger is None else _reserved(planned, log, ledger)
     cases: int | None = None
 
     def whole() -> Guarantee:
@@ -182,11 +181,14 @@ def _of_another_package(planned: Planned) -> tuple[Condition, ...]:
     return (Condition("method-of-another-package", "program", said),)
 
 
-def opened(ledger: Ledger | str | Path, progress: Progress | None) -> Ledger:
-    """Return the ledger, or the one in this file, which is made if there is none."""
-    if isinstance(ledger, Ledger):
-        return ledger
-    return Ledger.open(path_of(ledger, "ledger"), create=True, waiting=progress)
+def entry_of(planned: Planned) -> dict[str, Any]:
+    """Return what a ledger notes of a release, counted or not, beside its cost and its method."""
+    return {
+        "parameters": {**planned.settings.to_json(), **_beyond(planned.wanted), **planned.unit.in_ledger},
+        "unit": planned.unit.column or planned.unit.name,
+        "as_published": planned.as_published,
+        "part": planned.part,
+    }
 
 
 def _reserved(planned: Planned, log: EventLog | StoredLog | Variants, ledger: Ledger) -> Reservation:
@@ -196,10 +198,7 @@ def _reserved(planned: Planned, log: EventLog | StoredLog | Variants, ledger: Le
         planned.method.name,
         epsilon=planned.epsilon if planned.bounded else None,
         delta=planned.delta,
-        parameters={**planned.settings.to_json(), **_beyond(planned.wanted), **planned.unit.in_ledger},
-        unit=planned.unit.column or planned.unit.name,
-        as_published=planned.as_published,
-        part=planned.part,
+        **entry_of(planned),
     )
 
 

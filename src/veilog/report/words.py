@@ -324,6 +324,12 @@ def said_of_others(standing: Standing | None) -> tuple[State, str]:
 
 
 def _of_these_data(account: Account | None) -> tuple[State, str]:
+    if account is not None and account.uncounted:
+        return "against", ngettext(
+            "The ledger lists {n} release that it does not count: its ε is in no sum.",
+            "The ledger lists {n} releases that it does not count: their ε is in no sum.",
+            len(account.uncounted),
+        )
     number = 0 if account is None else counting(account)
     if account is None or not number:
         return "open", gettext("The ledger does not have this release. If there are others, their ε add up.")

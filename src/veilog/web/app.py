@@ -39,6 +39,7 @@ from veilog.web.work.accounts import price
 from veilog.web.work.planning import DryRun, Refused, dry_run, give_up
 from veilog.web.work.request import fields_in, from_draft, said_at_import
 from veilog.web.work.standing import standing_now
+from veilog.web.work.sums import log_sums
 
 __all__ = ["make_app"]
 
@@ -52,7 +53,7 @@ _INSIDE = "inside.html"
 
 def make_app(settings: Settings, work: Work = work_on) -> Access:
     """The application."""
-    store = Store(settings.folder / "veilog.sqlite", shared=settings.ledger is not None)
+    store = Store(settings.folder / "veilog.sqlite")
     jobs = Jobs(store, settings, work)
     site = _Site(settings, store, jobs)
 
@@ -123,7 +124,8 @@ class _Site(Trying):
         session = self.session(request)
         logs = [self.live(log) for log in self.store.logs(session)]
         jobs = [self.jobs.now(job) for job in self.store.jobs(session) if job.kind == "release"]
-        return HTMLResponse(pages.home(logs, jobs, once=self.once(request), settings=self.settings))
+        sums = log_sums(logs, self.settings)
+        return HTMLResponse(pages.home(logs, jobs, once=self.once(request), settings=self.settings, sums=sums))
 
     def log_page(self, request: Request) -> Response:
         return HTMLResponse(pages.log_page(self.log(request), self.once(request), settings=self.settings))
@@ -258,12 +260,17 @@ class _Site(Trying):
         problem = plan.problem if isinstance(plan, Refused) else plan.undeclared or plan.account.refused
         if isinstance(plan, Refused) or problem is not None:
             return await run_in_threadpool(self.form, request, log, values, problem=problem, plan=plan, status=400)
+        sure = {name: "yes" for name in ("again", "lower") if fields.get(name)}
+        if plan.account.falls is not None and "lower" not in sure:
+            return await run_in_threadpool(
+                self.form, request, log, values, plan=plan, sure=sure, falls=True, status=409
+            )
         asked = ReleaseRequest(plan.plan.to_json(), values)
 
         def queue() -> str:
             if self.store.log(session, log.id) is None:
                 raise HTTPException(404)
-            same = None if fields.get("again") else self._made_before(log, asked)
+            same = None if "again" in sure else self._made_before(log, asked)
             if same is not None:  # looked for here, where nobody else can queue it meanwhile from another tab
                 raise _MadeBefore(same)
             return f"/jobs/{self.jobs.submit(session, log.id, 'release', asked)}"
@@ -271,7 +278,9 @@ class _Site(Trying):
         try:
             return leading_to(await run_in_threadpool(self.store.first_time, once, action, queue))
         except _MadeBefore as error:
-            return await run_in_threadpool(self.form, request, log, values, plan=plan, same=error.job, status=409)
+            return await run_in_threadpool(
+                self.form, request, log, values, plan=plan, same=error.job, sure=sure, status=409
+            )
 
     async def cancel(self, request: Request) -> Response:
         def cancel(fields: Mapping[str, str]) -> str:

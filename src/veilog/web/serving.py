@@ -7,7 +7,6 @@ import math
 import os
 import secrets
 import socket
-import sys
 import threading
 import webbrowser
 from collections.abc import Callable
@@ -16,16 +15,16 @@ from pathlib import Path
 import uvicorn
 from starlette.types import ASGIApp
 
+from veilog._places import LEDGER, default_ledger, made_folder
 from veilog._process import machine_memory
 from veilog.errors import InputError, OutputError, ParameterError
 from veilog.web.access.access import HAS_OWN_NAME
 from veilog.web.access.connections import Bounded, connections_at_most
 from veilog.web.app import make_app
-from veilog.web.jobs.records import LEDGERS, Settings
+from veilog.web.jobs.records import Settings
 
 __all__ = [
-    "check_ledger",
-    "default_folder",
+    "ledger_in",
     "listening",
     "memory_for_each",
     "prepared",
@@ -36,8 +35,6 @@ __all__ = [
 ]
 
 _RECORDS = "veilog.sqlite"
-_ONCE_SHARED = "veilog.ledger"
-"""Where earlier versions entered the releases of all browsers."""
 _SHORTEST_TOKEN = 20
 _LEAST_MEMORY = 256 << 20
 """Bytes without which no worker reads a log."""
@@ -45,17 +42,6 @@ _TRIES = 20
 """Free ports that are tried, until one is free for both families of addresses."""
 _FOR_STREAMS = 3
 """Seconds for what is being answered when the server stops."""
-
-
-def default_folder() -> Path:
-    """Where this system keeps the data of programs."""
-    if sys.platform == "win32":
-        home = os.environ.get("LOCALAPPDATA") or str(Path.home() / "AppData" / "Local")
-    elif sys.platform == "darwin":
-        home = str(Path.home() / "Library" / "Application Support")
-    else:
-        home = os.environ.get("XDG_DATA_HOME") or str(Path.home() / ".local" / "share")
-    return Path(home) / "veilog" / "serve"
 
 
 def prepared(folder: Path) -> Path:
@@ -67,7 +53,8 @@ def prepared(folder: Path) -> Path:
             place.mkdir(mode=0o700)
         if not place.is_dir():
             raise OutputError("This is not a folder.", path=place, advice="Name another with --folder.")
-        if any(place.iterdir()) and not (place / _RECORDS).is_file():
+        others = [path for path in place.iterdir() if LEDGER not in path.name]
+        if others and not (place / _RECORDS).is_file():
             raise OutputError(
                 "This folder holds other things; the server needs one of its own.",
                 path=place,
@@ -77,7 +64,7 @@ def prepared(folder: Path) -> Path:
             raise OutputError(
                 "Others on this machine may look into this folder.", path=place, advice=f"chmod 700 {place}"
             )
-        for part in ("incoming", "logs", "jobs", LEDGERS):
+        for part in ("incoming", "logs", "jobs"):
             (place / part).mkdir(mode=0o700, exist_ok=True)
         for left in (place / "incoming").iterdir():  # uploads that the last run did not finish
             left.unlink()
@@ -86,15 +73,15 @@ def prepared(folder: Path) -> Path:
     return place
 
 
-def check_ledger(folder: Path, ledger: Path | None) -> None:
-    """Refuse to leave the accounts of an earlier version aside: what they say was spent would be spent once more."""
-    before = folder / _ONCE_SHARED
-    if ledger is None and before.exists():
-        raise ParameterError(
-            "Each browser has a ledger of its own now, and this folder has one that all browsers shared.",
-            parameter="ledger",
-            advice=f"Go on with that one: --ledger {before}. Or move it elsewhere, if it is of no account any more.",
-        )
+def ledger_in(folder: Path, ledger: Path | None, *, usual: bool, seeded: bool) -> Path:
+    """Return the ledger of a server: the one that is named; in the ``usual`` folder that of the user, which the command
+    and Python use, too; else the one of the folder. Releases of a test mode are in no account of theirs."""
+    if ledger is not None:
+        return ledger.absolute()
+    if seeded:
+        return folder / f"test-{LEDGER}"
+    own = default_ledger() if usual else None
+    return folder / LEDGER if own is None else made_folder(own)
 
 
 def token_in(path: Path) -> str:

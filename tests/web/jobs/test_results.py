@@ -76,7 +76,7 @@ def store(tmp_path: Path) -> Iterator[Store]:
 
 def shown(store: Store, tmp_path: Path) -> str:
     """The page of the release."""
-    settings = Settings(folder=tmp_path, ledger=None, token="")
+    settings = Settings(folder=tmp_path, ledger=tmp_path / "veilog.ledger", token="")
     log, job = store.log("s", LOG), store.job("s", JOB)
     assert isinstance(log, LogRecord) and job is not None
     for page in (pages.log_page(log, "once"), pages.exposure(log), pages.home([log], [job], settings, "once")):

@@ -68,7 +68,7 @@ def test_without_a_word_on_what_may_be_known_nothing_is_released(
         assert ("longest" in str(lacking)) == ("max_length" in needs)
         with pytest.raises(InputError, match="has to know"):
             released(path, request, settings, tmp_path / "out")
-        assert not settings.ledger_of("").exists()
+        assert not settings.ledger.exists()
         said = {"labels": "log"} | ({"longest": "log"} if "max_length" in needs else {})
         assert undeclared(asked_for(request | said)) is None
     form = pages.release_form(log, request, ONCE, settings=settings)
@@ -229,7 +229,7 @@ def test_the_account_is_judged_by_all_that_it_gave_away(path: Path, settings: Se
     assert verdict(page)[1] == "Protection is good: ε = 1" and "All of them together: protection is weak" in page
     found = dry_run(log, EVOLVE, settings)
     assert (found.strength, found.account.strength) == ("good", "none in practice")
-    ledger = Ledger.open(settings.ledger_of(""))
+    ledger = Ledger.open(settings.ledger)
     ledger.reserve(files.read(path), "travas", epsilon=Fraction(1, 2), unit="person")
     seen = account_seen(log, settings)
     assert [unit for unit, _ in seen.sums] == ["case", "person"] and seen.spent is None

@@ -417,7 +417,7 @@ def test_a_page_of_an_earlier_version_is_shown_without_what_it_did_not_count(sta
 def test_of_a_log_of_one_case_the_pages_speak_of_one(tmp_path: Path) -> None:
     path = written(tmp_path / "one.csv", "case,activity,timestamp", "1,a,2024-01-01", "1,b,2024-01-02")
     log = record(read(path))
-    settings = Settings(folder=tmp_path, ledger=None, token="t")
+    settings = Settings(folder=tmp_path, ledger=tmp_path / "veilog.ledger", token="t")
     for page in (pages.log_page(log, "once", settings=settings), pages.exposure(log, settings=settings)):
         assert not re.search(r"\b1 (cases|different paths)\b|\bof the 1\b", page), page
     assert "1 case with 2 events of 2 activities" in pages.log_page(log, "once", settings=settings)

@@ -218,7 +218,7 @@ def test_a_plan_tells_cost_and_questions_and_leaves_the_account_as_it_is(
     assert sum(q.epsilon for q in found.tried.guarantee.charges) == pytest.approx(0.8)
     assert found.advantage >= 100 * float(advantage_of("0.8"))
     assert found.advantage == pytest.approx(100 * float(advantage_of("0.8")), abs=0.02)
-    assert found.account == InAccount(shared=True, strength="good")
+    assert found.account == InAccount(strength="good")
     assert not settings.ledger.exists()
 
 
@@ -235,7 +235,8 @@ def test_a_plan_knows_what_is_left_and_what_would_be_refused(hospital_file: Path
     assert "nothing bounds" in dry_run(log, published, settings).account.refused
     other = read(hospital_file)
     other = record(replace(other, measured=replace(other.measured, fingerprint="00" * 32)))
-    assert "not for these data" in dry_run(other, {"method": "evolve", "epsilon": "0.1"}, settings).account.refused
+    unknown = dry_run(other, {"method": "evolve", "epsilon": "0.1"}, settings).account
+    assert unknown.refused is None and unknown.beside_budget
 
 
 @pytest.mark.slow
@@ -459,7 +460,7 @@ def test_what_cannot_be_noted_as_set_aside_is_given_back(
     monkeypatch.setattr(Path, "write_text", full)
     with pytest.raises(OSError, match="No space"):
         released(hospital_file, EVOLVE, settings, tmp_path / "out")
-    assert [entry.state for entry in Ledger.open(settings.ledger_of("")).show()[0].entries] == ["withdrawn"]
+    assert [entry.state for entry in Ledger.open(settings.ledger).show()[0].entries] == ["withdrawn"]
 
 
 @pytest.mark.slow

@@ -12,7 +12,7 @@ from rich.text import Text
 
 from veilog._files import check_writable
 from veilog._language import ENGLISH, check_language, languages
-from veilog.cli.ledger import AS_THERE_IS
+from veilog.cli.ledger import ledger_of
 from veilog.cli.shared.common import (
     AS_USUAL,
     OPTIONS,
@@ -26,6 +26,7 @@ from veilog.cli.shared.common import (
 )
 from veilog.cli.shared.whose import SEEMING, Whose
 from veilog.errors import OutputError, ParameterError
+from veilog.ledger.ledger import Ledger
 from veilog.logs.eventlog import EventLog
 from veilog.logs.variants import Variants
 from veilog.measures import Comparison, Progress
@@ -163,9 +164,12 @@ def original_of(released: EventLog, path: Path, reading: Reading) -> EventLog:
 
 
 def entered(path: Path, log: EventLog) -> Standing | None:
-    """What the ledger beside a log knows of its releases, and of those of other logs; None where there is none."""
-    kept = AS_THERE_IS.of(path)
-    return None if kept is None else Standing.of(kept.account(log), kept.show())
+    """What the ledger of a log knows of its releases, and of those of other logs; None where there is none."""
+    place = ledger_of(path)
+    if place is None or not place.exists():
+        return None
+    kept = Ledger.open(place)
+    return Standing.of(kept.account(log), kept.show())
 
 
 def _check_page(page: Path, option: str) -> None:

@@ -17,7 +17,8 @@ from rich.text import Text
 from veilog import display
 from veilog._files import mark
 from veilog.cli.checking.report import NO_REPORT, Reports
-from veilog.cli.ledger import AS_THERE_IS, Keeping, check_person, show_account
+from veilog.cli.ledger import AS_THERE_IS, Keeping, check_person, ledger_of, show_account
+from veilog.cli.releasing.foreseen import confirm_level
 from veilog.cli.releasing.losses import tell_losses
 from veilog.cli.releasing.nights import check_since, since_last
 from veilog.cli.releasing.room import check_room, check_texts
@@ -61,9 +62,10 @@ from veilog.methods import METHODS, method_named
 from veilog.methods.method import Progress
 from veilog.privacy.domain import FROM_LOG
 from veilog.privacy.part import Part
-from veilog.releasing.owner.memory import noticed, remembered
+from veilog.releasing.owner.account import with_warnings
 from veilog.releasing.plan import Plan, plan
 from veilog.releasing.result import Release
+from veilog.releasing.run import entry_of, run_plan
 from veilog.report.told import has_times
 
 __all__ = ["demo", "methods", "release"]
@@ -135,7 +137,8 @@ def release(
     planned = planned.declaring(reading.groups(planned.declared))
     if planned.undeclared and not at_a_terminal():
         raise UndeclaredError(planned.method.name, planned.undeclared)
-    new = keeping.checked(log)
+    seeded = planned.seed is not None
+    new = keeping.checked(log, seeded=seeded)
     source = named(log, reading, grouping)
     show_columns(out, source, reading)
     original = read_needed(source, planned, reading)
@@ -144,6 +147,7 @@ def release(
         planned = planned.declaring(agreed(out, planned.declared, planned.undeclared, original))
     check_room(place, original, whole=planned.part is None)
     check_texts(place, planned.declared, original)
+    confirm_level(out, keeping.of(log, seeded=seeded), planned, original)
     with _sent(place, target):
         files = () if is_pipe(target) else (*more, target)
         released = _written(planned, log, original, keeping, place, files, spreadsheet_safe=spreadsheet_safe)
@@ -197,12 +201,13 @@ def _written(
     """The release, made and written; of ``files`` those are told that are there when it is stopped."""
     with shown_progress() as progress:
         progress(f"releasing with {planned.method.name}", None)
-        ledger = keeping.of(log, progress)
+        seeded = planned.seed is not None
+        ledger = keeping.of(log, progress, seeded=seeded)
         most = planned.epsilon if planned.bounded else None
         with told_if_stopped(planned.method.name, original, ledger, most, files=files):
-            released = planned.run(original, ledger=ledger, progress=progress)
-            if not keeping.no_ledger:
-                released = noticed(released, original, remembered())
+            released = run_plan(planned, original, ledger=ledger, progress=progress)
+            aside = {**entry_of(planned), "name": log.name} if keeping.no_ledger and not seeded else None
+            released = with_warnings(released, original, aside, ledger_of(log))
             progress(f"writing {place.name}", None)
             _save(released, place, progress, spreadsheet_safe=spreadsheet_safe)
     return released

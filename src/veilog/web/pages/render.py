@@ -45,6 +45,7 @@ from veilog.web.work.leaving import may_leave
 from veilog.web.work.planning import DryRun, Refused
 from veilog.web.work.request import WEAK, can_be_asked_for, delta_for, plan_of
 from veilog.web.work.standing import Now
+from veilog.web.work.sums import LogSum
 
 if TYPE_CHECKING:
     from jinja2 import Environment, PackageLoader
@@ -83,13 +84,27 @@ _NAME = 120
 """The longest name of a column that is asked for."""
 
 
-def home(logs: Sequence[LogRecord], jobs: Sequence[JobRecord], settings: Settings | None, once: str) -> str:
-    """The first page: bring a log; the logs and releases there are."""
+def home(
+    logs: Sequence[LogRecord],
+    jobs: Sequence[JobRecord],
+    settings: Settings | None,
+    once: str,
+    sums: Mapping[str, LogSum] | None = None,
+) -> str:
+    """The first page: bring a log; the logs there are, each with the ``sums`` of its account, and the releases."""
     releases = [job for job in jobs if job.kind == "release"]
     busy = any(not job.ended for job in jobs) or any(log.reading and not log.reading.ended for log in logs)
     names = {log.id: log.name for log in logs}
     return _page(
-        "home.html", settings, logs=logs, jobs=releases, names=names, suffixes=known_suffixes(), once=once, again=busy
+        "home.html",
+        settings,
+        logs=logs,
+        jobs=releases,
+        names=names,
+        sums=sums or {},
+        suffixes=known_suffixes(),
+        once=once,
+        again=busy,
     )
 
 
@@ -149,11 +164,14 @@ def release_form(
     settings: Settings | None = None,
     plan: DryRun | Refused | None = None,
     same: JobRecord | None = None,
+    falls: bool = False,
+    sure: Mapping[str, str] | None = None,
     trial: Trial | None = None,
     chosen_at: str = "",
 ) -> str:
     """Choose a method, a budget and parameters; ``values`` are those of an earlier form, or of the address. ``same`` is
-    a job that made the very same release a short while ago, ``trial`` what was tried on made-up logs, ``chosen_at``
+    a job that made the very same release a short while ago, ``falls`` whether it is to be confirmed that this one takes
+    the level of the account lower, ``sure`` what was confirmed, ``trial`` what was tried on made-up logs, ``chosen_at``
     when something of it was taken over last."""
     found = log.measured
     if found is None:
@@ -193,6 +211,8 @@ def release_form(
         refused=isinstance(plan, Refused),
         problem=problem,
         same=same,
+        falls=falls,
+        sure=sure or {},
         once=once,
         chosen_at=chosen_at,
         trial=trial or Trial(),

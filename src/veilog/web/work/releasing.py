@@ -36,7 +36,7 @@ from veilog.web.jobs.records import FILES, Settings
 from veilog.web.jobs.released_log import Account, Certificate, OwnerNotes, Promise, ReleasedLog
 from veilog.web.jobs.results import from_text, to_text
 from veilog.web.jobs.worker import ENTRY, PAID, RESULT, Progress, Task
-from veilog.web.work.accounts import join, refuse_unknown
+from veilog.web.work.accounts import join
 from veilog.web.work.comparing import Sides, all_variants, beside, predicted
 from veilog.web.work.reading import in_words, log_of
 from veilog.web.work.request import plan_of, undeclared, whose
@@ -89,7 +89,7 @@ class _Noting(Ledger):
 
 
 def release_log(task: Task, settings: Settings, progress: Progress) -> ReleasedLog:
-    """Release a log as planned, enter it in the ledger of the session, and write its files.
+    """Release a log as planned, enter it in the ledger, and write its files.
 
     What goes wrong before anything was asked of the data raises and costs nothing. Once there is a release, what fails
     is said beside it: it is paid for and must not be lost.
@@ -104,10 +104,8 @@ def release_log(task: Task, settings: Settings, progress: Progress) -> ReleasedL
     _set_aside(out / _SPARE, _MARGIN + _EACH_EVENT * log.events.num_rows)
     asking = stages.at("Asking the log, with noise")
     try:
-        ledger = Ledger.open(settings.ledger_of(task.ledger), create=True, waiting=progress, name=name)
+        ledger = Ledger.open(settings.ledger, create=True, waiting=progress, name=name)
         join(ledger, data, task.others)
-        if ledger.account(data) is None:
-            refuse_unknown(ledger)
         released = planned.run(data, ledger=_Noting.of(ledger, out / ENTRY), progress=asking)
     except VeilogError as error:
         (out / _SPARE).unlink(missing_ok=True)
@@ -120,7 +118,7 @@ def release_log(task: Task, settings: Settings, progress: Progress) -> ReleasedL
         files=_sizes(out),
     )
     person = whose(task.columns, planned.unit.column)
-    sides = Sides(released, log, _logs_in(out), settings.ledger is None, person)
+    sides = Sides(released, log, _logs_in(out), person)
     result = _compared(result, sides, out, stages, settings)
     (out / _SPARE).unlink(missing_ok=True)
     (out / PAID).unlink(missing_ok=True)
@@ -149,7 +147,7 @@ def _compared(result: ReleasedLog, sides: Sides, out: Path, stages: Stages, sett
     return result
 
 
-def write_again(kept: Path, out: Path, settings: Settings, progress: Progress, ledger: str = "") -> ReleasedLog:
+def write_again(kept: Path, out: Path, settings: Settings, progress: Progress) -> ReleasedLog:
     """Write what the disk had no room for when a release was made; the data are not asked again.
 
     ``kept`` is the folder of that job, which stays as it is, so that this can be tried as often as need be.
@@ -165,7 +163,7 @@ def write_again(kept: Path, out: Path, settings: Settings, progress: Progress, l
     for name in result.files:
         _linked(kept / name, out / name)
     (out / _SPARE).unlink()
-    entry = Entered(settings.ledger_of(ledger), result.entry)
+    entry = Entered(settings.ledger, result.entry)
     (out / ENTRY).write_text(str(result.entry))
     missing, unwritten = [], []
     for name in result.unwritten:
