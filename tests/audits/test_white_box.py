@@ -174,7 +174,7 @@ def test_questions_about_attributes_are_answered_and_their_evidence_is_within_wh
         30,
         attributes={"age group": ages, "urgency": (1, 5), "cost": (0, 3000), "org:resource": staff},
     )
-    planned = plan("df-laplace", epsilon=12, domain=domain, weak_guarantee=True, **wanted)
+    planned = plan("df-laplace", epsilon=12, domain=domain, allow_no_protection=True, **wanted)
     twins = Twins(planned, without, with_)
     found, script = recorded(planned, twins, with_, True, 5)
     asked = [answer.priced and answer.priced.question for answer in found.answers]

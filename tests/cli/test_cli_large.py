@@ -11,7 +11,7 @@ from veilog.cli.shared import large
 from veilog.logs.made_up import simulate
 from veilog.logs.stored import sorting, storing
 
-EVOLVE = ["--method", "evolve", "--epsilon", "30", "--delta", "0.001", "--activities", "log", "--weak-guarantee"]
+EVOLVE = ["--method", "evolve", "--epsilon", "30", "--delta", "0.001", "--activities", "log", "--allow-no-protection"]
 AMUN = ["--method", "amun", "--as-published", "-p", "guessing_advantage=0.6", "-p"]
 
 

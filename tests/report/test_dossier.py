@@ -175,7 +175,7 @@ def test_where_nothing_is_proven_it_says_no(number: str, unproven: veilog.Releas
 
 
 def test_a_guarantee_that_is_worth_nothing_is_no_answer_either() -> None:
-    weak = veilog.release(VARIANTS, "travas", epsilon=50, delta="1e-6", weak_guarantee=True)
+    weak = veilog.release(VARIANTS, "travas", epsilon=50, delta="1e-6", allow_no_protection=True)
     made = veilog.dossier(replace(weak, variants=VARIANTS))
     assert "No. Protection is none in practice." in section(made, "0.1") and "Do not send it." in section(made, "0.1")
     assert "Nothing that is proven bounds it" in section(made, "B.1")

@@ -117,7 +117,7 @@ def test_no_job_is_started_before_all_is_said_that_has_to_be(
     assert answer.status_code == 400
     assert words in html.unescape(answer.text)
     assert server.store.ids()[1] == before
-    said = {"epsilon": "20", "weak_guarantee": "weak"} if "epsilon" in fields else {}
+    said = {"epsilon": "20", "allow_no_protection": "weak"} if "epsilon" in fields else {}
     assert ask(client, log, **said).status_code == 303
 
 

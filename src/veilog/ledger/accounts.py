@@ -15,8 +15,8 @@ from veilog.ledger.counting import Composed, Counting, Planned, Together, togeth
 from veilog.ledger.file import AccountRow, Entry
 from veilog.ledger.ways import named
 from veilog.privacy.account.figures import round_up
-from veilog.privacy.account.strength import STRENGTHS, Strength
-from veilog.privacy.account.worth import worth
+from veilog.privacy.account.strength import Strength
+from veilog.privacy.account.worth import holds_up_to, worth
 
 __all__ = ["Account", "as_csv", "as_json", "check_paid", "check_unit", "check_unknown", "in_figures"]
 
@@ -145,17 +145,19 @@ class Account:
     @property
     def strength(self) -> Strength:
         """What the releases so far are worth together: by their sum, or by the rule of the budget where that is less,
-        each with its delta among as many cases as any of them has. A plan costs all of its releases from the first on;
+        each with its delta among as many cases as are known of. A plan costs all of its releases from the first on;
         composition guarantees its limit alone, for what each costs may have been chosen after seeing earlier ones."""
-        by_rule = self.budget if isinstance(self.counting, Composed) else self.composed
-        return worth(self.spent, by_rule, cases=self._cases)
+        return worth(*self._bounds, cases=self._cases)
+
+    @property
+    def holds_up_to(self) -> int | None:
+        """The most cases that the data may have for that word to hold; None: any number."""
+        return holds_up_to(*self._bounds, cases=self._cases)
+
+    _bounds = property(lambda self: (self.spent, self.budget if isinstance(self.counting, Composed) else self.composed))
 
     def strength_of(self, entry: Entry) -> Strength:
-        """What one of the releases is worth by itself: as it says of itself, where its entry has that with the cases
-        that its delta was judged by."""
-        known = entry.guarantee or {}
-        if "cases" in known and known.get("strength") in STRENGTHS:
-            return STRENGTHS[STRENGTHS.index(known["strength"])]
+        """What one of the releases is worth by itself, in a log of as many cases as any of them has."""
         bounded = entry.epsilon is not None and entry.delta is not None
         return worth(_cost_of(entry) if bounded else None, cases=self._cases)
 
@@ -167,7 +169,7 @@ class Account:
     @property
     def _cases(self) -> int:
         """The most cases that a release has, as far as its entry says that, or that the data are known to have."""
-        said = [entry.guarantee.get("cases") for entry in self._made if entry.guarantee is not None]
+        said = (entry.guarantee.get("cases") for entry in self._made if entry.guarantee is not None)
         return max([self.known_cases, *(cases for cases in said if isinstance(cases, int))])
 
     @property
@@ -187,7 +189,8 @@ class Account:
             "unit": self.unit,
             "budget": _cost_json(self.budget),
             "spent": _cost_json(self.spent),
-            "strength": self.strength,
+            "level": self.strength,
+            "level_holds_up_to_cases": self.holds_up_to,
             "most_cases": self.most_cases,
             "left": _cost_json(self.left, down=True),
             **({"kinds_of_case": list(self.kinds)} if len(self.kinds) > 1 else {}),

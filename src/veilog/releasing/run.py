@@ -87,7 +87,7 @@ def run_plan(
     with settling(entry, whole, lambda: curator.contacted, derive):
         made = _made(curator if watched is None else watched(curator), planned, progress)
         seconds, cases = time.perf_counter() - started, made.variants.cases
-    guarantee = whole()
+    guarantee = replace(whole(), cases=None if planned.method.draws else cases)
     notes = (*exposed(looked_at, guarantee), *formulas(made.variants, made.details), *notes)
     released = Release(
         method=planned.method.name,
@@ -102,7 +102,7 @@ def run_plan(
             *_of_part(planned.part),
             *planned.unit.remarks,
             *advised_once(made.said),
-            *remarks_on(made.variants, planned.delta),
+            *remarks_on(made.variants),
         ),
         order=made.order,
         operations=_operations(made, guarantee),

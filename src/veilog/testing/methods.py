@@ -64,7 +64,7 @@ def _planned(method: Method, settings: Mapping[str, Any]) -> Plan:
             **budget,
             as_published=not method.certified,
             domain=Domain(labels, 20),
-            weak_guarantee=True,
+            allow_no_protection=True,
             **settings,
         )
 

@@ -197,7 +197,7 @@ def test_words_and_colour_follow_the_strength_everywhere(
     epsilon: str, tone: str, strength: str, learnt: str, path: Path, settings: Settings, tmp_path: Path
 ) -> None:
     log = record(read(path))
-    request = {**EVOLVE, "epsilon": epsilon} | ({"weak_guarantee": "weak"} if epsilon == "50" else {})
+    request = {**EVOLVE, "epsilon": epsilon} | ({"allow_no_protection": "weak"} if epsilon == "50" else {})
     dry = pages.plan_part(dry_run(log, request, settings), log)
     assert f'<p class="strength {tone}"><b>Protection would be {strength}.</b>' in dry
     assert learnt in dry
@@ -242,13 +242,13 @@ def test_the_account_is_judged_by_all_that_it_gave_away(path: Path, settings: Se
 
 @pytest.mark.parametrize("word", ["", "strong", "yes"])
 def test_an_epsilon_that_protects_nobody_needs_the_word(word: str, log: LogRecord, settings: Settings) -> None:
-    request = {**EVOLVE, "epsilon": "10.5", "weak_guarantee": word}
+    request = {**EVOLVE, "epsilon": "10.5", "allow_no_protection": word}
     with pytest.raises(ParameterError, match="weak"):
         asked_for(request)
     assert "weak" in dry_run(log, request, settings).problem
-    assert asked_for({**request, "weak_guarantee": "Weak"}).weak_guarantee
-    assert asked_for({**EVOLVE, "epsilon": "10"}).weak_guarantee is False
-    assert 'name="weak_guarantee"' in pages.release_form(log, request, ONCE, settings=settings)
+    assert asked_for({**request, "allow_no_protection": "Weak"}).allow_no_protection
+    assert asked_for({**EVOLVE, "epsilon": "10"}).allow_no_protection is False
+    assert 'name="allow_no_protection"' in pages.release_form(log, request, ONCE, settings=settings)
 
 
 # Who is protected.

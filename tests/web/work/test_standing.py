@@ -149,7 +149,7 @@ def test_persons_with_several_cases_are_spoken_of_once(settings: Settings, tmp_p
     assert made.decision is not None and "The log seems to know persons" in made.decision.checks[1].why
     assert "up to 5 each. A person" in made.decision.checks[1].why, "no option of the command: a page has none"
     assert made.owner_only.notes == ()
-    unsent = {**ASKED, "epsilon": "20", "weak_guarantee": "weak", "part": "month=2024-03"}
+    unsent = {**ASKED, "epsilon": "20", "allow_no_protection": "weak", "part": "month=2024-03"}
     weak = released(path, unsent, settings, tmp_path / "weak", name=path.name)
     assert weak.decision is not None and weak.decision.checks == () and weak.owner_only.notes == ()
     assert any("The log seems to know persons: “Patient”" in said for said in weak.decision.cautions)

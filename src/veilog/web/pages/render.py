@@ -17,7 +17,6 @@ from veilog.errors import VeilogError
 from veilog.logs.eventlog import START
 from veilog.logs.input.reader import known_suffixes
 from veilog.measures.disclosure import KNOWN
-from veilog.releasing.plan import LARGEST_UNASKED
 from veilog.report.decision import renewed
 from veilog.report.explorer import clean
 from veilog.report.page import furnish
@@ -43,7 +42,7 @@ from veilog.web.pages.words import (
 from veilog.web.work.accounts import PROPOSALS, AccountSeen, units_of
 from veilog.web.work.leaving import may_leave
 from veilog.web.work.planning import DryRun, Refused
-from veilog.web.work.request import WEAK, can_be_asked_for, delta_for, plan_of
+from veilog.web.work.request import UNPROTECTED, can_be_asked_for, delta_for, plan_of
 from veilog.web.work.standing import Now
 
 if TYPE_CHECKING:
@@ -355,7 +354,7 @@ def _environment() -> Environment:
         auto_reload=False,
     )
     environment.filters.update(FILTERS)
-    environment.globals.update(own=address, LEARNT=LEARNT, WEAK=WEAK, LARGEST_UNASKED=LARGEST_UNASKED)
+    environment.globals.update(own=address, LEARNT=LEARNT, UNPROTECTED=UNPROTECTED)
     environment.globals.update(language=current, words=said_by_scripts, known_events=known_events, glossary=glossary)
     environment.globals.update(languages=[(code, LANGUAGES.get(code, code)) for code in languages()])
     return furnish(environment)
