@@ -209,11 +209,11 @@ def advantages() -> str:
 def guesses() -> str:
     """Return what some epsilons leave to an adversary, rounded up."""
     columns = "right yeses at 1 % wrong | whether it is in the log, from 50 % | one of 2 values, from 50 %"
-    lines = [f"| epsilon | `advantage` | {columns} | one of 10, from 10 % | one of 100, from 1 % |", "|---" * 7 + "|"]
+    lines = [f"| epsilon | `membership_test_gap` | {columns} | one of 10, from 10 % | one of 100, from 1 % |", "|---" * 7 + "|"]
     for epsilon in (0.1, 0.4, 1, 2.2, 3.89):
         found = meaning_of_pairs([(epsilon, 0.0)])
         guess = found.guess_at_prior
-        told = (found.advantage, found.tpr_at_fpr[0.01], found.presence, guess[0.5], guess[0.1], guess[0.01])
+        told = (found.membership_test_gap, found.tpr_at_fpr[0.01], found.presence, guess[0.5], guess[0.1], guess[0.01])
         lines.append(f"| {epsilon:g} | {' | '.join(up(number, 3) for number in told)} |")
     return "\n".join(lines)
 

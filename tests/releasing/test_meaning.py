@@ -55,8 +55,8 @@ def two_points(epsilon: float, delta: float) -> tuple[list[float], list[float]]:
 @pytest.mark.parametrize("epsilon", EPSILONS)
 def test_of_a_pure_epsilon_all_is_in_closed_form(epsilon: float) -> None:
     meaning = meaning_of_pairs([(epsilon, 0.0)])
-    assert meaning.advantage == pytest.approx((math.exp(epsilon) - 1) / (math.exp(epsilon) + 1), rel=1e-12)
-    assert meaning.advantage == pytest.approx(math.tanh(epsilon / 2), rel=1e-12)
+    assert meaning.membership_test_gap == pytest.approx((math.exp(epsilon) - 1) / (math.exp(epsilon) + 1), rel=1e-12)
+    assert meaning.membership_test_gap == pytest.approx(math.tanh(epsilon / 2), rel=1e-12)
     assert meaning.presence == pytest.approx(math.exp(epsilon) / (1 + math.exp(epsilon)), rel=1e-12)
     for rate, chance in (meaning.tpr_at_fpr | meaning.guess_at_prior).items():  # type: ignore[operator]
         assert chance == pytest.approx(min(rate * math.exp(epsilon), 1 - math.exp(-epsilon) * (1 - rate)), rel=1e-12)
@@ -97,7 +97,7 @@ def test_no_number_is_below_its_formula(budget: tuple[float, float], rate: float
 
 def test_the_largest_epsilon_gives_certainty_and_no_overflow() -> None:
     meaning = meaning_of_pairs([(1000.0, 0.0)])
-    assert {meaning.advantage, meaning.presence, *meaning.tpr_at_fpr.values(), *meaning.guess_at_prior.values()} == {1}
+    assert {meaning.membership_test_gap, meaning.presence, *meaning.tpr_at_fpr.values(), *meaning.guess_at_prior.values()} == {1}
 
 
 def constraints(k: int, epsilon: float, delta: float) -> Iterator[tuple[list[float], float]]:
@@ -267,7 +267,7 @@ def test_riskcal_says_the_same_of_losses(name: str) -> None:
     analysis = pytest.importorskip("riskcal.analysis")
     pairs = pairs_in(losses)
     meaning = meaning_of_pairs(pairs)
-    assert meaning.advantage == pytest.approx(analysis.get_advantage_from_pld(losses), rel=1e-9)
+    assert meaning.membership_test_gap == pytest.approx(analysis.get_advantage_from_pld(losses), rel=1e-9)
     assert 1 - meaning.presence == pytest.approx(float(analysis.get_bayes_risk_from_pld(losses, 0.5)), rel=1e-9)
     for rate in (*RATES, *PRIORS):
         assert largest(pairs, rate) == pytest.approx(1 - analysis.get_beta_from_pld(losses, alpha=rate), rel=0.01)
@@ -277,7 +277,7 @@ def test_riskcal_says_the_same_of_losses(name: str) -> None:
 def test_riskcal_says_the_same_of_a_pair(epsilon: float, delta: float) -> None:
     analysis = pytest.importorskip("riskcal.analysis")
     meaning = meaning_of_pairs([(epsilon, delta)])
-    assert meaning.advantage == pytest.approx(analysis.get_advantage_from_adp(epsilon, delta), abs=1e-12)
+    assert meaning.membership_test_gap == pytest.approx(analysis.get_advantage_from_adp(epsilon, delta), abs=1e-12)
     for rate in (*RATES, *PRIORS):
         beta = float(analysis.get_beta_from_adp(epsilon, delta, rate))
         assert largest([(epsilon, delta)], rate) == pytest.approx(1 - beta, abs=1e-12)
@@ -294,7 +294,7 @@ def test_a_release_says_what_its_guarantee_means() -> None:
     said = released.to_json()["guarantee"]
     assert isinstance(said, dict)
     assert said["means"] == meaning.to_json()
-    assert list(said["means"]) == ["advantage", "tpr_at_fpr", "guess_at_prior"]
+    assert list(said["means"]) == ["membership_test_gap", "tpr_at_fpr", "guess_at_prior"]
     assert said["means"]["guess_at_prior"]["0.1"] == pytest.approx(math.e / 10)
     assert meaning.in_words("case") == (
         "Whoever guesses which of 10 equally likely values a case has is right with a chance of at most 0.272 in place "

@@ -230,10 +230,10 @@ def test_no_attack_on_a_real_log_gains_more_than_the_bound(name: str, method: st
     subject = subject_of(released, variants, (), None, None)
     assert subject.meaning is not None and subject.attacked is not None and subject.attacked.singled is not None
     for known in subject.attacked.singled.results:
-        assert known.beyond.value <= subject.meaning.advantage
+        assert known.beyond.value <= subject.meaning.membership_test_gap
     assert subject.attacked.linked is not None and subject.attacked.inferred is not None
     for row in (*subject.attacked.linked.results, *subject.attacked.inferred.results):
-        assert row.beyond.low <= subject.meaning.advantage
+        assert row.beyond.low <= subject.meaning.membership_test_gap
 
 
 @pytest.mark.slow

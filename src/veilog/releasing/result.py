@@ -29,6 +29,7 @@ from veilog.logs.xes.columns import legal_keys
 from veilog.methods._events.assemble import Details, assembled, eventless, pieces_of
 from veilog.privacy.account.guarantee import Guarantee
 from veilog.privacy.account.strength import Strength
+from veilog.releasing.checks import Activities, json_of_checks
 from veilog.releasing.meaning import json_of
 
 if TYPE_CHECKING:
@@ -94,6 +95,8 @@ class Release:
     declared_length: int | Literal["log"] | None = None
     """The bound on the length of a trace that was declared public, to which every case was cut; a method may have a
     setting of a similar name (``parameters``)."""
+    activities: Activities | None = None
+    """How the names of its activities became public; None where that is not known, as of a model from a file."""
     beside: Mapping[str, Release] = field(default_factory=dict)
     """Further releases that were made of the same answers, by what they are for; all together have the guarantee."""
 
@@ -202,6 +205,7 @@ class Release:
             "parameters": dict(self.parameters),
             "declared": {"max_length": self.declared_length},
             "guarantee": json_of(self.guarantee),
+            **json_of_checks(self.guarantee, self.activities),
             **_sizes(self.variants),
             "operations": to_json(self.operations),
             "remarks": list(self.remarks_for_all),

@@ -43,6 +43,7 @@ from veilog.privacy.domain import FROM_LOG
 from veilog.privacy.mechanisms import noise
 from veilog.privacy.part import Part
 from veilog.privacy.unit import bounded, check_somebody
+from veilog.releasing.checks import activities_of
 from veilog.releasing.owner.columns import check_times
 from veilog.releasing.owner.notes import exposed, formulas, notes_for_owner
 from veilog.releasing.planned import Planned
@@ -94,6 +95,7 @@ def run_plan(
         as_published=planned.as_published,
         parameters=planned.settings.to_json(),
         declared_length=planned.declared.max_length,
+        activities=activities_of(planned.public, planned.method.needs(planned.settings)),
         variants=made.variants,
         guarantee=guarantee,
         owner_only=OwnerOnly(seconds, notes, () if isinstance(log, Variants) else log.findings),

@@ -22,6 +22,7 @@ from veilog.methods import METHODS, Method
 from veilog.privacy.account.figures import round_up
 from veilog.privacy.account.guarantee import Code, Condition, Guarantee, Statement
 from veilog.privacy.part import of_same_cases, stated_part
+from veilog.releasing.checks import Activities
 from veilog.releasing.result import Operation, Release
 from veilog.report.explorer import short
 
@@ -82,6 +83,7 @@ def told_by_release(released: Release) -> Told:
         software=f"veilog {__version__}",
         timed=has_times(released),
         from_file=False,
+        activities=released.activities,
     )
 
 
