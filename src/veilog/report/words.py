@@ -227,7 +227,7 @@ def not_to_conclude(told: Told, empty: int, inside: bool) -> list[str]:
 def _of_people(told: Told) -> list[str]:
     g = told.guarantee
     if not g.proven:
-        return [gettext("That the release is anonymous in the sense of a law, or that it may be published as it is.")]
+        return [gettext("That the release is anonymous in the sense of a law, or fit to be published as it is.")]
     said = [
         gettext(
             "That nothing can be learned. What holds for many {unit}s is what a release is for: it can show that most "
@@ -304,7 +304,7 @@ def _of_this_page(told: Told, inside: bool) -> list[str]:
     if inside:
         said.append(
             gettext(
-                "That this page may be shared like the release. It holds exact numbers of the original log, which the "
+                "That this page is as protected as the release. It holds exact numbers of the original log, which the "
                 "guarantee does not cover."
             )
         )

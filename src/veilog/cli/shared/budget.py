@@ -85,7 +85,7 @@ class Budget(Persons):
         str,
         Parameter(
             allow_leading_hyphen=True,
-            help="Probability of failure that is allowed; below one over the cases.",
+            help="What chances may exceed the factor exp(epsilon) by; well below one over the cases.",
             show_default=True,
         ),
     ] = "0"

@@ -6,6 +6,7 @@ No page has a style or a script in it, so that the server can forbid both.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
@@ -17,10 +18,10 @@ from veilog.errors import VeilogError
 from veilog.logs.eventlog import START
 from veilog.logs.input.reader import known_suffixes
 from veilog.measures.disclosure import KNOWN
-from veilog.report.decision import renewed
+from veilog.report.decision import decided
 from veilog.report.explorer import clean
 from veilog.report.page import furnish
-from veilog.report.words import LEARNT, said_of_others
+from veilog.report.words import LEARNT, chances, guesses, in_plain_words, said_of_others
 from veilog.web.jobs.read_log import HOW_READ, Measured, ReadLog
 from veilog.web.jobs.records import JobRecord, LogRecord, Settings
 from veilog.web.jobs.released_log import ReleasedLog
@@ -290,10 +291,14 @@ def _attributes(found: Measured) -> list[str]:
 def _of_release(
     made: ReleasedLog, job: JobRecord, log: LogRecord, settings: Settings | None, now: Now | None
 ) -> dict[str, Any]:
-    beside, standing = made.beside, None if now is None else now.standing
+    beside, standing, told = made.beside, None if now is None else now.standing, made.known
+    owner = None if made.owner is None else replace(made.owner, standing=standing)
     return {
         "r": made,
-        "decided": None if made.decision is None else renewed(made.decision, standing),
+        "decided": None if told is None else decided(told, made.certificate.cases, owner),
+        "plain": [] if told is None else in_plain_words(told),
+        "chances": [] if told is None else chances(told.guarantee),
+        "guesses": [] if told is None else guesses(told.guarantee),
         "now": None if now is None else now.account,
         "others": said_of_others(standing)[1],
         "beside": beside,
