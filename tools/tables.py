@@ -174,7 +174,7 @@ def experiments() -> str:
 
 
 def strengths() -> str:
-    """Return the borders of the protection levels: the guessing advantage, the epsilon that reaches it, and what delta allows."""
+    """Return the borders of the levels: the guessing advantage, the epsilon that reaches it, and what delta allows."""
     reached = "guessing advantage at most | which a pure epsilon reaches at"
     lines = [f"| level | {reached} | delta times cases of the log at most |", "|---|---|---|---|"]
     for word, advantage, exposed in zip(STRENGTHS, ADVANTAGES, EXPOSED, strict=False):
@@ -287,7 +287,9 @@ def ticks() -> str:
     """Return every statement that is ticked and every verdict, with the function that verifies or decides it."""
     lines = ["| code | ticked or judged | by |", "|---|---|---|"]
     lines += [f"| `{code}` | ☑ | `{function}` |" for code, function in VERIFIED_BY.items()]
-    return "\n".join([*lines, *(f"| `{code}` | {what} | `{function}` |" for code, (what, function) in VERDICTS.items())])
+    return "\n".join(
+        [*lines, *(f"| `{code}` | {what} | `{function}` |" for code, (what, function) in VERDICTS.items())]
+    )
 
 
 def messy() -> str:

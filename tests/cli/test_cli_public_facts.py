@@ -140,7 +140,7 @@ def test_what_does_not_fit_is_refused_in_words(
 
 
 @pytest.mark.slow
-def test_a_allow_no_protection_is_called_what_it_is(log: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_no_protection_is_called_what_it_is(log: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     page = tmp_path / "page.html"
     more = ["--activities", "log", "--allow-no-protection", "--report-outside", str(page)]
     facts = told(log, tmp_path / "out.xes", "-m", "evolve", "--epsilon", "50", *more)

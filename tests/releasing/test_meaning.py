@@ -97,7 +97,8 @@ def test_no_number_is_below_its_formula(budget: tuple[float, float], rate: float
 
 def test_the_largest_epsilon_gives_certainty_and_no_overflow() -> None:
     meaning = meaning_of_pairs([(1000.0, 0.0)])
-    assert {meaning.membership_test_gap, meaning.presence, *meaning.tpr_at_fpr.values(), *meaning.guess_at_prior.values()} == {1}
+    chances = *meaning.tpr_at_fpr.values(), *meaning.guess_at_prior.values()
+    assert {meaning.membership_test_gap, meaning.presence, *chances} == {1}
 
 
 def constraints(k: int, epsilon: float, delta: float) -> Iterator[tuple[list[float], float]]:

@@ -139,14 +139,14 @@ class Account:
 
     @property
     def of_parts(self) -> bool:
-        """Whether there are releases of parts of the cases, of which only the largest sums count."""
-        return self.unit == "case" and any(entry.part for entry in self.entries if entry.state != "withdrawn")
+        """Whether there are releases of parts, of which only the largest sums count."""
+        return self.unit == "case" and any(entry.part for entry in self._made)
 
     @property
     def strength(self) -> Strength:
-        """What the releases so far are worth together: by their sum, or by the rule of the budget where that is less,
-        each with its delta among as many cases as are known of. A plan costs all of its releases from the first on;
-        composition guarantees its limit alone, for what each costs may have been chosen after seeing earlier ones."""
+        """What the releases so far are worth together: by their sum, or by the rule of the budget where that is less. A
+        plan costs all of its releases from the first on; composition guarantees its limit alone, for what each costs
+        may have been chosen after seeing earlier ones."""
         return worth(*self._bounds, cases=self._cases)
 
     @property
@@ -158,8 +158,7 @@ class Account:
 
     def strength_of(self, entry: Entry) -> Strength:
         """What one of the releases is worth by itself, in a log of as many cases as any of them has."""
-        bounded = entry.epsilon is not None and entry.delta is not None
-        return worth(_cost_of(entry) if bounded else None, cases=self._cases)
+        return worth(None if None in (entry.epsilon, entry.delta) else _cost_of(entry), cases=self._cases)
 
     @property
     def planned_strength(self) -> Strength | None:
@@ -174,11 +173,10 @@ class Account:
 
     @property
     def most_cases(self) -> int | None:
-        """Where it was only said, not bounded, how many cases a person has at most: the smallest such number. The sums
-        are for persons of no more cases than that."""
+        """Where it was only said, not bounded, how many cases a person has at most: the smallest such number."""
         if self.unit != "person":
             return None
-        said = [entry.parameters.get("max_cases") for entry in self.entries if entry.state != "withdrawn"]
+        said = [entry.parameters.get("max_cases") for entry in self._made]
         return min((int(number) for number in said if isinstance(number, int)), default=None)
 
     def totals(self) -> dict[str, object]:

@@ -23,7 +23,15 @@ from veilog.logs.eventlog import ACTIVITY, CASE_INDEX, EVENT_INDEX, LIFECYCLE, N
 from veilog.logs.stored.store import StoredLog
 from veilog.logs.tables.cells.columns import is_text, plain_type
 
-__all__ = ["Attribute", "PersonColumn", "attributes_of", "person_columns", "staff_columns", "transitions_of", "unit_columns"]
+__all__ = [
+    "Attribute",
+    "PersonColumn",
+    "attributes_of",
+    "person_columns",
+    "staff_columns",
+    "transitions_of",
+    "unit_columns",
+]
 
 _CASES_OF_ONE = 10
 _USUAL = 0.95
@@ -34,10 +42,47 @@ _RESERVED = (ACTIVITY, TIMESTAMP, LIFECYCLE, CASE_INDEX, EVENT_INDEX, NESTED)
 
 
 _STAFF = frozenset(
-    "resource resources user users userid username employee staff doctor physician surgeon nurse clerk agent operator "
-    "handler performer technician worker caseworker assignee originator author "
-    "bearbeiter mitarbeiter arzt pfleger sachbearbeiter medewerker gebruiker arts verpleegkundige uitvoerder "
-    "utilisateur employe médecin infirmier infirmière agent".split()
+    [
+        "resource",
+        "resources",
+        "user",
+        "users",
+        "userid",
+        "username",
+        "employee",
+        "staff",
+        "doctor",
+        "physician",
+        "surgeon",
+        "nurse",
+        "clerk",
+        "agent",
+        "operator",
+        "handler",
+        "performer",
+        "technician",
+        "worker",
+        "caseworker",
+        "assignee",
+        "originator",
+        "author",
+        "bearbeiter",
+        "mitarbeiter",
+        "arzt",
+        "pfleger",
+        "sachbearbeiter",
+        "medewerker",
+        "gebruiker",
+        "arts",
+        "verpleegkundige",
+        "uitvoerder",
+        "utilisateur",
+        "employe",
+        "médecin",
+        "infirmier",
+        "infirmière",
+        "agent",
+    ]
 )
 """Words in the names of columns that say who did the work."""
 _WORDS = re.compile(r"[A-Z]?[^\W\d_A-Z]+|[A-Z]+(?![^\W\d_A-Z])")

@@ -36,9 +36,7 @@ Activities = Literal["declared", "log", "privately", "none"]
 """How the names of activities became public: by a list, by the owner's word about the log, found with noise, or not at
 all, because no name leaves the log but by an answer with noise."""
 Verified = Literal["guarantee-derived", "activities-with-noise", "cases-bounded", "other-releases"]
-Asked = Literal[
-    "activities-declared", "unit", "releases-elsewhere", "recipient", "file-unchanged", "other-releases"
-]
+Asked = Literal["activities-declared", "unit", "releases-elsewhere", "recipient", "file-unchanged", "other-releases"]
 CheckCode = Code | Verified | Asked
 
 VERIFIED_BY: Mapping[str, str] = {
@@ -119,6 +117,7 @@ def checks_of(
         activities: how the names of its activities became public; None where that is not known.
         from_file: whether the guarantee was read from a file.
         say: turns a sentence of the kernel into the language that is spoken.
+
     """
     if not g.proven:
         return ()
@@ -166,7 +165,9 @@ def _activities(g: Guarantee, activities: Activities | None) -> list[Check]:
     if activities in ("privately", "none"):
         why = gettext("Each name in the release came out of the log by an answer with noise.")
         return [
-            Check("activities-with-noise", "checked", gettext("The log gave no name of an activity without noise."), why)
+            Check(
+                "activities-with-noise", "checked", gettext("The log gave no name of an activity without noise."), why
+            )
         ]
     return [
         Check(
@@ -192,12 +193,18 @@ def _condition(condition: Condition, say: Callable[[str], str]) -> Check:
 
 def _unit(g: Guarantee, say: Callable[[str], str], *, bounded: bool) -> list[Check]:
     if g.unit == "case":
-        return [Check("unit", "to-confirm", gettext("A case is what has to be protected, and not a person with several."), "")]
+        return [
+            Check(
+                "unit", "to-confirm", gettext("A case is what has to be protected, and not a person with several."), ""
+            )
+        ]
     asks = gettext("The column that tells persons names each person in one way.")
     checks = [Check("unit", "to-confirm", asks, say(g.neighbours) + ".")]
     if bounded and all(condition.code != "nobody-has-more" for condition in g.conditions):
         why = gettext("Of persons with more cases, some were drawn at random before anything was asked.")
-        checks.insert(0, Check("cases-bounded", "checked", gettext("No person counts with more cases than was said."), why))
+        checks.insert(
+            0, Check("cases-bounded", "checked", gettext("No person counts with more cases than was said."), why)
+        )
     return checks
 
 

@@ -15,9 +15,9 @@ Kairouz, Oh, Viswanath, "The composition theorem for differential privacy", 2015
 
 g = 1 - f is one minus the trade-off function (Dong, Roth, Su, "Gaussian differential privacy", 2022). Of several pairs
 the smallest bound counts; g is taken as the same in both directions, so that it bounds as well who says that the case
-is *not* in the log. The *membership-test gap* is the largest g(a) - a: (e^epsilon - 1 + 2 delta) / (e^epsilon + 1), which of a
-pure epsilon is tanh(epsilon / 2). It is reached where g(a) = 1 - a, so a guess at a case that is in the log with
-probability 1/2 is right with probability (1 + gap) / 2 at most.
+is *not* in the log. The *membership-test gap* is the largest g(a) - a: (e^epsilon - 1 + 2 delta) / (e^epsilon + 1),
+which of a pure epsilon is tanh(epsilon / 2). It is reached where g(a) = 1 - a, so a guess at a case that is in the log
+with probability 1/2 is right with probability (1 + gap) / 2 at most.
 
 It is not the guessing advantage of :mod:`veilog.privacy.account.guessing`, which is the largest rise of a *belief* at
 the attacker's best prior, d = tanh(epsilon / 4) of a pure epsilon. There gap = 2 d / (1 + d^2), and always

@@ -251,7 +251,8 @@ def _budget(
     if protects_nobody(eps, failure) and not allow_no_protection:
         given = f"epsilon = {up(eps)}" + (f" and delta = {up(failure)}" if failure else "")
         raise ParameterError(
-            f"The protection level of {given} is none in practice: who is in the log can nearly be read off the release.",
+            f"The protection level of {given} is none in practice: who is in the log can nearly be read off the "
+            "release.",
             parameter="epsilon",
             advice="Take an epsilon of 2 or less; or say --allow-no-protection if that is what you want.",
         )

@@ -317,6 +317,4 @@ def _facts(operation: Operation, guarantee: Guarantee) -> Iterable[Attribute]:
 def remarks_on(released: Variants) -> tuple[str, ...]:
     """Return what is remarked on any release: empty cases."""
     empty = int(released.counts[released.lengths == 0].sum())
-    return (
-        (f"{empty} of the released cases have no event; a CSV, TSV or workbook leaves them out.",) if empty else ()
-    )
+    return (f"{empty} of the released cases have no event; a CSV, TSV or workbook leaves them out.",) if empty else ()

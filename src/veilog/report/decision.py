@@ -121,7 +121,9 @@ def decided(told: Told, cases: int, owner: OwnerSide | None = None) -> Decision:
         checks = ()
         reasons = reasons or (
             gettext(
-                "At ε = {epsilon} the noise hides hardly anything of one {unit}.", epsilon=figure(g.epsilon), unit=g.unit
+                "At ε = {epsilon} the noise hides hardly anything of one {unit}.",
+                epsilon=figure(g.epsilon),
+                unit=g.unit,
             ),
         )
     if any(check.state == "against" for check in checks) and tone == "good":
@@ -139,8 +141,10 @@ def _answer(g: Guarantee, checks: tuple[Check, ...]) -> str:
         return gettext("Treat it as you treat the original log.")
     if any(check.state == "against" for check in checks):
         return gettext("What is crossed out seems not to hold.")
-    return gettext("{budget} was spent.", budget=title_of_budget(g)) + " " + gettext(
-        "What has an empty box remains to be confirmed. The person who answers for the data decides."
+    return (
+        gettext("{budget} was spent.", budget=title_of_budget(g))
+        + " "
+        + gettext("What has an empty box remains to be confirmed. The person who answers for the data decides.")
     )
 
 
@@ -247,7 +251,9 @@ def _cautions(g: Guarantee, cases: int, owner: OwnerSide | None) -> tuple[str, .
     staff = [] if owner is None else [name for name in owner.staff if repr(name) not in g.neighbours]
     if g.proven and staff:
         names = ", ".join(quoted(short(name, 60)) for name in staff[:_SHOWN])
-        said.append(gettext("The log names the staff who did the work ({columns}): they are not protected.", columns=names))
+        said.append(
+            gettext("The log names the staff who did the work ({columns}): they are not protected.", columns=names)
+        )
     if g.part is not None:
         said.append(gettext("It is of the {cases} alone.", cases=clean(stated(g.part.in_words))))
     return tuple(said)

@@ -18,8 +18,8 @@ SENTENCES = (
     gettext_noop("Nobody is protected by differential privacy."),
     gettext_noop("Nobody is protected to speak of."),
     gettext_noop(
-        "It protects one case, such as one visit. It does not protect a person who has several, nor the staff who did the "
-        "work."
+        "It protects one case, such as one visit. It does not protect a person who has several, nor the staff who did "
+        "the work."
     ),
     gettext_noop(
         "It protects one person with all the cases that count. It does not protect a group such as a family or a ward, "

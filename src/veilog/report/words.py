@@ -134,8 +134,8 @@ def in_plain_words(told: Told) -> list[str]:
         learnt.append(gettext("That is so whatever else they know and however much they compute."))
     if g.delta:
         odds = gettext(
-            "As numbers, ε = {epsilon} and δ = {delta} mean that with a given {unit} in the log any set of releases is at "
-            "most {factor} times as probable as without, plus δ; and the other way round.",
+            "As numbers, ε = {epsilon} and δ = {delta} mean that with a given {unit} in the log any set of releases is "
+            "at most {factor} times as probable as without, plus δ; and the other way round.",
             epsilon=figure(g.epsilon),
             delta=figure(g.delta),
             unit=g.unit,
@@ -159,8 +159,8 @@ def by_delta(g: Guarantee) -> tuple[str, ...]:
         return ()
     return (
         gettext(
-            "That is decided by δ: in a log of {cases} cases it may let {exposed} come out as they are, on average; with a "
-            "δ of at most {enough} protection would be {better}.",
+            "That is decided by δ: in a log of {cases} cases it may let {exposed} come out as they are, on average; "
+            "with a δ of at most {enough} protection would be {better}.",
             cases=g.cases or 0,
             exposed=localised(f"{found.exposed:.2g}"),
             enough=figure(found.enough),

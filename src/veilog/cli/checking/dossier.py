@@ -84,7 +84,9 @@ def dossier(
     facts = {"dossier": str(target), "edition": edition, "registry": kept, "guarantee": json_of(told.guarantee)}
     out.json(facts, target)
     whom = (
-        "for you only: it holds exact numbers of the log" if made.owner_only else "it holds nothing of the log but the release"
+        "for you only: it holds exact numbers of the log"
+        if made.owner_only
+        else "it holds nothing of the log but the release"
     )
     out.show(Text(f"dossier written to {target} ({whom})"))
     if kept is not None:

@@ -55,7 +55,9 @@ class Reports:
     ] = None
     dossier: Annotated[
         Path | None,
-        Parameter(help="Write a dossier (.html, .md) for the person who decides about the release; see veilog dossier."),
+        Parameter(
+            help="Write a dossier (.html, .md) for the person who decides about the release; see veilog dossier."
+        ),
     ] = None
     language: Language = ENGLISH
 
@@ -144,7 +146,11 @@ def report(
         )
     version = "outside" if before is None else "inside"
     out.json({"report": str(target), "version": version, "guarantee": json_of(told.guarantee)}, target)
-    whom = "it holds nothing of the log but the release" if before is None else "for you only: it holds exact numbers of the log"
+    whom = (
+        "it holds nothing of the log but the release"
+        if before is None
+        else "for you only: it holds exact numbers of the log"
+    )
     out.show(Text(f"report written to {target} ({whom})"))
 
 

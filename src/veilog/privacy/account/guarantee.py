@@ -197,12 +197,12 @@ class Guarantee:
             return "Nobody is protected to speak of."
         if self.unit == "case":
             return (
-                "It protects one case, such as one visit. It does not protect a person who has several, nor the staff who "
-                "did the work."
+                "It protects one case, such as one visit. It does not protect a person who has several, nor the staff "
+                "who did the work."
             )
         return (
-            f"It protects one {self.unit} with all the cases that count. It does not protect a group such as a family or a "
-            "ward, nor the staff who did the work."
+            f"It protects one {self.unit} with all the cases that count. It does not protect a group such as a family "
+            "or a ward, nor the staff who did the work."
         )
 
     @property
@@ -238,7 +238,8 @@ class Guarantee:
             return ""
         return (
             f" Its delta decides that: in a log of as many as {self.cases:,} cases it may let {found.exposed:.2g} come "
-            f"out as they are, on average; with a delta of at most {up(found.enough)} protection would be {found.better}."
+            f"out as they are, on average; with a delta of at most {up(found.enough)} protection would be "
+            f"{found.better}."
         )
 
     def _guessing(self) -> str:

@@ -4,9 +4,9 @@ The words follow the guessing advantage (see :mod:`veilog.privacy.account.guessi
 loses: a tenth, a quarter, a half and three quarters are the borders, which a pure epsilon reaches at .40, 1.02, 2.20
 and 3.89. A delta allows that a person's data come out as they are: of a log of so many cases up to ``delta * cases`` of
 them, on average. Where that is not far below one person, no word may be better than the delta allows. The cases that
-count are those that the method looked at, not those that it released: a method may release a tenth of them. Nothing that
-is released says how many they are. So a word is judged by a number of cases that is known, and stands with the largest
-log for which it holds.
+count are those that the method looked at, not those that it released: a method may release a tenth of them. Nothing
+that is released says how many they are. So a word is judged by a number of cases that is known, and stands with the
+largest log for which it holds.
 """
 
 from __future__ import annotations

@@ -30,7 +30,9 @@ def worth(*bounds: Cost | None, cases: int = 0) -> Strength:
 def holds_up_to(*bounds: Cost | None, cases: int = 0) -> int | None:
     """Return the largest log for which the word that :func:`worth` returns holds; None where it holds for any."""
     word = worth(*bounds, cases=cases)
-    held = [largest_log(word, float(bound[1])) for bound in bounds if bound is not None and _worth(bound, cases) == word]
+    held = [
+        largest_log(word, float(bound[1])) for bound in bounds if bound is not None and _worth(bound, cases) == word
+    ]
     return None if None in held else max((most for most in held if most is not None), default=None)
 
 

@@ -131,9 +131,9 @@ def _linkability(subject: Subject) -> tuple[Block, ...]:
         Text(
             _(
                 "To link a released case with a person, or with a record elsewhere, is to say that this person's "
-                "case was in the log: the membership-test gap in B.1 bounds it, whatever the other data are. Who knows that "
-                "already would learn by it what is in the case, which B.3 bounds. Names of cases are made anew, and "
-                "cases are in random order, so that no key remains."
+                "case was in the log: the membership-test gap in B.1 bounds it, whatever the other data are. Who knows "
+                "that already would learn by it what is in the case, which B.3 bounds. Names of cases are made anew, "
+                "and cases are in random order, so that no key remains."
             )
         ),
         Text(_("Two releases of the same data can be linked through the people in both. Their ε and δ add up:")),

@@ -221,8 +221,8 @@ def _check(method: Method, asked: Mapping[str, Any]) -> None:
     if nobody and not asked["allow_no_protection"]:
         raise ParameterError(
             gettext(
-                "A budget of ε = {epsilon}, δ = {delta} protects nobody in practice: who is in the log can nearly be read "
-                "off the release.",
+                "A budget of ε = {epsilon}, δ = {delta} protects nobody in practice: who is in the log can nearly be "
+                "read off the release.",
                 epsilon=epsilon,
                 delta=asked["delta"],
             ),
