@@ -144,7 +144,7 @@ def test_no_protection_is_called_what_it_is(log: Path, tmp_path: Path, capsys: p
     page = tmp_path / "page.html"
     more = ["--activities", "log", "--allow-no-protection", "--report-outside", str(page)]
     facts = told(log, tmp_path / "out.xes", "-m", "evolve", "--epsilon", "50", *more)
-    assert facts["guarantee"]["strength"] == "none in practice"
+    assert facts["guarantee"]["level"] == "none in practice"
     text = page.read_text()
     assert 'class="tile bad"' in text and "protection is none in practice" in text
     assert "can learn much" not in text and "tile good" not in text

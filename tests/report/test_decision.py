@@ -126,7 +126,7 @@ PERMISSIONS = {
     "de": re.compile(
         r"\b(?:Sie dürfen|Sie darf|darf (?:\w+ )*(?:gesendet|geteilt|veröffentlicht|weitergegeben))\b", re.I
     ),
-    "fr": re.compile(r"\b(?:vous pouvez|peut être) (?:\w+ )?(?:envoy|partag|publi|transm|communiqu)", re.I),
+    "fr": re.compile(r"\bvous pouvez (?:\w+ )?(?:envoy|partag|publi|transm|communiqu)", re.I),
     "nl": re.compile(
         r"\b(?:u mag|mag|mogen) (?:\w+ )*(?:verstuurd|verzonden|versturen|delen|gedeeld|gepubliceerd)\b", re.I
     ),

@@ -92,7 +92,10 @@ def test_thirty_questions_are_each_answered_by_a_section(which: str, request: py
 
 
 ANSWERS = (
-    *("Protection is good.*You may send it to anybody, if", "SHA-256.*Dossier written on.*method laplace"),
+    *(
+        "Protection is good.*ε = 1 was spent.*☐|Protection is good.*remains to be confirmed",
+        "SHA-256.*Dossier written on.*method laplace",
+    ),
     *("data protection officer", "activities and their order.*made from noisy answers", "Purpose of sending it"),
     *("each answer has noise, and is charged", "no network, no service", "Article 6"),
     *("Why each released item is needed.*Recipients and retention", "access, portability", "questions whose answers"),
@@ -140,8 +143,8 @@ def test_of_a_method_as_published_without_a_proof_the_dossier_says_no(method: st
     asked = ASKED.get(method, {"epsilon": 1, **needs_delta})
     made = veilog.dossier(veilog.release(SMALL, method, as_published=True, **asked))
     said = section(made, "0.1")
-    assert said.startswith("Answer\nNo.") and "You may send it" not in said
-    assert re.search("Do not send it.|There is nothing to send", said)
+    assert said.startswith("Answer\nNo protection is proven.") and "☐" not in said
+    assert re.search("Treat it as you treat the original log.|there is nothing to send", said)
     assert made.registry is None and "there is no differential privacy to register" in section(made, "D.1")
 
 
@@ -177,7 +180,7 @@ def test_where_nothing_is_proven_it_says_no(number: str, unproven: veilog.Releas
 def test_a_guarantee_that_is_worth_nothing_is_no_answer_either() -> None:
     weak = veilog.release(VARIANTS, "travas", epsilon=50, delta="1e-6", allow_no_protection=True)
     made = veilog.dossier(replace(weak, variants=VARIANTS))
-    assert "No. Protection is none in practice." in section(made, "0.1") and "Do not send it." in section(made, "0.1")
+    assert section(made, "0.1").startswith("Answer\nProtection is none in practice.")
     assert "Nothing that is proven bounds it" in section(made, "B.1")
     assert "Nothing can be promised" in section(made, "E.5")
     assert "not implemented" in section(made, "A.4.2.a")
@@ -196,7 +199,7 @@ def test_the_first_page_says_the_right_thing_of_a_wide_log_of_one_case_and_of_pe
     log = veilog.read(tmp_path / "log.csv")
     released = replace(veilog.release(log, "travas", epsilon=1, delta="1e-6"), variants=log.variants)
     said = section(veilog.dossier(released, log), "0.1")
-    assert "Not as it stands" in said and "“Patient”: 41 values for 60 cases, up to 20 each" in said
+    assert "seems not to hold" in said and "“Patient”: 41 values for 60 cases, up to 20 each" in said
     assert "A person with 20 cases is protected at 20 times ε" in said
 
 

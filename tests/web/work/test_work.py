@@ -371,7 +371,7 @@ def test_the_same_seed_gives_the_librarys_release(hospital_file: Path, settings:
             "window_end": "2024-06-30",
         },
         {"method": "laplace", "epsilon": "90", "unit": "age group", "max_cases": "30", "p_depth": "4"}
-        | {"labels": "log", "allow_no_protection": "weak"},
+        | {"labels": "log", "allow_no_protection": "unprotected"},
         {"method": "df-laplace", "epsilon": "3", "labels": "log", "longest": "log"},
         {"method": "laplace", "epsilon": "9", "delta": "0.01", "labels": "privately", "p_depth": "3"},
         {"method": "travas", "epsilon": "2", "delta": "0.001", "as_published": "on"},
