@@ -68,7 +68,7 @@ def test_the_bounds_are_what_the_two_point_mechanism_attains(epsilon: float, del
     for rate in SHARES:
         assert largest([(epsilon, delta)], rate) == pytest.approx(best_rate(present, absent, rate), abs=1e-12)
     rises = [best_rate(present, absent, rate / 1000) - rate / 1000 for rate in range(1001)]
-    advantage = meaning_of_pairs([(epsilon, delta)]).advantage
+    advantage = meaning_of_pairs([(epsilon, delta)]).membership_test_gap
     assert max(rises) - 1e-12 <= advantage <= max(rises) + 2e-3
     assert advantage == pytest.approx(sum(max(0.0, p - q) for p, q in zip(present, absent, strict=True)), abs=1e-12)
 
@@ -76,7 +76,7 @@ def test_the_bounds_are_what_the_two_point_mechanism_attains(epsilon: float, del
 @given(budgets)
 def test_it_lies_between_the_guessing_advantage_and_twice_that(budget: tuple[float, float]) -> None:
     """The one is a difference of rates, the other the largest rise of a belief at the worst prior."""
-    advantage = meaning_of_pairs([budget]).advantage
+    advantage = meaning_of_pairs([budget]).membership_test_gap
     belief = float(advantage_of(*budget))
     assert advantage / 2 <= belief * (1 + 1e-12)
     assert belief <= advantage * (1 + 1e-12)
@@ -92,7 +92,11 @@ def test_no_number_is_below_its_formula(budget: tuple[float, float], rate: float
         bound = min(1, delta + e * p, 1 - (1 - p - delta) / e)
         advantage = (e - 1 + 2 * delta) / (e + 1)
         assert bound <= mpmath.mpf(largest([budget], rate)) <= bound * (1 + mpmath.mpf(1e-12))
-        assert advantage <= mpmath.mpf(meaning_of_pairs([budget]).advantage) <= advantage * (1 + mpmath.mpf(1e-12))
+        assert (
+            advantage
+            <= mpmath.mpf(meaning_of_pairs([budget]).membership_test_gap)
+            <= advantage * (1 + mpmath.mpf(1e-12))
+        )
 
 
 def test_the_largest_epsilon_gives_certainty_and_no_overflow() -> None:
@@ -144,7 +148,9 @@ def test_two_values_are_two_steps_apart(epsilon: float) -> None:
     kinks = [1 / (1 + math.exp(epsilon)), math.exp(-epsilon) / (1 + math.exp(epsilon))]
     twice = max(largest(pair, largest(pair, rate)) - rate for rate in (*kinks, *np.linspace(0, 1, 201)))
     assert apart == pytest.approx(twice, rel=1e-9)
-    assert meaning_of_pairs(pair).advantage < apart < meaning_of_pairs([(2 * epsilon, 0.0)]).advantage
+    assert (
+        meaning_of_pairs(pair).membership_test_gap < apart < meaning_of_pairs([(2 * epsilon, 0.0)]).membership_test_gap
+    )
 
 
 @given(st.floats(0.01, 10), st.floats(0.001, 0.999))
@@ -162,7 +168,7 @@ def test_losses_of_gaussian_noise_give_its_closed_forms(deviation: float) -> Non
     mu = 1 / deviation
     pairs = pairs_in(pld.from_gaussian_mechanism(deviation, value_discretization_interval=1e-3))
     advantage = stats.norm.cdf(mu / 2) - stats.norm.cdf(-mu / 2)
-    assert advantage <= meaning_of_pairs(pairs).advantage <= advantage + 1e-3
+    assert advantage <= meaning_of_pairs(pairs).membership_test_gap <= advantage + 1e-3
     for rate in (*RATES, *PRIORS):
         exact = stats.norm.cdf(stats.norm.ppf(rate) + mu)
         assert exact <= largest(pairs, rate) <= exact * 1.01
@@ -177,13 +183,15 @@ def test_losses_of_laplace_noise_say_less_than_its_epsilon(scale: float) -> None
         low, middle = math.exp(-epsilon) / 2, 1 - math.exp(-epsilon) / (4 * rate)
         exact = math.exp(epsilon) * rate if rate < low else middle if rate <= 0.5 else 1 - math.exp(-epsilon) * rate
         assert exact <= largest(pairs, rate) <= exact * 1.01
-    assert meaning_of_pairs(pairs).advantage < meaning_of_pairs([(epsilon, 0.0)]).advantage
+    assert meaning_of_pairs(pairs).membership_test_gap < meaning_of_pairs([(epsilon, 0.0)]).membership_test_gap
 
 
 @pytest.mark.parametrize(("epsilon", "delta"), [(0.5, 0.0), (1.0, 1e-4), (2.0, 0.1)])
 def test_losses_of_a_pair_say_what_the_pair_says(epsilon: float, delta: float) -> None:
     pairs = pairs_in(pld.from_privacy_parameters(pld.common.DifferentialPrivacyParameters(epsilon, delta)))
-    assert meaning_of_pairs(pairs).advantage == pytest.approx(meaning_of_pairs([(epsilon, delta)]).advantage, abs=1e-3)
+    assert meaning_of_pairs(pairs).membership_test_gap == pytest.approx(
+        meaning_of_pairs([(epsilon, delta)]).membership_test_gap, abs=1e-3
+    )
     for rate in (*RATES, *PRIORS):
         one = largest([(epsilon, delta)], rate)
         assert one * (1 - 1e-12) <= largest(pairs, rate) <= one * 1.01
@@ -227,12 +235,12 @@ def test_losses_of_many_questions_say_less_than_their_sum(times: int) -> None:
     law = stats.binom.pmf(range(times + 1), times, right)
     present, absent = law.tolist(), law[::-1].tolist()
     exact = float(np.maximum(0, law - law[::-1]).sum())
-    advantage = meaning_of_pairs(pairs).advantage
+    advantage = meaning_of_pairs(pairs).membership_test_gap
     assert exact <= advantage <= exact * 1.001
     for rate in (*RATES, *PRIORS):
         assert best_rate(present, absent, rate) <= largest(pairs, rate) <= best_rate(present, absent, rate) * 1.01
     if times > 1:
-        assert advantage < 0.85 * meaning_of_pairs([(times / 10, 0.0)]).advantage
+        assert advantage < 0.85 * meaning_of_pairs([(times / 10, 0.0)]).membership_test_gap
 
 
 @pytest.mark.slow

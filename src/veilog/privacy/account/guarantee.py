@@ -237,7 +237,7 @@ class Guarantee:
         if found is None:
             return ""
         return (
-            f" Its delta decides that: in a log of as many as {self.cases:,} cases it may let {found.exposed:.2g} come "
+            f" Its delta decides that: in a log of {self.cases:,} cases it may let {found.exposed:.2g} come "
             f"out as they are, on average; with a delta of at most {up(found.enough)} protection would be "
             f"{found.better}."
         )
