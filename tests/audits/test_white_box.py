@@ -220,7 +220,7 @@ def test_histograms_that_are_paid_for_together_are_one_answer() -> None:
 def test_sums_that_are_paid_for_together_are_one_answer_and_are_asked_again() -> None:
     full = hospital(100, seed=3)
     domain = veilog.Domain(full.variants.labels, 30)
-    planned = plan("df-laplace", epsilon=4, delta="1e-2", times="0.25", domain=domain)
+    planned = plan("df-laplace", epsilon=4, delta="1e-2", times="0.25", domain=domain, allow_no_protection=True)
     twins = Twins(planned, full.only(np.arange(99)), full)
     found, script = recorded(planned, twins, full, True, 5)
     (rounds,) = (answer for answer in found.answers if answer.priced and answer.priced.question == "event rounds")

@@ -110,7 +110,7 @@ def test_a_declared_length_that_cuts_cases_is_remarked_on_to_the_owner_alone(
 def test_labels_are_found_privately_with_a_delta(log: Path, tmp_path: Path) -> None:
     facts = told(
         *(log, tmp_path / "out.xes", "-m", "evolve", "--epsilon", "8", "--delta", "1e-3"),
-        *("--activities", "privately", "--no-ledger"),
+        *("--activities", "privately", "--no-ledger", "--allow-no-protection"),
     )
     guarantee = facts["guarantee"]
     assert guarantee["conditions"] == [] and (guarantee["epsilon"], guarantee["delta"]) == (8.0, 1e-3)

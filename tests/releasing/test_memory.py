@@ -51,7 +51,7 @@ def test_the_command_remembers_in_a_file_that_names_no_log(
     monkeypatch.chdir(tmp_path)
     veilog.write(hospital(30, seed=78), "patients.xes")
     command = ["release", "patients.xes", "out.xes", "-m", "laplace", "--epsilon", "9", "--activities", "log"]
-    command += ["-p", "depth=3", "--no-compare", "--overwrite"]
+    command += ["-p", "depth=3", "--no-compare", "--overwrite", "--allow-no-protection"]
     assert main([*command, "--no-ledger"]) == 0
     assert not remembered().exists(), "an experiment that is shown to nobody"
     assert main(command) == 0

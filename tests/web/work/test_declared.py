@@ -320,7 +320,7 @@ def test_what_noise_does_to_an_attribute_is_said_beforehand(log: LogRecord, sett
     assert log.measured is not None
     name = log.measured.case_attributes[0]
     form = {**EVOLVE, "attributes": name, f"d_{name}": "one\ntwo"}
-    carried = dry_run(log, {**form, "epsilon": "10"}, settings)
+    carried = dry_run(log, {**form, "epsilon": "10", "allow_no_protection": "unprotected"}, settings)
     assert isinstance(carried, DryRun)
     assert [one for one, _ in carried.blurred] == [name]
     assert not [text for text in carried.warnings if "noise alone" in text]
