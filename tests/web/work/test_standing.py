@@ -89,7 +89,7 @@ def test_next_months_file_may_be_about_the_same_people(settings: Settings, tmp_p
     made = made_of(april, "1", settings)
     assert said not in html.unescape(pages.plan_part(dry_run(owned(april), ASKED, settings), owned(april)))
     page = page_of(made, april, settings)
-    assert "☐ It is the only release of these data. The ledger (account 2) knows of no other." in page
+    assert "☐ The account of these data holds no other release of them. The ledger (account 2)" in page
     assert "The ledger has 1 other account (klinik-03.csv): if it is about the same people, their ε add up." in page
     shared = replace(settings, ledger=settings.ledger_of(""))
     assert "The ledger has 1 other account: if it is" in page_of(made, april, shared), "another browser's file"
@@ -101,10 +101,12 @@ def test_where_the_ledger_is_gone_the_page_does_not_vouch_for_it(settings: Setti
     place = settings.ledger_of("")
     place.write_bytes(b"garbage" * 1000)
     page = page_of(made, path, settings)
-    assert "☐ It is the only release of these data. The ledger cannot be read." in page
+    assert "☐ The account of these data holds no other release of them. The ledger cannot be read." in page
     assert "ε = 1 spent in all when this was made." in page and "All of them together" not in page
     place.unlink()
-    assert "☐ It is the only release of these data. The ledger cannot be read." in page_of(made, path, settings)
+    assert "☐ The account of these data holds no other release of them. The ledger cannot be read." in page_of(
+        made, path, settings
+    )
     Ledger.open(place, create=True).reserve(hospital(30, seed=1).variants, "laplace", epsilon=1)
     exchanged = replace(made, entry=7)
     assert "The ledger does not have this release." in page_of(exchanged, path, settings)
@@ -186,7 +188,7 @@ def test_a_release_that_came_out_empty_was_finished(settings: Settings, tmp_path
     assert "ε = 0.1, δ = 9.29323·10⁻¹⁰" in page, "in a few digits, rounded up"
 
 
-def test_an_empty_release_is_nothing_to_give_away(settings: Settings, tmp_path: Path) -> None:
+def test_an_empty_release_has_no_files(settings: Settings, tmp_path: Path) -> None:
     """It stood among the downloads, as a ZIP file of its certificate alone, and was said to be empty four times."""
     path = ward(tmp_path / "small.csv", 12)
     asked = {"method": "travas", "epsilon": "0.1", "delta": "1e-9"}
