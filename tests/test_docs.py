@@ -185,7 +185,7 @@ def test_the_table_of_guesses_is_that_of_the_code() -> None:
     for epsilon, told in rows:
         found = meaning_of_pairs([(float(epsilon), 0.0)])
         guess = found.guess_at_prior
-        numbers = found.advantage, found.tpr_at_fpr[0.01], found.presence, guess[0.5], guess[0.1], guess[0.01]
+        numbers = found.membership_test_gap, found.tpr_at_fpr[0.01], found.presence, guess[0.5], guess[0.1], guess[0.01]
         assert told.split(" | ") == [up(number, 3) for number in numbers]
 
 

@@ -102,7 +102,7 @@ def drawn() -> str:
     real = sum(count for path, count in made.to_dict().items() if path in known) / made.cases
     similarity = veilog.compare(log, made, models=False).relative_log_similarity
     guess = meaning_of(plan.cost)
-    right = up(float((1 + Fraction(guess.advantage)) / 2) * 100, 2) if guess else "100"
+    right = up(float((1 + Fraction(guess.membership_test_gap)) / 2) * 100, 2) if guess else "100"
     shown = {activity for _, path in (*before[:ROWS], *after[:ROWS]) for activity in path}
     legend = " · ".join(f"{SHORT[activity]} {activity}" for activity in ACTIVITIES if activity in shown)
     sides = [

@@ -62,7 +62,10 @@ def test_a_budget_is_set_spent_and_kept(capsys: pytest.CaptureFixture[str], log:
     assert facts["ledger"] == f"{log}.ledger"
     assert facts["left"] == {"epsilon": 1.0, "delta": 1e-5}
     account = as_json(capsys, *released(log, "0.7"))["owner_only"]["account"]
-    assert set(account) == {"account", "name", "unit", "budget", "spent", "left", "strength", "most_cases"}
+    assert set(account) == {"account", "name", "unit", "budget", "spent", "left", "most_cases"} | {
+        "level",
+        "level_holds_up_to_cases",
+    }
     assert (account["name"], account["left"]["epsilon"]) == ("log.xes", 0.3)
     log.with_name("out.csv").unlink()
     status, out, err = run(capsys, *released(log, "0.4"))
@@ -239,7 +242,7 @@ def test_a_plan_says_what_is_left_now_and_when_all_of_it_is_made(capsys: pytest.
         said = " ".join(out.split())
         assert "protection left strong left" in said, "0.1 each, by the sum"
         assert f"; {100 - number} are left protection when all of them are made: none in practice" in said
-        assert as_json(capsys, "ledger", "show", log)["accounts"][0]["strength"] == "strong"
+        assert as_json(capsys, "ledger", "show", log)["accounts"][0]["level"] == "strong"
         run(capsys, *released(log, "0.1"))
         log.with_name("out.csv").unlink()
 

@@ -76,7 +76,7 @@ CALLS: dict[str, list[list[str]]] = {
         ["info", "nowhere.csv"], ["info", "bad.csv"], ["release", "log.csv", "x.xes"], ["methods", "evolv"],
         ["release", "log.csv", "no/x.xes", *LAPLACE, "--activities", "log"],
         ["release", "log.csv", "x.xes", *LAPLACE],
-        ["release", "log.csv", "x.xes", "-m", "laplace", "-p", "depth=3", "--epsilon", "9", "--activities", "log",
+        ["release", "log.csv", "x.xes", "-m", "laplace", "-p", "depth=3", "--epsilon", "3.5", "--activities", "log",
          "--ledger", "small.ledger"],
     ],
 }  # fmt: skip

@@ -330,9 +330,9 @@ def test_what_an_account_is_worth_heeds_its_delta_and_knows_composition() -> Non
     assert held.among(50).strength == "moderate"
     assert held.among(2_000).strength == "weak", "by the sum, which has no delta; of the limit 0.2 cases come out"
     assert held.among(20_000).among(10).strength == "weak"
-    told = replace(made[-1], guarantee={"cases": 2_000, "strength": "strong"})
+    told = replace(made[-1], guarantee={"cases": 2_000, "level": "strong"})
     known = replace(held, entries=(*made[:-1], told))
-    assert known.strength == known.totals()["strength"] == "weak"
+    assert known.strength == known.totals()["level"] == "weak"
 
 
 def test_a_release_is_entered_with_the_cases_that_its_delta_is_judged_by(ledger: Ledger) -> None:
@@ -340,7 +340,7 @@ def test_a_release_is_entered_with_the_cases_that_its_delta_is_judged_by(ledger:
     account = ledger.account(SMALL)
     assert account is not None and account.entries[0].guarantee is not None
     assert account.entries[0].guarantee["cases"] == released.variants.cases
-    words = (account.strength, released.guarantee.strength, account.entries[0].guarantee["strength"])
+    words = (account.strength, released.guarantee.strength, account.entries[0].guarantee["level"])
     assert len(set(words)) == 1 and words[0] != "good"
 
 

@@ -152,9 +152,31 @@ def test_counts_alone_make_no_person() -> None:
 
 @pytest.mark.parametrize(
     "name",
-    ["Patient", "patient_id", "PatientID", "case:person", "KundenNr", "Kundennummer", "kunde", "Bürger", "Klantnummer"]
-    + ["klant", "aanvrager", "BSN", "pid", "Numéro assuré", "identifiant_du_patient", "codeClient", "subject_id"]
-    + ["customer", "case:applicant", "policy_holder_no", "hashed_patient_id", "Versichertennummer", "id_persona"],
+    [
+        "Patient",
+        "patient_id",
+        "PatientID",
+        "case:person",
+        "KundenNr",
+        "Kundennummer",
+        "kunde",
+        "Bürger",
+        "Klantnummer",
+        "klant",
+        "aanvrager",
+        "BSN",
+        "pid",
+        "Numéro assuré",
+        "identifiant_du_patient",
+        "codeClient",
+        "subject_id",
+        "customer",
+        "case:applicant",
+        "policy_holder_no",
+        "hashed_patient_id",
+        "Versichertennummer",
+        "id_persona",
+    ],
 )
 def test_names_of_persons(name: str) -> None:
     assert names_persons(name)
@@ -162,9 +184,29 @@ def test_names_of_persons(name: str) -> None:
 
 @pytest.mark.parametrize(
     "name",
-    ["Diagnosis", "Age", "Treatment code", "Resource", "org:resource", "Employee", "PatientAge", "patient_class"]
-    + ["customer type", "Kundengruppe", "âge_patient", "type_client", "date_naissance_patient", "ward", "subject"]
-    + ["landRegisterID", "personnel_number", "impersonation", "outpatient", "Anzahl_Kunden", "customer_service"],
+    [
+        "Diagnosis",
+        "Age",
+        "Treatment code",
+        "Resource",
+        "org:resource",
+        "Employee",
+        "PatientAge",
+        "patient_class",
+        "customer type",
+        "Kundengruppe",
+        "âge_patient",
+        "type_client",
+        "date_naissance_patient",
+        "ward",
+        "subject",
+        "landRegisterID",
+        "personnel_number",
+        "impersonation",
+        "outpatient",
+        "Anzahl_Kunden",
+        "customer_service",
+    ],
 )
 def test_names_of_what_is_no_person(name: str) -> None:
     assert not names_persons(name)

@@ -14,7 +14,7 @@ def test_a_release_beside_others_that_are_not_counted_is_not_the_only_one(tmp_pa
     ledger = Ledger.open(tmp_path / "log.ledger", create=True)
     ledger.reserve(SMALL, "laplace", epsilon=Fraction(1))
     before = said_of_others(Standing(ledger.account(SMALL)))[0]
-    ledger.note_uncounted(SMALL, "laplace", guarantee(Fraction(1)))
+    ledger.note_uncounted(SMALL, "laplace", guarantee(Fraction(3)))
     assert before != "against" and said_of_others(Standing(ledger.account(SMALL)))[0] == "against"
     ledger.count_uncounted(SMALL)
     assert ledger.account(SMALL) is not None

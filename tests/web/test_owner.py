@@ -6,6 +6,7 @@ import time
 import zipfile
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from fractions import Fraction
 from io import BytesIO
 from pathlib import Path
@@ -20,7 +21,10 @@ from web_work import made
 
 from veilog.ledger.ledger import Ledger
 from veilog.logs import files
-from veilog.report.decision import Check, Decision
+from veilog.logs.made_up.simulate import hospital
+from veilog.releasing.release import release
+from veilog.report.decision import owner_side
+from veilog.report.told import told_by_release
 from veilog.web.access import forms
 from veilog.web.access.downloads import named
 from veilog.web.jobs.results import to_text
@@ -110,18 +114,21 @@ def test_a_release_is_shown_with_what_the_ledger_knows_now(server: Served, clien
     """Another log of the same browser is about the same people, or it is not: nobody knows."""
     address = send(client, f"{log}/release", f"{log}/jobs", **LAPLACE).headers["location"]
     job, entry = address.rpartition("/")[2], spend(server, log)
-    checks = (Check("open", "Others?", "", of_ledger=True), Check("met", "Anybody.", ""))
-    decision = Decision("good", "good", "Good.", "", "Send it.", (), checks, ())
+    data = hospital(60, seed=1)
+    told = told_by_release(release(data, "evolve", epsilon=1, activities="log"))
+    told = replace(told, guarantee=replace(told.guarantee, charges=()))
+    usual = made(entry=entry, told=told, owner=owner_side(data, None))
+    kept = replace(usual, certificate=replace(usual.certificate, cases=60))
     server.store.start(job)
-    server.store.end(job, "running", "done", to_text(made(entry=entry, decision=decision)), None)
-    assert "☑ It is the only release of these data." in text_of(client.get(address))
+    server.store.end(job, "running", "done", to_text(kept), None)
+    assert "☑ The account of these data holds no other release" in text_of(client.get(address))
     other = brought(server, client, SMALL + b"c9,come,2024-02-01\n", "april.csv")
     spend(server, other)
     page = text_of(client.get(address))
-    assert "☐ It is the only release" in page and "1 other account:" in page
+    assert "☑ The account of these data holds no other release" in page and "1 other account" in page
     spend(server, log, 2)
     page = text_of(client.get(address))
-    assert "☒ It is the only release" in page and "Not as it stands" in page
+    assert "☒ All releases in the account together" in page
 
 
 def test_the_page_of_a_budget_writes_numbers_as_its_language_does(

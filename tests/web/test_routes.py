@@ -105,7 +105,7 @@ def test_a_form_that_was_refused_can_be_corrected_and_sent_again(client: httpx.C
     [
         ({"labels": ""}, "has to know which activities are public"),
         ({"longest": ""}, "has to know how long a trace can be"),
-        ({"epsilon": "20"}, "type the word weak"),
+        ({"epsilon": "20"}, "type the word unprotected"),
         ({"labels": "privately"}, "needs a δ above 0"),
     ],
 )
@@ -117,7 +117,7 @@ def test_no_job_is_started_before_all_is_said_that_has_to_be(
     assert answer.status_code == 400
     assert words in html.unescape(answer.text)
     assert server.store.ids()[1] == before
-    said = {"epsilon": "20", "weak_guarantee": "weak"} if "epsilon" in fields else {}
+    said = {"epsilon": "20", "allow_no_protection": "unprotected"} if "epsilon" in fields else {}
     assert ask(client, log, **said).status_code == 303
 
 

@@ -112,7 +112,7 @@ def audit(
         planned = as_planned(method, **beside)
     else:
         budget, values = _arguments(method_named(method), epsilon, delta, parameters)
-        planned = plan(method, **budget, as_published=as_published, weak_guarantee=True, **values, **declared)
+        planned = plan(method, **budget, as_published=as_published, allow_no_protection=True, **values, **declared)
     person = _person_cases(person_cases, planned.unit)
     held = None if log is None else as_log(log)
     _check_person(person, planned.unit, held)

@@ -62,7 +62,7 @@ _COMMANDS = {
     ),
     "dossier": (
         "checking.dossier:dossier",
-        "Write a dossier about a release, which helps an officer to decide whether it may be sent: an annex "
+        "Write a dossier about a release, for the officer who decides about it: an annex "
         "to a data protection impact assessment, the three risks, sheets for the recipient and for an output check.",
     ),
     "train": (

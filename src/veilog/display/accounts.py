@@ -10,6 +10,7 @@ from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
+from veilog._language import counted
 from veilog.display.tables import key_values
 from veilog.ledger.accounts import Account, in_figures
 from veilog.ledger.costs import Cost
@@ -112,7 +113,8 @@ def _facts(account: Account) -> list[tuple[str, str]]:
     facts.append(("spent", "without a bound" if spent is None else _cost(spent)))
     if account.counting is not None and account.composed is not None:
         facts.append(("composed", _cost(account.composed)))
-    facts.append(("protection left", account.strength))
+    most = "" if account.holds_up_to is None else f", for a log of up to {counted(account.holds_up_to, 'case')}"
+    facts.append(("protection left", account.strength + most))
     if account.most_cases is not None:
         facts.append(("holds for", f"a person of at most {account.most_cases} cases, the least that a release said"))
     if account.of_parts:

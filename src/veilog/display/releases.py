@@ -150,7 +150,8 @@ def _protection(guarantee: Guarantee) -> str:
     if not guarantee.proven:
         return f"none by differential privacy: {'; '.join(guarantee.reasons)}"
     given = " if what it assumes is true" if guarantee.conditions else ""
-    return f"{guarantee.strength}; {pair(guarantee.epsilon, guarantee.delta)} for one {guarantee.unit}{given}"
+    most = "" if guarantee.holds_up_to is None else f" for a log of up to {counted(guarantee.holds_up_to, 'case')}"
+    return f"{guarantee.strength}{most}; {pair(guarantee.epsilon, guarantee.delta)} for one {guarantee.unit}{given}"
 
 
 def _durations(found: CaseDurations) -> str:

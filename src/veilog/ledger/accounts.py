@@ -16,7 +16,7 @@ from veilog.ledger.file import Entry
 from veilog.ledger.ways import named
 from veilog.privacy.account.figures import round_up
 from veilog.privacy.account.strength import STRENGTHS, Strength
-from veilog.privacy.account.worth import worth
+from veilog.privacy.account.worth import holds_up_to, worth
 
 __all__ = ["Account", "as_csv", "as_json", "check_paid", "check_unit", "in_figures"]
 
@@ -143,16 +143,22 @@ class Account:
 
     @property
     def of_parts(self) -> bool:
-        """Whether there are releases of parts of the cases, of which only the largest sums count."""
-        return self.unit == "case" and any(entry.part for entry in self.entries if entry.state != "withdrawn")
+        """Whether there are releases of parts, of which only the largest sums count."""
+        return self.unit == "case" and any(entry.part for entry in self._made)
 
     @property
     def strength(self) -> Strength:
-        """What the releases so far are worth together: by their sum, or by the rule of the budget where that is less,
-        each with its delta among as many cases as any of them has. A plan costs all of its releases from the first on;
-        composition guarantees its limit alone, for what each costs may have been chosen after seeing earlier ones."""
-        by_rule = self.budget if isinstance(self.counting, Composed) else self.composed
-        return worth(self.spent, by_rule, cases=self._cases)
+        """What the releases so far are worth together: by their sum, or by the rule of the budget where that is less. A
+        plan costs all of its releases from the first on; composition guarantees its limit alone, for what each costs
+        may have been chosen after seeing earlier ones."""
+        return worth(*self._bounds, cases=self._cases)
+
+    @property
+    def holds_up_to(self) -> int | None:
+        """The most cases that the data may have for that word to hold; None: any number."""
+        return holds_up_to(*self._bounds, cases=self._cases)
+
+    _bounds = property(lambda self: (self.spent, self.budget if isinstance(self.counting, Composed) else self.composed))
 
     @property
     def planned_strength(self) -> Strength | None:
@@ -162,16 +168,15 @@ class Account:
     @property
     def _cases(self) -> int:
         """The most cases that a release has, as far as its entry says that, or that the data are known to have."""
-        said = [entry.guarantee.get("cases") for entry in self._made if entry.guarantee is not None]
+        said = (entry.guarantee.get("cases") for entry in self._made if entry.guarantee is not None)
         return max([self.known_cases, *(cases for cases in said if isinstance(cases, int))])
 
     @property
     def most_cases(self) -> int | None:
-        """Where it was only said, not bounded, how many cases a person has at most: the smallest such number. The sums
-        are for persons of no more cases than that."""
+        """Where it was only said, not bounded, how many cases a person has at most: the smallest such number."""
         if self.unit != "person":
             return None
-        said = [entry.parameters.get("max_cases") for entry in self.entries if entry.state != "withdrawn"]
+        said = [entry.parameters.get("max_cases") for entry in self._made]
         return min((int(number) for number in said if isinstance(number, int)), default=None)
 
     def totals(self) -> dict[str, object]:
@@ -182,7 +187,8 @@ class Account:
             "unit": self.unit,
             "budget": _cost_json(self.budget),
             "spent": _cost_json(self.spent),
-            "strength": self.strength,
+            "level": self.strength,
+            "level_holds_up_to_cases": self.holds_up_to,
             "most_cases": self.most_cases,
             "left": _cost_json(self.left, down=True),
             **({"kinds_of_case": list(self.kinds)} if len(self.kinds) > 1 else {}),

@@ -7,6 +7,7 @@ persons, and whose values have several cases, is pointed out before anything is 
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
@@ -23,7 +24,15 @@ from veilog.logs.person_names import names_persons
 from veilog.logs.stored.store import StoredLog
 from veilog.logs.tables.cells.columns import is_text, plain_type
 
-__all__ = ["Attribute", "PersonColumn", "attributes_of", "person_columns", "transitions_of", "unit_columns"]
+__all__ = [
+    "Attribute",
+    "PersonColumn",
+    "attributes_of",
+    "person_columns",
+    "staff_columns",
+    "transitions_of",
+    "unit_columns",
+]
 
 _CASES_OF_ONE = 10
 _USUAL = 0.95
@@ -31,6 +40,53 @@ _USUAL = 0.95
 _AMOUNT = r"^\s*-?[0-9][0-9.' ]*,[0-9]+\s*$"
 """Numbers with a decimal comma are text."""
 _RESERVED = (ACTIVITY, TIMESTAMP, LIFECYCLE, CASE_INDEX, EVENT_INDEX, NESTED)
+
+
+_STAFF = frozenset(
+    [
+        "resource",
+        "resources",
+        "user",
+        "users",
+        "userid",
+        "username",
+        "employee",
+        "staff",
+        "doctor",
+        "physician",
+        "surgeon",
+        "nurse",
+        "clerk",
+        "agent",
+        "operator",
+        "handler",
+        "performer",
+        "technician",
+        "worker",
+        "caseworker",
+        "assignee",
+        "originator",
+        "author",
+        "bearbeiter",
+        "mitarbeiter",
+        "arzt",
+        "pfleger",
+        "sachbearbeiter",
+        "medewerker",
+        "gebruiker",
+        "arts",
+        "verpleegkundige",
+        "uitvoerder",
+        "utilisateur",
+        "employe",
+        "médecin",
+        "infirmier",
+        "infirmière",
+        "agent",
+    ]
+)
+"""Words in the names of columns that say who did the work."""
+_WORDS = re.compile(r"[A-Z]?[^\W\d_A-Z]+|[A-Z]+(?![^\W\d_A-Z])")
 
 
 @dataclass(frozen=True)
@@ -122,6 +178,13 @@ def person_columns(log: EventLog | StoredLog) -> tuple[PersonColumn, ...]:
     column with a name of its own, is missed.
     """
     return tuple(column for column in unit_columns(log) if column.likely)
+
+
+def staff_columns(log: EventLog | StoredLog) -> tuple[str, ...]:
+    """Return the columns that say by their name who did the work, such as ``org:resource``; none is looked into."""
+    shape = log.shape
+    names = dict.fromkeys((*shape.cases.column_names, *shape.events.column_names))
+    return tuple(name for name in names if _STAFF & {word.lower() for word in _WORDS.findall(name)})
 
 
 def unit_columns(log: EventLog | StoredLog) -> tuple[PersonColumn, ...]:

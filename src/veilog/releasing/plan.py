@@ -26,6 +26,8 @@ from veilog.privacy.account.accounting import Number, parse_delta, parse_epsilon
 from veilog.privacy.account.figures import up
 from veilog.privacy.account.guarantee import Guarantee
 from veilog.privacy.account.guessing import epsilon_of
+from veilog.privacy.account.strength import STRENGTHS
+from veilog.privacy.account.worth import worth
 from veilog.privacy.domain import PRIVATELY, Domain, Window, checked_domain
 from veilog.privacy.part import Part
 from veilog.privacy.unit import ONE_CASE, Unit
@@ -39,10 +41,7 @@ from veilog.releasing.trying.expected import TWINS, Expected, expectation
 from veilog.releasing.trying.sizes import sizes_of
 from veilog.releasing.trying.trial import tried
 
-__all__ = ["LARGEST_UNASKED", "Plan", "as_planned", "facts_declared", "plan"]
-
-LARGEST_UNASKED = 10
-"""A larger epsilon has to be asked for in words: odds change by a factor of up to 22,000 at this one."""
+__all__ = ["Plan", "as_planned", "facts_declared", "plan", "protects_nobody"]
 
 
 class Plan(Planned):
@@ -141,7 +140,7 @@ def plan(
     attributes: Iterable[str] | None = None,
     attributes_share: Number | None = None,
     guessing_advantage: Number | None = None,
-    weak_guarantee: bool = False,
+    allow_no_protection: bool = False,
     part: Part | str | None = None,
     **parameters: Unpack[Keywords],
 ) -> Plan:
@@ -172,7 +171,7 @@ def plan(
         _check_unit(chosen, as_published)
         _check_names(protected, wanted, declared)
     of_use = any(uses_of(chosen, settings, declared, wanted))
-    eps, failure = _budget(chosen, epsilon, delta, of_use, weak_guarantee)
+    eps, failure = _budget(chosen, epsilon, delta, of_use, allow_no_protection)
     protected.of_one_case(eps, failure)  # refused where no budget of one case makes up this one
     return Plan(
         method=chosen,
@@ -184,7 +183,7 @@ def plan(
         unit=protected,
         wanted=wanted,
         seed=checked_seed(seed),
-        weak_guarantee=weak_guarantee,
+        allow_no_protection=allow_no_protection,
         part=part if part is None or isinstance(part, Part) else Part.of(part),
     )
 
@@ -234,7 +233,7 @@ def _check_length(method: Method, told: Mapping[str, Any]) -> None:
 
 
 def _budget(
-    method: Method, epsilon: Number | None, delta: Number, delta_is_of_use: bool, weak_guarantee: bool
+    method: Method, epsilon: Number | None, delta: Number, delta_is_of_use: bool, allow_no_protection: bool
 ) -> tuple[Fraction, Fraction]:
     """The epsilon and delta asked for, exactly, if they fit the method."""
     failure = parse_delta(delta)
@@ -251,11 +250,13 @@ def _budget(
             advice="0.1 to 1 are usual; or give a guessing advantage, e.g. 0.2.",
         )
     eps = parse_epsilon(epsilon)
-    if eps > LARGEST_UNASKED and not weak_guarantee:
+    if protects_nobody(eps, failure) and not allow_no_protection:
+        given = f"epsilon = {up(eps)}" + (f" and delta = {up(failure)}" if failure else "")
         raise ParameterError(
-            f"epsilon = {up(eps)} protects nobody in practice: who is in the log can nearly be read off the release.",
+            f"The protection level of {given} is none in practice: who is in the log can nearly be read off the "
+            "release.",
             parameter="epsilon",
-            advice="Take 2 or less; or say --weak-guarantee if that is what you want.",
+            advice="Take an epsilon of 2 or less; or say --allow-no-protection if that is what you want.",
         )
     if method.needs_delta and failure == 0:
         raise ParameterError(
@@ -266,6 +267,12 @@ def _budget(
     if failure and not delta_is_of_use:
         raise ParameterError(f"Method {method.name!r} needs no delta; it costs epsilon only.", parameter="delta")
     return eps, failure
+
+
+def protects_nobody(epsilon: Fraction, delta: Fraction) -> bool:
+    """Return whether the protection level of a budget, for one case or for one person with all cases that count, is
+    none in practice, whatever the log is."""
+    return worth((epsilon, delta)) == STRENGTHS[-1]
 
 
 def _by_advantage(

@@ -63,7 +63,7 @@ class Planned:
     wanted: Wanted
     """What is released beyond variants."""
     seed: int | None
-    weak_guarantee: bool
+    allow_no_protection: bool
     part: Part | None = None
     """Which cases it is of; all, where this is None."""
 

@@ -39,7 +39,7 @@ def release(
     attributes_share: Number | None = None,
     ledger: LedgerChoice = None,
     guessing_advantage: Number | None = None,
-    weak_guarantee: bool = False,
+    allow_no_protection: bool = False,
     part: Part | str | None = None,
     progress: Progress | None = None,
     **parameters: Unpack[Keywords],
@@ -59,7 +59,7 @@ def release(
     ``epsilon`` and ``delta`` are the budget: certified (the default) they are what the guarantee derives; with
     ``as_published`` they are what the paper calls them, and the guarantee says what is derived instead. ``seed`` makes
     a run repeatable for experiments, and its guarantee "none". Further keywords are parameters of the method. An
-    epsilon above 10 protects nobody to speak of and needs ``weak_guarantee``.
+    epsilon above 3.89 protects nobody in practice and needs ``allow_no_protection``.
 
     ``domain`` declares public facts, and ``activities`` the labels alone: their names; ``"log"``, your word that those
     of the log are public, which is a condition of the guarantee; or ``"privately"``, to have those found that enough
@@ -106,7 +106,7 @@ def release(
         attributes=attributes,
         attributes_share=attributes_share,
         guessing_advantage=guessing_advantage,
-        weak_guarantee=weak_guarantee,
+        allow_no_protection=allow_no_protection,
         part=part,
         **parameters,
     )

@@ -5,7 +5,6 @@ from __future__ import annotations
 import datetime
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from fractions import Fraction
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -14,7 +13,6 @@ import numpy as np
 import pyarrow as pa
 
 from veilog._files import path_of
-from veilog._language import counted
 from veilog._notebook import card, facts, paragraph, table
 from veilog._plain import InJson, ToJson, to_json
 from veilog._typing import Int32Array
@@ -31,6 +29,7 @@ from veilog.logs.xes.columns import legal_keys
 from veilog.methods._events.assemble import Details, assembled, eventless, pieces_of
 from veilog.privacy.account.guarantee import Guarantee
 from veilog.privacy.account.strength import Strength
+from veilog.releasing.checks import Activities, json_of_checks
 from veilog.releasing.meaning import json_of
 
 if TYPE_CHECKING:
@@ -112,6 +111,8 @@ class Release:
     declared_length: int | Literal["log"] | None = None
     """The bound on the length of a trace that was declared public, to which every case was cut; a method may have a
     setting of a similar name (``parameters``)."""
+    activities: Activities | None = None
+    """How the names of its activities became public; None where that is not known, as of a model from a file."""
     beside: Mapping[str, Release] = field(default_factory=dict)
     """Further releases that were made of the same answers, by what they are for; all together have the guarantee."""
 
@@ -223,6 +224,7 @@ class Release:
             "parameters": dict(self.parameters),
             "declared": {"max_length": self.declared_length},
             "guarantee": json_of(self.guarantee),
+            **json_of_checks(self.guarantee, self.activities),
             **_sizes(self.variants),
             "operations": to_json(self.operations),
             "remarks": list(self.remarks_for_all),
@@ -331,21 +333,7 @@ def _facts(operation: Operation, guarantee: Guarantee) -> Iterable[Attribute]:
     return (Attribute(*fact) for fact in facts)
 
 
-def remarks_on(released: Variants, delta: Fraction) -> tuple[str, ...]:
-    """Return what is remarked on any release: empty cases, and a delta that is large for so many."""
-    remarks = []
+def remarks_on(released: Variants) -> tuple[str, ...]:
+    """Return what is remarked on any release: empty cases."""
     empty = int(released.counts[released.lengths == 0].sum())
-    if empty:
-        remarks.append(f"{empty} of the released cases have no event; a CSV, TSV or workbook leaves them out.")
-    if delta * released.cases > 1:
-        remarks.append(
-            f"delta = {float(delta):g} is more than one over the {counted(released.cases, 'released case')}: it allows "
-            "a mechanism that publishes some person's trace outright. Choose a smaller delta to protect everybody."
-        )
-    elif delta * released.cases > Fraction(1, 10):
-        remarks.append(
-            f"delta = {float(delta):g} is close to one over the {counted(released.cases, 'released case')}: it allows "
-            f"some rare trace to be published with a probability of up to {float(delta * released.cases):.2g}. "
-            "Choose a smaller delta to protect everybody."
-        )
-    return tuple(remarks)
+    return (f"{empty} of the released cases have no event; a CSV, TSV or workbook leaves them out.",) if empty else ()

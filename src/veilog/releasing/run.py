@@ -42,6 +42,7 @@ from veilog.privacy.domain import FROM_LOG
 from veilog.privacy.mechanisms import noise
 from veilog.privacy.part import Part
 from veilog.privacy.unit import bounded, check_somebody
+from veilog.releasing.checks import activities_of
 from veilog.releasing.owner.columns import check_times
 from veilog.releasing.owner.notes import exposed, formulas, notes_for_owner
 from veilog.releasing.planned import Planned
@@ -86,13 +87,14 @@ def run_plan(
     with settling(entry, whole, lambda: curator.contacted, derive):
         made = _made(curator if watched is None else watched(curator), planned, progress)
         seconds, cases = time.perf_counter() - started, made.variants.cases
-    guarantee = whole()
+    guarantee = replace(whole(), cases=None if planned.method.draws else cases)
     notes = (*exposed(looked_at, guarantee), *formulas(made.variants, made.details), *notes)
     released = Release(
         method=planned.method.name,
         as_published=planned.as_published,
         parameters=planned.settings.to_json(),
         declared_length=planned.declared.max_length,
+        activities=activities_of(planned.public, planned.method.needs(planned.settings)),
         variants=made.variants,
         guarantee=guarantee,
         owner_only=OwnerOnly(seconds, notes, () if isinstance(log, Variants) else log.findings),
@@ -101,7 +103,7 @@ def run_plan(
             *_of_part(planned.part),
             *planned.unit.remarks,
             *advised_once(made.said),
-            *remarks_on(made.variants, planned.delta),
+            *remarks_on(made.variants),
         ),
         order=made.order,
         operations=_operations(made, guarantee),

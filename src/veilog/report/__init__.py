@@ -1,7 +1,7 @@
 """One self-contained HTML page about a release, for people who decide about it.
 
 Two versions. *Inside*, with the original: everything, marked "not for release". *Outside*: nothing about the original
-beyond the release and its guarantee, so that it may go wherever the release goes.
+beyond the release and its guarantee, so that it can go with the release.
 """
 
 from __future__ import annotations

@@ -201,14 +201,6 @@ REMARKS = (
     gettext_noop("Nothing survived: the release is empty, and its budget is spent. Raise epsilon or delta."),
     gettext_noop("Nothing survived: the release is empty, and its budget is spent. Raise epsilon."),
     gettext_noop("Nothing survived: the release is empty."),
-    gettext_noop(
-        "delta = {delta} is more than one over the {cases} released cases: it allows a mechanism that publishes some "
-        "person's trace outright. Choose a smaller delta to protect everybody."
-    ),
-    gettext_noop(
-        "delta = {delta} is close to one over the {cases} released cases: it allows some rare trace to be published "
-        "with a probability of up to {chance}. Choose a smaller delta to protect everybody."
-    ),
     gettext_noop("Only {cases} were looked at."),
     gettext_noop("Cases of which {column} names no single person were left out."),
     gettext_noop("Cases of which {column} names several people were left out."),

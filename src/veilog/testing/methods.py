@@ -65,7 +65,7 @@ def _planned(method: Method, settings: Mapping[str, Any]) -> Plan:
             **budget,
             as_published=not method.certified,
             domain=Domain(labels, 20),
-            weak_guarantee=True,
+            allow_no_protection=True,
             **settings,
         )
 

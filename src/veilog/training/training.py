@@ -66,7 +66,7 @@ def train(
     ledger: LedgerChoice = None,
     checkpoint: str | Path | None = None,
     guessing_advantage: Number | None = None,
-    weak_guarantee: bool = False,
+    allow_no_protection: bool = False,
     progress: Progress | None = None,
     **parameters: Unpack[Keywords],
 ) -> Model:
@@ -88,7 +88,7 @@ def train(
         max_cases=max_cases,
         unnamed=unnamed,
         guessing_advantage=guessing_advantage,
-        weak_guarantee=weak_guarantee,
+        allow_no_protection=allow_no_protection,
         **parameters,
     )
     return _train(planned, as_log(log), ledger, checkpoint, progress)

@@ -166,7 +166,7 @@ class _Site(Trying):
         return FileResponse(path, filename=shown, media_type="application/octet-stream", headers=_SEALED)
 
     def all_files(self, request: Request) -> Response:
-        """Everything of a release that may go where the release goes, in one file."""
+        """Everything that goes with a release, in one file."""
         job, folder = self.job(request), self.jobs.folder(self.job(request).id)
         about = (job.created, job.request.form.get("epsilon"))
         found = {named(*about, name): folder / name for name in FILES if name != _INSIDE}

@@ -197,7 +197,7 @@ def test_words_and_colour_follow_the_strength_everywhere(
     epsilon: str, tone: str, strength: str, learnt: str, path: Path, settings: Settings, tmp_path: Path
 ) -> None:
     log = record(read(path))
-    request = {**EVOLVE, "epsilon": epsilon} | ({"weak_guarantee": "weak"} if epsilon == "50" else {})
+    request = {**EVOLVE, "epsilon": epsilon} | ({"allow_no_protection": "unprotected"} if epsilon == "50" else {})
     dry = pages.plan_part(dry_run(log, request, settings), log)
     assert f'<p class="strength {tone}"><b>Protection would be {strength}.</b>' in dry
     assert learnt in dry
@@ -209,8 +209,8 @@ def test_words_and_colour_follow_the_strength_everywhere(
     nobody = strength == "none in practice"
     protects = "Nobody is protected to speak of" if nobody else "one case, such as one visit, and not a person who has"
     assert protects in page
-    assert (tone == "bad") == ("To give away" not in page)
-    answer = "Do not send it." if nobody else "The names of all activities of the log are no secret"
+    assert (tone == "bad") == ("The release, whose protection" in page)
+    answer = "Treat it as you treat" if nobody else "The names of all activities of the log are no secret"
     assert page.index(answer) < page.index("Download") < page.index("Holds only if")
     outside = (tmp_path / "out" / "outside.html").read_text()
     assert f'<div class="tile {tone}">' in outside and f"protection is {strength}" in outside
@@ -242,13 +242,14 @@ def test_the_account_is_judged_by_all_that_it_gave_away(path: Path, settings: Se
 
 @pytest.mark.parametrize("word", ["", "strong", "yes"])
 def test_an_epsilon_that_protects_nobody_needs_the_word(word: str, log: LogRecord, settings: Settings) -> None:
-    request = {**EVOLVE, "epsilon": "10.5", "weak_guarantee": word}
-    with pytest.raises(ParameterError, match="weak"):
+    request = {**EVOLVE, "epsilon": "3.9", "allow_no_protection": word}
+    with pytest.raises(ParameterError) as caught:
         asked_for(request)
-    assert "weak" in dry_run(log, request, settings).problem
-    assert asked_for({**request, "weak_guarantee": "Weak"}).weak_guarantee
-    assert asked_for({**EVOLVE, "epsilon": "10"}).weak_guarantee is False
-    assert 'name="weak_guarantee"' in pages.release_form(log, request, ONCE, settings=settings)
+    assert caught.value.parameter == "allow_no_protection"
+    assert dry_run(log, request, settings).parameter == "allow_no_protection"
+    assert asked_for({**request, "allow_no_protection": "Unprotected"}).allow_no_protection
+    assert asked_for({**EVOLVE, "epsilon": "3.89"}).allow_no_protection is False
+    assert 'name="allow_no_protection"' in pages.release_form(log, request, ONCE, settings=settings)
 
 
 # Who is protected.
@@ -319,7 +320,7 @@ def test_what_noise_does_to_an_attribute_is_said_beforehand(log: LogRecord, sett
     assert log.measured is not None
     name = log.measured.case_attributes[0]
     form = {**EVOLVE, "attributes": name, f"d_{name}": "one\ntwo"}
-    carried = dry_run(log, {**form, "epsilon": "10"}, settings)
+    carried = dry_run(log, {**form, "epsilon": "10", "allow_no_protection": "unprotected"}, settings)
     assert isinstance(carried, DryRun)
     assert [one for one, _ in carried.blurred] == [name]
     assert not [text for text in carried.warnings if "noise alone" in text]

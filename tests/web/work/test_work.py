@@ -372,9 +372,10 @@ def test_the_same_seed_gives_the_librarys_release(hospital_file: Path, settings:
             "window_end": "2024-06-30",
         },
         {"method": "laplace", "epsilon": "90", "unit": "age group", "max_cases": "30", "p_depth": "4"}
-        | {"labels": "log", "weak_guarantee": "weak"},
+        | {"labels": "log", "allow_no_protection": "unprotected"},
         {"method": "df-laplace", "epsilon": "3", "labels": "log", "longest": "log"},
-        {"method": "laplace", "epsilon": "9", "delta": "0.01", "labels": "privately", "p_depth": "3"},
+        {"method": "laplace", "epsilon": "9", "delta": "0.01", "labels": "privately", "p_depth": "3"}
+        | {"allow_no_protection": "unprotected"},
         {"method": "travas", "epsilon": "2", "delta": "0.001", "as_published": "on"},
         {"method": "evolve", "epsilon": "2", "activities": "Arrival, desk\nTriage\nDischarge", "max_length": "5"},
     ],
@@ -469,6 +470,7 @@ def test_released_attributes_are_shown_beside_the_original(settings: Settings, t
     files.write(hospital(60, seed=3), path)
     ages = "0-17\n18-39\n40-59\n60-79\n80+"
     request = {"method": "laplace", "epsilon": "8", "labels": "log", "longest": "log", "p_depth": "3"}
+    request["allow_no_protection"] = "unprotected"
     result = released(path, {**request, "attributes": "age group", "d_age group": ages}, settings, tmp_path / "out")
     assert result.beside is not None
     (values,) = result.beside.attributes

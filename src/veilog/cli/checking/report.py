@@ -56,7 +56,9 @@ class Reports:
     ] = None
     dossier: Annotated[
         Path | None,
-        Parameter(help="Write a dossier (.html, .md) that helps to decide whether it may be sent; see veilog dossier."),
+        Parameter(
+            help="Write a dossier (.html, .md) for the person who decides about the release; see veilog dossier."
+        ),
     ] = None
     language: Language = ENGLISH
 
@@ -101,11 +103,11 @@ class Reports:
             yield f"{self.report} (for you only: it holds exact numbers of the log)"
         if self.report_outside is not None:
             write(released, self.report_outside, files=(target,), progress=progress, language=self.language)
-            yield f"{self.report_outside} (may go where the release may go)"
+            yield f"{self.report_outside} (holds nothing of the log but the release)"
         if self.dossier is not None:
             made = dossier(released, files=(target,), progress=progress, language=self.language)
             write_dossier(made, self.dossier)
-            yield f"{self.dossier} (a dossier: may go where the release may go)"
+            yield f"{self.dossier} (a dossier: holds nothing of the log but the release)"
 
 
 NO_REPORT = Reports()
@@ -145,7 +147,11 @@ def report(
         )
     version = "outside" if before is None else "inside"
     out.json({"report": str(target), "version": version, "guarantee": json_of(told.guarantee)}, target)
-    whom = "it may go where the release may go" if before is None else "for you only: it holds exact numbers of the log"
+    whom = (
+        "it holds nothing of the log but the release"
+        if before is None
+        else "for you only: it holds exact numbers of the log"
+    )
     out.show(Text(f"report written to {target} ({whom})"))
 
 

@@ -52,7 +52,7 @@ def suggest(
     ],
     delta: Annotated[
         str,
-        Parameter(allow_leading_hyphen=True, help="Probability of failure that is allowed in all.", show_default=True),
+        Parameter(allow_leading_hyphen=True, help="Delta to be spent in all.", show_default=True),
     ] = "0",
     share: Annotated[
         str,

@@ -253,5 +253,6 @@ TRAVAG = Method(
     as_published="none: columns and encoder are raw, and one of 15 critic steps is charged; the remark says the rest",
     run=travag,
     settings=TravagSettings,
+    draws=True,
     weighed="not weighed: trains a model first; take it to draw any number of cases later",
 )

@@ -116,7 +116,7 @@ class Suggestion(ToJson):
         if self.sizes is None:
             return None
         try:
-            return expectation(self.plan(weak_guarantee=True), self.sizes, twins=_TWINS)
+            return expectation(self.plan(allow_no_protection=True), self.sizes, twins=_TWINS)
         except VeilogError:
             return None  # the method refuses so little, which its own release says
 

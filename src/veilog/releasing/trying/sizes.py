@@ -42,7 +42,7 @@ _HALF = Fraction(1, 2)
 
 @dataclass(frozen=True)
 class Twin(ToJson):
-    """A made-up log of known sizes. It may be given to anybody: there is nothing in it but the sizes."""
+    """A made-up log of known sizes. There is nothing in it but the sizes."""
 
     sizes: Sizes
     guarantee: Guarantee | None = None

@@ -6,6 +6,7 @@ No page has a style or a script in it, so that the server can forbid both.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
@@ -17,11 +18,10 @@ from veilog.errors import VeilogError
 from veilog.logs.eventlog import START
 from veilog.logs.input.reader import known_suffixes
 from veilog.measures.disclosure import KNOWN
-from veilog.releasing.plan import LARGEST_UNASKED
-from veilog.report.decision import renewed
+from veilog.report.decision import decided
 from veilog.report.explorer import clean
 from veilog.report.page import furnish
-from veilog.report.words import LEARNT, said_of_others
+from veilog.report.words import LEARNT, chances, guesses, in_plain_words, said_of_others
 from veilog.web.jobs.read_log import HOW_READ, Measured, ReadLog
 from veilog.web.jobs.records import JobRecord, LogRecord, Settings
 from veilog.web.jobs.released_log import ReleasedLog
@@ -43,7 +43,7 @@ from veilog.web.pages.words import (
 from veilog.web.work.accounts import PROPOSALS, AccountSeen, units_of
 from veilog.web.work.leaving import may_leave
 from veilog.web.work.planning import DryRun, Refused
-from veilog.web.work.request import WEAK, can_be_asked_for, delta_for, plan_of
+from veilog.web.work.request import UNPROTECTED, can_be_asked_for, delta_for, plan_of
 from veilog.web.work.standing import Now
 from veilog.web.work.sums import LogSum
 
@@ -316,10 +316,14 @@ def _attributes(found: Measured) -> list[str]:
 def _of_release(
     made: ReleasedLog, job: JobRecord, log: LogRecord, settings: Settings | None, now: Now | None
 ) -> dict[str, Any]:
-    beside, standing = made.beside, None if now is None else now.standing
+    beside, standing, told = made.beside, None if now is None else now.standing, made.known
+    owner = None if made.owner is None else replace(made.owner, standing=standing)
     return {
         "r": made,
-        "decided": None if made.decision is None else renewed(made.decision, standing),
+        "decided": None if told is None else decided(told, made.certificate.cases, owner),
+        "plain": [] if told is None else in_plain_words(told),
+        "chances": [] if told is None else chances(told.guarantee),
+        "guesses": [] if told is None else guesses(told.guarantee),
         "now": None if now is None else now.account,
         "others": said_of_others(standing)[1],
         "beside": beside,
@@ -380,7 +384,7 @@ def _environment() -> Environment:
         auto_reload=False,
     )
     environment.filters.update(FILTERS)
-    environment.globals.update(own=address, LEARNT=LEARNT, WEAK=WEAK, LARGEST_UNASKED=LARGEST_UNASKED)
+    environment.globals.update(own=address, LEARNT=LEARNT, UNPROTECTED=UNPROTECTED)
     environment.globals.update(language=current, words=said_by_scripts, known_events=known_events, glossary=glossary)
     environment.globals.update(languages=[(code, LANGUAGES.get(code, code)) for code in languages()])
     return furnish(environment)

@@ -328,7 +328,7 @@ def _by_title(made: ReleasedLog) -> dict[str, str]:
 def _facts(made: ReleasedLog) -> Iterator[tuple[str, str]]:
     certificate = made.certificate
     yield gettext("promise"), made.budget
-    yield gettext("protection"), strength_in_words(certificate.guarantee.strength)
+    yield gettext("protection"), strength_in_words(made.level)
     yield gettext("protects"), _unit_named(certificate.guarantee.unit)
     yield gettext("cases"), localised(f"{certificate.cases:,}")
     yield gettext("variants"), localised(f"{certificate.variants:,}")

@@ -26,7 +26,7 @@ from veilog.logs.eventlog import EventLog
 from veilog.releasing.owner.notes import is_of_persons
 from veilog.releasing.result import Release
 from veilog.report import words
-from veilog.report.decision import Decision, decided, owner_side
+from veilog.report.decision import OwnerSide, owner_side
 from veilog.report.dossier import dossier
 from veilog.report.dossier import write as write_dossier
 from veilog.report.explorer import clean, short
@@ -53,7 +53,7 @@ _LOGS = ("release.xes", "release.csv", "release.xlsx")
 _WORKBOOK = 100_000
 """Events above which no workbook is made: it takes ten times as long as all other files, and Excel is slow with it."""
 _PAGES = ("outside.html", "dossier.html")
-"""What may go where the release goes."""
+"""What goes with the release."""
 _SPARE = "spare"
 _MARGIN = 16 << 20
 """Bytes that reports and records may take."""
@@ -112,7 +112,7 @@ def release_log(task: Task, settings: Settings, progress: Progress) -> ReleasedL
         raise in_words(error) from error.__cause__
     missing, unwritten = _written(released, out, stages.at("Writing the files"), progress)
     result = replace(
-        _about(released, *_decision(released, log)),
+        _about(released, _owner(log)),
         missing=tuple(missing),
         unwritten=tuple(unwritten),
         files=_sizes(out),
@@ -314,8 +314,7 @@ def _paid(released: Release, out: Path) -> None:
     """Write down what is the result if the work is stopped while the files are written: they can be written again."""
     empty = released.variants.cases == 0
     if empty or (out / _KEPT).exists():
-        told = told_by_release(released)
-        result = _about(released, decided(told, released.variants.cases))
+        result = _about(released, None)
         left = () if empty else (*_logs_of(released), *_PAGES)
         _written_down(replace(result, unwritten=left, stopped=True), out, PAID)
 
@@ -325,9 +324,9 @@ def _for_all(released: Release) -> dict[str, Any]:
     return {name: value for name, value in released.to_json().items() if name != "owner_only"}
 
 
-def _about(released: Release, decision: Decision, told_so: bool = False) -> ReleasedLog:
-    """What the release says about itself, which others may know, too, and under ``owner_only`` and ``decision`` what
-    they may not; ``told_so``: the decision says whether the log knows persons, and once is enough."""
+def _about(released: Release, owner: OwnerSide | None) -> ReleasedLog:
+    """What the release says about itself, which others may know, too, and under ``owner_only`` and ``owner`` what they
+    may not. What the owner's side says of persons is not said again."""
     told = told_by_release(released)
     g, variants = released.guarantee, released.variants
     return ReleasedLog(
@@ -340,16 +339,14 @@ def _about(released: Release, decision: Decision, told_so: bool = False) -> Rele
         ),
         more_charges=max(0, len(g.charges) - _CHARGES),
         budget=words.title_of_budget(g),
-        plain=tuple(words.in_plain_words(told)),
-        chances=tuple(words.chances(g)),
-        guesses=tuple(words.guesses(g)),
         empty=variants.cases == 0,
         account=_account(released),
         activities=len(variants.labels),
         entry=None if released.entry is None else released.entry.number,
-        decision=decision,
+        told=replace(told, guarantee=replace(g, charges=())),
+        owner=owner,
         owner_only=OwnerNotes(
-            tuple(note for note in released.all_for_owner.notes if not (told_so and is_of_persons(note)))
+            tuple(note for note in released.all_for_owner.notes if owner is None or not is_of_persons(note))
         ),
     )
 
@@ -363,14 +360,13 @@ def _account(released: Release) -> Account | None:
         return None
 
 
-def _decision(released: Release, log: EventLog) -> tuple[Decision, bool]:
-    """Whether it may be sent, with what the log says about that, and whether it could be looked at. What the ledger
-    says is asked when the page is shown, since it does not stay as it is."""
-    told, cases = told_by_release(released), released.variants.cases
+def _owner(log: EventLog) -> OwnerSide | None:
+    """What its owner sees of the log beside the release; None where it could not be looked at. What the ledger says is
+    asked when the page is shown, since it does not stay as it is."""
     try:
-        return decided(told, cases, owner_side(log, None, options=False)), True
+        return owner_side(log, None, options=False)
     except (VeilogError, MemoryError):
-        return decided(told, cases), False
+        return None
 
 
 def _written_down(result: ReleasedLog, out: Path, name: str = RESULT) -> None:

@@ -61,6 +61,8 @@
       const points = written(100 * Math.min(1, gain), { maximumSignificantDigits: 3 });
       put(box.querySelector("[data-points]"), said("gain", { points }));
       box.className = `strength ${tone}`;
+      // The word for a budget that protects nobody is asked for only there.
+      for (const field of all("[data-unprotected]")) field.hidden = gain <= 0.75 && fail <= 1;
       for (const range of all("input[data-for]")) range.dataset.tone = tone;
     };
     show();
@@ -107,16 +109,6 @@
     number.addEventListener("input", show);
     for (const range of all("input[data-for]")) range.addEventListener("input", show);
     addEventListener("replaced", show);
-    show();
-  }
-
-  // The word for a budget that protects nobody is asked for only there.
-  for (const field of all("[data-above]")) {
-    const number = document.getElementById("epsilon");
-    const show = () => {
-      field.hidden = !(parseFloat(number.value.replace(",", ".")) > Number(field.dataset.above));
-    };
-    number.addEventListener("input", show);
     show();
   }
 
