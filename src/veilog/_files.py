@@ -31,6 +31,7 @@ __all__ = [
     "content_of",
     "locks_hold",
     "mark",
+    "opened_pipe",
     "path_of",
     "reason",
     "sha256_of",
@@ -43,11 +44,19 @@ _PART = ".veilog-{}.part"
 _ABANDONED = 86_400
 """Seconds after which what nobody locks is nobody's any more: not all file systems tell of locks of other machines."""
 _LARGEST = 64 << 20
+_PATIENCE = 5.0
+"""Seconds in which somebody must write to a pipe that is read."""
+_PAUSE = 0.02
+_FIRST = 1 << 16
 
 
 @contextlib.contextmanager
-def atomic_target(path: str | os.PathLike[str], naming: Naming | None = None) -> Iterator[BinaryIO]:
+def atomic_target(
+    path: str | os.PathLike[str], naming: Naming | None = None, *, private: bool = False
+) -> Iterator[BinaryIO]:
     """A binary file that becomes ``path`` when the block ends well, and vanishes when it does not, whatever the reason.
+
+    A ``private`` one may be read by its owner alone, whatever was there before.
 
     It lies beside ``path`` until then, so that the last step is one rename, which ``naming`` does, if it is given. What
     a process left there that was killed is removed by one that writes into the folder a day later.
@@ -57,8 +66,8 @@ def atomic_target(path: str | os.PathLike[str], naming: Naming | None = None) ->
     temporary = _unfinished(target)
     try:
         try:
-            with _held(temporary) as file:
-                if target.exists():
+            with _held(temporary, 0o600 if private else 0o666) as file:
+                if target.exists() and not private:
                     with contextlib.suppress(OSError):
                         temporary.chmod(stat.S_IMODE(target.stat().st_mode))
                 yield file
@@ -81,9 +90,9 @@ def atomic_target(path: str | os.PathLike[str], naming: Naming | None = None) ->
             temporary.unlink(missing_ok=True)
 
 
-def _held(temporary: Path) -> io.BufferedRandom:
+def _held(temporary: Path, mode: int) -> io.BufferedRandom:
     """A new file, locked as long as it is open, which tells others that somebody writes it."""
-    descriptor = os.open(temporary, os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o666)
+    descriptor = os.open(temporary, os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), mode)
     if fcntl is not None:
         with contextlib.suppress(OSError):  # a file system without locks, on which nobody removes anything
             fcntl.flock(descriptor, fcntl.LOCK_EX)
@@ -213,15 +222,39 @@ def _locked(descriptor: int) -> bool:
 
 
 def content_of(path: Path) -> bytes:
-    """Return what is in a file of a kind that people write by hand, a list, a map or a model; OSError for what is no
-    regular file, and may have no end, or is larger than any of these."""
-    if not path.is_file() and not path.is_dir() and path.exists():
+    """Return what is in a file of a kind that people write by hand, a list, a map or a model, or in a pipe, such as a
+    shell makes of ``<(command)``; OSError for a device, which may have no end, and for more than any of these has."""
+    if path.is_fifo():
+        begun, pipe = opened_pipe(path)
+        with pipe:
+            content = begun + pipe.read(_LARGEST + 1 - len(begun))
+    elif not path.is_file() and not path.is_dir() and path.exists():
         raise OSError(errno.EINVAL, "it is no regular file")
-    with path.open("rb") as file:
-        content = file.read(_LARGEST + 1)
+    else:
+        with path.open("rb") as file:
+            content = file.read(_LARGEST + 1)
     if len(content) > _LARGEST:
         raise OSError(errno.EFBIG, f"it has more than {_LARGEST >> 20} MiB")
     return content
+
+
+def opened_pipe(path: Path) -> tuple[bytes, BinaryIO]:
+    """Open a named pipe to which somebody writes; return what came first, and the rest. OSError where nobody does."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+    pipe = os.fdopen(descriptor, "rb")
+    until = time.monotonic() + _PATIENCE
+    begun = b""
+    try:
+        with contextlib.suppress(BlockingIOError):  # somebody will write
+            while not (begun := os.read(descriptor, _FIRST)):
+                if time.monotonic() > until:
+                    raise OSError(errno.EPIPE, "it is a pipe to which nobody writes")
+                time.sleep(_PAUSE)
+        os.set_blocking(descriptor, True)
+    except BaseException:
+        pipe.close()
+        raise
+    return begun, pipe
 
 
 def text_of(path: Path) -> str:

@@ -15,7 +15,8 @@ from veilog.errors import OutputError
 from veilog.logs import files
 from veilog.logs.made_up import simulate
 from veilog.measures import compare
-from veilog.releasing.release import release
+from veilog.releasing.plan import plan
+from veilog.releasing.run import run_plan
 
 __all__ = ["WRITTEN", "run_demo"]
 
@@ -44,7 +45,8 @@ def run_demo(folder: Path, show: Callable[[RenderableType], None]) -> dict[str, 
     show(display.variants_table(original.variants, 3))
 
     show(Text(f"\n2. Released with {METHOD} at epsilon {EPSILON}", style="bold"))
-    released = release(original, METHOD, epsilon=EPSILON, activities=simulate.ACTIVITIES)
+    # Made-up patients need no account.
+    released = run_plan(plan(METHOD, epsilon=EPSILON, activities=simulate.ACTIVITIES), original)
     released.save(release_path)
     result = compare(original, files.read(release_path))
     inside, outside = folder / "inside.html", folder / "outside.html"

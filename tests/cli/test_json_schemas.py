@@ -35,6 +35,7 @@ CALLS: dict[str, list[list[str]]] = {
         ["release", "log.csv", "out.xes", *LAPLACE, "--activities", "log", "--seed", "1", "--no-ledger"],
         ["release", "log.csv", "out.xes", "--overwrite", "-m", "pretsa", "-p", "k=3", "--as-published", "--no-compare"],
         ["release", "log.csv", "out.xes", *LAPLACE, "--activities", "log", "--ledger", "own.ledger"],
+        ["release", "log.csv", "out.xes", *LAPLACE, "--activities", "log", "--ledger", "own.ledger"],
         ["release", "log.csv", "out.xes", *LAPLACE[:-2], ".9", "--no-compare", "--activities", "log", "--delta", "1e-6",
          "--ledger", "small.ledger"],
         ["release", "log.csv", "out.xes", "--overwrite", "-m", "evolve", "-p", "for=both", "--epsilon", "1",
@@ -75,7 +76,7 @@ CALLS: dict[str, list[list[str]]] = {
         ["info", "nowhere.csv"], ["info", "bad.csv"], ["release", "log.csv", "x.xes"], ["methods", "evolv"],
         ["release", "log.csv", "no/x.xes", *LAPLACE, "--activities", "log"],
         ["release", "log.csv", "x.xes", *LAPLACE],
-        ["release", "log.csv", "x.xes", "-m", "laplace", "-p", "depth=3", "--epsilon", "9", "--activities", "log",
+        ["release", "log.csv", "x.xes", "-m", "laplace", "-p", "depth=3", "--epsilon", "3.5", "--activities", "log",
          "--ledger", "small.ledger"],
     ],
 }  # fmt: skip
@@ -229,6 +230,7 @@ def test_a_schema_refuses_what_is_not_so() -> None:
 
 
 def write_anew() -> None:
+    os.environ["VEILOG_LEDGER"] = "none"
     with tempfile.TemporaryDirectory() as place:
         os.chdir(place)
         prepared()

@@ -15,10 +15,12 @@ import pytest
 from made import model
 
 import veilog
-from veilog import InputError, OutputError, ParameterError, modelfile
+from veilog import InputError, OutputError, ParameterError, Variants, modelfile
 from veilog._plain import to_plain
 from veilog.errors import VeilogError
 from veilog.modelfile import Content, Damaged
+from veilog.privacy.curator import Curator
+from veilog.report.told import told_by_file
 from veilog.training.model import Model
 
 
@@ -251,7 +253,7 @@ def test_more_than_a_million_cases_keep_the_shares_of_the_first(monkeypatch: pyt
 @pytest.mark.slow
 def test_a_release_from_a_model_carries_its_guarantee(tmp_path: Path) -> None:
     released = model().release(50, seed=1)
-    assert released.guarantee == dataclasses.replace(model().guarantee, cases=50)
+    assert released.guarantee == model().guarantee
     assert released.variants == model().sample(50, seed=1)
     released.save(tmp_path / "out.xes")
     assert veilog.read(tmp_path / "out.xes").variants == released.variants
@@ -259,6 +261,22 @@ def test_a_release_from_a_model_carries_its_guarantee(tmp_path: Path) -> None:
     assert (operation.epsilon, operation.delta) == (model().guarantee.epsilon, model().guarantee.delta)
     with pytest.raises(ParameterError, match="too many for a release in memory"):
         model().release(10**9)
+
+
+@pytest.mark.parametrize("cases", [1, 5, 50, 1_050])
+def test_the_level_of_what_is_drawn_is_that_of_the_training(cases: int, tmp_path: Path) -> None:
+    """Drawing is post-processing: the level of one training was good for 5 cases, and none for 1,050."""
+    proven = Curator(Variants.from_dict({("a",): 3}))
+    proven.count("1")
+    own = dataclasses.replace(proven.guarantee(), delta=1e-3)
+    trained = dataclasses.replace(model(), guarantee=own)
+    released = trained.release(cases, seed=1)
+    assert (
+        (released.guarantee.strength, released.guarantee.holds_up_to) == (own.strength, own.holds_up_to) == ("good", 10)
+    )
+    released.save(tmp_path / "out.xes")
+    told = told_by_file(veilog.read(tmp_path / "out.xes"))
+    assert (told.guarantee.strength, told.guarantee.holds_up_to) == ("good", 10)
 
 
 def test_the_stream_in_python_has_no_end() -> None:

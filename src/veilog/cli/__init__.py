@@ -14,6 +14,7 @@ import itertools
 import re
 import sys
 from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from typing import Any
 
 from cyclopts import App, CycloptsError, Group, MissingArgumentError, Parameter
@@ -22,7 +23,7 @@ from veilog._version import __version__
 from veilog.cli.shared.pipes import check_formats, cleared, without_folder
 from veilog.cli.shared.places import WRITTEN, check_named_once, check_places
 from veilog.cli.shared.results import about, write_json
-from veilog.cli.shared.signals import like_ctrl_c, stopped_by
+from veilog.cli.shared.signals import at_once, like_ctrl_c, stopped_by
 from veilog.cli.shared.terminal import CALL, Call, SafeConsole, error_line, nowhere, open_closed, plain_warnings
 from veilog.errors import BudgetError, EmptyReleaseError, OutputError, ParameterError, VeilogError
 
@@ -61,7 +62,7 @@ _COMMANDS = {
     ),
     "dossier": (
         "checking.dossier:dossier",
-        "Write a dossier about a release, which helps an officer to decide whether it may be sent: an annex "
+        "Write a dossier about a release, for the officer who decides about it: an annex "
         "to a data protection impact assessment, the three risks, sheets for the recipient and for an output check.",
     ),
     "train": (
@@ -119,8 +120,12 @@ _GROUPS = {
 }
 _STATUS = ((BudgetError, 3), (EmptyReleaseError, 4), (OutputError, 5), (ParameterError, 2), (VeilogError, 1))
 """The first that fits: refused by a budget; paid for, and nothing came of it; nowhere to write; wrong usage; input."""
-_KINDS: dict[type[BaseException], str] = {KeyboardInterrupt: "Interrupted"}
+_KINDS: dict[type[BaseException], str] = {KeyboardInterrupt: "Interrupted", MemoryError: "MemoryError"}
 """What the errors of others are called."""
+_MEMORY = (
+    "There was not enough memory. Help: take a smaller log or a part of its cases, or give the program more memory. "
+    "What was asked until then is entered in the ledger, if there is one."
+)
 _NO_OPTION = re.compile(r"(?:Unknown option: |There is no option )(-[\w-]+)")
 _FOR_WHAT_IS_WRITTEN, _FOR_WHAT_IS_READ = (
     {"-o", "--output", "--out", "--output-file"},
@@ -206,17 +211,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
         with ends, plain_warnings():
             try:
                 with cleared():
-                    return _run(app, given, errors)
+                    return _run(app, given, errors, contextlib.nullcontext() if arguments is not None else at_once())
             except KeyboardInterrupt as error:  # between the command and its end, or a second one while it was told
                 return _interrupted(given, errors, error)
     finally:
         CALL.reset(before)
 
 
-def _run(app: App, given: Sequence[str], errors: SafeConsole) -> int:
+def _run(app: App, given: Sequence[str], errors: SafeConsole, imports: AbstractContextManager[None]) -> int:
     """Run it; what goes wrong is told, and is a status."""
     try:
-        command, bound, _ = app.parse_args(given, exit_on_error=False, print_error=False)
+        with imports:  # of the command, with all that it computes with
+            command, bound, _ = app.parse_args(given, exit_on_error=False, print_error=False)
         check_formats(bound.arguments)
         check_places(bound.arguments)
         command(*bound.args, **bound.kwargs)
@@ -229,6 +235,10 @@ def _run(app: App, given: Sequence[str], errors: SafeConsole) -> int:
         return _failed(given, next(status for kind, status in _STATUS if isinstance(error, kind)), error)
     except KeyboardInterrupt as error:
         return _interrupted(given, errors, error)
+    except MemoryError as error:
+        message = " ".join([_MEMORY, *CALL.get().done])
+        error_line(errors, message)
+        return _failed(given, 1, error, message)
     except BrokenPipeError:
         nowhere(sys.stdout)  # the reader of our output went away (a pager, head): not our error
         return 0
@@ -283,6 +293,11 @@ def _called(given: Sequence[str]) -> str:
     return " ".join(words[: 2 if words[:1] == ["ledger"] else 1]) if words and words[0] in _COMMANDS else ""
 
 
+def _called_so(error: BaseException) -> str:
+    """What an error of others is called; of NumPy there are kinds of its own."""
+    return next((word for kind, word in _KINDS.items() if isinstance(error, kind)), "UsageError")
+
+
 def _failed(given: Sequence[str], status: int, error: BaseException, message: str = "") -> int:
     """Write what went wrong as JSON, where that was asked for; returns the status."""
     places = [word.partition("=")[2] for word in given if word.startswith("--json=")]
@@ -297,7 +312,7 @@ def _failed(given: Sequence[str], status: int, error: BaseException, message: st
         if (value := getattr(error, name, None)) is not None
     }
     said = {
-        "kind": type(error).__name__ if isinstance(error, VeilogError) else _KINDS.get(type(error), "UsageError"),
+        "kind": type(error).__name__ if isinstance(error, VeilogError) else _called_so(error),
         "status": status,
         "message": without_folder(error.in_command() if isinstance(error, VeilogError) else message),
     }

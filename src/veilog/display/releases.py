@@ -150,7 +150,8 @@ def _protection(guarantee: Guarantee) -> str:
     if not guarantee.proven:
         return f"none by differential privacy: {'; '.join(guarantee.reasons)}"
     given = " if what it assumes is true" if guarantee.conditions else ""
-    return f"{guarantee.strength}; {pair(guarantee.epsilon, guarantee.delta)} for one {guarantee.unit}{given}"
+    most = "" if guarantee.holds_up_to is None else f" for a log of up to {counted(guarantee.holds_up_to, 'case')}"
+    return f"{guarantee.strength}{most}; {pair(guarantee.epsilon, guarantee.delta)} for one {guarantee.unit}{given}"
 
 
 def _durations(found: CaseDurations) -> str:
@@ -166,7 +167,7 @@ def _for_the_owner(released: Release, log: str) -> list[str]:
     """What only the owner of the log is told."""
     found = [f for f in released.owner_only.findings if f.severity != "info"]
     read = [f"Reading the log, {f.rule}: {f.count:,} {f.policy}; veilog validate {log} says more." for f in found]
-    notes = released.owner_only.notes
+    notes = (*(warning.text for warning in released.owner_only.warnings), *released.owner_only.notes)
     account = [note for note in notes if is_of_account(note)]
     return [*(note for note in notes if note not in account), *read, *account]
 

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TypeGuard
 
 import veilog.errors
+from veilog._process import machine_memory
 from veilog.experiments.measuring import added_columns
 from veilog.methods import METHODS
 
@@ -125,8 +126,8 @@ def _file(module: str, beside: Path | None = None) -> Path | None:
 @lru_cache(maxsize=1)
 def machine() -> str:
     """The machine in words, as far as it says: processors, memory, Python and numpy."""
-    pages = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") if hasattr(os, "sysconf") else 0
-    memory = [f"{pages / 2**30:.0f} GiB"] if pages else []
+    whole = machine_memory()
+    memory = [f"{whole / 2**30:.0f} GiB"] if whole else []
     parts = [f"{os.cpu_count()} cores {platform.machine()}", *memory, platform.system()]
     return ", ".join([*parts, f"Python {platform.python_version()}", f"numpy {version('numpy')}"])
 

@@ -29,8 +29,7 @@ from typing import Any
 
 from veilog._files import claim, locks_hold
 from veilog.errors import InputError, OutputError, VeilogError
-from veilog.ledger.entries import AccountRow, Entry, State
-from veilog.ledger.holders import Holder
+from veilog.ledger.entries import AccountRow, Entry, Holder, State
 from veilog.ledger.ways import as_read
 
 __all__ = [
@@ -53,7 +52,7 @@ Waiting = Callable[[str, float | None], None]
 PATIENCE = 10.0
 """Seconds to wait, unless something else is said, for a ledger that another process is writing."""
 _APPLICATION = 0x7665696C
-_VERSION = 5
+_VERSION = 6
 _TABLES = (
     "CREATE TABLE book (id INTEGER PRIMARY KEY, key BLOB NOT NULL, seal TEXT NOT NULL)",
     "CREATE TABLE accounts (account INTEGER PRIMARY KEY, name TEXT NOT NULL, unit TEXT NOT NULL, epsilon TEXT, "
@@ -67,13 +66,17 @@ _TABLES = (
     "CREATE TABLE counting (account INTEGER PRIMARY KEY, counting TEXT NOT NULL)",
     "CREATE TABLE answers (release INTEGER PRIMARY KEY, answers TEXT NOT NULL)",
     "CREATE TABLE ways (release INTEGER PRIMARY KEY, way TEXT NOT NULL)",
+    "CREATE TABLE uncounted (id INTEGER PRIMARY KEY, account INTEGER NOT NULL, entry TEXT NOT NULL)",
     "CREATE TABLE holders (release INTEGER PRIMARY KEY, holder TEXT NOT NULL)",
     "CREATE TABLE units (release INTEGER PRIMARY KEY, digests BLOB NOT NULL)",
 )
 """Those after the first came with later versions; an older ledger gets them when it is next written."""
-_TABLES_OF = {1: 4, 2: 5, 3: 8, 4: 9, 5: 11}
+_TABLES_OF = {1: 4, 2: 5, 3: 8, 4: 9, 5: 10, 6: 12}
 """How many of them a ledger of each version has."""
-_NAMES = ("book", "accounts", "data", "releases", "runs", "parts", "counting", "answers", "ways", "holders", "units")
+_NAMES = (
+    *("book", "accounts", "data", "releases", "runs", "parts", "counting", "answers", "ways"),
+    *("uncounted", "holders", "units"),
+)
 _SETTINGS = ("PRAGMA synchronous = EXTRA", "PRAGMA trusted_schema = OFF")
 _ONCE = 0.25
 """Seconds that SQLite itself waits for a lock, before we say that we wait and try again."""
@@ -95,6 +98,8 @@ class Book:
     entries: tuple[Entry, ...]
     runs: dict[int, str]
     """Of releases that are kept in checkpoints, the mark of the last one."""
+    uncounted: tuple[Entry, ...] = ()
+    """Releases that were made without this ledger, each under the account of its data."""
 
     def digest(self, fingerprint: bytes) -> str:
         """What data are recognised by here: without the key nothing can be told from it."""
@@ -194,8 +199,10 @@ def _without_abandoned(book: Book, *, write: bool) -> Book:
         for number in left:
             give_back(book.connection, number)
         return reread(book)
-    free = {"state": "withdrawn", "epsilon": Fraction(0), "delta": Fraction(0)}
-    return replace(book, entries=tuple(replace(e, **free) if e.number in left else e for e in book.entries))
+    none = Fraction(0)
+    free = [replace(entry, state="withdrawn", epsilon=none, delta=none) for entry in book.entries]
+    pairs = zip(book.entries, free, strict=True)
+    return replace(book, entries=tuple(given if entry.number in left else entry for entry, given in pairs))
 
 
 def give_back(connection: sqlite3.Connection, number: int) -> None:
@@ -274,8 +281,8 @@ def _loaded(connection: sqlite3.Connection, place: Path) -> Book:
         ((_, key, seal),) = _rows(connection, "book")
         if not isinstance(key, bytes) or not hmac.compare_digest(_sealed(connection, key), str(seal)):
             raise ValueError("the seal is broken")
-        runs, parts, counting, answers, ways, holders = (_noted(connection, table) for table in _NAMES[4:10])
-        remembered = _numbers(connection, "units")
+        runs, parts, counting, answers, ways = (_noted(connection, table) for table in _NAMES[4:9])
+        holders, remembered = _noted(connection, "holders"), _numbers(connection, "units")
         accounts = [
             AccountRow(n, str(s), str(u), _fraction(e), _fraction(d), counting.get(n))
             for n, s, u, e, d in _rows(connection, "accounts")
@@ -290,9 +297,11 @@ def _loaded(connection: sqlite3.Connection, place: Path) -> Book:
             for row in _rows(connection, "releases")
         )
         data = {str(digest): int(account) for _, digest, account in _rows(connection, "data")}
+        there = "uncounted" in _NAMES[: _TABLES_OF[version]]
+        uncounted = tuple(_uncounted(*row) for row in (_rows(connection, "uncounted") if there else ()))
     except (ValueError, TypeError) as error:  # also what JSON and UTF-8 say of damage
         raise _damaged(place) from error
-    return Book(place, connection, key, {row.number: row for row in accounts}, data, entries, runs)
+    return Book(place, connection, key, {row.number: row for row in accounts}, data, entries, runs, uncounted)
 
 
 def _noted(connection: sqlite3.Connection, table: str) -> dict[int, str]:
@@ -327,6 +336,16 @@ def _entry(row: tuple[Any, ...], counted: str | None, answers: str | None, way: 
         kept_answers=answers,
         way=way,
     )
+
+
+def _uncounted(number: int, account: int, text: str) -> Entry:
+    """The release that was noted as not counted; its number is that of the note."""
+    kept = dict(json.loads(text))
+    names = ("time", "method", "as_published", "parameters", "unit", "epsilon", "delta")
+    facts = [kept[name] for name in names[:3]] + [json.dumps(kept["parameters"])] + [kept[name] for name in names[4:]]
+    guarantee, way = json.dumps(kept["guarantee"]), str(kept["way"])
+    part = as_read(kept["part"], way)
+    return _entry((number, account, *facts, "charged", guarantee, ""), part, None, way)
 
 
 def _fraction(text: str | None) -> Fraction | None:

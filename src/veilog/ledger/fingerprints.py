@@ -2,8 +2,8 @@
 
 *Units.* A case that is in the extracts of two months loses both releases. Where the data owner wants that, the ledger
 keeps a digest of the name of each unit that a release of a part looked at: 16 bytes, keyed (HMAC-SHA256) with the key
-of the ledger, so that nobody finds a name from them without the file. A unit whose digest stands with another part of the
-same rule is left out of this one: :mod:`veilog.privacy.part` proves what that gives. Two names have the same digest
+of the ledger, so that nobody finds a name from them without the file. A unit whose digest stands with another part of
+the same rule is left out of this one: :mod:`veilog.privacy.part` proves what that gives. Two names have the same digest
 with a chance below n**2 / 2**129 for n of them. Exports hold neither digests nor the key.
 """
 

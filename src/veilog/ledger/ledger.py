@@ -19,7 +19,7 @@ import contextlib
 import datetime
 import os
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from operator import ge
@@ -29,7 +29,7 @@ from typing import Any
 from veilog._files import atomic_target, check_writable
 from veilog.errors import BudgetError, OutputError, ParameterError
 from veilog.ledger import file as ledger_file
-from veilog.ledger.accounts import Account, as_csv, as_json, check_paid, check_unit, check_unknown
+from veilog.ledger.accounts import Account, as_csv, as_json, check_paid, check_unit
 from veilog.ledger.book import (
     Given,
     account_of,
@@ -46,14 +46,16 @@ from veilog.ledger.book import (
 from veilog.ledger.costs import Cost, short
 from veilog.ledger.counting import Composed, Counting, Planned, composed_budget, planned_budget
 from veilog.ledger.entered import Entered
+from veilog.ledger.entries import Holder
 from veilog.ledger.file import PATIENCE, Book, Entry, Waiting
 from veilog.ledger.fingerprints import Data, Units, fingerprint, unseen
-from veilog.ledger.holders import Holder
 from veilog.ledger.runs import Reservation, check_mark, is_open, put_mark
 from veilog.ledger.spans import check_follows, last_span
+from veilog.ledger.uncounted import count_uncounted, note_uncounted
 from veilog.ledger.ways import as_read, kind_of_case
 from veilog.logs.variants import Variants
 from veilog.privacy.account.accounting import Number, parse_delta, parse_epsilon
+from veilog.privacy.account.guarantee import Guarantee
 from veilog.privacy.part import Part, day_named
 
 __all__ = ["Account", "Data", "Entered", "Entry", "Ledger", "Reservation", "fingerprint"]
@@ -120,6 +122,16 @@ class Ledger:
         with self._reading() as book:
             number = book.data.get(book.digest(mark))
             return None if number is None else account_of(book, number)
+
+    def accounts_of(self, marks: Iterable[bytes]) -> dict[bytes, Account]:
+        """Return the accounts of data that are recognised by these fingerprints, as far as they have one, by one read
+        of the ledger."""
+        if self.create and not self.path.exists():
+            return {}
+        with self._reading() as book:
+            found = {mark: book.data.get(book.digest(mark)) for mark in dict.fromkeys(marks)}
+            accounts = {number: account_of(book, number) for number in set(found.values()) if number is not None}
+            return {mark: accounts[number] for mark, number in found.items() if number is not None}
 
     def since_last(
         self, log: Data | None = None, *, until: datetime.date | str | None = None, unit: str = "case"
@@ -202,6 +214,45 @@ class Ledger:
         """The account of these data, opened without a limit if they have none yet; a limit stays as it is."""
         return self._set(data, unit, account, None)
 
+    def note_uncounted(
+        self,
+        data: Data,
+        method: str,
+        guarantee: Guarantee,
+        *,
+        parameters: Mapping[str, Any] | None = None,
+        unit: str = "case",
+        as_published: bool = False,
+        part: Part | None = None,
+    ) -> Account:
+        """Note a release that was made without this ledger. No sum counts it, until :meth:`count_uncounted` does."""
+        mark, cases, way = fingerprint(data), None if part is None else plain(str(part)), plain(data.read_as)
+        told: dict[str, Any] = {
+            "parameters": parameters or {},
+            "unit": unit,
+            "as_published": as_published,
+            "part": cases,
+            "way": way,
+        }
+        self._made()
+        with self._writing() as book:
+            number = note_uncounted(book, mark, self._name_of(data), method, guarantee, **told)
+            return account_of(ledger_file.reread(book), number)
+
+    def count_uncounted(self, data: Given) -> Account:
+        """Take the releases of these data that were made without this ledger into their account, and so into its
+        sums; this cannot be undone. :class:`ParameterError` if the account has a budget and they do not add up with
+        its releases."""
+        mark = mark_of(held(data))
+        if self.create and not self.path.exists():
+            return self.enter(data)
+        with self._writing() as book:
+            number = book.data.get(book.digest(mark))
+            if number is not None:
+                count_uncounted(book, number)
+                return account_of(ledger_file.reread(book), number)
+        return self.enter(data)
+
     def reserve(
         self,
         data: Data,
@@ -223,7 +274,8 @@ class Ledger:
         that of the checkpoints of a run that can be interrupted. ``part`` is which cases it is of, if not of all, and
         ``units`` the digests of those in it. With ``begins`` the run calls :meth:`Reservation.begin` before its first
         question: until then nothing counts if its process is killed.
-        :class:`BudgetError` if the account cannot pay for it, or if the ledger has budgets but none for these data.
+        Data that the ledger does not know get an account of their own, whatever other accounts may spend.
+        :class:`BudgetError` if the account cannot pay for it.
         """
         known = fingerprint(data)
         cost = None if epsilon is None else (short(epsilon), short(delta))
@@ -236,7 +288,6 @@ class Ledger:
             if self.account_name is not None:
                 number = on_named(book, known, number, plain(self.account_name))
             if number is None:
-                check_unknown(book.accounts.values())
                 number = opened(book, known, plain(unit), self._name_of(data))
             else:
                 kind = kind_of_case(way) if unit == "case" else None

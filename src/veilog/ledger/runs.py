@@ -21,8 +21,8 @@ from veilog.errors import BudgetError
 from veilog.ledger.book import change, derived_cost, lost, note_answers, texts
 from veilog.ledger.costs import Cost, short
 from veilog.ledger.entered import Entered
+from veilog.ledger.entries import Holder
 from veilog.ledger.file import PATIENCE, Book, Entry, Waiting, give_back, transaction
-from veilog.ledger.holders import Holder
 from veilog.privacy.account.figures import round_up
 from veilog.privacy.account.guarantee import Guarantee
 
@@ -103,9 +103,10 @@ class Reservation:
             put_mark(book, self.number, mark)
         return replace(self, mark=mark)
 
-    def settle(self, guarantee: Guarantee, *, failed: bool = False) -> None:
-        """Charge what was derived, durably; before anything of the release is shown to anybody. Of one that ``failed``
-        nothing more will come.
+    def settle(self, guarantee: Guarantee, *, failed: bool = False, whole: bool = False) -> None:
+        """Charge what was derived, durably; before anything of the release is shown to anybody. ``whole``: charge all
+        that was reserved. How far a release came before it failed in the data would tell something of these. Of one
+        that ``failed`` nothing more will come.
 
         If more was derived than reserved, the method broke its word: the reservation stays and the release must not
         leave the house, which the error sees to.
@@ -118,12 +119,13 @@ class Reservation:
                     advice="This is a defect of the method; please report it.",
                 )
             derived = min(short(derived[0]), self.cost[0]), min(short(derived[1]), self.cost[1])
+            derived = self.cost if whole else derived
         cases = {} if guarantee.cases is None else {"cases": guarantee.cases}  # what its delta is judged by
         said = json.dumps(guarantee.to_json() | cases)
         with self._changing(
             "epsilon = ?, delta = ?, state = 'charged', guarantee = ?", (*texts(derived), said)
         ) as book:
-            if derived is not None:
+            if derived is not None and not whole:
                 note_answers(book, self.number, guarantee.charges)
             if failed or guarantee.cases == 0:
                 book.connection.execute("DELETE FROM holders WHERE release = ?", (self.number,))

@@ -7,7 +7,7 @@ The guarantee of a release is derived from the charges; a :meth:`Curator.peek` m
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from functools import cached_property
@@ -68,9 +68,10 @@ class Curator:
 
         Questions are asked and charged for one case; the guarantee says what they cost the ``unit`` together.
         """
+        conditions: tuple[Condition, ...] = ()
         part, whole = None, None
         if isinstance(held, Bounded):
-            unit, part, whole = held.unit, held.part, held.whole
+            unit, part, whole, conditions = held.unit, held.part, held.whole, held.conditions
             log = None if isinstance(held.log, Variants) else held.log
             held = held.variants
         elif unit.column is not None:
@@ -88,6 +89,8 @@ class Curator:
             self._account.assume(Condition("columns-read-together", "program", " ".join(together)))
         if mapped := held.mapped if log is None else log.mapped:
             self._account.assume(Condition("activities-mapped", "owner", mapped))
+        for about_part in conditions:
+            self._account.assume(about_part)
         if part is not None and log is not None and not part.of_time:
             for condition in columns_taken(log):
                 self._account.assume(condition)
@@ -415,6 +418,10 @@ class Curator:
     def contacted(self) -> bool:
         """Whether anything was asked, or looked at, yet. What the owner says is public is no contact."""
         return self._account.contacted
+
+    def before_first(self, begin: Callable[[], None]) -> None:
+        """Call this before the first question, or look, touches the data."""
+        self._account.begin = begin
 
     def carry(self, charges: Iterable[Charge]) -> None:
         """Add what an interrupted run, whose answers are used here, was charged. Charges can only be added."""

@@ -16,9 +16,27 @@ is one of all of them together: it can tell D from D' only if c starts within it
 that hold the first day of c are what c loses, with those of the whole log: at most the largest sum of any day.
 
 That c is in one part only is meant of all that is ever released of it: where a log grows or is corrected, a case must
-keep its part. A case that started in March still did when April's events have been added to it.
+keep its part (condition ``cases-keep-their-part``). A case that started in March still did when April's events have
+been added to it. An extract by the date of events breaks this: a case of March and April is in both, and loses both.
 
 Persons have cases in several parts, so for them releases of parts add up as those of whole logs do.
+
+Privacy
+-------
+*Remembered units.* The data owner can have the ledger keep a digest of the name of every unit, a case or a person, that
+a release of a part looked at. A unit whose digest stands with another part of the rule is left out of this one. Let u
+be the unit by which two neighbours differ: the logs of all releases are equal but for the cases of u. Claim: before
+each release the digests that are kept are equal but for that of u, and the log that the release looks at is equal but
+for the cases of u. Both hold before the first. If the digests are equal but for that of u, any other unit is left out
+of the one log if and only if it is left out of the other, because that depends on its own digest and its own part, so
+the second holds. Those that are looked at are kept, so the first holds after it. Which part is released next may follow
+from what was released. So u is looked at in at most one part of the rule, and loses what its releases cost and no
+more; a release of another part has the same law with u and without it. The digests are kept in the transaction that
+reserves, and a release whose ledger has a new entry of another part since they were compared is refused, which follows
+from the entries and not from any unit. That holds for persons, too, whose cases of a part are cut to M first.
+
+A unit is known by its name alone, so it must have one, keep it, and share it with no other (condition
+``units-keep-their-names``). How many cases were left out is for the data owner alone.
 """
 
 from __future__ import annotations
@@ -38,12 +56,12 @@ import pyarrow.compute as pc
 from veilog.errors import ParameterError, meant
 from veilog.logs.eventlog import ACTIVITY, CASE_INDEX, EVENT_INDEX, NESTED, TIMESTAMP, EventLog
 from veilog.logs.variants import Variants
-from veilog.privacy.persons import NUMBER, WORDS, attribute_key
+from veilog.privacy.persons import NUMBER, WORDS, attribute_key, columns_of_persons, owners
 
 if TYPE_CHECKING:
     from veilog.logs.stored.store import StoredLog
 
-__all__ = ["NONE", "RULES_OF_TIME", "SPAN", "Part", "day_named", "of_same_cases", "stated_part"]
+__all__ = ["NONE", "RULES_OF_TIME", "SPAN", "Part", "day_named", "names_of_units", "of_same_cases", "stated_part"]
 
 BoolArray = npt.NDArray[np.bool_]
 
@@ -223,6 +241,23 @@ class Part:
                 found |= undecided & ~same
             undecided &= same & (said < 0)  # what differs within the case is decided, too
         return found | undecided if self.value == NONE else found
+
+
+def names_of_units(log: EventLog | StoredLog, column: str | None) -> list[str | None]:
+    """Return the name of the unit of each case: of the person in this column, or, without one, that of the case; None
+    where there is none."""
+    columns = [ACTIVITY] if column is None else list(columns_of_persons(log.shape, column))
+    found = log.each(lambda piece, _first: _named(piece, column), columns)
+    return [name for names in found for name in names]
+
+
+def _named(log: EventLog, column: str | None) -> list[str | None]:
+    if column is not None:
+        persons: list[str | None] = owners(log, column).named.to_pylist()
+        return persons
+    if ACTIVITY not in log.cases.column_names:
+        return [None] * log.cases.num_rows
+    return [None if name is None else str(name) for name in log.cases.column(ACTIVITY).to_pylist()]
 
 
 _ADVICE = "Such as " + ", ".join(f"{rule}={value}" for rule, value in RULES_OF_TIME.items()) + ", or ATTRIBUTE=VALUE."

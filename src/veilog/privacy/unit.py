@@ -235,6 +235,21 @@ class Bounded:
     whole: EventLog | StoredLog | Variants | None = None
     """The log before any cases were left out: of that the owner says what is public, and not of those of a part, or of
     those of a person that were drawn."""
+    remembered: bool = False
+    """Whether units that an earlier part had are left out of it."""
+
+    @property
+    def conditions(self) -> tuple[Condition, ...]:
+        """What sums with releases of other parts take for granted. Those for persons add up, so they take nothing,
+        unless their names are remembered."""
+        whom = self.unit.name
+        if self.part is None or (whom != "case" and not self.remembered):
+            return ()
+        if self.remembered:
+            text = f"Every {whom} has one name in all exports, and no other {whom} has it."
+            return (Condition("units-keep-their-names", "program", text),)
+        text = f"A case that is released as one of {self.part.rule!r} is in no other part, also where the log grows."
+        return (Condition("cases-keep-their-part", "program", text),)
 
     @property
     def variants(self) -> Variants:
@@ -242,9 +257,14 @@ class Bounded:
 
 
 def bounded(
-    log: EventLog | StoredLog | Variants, unit: Unit, randomness: Randomness, part: Part | None = None
+    log: EventLog | StoredLog | Variants,
+    unit: Unit,
+    randomness: Randomness,
+    part: Part | None = None,
+    new: IntArray | None = None,
 ) -> Bounded:
-    """The cases of the part, and of these at most ``most_cases`` of a person, chosen at random where there are more.
+    """The cases of the part (where units are remembered, those at the places ``new`` in it), and of these at most
+    ``most_cases`` of a person, chosen at random where there are more.
 
     Which part a case is in is known of the case alone (:mod:`veilog.privacy.part`), so a person's cases of the part
     come or go with the person.
@@ -257,9 +277,10 @@ def bounded(
     whole = log
     if part is not None:
         log = part.of_log(log)
+        log = log if new is None else log.only(new)
     if unit.column is None:
         _refuse_namesake(log, unit)
-        return Bounded(log, unit, part, whole)
+        return Bounded(log, unit, part, whole, new is not None)
     if isinstance(log, Variants):
         raise ParameterError(
             f"Whose cases they are ({unit.column!r}) is known of an event log only, not of variants.",
@@ -275,7 +296,7 @@ def bounded(
     first = np.flatnonzero(np.diff(owner[order], prepend=_NOBODY - 1))
     place = np.arange(len(owner)) - np.repeat(first, np.diff(first, append=len(owner)))
     kept = np.sort(order[(place < unit.most_cases) & (owner[order] != _NOBODY)])
-    return Bounded(log if len(kept) == len(owner) else log.only(kept), unit, part, whole)
+    return Bounded(log if len(kept) == len(owner) else log.only(kept), unit, part, whole, new is not None)
 
 
 def check_somebody(log: EventLog | StoredLog | Variants, held: Bounded) -> None:

@@ -63,9 +63,11 @@ class Planned:
     wanted: Wanted
     """What is released beyond variants."""
     seed: int | None
-    weak_guarantee: bool
+    allow_no_protection: bool
     part: Part | None = None
     """Which cases it is of; all, where this is None."""
+    remember_units: bool = False
+    """Whether the ledger keeps digests of the units of the part, and leaves out those that another part had."""
 
     @property
     def public(self) -> Domain:
@@ -75,7 +77,8 @@ class Planned:
     @property
     def undeclared(self) -> list[Fact]:
         """The public facts that the method needs and nobody has said anything about."""
-        return self.public.lacks(self.method.needs(self.settings))
+        # As published all that is public is the log's own.
+        return [] if self.as_published else self.public.lacks(self.method.needs(self.settings))
 
     @property
     def uses(self) -> Uses:

@@ -8,14 +8,14 @@ from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from fractions import Fraction
 from functools import partial
-from pathlib import Path
+from typing import Any
 
 import numpy as np
 
-from veilog._files import path_of
 from veilog._language import counted
 from veilog._typing import Int32Array
 from veilog.errors import ParameterError, VeilogError
+from veilog.ledger.fingerprints import Units
 from veilog.ledger.ledger import Ledger, Reservation
 from veilog.ledger.settling import settling
 from veilog.logs.eventlog import START, EventLog
@@ -43,12 +43,14 @@ from veilog.privacy.domain import FROM_LOG
 from veilog.privacy.mechanisms import noise
 from veilog.privacy.part import Part
 from veilog.privacy.unit import bounded, check_somebody
+from veilog.releasing.before import load_libraries, notes_of_units, unseen_units
+from veilog.releasing.checks import activities_of
 from veilog.releasing.owner.columns import check_times
 from veilog.releasing.owner.notes import exposed, formulas, notes_for_owner
 from veilog.releasing.planned import Planned
 from veilog.releasing.result import Operation, OwnerOnly, Release, remarks_on
 
-__all__ = ["LABELS_SHARE", "claims", "curator_of", "opened", "run_plan"]
+__all__ = ["LABELS_SHARE", "claims", "curator_of", "entry_of", "run_plan"]
 
 LABELS_SHARE = Fraction(1, 10)
 """The part of epsilon that finds the activities, where they are neither declared nor the log's by the owner's word."""
@@ -60,7 +62,7 @@ def run_plan(
     planned: Planned,
     log: EventLog | StoredLog | Variants,
     *,
-    ledger: Ledger | str | Path | None = None,
+    ledger: Ledger | None = None,
     progress: Progress | None = None,
     watched: Callable[[Curator], Curator] | None = None,
 ) -> Release:
@@ -72,13 +74,19 @@ def run_plan(
     planned.check(log)
     if not isinstance(log, Variants):
         check_times(planned, log)
-    curator = curator_of(planned, log)
     # Before anything is paid for: what goes wrong in here must not cost a release.
+    load_libraries(planned)
     looked_at = log if planned.part is None else planned.part.of_log(log)
-    notes = notes_for_owner(looked_at, planned, in_ledger=ledger is not None)
+    units = unseen_units(planned, looked_at, log, ledger)
+    if units is not None and not isinstance(looked_at, Variants):
+        looked_at = looked_at.only(np.flatnonzero(units.new))
+    curator = curator_of(planned, log, units)
+    notes = (*notes_of_units(units), *notes_for_owner(looked_at, planned, in_ledger=ledger is not None))
     started = time.perf_counter()
     claimed, derive = claims(planned, curator)
-    entry = None if ledger is None else _reserved(planned, log, opened(ledger, progress))
+    entry = None if ledger is None else _reserved(planned, log, ledger, units)
+    if entry is not None:
+        curator.before_first(entry.begin)
     cases: int | None = None
 
     def whole() -> Guarantee:
@@ -87,13 +95,14 @@ def run_plan(
     with settling(entry, whole, lambda: curator.contacted, derive):
         made = _made(curator if watched is None else watched(curator), planned, progress)
         seconds, cases = time.perf_counter() - started, made.variants.cases
-    guarantee = whole()
+    guarantee = replace(whole(), cases=None if planned.method.draws else cases)
     notes = (*exposed(looked_at, guarantee), *formulas(made.variants, made.details), *notes)
     released = Release(
         method=planned.method.name,
         as_published=planned.as_published,
         parameters=planned.settings.to_json(),
         declared_length=planned.declared.max_length,
+        activities=activities_of(planned.public, planned.method.needs(planned.settings)),
         variants=made.variants,
         guarantee=guarantee,
         owner_only=OwnerOnly(seconds, notes, () if isinstance(log, Variants) else log.findings),
@@ -102,7 +111,7 @@ def run_plan(
             *_of_part(planned.part),
             *planned.unit.remarks,
             *advised_once(made.said),
-            *remarks_on(made.variants, planned.delta),
+            *remarks_on(made.variants),
         ),
         order=made.order,
         operations=_operations(made, guarantee),
@@ -113,10 +122,10 @@ def run_plan(
     return _with_others(released, made.beside)
 
 
-def curator_of(planned: Planned, log: EventLog | StoredLog | Variants) -> Curator:
+def curator_of(planned: Planned, log: EventLog | StoredLog | Variants, units: Units | None = None) -> Curator:
     """Return whom a release of the log asks, before it has asked anything."""
     source = noise.operating_system() if planned.seed is None else noise.seeded(planned.seed)
-    held = bounded(log, planned.unit, source, planned.part)
+    held = bounded(log, planned.unit, source, planned.part, None if units is None else np.flatnonzero(units.new))
     check_somebody(log, held)
     return Curator(held, domain=planned.public, randomness=source)
 
@@ -182,24 +191,28 @@ def _of_another_package(planned: Planned) -> tuple[Condition, ...]:
     return (Condition("method-of-another-package", "program", said),)
 
 
-def opened(ledger: Ledger | str | Path, progress: Progress | None) -> Ledger:
-    """Return the ledger, or the one in this file, which is made if there is none."""
-    if isinstance(ledger, Ledger):
-        return ledger
-    return Ledger.open(path_of(ledger, "ledger"), create=True, waiting=progress)
+def entry_of(planned: Planned) -> dict[str, Any]:
+    """Return what a ledger notes of a release, counted or not, beside its cost and its method."""
+    return {
+        "parameters": {**planned.settings.to_json(), **_beyond(planned.wanted), **planned.unit.in_ledger},
+        "unit": planned.unit.column or planned.unit.name,
+        "as_published": planned.as_published,
+        "part": planned.part,
+    }
 
 
-def _reserved(planned: Planned, log: EventLog | StoredLog | Variants, ledger: Ledger) -> Reservation:
+def _reserved(
+    planned: Planned, log: EventLog | StoredLog | Variants, ledger: Ledger, units: Units | None
+) -> Reservation:
     """Set aside what the release may cost, or be refused."""
     return ledger.reserve(
         log,
         planned.method.name,
         epsilon=planned.epsilon if planned.bounded else None,
         delta=planned.delta,
-        parameters={**planned.settings.to_json(), **_beyond(planned.wanted), **planned.unit.in_ledger},
-        unit=planned.unit.column or planned.unit.name,
-        as_published=planned.as_published,
-        part=planned.part,
+        units=units,
+        begins=True,
+        **entry_of(planned),
     )
 
 

@@ -27,9 +27,10 @@ def arguments(planned: Planned) -> dict[str, Any]:
         "delta": _text(planned.delta) if planned.delta else None,
         "as_published": planned.as_published or None,
         "seed": planned.seed,
-        "weak_guarantee": planned.weak_guarantee or None,
+        "allow_no_protection": planned.allow_no_protection or None,
         **unit.told,
         "part": None if planned.part is None else str(planned.part),
+        "remember_units": planned.remember_units or None,
         "activities": list(domain.activities) if isinstance(domain.activities, tuple) else domain.activities,
         "max_length": domain.max_length,
         "domain": {name: list(values) for name, values in domain.attributes.items()} or None,
@@ -94,7 +95,7 @@ def as_command(planned: Planned, log: str, target: str, options: Iterable[tuple[
     ]
     flags = [
         f"--{name.replace('_', '-')}"
-        for name in ("processing", "weak_guarantee", "as_published")
+        for name in ("processing", "remember_units", "allow_no_protection", "as_published")
         if given.pop(name, False)
     ]
     for option, value in pairs:

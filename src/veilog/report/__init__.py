@@ -1,7 +1,7 @@
 """One self-contained HTML page about a release, for people who decide about it.
 
 Two versions. *Inside*, with the original: everything, marked "not for release". *Outside*: nothing about the original
-beyond the release and its guarantee, so that it may go wherever the release goes.
+beyond the release and its guarantee, so that it can go with the release.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def write(
     SHA-256. ``account`` is what the ledger knows of releases of these data (or, as :class:`Standing`, of other data,
     too), for the inside version; a release that was entered knows its own. ``person`` is the column that tells whose
     the original's cases are; True: the one that seems to; False: none. The page is written in a ``language`` that
-    there is a catalogue of; what it lacks is English.
+    there is a catalogue of; what it lacks is English. Only the owner of its file may read an inside version.
     """
     place = path_of(path, "path")
     if place.suffix.lower() not in (".html", ".htm"):
@@ -58,7 +58,7 @@ def write(
         progress=progress,
         language=language,
     )
-    with atomic_target(place) as file:
+    with atomic_target(place, private=original is not None) as file:
         file.write(text.encode("utf-8", "replace"))
 
 

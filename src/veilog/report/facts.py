@@ -129,6 +129,8 @@ def gathered(
     first = None if before is None else steps_of(before)
     plan = arranged([steps] if first is None else [steps, first])
     durations, of_cases, reason = _durations(log)
+    if before is not None:
+        told = told.among(before.cases)
     inside = None
     if original is not None and before is not None and first is not None:
         if comparison is None and max(len(before), len(variants)) <= COMPARED_AT_ONCE:

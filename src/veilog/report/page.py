@@ -57,6 +57,7 @@ def rendered(facts: Facts) -> str:
             singled_explained=gettext(MEASURES["singling_out"].explained),
             budget=words.title_of_budget(facts.told.guarantee),
             tile=words.title_of_budget(facts.told.guarantee, digits=3),
+            headline=words.headline(facts.told.guarantee),
             plain=words.in_plain_words(facts.told),
             chances=words.chances(facts.told.guarantee),
             guesses=words.guesses(facts.told.guarantee),

@@ -10,7 +10,7 @@ import shutil
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -187,7 +187,7 @@ class Model:
             as_published=self.as_published,
             parameters=self.parameters,
             variants=variants,
-            guarantee=replace(self.guarantee, cases=variants.cases),
+            guarantee=self.guarantee,
             owner_only=OwnerOnly(seconds),
             remarks=self.remarks,
             order=order,

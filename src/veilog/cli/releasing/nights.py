@@ -13,8 +13,9 @@ from veilog.cli.shared.common import Output
 from veilog.cli.shared.details import Beyond
 from veilog.ledger.ledger import Data
 from veilog.ledger.spans import LastSpan, last_span
+from veilog.releasing.plan import Plan
 
-__all__ = ["check_since", "since_last"]
+__all__ = ["check_since", "following", "since_last"]
 
 _LAST = "last"
 
@@ -30,6 +31,14 @@ def since_last(log: Path, keeping: Keeping, budget: Budget, beyond: Beyond) -> t
     begun = replace(beyond, since=last.end)
     last.until(begun.end)
     return last, begun
+
+
+def following(planned: Plan, last: LastSpan | None) -> Plan:
+    """Return the plan with its days marked as those after the last release, so that the ledger looks again whether they
+    are when it reserves: another job may have released them by then."""
+    if last is None or planned.part is None:
+        return planned
+    return replace(planned, part=replace(planned.part, follows=True))
 
 
 def check_since(out: Output, last: LastSpan | None, budget: Budget, log: Data) -> None:

@@ -142,7 +142,7 @@ class Before:
     @cached_property
     def account(self) -> Foreseen | None:
         """What the account would say, for which the log is read; None where there is no ledger."""
-        ledger = self.keeping.of(self.log)
+        ledger = self.keeping.of(self.log, seeded=self.planned.seed is not None)
         return None if ledger is None else foreseen(ledger, self.planned, self.original)
 
 
@@ -184,7 +184,7 @@ def twin(
     --epsilon 0.05 asks LOG for its sizes with noise, and that is entered in its ledger like any release.
     """
     screen = Output(json)
-    new, notes = "", list[str]()
+    new, notes, warned = "", list[str](), dict[str, object]()
     if out is not None:
         files.check_target(out)
     declared = {"activities": activities_of(activities), "number": number, **known.facts(), **persons.whom()}
@@ -207,10 +207,12 @@ def twin(
         asked = read_events(source, reading) if persons.by_column else read_variants(source, reading)
         found = _asked(asked, epsilon, keeping, log, declared)
         notes = [] if isinstance(asked, Variants) else uncounted_cases(asked, protected)
-        notes += [] if found.guarantee is None else keeping.notes(asked, found.entry, found.guarantee)
+        if found.guarantee is not None:
+            of_account, warned = keeping.warnings(asked, found.entry, found.guarantee)
+            notes += of_account
     account = None if found.entry is None else found.entry.account()
-    told = {"owner_only": {"notes": notes}} if notes else {}
-    screen.json(found.to_json() | told | ({} if account is None else {"account": account.totals()}))
+    told = {"owner_only": {"notes": notes, **warned}} if notes else {}
+    screen.json(found.to_json() | told, account=None if account is None else account.totals())
     _show(screen, found)
     show_account(screen, found.entry, account, new)
     for note in notes:
@@ -229,7 +231,7 @@ def _asked(
     with shown_progress() as progress:
         ledger = keeping.of(path, progress)
         with told_if_stopped("twin", log, ledger, parse_epsilon(epsilon)):
-            found = make_twin(log, epsilon=epsilon, ledger=ledger, **declared)
+            found = make_twin(log, epsilon=epsilon, ledger=ledger or False, **declared)
     cannot_be_undone("The sizes are paid for.")
     return found
 
@@ -263,8 +265,8 @@ def dry_run(out: Output, planned: Plan, before: Before, trying: Trying, how_many
     errors = planned.attribute_errors(expected.sizes.cases)
     facts = {"dry_run": True, "guarantee": cost.to_json(), "expected": expected.to_json()}
     account = before.account
-    facts |= {} if account is None else {"account": account.to_json()}
-    out.json(facts | ({"attribute_errors": errors} if errors else {}))
+    facts |= {"attribute_errors": errors} if errors else {}
+    out.json(facts, account=None if account is None else account.to_json())
     more = [] if planned.part is None else [("of", _of_part(planned.part, exact=expected.owner_only))]
     if planned.unit.column is not None and not expected.owner_only:
         most = planned.unit.most_cases

@@ -72,6 +72,15 @@ class Beyond:
         str | None, Parameter(help="With --since: the day before which they began; by default today, so whole days.")
     ] = None
 
+    remember_units: Annotated[
+        bool,
+        Parameter(
+            negative="",
+            help="With --part or --since: keep a digest (16 bytes) of the name of each case or person in the ledger, "
+            "and leave out those that another part of the rule had.",
+        ),
+    ] = False
+
     @property
     def chosen(self) -> str | None:
         """The part of the cases, in the words of ``--part``."""
@@ -109,6 +118,7 @@ class Beyond:
             "attributes": names,
             "attributes_share": self.attributes_share,
             "part": self.chosen,
+            "remember_units": self.remember_units,
         }
 
     def domains(self, *, required: bool = True) -> dict[str, Values]:

@@ -10,7 +10,7 @@ the whole, wherever they come up.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from fractions import Fraction
 from typing import TypeVar
@@ -42,6 +42,8 @@ class Account:
         self._conditions: dict[Condition, None] = dict.fromkeys(unit.conditions)
         self._reasons: dict[str, None] = {}
         self._statements: list[Statement] = []
+        self.begin: Callable[[], None] | None = None
+        """Called before the first question, or look, touches the data; what it raises keeps it from that."""
 
     @property
     def charges(self) -> tuple[Charge, ...]:
@@ -72,7 +74,12 @@ class Account:
             self._enter(replace(charge))  # made anew, so checked anew
 
     def _enter(self, charge: Charge) -> None:
+        self._begin()
         self._charges.append(charge)
+
+    def _begin(self) -> None:
+        if self.begin is not None and not self.contacted:
+            self.begin()
 
     def assume(self, condition: Condition) -> None:
         """Add what the guarantee takes for granted."""
@@ -80,6 +87,7 @@ class Account:
 
     def void(self, reason: str) -> None:
         """Note why there is no guarantee from here on."""
+        self._begin()
         self._reasons[reason] = None
 
     def state(self, statement: Statement) -> None:
@@ -138,6 +146,9 @@ class SampleAccount(Account):
         super().__init__(whole.unit, seeded=whole.seeded, part=whole.part)
         self._whole, self._rate = whole, rate
         self._conditions, self._reasons, self._statements = whole._conditions, whole._reasons, whole._statements
+
+    def _begin(self) -> None:
+        self._whole._begin()
 
     def _enter(self, charge: Charge) -> None:
         before = sum((c.epsilon for c in self._charges), Fraction(0))

@@ -20,6 +20,7 @@ from veilog.logs.variants import Variants
 from veilog.methods._events.assemble import Details
 from veilog.privacy.account.figures import up
 from veilog.privacy.account.guarantee import Guarantee
+from veilog.privacy.account.strength import STRENGTHS
 from veilog.privacy.domain import Domain
 from veilog.privacy.persons import columns_of_persons, owners
 from veilog.privacy.unit import Unit
@@ -94,17 +95,16 @@ def _is_number(text: str) -> bool:
 
 
 def exposed(log: EventLog | StoredLog | Variants, guarantee: Guarantee) -> tuple[str, ...]:
-    """Return a note where the delta costs more among the cases of the log than among those that were released, which
-    are all that may be told: where few variants come out, each of the others had its chance to."""
+    """Return a note where the level by the cases of the log is lower than the one that may be published."""
     cases = (log if isinstance(log, Variants) else log.variants).cases
     among = replace(guarantee, cases=cases)
     found = among.weighed
-    if not guarantee.cases or found is None or among.strength == guarantee.strength or cases <= guarantee.cases:
+    if found is None or STRENGTHS.index(among.strength) <= STRENGTHS.index(guarantee.strength):
         return ()
     return (
         said.EXPOSED.format(
             cases=f"{cases:,}",
-            released=f"{guarantee.cases:,}",
+            level=among.strength,
             delta=up(guarantee.delta),
             exposed=up(found.exposed, 2),
             enough=up(found.enough),

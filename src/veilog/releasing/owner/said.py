@@ -38,8 +38,8 @@ __all__ = [
 NO_CASE = gettext_noop("No case of the log is in the part {value}: what was released is noise alone.")
 SINGLE = gettext_noop("This release protects single cases. If a column tells persons, protect them instead: {columns}.")
 EXPOSED = gettext_noop(
-    "The log has {cases} cases, the release {released}, by which its protection is told. Of all of them delta = "
-    "{delta} lets {exposed} come out as they are, on average: take a delta of {enough} or less."
+    "Among the {cases} cases of the log the protection level is {level}: delta = {delta} lets up to {exposed} of them "
+    "come out as they are, on average. Take a delta of {enough} or less."
 )
 FORMULAS = gettext_noop(
     "A program for spreadsheets that opens the release as CSV or TSV takes what begins with =, +, - or @ for a "

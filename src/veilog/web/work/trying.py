@@ -55,7 +55,7 @@ _PURPOSES = ("prediction", "discovery")
 """What it would be good for, the quicker one first; each is tried only where half of the time is left."""
 _QUICK = ("travas", "laplace")
 """What takes a moment is tried first."""
-_OF_NO_MATTER = ("epsilon", "weak_guarantee", "part")
+_OF_NO_MATTER = ("epsilon", "allow_no_protection", "part")
 _REMARKS = 3
 
 
