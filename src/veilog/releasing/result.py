@@ -146,13 +146,13 @@ class Release:
         """The released events as a DataFrame with pm4py's columns."""
         return self.log.to_pandas()
 
-    def save(self, path: str | Path, *, progress: Progress | None = None) -> None:
+    def save(self, path: str | Path, *, overwrite: bool = False, progress: Progress | None = None) -> None:
         """Write the release; the suffix says how (.xes, .xes.gz, .csv, .parquet, .xlsx). Nothing half written remains.
 
         The file is that of :attr:`log`, which is made and written piece by piece, so that it may be larger than memory
         (but for times and attributes, which are held, and methods that make a whole log themselves, unless the original
         was kept on disk). What was made beside it is written first, to files that are named after it:
-        ``out-models.xes`` for ``out.xes``.
+        ``out-models.xes`` for ``out.xes``. Files that are there are replaced only with ``overwrite``.
         """
         path = path_of(path, "path")
         if self.variants.cases == 0:
@@ -166,21 +166,24 @@ class Release:
                     ]
                 ),
             )
+        files.check_target(path, overwrite=overwrite)
         for name, other in self.beside.items():
-            other.save(files.named_after(path, name), progress=progress)
+            other.save(files.named_after(path, name), overwrite=overwrite, progress=progress)
         # What a table cannot hold is said in the remarks; to refuse it here would lose a release that is paid for.
         lossy = self.variants.events > 0
         say = progress or (lambda text, fraction: None)
         naming = None if self.entry is None else self.entry.naming(path, waiting=progress)
         if isinstance(self.full, StoredLog):
-            files.write_pieces(self._written(self.full.pieces(), say), path, lossy=lossy, naming=naming)
+            files.write_pieces(
+                self._written(self.full.pieces(), say), path, lossy=lossy, overwrite=overwrite, naming=naming
+            )
         elif self.full is not None:
-            files.write_named(self.log, path, lossy=lossy, naming=naming)
+            files.write_named(self.log, path, lossy=lossy, overwrite=overwrite, naming=naming)
         else:
             empty = eventless(self.variants, self.order, self.details)
             pieces = self._written(self._assembled(), say)
             told = empty if empty.num_rows else None
-            files.write_pieces(pieces, path, lossy=lossy, eventless=told, naming=naming)
+            files.write_pieces(pieces, path, lossy=lossy, overwrite=overwrite, eventless=told, naming=naming)
 
     def _assembled(self) -> Iterator[EventLog]:
         done = 0

@@ -280,7 +280,7 @@ def _save(released: Release, target: Path, progress: Progress) -> None:
         if released.variants.cases:  # another command, at the same time, may have written its release there by now
             places = [target, *(named_after(target, name) for name in released.beside)]
             check_not_replaced(places, [] if released.entry is None else [released.entry.path])
-        released.save(target, progress=progress)
+        released.save(target, overwrite=True, progress=progress)
     except OutputError as error:
         if released.variants.cases == 0 or mark(target) != before:  # nothing to write, or written and not entered
             raise

@@ -216,7 +216,7 @@ def twin(
     for note in notes:
         screen.show(Text(f"For you only: {note}", style="magenta"))
     if out is not None:
-        files.write(found.log, out)
+        files.write(found.log, out, overwrite=True)
         whom = "" if protected.name == "case" else f"--unit person --max-cases {protected.most_cases} "
         tried = f"veilog release {quoted(out)} TRY.xes -m evolve ... {whom}--no-ledger"
         screen.show(Text(f"twin written to {out}; {tried} costs nothing"))
