@@ -32,6 +32,7 @@ from veilog.methods._events.assemble import Details, assembled, eventless, piece
 from veilog.privacy.account.guarantee import Guarantee
 from veilog.privacy.account.strength import Strength
 from veilog.releasing.meaning import json_of
+from veilog.releasing.owner.losses import Loss
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -44,6 +45,8 @@ _EDGES: Mapping[Strength, str] = {
     "strong": "good", "good": "good", "moderate": "fair", "weak": "bad", "none in practice": "bad",
 }  # fmt: skip
 """How the words about a guarantee are marked, by what it is worth."""
+_SEE_LOSSES = "Confidential, for the data owner: released.owner_only lists what the release leaves out of the log."
+"""The same for every release."""
 _PRIVACY = ("Privacy", "privacy", "http://www.xes-standard.org/privacy.xesext")
 _EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
 _COMPLETE = "complete"
@@ -63,7 +66,10 @@ class Operation:
 class OwnerOnly(ToJson):
     """What only the owner of the log may know: it tells of the raw data what no question was asked about."""
 
-    seconds: float
+    losses: tuple[Loss, ...] = ()
+    """More than 5 % of events, activities or cases that the release leaves out, and declared activities that are not in
+    the log."""
+    seconds: float = 0.0
     """How long it took, which depends on the log."""
     notes: tuple[str, ...] = ()
     findings: tuple[Finding, ...] = ()
@@ -96,6 +102,8 @@ class Release:
     declared_length: int | Literal["log"] | None = None
     """The bound on the length of a trace that was declared public, to which every case was cut; a method may have a
     setting of a similar name (``parameters``)."""
+    noise_only: bool | None = None
+    """Whether its own answers cannot be told from those about no cases at all; None where no answer shows that."""
     beside: Mapping[str, Release] = field(default_factory=dict)
     """Further releases that were made of the same answers, by what they are for; all together have the guarantee."""
 
@@ -125,7 +133,7 @@ class Release:
 
     def __repr__(self) -> str:
         """Return what was released and its guarantee; nothing that only the owner may know."""
-        return f"Release({self.method}, {self.variants!r}, {self.guarantee!r})"
+        return f"Release({self.method}, {self.variants!r}, {self.guarantee!r}; losses: see released.owner_only)"
 
     def _repr_html_(self) -> str:
         """Return the same for notebooks, with the most frequent variants."""
@@ -140,6 +148,7 @@ class Release:
             facts([("cases", v.cases), ("events", v.events), ("variants", len(v))]),
             *([table(("cases", "most frequent variants"), rows, numbers=(0,))] if rows else []),
             *(paragraph(remark, "s") for remark in self.remarks_for_all),
+            paragraph(_SEE_LOSSES, "s"),
         )
 
     def to_pandas(self) -> pd.DataFrame:
@@ -208,6 +217,7 @@ class Release:
             "declared": {"max_length": self.declared_length},
             "guarantee": json_of(self.guarantee),
             **_sizes(self.variants),
+            "noise_only": self.noise_only,
             "operations": to_json(self.operations),
             "remarks": list(self.remarks_for_all),
             "owner_only": self.all_for_owner.to_json(),

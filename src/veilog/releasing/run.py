@@ -44,6 +44,7 @@ from veilog.privacy.mechanisms import noise
 from veilog.privacy.part import Part
 from veilog.privacy.unit import bounded, check_somebody
 from veilog.releasing.owner.columns import check_times
+from veilog.releasing.owner.losses import losses_after, losses_before
 from veilog.releasing.owner.notes import exposed, formulas, notes_for_owner
 from veilog.releasing.planned import Planned
 from veilog.releasing.result import Operation, OwnerOnly, Release, remarks_on
@@ -76,6 +77,7 @@ def run_plan(
     # Before anything is paid for: what goes wrong in here must not cost a release.
     looked_at = log if planned.part is None else planned.part.of_log(log)
     notes = notes_for_owner(looked_at, planned, in_ledger=ledger is not None)
+    before = losses_before(looked_at, planned)
     started = time.perf_counter()
     claimed, derive = claims(planned, curator)
     entry = None if ledger is None else _reserved(planned, log, opened(ledger, progress))
@@ -88,6 +90,8 @@ def run_plan(
         made = _made(curator if watched is None else watched(curator), planned, progress)
         seconds, cases = time.perf_counter() - started, made.variants.cases
     guarantee = whole()
+    losses = losses_after(looked_at if isinstance(looked_at, Variants) else looked_at.variants, made.variants, before)
+    noise_only = None if planned.as_published or planned.method.package else curator.noise_only
     notes = (*exposed(looked_at, guarantee), *formulas(made.variants, made.details), *notes)
     released = Release(
         method=planned.method.name,
@@ -96,9 +100,13 @@ def run_plan(
         declared_length=planned.declared.max_length,
         variants=made.variants,
         guarantee=guarantee,
-        owner_only=OwnerOnly(seconds, notes, () if isinstance(log, Variants) else log.findings),
+        owner_only=OwnerOnly(
+            losses=losses, seconds=seconds, notes=notes, findings=() if isinstance(log, Variants) else log.findings
+        ),
+        noise_only=noise_only,
         remarks=(
             *_nothing(planned, made.variants),
+            *_noise(made.variants, noise_only=noise_only),
             *_of_part(planned.part),
             *planned.unit.remarks,
             *advised_once(made.said),
@@ -360,6 +368,13 @@ def _operations(made: _Made, guarantee: Guarantee) -> tuple[Operation, ...]:
 
 def _of_part(part: Part | None) -> tuple[str, ...]:
     return () if part is None else (f"Only {part.in_words} were looked at.",)
+
+
+def _noise(released: Variants, *, noise_only: bool | None) -> tuple[str, ...]:
+    """What is said first of a release whose answers could be those of a log without cases."""
+    if not (noise_only and released.cases):
+        return ()
+    return ("By its own answers, the release cannot be distinguished from noise alone: do not use it.",)
 
 
 def _nothing(planned: Planned, released: Variants) -> tuple[str, ...]:

@@ -190,7 +190,7 @@ class Model:
             parameters=self.parameters,
             variants=variants,
             guarantee=replace(self.guarantee, cases=variants.cases),
-            owner_only=OwnerOnly(seconds),
+            owner_only=OwnerOnly(seconds=seconds),
             remarks=self.remarks,
             order=order,
             operations=(operation,),

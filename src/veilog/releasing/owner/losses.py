@@ -1,0 +1,147 @@
+"""Losses: how much of a log its release leaves out. Computed from the raw log, so confidential: for its owner alone."""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Annotated, Literal
+
+import numpy as np
+
+from veilog._language import gettext, gettext_noop, localised, share_in_percent
+from veilog._plain import InJson, ToJson
+from veilog.logs.eventlog import EventLog
+from veilog.logs.stored.store import StoredLog
+from veilog.logs.variants import Variants
+from veilog.privacy.domain import Domain
+from veilog.releasing.owner.notes import uncounted
+from veilog.releasing.planned import Planned
+
+__all__ = ["NOTABLE", "Loss", "LossCode", "in_words", "losses_after", "losses_before", "same_name"]
+
+LossCode = Literal[
+    "declared-activities-absent",
+    "activities-undeclared",
+    "events-undeclared",
+    "events-beyond-length",
+    "cases-not-counted",
+    "rows-not-read",
+    "activities-not-released",
+    "cases-not-released",
+    "events-not-released",
+]
+
+NOTABLE = 0.05
+"""The share of events, activities or cases from which on a loss is stated; an absent declared activity always is."""
+_EXPLAINED = 0.5
+"""The share of a difference between log and release from which on a loss that is stated already explains it."""
+_NAMED = 5
+
+
+@dataclass(frozen=True)
+class Loss(ToJson):
+    """So many of so many events, activities or cases that a release leaves out; or declared activities that no case
+    has."""
+
+    code: LossCode
+    lost: int
+    of: int
+    names: Annotated[tuple[tuple[str, str], ...], InJson(as_=dict, left_out="at its default")] = ()
+    """Declared activities that the log does not have. Each is beside the activity of the log that differs from it in
+    case, spaces or accents alone, or beside an empty text."""
+
+
+_WORDS = {
+    "declared-activities-absent": gettext_noop("{lost} of {of} declared activities are not in the log: {names}."),
+    "activities-undeclared": gettext_noop("{share} of the log's activities are not declared ({lost} of {of})."),
+    "events-undeclared": gettext_noop("{share} of the events are of undeclared activities ({lost} of {of})."),
+    "events-beyond-length": gettext_noop("{share} of the events are beyond the declared length ({lost} of {of})."),
+    "cases-not-counted": gettext_noop("{share} of the cases are left out to protect persons ({lost} of {of})."),
+    "rows-not-read": gettext_noop("{share} of the log was dropped when it was read ({lost} of {of})."),
+    "activities-not-released": gettext_noop("{share} of the activities are not in the release ({lost} of {of})."),
+    "cases-not-released": gettext_noop("The release has {share} fewer cases than the log ({lost} of {of})."),
+    "events-not-released": gettext_noop("The release has {share} fewer events than the log ({lost} of {of})."),
+}
+_IS_CALLED = gettext_noop("{name} (in the log: {near})")
+
+
+def in_words(loss: Loss) -> str:
+    """Return the sentence for a loss."""
+    named = [
+        gettext(_IS_CALLED, name=repr(name), near=repr(near)) if near else repr(name)
+        for name, near in loss.names[:_NAMED]
+    ]
+    return gettext(
+        _WORDS[loss.code],
+        share=share_in_percent(loss.lost / loss.of),
+        lost=localised(f"{loss.lost:,}"),
+        of=localised(f"{loss.of:,}"),
+        names=", ".join(named) + (" …" if len(loss.names) > _NAMED else ""),
+    )
+
+
+def losses_before(log: EventLog | StoredLog | Variants, planned: Planned) -> tuple[Loss, ...]:
+    """Return the losses that follow from a plan and the log (its cases of the planned part), before anything is asked:
+    absent declared activities, and what is not declared, is too long, does not count or was not read."""
+    variants = log if isinstance(log, Variants) else log.variants
+    found = [*_absent(variants, planned.public), *_undeclared(variants, planned.public)]
+    if not isinstance(log, Variants):
+        left_out = uncounted(log, planned.unit)
+        found += [] if left_out is None else [Loss("cases-not-counted", left_out.lost, left_out.cases)]
+        found += _unread(log, variants)
+    return tuple(loss for loss in found if loss.names or loss.lost > NOTABLE * loss.of)
+
+
+def losses_after(variants: Variants, released: Variants, before: Iterable[Loss]) -> tuple[Loss, ...]:
+    """Return the losses of a release of these cases: those known before, and what of the log it does not have where
+    these do not explain it."""
+    known = tuple(before)
+    missing = len(set(variants.labels) - set(released.labels))
+    found = (
+        Loss("activities-not-released", missing, len(variants.labels)),
+        Loss("cases-not-released", max(0, variants.cases - released.cases), variants.cases),
+        Loss("events-not-released", max(0, variants.events - released.events), variants.events),
+    )
+    notable = (loss for loss in found if loss.lost > NOTABLE * loss.of)
+    return known + tuple(loss for loss in notable if not any(_explains(cause, loss) for cause in known))
+
+
+def _explains(cause: Loss, loss: Loss) -> bool:
+    """Whether a loss of the same kind of things is most of it. Cases that are left out take their events along."""
+    kind, effect = cause.code.partition("-")[0], loss.code.partition("-")[0]
+    return kind in (effect, "cases") and cause.lost / cause.of >= _EXPLAINED * loss.lost / loss.of
+
+
+def same_name(name: str) -> str:
+    """Return a name without case, spaces and accents, by which two spellings of it are the same."""
+    letters = unicodedata.normalize("NFKD", name.casefold())
+    return "".join(letter for letter in letters if not unicodedata.combining(letter) and not letter.isspace())
+
+
+def _absent(variants: Variants, declared: Domain) -> Iterator[Loss]:
+    there = set(variants.labels)
+    absent = [name for name in declared.alphabet or () if name not in there]
+    if absent and variants.cases:
+        spelled = {same_name(label): label for label in variants.labels}
+        named = tuple((name, spelled.get(same_name(name), "")) for name in absent)
+        yield Loss("declared-activities-absent", len(absent), len(declared.alphabet or ()), named)
+
+
+def _undeclared(variants: Variants, declared: Domain) -> Iterator[Loss]:
+    """What the declared activities leave out, and what the declared length does of the rest."""
+    fitting = variants
+    if declared.alphabet is not None:
+        missing = len(set(variants.labels) - set(declared.alphabet))
+        fitting = Domain(activities=declared.alphabet).fit(variants)
+        yield Loss("activities-undeclared", missing, len(variants.labels))
+        yield Loss("events-undeclared", variants.events - fitting.events, variants.events)
+    if declared.longest is not None and int(fitting.lengths.max(initial=0)) > declared.longest:
+        beyond = int((fitting.counts * np.maximum(fitting.lengths - declared.longest, 0)).sum())
+        yield Loss("events-beyond-length", beyond, variants.events)
+
+
+def _unread(log: EventLog | StoredLog, variants: Variants) -> Iterator[Loss]:
+    for thing, there in (("event", variants.events), ("case", variants.cases)):
+        dropped = sum(finding.count for finding in log.findings if finding.dropped_thing == thing)
+        yield Loss("rows-not-read", dropped, dropped + there)
