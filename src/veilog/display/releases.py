@@ -21,6 +21,7 @@ from veilog.privacy.account.figures import up
 from veilog.privacy.account.guarantee import Guarantee
 from veilog.privacy.account.strength import Strength
 from veilog.releasing.meaning import meaning_of
+from veilog.releasing.owner.losses import in_words
 from veilog.releasing.owner.notes import is_of_account
 from veilog.releasing.result import Release
 from veilog.releasing.trying.expected import Expected
@@ -30,6 +31,10 @@ __all__ = ["expected_view", "guarantee_panel", "release_brief", "release_view", 
 _STRENGTH: Mapping[Strength, str] = {
     "strong": "green", "good": "green", "moderate": "yellow", "weak": "red", "none in practice": "red",
 }  # fmt: skip
+
+
+_NOISE_ONLY = "By its own answers, the release cannot be distinguished from noise. Exit status 6."
+_CONFIDENTIAL = "(Confidential: from the log itself.)"
 
 
 def strength_style(guarantee: Guarantee) -> str:
@@ -108,6 +113,7 @@ def release_brief(
 
 def _brief(released: Release, kept: Comparison | None, log: str) -> Iterator[tuple[str, str | Text]]:
     g, v = released.guarantee, released.variants
+    yield from _losses(released)
     yield "protection", Text(_protection(g), style=f"bold {_STRENGTH[g.strength]}")
     if _has_nominal(g, as_published=released.as_published):
         yield "asked for", f"{pair(g.nominal_epsilon, g.nominal_delta)}; derived: {pair(g.epsilon, g.delta)}"
@@ -130,6 +136,14 @@ def _brief(released: Release, kept: Comparison | None, log: str) -> Iterator[tup
     # Whole: what to do about it is the last thing that a remark says.
     yield from _first("note", released.remarks, "yellow")
     yield from _first("for you", _for_the_owner(released, log), "magenta")
+
+
+def _losses(released: Release) -> Iterator[tuple[str, Text]]:
+    """What stands first: that a release is noise alone, and what it leaves out of the log, which is confidential."""
+    if released.noise_only:
+        yield "noise only", Text(_NOISE_ONLY, style="bold red")
+    for i, loss in enumerate(released.owner_only.losses):
+        yield ("" if i else "losses"), Text(f"{in_words(loss)}{'' if i else ' ' + _CONFIDENTIAL}", style="bold magenta")
 
 
 def _first(name: str, texts: Sequence[str], style: str, *, brief: bool = False) -> Iterator[tuple[str, Text]]:
@@ -184,6 +198,7 @@ def release_view(released: Release, target: str, log: str = "LOG") -> Group:
         + ([] if released.declared_length is None else [("declared length", released.declared_length)])
         + [("written to", target), ("seconds", f"{released.owner_only.seconds:.2f}")]
     )
+    losses = key_values(found) if (found := list(_losses(released))) else Text()
     remarks = [Text(remark, style="yellow") for remark in released.remarks]
     notes = [Text(f"For you only: {note}", style="magenta") for note in _for_the_owner(released, log)]
-    return Group(top, guarantee_panel(released.guarantee, as_published=released.as_published), *remarks, *notes)
+    return Group(losses, top, guarantee_panel(released.guarantee, as_published=released.as_published), *remarks, *notes)

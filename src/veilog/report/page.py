@@ -79,6 +79,8 @@ def kept_lines(comparison: Comparison) -> list[tuple[str, str, str]]:
             if quantity.plain is None and not by:
                 continue
             title, meaning = map(gettext, quantity.plain or (quantity.title, quantity.says(found.value)))
+            if name == "relative_log_similarity":
+                meaning += f" ({comparison.sizes}.)"
             form = _share if quantity.form == "share" else lasting if quantity.form == "hours" else _number
             number = quantity.number(found.value)
             if number is None and found.interval is not None:

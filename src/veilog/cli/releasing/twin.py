@@ -36,6 +36,7 @@ from veilog.cli.shared.common import (
 from veilog.cli.shared.details import activity_names
 from veilog.cli.shared.large import read_events, read_needed
 from veilog.cli.shared.numbers import WHOLE
+from veilog.cli.shared.pipes import is_pipe
 from veilog.cli.shared.spelled import quoted
 from veilog.errors import InputError, ParameterError, meant
 from veilog.logs import files
@@ -46,6 +47,7 @@ from veilog.logs.variants import Variants
 from veilog.privacy.account.accounting import parse_epsilon
 from veilog.privacy.domain import FROM_LOG
 from veilog.privacy.part import Part
+from veilog.releasing.owner.losses import Loss, in_words
 from veilog.releasing.owner.notes import uncounted_cases
 from veilog.releasing.plan import Plan
 from veilog.releasing.trying.sizes import Twin, sizes_of, sizes_of_log
@@ -138,6 +140,13 @@ class Before:
     def original(self) -> EventLog | StoredLog | Variants:
         """The log, for its owner's eyes alone."""
         return read_needed(named(self.log, self.reading, self.grouping), self.planned, self.reading)
+
+    @cached_property
+    def losses(self) -> tuple[Loss, ...]:
+        """What the release would leave out of the log, confidential; nothing where the log is a pipe, or not there."""
+        if is_pipe(self.log) or not self.log.exists():
+            return ()
+        return self.planned.losses(self.original)
 
     @cached_property
     def account(self) -> Foreseen | None:
@@ -264,11 +273,18 @@ def dry_run(out: Output, planned: Plan, before: Before, trying: Trying, how_many
     facts = {"dry_run": True, "guarantee": cost.to_json(), "expected": expected.to_json()}
     account = before.account
     facts |= {} if account is None else {"account": account.to_json()}
+    facts |= {"owner_only": {"losses": [loss.to_json() for loss in before.losses]}}
+    losses = [
+        ("" if i else "losses", Text(in_words(loss), style="bold magenta")) for i, loss in enumerate(before.losses)
+    ]
     out.json(facts | ({"attribute_errors": errors} if errors else {}))
     more = [] if planned.part is None else [("of", _of_part(planned.part, exact=expected.owner_only))]
     if planned.unit.column is not None and not expected.owner_only:
         most = planned.unit.most_cases
         more.append(("of people", f"the sizes are taken to be those of the cases that count, at most {most:,} of each"))
+    if losses:
+        out.show(Text("Confidential, from the log itself:", style="bold magenta"))
+        out.show(display.key_values(losses))
     out.show(display.expected_view(expected, cost, [*more, *([] if account is None else [("account", account.line)])]))
     for name, share in errors.items():
         out.show(Text(f"{name}: noise alone will give up to about {100 * share:.0f} % of the cases another value."))

@@ -77,8 +77,10 @@ class Expected(ToJson):
     sizes: Sizes
     twins: int
     durations: Annotated[Interval | None, InJson(left_out="at its default")] = None
-    """How far the mean duration of the released cases is from that of the log, as a share of the larger of both; where
-    times are released."""
+    """How far the mean duration of the released cases is from that of the log, as a share of the larger of both
+    (``durations_unit``); where times are released."""
+    durations_unit: Annotated[str, InJson(left_out="at its default")] = ""
+    """The unit of ``durations``."""
     purposes: Annotated[tuple[tuple[str, Interval], ...], InJson(as_=dict, left_out="at its default")] = ()
     """For each purpose that was asked for the number that its verdict goes by, as a share of what a log gives."""
     owner_only: bool = False
@@ -94,6 +96,10 @@ class Expected(ToJson):
         sentences = [f"Expect a similarity of about {found.mean:.2f} ({found.low:.2f} to {found.high:.2f})."]
         if not self.promising:
             sentences.append("That keeps little of the log" + self._why)
+        if self.durations is not None:
+            sentences.append(
+                f"The mean duration of cases is off by a share of about {self.durations} of the larger mean."
+            )
         return " ".join(sentences)
 
     @property
@@ -140,6 +146,7 @@ def expectation(
         sizes=sizes,
         twins=twins,
         durations=None if durations is None else Interval.of(durations, 0.0),
+        durations_unit="" if durations is None else "share of the larger mean",
         purposes=tuple((name, Interval.of(values, _PURPOSE_OFF, None)) for name, values in found.items()),
         owner_only=owner_only,
     )
