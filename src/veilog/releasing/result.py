@@ -37,7 +37,7 @@ from veilog.releasing.owner.losses import Loss
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["Operation", "OwnerOnly", "Release", "as_released", "remarks_on"]
+__all__ = ["NOISE_ONLY", "Operation", "OwnerOnly", "Release", "as_released", "remarks_on"]
 
 Progress = Callable[[str, float | None], None]
 
@@ -45,6 +45,8 @@ _EDGES: Mapping[Strength, str] = {
     "strong": "good", "good": "good", "moderate": "fair", "weak": "bad", "none in practice": "bad",
 }  # fmt: skip
 """How the words about a guarantee are marked, by what it is worth."""
+NOISE_ONLY = "By its own answers, the release cannot be distinguished from noise alone: do not use it."
+"""The first remark on such a release."""
 _SEE_LOSSES = "Confidential, for the data owner: released.owner_only lists what the release leaves out of the log."
 """The same for every release."""
 _PRIVACY = ("Privacy", "privacy", "http://www.xes-standard.org/privacy.xesext")

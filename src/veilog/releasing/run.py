@@ -47,7 +47,7 @@ from veilog.releasing.owner.columns import check_times
 from veilog.releasing.owner.losses import losses_after, losses_before
 from veilog.releasing.owner.notes import exposed, formulas, notes_for_owner
 from veilog.releasing.planned import Planned
-from veilog.releasing.result import Operation, OwnerOnly, Release, remarks_on
+from veilog.releasing.result import NOISE_ONLY, Operation, OwnerOnly, Release, remarks_on
 
 __all__ = ["LABELS_SHARE", "claims", "curator_of", "opened", "run_plan"]
 
@@ -372,9 +372,7 @@ def _of_part(part: Part | None) -> tuple[str, ...]:
 
 def _noise(released: Variants, *, noise_only: bool | None) -> tuple[str, ...]:
     """What is said first of a release whose answers could be those of a log without cases."""
-    if not (noise_only and released.cases):
-        return ()
-    return ("By its own answers, the release cannot be distinguished from noise alone: do not use it.",)
+    return (NOISE_ONLY,) if noise_only and released.cases else ()
 
 
 def _nothing(planned: Planned, released: Variants) -> tuple[str, ...]:

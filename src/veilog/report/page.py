@@ -17,6 +17,8 @@ from veilog.charts import lasting
 from veilog.measures import MEASURES, Comparison, verdict_of
 from veilog.measures.disclosure import EXPLAINED
 from veilog.privacy.account.strength import STRENGTHS
+from veilog.releasing.owner.losses import in_words
+from veilog.releasing.result import NOISE_ONLY
 from veilog.report import words
 from veilog.report.attacks import attacks_shown, known_activities, unique
 from veilog.report.decision import MARKS
@@ -131,10 +133,12 @@ def furnish(environment: Environment) -> Environment:
         dated=dated,
         known_activities=known_activities,
         stated=stated,
+        loss_in_words=in_words,
     )
     environment.globals.update(
         START=START,
         END=END,
+        NOISE_ONLY=NOISE_ONLY,
         COLOURS=COLOURS,
         TONES=words.TONES,
         GRADES=words.GRADES,

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from typing import Annotated, Literal
 
 import numpy as np
@@ -18,7 +18,17 @@ from veilog.privacy.domain import Domain
 from veilog.releasing.owner.notes import uncounted
 from veilog.releasing.planned import Planned
 
-__all__ = ["NOTABLE", "Loss", "LossCode", "in_words", "losses_after", "losses_before", "same_name"]
+__all__ = [
+    "NOTABLE",
+    "Loss",
+    "LossCode",
+    "events_of",
+    "in_words",
+    "losses_after",
+    "losses_before",
+    "losses_by_list",
+    "same_name",
+]
 
 LossCode = Literal[
     "declared-activities-absent",
@@ -50,6 +60,11 @@ class Loss(ToJson):
     names: Annotated[tuple[tuple[str, str], ...], InJson(as_=dict, left_out="at its default")] = ()
     """Declared activities that the log does not have. Each is beside the activity of the log that differs from it in
     case, spaces or accents alone, or beside an empty text."""
+
+    @property
+    def notable(self) -> bool:
+        """Whether it is stated."""
+        return bool(self.names) or self.lost > NOTABLE * self.of
 
 
 _WORDS = {
@@ -85,12 +100,12 @@ def losses_before(log: EventLog | StoredLog | Variants, planned: Planned) -> tup
     """Return the losses that follow from a plan and the log (its cases of the planned part), before anything is asked:
     absent declared activities, and what is not declared, is too long, does not count or was not read."""
     variants = log if isinstance(log, Variants) else log.variants
-    found = [*_absent(variants, planned.public), *_undeclared(variants, planned.public)]
+    found = [*losses_by_list(events_of(variants), planned.public), *_too_long(variants, planned.public)]
     if not isinstance(log, Variants):
         left_out = uncounted(log, planned.unit)
         found += [] if left_out is None else [Loss("cases-not-counted", left_out.lost, left_out.cases)]
         found += _unread(log, variants)
-    return tuple(loss for loss in found if loss.names or loss.lost > NOTABLE * loss.of)
+    return tuple(loss for loss in found if loss.notable)
 
 
 def losses_after(variants: Variants, released: Variants, before: Iterable[Loss]) -> tuple[Loss, ...]:
@@ -103,7 +118,7 @@ def losses_after(variants: Variants, released: Variants, before: Iterable[Loss])
         Loss("cases-not-released", max(0, variants.cases - released.cases), variants.cases),
         Loss("events-not-released", max(0, variants.events - released.events), variants.events),
     )
-    notable = (loss for loss in found if loss.lost > NOTABLE * loss.of)
+    notable = (loss for loss in found if loss.notable)
     return known + tuple(loss for loss in notable if not any(_explains(cause, loss) for cause in known))
 
 
@@ -119,24 +134,35 @@ def same_name(name: str) -> str:
     return "".join(letter for letter in letters if not unicodedata.combining(letter) and not letter.isspace())
 
 
-def _absent(variants: Variants, declared: Domain) -> Iterator[Loss]:
-    there = set(variants.labels)
-    absent = [name for name in declared.alphabet or () if name not in there]
-    if absent and variants.cases:
-        spelled = {same_name(label): label for label in variants.labels}
-        named = tuple((name, spelled.get(same_name(name), "")) for name in absent)
-        yield Loss("declared-activities-absent", len(absent), len(declared.alphabet or ()), named)
+def events_of(variants: Variants) -> dict[str, int]:
+    """Return the events of each activity."""
+    events = np.zeros(len(variants.labels), dtype=np.int64)
+    np.add.at(events, variants.codes, np.repeat(variants.counts, variants.lengths))
+    return dict(zip(variants.labels, events.tolist(), strict=True))
 
 
-def _undeclared(variants: Variants, declared: Domain) -> Iterator[Loss]:
-    """What the declared activities leave out, and what the declared length does of the rest."""
-    fitting = variants
-    if declared.alphabet is not None:
-        missing = len(set(variants.labels) - set(declared.alphabet))
-        fitting = Domain(activities=declared.alphabet).fit(variants)
-        yield Loss("activities-undeclared", missing, len(variants.labels))
-        yield Loss("events-undeclared", variants.events - fitting.events, variants.events)
-    if declared.longest is not None and int(fitting.lengths.max(initial=0)) > declared.longest:
+def losses_by_list(events: Mapping[str, int], declared: Domain) -> tuple[Loss, ...]:
+    """Return the losses that follow from a list of activities, by the events of each activity of the log."""
+    if declared.alphabet is None or not events:
+        return ()
+    absent = [name for name in declared.alphabet if name not in events]
+    spelled = {same_name(label): label for label in events}
+    named = tuple((name, spelled.get(same_name(name), "")) for name in absent)
+    missing = set(events) - set(declared.alphabet)
+    found = (
+        Loss("declared-activities-absent", len(absent), len(declared.alphabet), named),
+        Loss("activities-undeclared", len(missing), len(events)),
+        Loss("events-undeclared", sum(events[name] for name in missing), sum(events.values())),
+    )
+    return tuple(loss for loss in found if loss.notable)
+
+
+def _too_long(variants: Variants, declared: Domain) -> Iterator[Loss]:
+    """What the declared length cuts off, beside the events of undeclared activities."""
+    if declared.longest is None:
+        return
+    fitting = replace(declared, max_length=None).fit(variants)
+    if int(fitting.lengths.max(initial=0)) > declared.longest:  # which may be more than numpy's numbers hold
         beyond = int((fitting.counts * np.maximum(fitting.lengths - declared.longest, 0)).sum())
         yield Loss("events-beyond-length", beyond, variants.events)
 

@@ -339,6 +339,7 @@ def _about(released: Release, decision: Decision, told_so: bool = False) -> Rele
             variants=len(variants),
             guarantee=Promise.of(g, _CHARGES),
             remarks=released.remarks_for_all,
+            noise_only=released.noise_only,
         ),
         more_charges=max(0, len(g.charges) - _CHARGES),
         budget=words.title_of_budget(g),
@@ -351,7 +352,8 @@ def _about(released: Release, decision: Decision, told_so: bool = False) -> Rele
         entry=None if released.entry is None else released.entry.number,
         decision=decision,
         owner_only=OwnerNotes(
-            tuple(note for note in released.all_for_owner.notes if not (told_so and is_of_persons(note)))
+            tuple(note for note in released.all_for_owner.notes if not (told_so and is_of_persons(note))),
+            released.owner_only.losses,
         ),
     )
 
