@@ -156,7 +156,7 @@ def test_a_mistyped_path_begins_no_empty_ledger_and_a_new_one_is_told(
 def test_a_grown_log_is_put_on_the_account_of_the_old(capsys: pytest.CaptureFixture[str], log: Path) -> None:
     run(capsys, "ledger", "set", log, "--epsilon", "2")
     run(capsys, *released(log, "1"))
-    veilog.write(made(1001), log)
+    veilog.write(made(1001), log, overwrite=True)
     status, _, err = run(capsys, *released(log, "1"))
     assert (status, "veilog ledger set LOG --account NUMBER" in err) == (3, True)
     assert as_json(capsys, "ledger", "set", log, "--account", "1")["left"]["epsilon"] == 1
@@ -265,7 +265,7 @@ def test_an_account_that_opens_beside_another_of_its_name_is_told(
     for month in range(3):
         log = tmp_path / str(month) / "nb.csv"
         log.parent.mkdir()
-        veilog.write(made(1000 + month), log)
+        veilog.write(made(1000 + month), log, overwrite=True)
         status, out, _ = run(capsys, *released(log, "1", "--ledger", ledger))
         assert status == 0
         out = " ".join(out.split())

@@ -170,7 +170,7 @@ class Curator:
         eps = parse_epsilon(epsilon)
         mechanism = self._account.charge("count", purpose, Laplace(1 / eps), Sensitivity.of(1), eps)
         answer = self._variants.cases + int(mechanism.draw(1, self._randomness)[0])
-        self._totals.add(answer, mechanism, 1)
+        self._totals.add(answer, mechanism, 1, counts_cases=True)
         return answer
 
     def concentration(
@@ -240,7 +240,7 @@ class Curator:
         assigned, weights = cases_in_bins(self._variants, assign, size)
         if keep_above is None:
             answer = every_bin(assigned, weights, size, mechanism, self._randomness)
-            self._totals.add(int(answer.sum()), mechanism, size)
+            self._totals.add(int(answer.sum()), mechanism, size, counts_cases=True)
             return answer
         return bins_above(keep_above, assigned, weights, size, mechanism, self._randomness)
 

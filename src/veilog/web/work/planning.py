@@ -98,11 +98,8 @@ def dry_run(log: LogRecord, form: Mapping[str, Any], settings: Settings) -> DryR
     try:
         planned = asked_for(form).seeded(settings.seed)
         refuse_attributes(planned, log)
-        tried = (
-            None
-            if _too_long(planned)
-            else _trial(json.dumps({"plan": planned.to_json(), "sizes": _public_sizes(log, planned)})).result(_PATIENCE)
-        )
+        asked = json.dumps({"plan": planned.to_json(), "sizes": _public_sizes(log, planned)})
+        tried = None if _too_long(planned) else _trial(asked).result(_PATIENCE)
     except (TimeoutError, GivenUp) as error:
         tried, late, given_up = None, True, isinstance(error, GivenUp)
     except VeilogError as error:
