@@ -88,10 +88,7 @@ def expected_view(expected: Expected, cost: Guarantee, more: Sequence[tuple[str,
         ("similarity", Text(expected.in_words(), style="bold green" if expected.promising else "bold red")),
     ]  # fmt: skip
     if expected.survivors is not None:
-        s = expected.survivors
-        rows.append(
-            ("activities", f"about {s.kept:,} of {s.of:,} survive: those in about {s.least_cases:,} cases or more")
-        )
+        rows.append(("activities", expected.survivors.in_words()))
     if expected.durations is not None:
         rows.append(("durations", f"their mean is off by a share of about {expected.durations} of the larger mean"))
     rows += [(name, f"about {found} of what a log itself gives") for name, found in expected.purposes]

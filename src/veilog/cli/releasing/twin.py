@@ -16,6 +16,7 @@ from rich.text import Text
 
 from veilog import display
 from veilog._files import text_of
+from veilog._plain import to_json
 from veilog.cli.ledger import AS_THERE_IS, Keeping, show_account
 from veilog.cli.releasing.foreseen import Foreseen, foreseen
 from veilog.cli.releasing.stopped import cannot_be_undone, told_if_stopped
@@ -47,11 +48,13 @@ from veilog.logs.variants import Variants
 from veilog.privacy.account.accounting import parse_epsilon
 from veilog.privacy.domain import FROM_LOG
 from veilog.privacy.part import Part
-from veilog.releasing.owner.losses import Loss, in_words
+from veilog.releasing.owner.losses import in_words
 from veilog.releasing.owner.notes import uncounted_cases
 from veilog.releasing.plan import Plan
+from veilog.releasing.trying.expected import Expected
 from veilog.releasing.trying.sizes import Twin, sizes_of, sizes_of_log
 from veilog.releasing.trying.sizes import twin as make_twin
+from veilog.releasing.trying.survivors import cases_with
 
 __all__ = ["NOT_DRY", "UNKNOWN", "Before", "Known", "Trying", "activities_of", "dry_run", "twin"]
 
@@ -142,11 +145,21 @@ class Before:
         return read_needed(named(self.log, self.reading, self.grouping), self.planned, self.reading)
 
     @cached_property
-    def losses(self) -> tuple[Loss, ...]:
-        """What the release would leave out of the log, confidential; nothing where the log is a pipe, or not there."""
+    def variants(self) -> Variants | None:
+        """What the release would look at, confidential; None where the log is a pipe, or not there."""
         if is_pipe(self.log) or not self.log.exists():
-            return ()
-        return self.planned.losses(self.original)
+            return None
+        part = self.planned.part
+        looked_at = self.original if part is None else part.of_log(self.original)
+        return looked_at if isinstance(looked_at, Variants) else looked_at.variants
+
+    def of_the_log(self, expected: Expected) -> dict[str, Any]:
+        """What only the owner may know: losses, and how many activities of the log itself can survive."""
+        if self.variants is None:
+            return {"losses": ()}
+        found = expected.survivors
+        some = {} if found is None else {"survivors": found.among(cases_with(self.variants))}
+        return {"losses": self.planned.losses(self.original), **some}
 
     @cached_property
     def account(self) -> Foreseen | None:
@@ -273,18 +286,19 @@ def dry_run(out: Output, planned: Plan, before: Before, trying: Trying, how_many
     facts = {"dry_run": True, "guarantee": cost.to_json(), "expected": expected.to_json()}
     account = before.account
     facts |= {} if account is None else {"account": account.to_json()}
-    facts |= {"owner_only": {"losses": [loss.to_json() for loss in before.losses]}}
-    losses = [
-        ("" if i else "losses", Text(in_words(loss), style="bold magenta")) for i, loss in enumerate(before.losses)
-    ]
+    own = before.of_the_log(expected)
+    facts |= {"owner_only": to_json(own)}
     out.json(facts | ({"attribute_errors": errors} if errors else {}))
+    lines = [in_words(loss) for loss in own["losses"]]
+    lines += [own["survivors"].in_words()] if "survivors" in own else []
     more = [] if planned.part is None else [("of", _of_part(planned.part, exact=expected.owner_only))]
     if planned.unit.column is not None and not expected.owner_only:
         most = planned.unit.most_cases
         more.append(("of people", f"the sizes are taken to be those of the cases that count, at most {most:,} of each"))
-    if losses:
+    if lines:
         out.show(Text("Confidential, from the log itself:", style="bold magenta"))
-        out.show(display.key_values(losses))
+    for line in lines:
+        out.show(Text(f"  {line}", style="magenta"))
     out.show(display.expected_view(expected, cost, [*more, *([] if account is None else [("account", account.line)])]))
     for name, share in errors.items():
         out.show(Text(f"{name}: noise alone will give up to about {100 * share:.0f} % of the cases another value."))

@@ -98,12 +98,9 @@ class Expected(ToJson):
         found = self.similarity
         sentences = [f"Expect a similarity of about {found.mean:.2f} ({found.low:.2f} to {found.high:.2f})."]
         if not self.promising:
-            sentences.append("That keeps little of the log" + self._why)
+            sentences.append(self.doubt)
         if self.survivors is not None:
-            s = self.survivors
-            sentences.append(
-                f"About {s.kept:,} of {s.of:,} activities survive: those in about {s.least_cases:,} cases or more."
-            )
+            sentences.append(self.survivors.in_words())
         if self.durations is not None:
             sentences.append(
                 f"The mean duration of cases is off by a share of about {self.durations} of the larger mean."
@@ -111,16 +108,17 @@ class Expected(ToJson):
         return " ".join(sentences)
 
     @property
-    def _why(self) -> str:
-        sizes = self.sizes
+    def doubt(self) -> str:
+        """Why little is kept, where the expected similarity is low."""
+        sizes, little = self.sizes, "That keeps little of the log"
         wide = (sizes.activities or 0) > 40 or sizes.length > 30
         if wide and sizes.cases < 5_000:
             many = "" if sizes.activities is None else f"{sizes.activities} activities and "
             return (
-                f": {many}{sizes.length:.0f} events a case are much for {sizes.cases:,} cases. Fewer activities help: "
-                "veilog map proposes groups, --top N keeps some; or allow more epsilon."
+                f"{little}: {many}{sizes.length:.0f} events a case are much for {sizes.cases:,} cases. Fewer "
+                "activities help: veilog map proposes groups, --top N keeps some; or allow more epsilon."
             )
-        return ": there are few cases for this epsilon, or they have little in common."
+        return f"{little}: there are few cases for this epsilon, or they have little in common."
 
 
 def expectation(

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from veilog._language import gettext, localised
 from veilog._plain import ToJson
 from veilog._typing import IntArray
 from veilog.logs.variants import Variants
@@ -21,6 +22,15 @@ class Survivors(ToJson):
     kept: int
     of: int
     least_cases: int
+
+    def in_words(self) -> str:
+        """Return a sentence for people."""
+        return gettext(
+            "About {kept} of {of} activities survive: those in about {least} cases or more.",
+            kept=localised(f"{self.kept:,}"),
+            of=localised(f"{self.of:,}"),
+            least=localised(f"{self.least_cases:,}"),
+        )
 
     @staticmethod
     def of_twins(found: Sequence[tuple[int, int, int]]) -> Survivors:
