@@ -41,6 +41,7 @@ CALLS: dict[str, list[list[str]]] = {
          "--activities", "log", "--no-compare", "--no-ledger"],
         ["release", "log.csv", "out.xes", *LAPLACE, "--activities", "log", "--max-length", "log", "--no-ledger"],
         ["release", "events", "out.xes", *LAPLACE, "--activities", "log", *ENGINE],
+        ["release", "log.csv", "out.xes", *LAPLACE, "--activities", "admission,Discharge", "--no-ledger"],
     ],
     "release-dry-run": [
         ["release", "log.csv", "out.xes", *DRY, "--activities", "6"],
@@ -50,6 +51,7 @@ CALLS: dict[str, list[list[str]]] = {
         ["release", "log.csv", "out.xes", *DRY, "--activities", "log", "--attributes", "urgency",
          "--domain", "urgency=1..5"],
         ["release", "events", "out.xes", *DRY, "--activities", "log", *ENGINE],
+        ["release", "log.csv", "out.xes", *DRY, "--activities", "admission,Discharge"],
     ],
     "compare": [
         ["compare", "log.csv", "log.csv"],
@@ -80,7 +82,7 @@ CALLS: dict[str, list[list[str]]] = {
     ],
 }  # fmt: skip
 TITLES = {"error": "An error, with --json", "release-dry-run": "veilog release --dry-run --json"}
-STATUS = {"error": {1, 2, 3, 5}}
+STATUS = {"error": {1, 2, 3, 5}, "release": {0, 6}}
 MAPS = {
     "lifecycle",
     "parameters",
@@ -94,6 +96,8 @@ MAPS = {
     "beside",
     "purposes",
     "attribute_errors",
+    "names",
+    "verdicts",
 }
 """Objects whose names depend on what was asked or what there is."""
 NUMBERS = {"line", "covered", "frequent", "normal_share", "most_cases", "nominal_delta"}
