@@ -75,7 +75,8 @@ class Planned:
     @property
     def undeclared(self) -> list[Fact]:
         """The public facts that the method needs and nobody has said anything about."""
-        return self.public.lacks(self.method.needs(self.settings))
+        # As published all that is public is the log's own.
+        return [] if self.as_published else self.public.lacks(self.method.needs(self.settings))
 
     @property
     def uses(self) -> Uses:
