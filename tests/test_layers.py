@@ -216,7 +216,7 @@ ROOMS = {
         *("dialects", "watched", "delimited", "text", "workbook", "placed", "excel", "frames", "parquet", "pm4py"),
     ),
     "releasing": (
-        *("keywords", "meaning", "planned", "spelled", "result", "owner", "run"),
+        *("keywords", "meaning", "planned", "spelled", "losses", "result", "owner", "run"),
         *("trying", "plan", "release", "suggesting"),
     ),
     "web": ("jobs", "work", "pages", "access", "owner", "trying", "app", "serving"),

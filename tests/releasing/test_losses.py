@@ -17,7 +17,8 @@ from veilog.privacy.mechanisms.mechanism import Laplace
 from veilog.privacy.mechanisms.noise import seeded
 from veilog.privacy.rounds import gaussian_rounds
 from veilog.privacy.totals import MISSED, Answer, exceeded_by_noise
-from veilog.releasing.owner.losses import Loss, in_words, losses_after, same_name
+from veilog.releasing.losses import Loss, in_words, same_name
+from veilog.releasing.owner.losses import losses_after
 from veilog.releasing.plan import plan
 from veilog.releasing.result import NOISE_ONLY, OwnerOnly
 

@@ -20,10 +20,10 @@ from veilog.measures.singling_out import briefly_in_words
 from veilog.privacy.account.figures import up
 from veilog.privacy.account.guarantee import Guarantee
 from veilog.privacy.account.strength import Strength
+from veilog.releasing.losses import in_words
 from veilog.releasing.meaning import meaning_of
-from veilog.releasing.owner.losses import in_words
 from veilog.releasing.owner.notes import is_of_account
-from veilog.releasing.result import Release
+from veilog.releasing.result import NOISE_ONLY, Release
 from veilog.releasing.trying.expected import Expected
 
 __all__ = ["expected_view", "guarantee_panel", "release_brief", "release_view", "strength_style"]
@@ -136,8 +136,13 @@ def _brief(released: Release, kept: Comparison | None, log: str) -> Iterator[tup
         if kept.singling_out is not None:
             yield "at risk", briefly_in_words(kept.singling_out)
     # Whole: what to do about it is the last thing that a remark says.
-    yield from _first("note", released.remarks, "yellow")
+    yield from _first("note", _remarks(released), "yellow")
     yield from _first("for you", _for_the_owner(released, log), "magenta")
+
+
+def _remarks(released: Release) -> list[str]:
+    """The remarks but that it is noise, which stands first."""
+    return [remark for remark in released.remarks if remark != NOISE_ONLY]
 
 
 def _losses(released: Release) -> Iterator[tuple[str, Text]]:
@@ -201,6 +206,6 @@ def release_view(released: Release, target: str, log: str = "LOG") -> Group:
         + [("written to", target), ("seconds", f"{released.owner_only.seconds:.2f}")]
     )
     losses = key_values(found) if (found := list(_losses(released))) else Text()
-    remarks = [Text(remark, style="yellow") for remark in released.remarks]
+    remarks = [Text(remark, style="yellow") for remark in _remarks(released)]
     notes = [Text(f"For you only: {note}", style="magenta") for note in _for_the_owner(released, log)]
     return Group(losses, top, guarantee_panel(released.guarantee, as_published=released.as_published), *remarks, *notes)

@@ -14,11 +14,13 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
-from veilog._typing import FloatArray
 from veilog.privacy.mechanisms.mechanism import GaussianRounds, Laplace
 
 __all__ = ["MISSED", "Answer", "Totals", "exceeded_by_noise"]
+
+FloatArray = npt.NDArray[np.float64]
 
 MISSED = 0.01
 """About the part of releases of no cases at all of which it is not noticed that they are noise alone."""

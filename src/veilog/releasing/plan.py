@@ -33,7 +33,8 @@ from veilog.privacy.part import Part
 from veilog.privacy.unit import ONE_CASE, Unit
 from veilog.releasing import spelled
 from veilog.releasing.keywords import Keywords
-from veilog.releasing.owner.losses import Loss, losses_before
+from veilog.releasing.losses import Loss
+from veilog.releasing.owner.losses import losses_before
 from veilog.releasing.planned import Planned, checked_seed, uses_of
 from veilog.releasing.result import Release
 from veilog.releasing.run import run_plan

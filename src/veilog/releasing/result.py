@@ -31,8 +31,8 @@ from veilog.logs.xes.columns import legal_keys
 from veilog.methods._events.assemble import Details, assembled, eventless, pieces_of
 from veilog.privacy.account.guarantee import Guarantee
 from veilog.privacy.account.strength import Strength
+from veilog.releasing.losses import Loss
 from veilog.releasing.meaning import json_of
-from veilog.releasing.owner.losses import Loss
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -24,7 +24,8 @@ from veilog.logs.variants import Variants
 from veilog.measures import Asked, Comparison, Progress, compare
 from veilog.measures.disclosure import RiskResult, risk
 from veilog.measures.durations import FEW, case_durations, spans
-from veilog.releasing.owner.losses import Loss, losses_after
+from veilog.releasing.losses import Loss
+from veilog.releasing.owner.losses import losses_after
 from veilog.releasing.owner.standing import Standing, standing_of
 from veilog.releasing.result import Release
 from veilog.report.attributes import AttributeShown, attributes_shown

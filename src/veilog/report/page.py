@@ -17,7 +17,7 @@ from veilog.charts import lasting
 from veilog.measures import MEASURES, Comparison, verdict_of
 from veilog.measures.disclosure import EXPLAINED
 from veilog.privacy.account.strength import STRENGTHS
-from veilog.releasing.owner.losses import in_words
+from veilog.releasing.losses import in_words
 from veilog.releasing.result import NOISE_ONLY
 from veilog.report import words
 from veilog.report.attacks import attacks_shown, known_activities, unique

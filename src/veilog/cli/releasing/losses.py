@@ -12,7 +12,7 @@ from veilog.errors import ParameterError
 from veilog.logs.eventlog import EventLog
 from veilog.logs.stored.store import StoredLog
 from veilog.logs.variants import Variants
-from veilog.releasing.owner.losses import in_words
+from veilog.releasing.losses import in_words
 from veilog.releasing.owner.notes import tells_loss
 from veilog.releasing.plan import Plan
 from veilog.releasing.result import Release

@@ -48,7 +48,7 @@ from veilog.logs.variants import Variants
 from veilog.privacy.account.accounting import parse_epsilon
 from veilog.privacy.domain import FROM_LOG
 from veilog.privacy.part import Part
-from veilog.releasing.owner.losses import in_words
+from veilog.releasing.losses import in_words
 from veilog.releasing.owner.notes import uncounted_cases
 from veilog.releasing.plan import Plan
 from veilog.releasing.trying.expected import Expected

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from veilog.privacy.account.figures import round_up
 from veilog.privacy.account.guarantee import Charge, Guarantee
 from veilog.privacy.account.strength import Strength
-from veilog.releasing.owner.losses import Loss
+from veilog.releasing.losses import Loss
 from veilog.report.attacks import AttackShown
 from veilog.report.decision import Decision
 from veilog.report.flow_map import FlowMap

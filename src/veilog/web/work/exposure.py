@@ -17,7 +17,7 @@ from veilog.logs.variants import Variants
 from veilog.measures.disclosure import BACKGROUNDS, risk
 from veilog.measures.durations import case_durations, spans
 from veilog.measures.singling_out import Exposure, exposure, like_who
-from veilog.releasing.owner.losses import events_of
+from veilog.releasing.losses import events_of
 from veilog.releasing.trying.survivors import cases_with
 from veilog.report.explorer import Chevron, clean, explorer, short
 from veilog.report.flow_map import arranged, drawn, steps_of

@@ -19,7 +19,7 @@ from veilog.privacy.account.guarantee import Guarantee
 from veilog.privacy.account.strength import Strength
 from veilog.privacy.account.worth import worth
 from veilog.privacy.domain import FROM_LOG
-from veilog.releasing.owner.losses import in_words, losses_by_list
+from veilog.releasing.losses import in_words, losses_by_list
 from veilog.releasing.plan import Plan
 from veilog.releasing.trying.trial import PATIENTS
 from veilog.report import words
