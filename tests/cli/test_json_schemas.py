@@ -122,7 +122,7 @@ def prepared() -> None:
     many = ["release", "log.csv", "many.xes", "--ledger", "many.ledger", "--activities", "log", "--quiet"]
     assert main([*many, *LAPLACE, "--attributes", "urgency", "--domain", "urgency=1..5"]) in (0, 6)
     assert main([*many, *LAPLACE, "--seed", "1"]) in (0, 6)
-    assert main([*many[:5], "--overwrite", "--quiet", "-m", "tlkc", "-p", "k=2", "--as-published", "--no-compare"]) in (0, 6)
+    assert main([*many[:5], "--overwrite", "--quiet", "-m", "tlkc", "-p", "k=2", "--as-published", "--no-compare"]) == 0
     timed = ["release", "log.csv", "made-up-year.xes", *LAPLACE, "--activities", "log", "--times", "0.3"]
     assert main([*timed, "--no-ledger", "--quiet"]) in (0, 6)
     with duckdb.connect("base.duckdb") as base:
