@@ -389,7 +389,9 @@ def _likeness(result: Comparison) -> Iterator[str]:
         yield _of_all(result, number)
     elif number:
         grade = next(text for least, text in _GRADES if (result.relative_log_similarity or 0.0) >= least)
-        yield gettext(grade, number=number + _size(result))
+        yield gettext(grade, number=number)
+        if _odd_size(result):
+            yield f"{result.sizes}."
     elif "relative_log_similarity" in result.intervals:
         low, high = (localised(f"{end:.2f}") for end in result.intervals["relative_log_similarity"])
         yield gettext("Its similarity to the original is from {low} to {high} of 1.", low=low, high=high)
@@ -400,8 +402,9 @@ def _likeness(result: Comparison) -> Iterator[str]:
 def _of_all(result: Comparison, number: str) -> str:
     """The verdict on every aspect, in one sentence."""
     least = localised(f"{1 - result.verdicts['control_flow'].error:.2f}") if "control_flow" in result.verdicts else ""
-    how = gettext("similarity {number} of 1", number=number + _size(result)) if number else ""
+    how = gettext("similarity {number} of 1", number=number) if number else ""
     how = how or gettext("similarity {number} of 1 or more", number=least)
+    how += f"; {result.sizes}" if _odd_size(result) else ""
     told = [
         gettext(
             _ASPECTS[aspect],
@@ -416,12 +419,10 @@ def _of_all(result: Comparison, number: str) -> str:
     return f"{said[0].upper()}{said[1:]}."
 
 
-def _size(result: Comparison) -> str:
-    """How many cases were released, where these are many fewer or more than the original's."""
+def _odd_size(result: Comparison) -> bool:
+    """Whether many fewer or more cases were released than the original has."""
     ratio = result.size_ratio
-    if ratio is None or 0.5 <= ratio <= 2:
-        return ""
-    return f"; {result.sizes}"
+    return ratio is not None and not 0.5 <= ratio <= 2
 
 
 def _behaviour(result: Comparison) -> Iterator[str]:
