@@ -52,16 +52,17 @@ _FIRST = 1 << 16
 
 @contextlib.contextmanager
 def atomic_target(
-    path: str | os.PathLike[str], naming: Naming | None = None, *, private: bool = False
+    path: str | os.PathLike[str], naming: Naming | None = None, *, private: bool = False, overwrite: bool = True
 ) -> Iterator[BinaryIO]:
     """A binary file that becomes ``path`` when the block ends well, and vanishes when it does not, whatever the reason.
 
     A ``private`` one may be read by its owner alone, whatever was there before.
 
     It lies beside ``path`` until then, so that the last step is one rename, which ``naming`` does, if it is given. What
-    a process left there that was killed is removed by one that writes into the folder a day later.
+    a process left there that was killed is removed by one that writes into the folder a day later. Unless ``overwrite``
+    allows it, no file is replaced, nor one that appears while this one is written.
     """
-    target = check_writable(path)
+    target = check_writable(path, overwrite=overwrite)
     _clear(target.parent)
     temporary = _unfinished(target)
     try:
@@ -76,7 +77,7 @@ def atomic_target(
                 digest = None if naming is None else _digest(file)
                 if fcntl is None:
                     file.close()  # Windows names no file that is open; elsewhere it is held until it has its name
-                name = partial(_named, temporary, target)
+                name = partial(_named, temporary, target, overwrite=overwrite)
                 if naming is None or digest is None:
                     name()
                 else:
@@ -124,8 +125,16 @@ def _digest(file: io.BufferedRandom) -> str:
     return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def _named(temporary: Path, target: Path) -> None:
-    temporary.replace(target)
+def _named(temporary: Path, target: Path, *, overwrite: bool) -> None:
+    if overwrite:
+        temporary.replace(target)
+    else:
+        try:
+            os.link(temporary, target)
+        except OSError:  # taken, or a file system without links: there the moment between look and name stays open
+            if target.exists():
+                raise _taken(target) from None
+            temporary.rename(target)
     with contextlib.suppress(OSError):  # where the system lets no folder be opened
         _sync_folder(target.parent)
 
@@ -138,7 +147,15 @@ def path_of(given: object, parameter: str, advice: str = "") -> Path:
     raise ParameterError(f"A file is named by its path, and not by {what}.", parameter=parameter, advice=advice or None)
 
 
-def check_writable(path: str | os.PathLike[str]) -> Path:
+def _taken(path: str | os.PathLike[str]) -> OutputError:
+    return OutputError(
+        "There is a file of this name, and nothing was written.",
+        path=os.fspath(path),
+        advice="Name another file, or say overwrite=True.",
+    )
+
+
+def check_writable(path: str | os.PathLike[str], *, overwrite: bool = True) -> Path:
     """Raise :class:`OutputError` now if a file could not be written here later; returns where a link leads."""
     try:
         target = Path(os.path.realpath(path))
@@ -158,6 +175,8 @@ def check_writable(path: str | os.PathLike[str]) -> Path:
             )
         if target.exists() and not os.access(target, os.W_OK):
             raise OutputError("The file is there and may not be overwritten.", path=os.fspath(path))
+        if target.exists() and not overwrite:
+            raise _taken(path)
         probe = _unfinished(target)
         try:
             os.close(os.open(probe, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))

@@ -160,7 +160,7 @@ def test_a_mistyped_path_begins_no_empty_ledger_and_a_new_one_is_told(
 def test_a_grown_log_is_put_on_the_account_of_the_old(capsys: pytest.CaptureFixture[str], log: Path) -> None:
     run(capsys, "ledger", "set", log, "--epsilon", "2")
     run(capsys, *released(log, "1"))
-    veilog.write(made(1001), log)
+    veilog.write(made(1001), log, overwrite=True)
     other = as_json(capsys, *released(log, "0.5"))
     assert [one["code"] for one in other["owner_only"]["warnings"]] == [
         "unknown-data-beside-budget",
@@ -277,7 +277,7 @@ def test_an_account_that_opens_beside_another_of_its_name_is_told(
     for month in range(3):
         log = tmp_path / str(month) / "nb.csv"
         log.parent.mkdir()
-        veilog.write(made(1000 + month), log)
+        veilog.write(made(1000 + month), log, overwrite=True)
         status, out, _ = run(capsys, *released(log, "1", "--ledger", ledger))
         assert status == 0
         out = " ".join(out.split())

@@ -26,7 +26,7 @@ RELEASE = ("-m", "laplace", "-p", "depth=2", "--epsilon", "1", "--activities", "
 
 @pytest.fixture
 def log(tmp_path: Path) -> Path:
-    veilog.write(hospital(60, seed=1), tmp_path / "log.xes")
+    veilog.write(hospital(300, seed=1), tmp_path / "log.xes")
     return tmp_path / "log.xes"
 
 

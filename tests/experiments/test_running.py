@@ -151,7 +151,7 @@ def test_a_cell_is_computed_again_when_the_log_has_changed(tmp_path: Path, marks
     logs.mkdir()
     veilog.write(simulate.hospital(20, seed=1), logs / "hospital.csv")
     run(COUNTED, logs, tmp_path, runs=1)
-    veilog.write(simulate.hospital(30, seed=1), logs / "hospital.csv")
+    veilog.write(simulate.hospital(30, seed=1), logs / "hospital.csv", overwrite=True)
     again = run(COUNTED, logs, tmp_path, runs=1)
     assert (again.computed, again.rows[0].get("cases")) == (1, 30.0)
 

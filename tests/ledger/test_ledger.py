@@ -367,7 +367,7 @@ def test_nothing_of_the_log_is_in_the_ledger(tmp_path: Path, path: Path) -> None
     names = ("case:concept:name", "concept:name", "time:timestamp", "ward")
     log = veilog.read(pa.table({name: [row[i] for row in rows] for i, name in enumerate(names)}))
     for method in ("evolve", "laplace", "df-laplace", "sapa", "sacofa"):
-        openly.release(log, method, epsilon=1, ledger=path).save(tmp_path / "o.csv")
+        openly.release(log, method, epsilon=1, ledger=path).save(tmp_path / "o.csv", overwrite=True)
     openly.release(log, "travas", epsilon=1, delta=0.01, ledger=path)
     openly.release(log, "evolve", epsilon=5, delta=0.01, times=0.3, attributes=["ward"], window="log", ledger=path)
     openly.release(log, "utravas", epsilon=1, delta=0.01, as_published=True, ledger=path)

@@ -16,6 +16,7 @@ from veilog.errors import BudgetError, InputError, ParameterError, UndeclaredErr
 from veilog.logs.made_up.simulate import hospital, started
 from veilog.privacy.account.accounting import parse_epsilon
 from veilog.releasing.plan import protects_nobody
+from veilog.releasing.trying.trial import tried
 
 LOG = hospital(60, seed=3)
 LABELS = tuple(LOG.variants.labels)
@@ -358,3 +359,20 @@ def test_the_values_of_the_column_that_tells_persons_are_not_looked_for() -> Non
     staff = veilog.Domain(attributes={"nurse": ("A", "B")})
     assert veilog.plan("evolve", unit="nurse", attributes=["nurse"], domain=staff, **given).wanted.attributes
     assert veilog.plan("evolve", unit="person", attributes=["person"], **given).wanted.attributes
+
+
+def test_a_dry_run_asks_for_as_many_activities_as_the_log_has() -> None:
+    """Every log was asked for 289 sums: those of a made-up hospital of 16 activities."""
+    names = [f"activity {i}" for i in range(30)]
+    declared = veilog.plan("df-laplace", epsilon=1, domain=veilog.Domain(activities=names, max_length=10))
+    word = veilog.plan("df-laplace", epsilon=1, activities="log", domain=veilog.Domain(max_length=10))
+    for cost in (declared.cost, tried(word, activities=30)):
+        assert cost.charges[-1].purpose.endswith("(961 sums)")
+    assert [c.code for c in tried(word, activities=30).conditions] == [c.code for c in tried(word).conditions]
+
+
+def test_parameters_in_one_mapping_are_refused_with_what_to_do() -> None:
+    """The message was: no parameter 'parameters'. Did you mean 'parameters'?"""
+    with pytest.raises(ParameterError) as caught:
+        veilog.plan("laplace", epsilon=1, parameters={"depth": 5})
+    assert caught.value.parameter == "parameters" and "depth=5" in str(caught.value)

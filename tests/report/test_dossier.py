@@ -281,7 +281,8 @@ def test_outside_no_number_or_name_of_the_original_is_found() -> None:
 
 def test_outside_equal_releases_of_different_originals_have_one_dossier(released: veilog.Release) -> None:
     other = veilog.release(hospital(400, seed=2).variants, "travas", epsilon=1, delta="1e-6")
-    same = replace(other, variants=released.variants, remarks=(), owner_only=OwnerOnly(9.0, ("A note on the log.",)))
+    own = OwnerOnly(seconds=9.0, notes=("A note on the log.",))
+    same = replace(other, variants=released.variants, remarks=(), owner_only=own)
     assert as_html(veilog.dossier(same)) == as_html(veilog.dossier(replace(released, remarks=())))
 
 

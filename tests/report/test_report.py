@@ -160,7 +160,7 @@ def test_outside_equal_releases_of_different_originals_give_equal_bytes() -> Non
     first = veilog.release(LOG, "travas", epsilon=1, delta="1e-4", seed=5)
     second = veilog.release(other, "travas", epsilon=1, delta="1e-4", seed=5)
     assert first.variants != second.variants
-    notes = OwnerOnly(99.0, ("A note on the log.",))
+    notes = OwnerOnly(seconds=99.0, notes=("A note on the log.",))
     same = replace(second, variants=first.variants, owner_only=notes, remarks=first.remarks)
     assert report.html(first) == report.html(same)
     assert report.html(first) != report.html(second)

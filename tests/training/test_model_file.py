@@ -222,11 +222,20 @@ def test_numbers_that_are_not_finite_are_neither_written_nor_read(tmp_path: Path
         modelfile.read(tmp_path / "x", "model")
 
 
+def test_a_model_that_is_there_is_not_replaced_unless_it_may_go(path: Path) -> None:
+    before = path.read_bytes()
+    with pytest.raises(OutputError):
+        model(2).save(path)
+    assert path.read_bytes() == before
+    model(2).save(path, overwrite=True)
+    assert path.read_bytes() != before
+
+
 def test_a_failed_write_leaves_the_old_file(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     before = path.read_bytes()
     monkeypatch.setattr("os.fsync", lambda descriptor: (_ for _ in ()).throw(OSError(28, "No space left on device")))
     with pytest.raises(OutputError, match="No space left"):
-        model(2).save(path)
+        model(2).save(path, overwrite=True)
     assert path.read_bytes() == before
     assert [p.name for p in path.parent.iterdir()] == ["a.model"]
 

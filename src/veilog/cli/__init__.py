@@ -225,7 +225,7 @@ def _run(app: App, given: Sequence[str], errors: SafeConsole, imports: AbstractC
             command, bound, _ = app.parse_args(given, exit_on_error=False, print_error=False)
         check_formats(bound.arguments)
         check_places(bound.arguments)
-        command(*bound.args, **bound.kwargs)
+        status = command(*bound.args, **bound.kwargs)
     except CycloptsError as error:
         message = _usage(error, given, app)
         errors.print(message, markup=False, soft_wrap=True)
@@ -242,7 +242,7 @@ def _run(app: App, given: Sequence[str], errors: SafeConsole, imports: AbstractC
     except BrokenPipeError:
         nowhere(sys.stdout)  # the reader of our output went away (a pager, head): not our error
         return 0
-    return 0
+    return status if isinstance(status, int) else 0
 
 
 def _interrupted(given: Sequence[str], errors: SafeConsole, error: KeyboardInterrupt) -> int:

@@ -252,7 +252,7 @@ def export(
     kept = _existing(log, ledger)
     if target.exists() and target.samefile(kept.path):
         raise ParameterError("This would overwrite the ledger itself.", parameter="target", advice="Give another file.")
-    kept.export(target)
+    kept.export(target, overwrite=True)
     releases = sum(len(account.entries) for account in kept.show())
     out.json({"ledger": str(kept.path), "releases": releases}, target)
     out.show(display.key_values([("releases", releases), ("written to", str(target))]))

@@ -164,7 +164,7 @@ def convert(
     event_log = read_log(source, reading)
     with shown_progress() as progress:
         progress(f"writing {place.name}", None)
-        files.write(event_log, place, lossy=lossy, spreadsheet_safe=spreadsheet_safe)
+        files.write(event_log, place, lossy=lossy, overwrite=True, spreadsheet_safe=spreadsheet_safe)
     if is_pipe(target):
         send(place)
     facts = {"cases": event_log.cases.num_rows, "events": len(event_log)}

@@ -392,14 +392,15 @@ class Ledger:
                 limit(book, number, *rule(account_of(ledger_file.reread(book), number), since))
             return account_of(ledger_file.reread(book), number)
 
-    def export(self, path: str | os.PathLike[str]) -> None:
-        """Write all accounts, with the guarantees of their releases, to a JSON or CSV file (by its suffix)."""
+    def export(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
+        """Write all accounts, with the guarantees of their releases, to a JSON or CSV file (by its suffix); a file that
+        is there is replaced only with ``overwrite``."""
         suffix = Path(path).suffix.lower()
         if suffix not in (".json", ".csv"):
             raise OutputError("A ledger is exported to .json or .csv.", path=os.fspath(path))
         accounts = self.show()
         text = as_csv(accounts) if suffix == ".csv" else as_json(accounts, guarantees=True)
-        with atomic_target(path) as file:
+        with atomic_target(path, overwrite=overwrite) as file:
             file.write(text.encode("utf-8", "replace"))
 
     def _name_of(self, data: Data | bytes) -> str:

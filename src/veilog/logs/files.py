@@ -189,26 +189,40 @@ def read_variants(
     return grouped(named, Asked(declared, findings, None, processes, progress, mapped_by(map, level, top))).variants
 
 
-def write(log: AnyLog, path: str | os.PathLike[str], *, lossy: bool = False, spreadsheet_safe: bool = False) -> None:
+def write(
+    log: AnyLog,
+    path: str | os.PathLike[str],
+    *,
+    lossy: bool = False,
+    overwrite: bool = False,
+    spreadsheet_safe: bool = False,
+) -> None:
     """Write a log in the format of the suffix, atomically: on any failure nothing is left, or the old file stays.
 
     CSV and workbooks cannot hold cases without events, nor tell apart cases of the same name; such a log is refused
-    unless ``lossy`` accepts that. Compressed files carry neither time nor name, so equal logs give equal bytes.
+    unless ``lossy`` accepts that. Compressed files carry neither time nor name, so equal logs give equal bytes. A file
+    that is there is replaced only with ``overwrite``.
 
     A spreadsheet runs texts of a CSV that begin with ``=``, ``+``, ``-`` or ``@`` as formulas. ``spreadsheet_safe``
     writes an apostrophe before them (CSV and TSV only); they are other names then than those of the log.
     """
     target = path_of(path, "path", "First comes the log, then the file: write(log, path).")
     held = _whole(log)
-    write_named(noted(held), target, lossy=lossy, spreadsheet_safe=spreadsheet_safe)
+    write_named(noted(held), target, lossy=lossy, overwrite=overwrite, spreadsheet_safe=spreadsheet_safe)
 
 
 def write_named(
-    log: EventLog, target: Path, *, lossy: bool = False, spreadsheet_safe: bool = False, naming: Naming | None = None
+    log: EventLog,
+    target: Path,
+    *,
+    lossy: bool = False,
+    overwrite: bool = False,
+    spreadsheet_safe: bool = False,
+    naming: Naming | None = None,
 ) -> None:
     """Write a log as :func:`write` does; ``naming`` gives the whole file its name."""
-    writer = _writer(target, spreadsheet_safe=spreadsheet_safe)
-    with atomic_target(target, naming) as file, _compressed(file, target) as out:
+    writer = _writer(target, overwrite=overwrite, spreadsheet_safe=spreadsheet_safe)
+    with atomic_target(target, naming, overwrite=overwrite) as file, _compressed(file, target) as out:
         writer.write(log, out, target, lossy=lossy)
 
 
@@ -230,6 +244,7 @@ def write_pieces(
     path: str | os.PathLike[str],
     *,
     lossy: bool = False,
+    overwrite: bool = False,
     spreadsheet_safe: bool = False,
     eventless: pa.Table | None = None,
     naming: Naming | None = None,
@@ -243,8 +258,8 @@ def write_pieces(
     and XES with nested attributes may say 2.0 without need. ``naming`` gives the whole file its name.
     """
     target = path_of(path, "path")
-    writer = _writer(target, spreadsheet_safe=spreadsheet_safe)
-    with atomic_target(target, naming) as file, _compressed(file, target) as out:
+    writer = _writer(target, overwrite=overwrite, spreadsheet_safe=spreadsheet_safe)
+    with atomic_target(target, naming, overwrite=overwrite) as file, _compressed(file, target) as out:
         writer.write_pieces(pieces, out, target, lossy=lossy, eventless=eventless)
 
 
@@ -255,9 +270,9 @@ def named_after(path: str | os.PathLike[str], name: str) -> Path:
     return target.with_name(f"{target.name.removesuffix(suffix)}-{name}{suffix}")
 
 
-def check_target(path: str | os.PathLike[str], *, spreadsheet_safe: bool = False) -> str:
+def check_target(path: str | os.PathLike[str], *, overwrite: bool = True, spreadsheet_safe: bool = False) -> str:
     """The format that a log would be written to ``path`` in; :class:`OutputError` if it could not be."""
-    _writer(Path(path), spreadsheet_safe=spreadsheet_safe)
+    _writer(Path(path), overwrite=overwrite, spreadsheet_safe=spreadsheet_safe)
     return suffix_of(Path(path)).removesuffix(".gz")
 
 
@@ -270,12 +285,12 @@ def check_texts(path: str | os.PathLike[str], texts: Iterable[str]) -> None:
             escape(text, ACTIVITY)
 
 
-def _writer(target: Path, *, spreadsheet_safe: bool = False) -> Writer:
+def _writer(target: Path, *, overwrite: bool, spreadsheet_safe: bool = False) -> Writer:
     writer = writer_of(target, spreadsheet_safe=spreadsheet_safe)
     if writer is None:
         check_writable(target)  # of a device its name is not what is wrong
         raise OutputError("The suffix is not known.", path=os.fspath(target), advice=f"Known: {', '.join(SUFFIXES)}.")
-    check_writable(target)
+    check_writable(target, overwrite=overwrite)
     return writer
 
 

@@ -33,7 +33,9 @@ from veilog.privacy.part import Part
 from veilog.privacy.unit import ONE_CASE, Unit
 from veilog.releasing import spelled
 from veilog.releasing.keywords import Keywords
+from veilog.releasing.losses import Loss
 from veilog.releasing.owner.account import LedgerChoice, chosen_ledger, with_warnings
+from veilog.releasing.owner.losses import losses_before
 from veilog.releasing.planned import Planned, checked_seed, uses_of
 from veilog.releasing.result import Release
 from veilog.releasing.run import entry_of, run_plan
@@ -86,6 +88,12 @@ class Plan(Planned):
             )
         known = sizes_of(**declared) if sizes is None else replace(sizes, **declared)
         return expectation(self, known, twins=twins, purposes=purposes, owner_only=owner_only, progress=progress)
+
+    def losses(self, log: AnyLog | StoredLog) -> tuple[Loss, ...]:
+        """Return what a release would leave out of a log, before anything is asked: declared activities that it does
+        not have, and more than 5 % of its events, activities or cases. Confidential: computed from the raw log."""
+        held = as_log(log)
+        return losses_before(held if self.part is None else self.part.of_log(held), self)
 
     def run(
         self,
@@ -151,7 +159,7 @@ def plan(
     (``plan.undeclared``) is refused when a log is given.
     """
     chosen = method_named(method)
-    told: Mapping[str, Any] = parameters
+    told = _one_by_one(parameters)
     if guessing_advantage is not None:
         epsilon, told = _by_advantage(chosen, guessing_advantage, epsilon, delta, told)
     _check_certified(chosen, as_published)
@@ -241,6 +249,19 @@ def facts_declared(domain: Domain | None, activities: Iterable[str] | str | None
             advice="Give one of them.",
         )
     return replace(declared, activities=Domain.of(activities).activities)
+
+
+def _one_by_one(parameters: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the parameters of a method, refusing a mapping of them all."""
+    whole = parameters.get("parameters")
+    if whole is None:
+        return parameters
+    named = ", ".join(f"{name}={value!r}" for name, value in whole.items()) if isinstance(whole, Mapping) else "p=1"
+    raise ParameterError(
+        "The parameters of a method are given one by one, not as parameters=.",
+        parameter="parameters",
+        advice=f"Give them as keywords: veilog.release(log, method, {named}).",
+    )
 
 
 def _check_length(method: Method, told: Mapping[str, Any]) -> None:

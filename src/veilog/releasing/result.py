@@ -30,12 +30,13 @@ from veilog.methods._events.assemble import Details, assembled, eventless, piece
 from veilog.privacy.account.guarantee import Guarantee
 from veilog.privacy.account.strength import Strength
 from veilog.releasing.checks import Activities, json_of_checks
+from veilog.releasing.losses import Loss
 from veilog.releasing.meaning import json_of
 
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["AccountWarning", "Operation", "OwnerOnly", "Release", "as_released", "remarks_on"]
+__all__ = ["NOISE_ONLY", "AccountWarning", "Operation", "OwnerOnly", "Release", "as_released", "remarks_on"]
 
 Progress = Callable[[str, float | None], None]
 
@@ -43,6 +44,10 @@ _EDGES: Mapping[Strength, str] = {
     "strong": "good", "good": "good", "moderate": "fair", "weak": "bad", "none in practice": "bad",
 }  # fmt: skip
 """How the words about a guarantee are marked, by what it is worth."""
+NOISE_ONLY = "By its own answers, the release cannot be distinguished from noise alone: do not use it."
+"""The first remark on such a release."""
+_SEE_LOSSES = "Confidential, for the data owner: released.owner_only lists what the release leaves out of the log."
+"""The same for every release."""
 _PRIVACY = ("Privacy", "privacy", "http://www.xes-standard.org/privacy.xesext")
 _EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
 _COMPLETE = "complete"
@@ -76,7 +81,10 @@ class AccountWarning(ToJson):
 class OwnerOnly(ToJson):
     """What only the owner of the log may know: it tells of the raw data what no question was asked about."""
 
-    seconds: float
+    losses: tuple[Loss, ...] = ()
+    """More than 5 % of events, activities or cases that the release leaves out, and declared activities that are not in
+    the log."""
+    seconds: float = 0.0
     """How long it took, which depends on the log."""
     notes: tuple[str, ...] = ()
     findings: tuple[Finding, ...] = ()
@@ -113,6 +121,8 @@ class Release:
     setting of a similar name (``parameters``)."""
     activities: Activities | None = None
     """How the names of its activities became public; None where that is not known, as of a model from a file."""
+    noise_only: bool | None = None
+    """Whether its own answers cannot be told from those about no cases at all; None where no answer shows that."""
     beside: Mapping[str, Release] = field(default_factory=dict)
     """Further releases that were made of the same answers, by what they are for; all together have the guarantee."""
 
@@ -142,7 +152,7 @@ class Release:
 
     def __repr__(self) -> str:
         """Return what was released and its guarantee; nothing that only the owner may know."""
-        return f"Release({self.method}, {self.variants!r}, {self.guarantee!r})"
+        return f"Release({self.method}, {self.variants!r}, {self.guarantee!r}; losses: see released.owner_only)"
 
     def _repr_html_(self) -> str:
         """Return the same for notebooks, with the most frequent variants."""
@@ -157,19 +167,28 @@ class Release:
             facts([("cases", v.cases), ("events", v.events), ("variants", len(v))]),
             *([table(("cases", "most frequent variants"), rows, numbers=(0,))] if rows else []),
             *(paragraph(remark, "s") for remark in self.remarks_for_all),
+            paragraph(_SEE_LOSSES, "s"),
         )
 
     def to_pandas(self) -> pd.DataFrame:
         """The released events as a DataFrame with pm4py's columns."""
         return self.log.to_pandas()
 
-    def save(self, path: str | Path, *, spreadsheet_safe: bool = False, progress: Progress | None = None) -> None:
+    def save(
+        self,
+        path: str | Path,
+        *,
+        overwrite: bool = False,
+        spreadsheet_safe: bool = False,
+        progress: Progress | None = None,
+    ) -> None:
         """Write the release; the suffix says how (.xes, .xes.gz, .csv, .parquet, .xlsx). Nothing half written remains.
 
         The file is that of :attr:`log`, which is made and written piece by piece, so that it may be larger than memory
         (but for times and attributes, which are held, and methods that make a whole log themselves, unless the original
         was kept on disk). What was made beside it is written first, to files that are named after it:
-        ``out-models.xes`` for ``out.xes``. ``spreadsheet_safe`` is as for :func:`veilog.write`.
+        ``out-models.xes`` for ``out.xes``. Files that are there are replaced only with ``overwrite``;
+        ``spreadsheet_safe`` is as for :func:`veilog.write`.
         """
         path = path_of(path, "path")
         if self.variants.cases == 0:
@@ -183,24 +202,25 @@ class Release:
                     ]
                 ),
             )
+        files.check_target(path, overwrite=overwrite)
         for name, other in self.beside.items():
-            other.save(files.named_after(path, name), spreadsheet_safe=spreadsheet_safe, progress=progress)
+            place = files.named_after(path, name)
+            other.save(place, overwrite=overwrite, spreadsheet_safe=spreadsheet_safe, progress=progress)
         # What a table cannot hold is said in the remarks; to refuse it here would lose a release that is paid for.
         lossy = self.variants.events > 0
         say = progress or (lambda text, fraction: None)
         naming = None if self.entry is None else self.entry.naming(path, waiting=progress)
+        how: dict[str, Any] = {"overwrite": overwrite, "spreadsheet_safe": spreadsheet_safe, "naming": naming}
         if isinstance(self.full, StoredLog):
             pieces = self._written(self.full.pieces(), say)
-            files.write_pieces(pieces, path, lossy=lossy, spreadsheet_safe=spreadsheet_safe, naming=naming)
+            files.write_pieces(pieces, path, lossy=lossy, **how)
         elif self.full is not None:
-            files.write_named(self.log, path, lossy=lossy, spreadsheet_safe=spreadsheet_safe, naming=naming)
+            files.write_named(self.log, path, lossy=lossy, **how)
         else:
             empty = eventless(self.variants, self.order, self.details)
             pieces = self._written(self._assembled(), say)
             told = empty if empty.num_rows else None
-            files.write_pieces(
-                pieces, path, lossy=lossy, spreadsheet_safe=spreadsheet_safe, eventless=told, naming=naming
-            )
+            files.write_pieces(pieces, path, lossy=lossy, eventless=told, **how)
 
     def _assembled(self) -> Iterator[EventLog]:
         done = 0
@@ -226,6 +246,7 @@ class Release:
             "guarantee": json_of(self.guarantee),
             **json_of_checks(self.guarantee, self.activities),
             **_sizes(self.variants),
+            "noise_only": self.noise_only,
             "operations": to_json(self.operations),
             "remarks": list(self.remarks_for_all),
             "owner_only": self.all_for_owner.to_json(),

@@ -46,9 +46,10 @@ from veilog.privacy.unit import bounded, check_somebody
 from veilog.releasing.before import load_libraries, notes_of_units, unseen_units
 from veilog.releasing.checks import activities_of
 from veilog.releasing.owner.columns import check_times
+from veilog.releasing.owner.losses import losses_after, losses_before
 from veilog.releasing.owner.notes import exposed, formulas, notes_for_owner
 from veilog.releasing.planned import Planned
-from veilog.releasing.result import Operation, OwnerOnly, Release, remarks_on
+from veilog.releasing.result import NOISE_ONLY, Operation, OwnerOnly, Release, remarks_on
 
 __all__ = ["LABELS_SHARE", "claims", "curator_of", "entry_of", "run_plan"]
 
@@ -82,6 +83,7 @@ def run_plan(
         looked_at = looked_at.only(np.flatnonzero(units.new))
     curator = curator_of(planned, log, units)
     notes = (*notes_of_units(units), *notes_for_owner(looked_at, planned, in_ledger=ledger is not None))
+    before = losses_before(looked_at, planned)
     started = time.perf_counter()
     claimed, derive = claims(planned, curator)
     entry = None if ledger is None else _reserved(planned, log, ledger, units)
@@ -96,6 +98,8 @@ def run_plan(
         made = _made(curator if watched is None else watched(curator), planned, progress)
         seconds, cases = time.perf_counter() - started, made.variants.cases
     guarantee = replace(whole(), cases=None if planned.method.draws else cases)
+    losses = losses_after(looked_at if isinstance(looked_at, Variants) else looked_at.variants, made.variants, before)
+    noise_only = None if planned.as_published or planned.method.package else curator.noise_only
     notes = (*exposed(looked_at, guarantee), *formulas(made.variants, made.details), *notes)
     released = Release(
         method=planned.method.name,
@@ -105,9 +109,13 @@ def run_plan(
         activities=activities_of(planned.public, planned.method.needs(planned.settings)),
         variants=made.variants,
         guarantee=guarantee,
-        owner_only=OwnerOnly(seconds, notes, () if isinstance(log, Variants) else log.findings),
+        owner_only=OwnerOnly(
+            losses=losses, seconds=seconds, notes=notes, findings=() if isinstance(log, Variants) else log.findings
+        ),
+        noise_only=noise_only,
         remarks=(
             *_nothing(planned, made.variants),
+            *_noise(made.variants, noise_only=noise_only),
             *_of_part(planned.part),
             *planned.unit.remarks,
             *advised_once(made.said),
@@ -373,6 +381,11 @@ def _operations(made: _Made, guarantee: Guarantee) -> tuple[Operation, ...]:
 
 def _of_part(part: Part | None) -> tuple[str, ...]:
     return () if part is None else (f"Only {part.in_words} were looked at.",)
+
+
+def _noise(released: Variants, *, noise_only: bool | None) -> tuple[str, ...]:
+    """What is said first of a release whose answers could be those of a log without cases."""
+    return (NOISE_ONLY,) if noise_only and released.cases else ()
 
 
 def _nothing(planned: Planned, released: Variants) -> tuple[str, ...]:

@@ -11,6 +11,7 @@ from veilog._language import gettext_noop
 __all__ = ["NOISE", "QUESTIONS", "REMARKS"]
 
 REMARKS = (
+    gettext_noop("By its own answers, the release cannot be distinguished from noise alone: do not use it."),
     gettext_noop(
         "The release consists of weighted synthetic prototypes: imagined variants, each standing for the cases near "
         "it. That a variant is in it does not say that any case had it."

@@ -282,7 +282,7 @@ def test_a_release_has_the_bytes_of_one_from_memory(server: Server, ward: Path) 
     for method in ("evolve", "laplace"):
         for log, name in ((here, "here.csv"), (there, "there.csv")):
             released = veilog.release(log, method, epsilon=2, domain=domain, seed=3)
-            files.write(released.log, ward / name)
+            files.write(released.log, ward / name, overwrite=True)
         assert (ward / "here.csv").read_bytes() == (ward / "there.csv").read_bytes()
 
 

@@ -77,8 +77,8 @@ def dossier(
             language=language,
         )
     if made.registry is not None or registry is not None:
-        write_registry(made, place)
-    write(made, target)
+        write_registry(made, place, overwrite=True)
+    write(made, target, overwrite=True)
     kept = None if made.registry is None else str(place)
     edition = "owner" if made.owner_only else "outside"
     facts = {"dossier": str(target), "edition": edition, "registry": kept, "guarantee": json_of(told.guarantee)}

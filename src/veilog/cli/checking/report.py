@@ -99,14 +99,22 @@ class Reports:
                 person=person or True,
                 progress=progress,
                 language=self.language,
+                overwrite=True,
             )
             yield f"{self.report} (for you only: it holds exact numbers of the log)"
         if self.report_outside is not None:
-            write(released, self.report_outside, files=(target,), progress=progress, language=self.language)
+            write(
+                released,
+                self.report_outside,
+                files=(target,),
+                progress=progress,
+                language=self.language,
+                overwrite=True,
+            )
             yield f"{self.report_outside} (holds nothing of the log but the release)"
         if self.dossier is not None:
             made = dossier(released, files=(target,), progress=progress, language=self.language)
-            write_dossier(made, self.dossier)
+            write_dossier(made, self.dossier, overwrite=True)
             yield f"{self.dossier} (a dossier: holds nothing of the log but the release)"
 
 
@@ -144,6 +152,7 @@ def report(
             person=whose.asked(),
             progress=progress,
             language=language,
+            overwrite=True,
         )
     version = "outside" if before is None else "inside"
     out.json({"report": str(target), "version": version, "guarantee": json_of(told.guarantee)}, target)

@@ -19,7 +19,7 @@ from veilog._files import mark
 from veilog.cli.checking.report import NO_REPORT, Reports
 from veilog.cli.ledger import AS_THERE_IS, Keeping, check_person, ledger_of, show_account
 from veilog.cli.releasing.foreseen import confirm_level
-from veilog.cli.releasing.losses import tell_losses
+from veilog.cli.releasing.losses import confirm_losses, tell_losses
 from veilog.cli.releasing.nights import check_since, following, since_last
 from veilog.cli.releasing.room import check_room, check_texts
 from veilog.cli.releasing.stopped import cannot_be_undone, told_if_stopped
@@ -73,6 +73,8 @@ __all__ = ["demo", "methods", "release"]
 _WITHOUT_GUARANTEE = (".csv", ".tsv")
 """Formats that have no place for it."""
 _OPTIONS = tuple(field.name for group in (Budget, Beyond) for field in fields(group))
+NOISE_ONLY = 6
+"""The exit status of a release that its own answers do not distinguish from noise."""
 _COMPARE_AT_ONCE = 5_000
 """Up to so many variants a side `release` shows at once what was kept; beyond it takes longer than a glance."""
 
@@ -117,7 +119,7 @@ def release(
     trying: Trying = NOT_DRY,
     details: Details = False,
     json: Json = None,
-) -> None:
+) -> int:
     """Release a log: ask it questions with noise, write what comes out, and say what is guaranteed."""
     out = Output(json, log, log=None if trying.dry_run else target)
     parameters: dict[str, Any] = {**pairs(p, "-p")}
@@ -126,7 +128,7 @@ def release(
         how_many, asked = _counted(budget)
         planned = _planned(method, parameters, asked, beyond)
         dry_run(out, planned, Before(log, planned, reading, grouping, keeping), trying, how_many)
-        return
+        return 0
     trying.refuse_alone()
     place = check_target(target, to or reading.format, spreadsheet_safe=spreadsheet_safe)
     reports.check()
@@ -148,6 +150,7 @@ def release(
         planned = planned.declaring(agreed(out, planned.declared, planned.undeclared, original))
     check_room(place, original, whole=planned.part is None)
     check_texts(place, planned.declared, original)
+    confirm_losses(out, planned, original)
     confirm_level(out, keeping.of(log, seeded=seeded), planned, original)
     with _sent(place, target):
         files = () if is_pipe(target) else (*more, target)
@@ -167,10 +170,16 @@ def release(
         compared = f"veilog compare {quoted(log)} {quoted(target)}{options(reading, grouping)}"
         then = _next(target, comparison, reports.report_outside, compared, timed=has_times(released))
         out.show(display.release_brief(released, [*written, *pages], comparison, left, then, as_read))
-        return
+        return _status(released)
     out.show(display.release_view(released, "; ".join(written), as_read))
     show_account(out, released.entry, account, new)
     _show_kept(out, comparison, pages)
+    return _status(released)
+
+
+def _status(released: Release) -> int:
+    """The exit status of a release that was written."""
+    return NOISE_ONLY if released.noise_only else 0
 
 
 def _counted(budget: Budget) -> tuple[int | None, Budget]:
@@ -270,7 +279,7 @@ def _save(released: Release, target: Path, progress: Progress, *, spreadsheet_sa
         if released.variants.cases:  # another command, at the same time, may have written its release there by now
             places = [target, *(named_after(target, name) for name in released.beside)]
             check_not_replaced(places, [] if released.entry is None else [released.entry.path])
-        released.save(target, spreadsheet_safe=spreadsheet_safe, progress=progress)
+        released.save(target, overwrite=True, spreadsheet_safe=spreadsheet_safe, progress=progress)
     except OutputError as error:
         if released.variants.cases == 0 or mark(target) != before:  # nothing to write, or written and not entered
             raise
@@ -338,7 +347,10 @@ def _beside(original: EventLog | StoredLog | Variants, part: Part | None) -> Eve
 def _kept(original: EventLog | Variants, released: Release) -> Comparison | None:
     """What was kept of the original; None where there is so much to compare that it takes a while."""
     variants = original.variants if isinstance(original, EventLog) else original
-    timed = released.full is not None or (released.details is not None and released.details.times is not None)
+    details = released.details
+    timed = released.full is not None or (
+        details is not None and bool(details.times is not None or details.columns.cases or details.columns.events)
+    )
     if max(len(variants), len(released.variants)) > _COMPARE_AT_ONCE:
         return None
     with shown_progress() as progress:

@@ -12,7 +12,6 @@ __all__ = [
     "DAYS_ONLY",
     "EXPOSED",
     "FORMULAS",
-    "MEANT",
     "NOBODY",
     "NOBODY_ONE",
     "NOTES",
@@ -71,7 +70,6 @@ UNDECLARED_MORE = gettext_noop(
 UNDECLARED = gettext_noop(
     "The declaration leaves out {activities} activities of the log: {counted}. {lost} of {events} events were not used."
 )
-MEANT = gettext_noop("Some activities that it names are not in the log. Perhaps they are called so: {names}.")
 BEYOND_ONE = gettext_noop(
     "The declared length cuts {cut} of {cases} cases off after 1 event. {lost} of {events} events were not used."
 )
@@ -116,7 +114,7 @@ SOME_UNKNOWN = gettext_noop(
 NOTES = (
     *(NO_CASE, SINGLE, EXPOSED, FORMULAS, UNCOUNTED_ONE, UNCOUNTED),
     *(NOBODY_ONE, NOBODY, OWN_ONE, OWN, SEVERAL_ONE, SEVERAL),
-    *(UNDECLARED_ONE, UNDECLARED_MORE, UNDECLARED, MEANT, BEYOND_ONE, BEYOND),
+    *(UNDECLARED_ONE, UNDECLARED_MORE, UNDECLARED, BEYOND_ONE, BEYOND),
     *(VALUES_ONE, VALUES_MORE, VALUES, VALUES_MEANT, OUTSIDE_RANGE),
     *(ARTIFICIAL, DAYS_ONLY, ALL_UNKNOWN, SOME_UNKNOWN),
 )

@@ -65,9 +65,9 @@ class Twin(ToJson):
         cost = "The sizes were declared; nothing was asked." if self.guarantee is None else self.guarantee.in_words()
         return card("Made-up log", facts(told), paragraph(cost, "s"))
 
-    def save(self, path: str | Path) -> None:
+    def save(self, path: str | Path, *, overwrite: bool = False) -> None:
         """Write the made-up log; the suffix says how."""
-        files.write(self.log, path)
+        files.write(self.log, path, overwrite=overwrite)
 
 
 def twin(

@@ -75,18 +75,21 @@ def dossier(
         return _made(subject_of(held, beside, files_of(files), account, progress, others, person))
 
 
-def write(made: Dossier, path: str | os.PathLike[str]) -> None:
-    """Write a dossier as a page (.html) or as Markdown (.md), whole or not at all; the owner's for the owner alone."""
+def write(made: Dossier, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
+    """Write a dossier as a page (.html) or as Markdown (.md), whole or not at all; the owner's for the owner alone.
+
+    A file that is there is replaced only with ``overwrite``.
+    """
     text = as_markdown(made) if check_dossier(path) == "markdown" else as_html(made)
-    with atomic_target(path, private=made.owner_only) as file:
+    with atomic_target(path, private=made.owner_only, overwrite=overwrite) as file:
         file.write(text.encode("utf-8", "replace"))
 
 
-def write_registry(made: Dossier, path: str | os.PathLike[str]) -> None:
+def write_registry(made: Dossier, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
     """Write the record for the registry of deployments; :class:`OutputError` where nothing is proven."""
     if made.registry is None:
         raise OutputError("Nothing is proven of this release, so there is nothing to register.", path=os.fspath(path))
-    with atomic_target(path) as file:
+    with atomic_target(path, overwrite=overwrite) as file:
         file.write(made.registry.encode("utf-8", "replace"))
 
 

@@ -195,6 +195,10 @@ class Measured:
     """The attributes of which a range of numbers says nothing."""
     labels: tuple[str, ...] = ()
     more_labels: int = 0
+    label_events: tuple[int, ...] = ()
+    """The events of each label,"""
+    label_cases: tuple[int, ...] = ()
+    """and the cases that have it, of all labels; none in results of before."""
     units: tuple[UnitColumn, ...] = ()
     alone: int | None = None
     """People with a path that nobody else has; None in results of before."""

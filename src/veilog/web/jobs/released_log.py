@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from veilog.privacy.account.figures import round_up
 from veilog.privacy.account.guarantee import Charge, Guarantee
 from veilog.privacy.account.strength import Strength
+from veilog.releasing.losses import Loss
 from veilog.report.attacks import AttackShown
 from veilog.report.decision import OwnerSide
 from veilog.report.flow_map import FlowMap
@@ -110,6 +111,8 @@ class Certificate:
     variants: int
     guarantee: Promise
     remarks: tuple[str, ...] = ()
+    noise_only: bool | None = None
+    """Whether its answers cannot be distinguished from noise."""
 
 
 @dataclass(frozen=True)
@@ -198,6 +201,8 @@ class OwnerNotes:
     """What the owner should know, and nobody else may."""
 
     notes: tuple[str, ...] = ()
+    losses: tuple[Loss, ...] = ()
+    """What the release leaves out of the log."""
 
 
 @dataclass(frozen=True)

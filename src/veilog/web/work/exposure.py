@@ -17,6 +17,8 @@ from veilog.logs.variants import Variants
 from veilog.measures.disclosure import BACKGROUNDS, risk
 from veilog.measures.durations import case_durations, spans
 from veilog.measures.singling_out import Exposure, exposure, like_who
+from veilog.releasing.losses import events_of
+from veilog.releasing.trying.survivors import cases_with
 from veilog.report.explorer import Chevron, clean, explorer, short
 from veilog.report.flow_map import arranged, drawn, steps_of
 from veilog.web.jobs.read_log import (
@@ -100,6 +102,8 @@ def measured(log: EventLog, progress: Progress, person: str | None = None) -> Me
         durations=_durations(log),
         labels=tuple(short(label, _LABEL) for label in variants.labels[:_LABELS]),
         more_labels=max(0, len(variants.labels) - _LABELS),
+        label_events=tuple(events_of(variants).values())[:_LABELS],
+        label_cases=tuple(cases_with(variants).tolist()),
         units=_units(columns, log.cases.num_rows),
         case_attributes=_attributes(log.cases),
         event_attributes=_attributes(log.events),

@@ -171,7 +171,7 @@ def write_again(kept: Path, out: Path, settings: Settings, progress: Progress) -
         try:
             if name in _LOGS:
                 for one, target in _with_models(log, kept, out / name):
-                    files.write_named(one, target, lossy=True, naming=entry.naming(target))
+                    files.write_named(one, target, lossy=True, overwrite=True, naming=entry.naming(target))
             else:
                 _write_page(log, out / name, progress)
         except VeilogError as error:
@@ -245,7 +245,7 @@ def _written(released: Release, out: Path, progress: Progress, told: Progress) -
         progress(gettext("writing {file}", file=name), None)
         try:
             if name in _LOGS:
-                released.save(out / name)
+                released.save(out / name, overwrite=True)
             else:
                 _write_page(released, out / name, progress)
         except VeilogError as error:
@@ -258,9 +258,9 @@ def _write_page(released: Release | EventLog, page: Path, progress: Progress) ->
     """Write the outside report, or the dossier, of the release in the same folder."""
     files = _logs_in(page.parent)
     if page.name == _PAGES[0]:
-        report.write(released, page, files=files, progress=progress, language=current())
+        report.write(released, page, files=files, progress=progress, language=current(), overwrite=True)
     else:
-        write_dossier(dossier(released, files=files, progress=progress, language=current()), page)
+        write_dossier(dossier(released, files=files, progress=progress, language=current()), page, overwrite=True)
 
 
 def _logs_of(released: Release) -> tuple[str, ...]:
@@ -283,7 +283,7 @@ def _secured(released: Release, out: Path, progress: Progress, missing: list[str
             with atomic_target(out / "certificate.json") as file:
                 file.write(certificate.encode("utf-8", "replace"))
             if released.variants.cases:
-                released.save(out / _KEPT)
+                released.save(out / _KEPT, overwrite=True)
             return
         except VeilogError as error:
             if not _no_room(error):
@@ -336,6 +336,7 @@ def _about(released: Release, owner: OwnerSide | None) -> ReleasedLog:
             variants=len(variants),
             guarantee=Promise.of(g, _CHARGES),
             remarks=released.remarks_for_all,
+            noise_only=released.noise_only,
         ),
         more_charges=max(0, len(g.charges) - _CHARGES),
         budget=words.title_of_budget(g),
@@ -346,7 +347,8 @@ def _about(released: Release, owner: OwnerSide | None) -> ReleasedLog:
         told=replace(told, guarantee=replace(g, charges=())),
         owner=owner,
         owner_only=OwnerNotes(
-            tuple(note for note in released.all_for_owner.notes if owner is None or not is_of_persons(note))
+            tuple(note for note in released.all_for_owner.notes if owner is None or not is_of_persons(note)),
+            released.owner_only.losses,
         ),
     )
 

@@ -246,10 +246,11 @@ def _row(name: str, plans: Mapping[str, Plan], problem: str) -> TriedMethod:
 
 def _remarks(found: Expected, said: Iterable[str]) -> tuple[str, ...]:
     """What can be known beforehand, without what is about options of the command."""
-    first = "" if found.promising else found.in_words().partition(". ")[2]
+    first = "" if found.promising else found.doubt
     if not found.similarity.mean:
         first = gettext("Nothing, or next to nothing, would come through: no case survives the noise.")
-    texts = (plain_advice(text) for text in (first, *said))
+    survive = "" if found.survivors is None else found.survivors.in_words()
+    texts = (plain_advice(text) for text in (survive, first, *said))
     return tuple(dict.fromkeys(text for text in texts if text))[:_REMARKS]
 
 
