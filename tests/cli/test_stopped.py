@@ -253,9 +253,9 @@ def test_a_release_for_standard_output_that_was_stopped_before_it_was_sent_is_ke
     monkeypatch.setattr("veilog._files._sync_folder", told)
     words = ["release", str(log), "-", "--to", "csv", *RELEASE, "--ledger", str(tmp_path / "own.ledger")]
     assert main(words) == 143
-    (kept,) = tmp_path.glob("veilog-kept-*/release.csv")
+    kept = tmp_path / "own.ledger.kept" / "1.parquet"
     said = capsys.readouterr().err
-    assert f"The release is paid for, so it was written to {kept} instead." in said
+    assert f"The release is paid for, and waits in {kept}" in said
     assert "stdout.csv" not in said and veilog.read(kept).cases.num_rows
 
 
