@@ -15,6 +15,7 @@ from pathlib import Path
 
 from veilog._files import mark
 from veilog._places import data_folder
+from veilog._process import unstopped
 from veilog.errors import InputError, OutputError, VeilogError
 from veilog.ledger.entered import Entered
 from veilog.logs import files
@@ -63,7 +64,8 @@ def kept_until_written(
         yield
         return
     place, before = _place(entry), None if target is None else mark(target)
-    with contextlib.suppress(VeilogError):  # it is written to its target all the same
+    with contextlib.suppress(VeilogError), unstopped() as begin:  # it is written to its target all the same
+        begin()  # Ctrl-C waits: until this is there the release is in memory alone
         _made(place.parent)
         write(place)
         for file in _files_of(place):

@@ -231,8 +231,8 @@ class Release:
         else:
             empty = eventless(self.variants, self.order, self.details)
             pieces = self._written(self._assembled(), say)
-            told = empty if empty.num_rows else None
-            files.write_pieces(pieces, path, lossy=lossy, eventless=told, **how)
+            without_events = empty if empty.num_rows else None
+            files.write_pieces(pieces, path, lossy=lossy, eventless=without_events, **how)
 
     def _assembled(self) -> Iterator[EventLog]:
         done = 0

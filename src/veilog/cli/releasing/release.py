@@ -281,8 +281,8 @@ def _waiting(released: Release, target: Path) -> Iterator[None]:
         with released.kept(None if is_outgoing(target) else target):
             yield
     except (OutputError, KeyboardInterrupt) as error:
-        unwritten = released.variants.cases and (is_outgoing(target) or mark(target) == before)
-        if unwritten and entry is None:
+        unwritten = is_outgoing(target) or (mark(target) == before and isinstance(error, OutputError))
+        if unwritten and entry is None and released.variants.cases:
             kept = place_elsewhere()
             released.save(kept)
             waits = f"The release is paid for, and waits in {kept}."
