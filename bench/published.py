@@ -18,6 +18,7 @@ from pathlib import Path
 
 from veilog.experiments import frontier
 from veilog.experiments.experiment import Experiment, Plan, Row, Table
+from veilog.experiments.fingerprints import CLOCKED
 from veilog.experiments.known_logs import find
 from veilog.experiments.runner import kept_file, kept_rows, versions_of
 from veilog.experiments.workers import answers
@@ -28,20 +29,6 @@ RESULTS = ROOT / "bench" / "results"
 DOCS = ROOT / "docs"
 NOTHING = {"next_activity": 0.0, "fitness": 0.0, "precision": 0.0, "f_score": 0.0, "rules": 1.0}
 """What methods are ranked by for purposes, and what a release of nothing is worth."""
-CLOCKED = (
-    "cpu",
-    "cpu_seconds",
-    "wall",
-    "seconds",
-    "peak",
-    "stored cpu",
-    "stored wall",
-    "driver",
-    "below",
-    "moved",
-    "load",
-)
-"""What comes out differently every time."""
 CLOSE = 1e-9
 SENTENCES = Path(measured.__file__).with_name("measured.json")
 
