@@ -176,7 +176,7 @@ def _values(rows: Sequence[Row], log: str, name: str, epsilon: str) -> list[floa
 
 
 def check(experiments: Sequence[Experiment], logs: Path | None) -> int:
-    """Say of each published number whether today's code made it, and from these logs; 1 where one is stale."""
+    """Print how many published rows are stale by today's fingerprints and these logs; return 1 where one is."""
     there = find(logs) if logs else {}
     stale_ones = 0
     for experiment in experiments:
@@ -198,7 +198,8 @@ def check(experiments: Sequence[Experiment], logs: Path | None) -> int:
 
 
 def stale_rows(experiment: Experiment, rows: Sequence[Row], there: dict[str, Path]) -> list[Row]:
-    """The rows that other code than today's made, or, where the log is there, another log."""
+    """Return the rows of which the method or the measure behaves otherwise today, or, where it is there, the log is
+    another."""
     now = versions_of(experiment, [row.cell for row in rows], there)
 
     def same(row: Row) -> bool:

@@ -1,4 +1,4 @@
-"""Fingerprints notice behaviour and nothing else: planted changes, renamings and moves, each in a copy of the source."""
+"""Fingerprints notice behaviour and nothing else: planted changes, renamings and moves, in copies of the source."""
 
 import json
 import os
@@ -132,11 +132,10 @@ def test_renamings_moves_and_words_are_not_noticed(copy: Path) -> None:
     assert fingerprinted(names, copy.parent) == [of_today(name) for name in names]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", METHODS)
 def test_a_method_is_tried_where_its_branches_are(name: str) -> None:
     """Nearly every trial is a release, and most have cases: a refusal tells nothing of a method."""
-    if name == "evolve":
-        pytest.skip("the slow tests")
     method = METHODS[name]
     made = [fingerprints._tried(name, log, asked) for log, asked in trials(method)]
     facts = [found for found in made if isinstance(found, list)]
@@ -145,7 +144,13 @@ def test_a_method_is_tried_where_its_branches_are(name: str) -> None:
     if method.takes_epsilon and not method.full_log and name != "travag":
         asked_of = [asked for _, asked in trials(method)]
         assert {"unit", "times", "attributes", "as_published"} <= {key for asked in asked_of for key in asked}
-    assert of_method(name) == of_method.__wrapped__(name)
+
+
+def test_fingerprints_are_of_one_method_each() -> None:
+    found = {of_method(name) for name in ("sapa", "dpim", "pretsa")}
+    assert {len(fingerprint) for fingerprint in found} == {12}
+    assert len(found) == 3
+    assert of_method.__wrapped__("sapa") == of_method("sapa")
 
 
 def valued(given: Given, cell: Cell) -> Measured:
@@ -179,7 +184,7 @@ def test_the_fingerprint_of_a_measure_is_of_its_values() -> None:
 
 def test_small_logs_are_what_they_were() -> None:
     log = small_log(60)
-    assert (log.number_of_cases, len(log), len(log.variants.labels)) == (60, 254, 8)
+    assert (log.number_of_cases, len(log), len(log.variants.labels)) == (60, 364, 8)
     assert few_variants().cases == 368
     times = log.events.column("time:timestamp").to_pylist()
     assert min(times).year == 2024
