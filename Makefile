@@ -59,7 +59,7 @@ wheel: $(VENV)/.dev
 catalogues: $(VENV)/.dev
 	$(BIN)/python tools/catalogues.py
 
-# How long each page of the docs is.
+# Words of the docs that gave way to others.
 words:
 	$(PYTHON) tools/words.py
 

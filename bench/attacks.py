@@ -93,7 +93,7 @@ def measure(given: Given, cell: Cell) -> Measured:
     gains = Gains([], [])
     for attack in (singling_out, linkability, inference):
         gains.add(attack, first.variants, released.variants, second.variants)
-    values = {"gains": len(gains.values), "above": gains.above, "bound": 100 * meaning.advantage}
+    values = {"gains": len(gains.values), "above": gains.above, "bound": 100 * meaning.membership_test_gap}
     if gains.values:
         values |= {"mean": float(np.mean(gains.values)), "most": max(gains.values), "low": max(gains.lows)}
     return Measured(values | {"cases": released.variants.cases})
@@ -133,7 +133,7 @@ def large_measure(given: Given, cell: Cell) -> Measured:
     costs, _ = timed(lambda: subprocess.run(command, check=True, capture_output=True))
     rows = json.loads(answer.read_text())["attacks"]
     own = next(row for row in rows if row["attack"] == "own path")
-    return Measured(costs | {"alone": own["alone"], "share": 100 * own["alone"] / own["cases"]})
+    return Measured(costs | {"alone": own["alone"], "share": 100 * own["alone"] / own["people"]})
 
 
 def tables(rows: Sequence[Row]) -> list[Table]:

@@ -118,7 +118,7 @@ def aimed(given: Given, cell: Cell) -> Measured:
     costs, made = timed(
         lambda: (
             veilog.release(
-                log, "evolve", domain=public, weak_guarantee=True, seed=1 + cell.run, **budget, **own
+                log, "evolve", domain=public, allow_no_protection=True, seed=1 + cell.run, **budget, **own
             ).variants
         )
     )

@@ -150,7 +150,7 @@ def released(method: str, cases: int, target: Path) -> str:
     weights = 1 / np.arange(1, 2001) ** 1.1
     log = variants_of(walks, lengths, np.random.default_rng(1).multinomial(cases, weights / weights.sum()))
     made = release(log, method, domain=ALL_FROM_LOG, epsilon=1, delta="1e-9" if method == "travas" else 0)
-    made.save(target)
+    made.save(target, overwrite=True)
     megabytes = target.stat().st_size // 1_000_000
     target.unlink()
     return f"{made.variants.cases:,} cases, {made.variants.events:,} events, {megabytes:,} MB"
@@ -172,7 +172,7 @@ def with_events(given: Given, cell: Cell) -> Measured:
 
 def enriched(path: Path, target: Path) -> str:
     made = with_times(opened(path, "disk"))
-    made.save(target)
+    made.save(target, overwrite=True)
     target.unlink()
     return f"{made.variants.events:,} events"
 
@@ -205,7 +205,7 @@ def of_hospital(given: Given, cell: Cell) -> Measured:
 
     def work() -> str:
         made = release(opened(path, str(cell.get("how"))), "evolve", domain=facts, epsilon=1, seed=1, **asked)
-        made.save(target)
+        made.save(target, overwrite=True)
         return f"{made.variants.events:,} events"
 
     costs, text = timed(work)
@@ -229,7 +229,7 @@ def questions(log: EventLog) -> str:
 
 def by_amun(log: EventLog, mode: str, target: Path) -> str:
     made = release(log, "amun", as_published=True, seed=1, mode=mode)
-    made.save(target)
+    made.save(target, overwrite=True)
     return f"{made.variants.cases:,} cases, digest {hashlib.sha256(target.read_bytes()).hexdigest()[:16]}"
 
 

@@ -49,7 +49,7 @@ def measure(given: Given, cell: Cell) -> Measured:
             costs | {"multinomial": cpu_of(lambda: np.random.default_rng(1).multinomial(cases, shares), 20)}
         )
     target = given.folder / f"out{cell.get('to')}"
-    costs, _ = timed(lambda: trained.write(target, cases, seed=1))
+    costs, _ = timed(lambda: trained.write(target, cases, seed=1, overwrite=True))
     size = target.stat().st_size / 1e6
     target.unlink()
     return Measured(costs | {"size": size})

@@ -82,14 +82,15 @@ class Load:
 def serving(source: Path, folder: Path, log: Path, epsilon: str) -> Iterator[Site]:
     import httpx
 
-    command = [sys.executable, "-m", "veilog", "serve", "--no-open", "--folder", str(folder)]
+    command = [sys.executable, "-m", "veilog", "serve", "--no-open", "--host", "localhost", "--folder", str(folder)]
     environment = {**os.environ, "PYTHONPATH": str(source)}
     server = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment)
     try:
         assert server.stdout
-        base, _, token = server.stdout.readline().strip().partition("/?token=")
+        base = server.stdout.readline().partition("/?code=")[0]
+        token = server.stdout.readline().split()[-1]
         with httpx.Client(base_url=base, headers={"origin": base}, timeout=300) as client:
-            client.get("/", params={"token": token})
+            client.post("/enter", data={"token": token})
             pages = brought(client, log, epsilon)
             yield Site(base, dict(client.cookies), pages)
     finally:

@@ -25,6 +25,7 @@ if TYPE_CHECKING:  # a cell in a process of its own imports this file, and its m
     from veilog.experiments.experiment import Experiment
 
 HERE = Path(__file__).resolve().parent
+os.environ["VEILOG_LEDGER"] = "none"  # what is measured is no release, and belongs on nobody's account
 MODULES = ("reading", "variants", "similarity", "disclosure", "evolve", "releases", "speed", "times", "attributes")
 MODULES += ("amun", "travag", "attacks", "shapes", "suggest", "models", "large", "large_releases", "spark_events")
 MODULES += ("serve", "pages", "claims", "prediction", "clocks", "constants", "decisions", "repeats")

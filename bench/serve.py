@@ -65,12 +65,13 @@ def ended(client: httpx.Client, address: str) -> str:
         time.sleep(_LOOK)
 
 
-def visit(url: str, log: Path, number: int, told: list[tuple[float, int, str, str]], pages: list[float]) -> None:
+def visit(
+    base: str, token: str, log: Path, number: int, told: list[tuple[float, int, str, str]], pages: list[float]
+) -> None:
     import httpx
 
-    base, _, token = url.partition("/?token=")
     with httpx.Client(base_url=base, headers={"origin": base}, timeout=300, verify=False) as client:
-        client.get("/", params={"token": token})
+        client.post("/enter", data={"token": token})
         with log.open("rb") as file:
             files = {"file": (log.name, file)}
             address = client.post("/logs", data={"once": once_of(client.get("/"))}, files=files).headers["location"]
@@ -91,13 +92,17 @@ def visit(url: str, log: Path, number: int, told: list[tuple[float, int, str, st
 def measure(given: Given, cell: Cell) -> Measured:
     sessions = int(cell.get("sessions"))
     with tempfile.TemporaryDirectory() as folder:
-        command = [sys.executable, "-m", "veilog", "serve", "--no-open", "--folder", f"{folder}/data"]
+        command = [sys.executable, "-m", "veilog", "serve", "--no-open", "--host", "localhost"]
+        command += ["--folder", f"{folder}/data"]
         server = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
         assert server.stdout
-        url = server.stdout.readline().strip()
+        base = server.stdout.readline().partition("/?code=")[0]
+        token = server.stdout.readline().split()[-1]
         told: list[tuple[float, int, str, str]] = []
         pages: list[float] = []
-        visitors = [threading.Thread(target=visit, args=(url, given.file, n, told, pages)) for n in range(sessions)]
+        visitors = [
+            threading.Thread(target=visit, args=(base, token, given.file, n, told, pages)) for n in range(sessions)
+        ]
         started, peak, own = time.time(), 0, 0
         for visitor in visitors:
             visitor.start()

@@ -77,7 +77,7 @@ def measure(given: Given, cell: Cell) -> Measured:
         assert log is not None
         values |= {"stored cpu": spent() - cpu, "stored wall": time.perf_counter() - wall}
         cpu, wall = spent(), time.perf_counter()
-        with_times(log).save(target)
+        with_times(log).save(target, overwrite=True)
         values |= {"cpu": spent() - cpu, "wall": time.perf_counter() - wall} | moved()
         below = [highest(pid) for pid in descendants()]
         values |= {"driver": highest(os.getpid()), "below": max(below), "load": os.getloadavg()[0]}

@@ -150,7 +150,8 @@ WITH_BLOCKS = [p for p in PAGES if re.search(r"^```(sh|python)$", p.read_text(),
 @pytest.mark.slow
 @pytest.mark.parametrize("page", sorted(p for p in WITH_BLOCKS if p.stem not in ELSEWHERE), ids=lambda p: p.stem)
 def test_what_a_page_shows_runs(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """With a log under the names that the pages have for one."""
+    """With a log under the names that the pages have for one, and a user who has a ledger."""
+    monkeypatch.setenv("VEILOG_LEDGER", str(tmp_path / "veilog.ledger"))
     monkeypatch.chdir(tmp_path)
     log = hospital(1000, seed=1)  # of 300 cases one release by sacofa in 250 came out empty
     for name in ("hospital.xes", "log.xes", "large.parquet"):
@@ -184,7 +185,7 @@ def test_the_table_of_guesses_is_that_of_the_code() -> None:
     for epsilon, told in rows:
         found = meaning_of_pairs([(float(epsilon), 0.0)])
         guess = found.guess_at_prior
-        numbers = found.advantage, found.tpr_at_fpr[0.01], found.presence, guess[0.5], guess[0.1], guess[0.01]
+        numbers = found.membership_test_gap, found.tpr_at_fpr[0.01], found.presence, guess[0.5], guess[0.1], guess[0.01]
         assert told.split(" | ") == [up(number, 3) for number in numbers]
 
 

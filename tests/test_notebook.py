@@ -247,7 +247,7 @@ SAID = {
     "(--activities A,B,C or @FILE), or log": "(`activities=['A', 'B', 'C']`), or log",
     "(--max-length 50), or --max-length log": "(`domain=veilog.Domain(max_length=50)`), or "
     "`domain=veilog.Domain(max_length='log')`",
-    "-p for=models, --limit BYTES, --no-ledger": "`for_='models'`, `limit=BYTES`, `ledger=None`",
+    "-p for=models, --limit BYTES, --no-ledger": "`for_='models'`, `limit=BYTES`, `ledger=False`",
     "Leave out --index; with --memory-limit 4GB.": "Leave out `index`; with `memory_limit='4GB'`.",
     "`veilog ledger set LOG --epsilon BUDGET` keeps it.": "`veilog ledger set LOG --epsilon BUDGET` keeps it.",
     "read with --engine duckdb:FILE, one of": "read with `engine='duckdb:FILE'`, one of",

@@ -14,11 +14,12 @@ import pytest
 from veilog._process import (
     ONE_THREAD,
     Child,
+    child_environment,
     ends_in_time,
     exit_when_terminated,
     interpreter,
     limit_memory,
-    one_thread_each,
+    machine_memory,
     pool,
 )
 
@@ -158,12 +159,12 @@ def test_the_last_of_several_threads_puts_the_settings_back(monkeypatch: pytest.
     inside, leave = threading.Event(), threading.Event()
 
     def other() -> None:
-        with one_thread_each():
+        with child_environment():
             inside.set()
             leave.wait(60)
 
     thread = threading.Thread(target=other)
-    with one_thread_each():
+    with child_environment():
         thread.start()
         assert inside.wait(60)
     assert os.environ["OMP_NUM_THREADS"] == "1", "another one is still starting a process"
@@ -174,7 +175,7 @@ def test_the_last_of_several_threads_puts_the_settings_back(monkeypatch: pytest.
 
 def test_processes_started_inside_see_one_thread() -> None:
     ask = "import os; print(*(os.environ[name] for name in ('OMP_NUM_THREADS', 'OPENBLAS_NUM_THREADS')))"
-    with one_thread_each():
+    with child_environment():
         said = subprocess.run([sys.executable, "-c", ask], capture_output=True, text=True, check=True).stdout
     assert said.split() == ["1", "1"]
 
@@ -182,8 +183,39 @@ def test_processes_started_inside_see_one_thread() -> None:
 def test_settings_come_back_even_after_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OMP_NUM_THREADS", "7")
     monkeypatch.delenv("MKL_NUM_THREADS", raising=False)
-    with pytest.raises(ZeroDivisionError), one_thread_each():
+    with pytest.raises(ZeroDivisionError), child_environment():
         assert all(os.environ[name] == "1" for name in ONE_THREAD)
         _ = 1 / 0
     assert os.environ["OMP_NUM_THREADS"] == "7"
     assert "MKL_NUM_THREADS" not in os.environ
+
+
+@pytest.mark.parametrize(
+    ("groups", "limits", "most"),
+    [
+        ("0::/\n", {"memory.max": "2147483648"}, 2 << 30),
+        ("0::/a/b\n", {"memory.max": "max", "a/memory.max": "1073741824", "a/b/memory.max": "max"}, 1 << 30),
+        ("0::/a/b\n", {"a/memory.max": "1073741824", "a/b/memory.max": "536870912"}, 512 << 20),
+        ("0::/../x\n", {"memory.max": "1073741824"}, 1 << 30),
+        ("4:memory:/docker/ab\n0::/\n", {"memory/memory.limit_in_bytes": "1073741824"}, 1 << 30),
+        ("4:cpu,memory:/a\n", {"memory/a/memory.limit_in_bytes": "1073741824"}, 1 << 30),
+        ("4:memory:/\n", {"memory/memory.limit_in_bytes": "9223372036854771712"}, None),
+        ("0::/\n", {"memory.max": "max"}, None),
+        ("0::/\n", {}, None),
+        ("odd\n", {"memory.max": "1"}, None),
+        (None, {"memory.max": "1"}, None),
+    ],
+)
+def test_the_memory_of_a_container_is_what_its_groups_allow(
+    tmp_path: Path, groups: str | None, limits: dict[str, str], most: int | None
+) -> None:
+    """In both versions of control groups; without a limit it is that of the machine."""
+    (tmp_path / "proc" / "self").mkdir(parents=True)
+    if groups is not None:
+        (tmp_path / "proc" / "self" / "cgroup").write_text(groups)
+    for name, limit in limits.items():
+        place = tmp_path / "sys" / "fs" / "cgroup" / name
+        place.parent.mkdir(parents=True, exist_ok=True)
+        place.write_text(f"{limit}\n")
+    machine = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") if hasattr(os, "sysconf") else 0
+    assert machine_memory(tmp_path) == (machine if most is None else most)

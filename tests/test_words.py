@@ -1,4 +1,4 @@
-"""The docs are short, in the field's words, and have numbers from a command: exceptions stand here with a reason."""
+"""The docs are in the field's words, and have numbers from a command: exceptions stand here with a reason."""
 
 import importlib.util
 import re
@@ -12,8 +12,6 @@ from veilog.privacy.account.strength import STRENGTHS
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
-MOST_WORDS = 1500
-RESULTS_WORDS = 7_500
 
 BEFORE = "was measured before rows were kept; the command that the page names measures it again"
 TYPED = {
@@ -46,25 +44,14 @@ TOOL = load()
 PAGES = {str(page.relative_to(ROOT)): page.read_text() for page in TOOL.pages()}
 
 
-def test_no_page_is_long() -> None:
-    long = {name for name, text in PAGES.items() if TOOL.words(text) > MOST_WORDS}
-    assert long == set()
-
-
 TEMPLATE = ("When to use it", "Example", "How it works", "Guarantee", "Parameters", "What was measured", "Literature")
 """The headings of a method's page, in this order."""
-WORDS_OF_METHODS = {"docs/methods/evolve.md": 1400, "docs/methods/times-and-attributes.md": 1400}
 
 
 @pytest.mark.parametrize("name", [name for name in PAGES if name.startswith("docs/methods/")])
 def test_a_page_of_a_method_has_the_template(name: str) -> None:
-    assert TOOL.words(PAGES[name]) <= WORDS_OF_METHODS.get(name, 1000)
     if name != "docs/methods/times-and-attributes.md":  # what every method can have, and no method
         assert tuple(re.findall(r"^## (.+)$", PAGES[name], re.MULTILINE)) == TEMPLATE
-
-
-def test_results_are_short_together() -> None:
-    assert sum(TOOL.words(text) for name, text in PAGES.items() if "results/" in name) < RESULTS_WORDS
 
 
 def test_no_page_has_retired_words() -> None:
@@ -81,23 +68,13 @@ def test_no_page_has_retired_words() -> None:
         ("It leaves the\nhouse.", ["leaves the house"]),
         ("`nobody-has-more` and `cells.jsonl`", []),
         ("[here](promises.md)", []),
-        ("An attacker's promises", ["attacker's", "promises"]),
+        ("An attacker's promises", ["promises"]),
         ("<!-- python bench/run.py x: y -->\n\nprotects nobody\n\n<!-- end -->", []),
         ("cancelled, excellent", []),
     ],
 )
 def test_retired_words_are_found_where_people_read_them(text: str, found: list[str]) -> None:
     assert TOOL.retired(text) == found
-
-
-def test_what_is_counted_is_what_people_read() -> None:
-    text = (
-        "One two\n\n```sh\nthree four\n```\n\n| five | six |\n|---|---|\n| 7 | 8 |\n\n$$x = y$$\n\n[nine ten](else.md)"
-    )
-    assert TOOL.words(text) == 8
-    assert TOOL.words("<!-- make licences -->\n\n| a | b |\n\n<!-- end -->") == 0
-    by_experiment = "`veilog experiment toy`, veilog 0.1.0, full profile: 2 cells"
-    assert TOOL.words(by_experiment) == TOOL.words(f"{by_experiment}\n\n| a | b |\n|---|---|\n| 7 | 8 |\n")
 
 
 def measured(table: list[str]) -> bool:

@@ -102,7 +102,7 @@ def drawn() -> str:
     real = sum(count for path, count in made.to_dict().items() if path in known) / made.cases
     similarity = veilog.compare(log, made, models=False).relative_log_similarity
     guess = meaning_of(plan.cost)
-    right = up(float((1 + Fraction(guess.advantage)) / 2) * 100, 2) if guess else "100"
+    right = up(float((1 + Fraction(guess.membership_test_gap)) / 2) * 100, 2) if guess else "100"
     shown = {activity for _, path in (*before[:ROWS], *after[:ROWS]) for activity in path}
     legend = " · ".join(f"{SHORT[activity]} {activity}" for activity in ACTIVITIES if activity in shown)
     sides = [
@@ -145,7 +145,7 @@ def why(found: Exposure) -> str:
         element("title", "Patients found in a log without names, by what is known of them", id="t"),
         element("style", STYLE),
         element("rect", width=width, height=height, fill="#fff"),
-        text(20, 28, f"Found in a public log of {found.cases:,} patients, without a name in it", "h"),
+        text(20, 28, f"Found in a public log of {found.people:,} patients, without a name in it", "h"),
     ]
     for place, (colour, said) in enumerate(
         (("#b8c4cf", "knowing activities alone"), ("#c0392b", "and the day it began"))
@@ -183,8 +183,8 @@ def why_table(found: Exposure) -> str:
     for with_start, said in ((False, "found by these alone"), (True, "found by these and the day it began")):
         shares = [percent(row.found) for row in found.results if row.with_start == with_start]
         lines.append(f"| {said} | " + " | ".join(shares) + " |")
-    alone = percent(certain(found.alone / found.cases))
-    told = f"{found.alone:,} of the {found.cases:,} patients ({alone}) have a path of their own."
+    alone = percent(certain(found.alone / found.people))
+    told = f"{found.alone:,} of the {found.people:,} patients ({alone}) have a path of their own."
     return "\n".join([*lines, "", told])
 
 

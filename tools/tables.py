@@ -31,6 +31,7 @@ from veilog.methods import METHODS
 from veilog.privacy.account.figures import up
 from veilog.privacy.account.guessing import epsilon_of
 from veilog.privacy.account.strength import ADVANTAGES, EXPOSED, STRENGTHS
+from veilog.releasing.checks import VERDICTS, VERIFIED_BY
 from veilog.releasing.meaning import meaning_of_pairs
 from veilog.report.dossier.questions import QUESTIONS
 
@@ -173,9 +174,9 @@ def experiments() -> str:
 
 
 def strengths() -> str:
-    """Return the borders of strength: the guessing advantage, the epsilon that reaches it, and what delta allows."""
+    """Return the borders of the levels: the guessing advantage, the epsilon that reaches it, and what delta allows."""
     reached = "guessing advantage at most | which a pure epsilon reaches at"
-    lines = [f"| strength | {reached} | delta times released cases at most |", "|---|---|---|---|"]
+    lines = [f"| level | {reached} | delta times cases of the log at most |", "|---|---|---|---|"]
     for word, advantage, exposed in zip(STRENGTHS, ADVANTAGES, EXPOSED, strict=False):
         lines.append(f"| {word} | {advantage:g} | {float(epsilon_of(str(advantage))):.2f} | {exposed:g} |")
     return "\n".join([*lines, f"| {STRENGTHS[-1]} | | | |"])
@@ -184,7 +185,7 @@ def strengths() -> str:
 def chances() -> str:
     """Return the same for who chooses an epsilon: what becomes of an even chance."""
     lines = [
-        "| strength | guessing advantage up to | epsilon up to | a chance of 1/2 becomes at most |",
+        "| level | guessing advantage up to | epsilon up to | a chance of 1/2 becomes at most |",
         "|---|---|---|---|",
     ]
     for word, advantage in zip(STRENGTHS, ADVANTAGES, strict=False):
@@ -209,11 +210,12 @@ def advantages() -> str:
 def guesses() -> str:
     """Return what some epsilons leave to an adversary, rounded up."""
     columns = "right yeses at 1 % wrong | whether it is in the log, from 50 % | one of 2 values, from 50 %"
-    lines = [f"| epsilon | `advantage` | {columns} | one of 10, from 10 % | one of 100, from 1 % |", "|---" * 7 + "|"]
+    head = f"| epsilon | `membership_test_gap` | {columns} | one of 10, from 10 % | one of 100, from 1 % |"
+    lines = [head, "|---" * 7 + "|"]
     for epsilon in (0.1, 0.4, 1, 2.2, 3.89):
         found = meaning_of_pairs([(epsilon, 0.0)])
         guess = found.guess_at_prior
-        told = (found.advantage, found.tpr_at_fpr[0.01], found.presence, guess[0.5], guess[0.1], guess[0.01])
+        told = (found.membership_test_gap, found.tpr_at_fpr[0.01], found.presence, guess[0.5], guess[0.1], guess[0.01])
         lines.append(f"| {epsilon:g} | {' | '.join(up(number, 3) for number in told)} |")
     return "\n".join(lines)
 
@@ -281,6 +283,15 @@ def questions() -> str:
     return "\n".join(lines + [f"| {asked.text} | {asked.source} | {asked.section} |" for asked in QUESTIONS])
 
 
+def ticks() -> str:
+    """Return every statement that is ticked and every verdict, with the function that verifies or decides it."""
+    lines = ["| code | ticked or judged | by |", "|---|---|---|"]
+    lines += [f"| `{code}` | ☑ | `{function}` |" for code, function in VERIFIED_BY.items()]
+    return "\n".join(
+        [*lines, *(f"| `{code}` | {what} | `{function}` |" for code, (what, function) in VERDICTS.items())]
+    )
+
+
 def messy() -> str:
     """Return the messy files that the tests read, and what becomes of them."""
     sys.path.insert(0, str(ROOT / "tests" / "_support"))
@@ -303,6 +314,7 @@ TABLES: dict[str, tuple[str, Callable[[], str]]] = {
     "purposes": ("measures/purposes.md", purposes),
     "methods": ("how-to/choose-a-method.md", methods),
     "questions": ("dossier.md", questions),
+    "ticks": ("architecture.md", ticks),
     "messy files": ("how-to/messy-files.md", messy),
     **{
         f"parameters of {page.removesuffix('.md')}": (f"methods/{page}", partial(parameters, names))

@@ -1,4 +1,4 @@
-"""Say how long each page of the docs is, and which retired words it has.
+"""Print the retired words of each page of the docs.
 
     python tools/words.py
 
@@ -17,7 +17,6 @@ RETIRED = {
     "someone": "a person, the adversary, the recipient",
     "whoever": "who, an adversary who",
     "nobody": "no person",
-    "attacker": "adversary",
     "promise": "guarantee",
     "cell": "setting, run, place",
     "failure": "delta, or what goes wrong",
@@ -56,10 +55,6 @@ def read(text: str) -> str:
     return re.sub(r"\]\([^)]*\)", "]", text).replace("|", " ")
 
 
-def words(text: str) -> int:
-    return len(read(text).split())
-
-
 def retired(text: str) -> list[str]:
     """Return the retired words of a page, as they stand there; those between backticks are names."""
     plain = re.sub(r"`[^`]*`", "", read(text))
@@ -70,12 +65,9 @@ def retired(text: str) -> list[str]:
 
 
 def main() -> int:
-    rows = sorted(((words(page.read_text()), page) for page in pages()), key=lambda row: (row[0], str(row[1])))
-    for number, page in rows:
-        found = ", ".join(retired(page.read_text()))
-        print(f"{number:6,}  {page.relative_to(ROOT)}", f" ({found})" if found else "")
-    results = sum(number for number, page in rows if "results" in page.parts)
-    print(f"{sum(number for number, _ in rows):6,}  together, of which {results:,} of results")
+    for page in pages():
+        if found := retired(page.read_text()):
+            print(f"{page.relative_to(ROOT)}: {', '.join(found)}")
     return 0
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 
 __all__ = ["run"]
@@ -18,5 +19,15 @@ def run() -> int:
         return 130
 
 
+def _leave_current_folder() -> None:
+    """Take off the path what ``python -m`` puts there, the current folder; the command ``veilog`` has none there.
+
+    A log may come in a folder with others' modules. Where veilog itself comes from that folder, it stays.
+    """
+    if not sys.flags.safe_path and sys.path[0] != os.path.dirname(os.path.dirname(__file__)):  # noqa: PTH120 - pathlib may lie there
+        del sys.path[0]
+
+
 if __name__ == "__main__":
+    _leave_current_folder()
     sys.exit(run())

@@ -29,6 +29,7 @@ __all__ = [
     "claim",
     "content_of",
     "mark",
+    "opened_pipe",
     "path_of",
     "reason",
     "sha256_of",
@@ -41,22 +42,31 @@ _PART = ".veilog-{}.part"
 _ABANDONED = 86_400
 """Seconds after which what nobody locks is nobody's any more: not all file systems tell of locks of other machines."""
 _LARGEST = 64 << 20
+_PATIENCE = 5.0
+"""Seconds in which somebody must write to a pipe that is read."""
+_PAUSE = 0.02
+_FIRST = 1 << 16
 
 
 @contextlib.contextmanager
-def atomic_target(path: str | os.PathLike[str], naming: Naming | None = None) -> Iterator[BinaryIO]:
+def atomic_target(
+    path: str | os.PathLike[str], naming: Naming | None = None, *, private: bool = False, overwrite: bool = True
+) -> Iterator[BinaryIO]:
     """A binary file that becomes ``path`` when the block ends well, and vanishes when it does not, whatever the reason.
 
+    A ``private`` one may be read by its owner alone, whatever was there before.
+
     It lies beside ``path`` until then, so that the last step is one rename, which ``naming`` does, if it is given. What
-    a process left there that was killed is removed by one that writes into the folder a day later.
+    a process left there that was killed is removed by one that writes into the folder a day later. Unless ``overwrite``
+    allows it, no file is replaced, nor one that appears while this one is written.
     """
-    target = check_writable(path)
+    target = check_writable(path, overwrite=overwrite)
     _clear(target.parent)
     temporary = _unfinished(target)
     try:
         try:
-            with _held(temporary) as file:
-                if target.exists():
+            with _held(temporary, 0o600 if private else 0o666) as file:
+                if target.exists() and not private:
                     with contextlib.suppress(OSError):
                         temporary.chmod(stat.S_IMODE(target.stat().st_mode))
                 yield file
@@ -65,7 +75,7 @@ def atomic_target(path: str | os.PathLike[str], naming: Naming | None = None) ->
                 digest = None if naming is None else _digest(file)
                 if fcntl is None:
                     file.close()  # Windows names no file that is open; elsewhere it is held until it has its name
-                name = partial(_named, temporary, target)
+                name = partial(_named, temporary, target, overwrite=overwrite)
                 if naming is None or digest is None:
                     name()
                 else:
@@ -79,9 +89,9 @@ def atomic_target(path: str | os.PathLike[str], naming: Naming | None = None) ->
             temporary.unlink(missing_ok=True)
 
 
-def _held(temporary: Path) -> io.BufferedRandom:
+def _held(temporary: Path, mode: int) -> io.BufferedRandom:
     """A new file, locked as long as it is open, which tells others that somebody writes it."""
-    descriptor = os.open(temporary, os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o666)
+    descriptor = os.open(temporary, os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), mode)
     if fcntl is not None:
         with contextlib.suppress(OSError):  # a file system without locks, on which nobody removes anything
             fcntl.flock(descriptor, fcntl.LOCK_EX)
@@ -113,8 +123,16 @@ def _digest(file: io.BufferedRandom) -> str:
     return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def _named(temporary: Path, target: Path) -> None:
-    temporary.replace(target)
+def _named(temporary: Path, target: Path, *, overwrite: bool) -> None:
+    if overwrite:
+        temporary.replace(target)
+    else:
+        try:
+            os.link(temporary, target)
+        except OSError:  # taken, or a file system without links: there the moment between look and name stays open
+            if target.exists():
+                raise _taken(target) from None
+            temporary.rename(target)
     with contextlib.suppress(OSError):  # where the system lets no folder be opened
         _sync_folder(target.parent)
 
@@ -127,7 +145,15 @@ def path_of(given: object, parameter: str, advice: str = "") -> Path:
     raise ParameterError(f"A file is named by its path, and not by {what}.", parameter=parameter, advice=advice or None)
 
 
-def check_writable(path: str | os.PathLike[str]) -> Path:
+def _taken(path: str | os.PathLike[str]) -> OutputError:
+    return OutputError(
+        "There is a file of this name, and nothing was written.",
+        path=os.fspath(path),
+        advice="Name another file, or say overwrite=True.",
+    )
+
+
+def check_writable(path: str | os.PathLike[str], *, overwrite: bool = True) -> Path:
     """Raise :class:`OutputError` now if a file could not be written here later; returns where a link leads."""
     try:
         target = Path(os.path.realpath(path))
@@ -147,6 +173,8 @@ def check_writable(path: str | os.PathLike[str]) -> Path:
             )
         if target.exists() and not os.access(target, os.W_OK):
             raise OutputError("The file is there and may not be overwritten.", path=os.fspath(path))
+        if target.exists() and not overwrite:
+            raise _taken(path)
         probe = _unfinished(target)
         try:
             os.close(os.open(probe, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
@@ -177,15 +205,39 @@ def claim(temporary: Path, place: Path) -> None:
 
 
 def content_of(path: Path) -> bytes:
-    """Return what is in a file of a kind that people write by hand, a list, a map or a model; OSError for what is no
-    regular file, and may have no end, or is larger than any of these."""
-    if not path.is_file() and not path.is_dir() and path.exists():
+    """Return what is in a file of a kind that people write by hand, a list, a map or a model, or in a pipe, such as a
+    shell makes of ``<(command)``; OSError for a device, which may have no end, and for more than any of these has."""
+    if path.is_fifo():
+        begun, pipe = opened_pipe(path)
+        with pipe:
+            content = begun + pipe.read(_LARGEST + 1 - len(begun))
+    elif not path.is_file() and not path.is_dir() and path.exists():
         raise OSError(errno.EINVAL, "it is no regular file")
-    with path.open("rb") as file:
-        content = file.read(_LARGEST + 1)
+    else:
+        with path.open("rb") as file:
+            content = file.read(_LARGEST + 1)
     if len(content) > _LARGEST:
         raise OSError(errno.EFBIG, f"it has more than {_LARGEST >> 20} MiB")
     return content
+
+
+def opened_pipe(path: Path) -> tuple[bytes, BinaryIO]:
+    """Open a named pipe to which somebody writes; return what came first, and the rest. OSError where nobody does."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+    pipe = os.fdopen(descriptor, "rb")
+    until = time.monotonic() + _PATIENCE
+    begun = b""
+    try:
+        with contextlib.suppress(BlockingIOError):  # somebody will write
+            while not (begun := os.read(descriptor, _FIRST)):
+                if time.monotonic() > until:
+                    raise OSError(errno.EPIPE, "it is a pipe to which nobody writes")
+                time.sleep(_PAUSE)
+        os.set_blocking(descriptor, True)
+    except BaseException:
+        pipe.close()
+        raise
+    return begun, pipe
 
 
 def text_of(path: Path) -> str:

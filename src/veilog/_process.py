@@ -1,5 +1,8 @@
 """Processes beside this one: started with one thread each and out of the way of Ctrl-C, limited, and ended for certain.
 
+None of them takes modules from the current folder. A log may come in a folder with others' files, and a ``pickle.py``
+among these would run with the data at hand.
+
 A :class:`Child` runs a function and talks through a pipe; like all processes that multiprocessing starts it first reads
 the main script again. A fresh :func:`interpreter` does not: it runs where the caller's script may be anything, or where
 it must start fast. A :func:`pool` is for many calls of one function of which none may fail.
@@ -28,13 +31,14 @@ from veilog.errors import ParameterError
 __all__ = [
     "Child",
     "check_processes",
+    "child_environment",
     "ends_in_time",
     "exit_when_terminated",
     "interpreter",
     "limit_memory",
+    "machine_memory",
     "main_is_guarded",
     "memory_of",
-    "one_thread_each",
     "pool",
     "seconds_of",
     "unstopped",
@@ -45,6 +49,8 @@ T = TypeVar("T")
 
 ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
 """What tells the libraries for linear algebra so; they read it when they are loaded."""
+_ENVIRONMENT = {**ONE_THREAD, "PYTHONSAFEPATH": "1"}
+"""Also: no module comes from the current folder, in children and in theirs."""
 _MOST = 1024
 """More processes than that are a slip of the hand, which would bring the machine down."""
 
@@ -62,7 +68,7 @@ class Child:
         context = multiprocessing.get_context("spawn")
         self.pipe, theirs = context.Pipe()
         self._process: BaseProcess = context.Process(target=_begin, args=(target, theirs, *arguments), daemon=False)
-        with one_thread_each(), _undisturbed():
+        with child_environment(), _undisturbed():
             self._process.start()
         theirs.close()
 
@@ -163,8 +169,8 @@ def interpreter(
     stderr: int | IO[bytes] = subprocess.DEVNULL,
 ) -> Iterator[subprocess.Popen[bytes]]:
     """Run Python with these arguments beside the block, and end it with the block."""
-    environment = {**os.environ, **ONE_THREAD}
-    command = [sys.executable, *arguments]
+    environment = {**os.environ, **_ENVIRONMENT}
+    command = [sys.executable, "-P", *arguments]  # for itself by a flag: the environment may be ignored (-E)
     process = subprocess.Popen(command, stdin=stdin, stdout=stdout, stderr=stderr, env=environment)
     try:
         yield process
@@ -199,7 +205,7 @@ def pool(processes: int) -> Iterator[ProcessPoolExecutor | None]:
         yield None
         return
     context = multiprocessing.get_context("spawn")
-    with one_thread_each():
+    with child_environment():
         executor = _Undisturbed(processes, mp_context=context)
         try:
             yield executor
@@ -236,15 +242,15 @@ _before: list[dict[str, str | None]] = []
 
 
 @contextlib.contextmanager
-def one_thread_each() -> Iterator[None]:
-    """Let processes started in here take one thread each for linear algebra.
+def child_environment() -> Iterator[None]:
+    """Let processes started in here take no module from the current folder, and one thread each for linear algebra.
 
     On the small matrices of a release more threads mostly wait for each other, and on idle cores the waiting is busy: a
     release of a log of 150 cases with libra took 0.19 s of processor time, and 0.075 s with one thread.
     """
     with _started:  # several threads may be in here: the first takes down what there was, the last puts it back
-        _before.append({name: os.environ.get(name) for name in ONE_THREAD} if not _before else _before[0])
-        os.environ.update(ONE_THREAD)
+        _before.append({name: os.environ.get(name) for name in _ENVIRONMENT} if not _before else _before[0])
+        os.environ.update(_ENVIRONMENT)
     try:
         yield
     finally:
@@ -269,6 +275,41 @@ def limit_memory(most: int, *, reserved: bool) -> None:
     _, hard = resource.getrlimit(kind)
     most = most if hard == resource.RLIM_INFINITY else min(most, hard)
     resource.setrlimit(kind, (most, most))
+
+
+def machine_memory(system: Path = Path("/")) -> int:
+    """Return the bytes of memory that this process and all beside it may take together; 0 where nothing tells it.
+
+    A container may have less than its machine: each control group of the process, and each around it, may have a limit.
+    """
+    try:
+        whole = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    except (AttributeError, ValueError, OSError):
+        whole = 0
+    limits = [limit for limit in _limits_of_groups(system) if limit > 0]
+    return min([*([whole] if whole > 0 else []), *limits], default=0)
+
+
+def _limits_of_groups(system: Path) -> Iterator[int]:
+    """The limits of the control groups of this process, in both versions of them."""
+    try:
+        groups = (system / "proc/self/cgroup").read_text().splitlines()
+    except (OSError, ValueError):
+        return
+    for line in groups:
+        number, kinds, path = line.split(":", 2) if line.count(":") > 1 else ("", "", "")
+        if number == "0":
+            root, name = system / "sys/fs/cgroup", "memory.max"
+        elif "memory" in kinds.split(","):
+            root, name = system / "sys/fs/cgroup/memory", "memory.limit_in_bytes"
+        else:
+            continue
+        place = root / path.lstrip("/")
+        for group in (place, *place.parents):
+            with contextlib.suppress(OSError, ValueError):  # there is none, or it is "max"
+                yield int((group / name).read_text())
+            if group == root:
+                break
 
 
 def memory_of(group: int) -> int:

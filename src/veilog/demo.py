@@ -15,7 +15,8 @@ from veilog.errors import OutputError
 from veilog.logs import files
 from veilog.logs.made_up import simulate
 from veilog.measures import compare
-from veilog.releasing.release import release
+from veilog.releasing.plan import plan
+from veilog.releasing.run import run_plan
 
 __all__ = ["WRITTEN", "run_demo"]
 
@@ -36,7 +37,7 @@ def run_demo(folder: Path, show: Callable[[RenderableType], None]) -> dict[str, 
     activities_path = folder / "activities.txt"
 
     made = simulate.hospital(CASES, seed=1)
-    files.write(made, original_path)
+    files.write(made, original_path, overwrite=True)
     # A real hospital has this list from its documentation; this one's is as public as the program that made it up.
     activities_path.write_text("\n".join(simulate.ACTIVITIES) + "\n", encoding="utf-8")
     show(Text(f"1. A made-up hospital log of {CASES:,} patients, written to {original_path}", style="bold"))
@@ -44,12 +45,13 @@ def run_demo(folder: Path, show: Callable[[RenderableType], None]) -> dict[str, 
     show(display.variants_table(original.variants, 3))
 
     show(Text(f"\n2. Released with {METHOD} at epsilon {EPSILON}", style="bold"))
-    released = release(original, METHOD, epsilon=EPSILON, activities=simulate.ACTIVITIES)
-    released.save(release_path)
+    # Made-up patients need no account.
+    released = run_plan(plan(METHOD, epsilon=EPSILON, activities=simulate.ACTIVITIES), original)
+    released.save(release_path, overwrite=True)
     result = compare(original, files.read(release_path))
     inside, outside = folder / "inside.html", folder / "outside.html"
-    report.write(released, inside, original, comparison=result)
-    report.write(released, outside)
+    report.write(released, inside, original, comparison=result, overwrite=True)
+    report.write(released, outside, overwrite=True)
     written = [str(release_path), f"{outside} (a page to send with it)", f"{inside} (a page for you only)"]
     show(display.release_brief(released, written, result))
     show(display.variants_table(released.variants, 3))

@@ -31,7 +31,7 @@ __all__ = [
     "nearest",
 ]
 
-_FLAGS = {"as-published", "weak-guarantee", "white-box", "lossy", "composed"}
+_FLAGS = {"as-published", "allow-no-protection", "white-box", "lossy", "composed"}
 _OPTION = re.compile(
     r"veilog [a-z]+(?: [a-z]+)?(?: [A-Z]+)*(?: --[a-z-]+ [^\s.,;)]+)*"  # a whole command stays one
     r"|-p (?P<setting>\w+)=(?P<worth>\w+)"
@@ -61,7 +61,7 @@ def _argument(found: re.Match[str]) -> str:
         worth = found["worth"].capitalize() if found["worth"] in ("true", "false") else _quoted(found["worth"])
         return f"`{found['setting']}{'_' * keyword.iskeyword(found['setting'])}={worth}`"
     if found["no"]:
-        return f"`{found['no'].replace('-', '_')}=None`"
+        return f"`{found['no'].replace('-', '_')}={'False' if found['no'] == 'ledger' else None}`"
     if not found["name"]:
         return found[0]
     name, value = found["name"].replace("-", "_"), found["value"]
@@ -158,6 +158,10 @@ class ParameterError(VeilogError):
         self.parameter = parameter
         self.advice = advice
         super().__init__(problem if advice is None else f"{problem} {advice}")
+
+
+class QuestionError(ParameterError):
+    """A question failed in the data after it was charged: a fixed text, and all that was reserved is spent."""
 
 
 class UndeclaredError(ParameterError):

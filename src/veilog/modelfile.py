@@ -61,10 +61,10 @@ def encoded(content: Content) -> bytes:
     return _header(content.kind, content.facts, arrays, digest) + body
 
 
-def write(content: Content, path: str | Path, naming: Naming | None = None) -> None:
+def write(content: Content, path: str | Path, naming: Naming | None = None, *, overwrite: bool = True) -> None:
     """Write the file, atomically: on any failure nothing is left, or the old file stays. ``naming`` names it then."""
     data = encoded(content)
-    with atomic_target(path, naming) as file:
+    with atomic_target(path, naming, overwrite=overwrite) as file:
         file.write(data)
 
 

@@ -21,7 +21,7 @@ from veilog.web.jobs.records import Settings
 from veilog.web.jobs.results import to_text
 from veilog.web.jobs.store import Store
 from veilog.web.jobs.worker import Work
-from veilog.web.serving import listening, prepared
+from veilog.web.serving import bounded, prepared, sockets_at
 from veilog.web.work import read_log, work_on
 
 TOKEN = "0123456789abcdefABCDEF0123456789"
@@ -43,7 +43,7 @@ class Served:
     @contextlib.contextmanager
     def browser(self) -> Iterator[httpx.Client]:
         with self.stranger() as client:
-            assert client.get("/", params={"token": self.settings.token}).status_code == 303
+            assert enter(client, self.settings.token).status_code == 303
             yield client
 
     def files(self) -> list[Path]:
@@ -52,17 +52,24 @@ class Served:
 
 @contextlib.contextmanager
 def served(folder: Path, work: Work = work_on, **settings: Any) -> Iterator[Served]:
-    """With ``workers=0`` nothing that is queued ever runs, and starting is quick."""
+    """With ``workers=0`` nothing that is queued ever runs, and starting is quick. The host is ``localhost``: not every
+    system knows the name that the pages have otherwise."""
     place = prepared(folder)
-    sock = listening("127.0.0.1", 0)
+    sockets = sockets_at("127.0.0.1", 0)
     many = {"max_kept": 1 << 20, "max_waiting": 1 << 20}
-    facts = {"token": TOKEN, "workers": 0, "ledger": None, "job_memory": 4 << 30, "thorough": False, **many} | settings
-    own = Settings(folder=place, port=sock.getsockname()[1], **facts)
+    facts = {
+        "token": TOKEN,
+        "host": "localhost",
+        "workers": 0,
+        "ledger": place / "veilog.ledger",
+        "job_memory": 4 << 30,
+        "thorough": False,
+        **many,
+    } | settings
+    own = Settings(folder=place, port=sockets[0].getsockname()[1], **facts)
     app = make_app(own, work)
-    server = uvicorn.Server(
-        uvicorn.Config(app, log_level="error", access_log=False, ws="none", timeout_graceful_shutdown=2)
-    )
-    thread = threading.Thread(target=server.run, args=([sock],))
+    server = uvicorn.Server(bounded(app, len(sockets)))
+    thread = threading.Thread(target=server.run, args=(sockets,))
     thread.start()
     try:
         while not server.started:
@@ -71,7 +78,13 @@ def served(folder: Path, work: Work = work_on, **settings: Any) -> Iterator[Serv
     finally:
         server.should_exit = True
         thread.join()
-        sock.close()
+        for sock in sockets:
+            sock.close()
+
+
+def enter(client: httpx.Client, token: str) -> httpx.Response:
+    """What a browser does with the token."""
+    return client.post("/enter", data={"token": token})
 
 
 def once_of(page: httpx.Response) -> str:

@@ -23,7 +23,7 @@ FOREVER = 120.0
 
 def made(**facts: Any) -> ReleasedLog:
     """The result of a release, of which only these facts matter."""
-    usual = {"more_charges": 0, "budget": "", "plain": (), "chances": (), "empty": False, "account": None}
+    usual = {"more_charges": 0, "budget": "", "empty": False, "account": None}
     certificate = Certificate(0, 0, 0, Promise("none", "case", ()))
     return ReleasedLog(certificate, **{**usual, "activities": 0, "entry": 1, **facts})
 

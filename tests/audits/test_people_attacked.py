@@ -59,10 +59,10 @@ def test_no_attack_gains_more_than_is_proven(method: str) -> None:
     domain = Domain().taken_from_log(["activities", "max_length"])
     budget: dict[str, Any] = {"epsilon": "0.5", "delta": "1e-3" if METHODS[method].needs_delta else 0}
     meaning = meaning_of((released := veilog.release(FIRST, method, domain=domain, **budget)).guarantee)
-    assert meaning is not None and meaning.advantage < 0.26
+    assert meaning is not None and meaning.membership_test_gap < 0.26
     rows = attacked(released)
     assert len(rows) >= 10
-    assert all(low <= meaning.advantage for low, _ in rows)
+    assert all(low <= meaning.membership_test_gap for low, _ in rows)
     assert sum(more for _, more in rows) <= len(rows) // 3
 
 

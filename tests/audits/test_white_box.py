@@ -174,7 +174,7 @@ def test_questions_about_attributes_are_answered_and_their_evidence_is_within_wh
         30,
         attributes={"age group": ages, "urgency": (1, 5), "cost": (0, 3000), "org:resource": staff},
     )
-    planned = plan("df-laplace", epsilon=12, domain=domain, weak_guarantee=True, **wanted)
+    planned = plan("df-laplace", epsilon=12, domain=domain, allow_no_protection=True, **wanted)
     twins = Twins(planned, without, with_)
     found, script = recorded(planned, twins, with_, True, 5)
     asked = [answer.priced and answer.priced.question for answer in found.answers]
@@ -220,7 +220,7 @@ def test_histograms_that_are_paid_for_together_are_one_answer() -> None:
 def test_sums_that_are_paid_for_together_are_one_answer_and_are_asked_again() -> None:
     full = hospital(100, seed=3)
     domain = veilog.Domain(full.variants.labels, 30)
-    planned = plan("df-laplace", epsilon=4, delta="1e-2", times="0.25", domain=domain)
+    planned = plan("df-laplace", epsilon=4, delta="1e-2", times="0.25", domain=domain, allow_no_protection=True)
     twins = Twins(planned, full.only(np.arange(99)), full)
     found, script = recorded(planned, twins, full, True, 5)
     (rounds,) = (answer for answer in found.answers if answer.priced and answer.priced.question == "event rounds")

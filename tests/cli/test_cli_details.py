@@ -9,7 +9,7 @@ import veilog
 from veilog.cli import main
 from veilog.logs.made_up import simulate
 
-USUAL = ["--method", "travas", "--epsilon", "6", "--delta", "0.01", "--no-compare"]
+USUAL = ["--method", "travas", "--epsilon", "6", "--delta", "0.01", "--no-compare", "--allow-no-protection"]
 
 
 @pytest.fixture(scope="module")

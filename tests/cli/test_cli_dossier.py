@@ -32,7 +32,7 @@ def test_it_writes_a_page_and_the_record_beside_it(folder: Path, tmp_path: Path)
     assert told["edition"] == "outside" and told["registry"] == str(tmp_path / "dossier.registry.yaml")
     assert told["guarantee"]["epsilon"] == 1.0
     text = target.read_text()
-    assert "You may send it to anybody, if all of this holds:" in text and "Not for release" not in text
+    assert "☐" in text and "☑" in text and "Not for release" not in text
     assert (tmp_path / "dossier.registry.yaml").read_text().startswith("url_slug: ")
 
 

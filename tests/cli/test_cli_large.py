@@ -11,7 +11,7 @@ from veilog.cli.shared import large
 from veilog.logs.made_up import simulate
 from veilog.logs.stored import sorting, storing
 
-EVOLVE = ["--method", "evolve", "--epsilon", "30", "--delta", "0.001", "--activities", "log", "--weak-guarantee"]
+EVOLVE = ["--method", "evolve", "--epsilon", "30", "--delta", "0.001", "--activities", "log", "--allow-no-protection"]
 AMUN = ["--method", "amun", "--as-published", "-p", "guessing_advantage=0.6", "-p"]
 
 
@@ -66,7 +66,7 @@ def elsewhere(log: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, 
         ("table", [*EVOLVE, "--times", "0.3", "--attributes", "urgency,org:resource"]),
         ("pattern", [*EVOLVE, "--times", "0.3", "--window", "log", "--unit", "age group", "--max-cases", "20"]),
         ("table", [*AMUN, "mode=sampling"]),
-        ("folder", ["--method", "pripel", "--epsilon", "9", "--activities", "log", "--max-length", "log"]),
+        ("folder", ["--method", "pripel", "--epsilon", "3.5", "--activities", "log", "--max-length", "log"]),
     ],
 )
 def test_the_release_of_several_files_or_a_table_is_that_of_the_log_in_memory(

@@ -3,6 +3,7 @@
 import csv
 import json
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -60,8 +61,11 @@ def test_a_budget_is_set_spent_and_kept(capsys: pytest.CaptureFixture[str], log:
     facts = as_json(capsys, "ledger", "set", log, "--epsilon", "1", "--delta", "1e-5")
     assert facts["ledger"] == f"{log}.ledger"
     assert facts["left"] == {"epsilon": 1.0, "delta": 1e-5}
-    account = as_json(capsys, *released(log, "0.7"))["account"]
-    assert set(account) == {"account", "name", "unit", "budget", "spent", "left", "strength", "most_cases"}
+    account = as_json(capsys, *released(log, "0.7"))["owner_only"]["account"]
+    assert set(account) == {"account", "name", "unit", "budget", "spent", "left", "most_cases"} | {
+        "level",
+        "level_holds_up_to_cases",
+    }
     assert (account["name"], account["left"]["epsilon"]) == ("log.xes", 0.3)
     log.with_name("out.csv").unlink()
     status, out, err = run(capsys, *released(log, "0.4"))
@@ -124,12 +128,12 @@ def test_ledger_names_another_and_no_ledger_none(capsys: pytest.CaptureFixture[s
     run(capsys, "ledger", "set", log, "--epsilon", "1")
     run(capsys, "convert", log, tmp_path / "log.csv")
     other = as_json(capsys, *released(tmp_path / "log.csv", "1", "--ledger", tmp_path / "log.xes.ledger"))
-    assert other["account"]["left"]["epsilon"] == 0
+    assert other["owner_only"]["account"]["left"]["epsilon"] == 0
     status, _, err = run(capsys, *released(log, "1", "--ledger", tmp_path / "new.ledger"))
     assert (status, "The log has one beside it, log.xes.ledger." in err) == (1, True)
     assert run(capsys, "ledger", "set", log, "--epsilon", "none", "--ledger", tmp_path / "new.ledger")[0] == 0
     fresh = as_json(capsys, *released(log, "1", "--ledger", tmp_path / "new.ledger"))
-    assert (fresh["account"]["budget"], fresh["account"]["spent"]["epsilon"]) == (None, 1.0)
+    assert (fresh["owner_only"]["account"]["budget"], fresh["owner_only"]["account"]["spent"]["epsilon"]) == (None, 1.0)
     assert "account" not in as_json(capsys, *released(log, "9", "--no-ledger"))
     assert "account" not in as_json(capsys, *released(log, "9", "--no-ledger", "--seed", "1"))
     status, _, err = run(capsys, *released(log, "1", "--no-ledger", "--ledger", "x"))
@@ -156,11 +160,15 @@ def test_a_mistyped_path_begins_no_empty_ledger_and_a_new_one_is_told(
 def test_a_grown_log_is_put_on_the_account_of_the_old(capsys: pytest.CaptureFixture[str], log: Path) -> None:
     run(capsys, "ledger", "set", log, "--epsilon", "2")
     run(capsys, *released(log, "1"))
-    veilog.write(made(1001), log)
-    status, _, err = run(capsys, *released(log, "1"))
-    assert (status, "veilog ledger set LOG --account NUMBER" in err) == (3, True)
-    assert as_json(capsys, "ledger", "set", log, "--account", "1")["left"]["epsilon"] == 1
-    assert as_json(capsys, *released(log, "1"))["account"]["left"]["epsilon"] == 0
+    veilog.write(made(1001), log, overwrite=True)
+    other = as_json(capsys, *released(log, "0.5"))
+    assert [one["code"] for one in other["owner_only"]["warnings"]] == [
+        "unknown-data-beside-budget",
+        "account-namesakes",
+    ]
+    log.with_name("out.csv").unlink()
+    assert as_json(capsys, "ledger", "set", log, "--account", "1")["left"]["epsilon"] == 0.5
+    assert as_json(capsys, *released(log, "0.5"))["owner_only"]["account"]["left"]["epsilon"] == 0
 
 
 @pytest.mark.slow
@@ -234,7 +242,7 @@ def test_a_plan_says_what_is_left_now_and_when_all_of_it_is_made(capsys: pytest.
         said = " ".join(out.split())
         assert "protection left strong left" in said, "0.1 each, by the sum"
         assert f"; {100 - number} are left protection when all of them are made: none in practice" in said
-        assert as_json(capsys, "ledger", "show", log)["accounts"][0]["strength"] == "strong"
+        assert as_json(capsys, "ledger", "show", log)["accounts"][0]["level"] == "strong"
         run(capsys, *released(log, "0.1"))
         log.with_name("out.csv").unlink()
 
@@ -254,7 +262,11 @@ def test_a_ledger_of_several_logs_is_shown_without_any_of_them(
     _, out, _ = run(capsys, "ledger", "show", "--ledger", shared)
     assert "1 (log.xes)" in out and "2 (other.xes)" in out
     status, _, err = run(capsys, "ledger", "show")
-    assert (status, "Name a log that has one, or --ledger PATH." in err) == (2, True)
+    assert (status, "No ledger is named" in err) == (1, True)
+
+
+def codes(told: dict[str, Any]) -> list[str]:
+    return [warning["code"] for warning in told["owner_only"].get("warnings", [])]
 
 
 def test_an_account_that_opens_beside_another_of_its_name_is_told(
@@ -265,7 +277,7 @@ def test_an_account_that_opens_beside_another_of_its_name_is_told(
     for month in range(3):
         log = tmp_path / str(month) / "nb.csv"
         log.parent.mkdir()
-        veilog.write(made(1000 + month), log)
+        veilog.write(made(1000 + month), log, overwrite=True)
         status, out, _ = run(capsys, *released(log, "1", "--ledger", ledger))
         assert status == 0
         out = " ".join(out.split())
@@ -273,19 +285,19 @@ def test_an_account_that_opens_beside_another_of_its_name_is_told(
     assert "put both on one: veilog ledger set LOG --account 1" in out
     log.with_name("out.csv").unlink()
     told = as_json(capsys, *released(log, "1", "--ledger", ledger))
-    assert not any("named nb.csv" in note for note in told["owner_only"]["notes"]), "it was told once"
-    assert (told["account"]["others"], told["account"]["namesakes"]) == (2, [1, 2])
+    assert "account-namesakes" not in codes(told), "it was told once"
+    assert (told["owner_only"]["account"]["others"], told["owner_only"]["account"]["namesakes"]) == (2, [1, 2])
     shown = " ".join(run(capsys, "ledger", "show", ledger)[1].split())
     assert "3 (nb.csv), for one case; 2 more in this ledger" in shown and "named nb.csv (1, 2)" in shown
     other = tmp_path / "other.csv"
     veilog.write(made(990), other)
     told = as_json(capsys, *released(other, "1", "--ledger", ledger))
-    assert not any("account named" in note for note in told["owner_only"]["notes"]), "of another name"
+    assert "account-namesakes" not in codes(told), "of another name"
     again = tmp_path / "4" / "nb.csv"
     again.parent.mkdir()
     veilog.write(made(980), again)
     told = as_json(capsys, *released(again, "1", "--ledger", ledger))
-    assert "named nb.csv (1, 2, 3)" in told["owner_only"]["notes"][0]
+    assert "named nb.csv (1, 2, 3)" in told["owner_only"]["warnings"][0]["text"]
 
 
 def test_a_budget_is_for_a_unit_that_the_log_has_and_releases_protect(

@@ -340,7 +340,7 @@ def test_a_training_is_entered_once_in_the_ledger_of_its_log(
     facts = as_json(capsys, *train)
     entries = [entry for account in veilog.Ledger.open(ledger).show() for entry in account.entries]
     assert [(entry.state, entry.epsilon) for entry in entries] == [("written", 2)]
-    assert facts["account"]
+    assert facts["owner_only"]["account"]
 
 
 @pytest.mark.slow

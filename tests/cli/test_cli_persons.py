@@ -12,14 +12,14 @@ from veilog.cli import main
 
 @pytest.fixture
 def wards(tmp_path: Path) -> Path:
-    """Cases of which some 30 wards look like people, and a column of people who have one case each."""
+    """Cases of 30 clients and of 30 wards, which have the counts of people, and people who have one case each."""
     path = tmp_path / "wards.csv"
     rows = [
-        f"{case},{activity},2024-01-{1 + case % 28:02}T{9 + hour:02}:00:00Z,w{case % 30},p{case}"
+        f"{case},{activity},2024-01-{1 + case % 28:02}T{9 + hour:02}:00:00Z,w{case % 30},k{case % 30},p{case}"
         for case in range(150)
         for hour, activity in enumerate("abc" if case % 2 else "acb")
     ]
-    path.write_text("\n".join(["case,activity,timestamp,ward,patient", *rows]))
+    path.write_text("\n".join(["case,activity,timestamp,ward,client,patient", *rows]))
     return path
 
 
@@ -33,8 +33,8 @@ def test_the_column_taken_for_people_is_named_and_how_to_say_otherwise(
 ) -> None:
     assert main(["risk", str(wards), "--size", "1"]) == 0
     shown = " ".join(capsys.readouterr().out.split())
-    assert "People are told by ward, as it seems; --person COLUMN or --no-person says otherwise." in shown
-    assert "each case for another person's; where people (ward) have several, they may be too narrow." in shown
+    assert "People are told by client, as it seems; --person COLUMN or --no-person says otherwise." in shown
+    assert "each case for another person's; where people (client) have several, they may be too narrow." in shown
     assert main(["risk", str(wards), "--size", "1", "--no-person"]) == 0
     shown = " ".join(capsys.readouterr().out.split())
     assert "told by" not in shown and "too narrow" not in shown and "If one half of these cases were published" in shown
@@ -42,7 +42,7 @@ def test_the_column_taken_for_people_is_named_and_how_to_say_otherwise(
 
 def test_the_owner_says_whose_the_cases_are(capsys: pytest.CaptureFixture[str], wards: Path) -> None:
     asked = ["compare", wards, wards, "--no-models"]
-    assert told(capsys, *asked)["person"] == "ward"
+    assert told(capsys, *asked)["person"] == "client"
     assert told(capsys, *asked, "--no-person")["person"] is None
     assert told(capsys, *asked, "--person", "patient")["person"] == "patient"
 
@@ -63,6 +63,7 @@ def release(wards: Path) -> Path:
     """What was made of them."""
     made = wards.with_name("release.xes")
     asked = ["--method", "laplace", "--epsilon", "10", "-p", "depth=4", "--activities", "log", "--no-compare"]
+    asked += ["--allow-no-protection"]
     assert main(["release", str(wards), str(made), *asked]) == 0
     return made
 
@@ -72,18 +73,18 @@ def test_a_report_says_who_was_taken_for_people_and_hears_whose_the_cases_are(wa
         options: _page("report", wards, release, *options)
         for options in [(), ("--no-person",), ("--person", "patient")]
     }
-    guess = "People are told by ward, as it seems; veilog report with --person COLUMN or --no-person says otherwise."
+    guess = "People are told by client, as it seems; veilog report with --person COLUMN or --no-person says otherwise."
     assert [guess in page for page in said.values()] == [True, False, False]
 
 
 def test_a_dossier_hears_whose_the_cases_of_its_control_are(
     capsys: pytest.CaptureFixture[str], wards: Path, release: Path
 ) -> None:
-    """Other cases of the same wards, and of other patients."""
+    """Other cases of the same clients, and of other patients."""
     control = wards.with_name("control.csv")
     control.write_text(re.sub(r"(?m)^([0-9]+),(.*),p[0-9]+$", r"o\1,\2,o\1", wards.read_text()))
     assert "Of the 30 people of the control" in _refused(capsys, wards, release, control)
-    assert "(by 'ward') 30 have cases" in _refused(capsys, wards, release, control, "--person", "ward")
+    assert "(by 'client') 30 have cases" in _refused(capsys, wards, release, control, "--person", "client")
     for options in (("--no-person",), ("--person", "patient")):
         assert "Not for release" in _page("dossier", wards, release, "--control", str(control), *options)
 
@@ -136,3 +137,13 @@ def test_what_is_said_of_an_original_that_is_not_there_is_refused(
     given = [str(wards) if word == "wards" else word for word in options]
     assert main([command, str(release), str(page), *given]) == 2
     assert "the original" in capsys.readouterr().err and not page.exists()
+
+
+def test_risk_counts_the_people_of_the_column(capsys: pytest.CaptureFixture[str], wards: Path) -> None:
+    """150 cases of 30 clients; each patient is known by name to have one case."""
+    people = {}
+    for options in ((), ("--person", "client"), ("--person", "patient"), ("--no-person",)):
+        rows = told(capsys, "risk", wards, "--size", "1", *options)["attacks"]
+        assert isinstance(rows, list)
+        people[options] = {row["people"] for row in rows if row["attack"] in ("own path", "found")}
+    assert list(people.values()) == [{30}, {30}, {150}, {150}]

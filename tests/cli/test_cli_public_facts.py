@@ -110,7 +110,7 @@ def test_a_declared_length_that_cuts_cases_is_remarked_on_to_the_owner_alone(
 def test_labels_are_found_privately_with_a_delta(log: Path, tmp_path: Path) -> None:
     facts = told(
         *(log, tmp_path / "out.xes", "-m", "evolve", "--epsilon", "8", "--delta", "1e-3"),
-        *("--activities", "privately", "--no-ledger"),
+        *("--activities", "privately", "--no-ledger", "--allow-no-protection"),
     )
     guarantee = facts["guarantee"]
     assert guarantee["conditions"] == [] and (guarantee["epsilon"], guarantee["delta"]) == (8.0, 1e-3)
@@ -127,8 +127,8 @@ def test_labels_are_found_privately_with_a_delta(log: Path, tmp_path: Path) -> N
         (["-m", "travas", "--epsilon", "1", "--delta", "1e-4", "--activities", "privately"], "has no use for"),
         (["-m", "evolve", "--epsilon", "1", "--activities", "log", "--max-length", "long"], "whole number, or log"),
         (["-m", "laplace", "--epsilon", "1", "--activities", "log"], "--max-length log"),
-        (["-m", "evolve", "--epsilon", "50", "--activities", "log"], "--weak-guarantee"),
-        (["-m", "evolve", "--guessing-advantage", "0.99", "--activities", "log"], "--weak-guarantee"),
+        (["-m", "evolve", "--epsilon", "50", "--activities", "log"], "--allow-no-protection"),
+        (["-m", "evolve", "--guessing-advantage", "0.99", "--activities", "log"], "--allow-no-protection"),
     ],
 )
 def test_what_does_not_fit_is_refused_in_words(
@@ -140,11 +140,11 @@ def test_what_does_not_fit_is_refused_in_words(
 
 
 @pytest.mark.slow
-def test_a_weak_guarantee_is_called_what_it_is(log: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_no_protection_is_called_what_it_is(log: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     page = tmp_path / "page.html"
-    more = ["--activities", "log", "--weak-guarantee", "--report-outside", str(page)]
+    more = ["--activities", "log", "--allow-no-protection", "--report-outside", str(page)]
     facts = told(log, tmp_path / "out.xes", "-m", "evolve", "--epsilon", "50", *more)
-    assert facts["guarantee"]["strength"] == "none in practice"
+    assert facts["guarantee"]["level"] == "none in practice"
     text = page.read_text()
     assert 'class="tile bad"' in text and "protection is none in practice" in text
     assert "can learn much" not in text and "tile good" not in text

@@ -1,6 +1,7 @@
 """``veilog serve``: what it refuses before it starts, what it prints, and that Ctrl-C ends it."""
 
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -11,10 +12,12 @@ from pathlib import Path
 
 import pytest
 
+import veilog
 from veilog import cli
+from veilog._places import data_folder, default_ledger
+from veilog.logs.made_up.simulate import hospital
 from veilog.web import serving
 from veilog.web.jobs.records import Settings
-from veilog.web.jobs.store import Store
 
 GOOD = "0123456789abcdefABCDEF"
 
@@ -22,6 +25,14 @@ GOOD = "0123456789abcdefABCDEF"
 def refused(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
     assert cli.main(["serve", "--no-open", *arguments]) in (1, 2, 5)
     return " ".join(capsys.readouterr().err.split())
+
+
+def kept(folder: Path, token: str, mode: int = 0o600) -> str:
+    """A file with a token."""
+    path = folder / "token"
+    path.write_text(token)
+    path.chmod(mode)
+    return str(path)
 
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "192.0.2.1", "::", "hospital.example", "127.0.0.1.evil.example"])
@@ -37,7 +48,7 @@ def test_this_machine_needs_none(host: str) -> None:
 
 @pytest.mark.parametrize("token", ["", "short", "x" * 19, "with spaces in the middle", "é" * 30, "two\nlines" * 5])
 def test_a_weak_token_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str], token: str) -> None:
-    (tmp_path / "token").write_text(token)
+    kept(tmp_path, token)
     said = refused(capsys, "--token-file", str(tmp_path / "token"), "--folder", str(tmp_path / "data"))
     assert "at least 20 letters and digits" in said
     assert "cannot be read" in refused(capsys, "--token-file", str(tmp_path / "none"))
@@ -52,7 +63,7 @@ def test_a_language_that_there_is_no_catalogue_of_is_refused(
 
 
 def test_a_token_is_its_line(tmp_path: Path) -> None:
-    (tmp_path / "token").write_text(f"{GOOD}\n")
+    kept(tmp_path, f"{GOOD}\n")
     assert serving.token_in(tmp_path / "token") == GOOD
 
 
@@ -63,15 +74,24 @@ def test_a_folder_with_other_things_is_left_alone(tmp_path: Path, capsys: pytest
     assert [path.name for path in tmp_path.iterdir()] == ["thesis.txt"]
 
 
-def test_a_ledger_that_all_browsers_shared_is_not_left_aside(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    folder = serving.prepared(tmp_path / "data")
-    Store(folder / "veilog.sqlite").close()
-    (folder / "veilog.ledger").write_bytes(b"what was spent")
-    said = refused(capsys, "--folder", str(folder))
-    assert "Each browser has a ledger of its own now" in said and f"--ledger {folder / 'veilog.ledger'}" in said
-    serving.check_ledger(folder, folder / "veilog.ledger")
+def test_command_python_and_pages_have_one_ledger(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "home"))
+    monkeypatch.delenv("VEILOG_LEDGER")
+    own = default_ledger()
+    assert own is not None and own.parent == data_folder()
+    veilog.release(hospital(30, seed=1), "evolve", epsilon=1, activities="log")
+    assert own.exists()
+    place = serving.prepared(data_folder())  # a ledger that was there first does not keep the pages out
+    assert serving.ledger_in(place, None, usual=True, seeded=False).samefile(own)
+    other = tmp_path / "other.ledger"
+    assert serving.ledger_in(place, other, usual=True, seeded=False) == other
+    assert serving.ledger_in(place, None, usual=True, seeded=True).name == "test-veilog.ledger"
+    apart = serving.prepared(tmp_path / "apart")
+    assert serving.ledger_in(apart, None, usual=False, seeded=False) == apart / "veilog.ledger"
+    monkeypatch.setenv("VEILOG_LEDGER", str(other))
+    assert serving.ledger_in(place, None, usual=True, seeded=False) == other
+    monkeypatch.setenv("VEILOG_LEDGER", "none")
+    assert serving.ledger_in(place, None, usual=True, seeded=False) == place / "veilog.ledger"
 
 
 @pytest.mark.skipif(os.name != "posix", reason="modes of folders")
@@ -117,12 +137,21 @@ def test_the_data_folder_is_where_programs_keep_theirs(monkeypatch: pytest.Monke
     if sys.platform in ("win32", "darwin"):
         pytest.skip("XDG is for others")
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
-    assert serving.default_folder() == tmp_path / "veilog" / "serve"
+    assert data_folder() == tmp_path / "veilog"
 
 
-def test_the_address_holds_the_token(tmp_path: Path) -> None:
+@pytest.mark.skipif(os.name != "posix", reason="modes of files")
+@pytest.mark.parametrize("mode", [0o644, 0o640, 0o604, 0o602])
+def test_a_token_that_others_may_read_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str], mode: int) -> None:
+    said = refused(capsys, "--token-file", kept(tmp_path, GOOD, mode), "--folder", str(tmp_path / "data"))
+    assert "chmod 600" in said
+    assert not (tmp_path / "data").exists()
+
+
+def test_the_address_holds_no_token(tmp_path: Path) -> None:
     settings = Settings(folder=tmp_path, ledger=tmp_path / "l", token=GOOD, port=8400)
-    assert serving.url_of(settings) == f"http://127.0.0.1:8400/?token={GOOD}"
+    assert serving.url_of(settings) == "http://127.0.0.1:8400/"
+    assert serving.url_of(settings, "c0de") == "http://127.0.0.1:8400/?code=c0de"
     assert GOOD not in repr(settings)
 
 
@@ -137,6 +166,7 @@ def test_it_serves_until_it_is_interrupted(tmp_path: Path) -> None:
     try:
         url = server.stdout.readline().strip()
         assert url.startswith("http://127.0.0.1:")
+        assert re.search("type [0-9a-f]{64}$", server.stdout.readline())
         assert str(tmp_path / "data") in server.stdout.readline()
         assert "Test mode" in server.stdout.readline()
         with pytest.raises(urllib.error.HTTPError, match="403"):

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from cyclopts import App
 
+from veilog import _files
 from veilog.cli import application, main
 from veilog.cli.shared.details import declared_list
 from veilog.errors import ParameterError
@@ -102,14 +103,15 @@ def test_numbers_that_cannot_be_meant_are_refused_at_once(
     ],
 )
 def test_lists_that_have_no_end_or_are_none_are_refused(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], words: str
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, words: str
 ) -> None:
+    monkeypatch.setattr(_files, "_PATIENCE", 0.1)
     log, pipe, large = tmp_path / "log.csv", tmp_path / "pipe", tmp_path / "large"
     log.write_text("case,activity,timestamp\n1,a,2024-01-01\n")
     os.mkfifo(pipe)
     with large.open("wb") as file:
         file.truncate((64 << 20) + 1)
-    for place, said in (("/dev/zero", "no regular file"), (pipe, "no regular file"), (large, "more than 64 MiB")):
+    for place, said in (("/dev/zero", "no regular file"), (pipe, "nobody writes"), (large, "more than 64 MiB")):
         assert main(words.format(log=log, out=tmp_path / "out.csv", list=place).split()) in (1, 2)
         assert said in capsys.readouterr().err
     assert not (tmp_path / "out.csv").exists()

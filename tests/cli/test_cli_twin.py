@@ -69,7 +69,7 @@ def test_a_twin_that_asks_is_paid_for_and_its_json_feeds_a_dry_run(
     arguments = ["twin", str(log), "--epsilon", "0.5", "--json", str(sizes), "--ledger", str(ledger)]
     assert cli.main(arguments) == 0
     assert "Its sizes were paid for" in capsys.readouterr().out
-    assert told(sizes)["account"]["spent"]["epsilon"] == 0.5  # type: ignore[index]
+    assert told(sizes)["owner_only"]["account"]["spent"]["epsilon"] == 0.5  # type: ignore[index]
     before = ledger.read_bytes()
     dry = ["release", "no such log.xes", str(tmp_path / "r.xes"), *TRAVAS, "--dry-run", "--sizes", str(sizes)]
     assert cli.main(dry) == 0

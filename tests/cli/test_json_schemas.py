@@ -35,12 +35,14 @@ CALLS: dict[str, list[list[str]]] = {
         ["release", "log.csv", "out.xes", *LAPLACE, "--activities", "log", "--seed", "1", "--no-ledger"],
         ["release", "log.csv", "out.xes", "--overwrite", "-m", "pretsa", "-p", "k=3", "--as-published", "--no-compare"],
         ["release", "log.csv", "out.xes", *LAPLACE, "--activities", "log", "--ledger", "own.ledger"],
+        ["release", "log.csv", "out.xes", *LAPLACE, "--activities", "log", "--ledger", "own.ledger"],
         ["release", "log.csv", "out.xes", *LAPLACE[:-2], ".9", "--no-compare", "--activities", "log", "--delta", "1e-6",
          "--ledger", "small.ledger"],
         ["release", "log.csv", "out.xes", "--overwrite", "-m", "evolve", "-p", "for=both", "--epsilon", "1",
          "--activities", "log", "--no-compare", "--no-ledger"],
         ["release", "log.csv", "out.xes", *LAPLACE, "--activities", "log", "--max-length", "log", "--no-ledger"],
         ["release", "events", "out.xes", *LAPLACE, "--activities", "log", *ENGINE],
+        ["release", "log.csv", "out.xes", *LAPLACE, "--activities", "admission,Discharge", "--no-ledger"],
     ],
     "release-dry-run": [
         ["release", "log.csv", "out.xes", *DRY, "--activities", "6"],
@@ -50,6 +52,7 @@ CALLS: dict[str, list[list[str]]] = {
         ["release", "log.csv", "out.xes", *DRY, "--activities", "log", "--attributes", "urgency",
          "--domain", "urgency=1..5"],
         ["release", "events", "out.xes", *DRY, "--activities", "log", *ENGINE],
+        ["release", "log.csv", "out.xes", *DRY, "--activities", "admission,Discharge"],
     ],
     "compare": [
         ["compare", "log.csv", "log.csv"],
@@ -75,12 +78,12 @@ CALLS: dict[str, list[list[str]]] = {
         ["info", "nowhere.csv"], ["info", "bad.csv"], ["release", "log.csv", "x.xes"], ["methods", "evolv"],
         ["release", "log.csv", "no/x.xes", *LAPLACE, "--activities", "log"],
         ["release", "log.csv", "x.xes", *LAPLACE],
-        ["release", "log.csv", "x.xes", "-m", "laplace", "-p", "depth=3", "--epsilon", "9", "--activities", "log",
+        ["release", "log.csv", "x.xes", "-m", "laplace", "-p", "depth=3", "--epsilon", "3.5", "--activities", "log",
          "--ledger", "small.ledger"],
     ],
 }  # fmt: skip
 TITLES = {"error": "An error, with --json", "release-dry-run": "veilog release --dry-run --json"}
-STATUS = {"error": {1, 2, 3, 5}}
+STATUS = {"error": {1, 2, 3, 5}, "release": {0, 6}}
 MAPS = {
     "lifecycle",
     "parameters",
@@ -94,6 +97,8 @@ MAPS = {
     "beside",
     "purposes",
     "attribute_errors",
+    "names",
+    "verdicts",
 }
 """Objects whose names depend on what was asked or what there is."""
 NUMBERS = {"line", "covered", "frequent", "normal_share", "most_cases", "nominal_delta"}
@@ -105,8 +110,8 @@ def prepared() -> None:
     veilog.write(hospital(60, seed=1), "log.csv", lossy=True)
     veilog.write(hospital(30, seed=2), "half.csv", lossy=True)
     plain = ["release", "log.csv", "timeless.xes", *LAPLACE, "--activities", "log", "--seed", "1", "--no-ledger"]
-    assert main([*plain, "--quiet"]) == 0
-    assert main(["twin", "log.csv", "--epsilon", "1", "--json", "sizes.json", "--no-ledger", "--quiet"]) == 0
+    assert main([*plain, "--quiet"]) in (0, 6)
+    assert main(["twin", "log.csv", "--epsilon", "1", "--json", "sizes.json", "--no-ledger", "--quiet"]) in (0, 6)
     odd = ["case,activity,timestamp,Patient,lifecycle:transition"]
     odd += [
         f"{case},{a},{t},p{case % 4},{s}"
@@ -116,11 +121,11 @@ def prepared() -> None:
     Path("odd.csv").write_text("\n".join(odd))
     Path("empty.csv").write_text("case,activity,timestamp\n")
     many = ["release", "log.csv", "many.xes", "--ledger", "many.ledger", "--activities", "log", "--quiet"]
-    assert main([*many, *LAPLACE, "--attributes", "urgency", "--domain", "urgency=1..5"]) == 0
-    assert main([*many, *LAPLACE, "--seed", "1"]) == 0
+    assert main([*many, *LAPLACE, "--attributes", "urgency", "--domain", "urgency=1..5"]) in (0, 6)
+    assert main([*many, *LAPLACE, "--seed", "1"]) in (0, 6)
     assert main([*many[:5], "--overwrite", "--quiet", "-m", "tlkc", "-p", "k=2", "--as-published", "--no-compare"]) == 0
     timed = ["release", "log.csv", "made-up-year.xes", *LAPLACE, "--activities", "log", "--times", "0.3"]
-    assert main([*timed, "--no-ledger", "--quiet"]) == 0
+    assert main([*timed, "--no-ledger", "--quiet"]) in (0, 6)
     with duckdb.connect("base.duckdb") as base:
         base.execute("CREATE TABLE events AS FROM read_csv('log.csv', header = true)")
     Path("titled.csv").write_text("A report\n\ncase,activity,timestamp\n1,a,2024-01-01\n")
@@ -229,6 +234,7 @@ def test_a_schema_refuses_what_is_not_so() -> None:
 
 
 def write_anew() -> None:
+    os.environ["VEILOG_LEDGER"] = "none"
     with tempfile.TemporaryDirectory() as place:
         os.chdir(place)
         prepared()

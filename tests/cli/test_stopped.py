@@ -5,6 +5,7 @@ import contextlib
 import hashlib
 import json
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -25,7 +26,7 @@ RELEASE = ("-m", "laplace", "-p", "depth=2", "--epsilon", "1", "--activities", "
 
 @pytest.fixture
 def log(tmp_path: Path) -> Path:
-    veilog.write(hospital(60, seed=1), tmp_path / "log.xes")
+    veilog.write(hospital(300, seed=1), tmp_path / "log.xes")
     return tmp_path / "log.xes"
 
 
@@ -328,3 +329,24 @@ def test_ctrl_c_while_the_command_is_loaded_is_a_line_and_a_status() -> None:
     )
     done = subprocess.run([sys.executable, "-c", begin], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (130, "Error: interrupted; nothing half written was left.\n")
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="limits of addresses")
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize("words", [["release", "--help"], ["serve", "--no-open", "--folder", "nowhere"]])
+def test_a_start_that_never_ends_for_want_of_memory_can_be_ended(
+    tmp_path: Path, words: list[str], number: signal.Signals
+) -> None:
+    """Libraries for linear algebra try for ever to get the memory that they want, and let no handler of Python run."""
+    limited = f"ulimit -v 400000; exec {shlex.quote(sys.executable)} -m veilog {shlex.join(words)}"
+    started = subprocess.Popen(["/bin/sh", "-c", limited], cwd=tmp_path, stderr=subprocess.DEVNULL)
+    try:
+        if started.poll() is None:
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                started.wait(8)  # it ends by itself only where there was enough memory, or none at all
+        started.send_signal(number)
+        assert started.wait(10) != 0
+    finally:
+        started.kill()
+        started.wait()

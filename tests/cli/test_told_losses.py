@@ -3,6 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
+import select
+import subprocess
+import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -97,3 +102,74 @@ def test_a_log_with_an_empty_cell_of_the_person_is_released_and_the_loss_is_said
         codes = [condition["code"] for condition in told["guarantee"]["conditions"]]
         assert ("unnamed-are-single" in codes) == bool(policy)
         assert "1 of 40" not in Path("out.xes").read_text()
+
+
+def test_losses_are_the_first_line_and_the_first_of_what_is_the_owners(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A list that drops a third of the events was the seventh line."""
+    command = ["release", "log.csv", "out.xes", *RELEASE, "--activities", "admission,New test,Discharge"]
+    assert main([*command, "--seed", "1", "--json", "told.json"]) == 0
+    said = capsys.readouterr().out
+    assert said.index("losses") < said.index("protection")
+    told = json.loads(Path("told.json").read_text())
+    assert next(iter(told["owner_only"])) == "losses"
+    losses = {loss["code"]: loss for loss in told["owner_only"]["losses"]}
+    assert losses["declared-activities-absent"]["names"] == {"admission": "Admission"}
+    assert (losses["events-undeclared"]["lost"], losses["events-undeclared"]["of"]) == (40, 120)
+    assert "declared-activities-absent" not in json.dumps(told | {"owner_only": None})
+    assert main([*command, "--seed", "1", "--overwrite", "--details"]) == 0
+    said = capsys.readouterr().out
+    assert said.index("losses") < said.index("released")
+
+
+def test_a_dry_run_names_what_would_be_lost(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    command = ["release", "log.csv", "out.xes", *RELEASE, "--activities", "admission,Discharge", "--dry-run"]
+    assert main([*command, "--cases", "40", "--length", "3", "--json", "told.json"]) == 0
+    codes = [loss["code"] for loss in json.loads(Path("told.json").read_text())["owner_only"]["losses"]]
+    assert codes == ["declared-activities-absent", "activities-undeclared", "events-undeclared"]
+    assert "'Admission'" in capsys.readouterr().out
+
+
+@pytest.mark.noise_status
+def test_a_night_without_a_case_is_noise_only_and_has_its_own_status(here: Path) -> None:
+    """A job saw status 0, and sent noise."""
+    command = ["release", "log.csv", "out.xes", *RELEASE, "--activities", "log", "--seed", "1", "--json", "told.json"]
+    assert main([*command, "--part", "month=2023-01"]) == 6
+    told = json.loads(Path("told.json").read_text())
+    assert told["noise_only"] is True and Path("out.xes").exists()
+    assert main([*command, "--overwrite", "--part", "month=2024-04"]) == 0
+    assert json.loads(Path("told.json").read_text())["noise_only"] is False
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="POSIX terminals")
+@pytest.mark.parametrize(("answer", "status"), [("y", 0), ("n", 2)])
+def test_at_a_terminal_losses_are_confirmed_before_anything_is_spent(here: Path, answer: str, status: int) -> None:
+    """An activity in the wrong case spent the whole budget on an activity that nobody has."""
+    import pty  # not everywhere
+
+    leader, follower = pty.openpty()
+    command = [sys.executable, "-m", "veilog", "release", "log.csv", "out.xes", "-m", "evolve", "--epsilon", "1"]
+    command += ["--activities", "admission,New test,Discharge", "--no-compare", "--ledger", "own.ledger"]
+    running = subprocess.Popen(command, stdin=follower, stdout=follower, stderr=follower)
+    os.close(follower)
+    shown, answered, until = b"", False, time.monotonic() + 240
+    while time.monotonic() < until:
+        if select.select([leader], [], [], 0.2)[0]:
+            try:
+                shown += os.read(leader, 4096)
+            except OSError:  # the other end is closed
+                break
+        elif running.poll() is not None:
+            break
+        if not answered and b"[y/N]" in shown:
+            os.write(leader, f"{answer}\n".encode())
+            answered = True
+    os.close(leader)
+    assert running.wait(120) in (status, *((6,) if status == 0 else ()))
+    assert answered and b"'Admission'" in shown
+    assert Path("out.xes").exists() == (status == 0)
+    spent = [
+        entry.state for account in veilog.Ledger.open("own.ledger", create=True).show() for entry in account.entries
+    ]
+    assert spent == (["written"] if status == 0 else [])

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -150,7 +151,7 @@ def test_a_cell_is_computed_again_when_the_log_has_changed(tmp_path: Path, marks
     logs.mkdir()
     veilog.write(simulate.hospital(20, seed=1), logs / "hospital.csv")
     run(COUNTED, logs, tmp_path, runs=1)
-    veilog.write(simulate.hospital(30, seed=1), logs / "hospital.csv")
+    veilog.write(simulate.hospital(30, seed=1), logs / "hospital.csv", overwrite=True)
     again = run(COUNTED, logs, tmp_path, runs=1)
     assert (again.computed, again.rows[0].get("cases")) == (1, 30.0)
 
@@ -255,10 +256,39 @@ def test_a_missing_folder_is_refused(tmp_path: Path) -> None:
         find(tmp_path / "nowhere")
 
 
+PUBLISHED = {
+    "Hospital_log.xes.gz": "bpic2011",
+    "BPI_Challenge_2012.xes.gz": "bpic2012",
+    "BPI_Challenge_2013_incidents.xes": "bpic2013_incidents",
+    "Detail_Incident_Activity.csv": "bpic2014",
+    "BPIC15_1.xes": "bpic2015",
+    "BPI Challenge 2017.xes.gz": "bpic2017",
+    "BPI Challenge 2018.xes.gz": "bpic2018",
+    "BPI_Challenge_2019.xes": "bpic2019",
+    "PermitLog.xes": "bpic2020",
+    "CCC19 - Log XES.xes": "ccc19",
+    "CoSeLoG WABO 1.xes": "coselog_wabo_1",
+    "CreditRequirement.xes.gz": "credit_requirement",
+    "Hospital Billing - Event Log.xes.gz": "hospital_billing",
+    "Receipt phase of an environmental permit application process ( WABO ), CoSeLoG project.xes.gz": "receipt",
+    "Sepsis Cases - Event Log.xes.gz": "sepsis",
+    "Road_Traffic_Fine_Management_Process.xes.gz": "traffic_fines",
+    "Unrineweginfectie.csv": "unrineweginfectie",
+}
+
+
 def test_logs_are_found_under_their_published_names_too(tmp_path: Path) -> None:
-    for name in ("Sepsis Cases - Event Log.xes.gz", "BPI_Challenge_2013_incidents.xes", "own.csv", ".hidden.csv"):
+    for name in (*PUBLISHED, "own.csv", ".hidden.csv"):
         (tmp_path / name).touch()
-    assert set(find(tmp_path)) == {"sepsis", "bpic2013_incidents", "own"}
+    found = {path.name: name for name, path in find(tmp_path).items()}
+    assert found == PUBLISHED | {"own.csv": "own"}
+
+
+def test_a_log_of_another_name_is_found_by_its_counts(tmp_path: Path, logs: Path) -> None:
+    shutil.copy(logs / "unrineweginfectie.xes.gz", tmp_path / "renamed.xes.gz")
+    (tmp_path / "broken.csv").write_text("nothing")
+    assert set(find(tmp_path)) == {"renamed", "broken"}
+    assert set(find(tmp_path, ("sepsis", "unrineweginfectie"))) == {"unrineweginfectie", "broken"}
 
 
 def test_missing_logs_are_named_with_their_doi(folder: Path, tmp_path: Path) -> None:

@@ -1,12 +1,15 @@
 """The ledger: charges are exact, durable before anything else, and never above the budget."""
 
 import contextlib
+import gzip
 import hashlib
 import math
 import sqlite3
 import tempfile
+from collections import Counter
 from fractions import Fraction
 from pathlib import Path
+from random import Random
 
 import openly
 import pytest
@@ -172,15 +175,18 @@ def test_as_published_is_charged_what_is_derived_where_something_is(path: Path) 
     assert spent(path) == Fraction(str(released.guarantee.epsilon))
 
 
-def test_changed_data_do_not_evade_a_budget(path: Path) -> None:
+def test_changed_data_do_not_evade_a_budget_unseen(path: Path) -> None:
     ledger = Ledger.open(path, create=True)
     ledger.set_budget(SMALL, 2)
-    openly.release(SMALL, "laplace", epsilon=1, ledger=ledger)
-    with pytest.raises(BudgetError, match="not the same"):
-        openly.release(OTHER, "laplace", epsilon=1, ledger=ledger)
+    known = openly.release(SMALL, "laplace", epsilon=1, ledger=ledger)
+    assert known.owner_only.warnings == ()
+    unknown = openly.release(OTHER, "laplace", epsilon="0.5", ledger=ledger)
+    assert "unknown-data-beside-budget" in [warning.code for warning in unknown.owner_only.warnings]
+    again = openly.release(OTHER, "laplace", epsilon="0.25", ledger=ledger)
+    assert again.owner_only.warnings == (), "it has an account by now"
     joined = ledger.enter(OTHER, account=1)
-    assert (joined.number, joined.left) == (1, (1, 0))
-    openly.release(OTHER, "laplace", epsilon=1, ledger=ledger)
+    assert (joined.number, joined.left) == (1, (Fraction(1, 4), 0))
+    openly.release(OTHER, "laplace", epsilon="0.25", ledger=ledger)
     with pytest.raises(BudgetError):
         openly.release(SMALL, "laplace", epsilon=1, ledger=ledger)
 
@@ -299,6 +305,39 @@ def test_a_public_log_is_recognised_as_a_table(logs: Path, tmp_path: Path, name:
     assert fingerprint(veilog.read_variants(tmp_path / "log.csv")) == fingerprint(log)
 
 
+def test_the_same_log_is_known_by_other_names_columns_and_orders(tmp_path: Path) -> None:
+    rows = [(case, step, f"2024-01-0{day}") for case in "abcd" for day, step in enumerate(("x", "y", "z"), 1)]
+    found = set()
+    for name, header, order in (
+        ("log.csv", "case,activity,time", rows),
+        ("renamed.csv.gz", "Fall,Schritt,Zeit", rows[::-1]),
+        ("more.csv", "note,case,activity,time", [("kept", *row) for row in rows]),
+    ):
+        text = "\n".join([header, *(",".join(row) for row in order)]) + "\n"
+        packed = gzip.compress(text.encode()) if name.endswith(".gz") else text.encode()
+        (tmp_path / name).write_bytes(packed)
+        case, activity, time = header.split(",")[-3:]
+        found.add(fingerprint(veilog.read(tmp_path / name, case=case, activity=activity, timestamp=time)))
+    assert len(found) == 1
+
+
+@given(st.lists(st.lists(st.sampled_from("abc"), max_size=4).map(tuple), min_size=1, max_size=8), st.randoms())
+def test_a_log_is_known_by_how_many_cases_have_which_activities(traces: list[tuple[str, ...]], rng: Random) -> None:
+    """Neither the order of cases nor that of a case's events counts, nor cases without events; all else does."""
+    mixed = [tuple(rng.sample(trace, len(trace))) for trace in traces]
+    rng.shuffle(mixed)
+
+    def known(cases: list[tuple[str, ...]]) -> bytes:
+        return fingerprint(veilog.Variants.from_dict(Counter(cases)))
+
+    assert known(mixed) == known([*traces, ()])
+    assert known([*traces, ("a",)]) != known(traces), "one case more"
+    assert known([(*traces[0], "a"), *traces[1:]]) != known(traces), "one event more"
+    if any("a" in trace for trace in traces):
+        renamed = [tuple("d" if step == "a" else step for step in trace) for trace in traces]
+        assert known(renamed) != known(traces), "another label"
+
+
 def test_one_case_more_is_other_data() -> None:
     assert fingerprint(SMALL) != fingerprint(OTHER)
     assert fingerprint(veilog.Variants.from_dict({("a", "b"): 1})) != fingerprint(
@@ -328,7 +367,7 @@ def test_nothing_of_the_log_is_in_the_ledger(tmp_path: Path, path: Path) -> None
     names = ("case:concept:name", "concept:name", "time:timestamp", "ward")
     log = veilog.read(pa.table({name: [row[i] for row in rows] for i, name in enumerate(names)}))
     for method in ("evolve", "laplace", "df-laplace", "sapa", "sacofa"):
-        openly.release(log, method, epsilon=1, ledger=path).save(tmp_path / "o.csv")
+        openly.release(log, method, epsilon=1, ledger=path).save(tmp_path / "o.csv", overwrite=True)
     openly.release(log, "travas", epsilon=1, delta=0.01, ledger=path)
     openly.release(log, "evolve", epsilon=5, delta=0.01, times=0.3, attributes=["ward"], window="log", ledger=path)
     openly.release(log, "utravas", epsilon=1, delta=0.01, as_published=True, ledger=path)

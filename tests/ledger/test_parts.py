@@ -239,7 +239,7 @@ def test_a_log_that_grows_every_night_stays_on_its_account(tmp_path: Path, capsy
         itertools.pairwise(["2024-01-01", "2024-01-03", "2024-01-05", "2024-01-08"])
     ):
         log = tmp_path / f"night-{night}.xes"
-        veilog.write(whole.only(np.arange(220 + 10 * night)), log)
+        veilog.write(whole.only(np.arange(220 + 10 * night)), log, overwrite=True)
         arguments = ["release", str(log), str(out), *common, "--account", "ward-7", "--since", since, "--until", until]
         assert main(arguments) == 0, capsys.readouterr().err
     (one,) = Ledger.open(book).show()

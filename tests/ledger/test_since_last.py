@@ -118,7 +118,7 @@ def night(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Night:
     assert main(set_) == 0
 
     def run(cases: int, until: str, *more: str, since: str = "last", log: str = "ward.csv") -> int:
-        veilog.write(whole.only(np.arange(cases)), "ward.csv")
+        veilog.write(whole.only(np.arange(cases)), "ward.csv", overwrite=True)
         span = ["--account", "ward-7", "--since", since, "--until", until]
         return main(["release", log, f"{until}.xes", *ASKED, *span, *more])
 

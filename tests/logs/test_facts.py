@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -11,6 +12,7 @@ import pytest
 import veilog
 from veilog.logs import files
 from veilog.logs.facts import PersonColumn, attributes_of, person_columns, transitions_of, unit_columns
+from veilog.logs.person_names import names_persons
 from veilog.logs.stored.storing import store
 
 CASES = 800
@@ -83,10 +85,10 @@ def test_cases_without_a_value_or_without_events_do_not_count(tmp_path: Path) ->
     patients = [None if i < 20 else name for i, name in enumerate(table["Patient"].to_pylist())]
     log = files.read(table.set_column(3, "Patient", pa.array(patients)))
     assert person_columns(log)[1] == PersonColumn("Patient", 398, 790, 2, 2, 790, True)
-    traces = "".join(f"<trace><string key='p' value='{i // 2}'/></trace>" for i in range(6))
+    traces = "".join(f"<trace><string key='pid' value='{i // 2}'/></trace>" for i in range(6))
     (tmp_path / "log.xes").write_text(f"<log>{traces}</log>")
     log = files.read(tmp_path / "log.xes", policies={"case-without-name": "keep"})
-    assert person_columns(log) == (PersonColumn("p", 3, 6, 2, 2, 6, True),)
+    assert person_columns(log) == (PersonColumn("pid", 3, 6, 2, 2, 6, True),)
     (tmp_path / "log.xes").write_text("<log/>")
     assert person_columns(files.read(tmp_path / "log.xes")) == ()
 
@@ -126,3 +128,85 @@ def test_amounts_with_a_decimal_comma_name_nobody(tmp_path: Path) -> None:
     log = files.read(path)
     assert [column.column for column in person_columns(log)] == ["customer"]
     assert {column.column for column in unit_columns(log)} == {"amount", "customer"}
+
+
+def test_counts_alone_make_no_person() -> None:
+    """A made-up log of the shape of BPIC 2011: 1,143 cases, columns constant in each, with as many values as persons
+    may have. The counts of a patient are there, the name is not (seed 11)."""
+    rng = np.random.default_rng(11)
+    cases = 1_143
+    columns = {"Diagnosis": 190, "Diagnosis code": 150, "Age": 120, "Treatment code": 180, "Patient": 700}
+    values = {name: rng.integers(0, number, cases) for name, number in columns.items()}
+    table = pa.table(
+        {"case": [f"v{i}" for i in range(cases)], "activity": ["in"] * cases}
+        | {"time": pa.array(range(cases), pa.timestamp("s"))}
+        | {name: [str(value) for value in found.tolist()] for name, found in values.items()}
+    )
+    log = files.read(table)
+    assert [column.column for column in person_columns(log)] == ["Patient"]
+    assert person_columns(files.read(table.drop_columns(["Patient"]))) == ()
+    assert {column.column for column in unit_columns(log)} == set(columns)  # by the user's word
+    found = veilog.release(files.read(table.drop_columns(["Patient"])), "travas", epsilon=1, delta="1e-3", seed=1)
+    assert not [note for note in found.owner_only.notes if "Diagnosis" in note]
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "Patient",
+        "patient_id",
+        "PatientID",
+        "case:person",
+        "KundenNr",
+        "Kundennummer",
+        "kunde",
+        "Bürger",
+        "Klantnummer",
+        "klant",
+        "aanvrager",
+        "BSN",
+        "pid",
+        "Numéro assuré",
+        "identifiant_du_patient",
+        "codeClient",
+        "subject_id",
+        "customer",
+        "case:applicant",
+        "policy_holder_no",
+        "hashed_patient_id",
+        "Versichertennummer",
+        "id_persona",
+    ],
+)
+def test_names_of_persons(name: str) -> None:
+    assert names_persons(name)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "Diagnosis",
+        "Age",
+        "Treatment code",
+        "Resource",
+        "org:resource",
+        "Employee",
+        "PatientAge",
+        "patient_class",
+        "customer type",
+        "Kundengruppe",
+        "âge_patient",
+        "type_client",
+        "date_naissance_patient",
+        "ward",
+        "subject",
+        "landRegisterID",
+        "personnel_number",
+        "impersonation",
+        "outpatient",
+        "Anzahl_Kunden",
+        "customer_service",
+    ],
+)
+def test_names_of_what_is_no_person(name: str) -> None:
+    assert not names_persons(name)

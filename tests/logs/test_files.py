@@ -136,8 +136,8 @@ def test_ctrl_c_in_the_middle_of_writing_a_log_leaves_the_old_file(
 
     original = atomic_target
 
-    def wrapped(target, naming=None):
-        manager = original(target, naming)
+    def wrapped(target, naming=None, *, overwrite=True):
+        manager = original(target, naming, overwrite=overwrite)
         enter = manager.__enter__
 
         class Manager:
@@ -151,7 +151,7 @@ def test_ctrl_c_in_the_middle_of_writing_a_log_leaves_the_old_file(
 
     monkeypatch.setattr(files, "atomic_target", wrapped)
     with pytest.raises(KeyboardInterrupt):
-        files.write(log, path)
+        files.write(log, path, overwrite=True)
     assert [entry.name for entry in tmp_path.iterdir()] == [path.name]
     assert path.read_bytes() == b"old"
 
@@ -164,8 +164,8 @@ def test_a_disk_that_fills_up_under_a_compressed_file_is_told_once(
     original = atomic_target
 
     @contextlib.contextmanager
-    def small(target: Path, naming: Naming | None = None) -> Iterator[object]:
-        with original(target, naming) as file:
+    def small(target: Path, naming: Naming | None = None, *, overwrite: bool = True) -> Iterator[object]:
+        with original(target, naming, overwrite=overwrite) as file:
 
             class Small:
                 def write(self, data: bytes) -> int:
@@ -279,7 +279,7 @@ def test_a_rewritten_file_keeps_its_permissions_and_a_link_its_target(tmp_path: 
     path.write_text("old")
     path.chmod(0o640)
     link.symlink_to(path)
-    files.write(log, link)
+    files.write(log, link, overwrite=True)
     assert link.is_symlink()
     assert stat.S_IMODE(path.stat().st_mode) == 0o640
     assert files.read(path).variants == log.variants

@@ -95,7 +95,7 @@ def test_every_measure_has_a_finite_value_or_a_reason(a: Variants, b: Variants) 
     result = compare(a, b)
     out = result.to_json()
     assert out.keys() >= PROMISED
-    missing = {name for name, value in out.items() if value is None} - {"normal_share"}
+    missing = {name for name, value in out.items() if value is None} - {"normal_share", "grade"}
     assert missing == set(result.not_computed)
     assert all(math.isfinite(n) for n in numbers(out))
     assert json.loads(json.dumps(out, allow_nan=False)) is not None

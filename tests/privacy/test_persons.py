@@ -217,7 +217,7 @@ def test_nor_does_it_in_a_file_or_frame_that_is_made_of_the_log(
     def told(cases: list[tuple[dict[str, object], dict[str, object]]]) -> list[object]:
         read = veilog.read(in_xes(cases, folder))
         if suffix:
-            veilog.write(read, folder / f"made{suffix}")
+            veilog.write(read, folder / f"made{suffix}", overwrite=True)
         again = veilog.read(folder / f"made{suffix}" if suffix else read.to_pandas())
         try:
             return owners(again, unit).named.to_pylist()

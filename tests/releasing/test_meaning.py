@@ -55,8 +55,8 @@ def two_points(epsilon: float, delta: float) -> tuple[list[float], list[float]]:
 @pytest.mark.parametrize("epsilon", EPSILONS)
 def test_of_a_pure_epsilon_all_is_in_closed_form(epsilon: float) -> None:
     meaning = meaning_of_pairs([(epsilon, 0.0)])
-    assert meaning.advantage == pytest.approx((math.exp(epsilon) - 1) / (math.exp(epsilon) + 1), rel=1e-12)
-    assert meaning.advantage == pytest.approx(math.tanh(epsilon / 2), rel=1e-12)
+    assert meaning.membership_test_gap == pytest.approx((math.exp(epsilon) - 1) / (math.exp(epsilon) + 1), rel=1e-12)
+    assert meaning.membership_test_gap == pytest.approx(math.tanh(epsilon / 2), rel=1e-12)
     assert meaning.presence == pytest.approx(math.exp(epsilon) / (1 + math.exp(epsilon)), rel=1e-12)
     for rate, chance in (meaning.tpr_at_fpr | meaning.guess_at_prior).items():  # type: ignore[operator]
         assert chance == pytest.approx(min(rate * math.exp(epsilon), 1 - math.exp(-epsilon) * (1 - rate)), rel=1e-12)
@@ -68,7 +68,7 @@ def test_the_bounds_are_what_the_two_point_mechanism_attains(epsilon: float, del
     for rate in SHARES:
         assert largest([(epsilon, delta)], rate) == pytest.approx(best_rate(present, absent, rate), abs=1e-12)
     rises = [best_rate(present, absent, rate / 1000) - rate / 1000 for rate in range(1001)]
-    advantage = meaning_of_pairs([(epsilon, delta)]).advantage
+    advantage = meaning_of_pairs([(epsilon, delta)]).membership_test_gap
     assert max(rises) - 1e-12 <= advantage <= max(rises) + 2e-3
     assert advantage == pytest.approx(sum(max(0.0, p - q) for p, q in zip(present, absent, strict=True)), abs=1e-12)
 
@@ -76,7 +76,7 @@ def test_the_bounds_are_what_the_two_point_mechanism_attains(epsilon: float, del
 @given(budgets)
 def test_it_lies_between_the_guessing_advantage_and_twice_that(budget: tuple[float, float]) -> None:
     """The one is a difference of rates, the other the largest rise of a belief at the worst prior."""
-    advantage = meaning_of_pairs([budget]).advantage
+    advantage = meaning_of_pairs([budget]).membership_test_gap
     belief = float(advantage_of(*budget))
     assert advantage / 2 <= belief * (1 + 1e-12)
     assert belief <= advantage * (1 + 1e-12)
@@ -92,12 +92,17 @@ def test_no_number_is_below_its_formula(budget: tuple[float, float], rate: float
         bound = min(1, delta + e * p, 1 - (1 - p - delta) / e)
         advantage = (e - 1 + 2 * delta) / (e + 1)
         assert bound <= mpmath.mpf(largest([budget], rate)) <= bound * (1 + mpmath.mpf(1e-12))
-        assert advantage <= mpmath.mpf(meaning_of_pairs([budget]).advantage) <= advantage * (1 + mpmath.mpf(1e-12))
+        assert (
+            advantage
+            <= mpmath.mpf(meaning_of_pairs([budget]).membership_test_gap)
+            <= advantage * (1 + mpmath.mpf(1e-12))
+        )
 
 
 def test_the_largest_epsilon_gives_certainty_and_no_overflow() -> None:
     meaning = meaning_of_pairs([(1000.0, 0.0)])
-    assert {meaning.advantage, meaning.presence, *meaning.tpr_at_fpr.values(), *meaning.guess_at_prior.values()} == {1}
+    chances = *meaning.tpr_at_fpr.values(), *meaning.guess_at_prior.values()
+    assert {meaning.membership_test_gap, meaning.presence, *chances} == {1}
 
 
 def constraints(k: int, epsilon: float, delta: float) -> Iterator[tuple[list[float], float]]:
@@ -143,7 +148,9 @@ def test_two_values_are_two_steps_apart(epsilon: float) -> None:
     kinks = [1 / (1 + math.exp(epsilon)), math.exp(-epsilon) / (1 + math.exp(epsilon))]
     twice = max(largest(pair, largest(pair, rate)) - rate for rate in (*kinks, *np.linspace(0, 1, 201)))
     assert apart == pytest.approx(twice, rel=1e-9)
-    assert meaning_of_pairs(pair).advantage < apart < meaning_of_pairs([(2 * epsilon, 0.0)]).advantage
+    assert (
+        meaning_of_pairs(pair).membership_test_gap < apart < meaning_of_pairs([(2 * epsilon, 0.0)]).membership_test_gap
+    )
 
 
 @given(st.floats(0.01, 10), st.floats(0.001, 0.999))
@@ -161,7 +168,7 @@ def test_losses_of_gaussian_noise_give_its_closed_forms(deviation: float) -> Non
     mu = 1 / deviation
     pairs = pairs_in(pld.from_gaussian_mechanism(deviation, value_discretization_interval=1e-3))
     advantage = stats.norm.cdf(mu / 2) - stats.norm.cdf(-mu / 2)
-    assert advantage <= meaning_of_pairs(pairs).advantage <= advantage + 1e-3
+    assert advantage <= meaning_of_pairs(pairs).membership_test_gap <= advantage + 1e-3
     for rate in (*RATES, *PRIORS):
         exact = stats.norm.cdf(stats.norm.ppf(rate) + mu)
         assert exact <= largest(pairs, rate) <= exact * 1.01
@@ -176,13 +183,15 @@ def test_losses_of_laplace_noise_say_less_than_its_epsilon(scale: float) -> None
         low, middle = math.exp(-epsilon) / 2, 1 - math.exp(-epsilon) / (4 * rate)
         exact = math.exp(epsilon) * rate if rate < low else middle if rate <= 0.5 else 1 - math.exp(-epsilon) * rate
         assert exact <= largest(pairs, rate) <= exact * 1.01
-    assert meaning_of_pairs(pairs).advantage < meaning_of_pairs([(epsilon, 0.0)]).advantage
+    assert meaning_of_pairs(pairs).membership_test_gap < meaning_of_pairs([(epsilon, 0.0)]).membership_test_gap
 
 
 @pytest.mark.parametrize(("epsilon", "delta"), [(0.5, 0.0), (1.0, 1e-4), (2.0, 0.1)])
 def test_losses_of_a_pair_say_what_the_pair_says(epsilon: float, delta: float) -> None:
     pairs = pairs_in(pld.from_privacy_parameters(pld.common.DifferentialPrivacyParameters(epsilon, delta)))
-    assert meaning_of_pairs(pairs).advantage == pytest.approx(meaning_of_pairs([(epsilon, delta)]).advantage, abs=1e-3)
+    assert meaning_of_pairs(pairs).membership_test_gap == pytest.approx(
+        meaning_of_pairs([(epsilon, delta)]).membership_test_gap, abs=1e-3
+    )
     for rate in (*RATES, *PRIORS):
         one = largest([(epsilon, delta)], rate)
         assert one * (1 - 1e-12) <= largest(pairs, rate) <= one * 1.01
@@ -226,12 +235,12 @@ def test_losses_of_many_questions_say_less_than_their_sum(times: int) -> None:
     law = stats.binom.pmf(range(times + 1), times, right)
     present, absent = law.tolist(), law[::-1].tolist()
     exact = float(np.maximum(0, law - law[::-1]).sum())
-    advantage = meaning_of_pairs(pairs).advantage
+    advantage = meaning_of_pairs(pairs).membership_test_gap
     assert exact <= advantage <= exact * 1.001
     for rate in (*RATES, *PRIORS):
         assert best_rate(present, absent, rate) <= largest(pairs, rate) <= best_rate(present, absent, rate) * 1.01
     if times > 1:
-        assert advantage < 0.85 * meaning_of_pairs([(times / 10, 0.0)]).advantage
+        assert advantage < 0.85 * meaning_of_pairs([(times / 10, 0.0)]).membership_test_gap
 
 
 @pytest.mark.slow
@@ -267,7 +276,7 @@ def test_riskcal_says_the_same_of_losses(name: str) -> None:
     analysis = pytest.importorskip("riskcal.analysis")
     pairs = pairs_in(losses)
     meaning = meaning_of_pairs(pairs)
-    assert meaning.advantage == pytest.approx(analysis.get_advantage_from_pld(losses), rel=1e-9)
+    assert meaning.membership_test_gap == pytest.approx(analysis.get_advantage_from_pld(losses), rel=1e-9)
     assert 1 - meaning.presence == pytest.approx(float(analysis.get_bayes_risk_from_pld(losses, 0.5)), rel=1e-9)
     for rate in (*RATES, *PRIORS):
         assert largest(pairs, rate) == pytest.approx(1 - analysis.get_beta_from_pld(losses, alpha=rate), rel=0.01)
@@ -277,7 +286,7 @@ def test_riskcal_says_the_same_of_losses(name: str) -> None:
 def test_riskcal_says_the_same_of_a_pair(epsilon: float, delta: float) -> None:
     analysis = pytest.importorskip("riskcal.analysis")
     meaning = meaning_of_pairs([(epsilon, delta)])
-    assert meaning.advantage == pytest.approx(analysis.get_advantage_from_adp(epsilon, delta), abs=1e-12)
+    assert meaning.membership_test_gap == pytest.approx(analysis.get_advantage_from_adp(epsilon, delta), abs=1e-12)
     for rate in (*RATES, *PRIORS):
         beta = float(analysis.get_beta_from_adp(epsilon, delta, rate))
         assert largest([(epsilon, delta)], rate) == pytest.approx(1 - beta, abs=1e-12)
@@ -294,7 +303,7 @@ def test_a_release_says_what_its_guarantee_means() -> None:
     said = released.to_json()["guarantee"]
     assert isinstance(said, dict)
     assert said["means"] == meaning.to_json()
-    assert list(said["means"]) == ["advantage", "tpr_at_fpr", "guess_at_prior"]
+    assert list(said["means"]) == ["membership_test_gap", "tpr_at_fpr", "guess_at_prior"]
     assert said["means"]["guess_at_prior"]["0.1"] == pytest.approx(math.e / 10)
     assert meaning.in_words("case") == (
         "Whoever guesses which of 10 equally likely values a case has is right with a chance of at most 0.272 in place "

@@ -15,6 +15,8 @@ from veilog.cli import application
 from veilog.errors import BudgetError, InputError, ParameterError, UndeclaredError, VeilogError
 from veilog.logs.made_up.simulate import hospital, started
 from veilog.privacy.account.accounting import parse_epsilon
+from veilog.releasing.plan import protects_nobody
+from veilog.releasing.trying.trial import tried
 
 LOG = hospital(60, seed=3)
 LABELS = tuple(LOG.variants.labels)
@@ -123,7 +125,7 @@ def test_the_python_of_a_plan_makes_the_same_plan(method: str, monkeypatch: pyte
 
 @pytest.mark.slow
 @given(
-    epsilon=st.fractions(Fraction(1, 1000), 10, max_denominator=1000),
+    epsilon=st.fractions(Fraction(1, 1000), Fraction(389, 100), max_denominator=1000),
     depth=st.none() | st.integers(1, 50),
     rest=st.sampled_from(["stop", "drop", "share"]),
 )
@@ -138,7 +140,6 @@ def test_a_plan_refuses_what_needs_no_data() -> None:
     for method, arguments, words in (
         ("travas", {"epsilon": 1}, "needs a delta"),
         ("df-laplace", {"epsilon": 1, "delta": "1e-6"}, "needs no delta"),
-        ("laplace", {"epsilon": 11}, "protects nobody"),
         ("laplace", {"epsilon": 1, "depth": 0}, "depth"),
         ("laplace", {"epsilon": 1, "nonsense": 0}, "no parameter"),
         ("laplace", {"epsilon": 1, "times": 0.3, "as_published": True}, "certified"),
@@ -151,6 +152,42 @@ def test_a_plan_refuses_what_needs_no_data() -> None:
     ):
         with pytest.raises(ParameterError, match=words):
             veilog.plan(method, **arguments)
+
+
+@pytest.mark.parametrize(
+    ("method", "asked"),
+    [
+        ("laplace", {"epsilon": "3.9"}),
+        ("laplace", {"epsilon": 6}),
+        ("laplace", {"guessing_advantage": "0.751"}),
+        ("laplace", {"epsilon": "3.9", "unit": "patient", "max_cases": 30}),
+        ("travas", {"epsilon": "3.89", "delta": "0.01"}),
+    ],
+)
+def test_a_level_of_none_in_practice_is_asked_for_in_words(method: str, asked: dict[str, Any]) -> None:
+    """Decided by the budget alone, before any log is read: a plan has none."""
+    with pytest.raises(ParameterError) as caught:
+        veilog.plan(method, **asked)
+    assert caught.value.parameter == "epsilon"
+    planned = veilog.plan(method, **asked, allow_no_protection=True)
+    assert protects_nobody(planned.epsilon, planned.delta)
+    assert planned.delta or planned.cost.strength == "none in practice"
+    assert veilog.Plan.from_json(planned.to_json()) == planned
+    assert "--allow-no-protection" in planned.command()
+
+
+@pytest.mark.parametrize(
+    ("method", "asked"),
+    [
+        ("laplace", {"epsilon": "3.89"}),
+        ("laplace", {"guessing_advantage": "0.75"}),
+        ("laplace", {"epsilon": "3.89", "unit": "patient", "max_cases": 30}),
+        ("travas", {"epsilon": "3.8", "delta": "1e-6"}),
+    ],
+)
+def test_a_weak_level_is_not(method: str, asked: dict[str, Any]) -> None:
+    planned = veilog.plan(method, **asked)
+    assert not protects_nobody(planned.epsilon, planned.delta)
 
 
 def test_what_nobody_said_is_refused_when_a_log_is_given_and_not_before() -> None:
@@ -322,3 +359,20 @@ def test_the_values_of_the_column_that_tells_persons_are_not_looked_for() -> Non
     staff = veilog.Domain(attributes={"nurse": ("A", "B")})
     assert veilog.plan("evolve", unit="nurse", attributes=["nurse"], domain=staff, **given).wanted.attributes
     assert veilog.plan("evolve", unit="person", attributes=["person"], **given).wanted.attributes
+
+
+def test_a_dry_run_asks_for_as_many_activities_as_the_log_has() -> None:
+    """Every log was asked for 289 sums: those of a made-up hospital of 16 activities."""
+    names = [f"activity {i}" for i in range(30)]
+    declared = veilog.plan("df-laplace", epsilon=1, domain=veilog.Domain(activities=names, max_length=10))
+    word = veilog.plan("df-laplace", epsilon=1, activities="log", domain=veilog.Domain(max_length=10))
+    for cost in (declared.cost, tried(word, activities=30)):
+        assert cost.charges[-1].purpose.endswith("(961 sums)")
+    assert [c.code for c in tried(word, activities=30).conditions] == [c.code for c in tried(word).conditions]
+
+
+def test_parameters_in_one_mapping_are_refused_with_what_to_do() -> None:
+    """The message was: no parameter 'parameters'. Did you mean 'parameters'?"""
+    with pytest.raises(ParameterError) as caught:
+        veilog.plan("laplace", epsilon=1, parameters={"depth": 5})
+    assert caught.value.parameter == "parameters" and "depth=5" in str(caught.value)

@@ -5,10 +5,14 @@ from __future__ import annotations
 import itertools
 import re
 from collections.abc import Iterator
+from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+import veilog
 from veilog import Variants
 from veilog.logs.made_up.simulate import hospital
 from veilog.report.explorer import in_two
@@ -117,6 +121,50 @@ def test_every_activity_is_reached_from_what_comes_earlier_and_left_to_what_come
     forward = {(a, b) for a, b in steps.edges if shown.issuperset((a, b)) and steps.depth[a] < steps.depth[b]}
     assert {b for _, b in forward} == {b for _, b in lines & forward}
     assert {a for a, _ in forward} == {a for a, _ in lines & forward}
+
+
+def least_of_main_ways(log: Variants, found: FlowMap) -> list[str]:
+    """The activities that lack their most frequent way in from another one, or out to another one."""
+    edges = {edge: count for edge, count in steps_of(log).edges.items() if edge[0] != edge[1]}
+    lines = {(line.source, line.target) for line in found.lines}
+    lacking = []
+    for box in found.boxes:
+        for side, end in ((0, END), (1, START)):
+            every = {edge: count for edge, count in edges.items() if edge[side] == box.name}
+            drawn_ones = [count for edge, count in every.items() if edge in lines]
+            if box.name != end and max(drawn_ones, default=0) < max(every.values(), default=0):
+                lacking.append(box.name)
+    return lacking
+
+
+@pytest.mark.parametrize("log", LOGS, ids=range(len(LOGS)))
+@pytest.mark.parametrize("more", [False, True])
+def test_every_activity_keeps_its_most_frequent_way_in_and_out(log: Variants, more: bool) -> None:
+    steps = steps_of(log)
+    assert least_of_main_ways(log, drawn(steps, arranged([steps], more=more))) == []
+
+
+@given(st.dictionaries(st.text("abcdefghijklmnopqrstuvwxyz", max_size=9).map(tuple), st.integers(1, 9), min_size=1))
+def test_a_random_log_keeps_them_too_and_so_do_two(cases: dict[tuple[str, ...], int]) -> None:
+    """At a detail so low that hardly anything else is shown, too."""
+    one = Variants.from_dict(cases)
+    two = Variants.from_dict({trace[::-1]: number for trace, number in cases.items()})
+    first, second = steps_of(one), steps_of(two)
+    plan = arranged([first, second])
+    assert least_of_main_ways(one, drawn(first, plan)) == least_of_main_ways(two, drawn(second, plan)) == []
+    assert least_of_main_ways(one, drawn(first, arranged([first]))) == []
+
+
+@pytest.mark.slow
+def test_admission_to_intensive_care_comes_from_where_it_mostly_does(logs: Path) -> None:
+    """Sepsis: of its 117 the map had one that comes from ER Registration; 46 come from IV Antibiotics."""
+    log = veilog.read(logs / "sepsis.xes.gz")
+    steps = steps_of(log.variants)
+    for more in (False, True):
+        found = drawn(steps, arranged([steps], more=more))
+        lines = {(line.source, line.target): line.count for line in found.lines}
+        assert lines["IV Antibiotics", "Admission IC"] == 46
+        assert least_of_main_ways(log.variants, found) == []
 
 
 def test_two_logs_share_their_places_and_keep_their_numbers() -> None:

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import html
+import math
 import re
 from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 import pytest
+from scipy.optimize import brentq
+from scipy.stats import norm
 
 import veilog
 from veilog import EventLog, Variants, report
@@ -17,8 +21,10 @@ from veilog.errors import InputError, OutputError
 from veilog.logs.made_up.simulate import hospital
 from veilog.logs.metadata import Attribute
 from veilog.measures.durations import FEW, spans
+from veilog.privacy.curator import Curator
 from veilog.releasing.result import OwnerOnly
 from veilog.report.attributes import attributes_shown
+from veilog.report.words import chances
 
 LOG = hospital(300, seed=1)
 VOID = {"meta", "img", "input", "br", "link"}
@@ -74,9 +80,9 @@ def test_it_says_what_was_released_and_what_is_guaranteed(proven: veilog.Release
     text = page_of(proven).text
     for said in (
         "An event log, released with travas",
-        f"Protection is {proven.guarantee.strength}.",
+        f"Protection is {proven.guarantee.strength}, for a log of up to ",
         "Random noise stands before each single case",
-        "change by a factor of at most 2.72",
+        "at most 2.72 times as probable as without, plus δ",
         "ε = 1, δ = 0.0001",
         "k-truncated symmetric geometric",
         "logs that differ by adding or removing one case",
@@ -89,8 +95,27 @@ def test_it_says_what_was_released_and_what_is_guaranteed(proven: veilog.Release
 
 def test_the_chances_follow_bayes_and_are_never_understated(proven: veilog.Release) -> None:
     # Even odds times e is a chance of e / (1 + e) = 0.73106; printed rounded up.
-    rows = "where δ does not fail 1 % 2.7 % 10 % 23.2 % 50 % 73.2 % 90 % 96.1 %"
+    rows = "on average over the noise 1 % 2.7 % 10 % 23.3 % 50 % 73.2 % 90 % 96.1 %"
     assert f"at most after reading the release, {rows}" in page_of(proven).text
+
+
+@pytest.mark.parametrize(("epsilon", "delta"), [(1.0, 1e-6), (1.0, 1e-4), (0.1, 1e-6)])
+def test_the_chances_are_means_for_the_noise_that_a_delta_buys(epsilon: float, delta: float) -> None:
+    """Of Gaussian noise of this epsilon and delta, odds change by more than e^epsilon with far more than delta."""
+
+    def beyond(mu: float) -> float:
+        return float(norm.cdf(mu / 2 - epsilon / mu) - math.exp(epsilon) * norm.cdf(-mu / 2 - epsilon / mu))
+
+    mu = brentq(lambda m: beyond(m) - delta, 1e-4, 10)
+    assert norm.cdf(mu / 2 - epsilon / mu) > 10 * delta, "so no page says that odds keep within it but for delta"
+    curator = Curator(Variants.from_dict({("a",): 3}))
+    curator.count(str(epsilon))
+    g = replace(curator.guarantee(), epsilon=epsilon, delta=delta)
+    losses = np.linspace(-12, 12, 200_001) * mu + mu**2 / 2  # of who is in the log
+    weights = norm.pdf(losses, mu**2 / 2, mu) * (losses[1] - losses[0])
+    for before, (_, after) in zip((0.01, 0.1, 0.5, 0.9), chances(g), strict=True):
+        belief = before / (before + np.exp(-losses) * (1 - before))
+        assert float((weights * belief).sum()) <= float(after.rstrip(" %\u202f\xa0")) / 100 + 1e-9
 
 
 def test_guesses_are_told_in_a_table_and_never_understated(proven: veilog.Release) -> None:
@@ -135,7 +160,7 @@ def test_outside_equal_releases_of_different_originals_give_equal_bytes() -> Non
     first = veilog.release(LOG, "travas", epsilon=1, delta="1e-4", seed=5)
     second = veilog.release(other, "travas", epsilon=1, delta="1e-4", seed=5)
     assert first.variants != second.variants
-    notes = OwnerOnly(99.0, ("A note on the log.",))
+    notes = OwnerOnly(seconds=99.0, notes=("A note on the log.",))
     same = replace(second, variants=first.variants, owner_only=notes, remarks=first.remarks)
     assert report.html(first) == report.html(same)
     assert report.html(first) != report.html(second)
@@ -193,7 +218,7 @@ def test_group_models_are_stated_in_their_own_words() -> None:
     text = page_of(released).text
     assert "k-anonymity (TLKC)" in text
     assert "Checked on the release." in text
-    assert "may be published as it is" in text
+    assert "fit to be published as it is" in text
 
 
 @pytest.mark.parametrize("inside", [True, False])
@@ -450,7 +475,9 @@ def test_it_says_of_how_many_cases_durations_are_and_where_these_are_too_few(rel
     few = "They are too few to tell how long cases last."
     page = Page(report.html(released)).text
     assert f"These are the durations of {len(spans(released.log).first)} released cases." in page and few not in page
-    one = veilog.release(hospital(1, seed=1), "evolve", epsilon=9, times="0.3", activities="log", seed=1)
+    one = veilog.release(
+        hospital(1, seed=1), "evolve", epsilon=9, times="0.3", activities="log", seed=1, allow_no_protection=True
+    )
     cases = len(spans(one.log).first)
     assert 0 < cases < FEW
     assert f"These are the durations of {cases} released case{'s' * (cases != 1)}. {few}" in Page(report.html(one)).text

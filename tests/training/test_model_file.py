@@ -15,10 +15,12 @@ import pytest
 from made import model
 
 import veilog
-from veilog import InputError, OutputError, ParameterError, modelfile
+from veilog import InputError, OutputError, ParameterError, Variants, modelfile
 from veilog._plain import to_plain
 from veilog.errors import VeilogError
 from veilog.modelfile import Content, Damaged
+from veilog.privacy.curator import Curator
+from veilog.report.told import told_by_file
 from veilog.training.model import Model
 
 
@@ -220,11 +222,20 @@ def test_numbers_that_are_not_finite_are_neither_written_nor_read(tmp_path: Path
         modelfile.read(tmp_path / "x", "model")
 
 
+def test_a_model_that_is_there_is_not_replaced_unless_it_may_go(path: Path) -> None:
+    before = path.read_bytes()
+    with pytest.raises(OutputError):
+        model(2).save(path)
+    assert path.read_bytes() == before
+    model(2).save(path, overwrite=True)
+    assert path.read_bytes() != before
+
+
 def test_a_failed_write_leaves_the_old_file(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     before = path.read_bytes()
     monkeypatch.setattr("os.fsync", lambda descriptor: (_ for _ in ()).throw(OSError(28, "No space left on device")))
     with pytest.raises(OutputError, match="No space left"):
-        model(2).save(path)
+        model(2).save(path, overwrite=True)
     assert path.read_bytes() == before
     assert [p.name for p in path.parent.iterdir()] == ["a.model"]
 
@@ -251,7 +262,7 @@ def test_more_than_a_million_cases_keep_the_shares_of_the_first(monkeypatch: pyt
 @pytest.mark.slow
 def test_a_release_from_a_model_carries_its_guarantee(tmp_path: Path) -> None:
     released = model().release(50, seed=1)
-    assert released.guarantee == dataclasses.replace(model().guarantee, cases=50)
+    assert released.guarantee == model().guarantee
     assert released.variants == model().sample(50, seed=1)
     released.save(tmp_path / "out.xes")
     assert veilog.read(tmp_path / "out.xes").variants == released.variants
@@ -259,6 +270,22 @@ def test_a_release_from_a_model_carries_its_guarantee(tmp_path: Path) -> None:
     assert (operation.epsilon, operation.delta) == (model().guarantee.epsilon, model().guarantee.delta)
     with pytest.raises(ParameterError, match="too many for a release in memory"):
         model().release(10**9)
+
+
+@pytest.mark.parametrize("cases", [1, 5, 50, 1_050])
+def test_the_level_of_what_is_drawn_is_that_of_the_training(cases: int, tmp_path: Path) -> None:
+    """Drawing is post-processing: the level of one training was good for 5 cases, and none for 1,050."""
+    proven = Curator(Variants.from_dict({("a",): 3}))
+    proven.count("1")
+    own = dataclasses.replace(proven.guarantee(), delta=1e-3)
+    trained = dataclasses.replace(model(), guarantee=own)
+    released = trained.release(cases, seed=1)
+    assert (
+        (released.guarantee.strength, released.guarantee.holds_up_to) == (own.strength, own.holds_up_to) == ("good", 10)
+    )
+    released.save(tmp_path / "out.xes")
+    told = told_by_file(veilog.read(tmp_path / "out.xes"))
+    assert (told.guarantee.strength, told.guarantee.holds_up_to) == ("good", 10)
 
 
 def test_the_stream_in_python_has_no_end() -> None:

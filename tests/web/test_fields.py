@@ -13,7 +13,7 @@ told = FILTERS["told"]
 @pytest.mark.parametrize(
     ("form", "said"),
     [
-        ({"method": "travas", "epsilon": "1"}, "number of cases, e.g. “Chance of failure δ”: 1e-6."),
+        ({"method": "travas", "epsilon": "1"}, "number of cases, e.g. “Small chance δ”: 1e-6."),
         ({"method": "evolve", "epsilon": "1", "unit": "Patient"}, "The unit 'Patient' (“The promise is for”) protects"),
         (
             {"method": "laplace", "epsilon": "1", "times": "0.3", "as_published": "on"},

@@ -20,9 +20,11 @@ from veilog.ledger.costs import Cost
 from veilog.logs import files
 from veilog.logs.made_up.simulate import hospital
 from veilog.methods import METHODS
+from veilog.report.decision import decided
 from veilog.web.jobs import queue, worker
 from veilog.web.jobs.problems import DISK_FULL
 from veilog.web.jobs.records import ReleaseRequest, Settings
+from veilog.web.jobs.results import to_text
 from veilog.web.pages import render as pages
 from veilog.web.pages.assets import FOLDER as STATIC
 from veilog.web.pages.words import _KNOWN, _SENTENCES, FILTERS, LANGUAGES, said_by_scripts
@@ -247,7 +249,14 @@ def test_reports_follow_the_page_and_the_certificate_is_english(tmp_path: Path) 
         made = released(path, form, settings, tmp_path / "out")
     for name in ("outside.html", "inside.html", "dossier.html"):
         assert '<html lang="de">' in (tmp_path / "out" / name).read_text()
-    assert made.decision is not None and made.decision.headline.startswith("Der Schutz ist")
+    assert made.known is not None and not re.search("Schutz|Fall", to_text(replace(made, beside=None)))
+    with spoken("de"):
+        german = decided(made.known, 1, made.owner)
+    english = decided(made.known, 1, made.owner)
+    assert german.headline.startswith("Der Schutz ist") and english.headline.startswith("Protection is")
+    assert not re.search(
+        "[äöüß]|Schutz", " ".join([english.answer, *(check.asks + check.why for check in english.checks)])
+    )
     assert made.beside is not None and "Die Freigabe" in made.beside.verdict
     for name in ("certificate.json", "release.xes"):
         text = (tmp_path / "out" / name).read_text()
@@ -279,7 +288,7 @@ def test_scripts_find_all_that_they_say(language: str) -> None:
     strengths = {"strong", "good", "moderate", "weak", "none in practice"}
     with spoken(language):
         words = said_by_scripts()
-        page = pages.home([], [], Settings(folder=STATIC, ledger=None, token="t"), "once")
+        page = pages.home([], [], Settings(folder=STATIC, ledger=STATIC / "veilog.ledger", token="t"), "once")
     assert set(words) == used | strengths
     found = re.search(r"<meta name=\"words\" content='([^']+)'>", page)
     assert found

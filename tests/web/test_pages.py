@@ -31,6 +31,7 @@ from veilog.web.work import dry_run
 from veilog.web.work.accounts import AccountSeen, Entered
 from veilog.web.work.planning import DryRun
 from veilog.web.work.request import delta_for
+from veilog.web.work.sums import LogSum
 from veilog.web.work.trying import BUDGETS
 
 HOSTILE = (
@@ -80,7 +81,9 @@ def every_page(path: Path, name: str, request: dict[str, str], settings: Setting
     waiting = replace(going, state="queued", ahead=3)
     failed = replace(going, state="failed", problem=f"It failed: {name}")
     found = {
-        "home": pages.home([log], [done, going, waiting, failed], settings, ONCE),
+        "home": pages.home(
+            [log], [done, going, waiting, failed], settings, ONCE, {log.id: LogSum(2, ("1", "0"), None, "good", 1)}
+        ),
         "log": pages.log_page(log, ONCE, settings=settings),
         "reading": pages.log_page(replace(log, reading=replace(going, kind="read")), ONCE, settings=settings),
         "unreadable": pages.log_page(replace(log, reading=replace(failed, kind="read")), ONCE, settings=settings),
@@ -97,13 +100,15 @@ def every_page(path: Path, name: str, request: dict[str, str], settings: Setting
         asked = {"method": method, "epsilon": "1", "p_unknown": name, "attributes": name, "unit": name}
         found[f"release {method}"] = pages.release_form(log, asked, ONCE, settings=settings)
     rows = (
-        Entered(1, "2026-01-02 03:04", name, name, name, ("1", "1e-6"), "released", "good", True, 2),
-        Entered(2, "2026-01-02 03:04", "evolve", "case", "", None, "released", "none in practice", False, 0),
+        Entered(1, "2026-01-02 03:04", name, name, name, ("1", "1e-6"), "released", True, 2),
+        Entered(2, "2026-01-02 03:04", "evolve", "case", "", None, "released", False, 0),
     )
     sums = (("case", ("1", "0")), (name, None))
-    usual = AccountSeen(False, number=1, spent=("1", "0"), strength="good", sums=sums[:1], rows=rows)
-    full = replace(usual, budget=("2", "1e-6"), left=("1", "0"), share=50.0, sums=sums, others=((2, name),), lost=2)
-    for words, seen in (("account", usual), ("full account", full), ("no account", AccountSeen(True))):
+    usual = AccountSeen(number=1, spent=("1", "0"), strength="good", sums=sums[:1], rows=rows)
+    full = replace(
+        usual, budget=("2", "1e-6"), left=("1", "0"), share=50.0, sums=sums, others=((2, name),), lost=2, uncounted=rows
+    )
+    for words, seen in (("account", usual), ("full account", full), ("no account", AccountSeen())):
         found[words] = pages.account(log, seen, {1: done}, {1: (name, name)}, ONCE, settings=settings)
     both = {1: done, 2: done}
     found["two releases"] = pages.account(log, usual, both, {}, ONCE, beside=[1, 2], settings=settings)
@@ -121,6 +126,9 @@ def every_page(path: Path, name: str, request: dict[str, str], settings: Setting
     found["what it cost"] = pages.job_page(failed, log, ONCE, settings=settings, price="It cost ε = 1.")
     planned = dry_run(log, request, settings)
     found["planned"] = pages.release_form(log, request, ONCE, settings=settings, plan=planned)
+    assert isinstance(planned, DryRun)
+    lower = replace(planned, account=replace(planned.account, falls="strong", beside_budget=True, uncounted=2))
+    found["a lower level"] = pages.release_form(log, request, ONCE, settings=settings, plan=lower, falls=True)
     return found
 
 

@@ -105,7 +105,7 @@ def test_a_form_that_was_refused_can_be_corrected_and_sent_again(client: httpx.C
     [
         ({"labels": ""}, "has to know which activities are public"),
         ({"longest": ""}, "has to know how long a trace can be"),
-        ({"epsilon": "20"}, "type the word weak"),
+        ({"epsilon": "20"}, "type the word unprotected"),
         ({"labels": "privately"}, "needs a δ above 0"),
     ],
 )
@@ -117,7 +117,7 @@ def test_no_job_is_started_before_all_is_said_that_has_to_be(
     assert answer.status_code == 400
     assert words in html.unescape(answer.text)
     assert server.store.ids()[1] == before
-    said = {"epsilon": "20", "weak_guarantee": "weak"} if "epsilon" in fields else {}
+    said = {"epsilon": "20", "allow_no_protection": "unprotected"} if "epsilon" in fields else {}
     assert ask(client, log, **said).status_code == 303
 
 
@@ -142,7 +142,7 @@ def test_the_dry_run_is_a_part_or_a_page_and_asks_nothing(server: Served, client
     assert "<html" in page.text
     wrong = client.post(f"{log}/plan", data={**fields, "epsilon": "0"}, headers={"hx-request": "true"})
     assert wrong.status_code == 200, "htmx shows what is wrong only then"
-    assert not list((server.settings.folder / "ledgers").iterdir())
+    assert not server.settings.ledger.exists()
 
 
 def test_progress_is_asked_for_by_short_connections(client: httpx.Client, log: str) -> None:
@@ -170,7 +170,8 @@ def test_downloads_are_attachments_of_a_fixed_list(server: Served, client: httpx
         answer = client.get(f"{job}/files/{name}")
         assert (answer.status_code, answer.text) == (200, name)
         day = datetime.date.today().isoformat()
-        assert answer.headers["content-disposition"] == f'attachment; filename="ward-{day}-eps1-{name}"'
+        stem, _, suffix = name.rpartition(".")
+        assert answer.headers["content-disposition"] == f'attachment; filename="{stem}-{day}-eps1.{suffix}"'
         assert answer.headers["content-type"] == "application/octet-stream"
         assert "sandbox" in answer.headers["content-security-policy"]
     for name in ("result.json", "secret", "tmp", "release.xes/", "..%2f..%2f..%2fveilog.sqlite", "RELEASE.XES", "%00"):

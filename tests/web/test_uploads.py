@@ -1,15 +1,18 @@
 """Uploads: streamed, limited, whole or not at all, and named by us."""
 
 import asyncio
+import contextlib
 import errno
 import itertools
 import re
 import socket
 import time
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
+import httpx
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -251,3 +254,102 @@ def test_the_same_upload_sent_twice_is_one_log(server: Served) -> None:
         assert first.headers["location"] == second.headers["location"]
         assert set(re.findall(r"/logs/[0-9a-f]{32}", client.get("/").text)) == {first.headers["location"]}
         assert list((server.settings.folder / "incoming").iterdir()) == []
+
+
+# What speaks against an upload is looked for before any of it is there.
+
+
+def head_of(server: Served, client: httpx.Client, *headers: str) -> bytes:
+    """How a browser begins to send a log."""
+    cookie = "; ".join(f"{name}={value}" for name, value in client.cookies.items())
+    lines = (f"Host: {server.origin[7:]}", f"Origin: {server.origin}", f"Cookie: {cookie}", f"Content-Type: {FORM}")
+    return "\r\n".join(("POST /logs HTTP/1.1", *lines, *headers, "", "")).encode()
+
+
+def sent_in_chunks(server: Served, client: httpx.Client, once: str, size: int) -> socket.socket:
+    """A connection on which an upload has begun whose length nothing says, and so much of it has come."""
+    connection = socket.create_connection(("127.0.0.1", server.settings.port), timeout=30)
+    connection.sendall(head_of(server, client, "Transfer-Encoding: chunked"))
+    data = body(b"x" * size, before=field("once", once), end=b"")
+    connection.sendall(b"%x\r\n%s\r\n" % (len(data), data))
+    return connection
+
+
+def within(seconds: float, true: Callable[[], bool]) -> bool:
+    until = time.monotonic() + seconds
+    while not true() and time.monotonic() < until:
+        time.sleep(0.02)
+    return true()
+
+
+def bytes_of(server: Served) -> int:
+    return sum(path.stat().st_size for path in (server.settings.folder / "incoming").iterdir())
+
+
+@pytest.fixture(scope="module")
+def large(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    """One that takes more than the block that is written at once."""
+    with served(tmp_path_factory.mktemp("large") / "data") as found:
+        yield found
+
+
+def test_of_one_browser_two_uploads_come_at_once(large: Served) -> None:
+    server = large
+    with server.browser() as client, server.browser() as other, contextlib.ExitStack() as stack:
+        once = once_of(client.get("/"))
+        for _ in range(6):
+            stack.enter_context(sent_in_chunks(server, client, once, 1_200_000))
+        assert within(10, lambda: bytes_of(server) > 2 << 20)
+        time.sleep(0.5)
+        assert len(list((server.settings.folder / "incoming").iterdir())) == 2
+        assert bytes_of(server) < 3 << 20
+        refused = client.post("/logs", data={"once": once}, files={"file": ("a.csv", SMALL)})
+        assert refused.status_code == 429
+        assert upload(other, SMALL).status_code == 303, "nobody else is"
+    assert within(10, lambda: bytes_of(server) == 0)
+    with server.browser() as client:
+        assert upload(client, SMALL).status_code == 303
+
+
+@pytest.mark.parametrize("full", [False, True])
+def test_what_would_be_refused_in_the_end_is_not_written(tmp_path: Path, full: bool) -> None:
+    """Without a mark of a form, or where the browser may keep no more."""
+    with served(tmp_path / "data", max_kept=1) as server, server.browser() as client:
+        if full:
+            assert upload(client, SMALL).status_code == 303
+        mark = once_of(client.get("/")) if full else "x"
+        before = bytes_of(server)
+        with sent_in_chunks(server, client, mark, 1_500_000) as connection:
+            for _ in range(5):
+                connection.sendall(b"%x\r\n%s\r\n" % (1 << 20, b"x" * (1 << 20)))
+            time.sleep(0.5)
+            assert bytes_of(server) == before
+            connection.sendall(b"0\r\n\r\n")
+            assert connection.recv(65536).split(b" ")[1] == (b"507" if full else b"400")
+
+
+def test_uploads_leave_room_for_the_ledgers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is paid for is entered, however much browsers send."""
+    room = 100 << 20
+    written: list[int] = []
+
+    def disk_usage(folder: Path) -> SimpleNamespace:
+        written.append(sum(path.stat().st_size for path in tmp_path.iterdir()))
+        return SimpleNamespace(free=room - written[-1])
+
+    monkeypatch.setattr("veilog.web.access.uploads.shutil.disk_usage", disk_usage)
+    for length in (None, 50 << 20):
+        with pytest.raises(Problem) as told:
+            received(tmp_path / "x", *[body(b"", end=b"")[:-2], *[b"x" * (1 << 20)] * 50], length=length, limit=1 << 30)
+        assert told.value.status == 507
+        assert list(tmp_path.iterdir()) == []
+    assert 30 << 20 < max(written) <= room - (64 << 20)
+
+
+def test_an_upload_that_stands_still_is_given_up(large: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+    server = large
+    monkeypatch.setattr("veilog.web.access.access._STALLED", 1.0)
+    with server.browser() as client, sent_in_chunks(server, client, once_of(client.get("/")), 1_200_000) as connection:
+        assert within(10, lambda: bytes_of(server) > 0)
+        assert connection.recv(65536).split(b" ")[1] == b"400"
+        assert within(10, lambda: bytes_of(server) == 0)

@@ -49,6 +49,7 @@ from veilog.privacy.domain import Domain
 from veilog.privacy.unit import ONE_CASE, Unit
 from veilog.releasing.plan import Plan, as_planned, plan
 from veilog.releasing.planned import checked_seed
+from veilog.releasing.run import run_plan
 
 __all__ = ["AuditResult", "Proof", "Run", "audit", "audit_runs"]
 
@@ -111,7 +112,7 @@ def audit(
         planned = as_planned(method, **beside)
     else:
         budget, values = _arguments(method_named(method), epsilon, delta, parameters)
-        planned = plan(method, **budget, as_published=as_published, weak_guarantee=True, **values, **declared)
+        planned = plan(method, **budget, as_published=as_published, allow_no_protection=True, **values, **declared)
     person = _person_cases(person_cases, planned.unit)
     held = None if log is None else as_log(log)
     _check_person(person, planned.unit, held)
@@ -121,7 +122,7 @@ def audit(
     if not pairs:
         made_up = worst_cases(planned.needs_events) if white_box else attempts(planned.needs_events, person)
         pairs = list(made_up if held is None else attempts_on(held))
-    derived = planned.run(pairs[0].with_).guarantee
+    derived = run_plan(planned, pairs[0].with_).guarantee
     count = _workers(processes)
     if white_box:
         return audit_inside(planned, pairs, derived, runs, confidence, seed, count, progress)
@@ -391,7 +392,7 @@ def _scores(planned: Plan, log: Log, scores: tuple[Score, ...], seeds: Sequence[
     found = np.empty((len(seeds), len(scores)))
     for i, seed in enumerate(seeds):
         try:
-            released = planned.seeded(seed).run(log)
+            released = run_plan(planned.seeded(seed), log)
         except VeilogError:
             found[i] = _REFUSED
         else:

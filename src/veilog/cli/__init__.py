@@ -14,6 +14,7 @@ import itertools
 import re
 import sys
 from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from typing import Any
 
 from cyclopts import App, CycloptsError, Group, MissingArgumentError, Parameter
@@ -22,7 +23,7 @@ from veilog._version import __version__
 from veilog.cli.shared.pipes import check_formats, cleared, without_folder
 from veilog.cli.shared.places import WRITTEN, check_named_once, check_places
 from veilog.cli.shared.results import about, write_json
-from veilog.cli.shared.signals import like_ctrl_c, stopped_by
+from veilog.cli.shared.signals import at_once, like_ctrl_c, stopped_by
 from veilog.cli.shared.terminal import CALL, Call, SafeConsole, error_line, nowhere, open_closed, plain_warnings
 from veilog.errors import BudgetError, EmptyReleaseError, OutputError, ParameterError, VeilogError
 
@@ -61,7 +62,7 @@ _COMMANDS = {
     ),
     "dossier": (
         "checking.dossier:dossier",
-        "Write a dossier about a release, which helps an officer to decide whether it may be sent: an annex "
+        "Write a dossier about a release, for the officer who decides about it: an annex "
         "to a data protection impact assessment, the three risks, sheets for the recipient and for an output check.",
     ),
     "train": (
@@ -206,20 +207,21 @@ def main(arguments: Sequence[str] | None = None) -> int:
         with ends, plain_warnings():
             try:
                 with cleared():
-                    return _run(app, given, errors)
+                    return _run(app, given, errors, contextlib.nullcontext() if arguments is not None else at_once())
             except KeyboardInterrupt as error:  # between the command and its end, or a second one while it was told
                 return _interrupted(given, errors, error)
     finally:
         CALL.reset(before)
 
 
-def _run(app: App, given: Sequence[str], errors: SafeConsole) -> int:
+def _run(app: App, given: Sequence[str], errors: SafeConsole, imports: AbstractContextManager[None]) -> int:
     """Run it; what goes wrong is told, and is a status."""
     try:
-        command, bound, _ = app.parse_args(given, exit_on_error=False, print_error=False)
+        with imports:  # of the command, with all that it computes with
+            command, bound, _ = app.parse_args(given, exit_on_error=False, print_error=False)
         check_formats(bound.arguments)
         check_places(bound.arguments)
-        command(*bound.args, **bound.kwargs)
+        status = command(*bound.args, **bound.kwargs)
     except CycloptsError as error:
         message = _usage(error, given, app)
         errors.print(message, markup=False, soft_wrap=True)
@@ -232,7 +234,7 @@ def _run(app: App, given: Sequence[str], errors: SafeConsole) -> int:
     except BrokenPipeError:
         nowhere(sys.stdout)  # the reader of our output went away (a pager, head): not our error
         return 0
-    return 0
+    return status if isinstance(status, int) else 0
 
 
 def _interrupted(given: Sequence[str], errors: SafeConsole, error: KeyboardInterrupt) -> int:

@@ -14,6 +14,8 @@ from cyclopts import App, Parameter
 from rich.text import Text
 
 from veilog import display
+from veilog._places import default_ledger, made_folder
+from veilog._plain import to_json
 from veilog.cli.shared.common import (
     AS_USUAL,
     HERE,
@@ -29,7 +31,7 @@ from veilog.cli.shared.common import (
     show_columns,
     shown_progress,
 )
-from veilog.cli.shared.numbers import WHOLE
+from veilog.cli.shared.limits import UNLIMITED, Limits
 from veilog.cli.shared.pipes import is_pipe
 from veilog.cli.shared.terminal import CALL, SafeConsole
 from veilog.errors import InputError, ParameterError, meant
@@ -44,10 +46,10 @@ from veilog.privacy.account.accounting import parse_delta
 from veilog.privacy.account.figures import round_up
 from veilog.privacy.account.guarantee import Guarantee
 from veilog.privacy.persons import columns_of_persons
-from veilog.releasing.owner.memory import asked_before, remembered
+from veilog.releasing.owner.account import elsewhere_warning, entered_warnings
 from veilog.releasing.owner.notes import unentered
 
-__all__ = ["AS_THERE_IS", "Keeping", "app", "check_person", "show_account"]
+__all__ = ["AS_THERE_IS", "Keeping", "app", "check_person", "ledger_of", "show_account"]
 
 app = App(
     name="ledger",
@@ -56,7 +58,7 @@ app = App(
     result_action="return_value",
 )
 
-Place = Annotated[Path | None, Parameter(help="The ledger; by default LOG.ledger, beside the log.")]
+Place = Annotated[Path | None, Parameter(help="The ledger; by default LOG.ledger, if that is there, else yours.")]
 _SUFFIX = ".ledger"
 LogOrLedger = Annotated[Path, Parameter(help="The log, or the ledger itself.")]
 Waiting = Callable[[str, float | None], None]
@@ -69,18 +71,19 @@ class Keeping:
 
     ledger: Annotated[
         Path | None,
-        Parameter(help="Enter the release in this ledger; by default in LOG.ledger, if that is there."),
+        Parameter(help="Enter the release in this ledger; by default in LOG.ledger, if that is there, else in yours."),
     ] = None
     no_ledger: Annotated[
-        bool, Parameter(negative="", help="Enter it nowhere: for experiments that you show to nobody.")
+        bool, Parameter(negative="", help="Do not count it: for experiments that you show to nobody.")
     ] = False
     account: Annotated[
         str | None,
         Parameter(help="Enter it in the account of this name, which a log that grows every night stays on."),
     ] = None
 
-    def of(self, log: Path, waiting: Waiting | None = None) -> Ledger | None:
-        """The ledger to use, checked; None if there is none to use. A new one is made by its first entry."""
+    def of(self, log: Path, waiting: Waiting | None = None, *, seeded: bool = False) -> Ledger | None:
+        """The ledger to use, checked; None if there is none to use. A new one is made by its first entry. What is
+        ``seeded`` is an experiment, which is entered only in a ledger that is named or lies beside the log."""
         if self.no_ledger:
             for given, option in ((self.ledger, "--ledger"), (self.account, "--account")):
                 if given is not None:
@@ -93,14 +96,15 @@ class Keeping:
             if found.create:
                 self._refuse_unmade(self.ledger)
             return found
-        if is_pipe(log) and self.account is None:
-            return None
-        place = _beside(log)
-        if os.path.lexists(place):
+        place = ledger_of(log)
+        if place is not None and place != default_ledger():
             return Ledger.open(place, waiting=waiting, name=log.name, account=self.account)
+        if place is not None and not seeded:
+            name = "standard input" if is_pipe(log) else log.name
+            return Ledger.open(made_folder(place), create=True, waiting=waiting, name=name, account=self.account)
         if self.account is not None:
             raise ParameterError(
-                "An account is in a ledger, and there is none beside this log.",
+                "An account is in a ledger, and none is named.",
                 parameter="account",
                 advice="Name one with --ledger PATH. If there is none yet, "
                 f"`veilog ledger set LOG --ledger PATH --account {self.account}` makes it.",
@@ -118,22 +122,26 @@ class Keeping:
                 f"`veilog ledger set LOG --epsilon BUDGET --ledger {place} --account {self.account}` makes it.",
             )
 
-    def checked(self, log: Path) -> str:
-        """Refuse what is wrong with it before a log is read. Return what is to be said where a ledger is named that is
-        not there yet: a mistyped path must be seen."""
-        found = self.of(log)
-        new = found is not None and found.create
-        if new and CALL.get().quiet:
+    def checked(self, log: Path, *, seeded: bool = False) -> str:
+        """Refuse what is wrong with it before a log is read. Return the warning that a ledger is new: where it is
+        named, a mistyped path must be seen."""
+        found = self.of(log, seeded=seeded)
+        if found is None or not found.create:
+            return ""
+        if self.ledger is not None and CALL.get().quiet:
             said = f"There is no ledger {self.ledger} yet: a new one is made, without a limit."
             SafeConsole(highlight=False, stderr=True).print(Text(said, style="yellow"), soft_wrap=True)
-        return f"a new ledger was made: {self.ledger}" if new else ""
+        return f"a new ledger was made: {found.path}"
 
-    def notes(self, log: Variants | EventLog | StoredLog, entry: Entered | None, guarantee: Guarantee) -> list[str]:
-        """What the owner is told of something that was asked and is entered nowhere; it is remembered."""
-        if entry is not None or self.no_ledger or not guarantee.proven:
-            return []
-        before = asked_before(log, guarantee.delta, remembered())
-        return [unentered(guarantee.delta or 0) if before is None else before]
+    def warnings(
+        self, log: Variants | EventLog | StoredLog, entry: Entered | None, guarantee: Guarantee
+    ) -> tuple[list[str], dict[str, object]]:
+        """Return what the account makes of something that was asked: sentences, and what JSON has of it."""
+        if entry is not None:
+            found = entered_warnings(entry, log)
+            return [one.text for one in found], {"warnings": to_json(found)} if found else {}
+        unknown = self.no_ledger or not guarantee.proven
+        return [] if unknown else [unentered(guarantee.delta or 0)], {}
 
 
 AS_THERE_IS = Keeping()
@@ -148,68 +156,9 @@ def show_account(out: Output, entry: Entered | None, account: Account | None, ne
         out.show(Text(new, style="yellow"))
 
 
-@Parameter(name="*")
-@dataclass(frozen=True)
-class Limits:
-    """What the releases of a log may cost in all, and how they are counted."""
-
-    epsilon: Annotated[
-        str | None,
-        Parameter(allow_leading_hyphen=True, help="All that releases of the log may cost; none: without a limit."),
-    ] = None
-    delta: Annotated[
-        str | None, Parameter(allow_leading_hyphen=True, help="The same for delta; 0 if it is not given.")
-    ] = None
-    composed: Annotated[
-        bool,
-        Parameter(
-            negative="",
-            help="Count releases from now on by their composition, which needs a delta and costs less than the sum.",
-        ),
-    ] = False
-    releases: Annotated[
-        int | None,
-        WHOLE,
-        Parameter(help="Plan so many releases, of --each at most, and no others: with --delta for all."),
-    ] = None
-    each: Annotated[str | None, Parameter(help="The most that each of them may cost.")] = None
-    each_delta: Annotated[str | None, Parameter(help="The same for delta; 0 if it is not given.")] = None
-
-    def check(self) -> None:
-        """Refuse what does not go together, before a large log is read."""
-        if (self.releases is None) != (self.each is None) or (self.each_delta is not None and self.each is None):
-            raise ParameterError("A plan takes --releases and --each.", parameter="releases")
-        if self.releases is not None and (self.epsilon is not None or self.composed or self.delta is None):
-            raise ParameterError(
-                "What a plan costs in all follows from --releases, --each and --delta.",
-                parameter="releases",
-                advice="Add --delta, e.g. 1e-6." if self.delta is None else "Leave out --epsilon and --composed.",
-            )
-        if (self.delta is not None or self.composed) and self.epsilon is None and self.releases is None:
-            raise ParameterError(
-                "A budget for delta needs one for epsilon.", parameter="delta", advice="Add --epsilon."
-            )
-
-    def set(self, kept: Ledger, data: Variants | EventLog, unit: str | None, account: int | None) -> Account:
-        """Set them, or leave them as they are where nothing is said."""
-        delta = self.delta or 0
-        if self.releases is not None and self.each is not None:
-            each_delta = self.each_delta or 0
-            return kept.set_plan(
-                data, self.releases, self.each, delta, each_delta=each_delta, unit=unit, account=account
-            )
-        if self.epsilon is None:
-            return kept.enter(data, unit=unit, account=account)
-        limit = None if self.epsilon.strip().lower() == "none" else self.epsilon
-        return kept.set_budget(data, limit, delta, unit=unit, account=account, composed=self.composed)
-
-
-UNLIMITED = Limits()
-
-
 @app.command
 def show(
-    log: Annotated[Path | None, Parameter(help="The log, or the ledger itself; not needed with --ledger.")] = None,
+    log: Annotated[Path | None, Parameter(help="The log, or the ledger itself; by default your ledger.")] = None,
     *,
     delta: Annotated[
         str | None,
@@ -224,12 +173,7 @@ def show(
     """Show all accounts of a ledger: budgets, what is spent, every release. The log itself is not read."""
     out = Output(json)
     asked = None if delta is None else parse_delta(delta)
-    place = ledger if log is None else log
-    if place is None:
-        raise ParameterError(
-            "No ledger is named.", parameter="log", advice="Name a log that has one, or --ledger PATH."
-        )
-    kept = _existing(place, ledger)
+    kept = _existing(log, ledger)
     accounts = kept.show()
     composed = {account.number: _together(account, asked) for account in accounts}
     told = [account.to_json() | _together_json(composed[account.number]) for account in accounts]
@@ -255,6 +199,10 @@ def set_(
             "changed. Or the name of an account, which is opened if there is none."
         ),
     ] = None,
+    count_all: Annotated[
+        bool,
+        Parameter(negative="", help="Count the releases of the log that were made with --no-ledger, too; for good."),
+    ] = False,
     ledger: Place = None,
     reading: Reading = AS_USUAL,
     grouping: Grouping = HERE,
@@ -262,14 +210,15 @@ def set_(
 ) -> None:
     """Set the total budget of a log; makes the ledger if there is none. What is spent stays spent."""
     out = Output(json)
-    if ledger is None and (grouping.engine != "duckdb" or (glob.has_magic(str(log)) and not log.exists())):
+    place = ledger_of(log) if ledger is None else ledger
+    if place is None and (grouping.engine != "duckdb" or (glob.has_magic(str(log)) and not log.exists())):
         raise ParameterError(
             "A table or several files have no ledger beside them.",
             parameter="ledger",
             advice="Name one with --ledger PATH.",
         )
     limits.check()
-    place = _beside(log) if ledger is None else ledger
+    place = _beside(log) if place is None else made_folder(place) if place == default_ledger() else place
     Ledger.open(place, create=True, name=log.name)  # before a large log is read
     source = named(log, reading, grouping)
     show_columns(out, source, reading)
@@ -278,9 +227,16 @@ def set_(
         number = int(account) if account is not None and account.isdecimal() else None
         called = account if number is None else None
         kept = Ledger.open(place, create=True, waiting=progress, name=log.name, account=called)
+        if count_all:
+            kept.enter(data, account=number)
+            kept.count_uncounted(data)
         found = limits.set(kept, data, unit, number)
-    out.json({"ledger": str(kept.path)} | found.to_json())
+    warned = elsewhere_warning(kept.path, data)
+    told = {"warnings": to_json(warned)} if warned else {}
+    out.json({"ledger": str(kept.path)} | found.to_json() | told)
     out.show(display.account_view(kept.path, found))
+    for warning in warned:
+        out.show(Text(warning.text, style="yellow"))
 
 
 @app.command
@@ -296,7 +252,7 @@ def export(
     kept = _existing(log, ledger)
     if target.exists() and target.samefile(kept.path):
         raise ParameterError("This would overwrite the ledger itself.", parameter="target", advice="Give another file.")
-    kept.export(target)
+    kept.export(target, overwrite=True)
     releases = sum(len(account.entries) for account in kept.show())
     out.json({"ledger": str(kept.path), "releases": releases}, target)
     out.show(display.key_values([("releases", releases), ("written to", str(target))]))
@@ -342,6 +298,13 @@ def _together_json(found: Together | None) -> dict[str, object]:
     return {"together": {"delta": round_up(found.delta), "costs_planned": planned, "costs_chosen": composed}}
 
 
+def ledger_of(log: Path) -> Path | None:
+    """Return the ledger of a log for which none is named: beside it, if that is there, else that of the user."""
+    if not is_pipe(log) and os.path.lexists(place := _beside(log)):
+        return place
+    return default_ledger()
+
+
 def _beside(log: Path) -> Path:
     """The ledger beside a log: where the log really is, so that a link to a log is no way around its account."""
     if is_pipe(log):
@@ -371,19 +334,21 @@ def _refuse_mistyped(place: Path, log: Path) -> None:
         )
 
 
-def _existing(log: Path, ledger: Path | None) -> Ledger:
+def _existing(log: Path | None, ledger: Path | None) -> Ledger:
+    """The ledger that is named, that of a log, or that of the user, who may have entered nothing yet."""
     if ledger is not None:
         return Ledger.open(ledger)
-    if _is_ledger(log):
+    if log is not None and _is_ledger(log):
         return Ledger.open(log)
-    place = _beside(log)
-    if not os.path.lexists(place):
-        raise InputError(
-            "This log has no ledger beside it.",
-            path=log,
-            advice="veilog ledger set LOG makes one; --ledger PATH names another.",
-        )
-    return Ledger.open(place)
+    place = default_ledger() if log is None else ledger_of(log)
+    if place is not None:
+        nothing_yet = place == default_ledger() and not os.path.lexists(place)
+        return Ledger(place, create=True) if nothing_yet else Ledger.open(place)
+    raise InputError(
+        "No ledger is named, and there is none beside the log.",
+        path=log,
+        advice="veilog ledger set LOG makes one; --ledger PATH names another.",
+    )
 
 
 def _is_ledger(path: Path) -> bool:

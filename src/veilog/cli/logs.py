@@ -18,6 +18,7 @@ from veilog.cli.shared.common import (
     Log,
     Output,
     Reading,
+    SpreadsheetSafe,
     Target,
     To,
     check_target,
@@ -151,18 +152,19 @@ def convert(
     *,
     to: To = None,
     lossy: Annotated[bool, Parameter(negative="", help="Accept that a CSV cannot hold all of this log.")] = False,
+    spreadsheet_safe: SpreadsheetSafe = False,
     reading: Reading = AS_USUAL,
     json: Json = None,
 ) -> None:
     """Write a log in another format. Nothing is anonymised."""
     out = Output(json, log, log=target)
-    place = check_target(target, to or reading.format)
+    place = check_target(target, to or reading.format, spreadsheet_safe=spreadsheet_safe)
     source = named(log, reading)
     show_columns(out, source, reading)
     event_log = read_log(source, reading)
     with shown_progress() as progress:
         progress(f"writing {place.name}", None)
-        files.write(event_log, place, lossy=lossy)
+        files.write(event_log, place, lossy=lossy, overwrite=True, spreadsheet_safe=spreadsheet_safe)
     if is_pipe(target):
         send(place)
     facts = {"cases": event_log.cases.num_rows, "events": len(event_log)}

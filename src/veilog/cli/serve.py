@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 from cyclopts import Parameter
 
 from veilog._language import check_language
+from veilog._places import data_folder
 from veilog.cli.shared.numbers import WHOLE
+from veilog.cli.shared.signals import at_once
 from veilog.cli.shared.terminal import SafeConsole
 from veilog.errors import MissingExtraError, ParameterError
 
@@ -25,13 +28,17 @@ def serve(
         str, Parameter(help="Address to listen on. Others can reach it only if it is not this machine's own.")
     ] = "127.0.0.1",
     token_file: Annotated[
-        Path | None, Parameter(help="File with the token that lets people in; by default each start makes a new one.")
+        Path | None,
+        Parameter(
+            help="File with the token that lets people in, readable by you alone; by default each start has its own."
+        ),
     ] = None,
     folder: Annotated[
-        Path | None, Parameter(help="Where logs and results lie; by default in your folder for programs' data.")
+        Path | None,
+        Parameter(help="Where logs, results and the ledger lie; by default your data folder, as of the command."),
     ] = None,
     ledger: Annotated[
-        Path | None, Parameter(help="One ledger for the releases of all browsers; by default each has its own.")
+        Path | None, Parameter(help="The ledger of the releases; by default the one in the folder.")
     ] = None,
     no_open: Annotated[bool, Parameter(negative="", help="Do not open a browser.")] = False,
     workers: Annotated[int, WHOLE, Parameter(help="Jobs that run at once.")] = 2,
@@ -47,8 +54,9 @@ def serve(
 ) -> None:
     """Open the same work in a browser: bring a log, see who is exposed, release, compare, download."""
     try:
-        from veilog.web import serving
-        from veilog.web.jobs.records import Settings
+        with at_once():
+            from veilog.web import serving
+            from veilog.web.jobs.records import Settings
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] not in ("starlette", "uvicorn", "python_multipart", "anyio"):
             raise
@@ -72,16 +80,15 @@ def serve(
             advice="Add --token-file FILE, and read in the docs what goes over the network.",
         )
     token = serving.new_token() if token_file is None else serving.token_in(token_file)
-    place = serving.prepared(folder or serving.default_folder())
-    serving.check_ledger(place, ledger)
-    sock = serving.listening(host, port)
+    place = serving.prepared(folder or data_folder())
+    sockets = serving.sockets_at(host, port)
     settings = Settings(
         folder=place,
-        ledger=None if ledger is None else ledger.absolute(),
+        ledger=serving.ledger_in(place, ledger, usual=folder is None, seeded=seed is not None),
         token=token,
         lasting_token=token_file is not None,
         host=host,
-        port=sock.getsockname()[1],
+        port=sockets[0].getsockname()[1],
         max_upload=max_upload * _MIB,
         max_kept=max_kept,
         max_waiting=max_waiting,
@@ -91,12 +98,17 @@ def serve(
         seed=seed,
     )
     console = SafeConsole(file=sys.stdout, highlight=False)
+    plain: dict[str, Any] = {"soft_wrap": True, "markup": False}
 
     def ready(url: str) -> None:
-        console.print(url, soft_wrap=True, markup=False)
-        console.print(f"Logs and results lie in {place}. Ctrl-C stops the server.", soft_wrap=True, markup=False)
+        console.print(url, **plain)
+        if token_file is None:
+            console.print(f"It works once. For another browser: open it without the code, and type {token}", **plain)
+        console.print(f"Logs and results lie in {place}. Ctrl-C stops the server.", **plain)
         if seed is not None:
             console.print("Test mode: no release has a guarantee.", style="yellow")
 
-    with sock:
-        serving.serve(settings, sock, ready, browser=not no_open)
+    with contextlib.ExitStack() as stack:
+        for sock in sockets:
+            stack.enter_context(sock)
+        serving.serve(settings, sockets, ready, browser=not no_open)

@@ -10,11 +10,14 @@ from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
+from veilog._language import counted
 from veilog.display.tables import key_values
 from veilog.ledger.accounts import Account, in_figures
 from veilog.ledger.costs import Cost
 from veilog.ledger.counting import Composed, Planned, Together
+from veilog.ledger.file import Entry
 from veilog.privacy.account.figures import up
+from veilog.releasing.owner.account import uncounted_warning
 from veilog.releasing.owner.notes import namesakes
 
 __all__ = ["account_line", "account_table", "account_view"]
@@ -55,6 +58,7 @@ def _remarks(account: Account) -> Iterable[Text]:
         yield Text(f"{account.why_unbounded}, whose costs do not add up.", style="yellow")
     if account.namesakes:
         yield Text(namesakes(account), style="yellow")
+    yield from (Text(warning.text, style="yellow") for warning in uncounted_warning(account))
     if account.budget is None:
         yield Text("No total budget is set; veilog ledger set LOG --epsilon BUDGET sets one.", style="yellow")
     elif account.spent is None:
@@ -72,25 +76,27 @@ def _unit(account: Account) -> str:
 
 def account_table(account: Account, together: Together | None) -> Group:
     table = Table(box=None, padding=(0, 2, 0, 0))
-    parted = any(entry.part is not None for entry in account.entries)
+    parted = any(entry.part is not None for entry in (*account.entries, *account.uncounted))
     for name in ("release", "time", "method", "epsilon", "delta", "unit", "cases", "state", "SHA-256 of the file"):
         if name == "cases" and not parted:
             continue
         table.add_column(name, justify="right" if name in ("release", "epsilon", "delta") else "left")
-    for entry in account.entries:
+    listed: list[tuple[str, str, Entry]] = [(str(entry.number), entry.state, entry) for entry in account.entries]
+    listed += [("", "not counted", entry) for entry in account.uncounted]
+    for number, state, entry in listed:
         table.add_row(
-            str(entry.number),
+            number,
             entry.time,
             escape(entry.method + (" (as published)" if entry.as_published else "")),
             "none" if entry.epsilon is None else in_figures(entry.epsilon),
             "none" if entry.delta is None else in_figures(entry.delta),
             escape(entry.unit),
             *([escape(entry.part or "all")] if parted else []),
-            entry.state,
+            state,
             " ".join(digest[:12] for digest in entry.outputs),
         )
     heading = key_values([*_facts(account), *_in_words(together)])
-    return Group(heading, *_remarks(account), *([table] if account.entries else []), "")
+    return Group(heading, *_remarks(account), *([table] if listed else []), "")
 
 
 def _cost(cost: Cost, *, down: bool = False) -> str:
@@ -107,7 +113,8 @@ def _facts(account: Account) -> list[tuple[str, str]]:
     facts.append(("spent", "without a bound" if spent is None else _cost(spent)))
     if account.counting is not None and account.composed is not None:
         facts.append(("composed", _cost(account.composed)))
-    facts.append(("protection left", account.strength))
+    most = "" if account.holds_up_to is None else f", for a log of up to {counted(account.holds_up_to, 'case')}"
+    facts.append(("protection left", account.strength + most))
     if account.most_cases is not None:
         facts.append(("holds for", f"a person of at most {account.most_cases} cases, the least that a release said"))
     if account.of_parts:

@@ -20,9 +20,10 @@ from veilog.measures.singling_out import briefly_in_words
 from veilog.privacy.account.figures import up
 from veilog.privacy.account.guarantee import Guarantee
 from veilog.privacy.account.strength import Strength
+from veilog.releasing.losses import in_words
 from veilog.releasing.meaning import meaning_of
 from veilog.releasing.owner.notes import is_of_account
-from veilog.releasing.result import Release
+from veilog.releasing.result import NOISE_ONLY, Release
 from veilog.releasing.trying.expected import Expected
 
 __all__ = ["expected_view", "guarantee_panel", "release_brief", "release_view", "strength_style"]
@@ -30,6 +31,10 @@ __all__ = ["expected_view", "guarantee_panel", "release_brief", "release_view", 
 _STRENGTH: Mapping[Strength, str] = {
     "strong": "green", "good": "green", "moderate": "yellow", "weak": "red", "none in practice": "red",
 }  # fmt: skip
+
+
+_NOISE_ONLY = "By its own answers, the release cannot be distinguished from noise. Exit status 6."
+_CONFIDENTIAL = "(Confidential: from the log itself.)"
 
 
 def strength_style(guarantee: Guarantee) -> str:
@@ -82,8 +87,10 @@ def expected_view(expected: Expected, cost: Guarantee, more: Sequence[tuple[str,
                      f"{sizes.length:.3g} events each"),
         ("similarity", Text(expected.in_words(), style="bold green" if expected.promising else "bold red")),
     ]  # fmt: skip
+    if expected.survivors is not None:
+        rows.append(("activities", expected.survivors.in_words()))
     if expected.durations is not None:
-        rows.append(("durations", f"their mean is off by a share of about {expected.durations}"))
+        rows.append(("durations", f"their mean is off by a share of about {expected.durations} of the larger mean"))
     rows += [(name, f"about {found} of what a log itself gives") for name, found in expected.purposes]
     if sizes.missing:
         rows.append(("not known", f"{', '.join(sizes.missing)}: say what is public of it for a narrower interval"))
@@ -108,6 +115,7 @@ def release_brief(
 
 def _brief(released: Release, kept: Comparison | None, log: str) -> Iterator[tuple[str, str | Text]]:
     g, v = released.guarantee, released.variants
+    yield from _losses(released)
     yield "protection", Text(_protection(g), style=f"bold {_STRENGTH[g.strength]}")
     if _has_nominal(g, as_published=released.as_published):
         yield "asked for", f"{pair(g.nominal_epsilon, g.nominal_delta)}; derived: {pair(g.epsilon, g.delta)}"
@@ -128,8 +136,21 @@ def _brief(released: Release, kept: Comparison | None, log: str) -> Iterator[tup
         if kept.singling_out is not None:
             yield "at risk", briefly_in_words(kept.singling_out)
     # Whole: what to do about it is the last thing that a remark says.
-    yield from _first("note", released.remarks, "yellow")
+    yield from _first("note", _remarks(released), "yellow")
     yield from _first("for you", _for_the_owner(released, log), "magenta")
+
+
+def _remarks(released: Release) -> list[str]:
+    """The remarks but that it is noise, which stands first."""
+    return [remark for remark in released.remarks if remark != NOISE_ONLY]
+
+
+def _losses(released: Release) -> Iterator[tuple[str, Text]]:
+    """What stands first: that a release is noise alone, and what it leaves out of the log, which is confidential."""
+    if released.noise_only:
+        yield "noise only", Text(_NOISE_ONLY, style="bold red")
+    for i, loss in enumerate(released.owner_only.losses):
+        yield ("" if i else "losses"), Text(f"{in_words(loss)}{'' if i else ' ' + _CONFIDENTIAL}", style="bold magenta")
 
 
 def _first(name: str, texts: Sequence[str], style: str, *, brief: bool = False) -> Iterator[tuple[str, Text]]:
@@ -150,7 +171,8 @@ def _protection(guarantee: Guarantee) -> str:
     if not guarantee.proven:
         return f"none by differential privacy: {'; '.join(guarantee.reasons)}"
     given = " if what it assumes is true" if guarantee.conditions else ""
-    return f"{guarantee.strength}; {pair(guarantee.epsilon, guarantee.delta)} for one {guarantee.unit}{given}"
+    most = "" if guarantee.holds_up_to is None else f" for a log of up to {counted(guarantee.holds_up_to, 'case')}"
+    return f"{guarantee.strength}{most}; {pair(guarantee.epsilon, guarantee.delta)} for one {guarantee.unit}{given}"
 
 
 def _durations(found: CaseDurations) -> str:
@@ -166,7 +188,7 @@ def _for_the_owner(released: Release, log: str) -> list[str]:
     """What only the owner of the log is told."""
     found = [f for f in released.owner_only.findings if f.severity != "info"]
     read = [f"Reading the log, {f.rule}: {f.count:,} {f.policy}; veilog validate {log} says more." for f in found]
-    notes = released.owner_only.notes
+    notes = (*(warning.text for warning in released.owner_only.warnings), *released.owner_only.notes)
     account = [note for note in notes if is_of_account(note)]
     return [*(note for note in notes if note not in account), *read, *account]
 
@@ -184,6 +206,7 @@ def release_view(released: Release, target: str, log: str = "LOG") -> Group:
         + ([] if released.declared_length is None else [("declared length", released.declared_length)])
         + [("written to", target), ("seconds", f"{released.owner_only.seconds:.2f}")]
     )
-    remarks = [Text(remark, style="yellow") for remark in released.remarks]
+    losses = key_values(found) if (found := list(_losses(released))) else Text()
+    remarks = [Text(remark, style="yellow") for remark in _remarks(released)]
     notes = [Text(f"For you only: {note}", style="magenta") for note in _for_the_owner(released, log)]
-    return Group(top, guarantee_panel(released.guarantee, as_published=released.as_published), *remarks, *notes)
+    return Group(losses, top, guarantee_panel(released.guarantee, as_published=released.as_published), *remarks, *notes)

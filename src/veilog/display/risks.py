@@ -40,17 +40,19 @@ def risk_lines(exposed: Exposure | None, results: Iterable[RiskResult]) -> Group
     example, and at last what the most telling activities do."""
     lines = []
     if exposed is not None:
-        own = own_path_in_words(exposed.cases, exposed.alone)
+        persons = exposed.person is not None
+        own = own_path_in_words(exposed.people, exposed.alone, persons=persons)
         lines.append(Text(own, style="bold red" if exposed.alone else "bold green"))
         parts = ([row for row in exposed.results if row.with_start is known] for known in (False, True))
-        lines += [Text(found_in_words(rows)) for rows in parts if rows]
+        lines += [Text(found_in_words(rows, persons=persons)) for rows in parts if rows]
         if exposed.example is not None:
-            lines.append(Text(like_who(exposed.example) + " (For you only.)", style="yellow"))
+            lines.append(Text(like_who(exposed.example, persons=persons) + " (For you only.)", style="yellow"))
         if exposed.without_start is not None:
             lines.append(Text(f"What the day adds is not measured: {exposed.without_start}", style="dim"))
     told = [Text(sentence) for sentence in _told([r for r in results if r.case_disclosure is not None])]
     if told:
-        lines += [Text("With the activities that tell most of a case:", style="dim"), *told]
+        counted_by = ", by cases" if exposed is not None and exposed.person is not None else ""
+        lines += [Text(f"With the activities that tell most of a case{counted_by}:", style="dim"), *told]
     return Group(*lines)
 
 

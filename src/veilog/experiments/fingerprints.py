@@ -6,8 +6,8 @@ rewording code changes neither. Another constant, another order of random draws 
 
 A fingerprint does not notice
 
-- behaviour that begins beyond 5,000 cases (of whole logs: 400), 8 activities or 20 events a case, or with settings that are
-  not tried;
+- behaviour that begins beyond 5,000 cases (of whole logs: 400), 8 activities or 20 events a case, or with settings that
+  are not tried;
 - differences below one in 10^9 of a number, and below a second of a time;
 - words: remarks, reasons and texts found by a measure;
 - the measures of experiments without a ``small`` plan: of time and memory, and of releases with fresh noise;

@@ -27,7 +27,7 @@ def released(given: Given, cell: Cell) -> Release:
     """The cell's release, seeded by its run."""
     settings: dict[str, Any] = dict(cell.settings)
     log = given.log if METHODS[cell.method].full_log else given.log.variants
-    return release(log, cell.method, seed=cell.run, domain=ALL_FROM_LOG, **settings)
+    return release(log, cell.method, seed=cell.run, domain=ALL_FROM_LOG, allow_no_protection=True, **settings)
 
 
 def utility(original: Variants, made: Variants, *, difference: bool = True) -> dict[str, Number]:

@@ -57,7 +57,7 @@ def run(
     if runs is not None and not 1 <= runs <= _MOST_RUNS:
         raise ParameterError(f"runs must be from 1 to {_MOST_RUNS}, not {runs}.", parameter="runs")
     check_processes(processes)
-    there = {} if folder is None else find(folder)
+    there = {} if folder is None else find(folder, experiment.logs)
     logs = _chosen_logs(experiment, there, tuple(only), quick)
     plan = Plan(logs, runs or (experiment.quick_runs if quick else experiment.runs), quick, options or {})
     cells = list(_chosen_cells(experiment, plan, tuple(methods)))

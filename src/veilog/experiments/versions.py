@@ -9,14 +9,16 @@ from functools import lru_cache
 from importlib.metadata import version
 from pathlib import Path
 
+from veilog._process import machine_memory
+
 __all__ = ["file_digest", "machine"]
 
 
 @lru_cache(maxsize=1)
 def machine() -> str:
     """The machine in words, as far as it says: processors, memory, Python and numpy."""
-    pages = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") if hasattr(os, "sysconf") else 0
-    memory = [f"{pages / 2**30:.0f} GiB"] if pages else []
+    whole = machine_memory()
+    memory = [f"{whole / 2**30:.0f} GiB"] if whole else []
     parts = [f"{os.cpu_count()} cores {platform.machine()}", *memory, platform.system()]
     return ", ".join([*parts, f"Python {platform.python_version()}", f"numpy {version('numpy')}"])
 

@@ -12,13 +12,13 @@ from fractions import Fraction
 from veilog.errors import BudgetError, ParameterError, meant
 from veilog.ledger.costs import Cost, most_of_a_case, rule_of
 from veilog.ledger.counting import Composed, Counting, Planned, Together, together
-from veilog.ledger.file import AccountRow, Entry
+from veilog.ledger.file import Entry
 from veilog.ledger.ways import named
 from veilog.privacy.account.figures import round_up
 from veilog.privacy.account.strength import STRENGTHS, Strength
-from veilog.privacy.account.worth import worth
+from veilog.privacy.account.worth import holds_up_to, worth
 
-__all__ = ["Account", "as_csv", "as_json", "check_paid", "check_unit", "check_unknown", "in_figures"]
+__all__ = ["Account", "as_csv", "as_json", "check_paid", "check_unit", "in_figures"]
 
 _LATER = 1 << 62
 """The number of a release that is not there yet."""
@@ -43,6 +43,10 @@ class Account:
     """How many further accounts the ledger has."""
     namesakes: tuple[int, ...] = ()
     """Those of them that were opened for a file of the same name: perhaps of the same people, and not added up here."""
+    budgets_beside: int = 0
+    """How many of the further accounts have a budget."""
+    uncounted: tuple[Entry, ...] = ()
+    """Releases of the data that were made without this ledger: in no sum, until they are taken in."""
     known_cases: int = 0
     """How many cases the data have, where whoever asks knows that; see :meth:`among`."""
 
@@ -139,25 +143,22 @@ class Account:
 
     @property
     def of_parts(self) -> bool:
-        """Whether there are releases of parts of the cases, of which only the largest sums count."""
-        return self.unit == "case" and any(entry.part for entry in self.entries if entry.state != "withdrawn")
+        """Whether there are releases of parts, of which only the largest sums count."""
+        return self.unit == "case" and any(entry.part for entry in self._made)
 
     @property
     def strength(self) -> Strength:
-        """What the releases so far are worth together: by their sum, or by the rule of the budget where that is less,
-        each with its delta among as many cases as any of them has. A plan costs all of its releases from the first on;
-        composition guarantees its limit alone, for what each costs may have been chosen after seeing earlier ones."""
-        by_rule = self.budget if isinstance(self.counting, Composed) else self.composed
-        return worth(self.spent, by_rule, cases=self._cases)
+        """What the releases so far are worth together: by their sum, or by the rule of the budget where that is less. A
+        plan costs all of its releases from the first on; composition guarantees its limit alone, for what each costs
+        may have been chosen after seeing earlier ones."""
+        return worth(*self._bounds, cases=self._cases)
 
-    def strength_of(self, entry: Entry) -> Strength:
-        """What one of the releases is worth by itself: as it says of itself, where its entry has that with the cases
-        that its delta was judged by."""
-        known = entry.guarantee or {}
-        if "cases" in known and known.get("strength") in STRENGTHS:
-            return STRENGTHS[STRENGTHS.index(known["strength"])]
-        bounded = entry.epsilon is not None and entry.delta is not None
-        return worth(_cost_of(entry) if bounded else None, cases=self._cases)
+    @property
+    def holds_up_to(self) -> int | None:
+        """The most cases that the data may have for that word to hold; None: any number."""
+        return holds_up_to(*self._bounds, cases=self._cases)
+
+    _bounds = property(lambda self: (self.spent, self.budget if isinstance(self.counting, Composed) else self.composed))
 
     @property
     def planned_strength(self) -> Strength | None:
@@ -167,16 +168,15 @@ class Account:
     @property
     def _cases(self) -> int:
         """The most cases that a release has, as far as its entry says that, or that the data are known to have."""
-        said = [entry.guarantee.get("cases") for entry in self._made if entry.guarantee is not None]
+        said = (entry.guarantee.get("cases") for entry in self._made if entry.guarantee is not None)
         return max([self.known_cases, *(cases for cases in said if isinstance(cases, int))])
 
     @property
     def most_cases(self) -> int | None:
-        """Where it was only said, not bounded, how many cases a person has at most: the smallest such number. The sums
-        are for persons of no more cases than that."""
+        """Where it was only said, not bounded, how many cases a person has at most: the smallest such number."""
         if self.unit != "person":
             return None
-        said = [entry.parameters.get("max_cases") for entry in self.entries if entry.state != "withdrawn"]
+        said = [entry.parameters.get("max_cases") for entry in self._made]
         return min((int(number) for number in said if isinstance(number, int)), default=None)
 
     def totals(self) -> dict[str, object]:
@@ -187,11 +187,13 @@ class Account:
             "unit": self.unit,
             "budget": _cost_json(self.budget),
             "spent": _cost_json(self.spent),
-            "strength": self.strength,
+            "level": self.strength,
+            "level_holds_up_to_cases": self.holds_up_to,
             "most_cases": self.most_cases,
             "left": _cost_json(self.left, down=True),
             **({"kinds_of_case": list(self.kinds)} if len(self.kinds) > 1 else {}),
             **({"others": self.others, "namesakes": list(self.namesakes)} if self.others else {}),
+            **({"uncounted": len(self.uncounted)} if self.uncounted else {}),
             **({} if self.counting is None else self._composition()),
         }
 
@@ -204,7 +206,26 @@ class Account:
         }
 
     def to_json(self, *, guarantees: bool = False) -> dict[str, object]:
-        return {**self.totals(), "releases": [_entry_json(entry, guarantees) for entry in self.entries]}
+        """Return the sums and every release, and those that are not counted where there are some."""
+        counted = {"releases": [_entry_json(entry, guarantees) for entry in self.entries]}
+        others = [_entry_json(entry, guarantees) for entry in self.uncounted]
+        return {**self.totals(), **counted, **({"uncounted_releases": others} if others else {})}
+
+    @property
+    def releases(self) -> int:
+        """How many releases count: those that were withdrawn cost nothing."""
+        return len(self._made)
+
+    def before(self, number: int) -> Account:
+        """The account as it was before the release of this number."""
+        return replace(self, entries=tuple(entry for entry in self.entries if entry.number < number))
+
+    def falls_to(self, after: Account) -> Strength | None:
+        """The protection level of all releases together after one more, where it is lower than before that; None where
+        it is not, or where this is the first, whose level is its own."""
+        if not self.releases or STRENGTHS.index(after.strength) <= STRENGTHS.index(self.strength):
+            return None
+        return after.strength
 
 
 def check_unit(entries: Iterable[Entry], unit: str) -> None:
@@ -303,22 +324,6 @@ def _of_other_ways(account: Account, part: str | None) -> str:
     return (
         "Parts of logs that were read in different ways (columns, life cycle, whether times have a zone) add up, as a "
         "case may be in both. "
-    )
-
-
-def check_unknown(accounts: Iterable[AccountRow]) -> None:
-    """:class:`BudgetError` for data that the ledger does not know, where it has budgets: changing a case of a log must
-    not be a way around its budget."""
-    limited = [f"account {row.number} ({row.name})" for row in accounts if row.epsilon is not None]
-    if not limited:
-        return
-    more = f" and {len(limited) - 3} more" if len(limited) > 3 else ""
-    raise BudgetError(
-        f"The ledger has a budget for {', '.join(limited[:3])}{more}, but these data are not the same.",
-        advice=f"{_UNTOUCHED} If they are about the same people (the log has grown, or other rows are left out), put "
-        "them on that account: veilog ledger set LOG --account NUMBER; where its cases were told by another column, "
-        "read the log by that one (--case). If not, give them a budget of their own: veilog ledger set LOG --epsilon "
-        "BUDGET.",
     )
 
 

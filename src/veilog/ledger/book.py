@@ -14,7 +14,7 @@ from veilog.errors import InputError, ParameterError, meant
 from veilog.ledger.accounts import Account
 from veilog.ledger.costs import Cost
 from veilog.ledger.counting import Composed, Counting, read
-from veilog.ledger.file import AccountRow, Book, State
+from veilog.ledger.file import AccountRow, Book, Entry, State
 from veilog.ledger.fingerprints import Data, fingerprint
 from veilog.logs.eventlog import EventLog
 from veilog.logs.stored.store import StoredLog
@@ -31,6 +31,7 @@ __all__ = [
     "Given",
     "account_of",
     "change",
+    "check_together",
     "derived_cost",
     "held",
     "limit",
@@ -42,6 +43,7 @@ __all__ = [
     "plain",
     "put_together",
     "reserved",
+    "rule_with",
     "texts",
     "usual_unit",
 ]
@@ -70,9 +72,21 @@ def account_of(book: Book, number: int) -> Account:
     """Return an account with its entries, and which others there are beside it."""
     row = book.accounts[number]
     own = tuple(entry for entry in book.entries if entry.account == number)
+    uncounted = tuple(entry for entry in book.uncounted if entry.account == number)
     others = sorted(other for other in book.accounts if other != number)
     namesakes = tuple(other for other in others if book.accounts[other].name == row.name)
-    return Account(row.number, row.name, row.unit, _budget(row), own, read(row.counting), len(others), namesakes)
+    return Account(
+        number=row.number,
+        name=row.name,
+        unit=row.unit,
+        budget=_budget(row),
+        entries=own,
+        counting=read(row.counting),
+        others=len(others),
+        namesakes=namesakes,
+        budgets_beside=sum(book.accounts[other].epsilon is not None for other in others),
+        uncounted=uncounted,
+    )
 
 
 def opened(book: Book, mark: bytes, unit: str, name: str) -> int:
@@ -98,28 +112,29 @@ def put_together(book: Book, mark: bytes, old: int | None, account: int) -> int:
     if old is None:
         execute("INSERT INTO data VALUES (NULL, ?, ?)", (book.digest(mark), account))
     elif old != account:
-        _check_together(account_of(book, account), account_of(book, old))
+        check_together(account_of(book, account), account_of(book, old))
         limited, added = account_of(book, account), account_of(book, old)
         if limited.budget is None and added.budget is not None:
             limited, added = added, limited
             execute("UPDATE accounts SET unit = ? WHERE account = ?", (limited.unit, account))
-        limit(book, account, limited.budget, _rule_with(book, limited, added))
+        limit(book, account, limited.budget, rule_with(book, limited, added.entries))
         execute("UPDATE data SET account = ? WHERE account = ?", (account, old))
-        execute("UPDATE releases SET account = ? WHERE account = ?", (account, old))
+        for table in ("releases", "uncounted"):
+            execute(f"UPDATE {table} SET account = ? WHERE account = ?", (account, old))
         execute("DELETE FROM accounts WHERE account = ?", (old,))
     return account
 
 
-def _rule_with(book: Book, limited: Account, added: Account) -> Counting | None:
-    """How the limit of an account counts when the releases of another come to it."""
-    if all(entry.state == "withdrawn" for entry in added.entries):
+def rule_with(book: Book, limited: Account, added: Iterable[Entry]) -> Counting | None:
+    """Return how the limit of an account counts when releases come to it that were not made under its rule."""
+    if all(entry.state == "withdrawn" for entry in added):
         return limited.counting
     if isinstance(limited.counting, Composed):
         return replace(limited.counting, since=max(entry.number for entry in book.entries))
     return None
 
 
-def _check_together(kept: Account, added: Account) -> None:
+def check_together(kept: Account, added: Account) -> None:
     """:class:`ParameterError` where one of two accounts has a budget, and their releases are not for the same unit and
     kind of case: nothing bounds their sum, and they cannot be taken apart again."""
     both = replace(kept, entries=(*kept.entries, *added.entries))
@@ -128,8 +143,10 @@ def _check_together(kept: Account, added: Account) -> None:
         return  # the account says that nothing bounds what was spent
     if len({entry.unit for entry in made}) < 2 and len(both.kinds) < 2:
         return
+    one = f"account {kept.number}, counted and not counted,"
+    which = one if kept.number == added.number else f"accounts {kept.number} and {added.number}"
     raise ParameterError(
-        f"The releases of accounts {kept.number} and {added.number} are not all for the same unit and the same kind of "
+        f"The releases of {which} are not all for the same unit and the same kind of "
         "case, so what they cost cannot be added up, and of a budget nothing would be left.",
         parameter="account",
         advice="Nothing was changed. Keep them apart: each holds for its own unit, and people who are in both lose "

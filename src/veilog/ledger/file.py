@@ -53,7 +53,7 @@ State = Literal["reserved", "charged", "written", "withdrawn"]
 PATIENCE = 10.0
 """Seconds to wait, unless something else is said, for a ledger that another process is writing."""
 _APPLICATION = 0x7665696C
-_VERSION = 4
+_VERSION = 5
 _TABLES = (
     "CREATE TABLE book (id INTEGER PRIMARY KEY, key BLOB NOT NULL, seal TEXT NOT NULL)",
     "CREATE TABLE accounts (account INTEGER PRIMARY KEY, name TEXT NOT NULL, unit TEXT NOT NULL, epsilon TEXT, "
@@ -67,11 +67,12 @@ _TABLES = (
     "CREATE TABLE counting (account INTEGER PRIMARY KEY, counting TEXT NOT NULL)",
     "CREATE TABLE answers (release INTEGER PRIMARY KEY, answers TEXT NOT NULL)",
     "CREATE TABLE ways (release INTEGER PRIMARY KEY, way TEXT NOT NULL)",
+    "CREATE TABLE uncounted (id INTEGER PRIMARY KEY, account INTEGER NOT NULL, entry TEXT NOT NULL)",
 )
 """Those after the first came with later versions; an older ledger gets them when it is next written."""
-_TABLES_OF = {1: 4, 2: 5, 3: 8, 4: 9}
+_TABLES_OF = {1: 4, 2: 5, 3: 8, 4: 9, 5: 10}
 """How many of them a ledger of each version has."""
-_NAMES = ("book", "accounts", "data", "releases", "runs", "parts", "counting", "answers", "ways")
+_NAMES = ("book", "accounts", "data", "releases", "runs", "parts", "counting", "answers", "ways", "uncounted")
 _SETTINGS = ("PRAGMA synchronous = EXTRA", "PRAGMA trusted_schema = OFF")
 _ONCE = 0.25
 """Seconds that SQLite itself waits for a lock, before we say that we wait and try again."""
@@ -155,6 +156,8 @@ class Book:
     entries: tuple[Entry, ...]
     runs: dict[int, str]
     """Of releases that are kept in checkpoints, the mark of the last one."""
+    uncounted: tuple[Entry, ...] = ()
+    """Releases that were made without this ledger, each under the account of its data."""
 
     def digest(self, fingerprint: bytes) -> str:
         """What data are recognised by here: without the key nothing can be told from it."""
@@ -296,7 +299,7 @@ def _loaded(connection: sqlite3.Connection, place: Path) -> Book:
         ((_, key, seal),) = _rows(connection, "book")
         if not isinstance(key, bytes) or not hmac.compare_digest(_sealed(connection, key), str(seal)):
             raise ValueError("the seal is broken")
-        runs, parts, counting, answers, ways = (_noted(connection, table) for table in _NAMES[4:])
+        runs, parts, counting, answers, ways = (_noted(connection, table) for table in _NAMES[4:9])
         accounts = [
             AccountRow(n, str(s), str(u), _fraction(e), _fraction(d), counting.get(n))
             for n, s, u, e, d in _rows(connection, "accounts")
@@ -307,9 +310,11 @@ def _loaded(connection: sqlite3.Connection, place: Path) -> Book:
             for row in _rows(connection, "releases")
         )
         data = {str(digest): int(account) for _, digest, account in _rows(connection, "data")}
+        there = "uncounted" in _NAMES[: _TABLES_OF[version]]
+        uncounted = tuple(_uncounted(*row) for row in (_rows(connection, "uncounted") if there else ()))
     except (ValueError, TypeError) as error:  # also what JSON and UTF-8 say of damage
         raise _damaged(place) from error
-    return Book(place, connection, key, {row.number: row for row in accounts}, data, entries, runs)
+    return Book(place, connection, key, {row.number: row for row in accounts}, data, entries, runs, uncounted)
 
 
 def _noted(connection: sqlite3.Connection, table: str) -> dict[int, str]:
@@ -339,6 +344,16 @@ def _entry(row: tuple[Any, ...], counted: str | None, answers: str | None, way: 
         kept_answers=answers,
         way=way,
     )
+
+
+def _uncounted(number: int, account: int, text: str) -> Entry:
+    """The release that was noted as not counted; its number is that of the note."""
+    kept = dict(json.loads(text))
+    names = ("time", "method", "as_published", "parameters", "unit", "epsilon", "delta")
+    facts = [kept[name] for name in names[:3]] + [json.dumps(kept["parameters"])] + [kept[name] for name in names[4:]]
+    guarantee, way = json.dumps(kept["guarantee"]), str(kept["way"])
+    part = as_read(kept["part"], way)
+    return _entry((number, account, *facts, "charged", guarantee, ""), part, None, way)
 
 
 def _fraction(text: str | None) -> Fraction | None:

@@ -20,7 +20,7 @@ import datetime
 import json
 import os
 import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from operator import ge
@@ -30,7 +30,7 @@ from typing import Any
 from veilog._files import atomic_target, check_writable
 from veilog.errors import BudgetError, OutputError, ParameterError
 from veilog.ledger import file as ledger_file
-from veilog.ledger.accounts import Account, as_csv, as_json, check_paid, check_unit, check_unknown
+from veilog.ledger.accounts import Account, as_csv, as_json, check_paid, check_unit
 from veilog.ledger.book import (
     Given,
     account_of,
@@ -56,6 +56,7 @@ from veilog.ledger.file import PATIENCE, Book, Entry, Waiting
 from veilog.ledger.fingerprints import Data, fingerprint
 from veilog.ledger.runs import check_mark, is_open, put_mark
 from veilog.ledger.spans import last_span
+from veilog.ledger.uncounted import count_uncounted, note_uncounted
 from veilog.ledger.ways import as_read, kind_of_case
 from veilog.logs.variants import Variants
 from veilog.privacy.account.accounting import Number, parse_delta, parse_epsilon
@@ -127,6 +128,16 @@ class Ledger:
         with self._reading() as book:
             number = book.data.get(book.digest(mark))
             return None if number is None else account_of(book, number)
+
+    def accounts_of(self, marks: Iterable[bytes]) -> dict[bytes, Account]:
+        """Return the accounts of data that are recognised by these fingerprints, as far as they have one, by one read
+        of the ledger."""
+        if self.create and not self.path.exists():
+            return {}
+        with self._reading() as book:
+            found = {mark: book.data.get(book.digest(mark)) for mark in dict.fromkeys(marks)}
+            accounts = {number: account_of(book, number) for number in set(found.values()) if number is not None}
+            return {mark: accounts[number] for mark, number in found.items() if number is not None}
 
     def since_last(
         self, log: Data | None = None, *, until: datetime.date | str | None = None, unit: str = "case"
@@ -209,6 +220,45 @@ class Ledger:
         """The account of these data, opened without a limit if they have none yet; a limit stays as it is."""
         return self._set(data, unit, account, None)
 
+    def note_uncounted(
+        self,
+        data: Data,
+        method: str,
+        guarantee: Guarantee,
+        *,
+        parameters: Mapping[str, Any] | None = None,
+        unit: str = "case",
+        as_published: bool = False,
+        part: Part | None = None,
+    ) -> Account:
+        """Note a release that was made without this ledger. No sum counts it, until :meth:`count_uncounted` does."""
+        mark, cases, way = fingerprint(data), None if part is None else plain(str(part)), plain(data.read_as)
+        told: dict[str, Any] = {
+            "parameters": parameters or {},
+            "unit": unit,
+            "as_published": as_published,
+            "part": cases,
+            "way": way,
+        }
+        self._made()
+        with self._writing() as book:
+            number = note_uncounted(book, mark, self._name_of(data), method, guarantee, **told)
+            return account_of(ledger_file.reread(book), number)
+
+    def count_uncounted(self, data: Given) -> Account:
+        """Take the releases of these data that were made without this ledger into their account, and so into its
+        sums; this cannot be undone. :class:`ParameterError` if the account has a budget and they do not add up with
+        its releases."""
+        mark = mark_of(held(data))
+        if self.create and not self.path.exists():
+            return self.enter(data)
+        with self._writing() as book:
+            number = book.data.get(book.digest(mark))
+            if number is not None:
+                count_uncounted(book, number)
+                return account_of(ledger_file.reread(book), number)
+        return self.enter(data)
+
     def reserve(
         self,
         data: Data,
@@ -226,7 +276,8 @@ class Ledger:
 
         ``epsilon`` None: nothing bounds it beforehand (as published, seeded, or another kind of guarantee). ``mark`` is
         that of the checkpoints of a run that can be interrupted. ``part`` is which cases it is of, if not of all.
-        :class:`BudgetError` if the account cannot pay for it, or if the ledger has budgets but none for these data.
+        Data that the ledger does not know get an account of their own, whatever other accounts may spend.
+        :class:`BudgetError` if the account cannot pay for it.
         """
         known = fingerprint(data)
         cost = None if epsilon is None else (short(epsilon), short(delta))
@@ -238,7 +289,6 @@ class Ledger:
             if self.account_name is not None:
                 number = on_named(book, known, number, plain(self.account_name))
             if number is None:
-                check_unknown(book.accounts.values())
                 number = opened(book, known, plain(unit), self._name_of(data))
             else:
                 kind = kind_of_case(way) if unit == "case" else None
@@ -318,14 +368,15 @@ class Ledger:
                 limit(book, number, *rule(account_of(ledger_file.reread(book), number), since))
             return account_of(ledger_file.reread(book), number)
 
-    def export(self, path: str | os.PathLike[str]) -> None:
-        """Write all accounts, with the guarantees of their releases, to a JSON or CSV file (by its suffix)."""
+    def export(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
+        """Write all accounts, with the guarantees of their releases, to a JSON or CSV file (by its suffix); a file that
+        is there is replaced only with ``overwrite``."""
         suffix = Path(path).suffix.lower()
         if suffix not in (".json", ".csv"):
             raise OutputError("A ledger is exported to .json or .csv.", path=os.fspath(path))
         accounts = self.show()
         text = as_csv(accounts) if suffix == ".csv" else as_json(accounts, guarantees=True)
-        with atomic_target(path) as file:
+        with atomic_target(path, overwrite=overwrite) as file:
             file.write(text.encode("utf-8", "replace"))
 
     def _name_of(self, data: Data | bytes) -> str:
@@ -365,8 +416,9 @@ class Reservation:
             put_mark(book, self.number, mark)
         return replace(self, mark=mark)
 
-    def settle(self, guarantee: Guarantee) -> None:
-        """Charge what was derived, durably; before anything of the release is shown to anybody.
+    def settle(self, guarantee: Guarantee, *, whole: bool = False) -> None:
+        """Charge what was derived, durably; before anything of the release is shown to anybody. ``whole``: charge all
+        that was reserved. How far a release came before it failed in the data would tell something of these.
 
         If more was derived than reserved, the method broke its word: the reservation stays and the release must not
         leave the house, which the error sees to.
@@ -379,12 +431,13 @@ class Reservation:
                     advice="This is a defect of the method; please report it.",
                 )
             derived = min(short(derived[0]), self.cost[0]), min(short(derived[1]), self.cost[1])
+            derived = self.cost if whole else derived
         cases = {} if guarantee.cases is None else {"cases": guarantee.cases}  # what its delta is judged by
         said = json.dumps(guarantee.to_json() | cases)
         with self._changing(
             "epsilon = ?, delta = ?, state = 'charged', guarantee = ?", (*texts(derived), said)
         ) as book:
-            if derived is not None:
+            if derived is not None and not whole:
                 note_answers(book, self.number, guarantee.charges)
 
     def withdraw(self) -> None:

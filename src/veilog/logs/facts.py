@@ -1,12 +1,13 @@
-"""What the columns of a log hold, and which of them may say whose a case is: for its owner, never part of a release.
+"""What the columns of a log hold, and which of them name persons: for the data owner, never part of a release.
 
-A guarantee for one case protects one visit, not the patient who came six times. So columns in which one value has
-several cases are pointed out before anything is released.
+A guarantee for one case protects one visit, not the patient who came six times. So a column that is called after
+persons, and whose values have several cases, is pointed out before anything is released.
 """
 
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
@@ -19,10 +20,19 @@ import pyarrow.compute as pc
 from veilog._plain import InJson, ToJson
 from veilog._typing import IntArray
 from veilog.logs.eventlog import ACTIVITY, CASE_INDEX, EVENT_INDEX, LIFECYCLE, NESTED, TIMESTAMP, EventLog
+from veilog.logs.person_names import names_persons
 from veilog.logs.stored.store import StoredLog
 from veilog.logs.tables.cells.columns import is_text, plain_type
 
-__all__ = ["Attribute", "PersonColumn", "attributes_of", "person_columns", "transitions_of", "unit_columns"]
+__all__ = [
+    "Attribute",
+    "PersonColumn",
+    "attributes_of",
+    "person_columns",
+    "staff_columns",
+    "transitions_of",
+    "unit_columns",
+]
 
 _CASES_OF_ONE = 10
 _USUAL = 0.95
@@ -30,6 +40,53 @@ _USUAL = 0.95
 _AMOUNT = r"^\s*-?[0-9][0-9.' ]*,[0-9]+\s*$"
 """Numbers with a decimal comma are text."""
 _RESERVED = (ACTIVITY, TIMESTAMP, LIFECYCLE, CASE_INDEX, EVENT_INDEX, NESTED)
+
+
+_STAFF = frozenset(
+    [
+        "resource",
+        "resources",
+        "user",
+        "users",
+        "userid",
+        "username",
+        "employee",
+        "staff",
+        "doctor",
+        "physician",
+        "surgeon",
+        "nurse",
+        "clerk",
+        "agent",
+        "operator",
+        "handler",
+        "performer",
+        "technician",
+        "worker",
+        "caseworker",
+        "assignee",
+        "originator",
+        "author",
+        "bearbeiter",
+        "mitarbeiter",
+        "arzt",
+        "pfleger",
+        "sachbearbeiter",
+        "medewerker",
+        "gebruiker",
+        "arts",
+        "verpleegkundige",
+        "uitvoerder",
+        "utilisateur",
+        "employe",
+        "médecin",
+        "infirmier",
+        "infirmière",
+        "agent",
+    ]
+)
+"""Words in the names of columns that say who did the work."""
+_WORDS = re.compile(r"[A-Z]?[^\W\d_A-Z]+|[A-Z]+(?![^\W\d_A-Z])")
 
 
 @dataclass(frozen=True)
@@ -94,7 +151,7 @@ class PersonColumn(ToJson):
     kept: Annotated[int, InJson(left_out="always")]
     """Of the cases how many count with that."""
     likely: Annotated[bool, InJson(left_out="always")]
-    """Whether it looks as if it did: see :func:`person_columns`."""
+    """Whether its name and its counts are those of persons: see :func:`person_columns`."""
 
     def __str__(self) -> str:
         more = f" ({self.kept:,} of the cases count then)" if self.kept < self.cases else ""
@@ -111,19 +168,27 @@ class PersonColumn(ToJson):
 
 
 def person_columns(log: EventLog | StoredLog) -> tuple[PersonColumn, ...]:
-    """Return the columns that may say whose a case is, those with the most values first.
+    """Return the columns that name persons, by their own names and by their counts, those with the most values first.
 
-    Looked at are attributes of cases, and those of events that are constant in each case; text and whole numbers only,
-    because a time, a measurement (``97,30`` is one, too) or a truth value names nobody. One value must have several
-    cases. And the values must be many, as persons are and categories are not: more than the square root of the cases
-    that have one, so that they outnumber the cases of an average value, and at least one for every ten cases. This is a
-    hint, no proof: an age in years may pass in a small log, and a person with hundreds of cases does not.
+    Counts alone prove nothing: a diagnosis and an age have as many values as persons may have. So the column has to be
+    called after persons (:func:`veilog.logs.person_names.names_persons`); any other one is a person by the user's word
+    alone. And the counts must be those of persons: attributes of cases, or of events that are constant in each case;
+    text or whole numbers; one value has several cases; and there are more values than the square root of the cases that
+    have one, and at least one for every ten of them. This is a hint, no proof: a person with hundreds of cases, or a
+    column with a name of its own, is missed.
     """
     return tuple(column for column in unit_columns(log) if column.likely)
 
 
+def staff_columns(log: EventLog | StoredLog) -> tuple[str, ...]:
+    """Return the columns that say by their name who did the work, such as ``org:resource``; none is looked into."""
+    shape = log.shape
+    names = dict.fromkeys((*shape.cases.column_names, *shape.events.column_names))
+    return tuple(name for name in names if _STAFF & {word.lower() for word in _WORDS.findall(name)})
+
+
 def unit_columns(log: EventLog | StoredLog) -> tuple[PersonColumn, ...]:
-    """Return every column that could say whose a case is, likely or not, those with the most values first."""
+    """Return every column that a user may choose as the person, the likely ones first, then by their values."""
     found = [
         _of_values(name, log.each(partial(_values, name), (name, name.removeprefix("case:"))))
         for name in _names(log.shape)
@@ -134,11 +199,12 @@ def unit_columns(log: EventLog | StoredLog) -> tuple[PersonColumn, ...]:
 def _names(shape: EventLog) -> Iterator[str]:
     """As ``--unit`` takes them: ``case:`` goes before a case's attribute where its name alone means something else."""
     cases, events = shape.cases.schema, shape.events.schema
+    of_cases = frozenset(cases.names)
     for field in cases:
         if field.name not in _RESERVED and _may_name(field.type):
             yield f"case:{field.name}" if field.name in ("case", "person") else field.name
     for field in events:
-        taken = field.name in cases.names or field.name.removeprefix("case:") in cases.names
+        taken = field.name in of_cases or field.name.removeprefix("case:") in of_cases
         if field.name not in _RESERVED and not taken and _may_name(field.type):
             yield f"case:{field.name}" if field.name in ("case", "person") else field.name
 
@@ -153,9 +219,14 @@ def _values(name: str, log: EventLog, _first: bool) -> pa.Array | None:
     own = name.removeprefix("case:")
     if own in log.cases.column_names:
         return _flat(log.cases.column(own).drop_null())
-    column = _flat(log.events.column(name if name in log.events.column_names else own))
+    column, offsets = _flat(log.events.column(name if name in log.events.column_names else own)), log.offsets
+    first = pc.index(column.is_valid(), True).as_py()
+    if first >= 0:  # most columns change within a case: the first that has a value shows it, whatever the log's size
+        case = int(np.searchsorted(offsets, first, side="right")) - 1
+        if len(pc.unique(column.slice(offsets[case], offsets[case + 1] - offsets[case]))) > 1:
+            return None
     codes = _codes(column)
-    starts = log.offsets[:-1][np.diff(log.offsets) > 0]
+    starts = offsets[:-1][np.diff(offsets) > 0]
     owners = np.repeat(np.arange(len(starts)), np.diff(np.append(starts, len(codes))))
     if not np.array_equal(codes, codes[starts][owners]):
         return None
@@ -192,6 +263,7 @@ def _of_values(name: str, values: Iterable[pa.Array | None]) -> PersonColumn | N
         return None
     most = int(counts.max())
     measured = is_text(together.type) and pc.all(pc.match_substring_regex(together, _AMOUNT)).as_py()
-    likely = not measured and most > 1 and size > math.isqrt(cases) and size * _CASES_OF_ONE >= cases
+    plausible = not measured and most > 1 and size > math.isqrt(cases) and size * _CASES_OF_ONE >= cases
+    likely = plausible and names_persons(name)
     usual = min(most, max(2, int(np.quantile(counts, _USUAL, method="inverted_cdf"))))
     return PersonColumn(name, size, cases, most, usual, int(np.minimum(counts, usual).sum()), likely)

@@ -15,7 +15,7 @@ import pyarrow as pa
 from veilog._files import Naming, atomic_target, check_writable, path_of
 from veilog.errors import InputError, OutputError, ParameterError, meant
 from veilog.logs.earlier import noted
-from veilog.logs.eventlog import EventLog
+from veilog.logs.eventlog import ACTIVITY, EventLog
 from veilog.logs.findings import Finding, Findings, Policy
 from veilog.logs.input.coarser import MapLike, mapped_by
 from veilog.logs.input.reader import SUFFIXES, Asked, Writer, writer_of
@@ -32,6 +32,7 @@ __all__ = [
     "HasLog",
     "as_log",
     "check_target",
+    "check_texts",
     "named_after",
     "read",
     "read_variants",
@@ -188,21 +189,40 @@ def read_variants(
     return grouped(named, Asked(declared, findings, None, processes, progress, mapped_by(map, level, top))).variants
 
 
-def write(log: AnyLog, path: str | os.PathLike[str], *, lossy: bool = False) -> None:
+def write(
+    log: AnyLog,
+    path: str | os.PathLike[str],
+    *,
+    lossy: bool = False,
+    overwrite: bool = False,
+    spreadsheet_safe: bool = False,
+) -> None:
     """Write a log in the format of the suffix, atomically: on any failure nothing is left, or the old file stays.
 
     CSV and workbooks cannot hold cases without events, nor tell apart cases of the same name; such a log is refused
-    unless ``lossy`` accepts that. Compressed files carry neither time nor name, so equal logs give equal bytes.
+    unless ``lossy`` accepts that. Compressed files carry neither time nor name, so equal logs give equal bytes. A file
+    that is there is replaced only with ``overwrite``.
+
+    A spreadsheet runs texts of a CSV that begin with ``=``, ``+``, ``-`` or ``@`` as formulas. ``spreadsheet_safe``
+    writes an apostrophe before them (CSV and TSV only); they are other names then than those of the log.
     """
     target = path_of(path, "path", "First comes the log, then the file: write(log, path).")
     held = _whole(log)
-    write_named(noted(held), target, lossy=lossy)
+    write_named(noted(held), target, lossy=lossy, overwrite=overwrite, spreadsheet_safe=spreadsheet_safe)
 
 
-def write_named(log: EventLog, target: Path, *, lossy: bool = False, naming: Naming | None = None) -> None:
+def write_named(
+    log: EventLog,
+    target: Path,
+    *,
+    lossy: bool = False,
+    overwrite: bool = False,
+    spreadsheet_safe: bool = False,
+    naming: Naming | None = None,
+) -> None:
     """Write a log as :func:`write` does; ``naming`` gives the whole file its name."""
-    writer = _writer(target)
-    with atomic_target(target, naming) as file, _compressed(file, target) as out:
+    writer = _writer(target, overwrite=overwrite, spreadsheet_safe=spreadsheet_safe)
+    with atomic_target(target, naming, overwrite=overwrite) as file, _compressed(file, target) as out:
         writer.write(log, out, target, lossy=lossy)
 
 
@@ -224,6 +244,8 @@ def write_pieces(
     path: str | os.PathLike[str],
     *,
     lossy: bool = False,
+    overwrite: bool = False,
+    spreadsheet_safe: bool = False,
     eventless: pa.Table | None = None,
     naming: Naming | None = None,
 ) -> None:
@@ -236,8 +258,8 @@ def write_pieces(
     and XES with nested attributes may say 2.0 without need. ``naming`` gives the whole file its name.
     """
     target = path_of(path, "path")
-    writer = _writer(target)
-    with atomic_target(target, naming) as file, _compressed(file, target) as out:
+    writer = _writer(target, overwrite=overwrite, spreadsheet_safe=spreadsheet_safe)
+    with atomic_target(target, naming, overwrite=overwrite) as file, _compressed(file, target) as out:
         writer.write_pieces(pieces, out, target, lossy=lossy, eventless=eventless)
 
 
@@ -248,18 +270,27 @@ def named_after(path: str | os.PathLike[str], name: str) -> Path:
     return target.with_name(f"{target.name.removesuffix(suffix)}-{name}{suffix}")
 
 
-def check_target(path: str | os.PathLike[str]) -> str:
+def check_target(path: str | os.PathLike[str], *, overwrite: bool = True, spreadsheet_safe: bool = False) -> str:
     """The format that a log would be written to ``path`` in; :class:`OutputError` if it could not be."""
-    _writer(Path(path))
+    _writer(Path(path), overwrite=overwrite, spreadsheet_safe=spreadsheet_safe)
     return suffix_of(Path(path)).removesuffix(".gz")
 
 
-def _writer(target: Path) -> Writer:
-    writer = writer_of(target)
+def check_texts(path: str | os.PathLike[str], texts: Iterable[str]) -> None:
+    """Raise :class:`OutputError` for a label or a value that the format of ``path`` cannot hold."""
+    if suffix_of(Path(path)) in (".xes", ".xes.gz"):
+        from veilog.logs.xes.write import escape
+
+        for text in texts:
+            escape(text, ACTIVITY)
+
+
+def _writer(target: Path, *, overwrite: bool, spreadsheet_safe: bool = False) -> Writer:
+    writer = writer_of(target, spreadsheet_safe=spreadsheet_safe)
     if writer is None:
         check_writable(target)  # of a device its name is not what is wrong
         raise OutputError("The suffix is not known.", path=os.fspath(target), advice=f"Known: {', '.join(SUFFIXES)}.")
-    check_writable(target)
+    check_writable(target, overwrite=overwrite)
     return writer
 
 

@@ -162,11 +162,16 @@ class Finding(ToJson):
         return self.of_this_log or RULES[self.rule].advice
 
     @property
+    def dropped_thing(self) -> str | None:
+        """The kind of what was left out: an event, a case; None where nothing was."""
+        return _THINGS.get(self.rule, "element") if self.policy == "drop" else None
+
+    @property
     def dropped(self) -> str | None:
         """What was left out, in words: ``22 events dropped: missing-timestamp``."""
-        if self.policy != "drop":
+        thing = self.dropped_thing
+        if thing is None:
             return None
-        thing = _THINGS.get(self.rule, "element")
         return f"{self.count:,} {thing if self.count == 1 else thing + 's'} dropped: {self.rule}"
 
 

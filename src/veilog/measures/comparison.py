@@ -15,6 +15,7 @@ from veilog.measures.measure import Found, Measure, Miner, Pair, Progress, Quant
 from veilog.measures.process_model.quality import MEASURES as OF_MODELS
 from veilog.measures.purposes import Asked, Grade, Judgement, judge, named
 from veilog.measures.registry import MEASURES
+from veilog.measures.verdicts import Aspect, Fidelity, Verdict, judged, worst_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -96,6 +97,8 @@ class Comparison:
     """What the release is good for, by the name of the purpose; those that were asked for."""
     verdict: str = ""
     seconds: float = 0.0
+    verdicts: Mapping[Aspect, Verdict] = field(default_factory=dict)
+    """On control flow, times and attributes, each by itself, as far as the release has them."""
 
     relative_log_similarity: ClassVar[_Value[float | None]] = _Value()
     relative_log_similarity_exact: ClassVar[_Value[float | None]] = _Value()
@@ -139,6 +142,20 @@ class Comparison:
         return f"Comparison({counted(self.original_cases, 'case')}, {self.released_cases:,} released: {self.verdict})"
 
     @property
+    def grade(self) -> Fidelity | None:
+        """The worst grade of control flow, times and attributes."""
+        return worst_of(self.verdicts)
+
+    @property
+    def sizes(self) -> str:
+        """The cases of both logs, in words: of few cases a similarity says little, however high it is."""
+        return gettext(
+            "{released} cases for {original}",
+            released=localised(f"{self.released_cases:,}"),
+            original=localised(f"{self.original_cases:,}"),
+        )
+
+    @property
     def not_computed(self) -> Mapping[str, str]:
         """Of measures without a value, the reason."""
         return {name: found.reason for name, found in self.results.items() if found.value is None}
@@ -169,7 +186,10 @@ class Comparison:
                 continue
             for quantity in measure.quantities:
                 number = quantity.number(found.value)
-                yield Line(name, quantity, number, found.interval, quantity.says(found.value))
+                meaning = quantity.says(found.value)
+                if name == "relative_log_similarity":
+                    meaning += f"; {self.sizes}"
+                yield Line(name, quantity, number, found.interval, meaning)
 
     def to_frame(self) -> pd.DataFrame:
         """Return a row for each number: what it is called, its value or between which numbers it lies, and its words.
@@ -200,7 +220,9 @@ class Comparison:
         out |= {name: _plain(getattr(self, name)) for name in _OWN}
         out["not_computed"] = dict(self.not_computed)
         out["intervals"] = {name: list(interval) for name, interval in self.intervals.items()}
-        out |= {"verdict": self.verdict, "seconds": self.seconds}
+        out |= {"verdict": self.verdict, "grade": self.grade}
+        out |= {"verdicts": {aspect: found.to_json() for aspect, found in self.verdicts.items()}}
+        out["seconds"] = self.seconds
         if self.purposes:
             out["purposes"] = {name: judged.to_json() for name, judged in self.purposes.items()}
         if self.added:
@@ -285,7 +307,9 @@ def compare(
     with pair.closing():
         results = dict(_taken(pair, taken))
     first, second = pair.variants
-    result = Comparison(first.cases, second.cases, results, judge(pair, wanted, told))
+    similar = results["relative_log_similarity"]
+    least = similar.value if similar.interval is None else similar.interval[0]
+    result = Comparison(first.cases, second.cases, results, judge(pair, wanted, told), verdicts=judged(pair, least))
     return replace(result, verdict=verdict_of(result), seconds=time.perf_counter() - started)
 
 
@@ -344,15 +368,60 @@ def verdict_of(result: Comparison) -> str:
     return " ".join([*_likeness(result), *_behaviour(result), *_people(result)])
 
 
+_ASPECTS: Mapping[Aspect, str] = {
+    "control_flow": gettext_noop("control flow is {grade} ({how})"),
+    "times": gettext_noop("times are {grade} (off by {off})"),
+    "attributes": gettext_noop("attributes are {grade} ({of} is off by {off})"),
+}
+_WORDS: Mapping[Fidelity, str] = {
+    "close": gettext_noop("close"),
+    "usable": gettext_noop("usable"),
+    "rough": gettext_noop("rough"),
+    "noise": gettext_noop("noise"),
+}
+
+
 def _likeness(result: Comparison) -> Iterator[str]:
+    number = ""
     if result.relative_log_similarity is not None:
-        grade = next(text for least, text in _GRADES if result.relative_log_similarity >= least)
-        yield gettext(grade, number=localised(f"{result.relative_log_similarity:.2f}"))
+        number = localised(f"{result.relative_log_similarity:.2f}")
+    if len(result.verdicts) > 1:
+        yield _of_all(result, number)
+    elif number:
+        grade = next(text for least, text in _GRADES if (result.relative_log_similarity or 0.0) >= least)
+        yield gettext(grade, number=number + _size(result))
     elif "relative_log_similarity" in result.intervals:
         low, high = (localised(f"{end:.2f}") for end in result.intervals["relative_log_similarity"])
         yield gettext("Its similarity to the original is from {low} to {high} of 1.", low=low, high=high)
     if result.coverage.activities == 0.0 and result.dfg_moved is not None:
         yield gettext("The two logs have no activity in common.")
+
+
+def _of_all(result: Comparison, number: str) -> str:
+    """The verdict on every aspect, in one sentence."""
+    least = localised(f"{1 - result.verdicts['control_flow'].error:.2f}") if "control_flow" in result.verdicts else ""
+    how = gettext("similarity {number} of 1", number=number + _size(result)) if number else ""
+    how = how or gettext("similarity {number} of 1 or more", number=least)
+    told = [
+        gettext(
+            _ASPECTS[aspect],
+            grade=gettext(_WORDS[found.grade]),
+            how=how,
+            off=share_in_percent(found.error),
+            of=repr(found.of),
+        )
+        for aspect, found in result.verdicts.items()
+    ]
+    said = "; ".join(told)
+    return f"{said[0].upper()}{said[1:]}."
+
+
+def _size(result: Comparison) -> str:
+    """How many cases were released, where these are many fewer or more than the original's."""
+    ratio = result.size_ratio
+    if ratio is None or 0.5 <= ratio <= 2:
+        return ""
+    return f"; {result.sizes}"
 
 
 def _behaviour(result: Comparison) -> Iterator[str]:

@@ -222,6 +222,8 @@ class Method:
     """Whether there is a certified release at all; where not, --as-published must be asked for."""
     weighed: str = ""
     """What ``veilog suggest`` says of it; nothing where it is not considered."""
+    draws: bool = False
+    """Whether its cases are drawn from a model, as many as are wanted: their number says nothing of the log."""
     package: str = ""
     """The package that brings it, where that is another than this one."""
 

@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from veilog.errors import QuestionError, VeilogError
 from veilog.logs.eventlog import EventLog
-from veilog.privacy.asking import triples_of
+from veilog.privacy.asking import SPENT, triples_of
 from veilog.privacy.cases import UNKNOWN_TIME, Cases, Coding, RawCases
 from veilog.privacy.clipping import LARGEST_VALUE, contributions
 from veilog.privacy.domain import Domain
@@ -47,12 +48,15 @@ class AllCases:
         """What is found in all raw cases, each wholly in one piece; ``work`` is told whether a piece is the first.
 
         ``combine`` makes one of any number of findings, in any order; where pieces lie elsewhere it is done there, and
-        again of what it made. Neither may hold on to this object: both may travel.
+        again of what it made. Neither may hold on to this object: both may travel. Whatever goes wrong in the data is
+        one error with a fixed text (see :mod:`veilog.privacy.asking`).
         """
         log, domain = self._log, self._domain
         if isinstance(log, EventLog):
-            return combine([work(self._in_memory, True)])
-        return log.together(lambda piece, first: work(RawCases(piece, domain), first), combine, attributes)
+            return combine([_found(work, lambda: self._in_memory, True)])
+        return log.together(
+            lambda piece, first: _found(work, lambda: RawCases(piece, domain), first), combine, attributes
+        )
 
     @cached_property
     def _in_memory(self) -> RawCases:
@@ -125,6 +129,18 @@ class AllCases:
             return combined(work(raw, first))
 
         return _sums([self.over(of_piece, combined, [coding.name for coding in codings])], size)
+
+
+def _found(work: Callable[[RawCases, bool], T], raw: Callable[[], RawCases], first: bool) -> T:
+    """What work finds in a piece, or an error with a fixed text: what went wrong may say something of the data."""
+    try:
+        return work(raw(), first)
+    except (VeilogError, MemoryError, OSError):
+        raise
+    except Exception:  # noqa: BLE001, S110 - raised below, not here: an error must not carry the other one
+        pass
+    failed = "The log has a value that no question can be answered with."
+    raise QuestionError(failed, parameter="question", advice=f"{SPENT} Please report this.")
 
 
 def _sums(found: Iterable[Addends], size: int) -> IntArray:

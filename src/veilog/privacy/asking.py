@@ -2,7 +2,8 @@
 
 A question charges first and then runs the function. Whatever goes wrong in there, an exception of the function or an
 answer of the wrong shape, becomes one error with a fixed text, without the exception that it came from: what it says
-depends on nothing in the log, and the question is paid for. Numbers out of range are none (a bin) or cut (a value).
+depends on nothing in the log. All that was reserved for the release is spent then, because how far it came may depend
+on the log. Numbers out of range are none (a bin) or cut (a value).
 
 That a function treats every case by itself is what all sensitivities rest on. It cannot be proved of a function that is
 given, but carelessness shows: some cases of the first block are given a second time, in another order, in parts and
@@ -18,10 +19,10 @@ from typing import Any, Protocol, Self, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from veilog.errors import ParameterError
+from veilog.errors import QuestionError
 from veilog.logs.variants import Sequences
 
-__all__ = ["Triples", "added_up", "answered", "bins_of", "triples_of"]
+__all__ = ["SPENT", "Triples", "added_up", "answered", "bins_of", "triples_of"]
 
 IntArray = npt.NDArray[np.int64]
 Triples = tuple[IntArray, IntArray, IntArray]
@@ -31,6 +32,7 @@ _AGAIN = 128
 """So many cases of the first block are given twice: a difference shows in few, and a second look costs time."""
 
 _FAILED = "The function that was given to a question failed, or gave something other than integers for each case."
+SPENT = "The whole epsilon of this release counts as spent."
 _NOT_PER_CASE = "The function that was given to a question does not treat each case by itself."
 
 
@@ -52,9 +54,7 @@ def answered(function: Callable[[B], object], read: Callable[[object, int], T | 
     except Exception:  # noqa: BLE001 - whatever it says, it may say of the data
         found = None
     if found is None:  # raised here, not above: an error must not carry the other one
-        raise ParameterError(
-            _FAILED, parameter="question", advice="The question is paid for; try the function on made-up cases."
-        )
+        raise QuestionError(_FAILED, parameter="question", advice=f"{SPENT} Try the function on a synthetic log.")
     return found
 
 
@@ -144,7 +144,7 @@ def added_up(triples: Triples) -> Triples:
 
 def _same(one: IntArray, other: IntArray) -> None:
     if not np.array_equal(one, other):
-        raise ParameterError(
+        raise QuestionError(
             _NOT_PER_CASE,
             parameter="question",
             advice="What it says of a case may depend on that case and on public or released numbers only.",

@@ -38,6 +38,7 @@ from veilog.privacy.mechanisms.mechanism import (
 )
 from veilog.privacy.mechanisms.sampling import poisson_sample
 from veilog.privacy.rounds import Rounds, histogram_rounds
+from veilog.privacy.totals import Totals
 from veilog.privacy.training.gradients import Training, pay_for
 from veilog.privacy.unit import ONE_CASE, Bounded, Unit
 
@@ -92,6 +93,7 @@ class Curator:
             for condition in columns_taken(log):
                 self._account.assume(condition)
         self._whole: Curator | None = None
+        self._totals = Totals()
 
     # Public facts ---------------------------------------------------------------------------------------------------
 
@@ -155,6 +157,7 @@ class Curator:
         # A part of a log in which everybody's cases are bounded is one.
         sample = Curator(Bounded(sampled, self.unit), domain=self.domain, randomness=self._randomness)
         sample._whole, sample._account = self, self._account.of_sample(rate)
+        sample._totals = self._totals
         return sample
 
     # Questions ------------------------------------------------------------------------------------------------------
@@ -166,7 +169,9 @@ class Curator:
         """
         eps = parse_epsilon(epsilon)
         mechanism = self._account.charge("count", purpose, Laplace(1 / eps), Sensitivity.of(1), eps)
-        return self._variants.cases + int(mechanism.draw(1, self._randomness)[0])
+        answer = self._variants.cases + int(mechanism.draw(1, self._randomness)[0])
+        self._totals.add(answer, mechanism, 1, counts_cases=True)
+        return answer
 
     def concentration(
         self, number: int, share: Fraction, epsilon: Number, *, purpose: str = "cases of the most frequent variants"
@@ -234,7 +239,9 @@ class Curator:
         )
         assigned, weights = cases_in_bins(self._variants, assign, size)
         if keep_above is None:
-            return every_bin(assigned, weights, size, mechanism, self._randomness)
+            answer = every_bin(assigned, weights, size, mechanism, self._randomness)
+            self._totals.add(int(answer.sum()), mechanism, size, counts_cases=True)
+            return answer
         return bins_above(keep_above, assigned, weights, size, mechanism, self._randomness)
 
     def rounds(
@@ -282,7 +289,9 @@ class Curator:
         sensitivity = Sensitivity.of(bound, norm, "clipped")
         mechanism = self._account.charge("sums", so_many(purpose, size, "sum"), noise, sensitivity, eps, failure)
         exact = exact_sums(self._variants, features, size, bound, resolution, norm)
-        return exact + mechanism.draw(size, self._randomness)
+        answer: IntArray = exact + mechanism.draw(size, self._randomness)
+        self._totals.add(int(answer.sum()), mechanism, size)
+        return answer
 
     def find_activities(self, epsilon: Number, delta: Number) -> tuple[str, ...]:
         """The labels that enough cases have, with noise; from here on there are no others, and these are public.
@@ -415,6 +424,11 @@ class Curator:
     def contacted(self) -> bool:
         """Whether anything was asked, or looked at, yet. What the owner says is public is no contact."""
         return self._account.contacted
+
+    @property
+    def noise_only(self) -> bool | None:
+        """Whether no answer so far stands out of its noise; None where none could. From noisy answers alone."""
+        return self._totals.noise_only
 
     def carry(self, charges: Iterable[Charge]) -> None:
         """Add what an interrupted run, whose answers are used here, was charged. Charges can only be added."""

@@ -51,6 +51,8 @@ class Keywords(TypedDict, total=False):
     """laplace, sacofa: whether counts of prefixes and of their continuations are reconciled"""
     threshold: int | None
     """laplace: count from which on a prefix survives; found from the noise if not given"""
+    program: Literal["mannhardt", "sacofa"]
+    """laplace: as published: Mannhardt et al.'s program, or SaCoFa's, which never prunes a trace that has ended"""
     threshold_harmful: int | None
     """sacofa: count from which on a prefix that breaks a rule survives"""
     threshold_harmless: int | None
@@ -59,6 +61,8 @@ class Keywords(TypedDict, total=False):
     """sacofa: file of rules known from elsewhere than the log"""
     rule_share: float | None
     """sacofa: share of the budget that learns rules; 0.1 if no file is given"""
+    ended: Literal["kept", "pruned"]
+    """sacofa: as published: traces that have ended below the threshold; the program keeps them, Algorithm 1 prunes them"""
     score: Literal["binary", "continuous", "published", "cost"]
     """sacofa: how bad breaking rules is; tlkc: what is suppressed first: as published, or the element that costs the fewest cases for what it mends"""
     score_bound: int

@@ -15,13 +15,13 @@ Kairouz, Oh, Viswanath, "The composition theorem for differential privacy", 2015
 
 g = 1 - f is one minus the trade-off function (Dong, Roth, Su, "Gaussian differential privacy", 2022). Of several pairs
 the smallest bound counts; g is taken as the same in both directions, so that it bounds as well who says that the case
-is *not* in the log. The *advantage* is the largest g(a) - a: (e^epsilon - 1 + 2 delta) / (e^epsilon + 1), which of a
-pure epsilon is tanh(epsilon / 2). It is reached where g(a) = 1 - a, so a guess at a case that is in the log with
-probability 1/2 is right with probability (1 + advantage) / 2 at most.
+is *not* in the log. The *membership-test gap* is the largest g(a) - a: (e^epsilon - 1 + 2 delta) / (e^epsilon + 1),
+which of a pure epsilon is tanh(epsilon / 2). It is reached where g(a) = 1 - a, so a guess at a case that is in the log
+with probability 1/2 is right with probability (1 + gap) / 2 at most.
 
 It is not the guessing advantage of :mod:`veilog.privacy.account.guessing`, which is the largest rise of a *belief* at
-the attacker's best prior, d = tanh(epsilon / 4) of a pure epsilon. There advantage = 2 d / (1 + d^2), and always
-advantage / 2 <= d <= advantage.
+the attacker's best prior, d = tanh(epsilon / 4) of a pure epsilon. There gap = 2 d / (1 + d^2), and always
+gap / 2 <= d <= gap.
 
 *What is in the case?* Somebody knows D, all but the case, and that it is in the log. With no release, the best guess
 at a secret of it is right with probability p (the prior): 1/10 for one of 10 equally likely values, 1/n for which one
@@ -35,7 +35,7 @@ probability E P[M(D) in S(z)] <= p. Each P[M(D + z) in S(z)] <= g(P[M(D) in S(z)
 so their mean is at most g(p).
 
 Two values of a case that is in the log are two steps apart (remove the one, add the other), and each step is in this:
-M(D) is between them. For two equally likely values, 2 g(1/2) - 1 is the advantage of the two steps taken one after the
+M(D) is between them. For two equally likely values, 2 g(1/2) - 1 is the gap of the two steps taken one after the
 other, max g(g(a)) - a; of a pure epsilon 1 - e^-epsilon, which is less than doubling epsilon in the first formula
 gives. For a pure epsilon g(p) is never above what Bayes' rule says at 2 epsilon, p / (p + e^(-2 epsilon) (1 - p)).
 
@@ -77,7 +77,7 @@ _ROUNDING = 1 + 2.0**-45
 class Meaning:
     """What anybody can do with a release at most; each number is rounded up."""
 
-    advantage: float
+    membership_test_gap: float
     """True less false positive rate of whoever tells whether a given case is in the log."""
     tpr_at_fpr: Mapping[float, float]
     """Their true positive rate, at each of ``RATES``."""
@@ -87,7 +87,7 @@ class Meaning:
     @property
     def presence(self) -> float:
         """The chance to guess right whether a case is in the log that is in it with probability 1/2."""
-        return min(1.0, (1 + self.advantage) / 2)
+        return min(1.0, (1 + self.membership_test_gap) / 2)
 
     def in_words(self, unit: str) -> str:
         """Return what it means for a secret, in a sentence."""
@@ -99,7 +99,7 @@ class Meaning:
 
     def to_json(self) -> dict[str, object]:
         return {
-            "advantage": self.advantage,
+            "membership_test_gap": self.membership_test_gap,
             "tpr_at_fpr": {f"{rate:g}": chance for rate, chance in self.tpr_at_fpr.items()},
             "guess_at_prior": {f"{prior:g}": chance for prior, chance in self.guess_at_prior.items()},
         }
@@ -122,9 +122,9 @@ def meaning_of_pairs(pairs: Pairs) -> Meaning:
     held = [*pairs]
     epsilons, deltas = _arrays(held)
     shrink = np.exp(-epsilons)
-    advantages = (-np.expm1(-epsilons) + 2 * deltas * shrink) / (1 + shrink)
+    gaps = (-np.expm1(-epsilons) + 2 * deltas * shrink) / (1 + shrink)
     return Meaning(
-        advantage=_up(advantages),
+        membership_test_gap=_up(gaps),
         tpr_at_fpr={rate: largest(held, rate) for rate in RATES},
         guess_at_prior={prior: largest(held, prior) for prior in PRIORS},
     )

@@ -11,12 +11,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from fractions import Fraction
 from functools import cached_property
-from pathlib import Path
 from typing import Any, Unpack
 
 from veilog._notebook import card, facts, paragraph
 from veilog.errors import ParameterError
-from veilog.ledger.ledger import Ledger
 from veilog.logs.files import AnyLog, as_log
 from veilog.logs.made_up.twins import Sizes
 from veilog.logs.stored.store import StoredLog
@@ -28,22 +26,24 @@ from veilog.privacy.account.accounting import Number, parse_delta, parse_epsilon
 from veilog.privacy.account.figures import up
 from veilog.privacy.account.guarantee import Guarantee
 from veilog.privacy.account.guessing import epsilon_of
+from veilog.privacy.account.strength import STRENGTHS
+from veilog.privacy.account.worth import worth
 from veilog.privacy.domain import PRIVATELY, Domain, Window, checked_domain
 from veilog.privacy.part import Part
 from veilog.privacy.unit import ONE_CASE, Unit
 from veilog.releasing import spelled
 from veilog.releasing.keywords import Keywords
+from veilog.releasing.losses import Loss
+from veilog.releasing.owner.account import LedgerChoice, chosen_ledger, with_warnings
+from veilog.releasing.owner.losses import losses_before
 from veilog.releasing.planned import Planned, checked_seed, uses_of
 from veilog.releasing.result import Release
-from veilog.releasing.run import run_plan
+from veilog.releasing.run import entry_of, run_plan
 from veilog.releasing.trying.expected import TWINS, Expected, expectation
 from veilog.releasing.trying.sizes import sizes_of
 from veilog.releasing.trying.trial import tried
 
-__all__ = ["LARGEST_UNASKED", "Plan", "as_planned", "facts_declared", "plan"]
-
-LARGEST_UNASKED = 10
-"""A larger epsilon has to be asked for in words: odds change by a factor of up to 22,000 at this one."""
+__all__ = ["Plan", "as_planned", "facts_declared", "plan", "protects_nobody"]
 
 
 class Plan(Planned):
@@ -89,15 +89,24 @@ class Plan(Planned):
         known = sizes_of(**declared) if sizes is None else replace(sizes, **declared)
         return expectation(self, known, twins=twins, purposes=purposes, owner_only=owner_only, progress=progress)
 
+    def losses(self, log: AnyLog | StoredLog) -> tuple[Loss, ...]:
+        """Return what a release would leave out of a log, before anything is asked: declared activities that it does
+        not have, and more than 5 % of its events, activities or cases. Confidential: computed from the raw log."""
+        held = as_log(log)
+        return losses_before(held if self.part is None else self.part.of_log(held), self)
+
     def run(
         self,
         log: AnyLog | StoredLog,
         *,
-        ledger: Ledger | str | Path | None = None,
+        ledger: LedgerChoice = None,
         progress: Progress | None = None,
     ) -> Release:
-        """Release a log as planned; with a ``ledger`` the release is entered there, and may be refused."""
-        return run_plan(self, as_log(log), ledger=ledger, progress=progress)
+        """Release a log as planned, and enter that in a ledger, as :func:`veilog.release` does; it may be refused."""
+        held = as_log(log)
+        kept = chosen_ledger(ledger, seeded=self.seed is not None, progress=progress)
+        released = run_plan(self, held, ledger=kept, progress=progress)
+        return with_warnings(released, held, entry_of(self) if ledger is False and self.seed is None else None)
 
     def command(self, log: str = "LOG", target: str = "RELEASE.xes", options: Iterable[tuple[str, str]] = ()) -> str:
         """Return the command that does the same; ``options`` say how the log is read; one may come twice."""
@@ -139,7 +148,7 @@ def plan(
     attributes: Iterable[str] | None = None,
     attributes_share: Number | None = None,
     guessing_advantage: Number | None = None,
-    weak_guarantee: bool = False,
+    allow_no_protection: bool = False,
     part: Part | str | None = None,
     **parameters: Unpack[Keywords],
 ) -> Plan:
@@ -149,7 +158,7 @@ def plan(
     (``plan.undeclared``) is refused when a log is given.
     """
     chosen = method_named(method)
-    told: Mapping[str, Any] = parameters
+    told = _one_by_one(parameters)
     if guessing_advantage is not None:
         epsilon, told = _by_advantage(chosen, guessing_advantage, epsilon, delta, told)
     _check_certified(chosen, as_published)
@@ -170,7 +179,7 @@ def plan(
         _check_unit(chosen, as_published)
         _check_names(protected, wanted, declared)
     of_use = any(uses_of(chosen, settings, declared, wanted))
-    eps, failure = _budget(chosen, epsilon, delta, of_use, weak_guarantee)
+    eps, failure = _budget(chosen, epsilon, delta, of_use, allow_no_protection)
     protected.of_one_case(eps, failure)  # refused where no budget of one case makes up this one
     return Plan(
         method=chosen,
@@ -182,7 +191,7 @@ def plan(
         unit=protected,
         wanted=wanted,
         seed=checked_seed(seed),
-        weak_guarantee=weak_guarantee,
+        allow_no_protection=allow_no_protection,
         part=part if part is None or isinstance(part, Part) else Part.of(part),
     )
 
@@ -221,6 +230,19 @@ def facts_declared(domain: Domain | None, activities: Iterable[str] | str | None
     return replace(declared, activities=Domain.of(activities).activities)
 
 
+def _one_by_one(parameters: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the parameters of a method, refusing a mapping of them all."""
+    whole = parameters.get("parameters")
+    if whole is None:
+        return parameters
+    named = ", ".join(f"{name}={value!r}" for name, value in whole.items()) if isinstance(whole, Mapping) else "p=1"
+    raise ParameterError(
+        "The parameters of a method are given one by one, not as parameters=.",
+        parameter="parameters",
+        advice=f"Give them as keywords: veilog.release(log, method, {named}).",
+    )
+
+
 def _check_length(method: Method, told: Mapping[str, Any]) -> None:
     """Refuse a bound on the length as a setting where the method has none of this name: the public one was meant."""
     if "max_length" in told and not any(parameter.name == "max_length" for parameter in method.parameters):
@@ -232,7 +254,7 @@ def _check_length(method: Method, told: Mapping[str, Any]) -> None:
 
 
 def _budget(
-    method: Method, epsilon: Number | None, delta: Number, delta_is_of_use: bool, weak_guarantee: bool
+    method: Method, epsilon: Number | None, delta: Number, delta_is_of_use: bool, allow_no_protection: bool
 ) -> tuple[Fraction, Fraction]:
     """The epsilon and delta asked for, exactly, if they fit the method."""
     failure = parse_delta(delta)
@@ -249,11 +271,13 @@ def _budget(
             advice="0.1 to 1 are usual; or give a guessing advantage, e.g. 0.2.",
         )
     eps = parse_epsilon(epsilon)
-    if eps > LARGEST_UNASKED and not weak_guarantee:
+    if protects_nobody(eps, failure) and not allow_no_protection:
+        given = f"epsilon = {up(eps)}" + (f" and delta = {up(failure)}" if failure else "")
         raise ParameterError(
-            f"epsilon = {up(eps)} protects nobody in practice: who is in the log can nearly be read off the release.",
+            f"The protection level of {given} is none in practice: who is in the log can nearly be read off the "
+            "release.",
             parameter="epsilon",
-            advice="Take 2 or less; or say --weak-guarantee if that is what you want.",
+            advice="Take an epsilon of 2 or less; or say --allow-no-protection if that is what you want.",
         )
     if method.needs_delta and failure == 0:
         raise ParameterError(
@@ -264,6 +288,12 @@ def _budget(
     if failure and not delta_is_of_use:
         raise ParameterError(f"Method {method.name!r} needs no delta; it costs epsilon only.", parameter="delta")
     return eps, failure
+
+
+def protects_nobody(epsilon: Fraction, delta: Fraction) -> bool:
+    """Return whether the protection level of a budget, for one case or for one person with all cases that count, is
+    none in practice, whatever the log is."""
+    return worth((epsilon, delta)) == STRENGTHS[-1]
 
 
 def _by_advantage(

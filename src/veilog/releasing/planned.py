@@ -63,7 +63,7 @@ class Planned:
     wanted: Wanted
     """What is released beyond variants."""
     seed: int | None
-    weak_guarantee: bool
+    allow_no_protection: bool
     part: Part | None = None
     """Which cases it is of; all, where this is None."""
 
@@ -75,7 +75,8 @@ class Planned:
     @property
     def undeclared(self) -> list[Fact]:
         """The public facts that the method needs and nobody has said anything about."""
-        return self.public.lacks(self.method.needs(self.settings))
+        # As published all that is public is the log's own.
+        return [] if self.as_published else self.public.lacks(self.method.needs(self.settings))
 
     @property
     def uses(self) -> Uses:

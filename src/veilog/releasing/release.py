@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from pathlib import Path
 from typing import Unpack
 
-from veilog.ledger.ledger import Ledger
-from veilog.logs.files import AnyLog, as_log
+from veilog.logs.files import AnyLog
 from veilog.logs.stored.store import StoredLog
 from veilog.methods.method import Progress
 from veilog.privacy.account.accounting import Number
 from veilog.privacy.domain import Domain, Window
 from veilog.privacy.part import Part
 from veilog.releasing.keywords import Keywords
-from veilog.releasing.owner.memory import noticed
+from veilog.releasing.owner.account import LedgerChoice
 from veilog.releasing.plan import Plan, as_planned
 from veilog.releasing.result import Release
 
@@ -39,9 +37,9 @@ def release(
     processing: bool = False,
     attributes: Iterable[str] | None = None,
     attributes_share: Number | None = None,
-    ledger: Ledger | str | Path | None = None,
+    ledger: LedgerChoice = None,
     guessing_advantage: Number | None = None,
-    weak_guarantee: bool = False,
+    allow_no_protection: bool = False,
     part: Part | str | None = None,
     progress: Progress | None = None,
     **parameters: Unpack[Keywords],
@@ -61,7 +59,7 @@ def release(
     ``epsilon`` and ``delta`` are the budget: certified (the default) they are what the guarantee derives; with
     ``as_published`` they are what the paper calls them, and the guarantee says what is derived instead. ``seed`` makes
     a run repeatable for experiments, and its guarantee "none". Further keywords are parameters of the method. An
-    epsilon above 10 protects nobody to speak of and needs ``weak_guarantee``.
+    epsilon above 3.89 protects nobody in practice and needs ``allow_no_protection``.
 
     ``domain`` declares public facts, and ``activities`` the labels alone: their names; ``"log"``, your word that those
     of the log are public, which is a condition of the guarantee; or ``"privately"``, to have those found that enough
@@ -86,8 +84,10 @@ def release(
     chance to guess that a case (or person) is in the log, delta included. A method that has a parameter of this name
     gets it as that.
 
-    With a ``ledger`` (the file of one; made if there is none) the release is entered in the account of its data: what
-    it may cost is set aside before any question is asked, and refused if that would exceed their budget.
+    The release is entered in a ``ledger``, in the account of its data: what it may cost is set aside before any
+    question is asked, and refused if that would exceed their budget. By default that is your ledger, which the command
+    and the pages use, too; or the file of another, made if there is none. With False the release is entered nowhere,
+    and your ledger lists it as not counted. What has a ``seed`` is entered only where a ledger is named.
     """
     planned = as_planned(
         method,
@@ -106,9 +106,8 @@ def release(
         attributes=attributes,
         attributes_share=attributes_share,
         guessing_advantage=guessing_advantage,
-        weak_guarantee=weak_guarantee,
+        allow_no_protection=allow_no_protection,
         part=part,
         **parameters,
     )
-    held = as_log(log)
-    return noticed(planned.run(held, ledger=ledger, progress=progress), held)
+    return planned.run(log, ledger=ledger, progress=progress)

@@ -5,18 +5,16 @@ from __future__ import annotations
 import datetime
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from fractions import Fraction
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import numpy as np
 import pyarrow as pa
 
 from veilog._files import path_of
-from veilog._language import counted
 from veilog._notebook import card, facts, paragraph, table
-from veilog._plain import ToJson, to_json
+from veilog._plain import InJson, ToJson, to_json
 from veilog._typing import Int32Array
 from veilog._version import __version__
 from veilog.errors import EmptyReleaseError
@@ -31,12 +29,14 @@ from veilog.logs.xes.columns import legal_keys
 from veilog.methods._events.assemble import Details, assembled, eventless, pieces_of
 from veilog.privacy.account.guarantee import Guarantee
 from veilog.privacy.account.strength import Strength
+from veilog.releasing.checks import Activities, json_of_checks
+from veilog.releasing.losses import Loss
 from veilog.releasing.meaning import json_of
 
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["Operation", "OwnerOnly", "Release", "as_released", "remarks_on"]
+__all__ = ["NOISE_ONLY", "AccountWarning", "Operation", "OwnerOnly", "Release", "as_released", "remarks_on"]
 
 Progress = Callable[[str, float | None], None]
 
@@ -44,6 +44,10 @@ _EDGES: Mapping[Strength, str] = {
     "strong": "good", "good": "good", "moderate": "fair", "weak": "bad", "none in practice": "bad",
 }  # fmt: skip
 """How the words about a guarantee are marked, by what it is worth."""
+NOISE_ONLY = "By its own answers, the release cannot be distinguished from noise alone: do not use it."
+"""The first remark on such a release."""
+_SEE_LOSSES = "Confidential, for the data owner: released.owner_only lists what the release leaves out of the log."
+"""The same for every release."""
 _PRIVACY = ("Privacy", "privacy", "http://www.xes-standard.org/privacy.xesext")
 _EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
 _COMPLETE = "complete"
@@ -60,14 +64,33 @@ class Operation:
 
 
 @dataclass(frozen=True)
+class AccountWarning(ToJson):
+    """What the owner has to know of the account of a release: for programs by its code, for people in a sentence."""
+
+    code: Literal[
+        "account-level-falls",
+        "account-namesakes",
+        "releases-in-another-ledger",
+        "uncounted-releases",
+        "unknown-data-beside-budget",
+    ]
+    text: str
+
+
+@dataclass(frozen=True)
 class OwnerOnly(ToJson):
     """What only the owner of the log may know: it tells of the raw data what no question was asked about."""
 
-    seconds: float
+    losses: tuple[Loss, ...] = ()
+    """More than 5 % of events, activities or cases that the release leaves out, and declared activities that are not in
+    the log."""
+    seconds: float = 0.0
     """How long it took, which depends on the log."""
     notes: tuple[str, ...] = ()
     findings: tuple[Finding, ...] = ()
     """What was noticed when the log was read, with what was left out of it."""
+    warnings: Annotated[tuple[AccountWarning, ...], InJson(left_out="at its default")] = ()
+    """What its account makes of it."""
 
 
 @dataclass(frozen=True)
@@ -96,6 +119,10 @@ class Release:
     declared_length: int | Literal["log"] | None = None
     """The bound on the length of a trace that was declared public, to which every case was cut; a method may have a
     setting of a similar name (``parameters``)."""
+    activities: Activities | None = None
+    """How the names of its activities became public; None where that is not known, as of a model from a file."""
+    noise_only: bool | None = None
+    """Whether its own answers cannot be told from those about no cases at all; None where no answer shows that."""
     beside: Mapping[str, Release] = field(default_factory=dict)
     """Further releases that were made of the same answers, by what they are for; all together have the guarantee."""
 
@@ -125,7 +152,7 @@ class Release:
 
     def __repr__(self) -> str:
         """Return what was released and its guarantee; nothing that only the owner may know."""
-        return f"Release({self.method}, {self.variants!r}, {self.guarantee!r})"
+        return f"Release({self.method}, {self.variants!r}, {self.guarantee!r}; losses: see released.owner_only)"
 
     def _repr_html_(self) -> str:
         """Return the same for notebooks, with the most frequent variants."""
@@ -140,19 +167,28 @@ class Release:
             facts([("cases", v.cases), ("events", v.events), ("variants", len(v))]),
             *([table(("cases", "most frequent variants"), rows, numbers=(0,))] if rows else []),
             *(paragraph(remark, "s") for remark in self.remarks_for_all),
+            paragraph(_SEE_LOSSES, "s"),
         )
 
     def to_pandas(self) -> pd.DataFrame:
         """The released events as a DataFrame with pm4py's columns."""
         return self.log.to_pandas()
 
-    def save(self, path: str | Path, *, progress: Progress | None = None) -> None:
+    def save(
+        self,
+        path: str | Path,
+        *,
+        overwrite: bool = False,
+        spreadsheet_safe: bool = False,
+        progress: Progress | None = None,
+    ) -> None:
         """Write the release; the suffix says how (.xes, .xes.gz, .csv, .parquet, .xlsx). Nothing half written remains.
 
         The file is that of :attr:`log`, which is made and written piece by piece, so that it may be larger than memory
         (but for times and attributes, which are held, and methods that make a whole log themselves, unless the original
         was kept on disk). What was made beside it is written first, to files that are named after it:
-        ``out-models.xes`` for ``out.xes``.
+        ``out-models.xes`` for ``out.xes``. Files that are there are replaced only with ``overwrite``;
+        ``spreadsheet_safe`` is as for :func:`veilog.write`.
         """
         path = path_of(path, "path")
         if self.variants.cases == 0:
@@ -166,21 +202,25 @@ class Release:
                     ]
                 ),
             )
+        files.check_target(path, overwrite=overwrite)
         for name, other in self.beside.items():
-            other.save(files.named_after(path, name), progress=progress)
+            place = files.named_after(path, name)
+            other.save(place, overwrite=overwrite, spreadsheet_safe=spreadsheet_safe, progress=progress)
         # What a table cannot hold is said in the remarks; to refuse it here would lose a release that is paid for.
         lossy = self.variants.events > 0
         say = progress or (lambda text, fraction: None)
         naming = None if self.entry is None else self.entry.naming(path, waiting=progress)
+        how: dict[str, Any] = {"overwrite": overwrite, "spreadsheet_safe": spreadsheet_safe, "naming": naming}
         if isinstance(self.full, StoredLog):
-            files.write_pieces(self._written(self.full.pieces(), say), path, lossy=lossy, naming=naming)
+            pieces = self._written(self.full.pieces(), say)
+            files.write_pieces(pieces, path, lossy=lossy, **how)
         elif self.full is not None:
-            files.write_named(self.log, path, lossy=lossy, naming=naming)
+            files.write_named(self.log, path, lossy=lossy, **how)
         else:
             empty = eventless(self.variants, self.order, self.details)
             pieces = self._written(self._assembled(), say)
             told = empty if empty.num_rows else None
-            files.write_pieces(pieces, path, lossy=lossy, eventless=told, naming=naming)
+            files.write_pieces(pieces, path, lossy=lossy, eventless=told, **how)
 
     def _assembled(self) -> Iterator[EventLog]:
         done = 0
@@ -204,7 +244,9 @@ class Release:
             "parameters": dict(self.parameters),
             "declared": {"max_length": self.declared_length},
             "guarantee": json_of(self.guarantee),
+            **json_of_checks(self.guarantee, self.activities),
             **_sizes(self.variants),
+            "noise_only": self.noise_only,
             "operations": to_json(self.operations),
             "remarks": list(self.remarks_for_all),
             "owner_only": self.all_for_owner.to_json(),
@@ -312,21 +354,7 @@ def _facts(operation: Operation, guarantee: Guarantee) -> Iterable[Attribute]:
     return (Attribute(*fact) for fact in facts)
 
 
-def remarks_on(released: Variants, delta: Fraction) -> tuple[str, ...]:
-    """Return what is remarked on any release: empty cases, and a delta that is large for so many."""
-    remarks = []
+def remarks_on(released: Variants) -> tuple[str, ...]:
+    """Return what is remarked on any release: empty cases."""
     empty = int(released.counts[released.lengths == 0].sum())
-    if empty:
-        remarks.append(f"{empty} of the released cases have no event; a CSV, TSV or workbook leaves them out.")
-    if delta * released.cases > 1:
-        remarks.append(
-            f"delta = {float(delta):g} is more than one over the {counted(released.cases, 'released case')}: it allows "
-            "a mechanism that publishes some person's trace outright. Choose a smaller delta to protect everybody."
-        )
-    elif delta * released.cases > Fraction(1, 10):
-        remarks.append(
-            f"delta = {float(delta):g} is close to one over the {counted(released.cases, 'released case')}: it allows "
-            f"some rare trace to be published with a probability of up to {float(delta * released.cases):.2g}. "
-            "Choose a smaller delta to protect everybody."
-        )
-    return tuple(remarks)
+    return (f"{empty} of the released cases have no event; a CSV, TSV or workbook leaves them out.",) if empty else ()

@@ -8,11 +8,10 @@ from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from fractions import Fraction
 from functools import partial
-from pathlib import Path
+from typing import Any
 
 import numpy as np
 
-from veilog._files import path_of
 from veilog._language import counted
 from veilog._typing import Int32Array
 from veilog.errors import ParameterError, VeilogError
@@ -43,12 +42,14 @@ from veilog.privacy.domain import FROM_LOG
 from veilog.privacy.mechanisms import noise
 from veilog.privacy.part import Part
 from veilog.privacy.unit import bounded, check_somebody
+from veilog.releasing.checks import activities_of
 from veilog.releasing.owner.columns import check_times
+from veilog.releasing.owner.losses import losses_after, losses_before
 from veilog.releasing.owner.notes import exposed, formulas, notes_for_owner
 from veilog.releasing.planned import Planned
-from veilog.releasing.result import Operation, OwnerOnly, Release, remarks_on
+from veilog.releasing.result import NOISE_ONLY, Operation, OwnerOnly, Release, remarks_on
 
-__all__ = ["LABELS_SHARE", "claims", "curator_of", "opened", "run_plan"]
+__all__ = ["LABELS_SHARE", "claims", "curator_of", "entry_of", "run_plan"]
 
 LABELS_SHARE = Fraction(1, 10)
 """The part of epsilon that finds the activities, where they are neither declared nor the log's by the owner's word."""
@@ -60,7 +61,7 @@ def run_plan(
     planned: Planned,
     log: EventLog | StoredLog | Variants,
     *,
-    ledger: Ledger | str | Path | None = None,
+    ledger: Ledger | None = None,
     progress: Progress | None = None,
     watched: Callable[[Curator], Curator] | None = None,
 ) -> Release:
@@ -76,9 +77,10 @@ def run_plan(
     # Before anything is paid for: what goes wrong in here must not cost a release.
     looked_at = log if planned.part is None else planned.part.of_log(log)
     notes = notes_for_owner(looked_at, planned, in_ledger=ledger is not None)
+    before = losses_before(looked_at, planned)
     started = time.perf_counter()
     claimed, derive = claims(planned, curator)
-    entry = None if ledger is None else _reserved(planned, log, opened(ledger, progress))
+    entry = None if ledger is None else _reserved(planned, log, ledger)
     cases: int | None = None
 
     def whole() -> Guarantee:
@@ -87,22 +89,29 @@ def run_plan(
     with settling(entry, whole, lambda: curator.contacted, derive):
         made = _made(curator if watched is None else watched(curator), planned, progress)
         seconds, cases = time.perf_counter() - started, made.variants.cases
-    guarantee = whole()
+    guarantee = replace(whole(), cases=None if planned.method.draws else cases)
+    losses = losses_after(looked_at if isinstance(looked_at, Variants) else looked_at.variants, made.variants, before)
+    noise_only = None if planned.as_published or planned.method.package else curator.noise_only
     notes = (*exposed(looked_at, guarantee), *formulas(made.variants, made.details), *notes)
     released = Release(
         method=planned.method.name,
         as_published=planned.as_published,
         parameters=planned.settings.to_json(),
         declared_length=planned.declared.max_length,
+        activities=activities_of(planned.public, planned.method.needs(planned.settings)),
         variants=made.variants,
         guarantee=guarantee,
-        owner_only=OwnerOnly(seconds, notes, () if isinstance(log, Variants) else log.findings),
+        owner_only=OwnerOnly(
+            losses=losses, seconds=seconds, notes=notes, findings=() if isinstance(log, Variants) else log.findings
+        ),
+        noise_only=noise_only,
         remarks=(
             *_nothing(planned, made.variants),
+            *_noise(made.variants, noise_only=noise_only),
             *_of_part(planned.part),
             *planned.unit.remarks,
             *advised_once(made.said),
-            *remarks_on(made.variants, planned.delta),
+            *remarks_on(made.variants),
         ),
         order=made.order,
         operations=_operations(made, guarantee),
@@ -182,11 +191,14 @@ def _of_another_package(planned: Planned) -> tuple[Condition, ...]:
     return (Condition("method-of-another-package", "program", said),)
 
 
-def opened(ledger: Ledger | str | Path, progress: Progress | None) -> Ledger:
-    """Return the ledger, or the one in this file, which is made if there is none."""
-    if isinstance(ledger, Ledger):
-        return ledger
-    return Ledger.open(path_of(ledger, "ledger"), create=True, waiting=progress)
+def entry_of(planned: Planned) -> dict[str, Any]:
+    """Return what a ledger notes of a release, counted or not, beside its cost and its method."""
+    return {
+        "parameters": {**planned.settings.to_json(), **_beyond(planned.wanted), **planned.unit.in_ledger},
+        "unit": planned.unit.column or planned.unit.name,
+        "as_published": planned.as_published,
+        "part": planned.part,
+    }
 
 
 def _reserved(planned: Planned, log: EventLog | StoredLog | Variants, ledger: Ledger) -> Reservation:
@@ -196,10 +208,7 @@ def _reserved(planned: Planned, log: EventLog | StoredLog | Variants, ledger: Le
         planned.method.name,
         epsilon=planned.epsilon if planned.bounded else None,
         delta=planned.delta,
-        parameters={**planned.settings.to_json(), **_beyond(planned.wanted), **planned.unit.in_ledger},
-        unit=planned.unit.column or planned.unit.name,
-        as_published=planned.as_published,
-        part=planned.part,
+        **entry_of(planned),
     )
 
 
@@ -360,6 +369,11 @@ def _operations(made: _Made, guarantee: Guarantee) -> tuple[Operation, ...]:
 
 def _of_part(part: Part | None) -> tuple[str, ...]:
     return () if part is None else (f"Only {part.in_words} were looked at.",)
+
+
+def _noise(released: Variants, *, noise_only: bool | None) -> tuple[str, ...]:
+    """What is said first of a release whose answers could be those of a log without cases."""
+    return (NOISE_ONLY,) if noise_only and released.cases else ()
 
 
 def _nothing(planned: Planned, released: Variants) -> tuple[str, ...]:

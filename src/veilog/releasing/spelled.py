@@ -27,7 +27,7 @@ def arguments(planned: Planned) -> dict[str, Any]:
         "delta": _text(planned.delta) if planned.delta else None,
         "as_published": planned.as_published or None,
         "seed": planned.seed,
-        "weak_guarantee": planned.weak_guarantee or None,
+        "allow_no_protection": planned.allow_no_protection or None,
         **unit.told,
         "part": None if planned.part is None else str(planned.part),
         "activities": list(domain.activities) if isinstance(domain.activities, tuple) else domain.activities,
@@ -94,7 +94,7 @@ def as_command(planned: Planned, log: str, target: str, options: Iterable[tuple[
     ]
     flags = [
         f"--{name.replace('_', '-')}"
-        for name in ("processing", "weak_guarantee", "as_published")
+        for name in ("processing", "allow_no_protection", "as_published")
         if given.pop(name, False)
     ]
     for option, value in pairs:

@@ -1,7 +1,7 @@
 """One self-contained HTML page about a release, for people who decide about it.
 
 Two versions. *Inside*, with the original: everything, marked "not for release". *Outside*: nothing about the original
-beyond the release and its guarantee, so that it may go wherever the release goes.
+beyond the release and its guarantee, so that it can go with the release.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 
-from veilog._files import atomic_target, path_of
+from veilog._files import atomic_target, check_writable, path_of
 from veilog._language import ENGLISH, spoken
 from veilog.errors import OutputError
 from veilog.ledger.ledger import Account
@@ -35,6 +35,7 @@ def write(
     person: str | bool = True,
     progress: Progress | None = None,
     language: str = ENGLISH,
+    overwrite: bool = False,
 ) -> None:
     """Write the report of a release, or of the log that was read from its file, whole or not at all.
 
@@ -43,11 +44,13 @@ def write(
     SHA-256. ``account`` is what the ledger knows of releases of these data (or, as :class:`Standing`, of other data,
     too), for the inside version; a release that was entered knows its own. ``person`` is the column that tells whose
     the original's cases are; True: the one that seems to; False: none. The page is written in a ``language`` that
-    there is a catalogue of; what it lacks is English.
+    there is a catalogue of; what it lacks is English. Only the owner of its file may read an inside version. A file
+    that is there is replaced only with ``overwrite``.
     """
     place = path_of(path, "path")
     if place.suffix.lower() not in (".html", ".htm"):
         raise OutputError("A report is an HTML page; its file must end in .html.", path=place)
+    check_writable(place, overwrite=overwrite)
     text = html(
         released,
         original,
@@ -58,7 +61,7 @@ def write(
         progress=progress,
         language=language,
     )
-    with atomic_target(place) as file:
+    with atomic_target(place, private=original is not None, overwrite=overwrite) as file:
         file.write(text.encode("utf-8", "replace"))
 
 

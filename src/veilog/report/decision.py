@@ -1,8 +1,8 @@
-"""May it be sent? What stands first on every page about a release: a word on a scale, whom it protects, and what has to
-hold before it leaves the house.
+"""What stands first on every page about a release: the protection level, whom it protects, what was spent, and what is
+checked or to be confirmed.
 
-The scale is that of :mod:`veilog.privacy.account.strength`. To whom a release of which strength may go is our advice:
-no theorem and no law says so.
+The scale is that of :mod:`veilog.privacy.account.strength`, the checks are those of :mod:`veilog.releasing.checks`; to
+these comes what the data owner alone may see. Nothing here is a permission: who answers for the data decides.
 """
 
 from __future__ import annotations
@@ -18,66 +18,39 @@ import numpy as np
 
 from veilog._language import gettext, gettext_noop, ngettext, quoted
 from veilog.logs.eventlog import EventLog
-from veilog.logs.facts import PersonColumn, person_columns
+from veilog.logs.facts import PersonColumn, person_columns, staff_columns
 from veilog.logs.variants import Variants
 from veilog.privacy.account.accounting import LARGEST_EPSILON
-from veilog.privacy.account.guarantee import Code, Condition, Guarantee
+from veilog.privacy.account.guarantee import Guarantee
 from veilog.privacy.account.strength import STRENGTHS, Strength
 from veilog.privacy.account.worth import worth
-from veilog.releasing.owner.standing import Standing
+from veilog.releasing.checks import Check, State, checks_of
+from veilog.releasing.owner.standing import Standing, counting
 from veilog.report.explorer import clean, short
 from veilog.report.figures import figure
 from veilog.report.stated import stated
 from veilog.report.told import Told
-from veilog.report.words import State, by_delta, capital, said_of_others, strength_in_words
+from veilog.report.words import (
+    TONES,
+    by_delta,
+    capital,
+    headline,
+    of_other_accounts,
+    said_of_others,
+    strength_in_words,
+    title_of_budget,
+)
 
-__all__ = [
-    "MARKS",
-    "Check",
-    "Decision",
-    "OwnerSide",
-    "State",
-    "decided",
-    "of_person",
-    "owner_side",
-    "renewed",
-]
+__all__ = ["MARKS", "Check", "Decision", "OwnerSide", "State", "decided", "of_person", "owner_side"]
 
 Tone = Literal["good", "warn", "bad"]
 
 MARKS: Mapping[State, tuple[str, str]] = {
-    "met": ("☑", gettext_noop("holds")),
-    "open": ("☐", gettext_noop("to be confirmed")),
+    "checked": ("☑", gettext_noop("checked by the program")),
+    "to-confirm": ("☐", gettext_noop("to be confirmed by you")),
     "against": ("☒", gettext_noop("seems not to hold")),
 }
-"""How the state of a condition is shown, as a sign and in words."""
-
-_SENDS: Mapping[Strength, tuple[Tone, str]] = {
-    "strong": ("good", gettext_noop("You may send it to anybody, if all of this holds:")),
-    "good": ("good", gettext_noop("You may send it to anybody, if all of this holds:")),
-    "moderate": ("warn", gettext_noop("You may send it to recipients whom you know, if all of this holds:")),
-    "weak": (
-        "bad",
-        gettext_noop("You may send it only to those who could be given the original log, if all of this holds:"),
-    ),
-    "none in practice": ("bad", gettext_noop("Do not send it.")),
-}
-_ASKS: Mapping[Code, str] = {
-    "activities-from-log": gettext_noop(
-        "The names of all activities of the log are no secret, also of those that occur once."
-    ),
-    "length-from-log": gettext_noop("How many events the longest case has is no secret."),
-    "window-from-log": gettext_noop("The days on which the first and the last case start are no secret."),
-    "columns-from-log": gettext_noop("Which attributes there are, and their types, is no secret."),
-    "activities-mapped": gettext_noop("The list that groups the activities is public, and was not made from the log."),
-    "nobody-has-more": gettext_noop("No person has more cases than was said."),
-    "unnamed-are-single": gettext_noop("Nobody has several cases of those that name no person, or one beside others."),
-    "one-run": gettext_noop("No copy of the training's checkpoint was resumed beside it."),
-    "columns-read-together": gettext_noop("No case changed how the others were read."),
-    "method-of-another-package": gettext_noop(
-        "The package of the method releases nothing but what follows from the answers to its questions."
-    ),
-}
+"""How the state of a check is shown, as a sign and in words."""
 _SHOWN = 5
 _SEVERAL = 5
 """Cases of a person, where it is not known how many they have."""
@@ -86,20 +59,8 @@ _LITTLE = 10
 
 
 @dataclass(frozen=True)
-class Check:
-    """One thing that has to hold before a release is sent, and what is known about it."""
-
-    state: State
-    """"met": the program knows that it holds; "open": somebody has to say so; "against": it seems not to hold."""
-    asks: str
-    why: str
-    of_ledger: bool = False
-    """Whether it is about other releases, so that it holds only as long as there are no more."""
-
-
-@dataclass(frozen=True)
 class Decision:
-    """The first screen: the word, whom it protects, whether it may be sent, and if what holds."""
+    """The first screen: the level, whom it protects, what was spent, what is checked and what to confirm."""
 
     strength: Strength
     tone: Tone
@@ -107,7 +68,7 @@ class Decision:
     whom: str
     answer: str
     reasons: tuple[str, ...]
-    """Why it may not be sent."""
+    """Why the level is not a better one."""
     checks: tuple[Check, ...]
     cautions: tuple[str, ...]
     """What else has to be known at first sight."""
@@ -130,6 +91,8 @@ class OwnerSide:
     """Whether there were columns to look at; variants have none."""
     options: bool = True
     """Whether the options of the command are of use to whoever reads it."""
+    staff: tuple[str, ...] = ()
+    """The columns that say who did the work."""
 
 
 def owner_side(original: EventLog | Variants, standing: Standing | None, *, options: bool = True) -> OwnerSide:
@@ -147,106 +110,89 @@ def owner_side(original: EventLog | Variants, standing: Standing | None, *, opti
         standing=None if standing is None else replace(standing, account=account),
         columns=not isinstance(original, Variants),
         options=options,
+        staff=() if isinstance(original, Variants) else staff_columns(original),
     )
 
 
 def decided(told: Told, cases: int, owner: OwnerSide | None = None) -> Decision:
     """Return the first screen of a release of so many cases; with what only its owner may see, if that is given."""
+    if owner is not None:
+        told = told.among(owner.cases)
     g = told.guarantee
-    tone, sends = _SENDS[g.strength]
-    answer = gettext(sends)
-    reasons: tuple[str, ...] = ()
-    checks: tuple[Check, ...] = ()
+    tone, reasons, checks = TONES[g.strength], by_delta(g), _checks(told, owner)
+    answer = _answer(g, checks)
     if not g.proven:
-        headline = gettext("No protection is proven.")
         reasons = tuple(clean(capital(stated(reason))).rstrip(".") + "." for reason in g.reasons[:_SHOWN])
         if g.statements:
             models = short(", ".join(statement.model for statement in g.statements), 200)
             reasons += (gettext("What is stated in its place ({models}) protects against less.", models=models),)
-    elif tone == "bad" and g.strength == STRENGTHS[-1]:
-        headline = gettext("Protection is none in practice.")
-        reasons = by_delta(g) or (
+    elif g.strength == STRENGTHS[-1]:
+        checks = ()
+        reasons = reasons or (
             gettext(
-                "At ε = {epsilon} the noise hides hardly anything of one {unit}: treat it as you treat the original.",
+                "At ε = {epsilon} the noise hides hardly anything of one {unit}.",
                 epsilon=figure(g.epsilon),
                 unit=g.unit,
             ),
         )
-    else:
-        headline = gettext("Protection is {strength}.", strength=strength_in_words(g.strength))
-        reasons = by_delta(g)
-        checks = _checks(told, cases, owner)
-        tone, answer = _answered(g.strength, checks)
+    if any(check.state == "against" for check in checks) and tone == "good":
+        tone = "warn"
     if not cases:
         tone = "bad" if tone == "bad" else "warn"
-        answer = gettext("There is nothing to send: the release is empty.")
-        checks = ()
+        answer, checks = gettext("The release is empty: there is nothing to send."), ()
     cautions = _cautions(g, cases, owner) + (() if checks else _persons(g, owner))
-    return Decision(g.strength, tone, headline, stated(g.protects), answer, reasons, checks, cautions)
+    return Decision(g.strength, tone, headline(g), stated(g.protects), answer, reasons, checks, cautions)
 
 
-def renewed(decision: Decision, standing: Standing | None) -> Decision:
-    """Return what was decided before, with what the ledger says of other releases now, and what follows from that."""
-    if not any(check.of_ledger for check in decision.checks):
-        return decision  # it may not be sent, whatever else there is
-    checks = tuple(_only_release(standing) if check.of_ledger else check for check in decision.checks)
-    tone, answer = _answered(decision.strength, checks)
-    return replace(decision, tone=tone, answer=answer, checks=checks)
-
-
-def _answered(strength: Strength, checks: tuple[Check, ...]) -> tuple[Tone, str]:
-    """To whom a release of this strength may go, if something may be sent at all, with what has to hold."""
-    tone, sends = _SENDS[strength]
+def _answer(g: Guarantee, checks: tuple[Check, ...]) -> str:
+    """Return what was spent and what remains to be confirmed; who answers for the data decides."""
+    if g.strength == STRENGTHS[-1]:
+        return gettext("Treat it as you treat the original log.")
     if any(check.state == "against" for check in checks):
-        return "bad" if tone == "bad" else "warn", gettext("Not as it stands: what is crossed out seems not to hold.")
-    return tone, gettext(sends)
+        return gettext("What is crossed out seems not to hold.")
+    return (
+        gettext("{budget} was spent.", budget=title_of_budget(g))
+        + " "
+        + gettext("What has an empty box remains to be confirmed. The person who answers for the data decides.")
+    )
 
 
-def of_person(g: Guarantee, cases: int, released: int) -> Strength:
+def of_person(g: Guarantee, cases: int) -> Strength:
     """Return what a guarantee for one case is worth to a person with so many cases (group privacy)."""
     if g.epsilon is None or g.epsilon * cases > LARGEST_EPSILON:
         return STRENGTHS[-1]
     growth = sum(math.exp(g.epsilon * i) for i in range(cases))
-    return worth((Fraction(g.epsilon) * cases, Fraction((g.delta or 0.0) * growth)), cases=released)
+    return worth((Fraction(g.epsilon) * cases, Fraction((g.delta or 0.0) * growth)), cases=g.cases or 0)
 
 
-def _checks(told: Told, cases: int, owner: OwnerSide | None) -> tuple[Check, ...]:
-    g = told.guarantee
-    checks = [_condition(condition, owner) for condition in g.conditions]
-    if not any(condition.code == "activities-from-log" for condition in g.conditions):
-        checks.insert(
-            0,
-            Check(
-                "met",
-                gettext("No name of an activity comes from the log unasked."),
-                gettext("They were declared from outside the log, or found with noise."),
-            ),
-        )
-    checks += [_unit(g, cases, owner), _others(owner), _recipient(g.strength)]
-    if told.from_file:
-        checks.append(
-            Check(
-                "open",
-                gettext("The file is as it was written."),
-                gettext(
-                    "The guarantee is what the file states; nobody derived it again. Compare its SHA-256 with the "
-                    "owner's."
-                ),
-            )
-        )
+def _checks(told: Told, owner: OwnerSide | None) -> tuple[Check, ...]:
+    """The checks of the release itself, with what the owner's log and ledger say to them."""
+    found = checks_of(
+        told.guarantee, told.activities, from_file=told.from_file, say=lambda text: short(stated(text), 600)
+    )
+    checks: list[Check] = []
+    for check in found:
+        if check.code == "activities-from-log" and owner is not None:
+            check = replace(check, why=f"{check.why} {_looked_at(owner)}")
+        elif check.code == "unit" and told.guarantee.unit == "case":
+            check = _unit(check, told.guarantee, owner)
+        elif check.code == "releases-elsewhere" and owner is not None:
+            checks.append(_in_account(owner.standing))
+            others = "" if owner.standing is None else of_other_accounts(owner.standing)
+            check = replace(check, why=f"{check.why} {others}".strip())
+        checks.append(check)
     return tuple(checks)
 
 
-def _condition(condition: Condition, owner: OwnerSide | None) -> Check:
-    asks = gettext(_ASKS.get(condition.code, gettext_noop("What the guarantee takes for granted holds.")))
-    text = short(stated(condition.text), 600).rstrip(".")
-    if condition.said_by == "owner":
-        why = gettext("{condition} (the owner said so).", condition=text)
+def _in_account(standing: Standing | None) -> Check:
+    """Return what the ledger says of other releases of the same data."""
+    state, why = said_of_others(standing)
+    account = None if standing is None else standing.account
+    if account is None or account.uncounted or counting(account) < 2:
+        asks = gettext("The account of these data holds no other release of them.")
     else:
-        why = gettext("{condition} (nothing checked it).", condition=text)
-    if owner is not None and condition.code == "activities-from-log":
-        return Check("open", asks, f"{why} {_looked_at(owner)}")
-    return Check("open", asks, why)
+        asks = gettext("All releases in the account together have a protection level of moderate or better.")
+    return Check("other-releases", state, asks, why)
 
 
 def _looked_at(owner: OwnerSide) -> str:
@@ -264,18 +210,14 @@ def _looked_at(owner: OwnerSide) -> str:
     return gettext("There are {n}, in one case only: {names}. Look at these.", n=owner.activities, names=named)
 
 
-def _unit(g: Guarantee, cases: int, owner: OwnerSide | None) -> Check:
-    if g.unit != "case":
-        asks = gettext("One {unit} is protected, with all the cases that count.", unit=g.unit)
-        return Check("met", asks, clean(stated(g.neighbours)) + ".")
-    asks = gettext("A case is what has to be protected, and not a person with several.")
+def _unit(check: Check, g: Guarantee, owner: OwnerSide | None) -> Check:
+    """That a case is what has to be protected, with what the owner's columns say against it."""
     if owner is not None and owner.persons is not None:
-        return Check("against", asks, f"{_persons(g, owner)[0]} {_group(g, owner.persons.most, cases)}")
-    group = _group(g, _SEVERAL, cases)
+        return replace(check, state="against", why=f"{_persons(g, owner)[0]} {_group(g, owner.persons.most)}")
+    group = _group(g, _SEVERAL)
     if owner is None or not owner.columns:
-        return Check("open", asks, group)
-    said = gettext("No column looks as if it told persons; you may know better.")
-    return Check("open", asks, f"{said} {group}")
+        return replace(check, why=group)
+    return replace(check, why=f"{gettext('No column looks as if it told persons; you may know better.')} {group}")
 
 
 def _persons(g: Guarantee, owner: OwnerSide | None) -> tuple[str, ...]:
@@ -301,44 +243,12 @@ def _named(column: PersonColumn, options: bool) -> str:
     return told + less
 
 
-def _group(g: Guarantee, most: int, cases: int) -> str:
+def _group(g: Guarantee, most: int) -> str:
     return gettext(
         "A person with {n} cases is protected at {n} times ε, ε = {epsilon}: protection is {strength}.",
         n=most,
         epsilon=figure((g.epsilon or 0.0) * most),
-        strength=strength_in_words(of_person(g, most, cases)),
-    )
-
-
-def _others(owner: OwnerSide | None) -> Check:
-    if owner is not None:
-        return _only_release(owner.standing)
-    why = gettext("The ε of all releases of the same data add up; the owner's ledger knows them.")
-    return replace(_only_release(None), why=why)
-
-
-def _only_release(standing: Standing | None) -> Check:
-    state, why = said_of_others(standing)
-    return Check(state, gettext("It is the only release of these data."), why, of_ledger=True)
-
-
-def _recipient(strength: Strength) -> Check:
-    if strength == "moderate":
-        return Check(
-            "open",
-            gettext("The recipients are known, and have agreed not to look for people in it."),
-            gettext("At this strength a determined reader may become surer of something about one of them."),
-        )
-    if strength == "weak":
-        return Check(
-            "open",
-            gettext("The recipients could be given the original log, under the same rules."),
-            gettext("At this strength it is to be treated as data about people."),
-        )
-    return Check(
-        "met",
-        gettext("The recipient may be anybody."),
-        gettext("The promise does not rest on who reads it, what they know, or what they compute."),
+        strength=strength_in_words(of_person(g, most)),
     )
 
 
@@ -357,6 +267,12 @@ def _cautions(g: Guarantee, cases: int, owner: OwnerSide | None) -> tuple[str, .
                 "The log has {n} cases: too few for this ε. What was released is noise for the most part.",
                 owner.cases,
             )
+        )
+    staff = [] if owner is None else [name for name in owner.staff if repr(name) not in g.neighbours]
+    if g.proven and staff:
+        names = ", ".join(quoted(short(name, 60)) for name in staff[:_SHOWN])
+        said.append(
+            gettext("The log names the staff who did the work ({columns}): they are not protected.", columns=names)
         )
     if g.part is not None:
         said.append(gettext("It is of the {cases} alone.", cases=clean(stated(g.part.in_words))))

@@ -136,9 +136,10 @@ def _counts(variants: Variants, wanted: Iterable[tuple[str, ...]]) -> dict[tuple
 
 
 def _colours(released: Variants, original: Variants | None) -> dict[str, int]:
-    """A colour for each activity, the most frequent first; the original's own activities come after the release's."""
+    """A colour for each activity, the most frequent of the original first, as on the page of the original alone; the
+    release's own activities come after these."""
     colours: dict[str, int] = {}
-    for log in (released, original):
+    for log in (original, released):
         if log is None:
             continue
         weights = np.repeat(log.counts, log.lengths)

@@ -24,6 +24,8 @@ from veilog.logs.variants import Variants
 from veilog.measures import Asked, Comparison, Progress, compare
 from veilog.measures.disclosure import RiskResult, risk
 from veilog.measures.durations import FEW, case_durations, spans
+from veilog.releasing.losses import Loss
+from veilog.releasing.owner.losses import losses_after
 from veilog.releasing.owner.standing import Standing, standing_of
 from veilog.releasing.result import Release
 from veilog.report.attributes import AttributeShown, attributes_shown
@@ -63,6 +65,8 @@ class Inside:
     """What only the owner of the original may see."""
 
     owner: OwnerSide
+    losses: tuple[Loss, ...]
+    """What the release leaves out of the log."""
     cases: int
     variants: int
     events: int
@@ -129,6 +133,8 @@ def gathered(
     first = None if before is None else steps_of(before)
     plan = arranged([steps] if first is None else [steps, first])
     durations, of_cases, reason = _durations(log)
+    if before is not None:
+        told = told.among(before.cases)
     inside = None
     if original is not None and before is not None and first is not None:
         if comparison is None and max(len(before), len(variants)) <= COMPARED_AT_ONCE:
@@ -143,6 +149,9 @@ def gathered(
         owner = owner_side(original, written_today(account, released))
         inside = Inside(
             owner=owner,
+            losses=(
+                released.owner_only.losses if isinstance(released, Release) else losses_after(before, variants, ())
+            ),
             cases=before.cases,
             variants=len(before),
             events=before.events,

@@ -12,6 +12,7 @@ import itertools
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from typing import Literal
 
 import numpy as np
 from scipy.optimize import isotonic_regression
@@ -29,8 +30,10 @@ START, END = "\0start", "\0end"
 """Before the first and after the last activity of a case; XML cannot hold such names."""
 
 _SHOWN = 14, 24
-"""The most frequent activities and steps, which are shown; and of each activity its most frequent way in and out."""
+"""The most frequent activities and steps, which are shown; and of each activity its most frequent way in and out, with
+what these lead over."""
 _MORE = 24, 48
+Edge = tuple[str, str]
 _ROOM, _PASSING, _GAP, _MARGIN = 52, 24, 24, 22
 """Between two layers, for a line in a layer, beside it, and around all."""
 _LONG, _HALF, _TALL = 20, 20.0, 27.0
@@ -141,19 +144,54 @@ def arranged(logs: Iterable[Steps], *, more: bool = False) -> Arrangement:
             weight[name] = weight.get(name, 0.0) + count / total
             depth[name] = depth.get(name, 0.0) + steps.depth[name] * count / total
     depth = {START: -1.0, END: 2.0} | {n: depth[n] / weight[n] for n in depth if n not in (START, END) and weight[n]}
-    names = {START, END, *sorted(weight.keys() - {START, END}, key=lambda n: (-weight[n], n))[:most_activities]}
+    own: list[Mapping[Edge, float]] = [steps.edges for steps in logs if len(logs) <= 2] or [share]
+    main = tuple(_main_ways(edges, side) for edges in own for side in (0, 1))
+    names, ways = _closed(sorted(weight.keys() - {START, END}, key=lambda n: (-weight[n], n)), main, most_activities)
     candidates = sorted((e for e in share if names.issuperset(e)), key=lambda e: (-share[e], e))
-    kept = dict.fromkeys(candidates[:most_edges])
+    kept = dict.fromkeys([*candidates[:most_edges], *ways])
     forward = [e for e in candidates if depth[e[0]] < depth[e[1]]]
-    # Every activity keeps its most frequent way in from what is earlier, and out to what is later; in each of two logs.
-    for own, side in itertools.product((share, *(steps.edges for steps in logs if len(logs) == 2)), (0, 1)):
-        seen = {edge[side] for edge in kept if depth[edge[0]] < depth[edge[1]] and own.get(edge)}
-        for edge in sorted((edge for edge in forward if own.get(edge)), key=lambda e: -own[e]):
+    # Every activity is also joined to what is earlier and to what is later, in each of two logs.
+    for edges, side in itertools.product((share, *own), (0, 1)):
+        seen = {edge[side] for edge in kept if depth[edge[0]] < depth[edge[1]] and edges.get(edge)}
+        for edge in sorted((edge for edge in forward if edges.get(edge)), key=lambda e: -edges[e]):
             if edge[side] not in seen:
                 kept[edge] = None
                 seen.add(edge[side])
     joined = {name for edge in kept for name in edge}
     return _laid_out(sorted(joined, key=lambda n: (depth[n], n)), list(kept))
+
+
+def _main_ways(edges: Mapping[Edge, float], side: Literal[0, 1]) -> dict[str, Edge]:
+    """The most frequent way out of each activity (side 0) to another one, or into it from another one (1)."""
+    found: dict[str, Edge] = {}
+    for edge in sorted((e for e in edges if e[0] != e[1] and edges[e]), key=lambda e: (-edges[e], e)):
+        found.setdefault(edge[side], edge)
+    return found
+
+
+def _closed(ranked: Iterable[str], main: Iterable[Mapping[str, Edge]], most: int) -> tuple[set[str], list[Edge]]:
+    """The most frequent activities, as many as there is room for with all that their main ways lead over; and these
+    ways. Thus a map shows nothing without its most frequent way in and out."""
+    names, ways = _with_main_ways({START, END}, main)
+    for name in ranked:
+        more, through = _with_main_ways({*names, name}, main)
+        if len(more) > most + 2 and len(names) > 2:
+            break
+        names, ways = more, through
+    return names, ways
+
+
+def _with_main_ways(names: Iterable[str], main: Iterable[Mapping[str, Edge]]) -> tuple[set[str], list[Edge]]:
+    """Activities and all that their main ways lead over, and these ways."""
+    ways: dict[Edge, None] = {}
+    found, waiting = set(names), sorted(names)
+    while waiting:
+        name = waiting.pop()
+        for edge in filter(None, (own.get(name) for own in main)):
+            ways[edge] = None
+            waiting += [other for other in edge if other not in found]
+            found.update(edge)
+    return found, list(ways)
 
 
 def drawn(steps: Steps, plan: Arrangement) -> FlowMap:

@@ -17,6 +17,8 @@ from veilog.charts import lasting
 from veilog.measures import MEASURES, Comparison, verdict_of
 from veilog.measures.disclosure import EXPLAINED
 from veilog.privacy.account.strength import STRENGTHS
+from veilog.releasing.losses import in_words
+from veilog.releasing.result import NOISE_ONLY
 from veilog.report import words
 from veilog.report.attacks import attacks_shown, known_activities, unique
 from veilog.report.decision import MARKS
@@ -57,6 +59,7 @@ def rendered(facts: Facts) -> str:
             singled_explained=gettext(MEASURES["singling_out"].explained),
             budget=words.title_of_budget(facts.told.guarantee),
             tile=words.title_of_budget(facts.told.guarantee, digits=3),
+            headline=words.headline(facts.told.guarantee),
             plain=words.in_plain_words(facts.told),
             chances=words.chances(facts.told.guarantee),
             guesses=words.guesses(facts.told.guarantee),
@@ -79,6 +82,8 @@ def kept_lines(comparison: Comparison) -> list[tuple[str, str, str]]:
             if quantity.plain is None and not by:
                 continue
             title, meaning = map(gettext, quantity.plain or (quantity.title, quantity.says(found.value)))
+            if name == "relative_log_similarity":
+                meaning += f" ({comparison.sizes}.)"
             form = _share if quantity.form == "share" else lasting if quantity.form == "hours" else _number
             number = quantity.number(found.value)
             if number is None and found.interval is not None:
@@ -129,10 +134,12 @@ def furnish(environment: Environment) -> Environment:
         dated=dated,
         known_activities=known_activities,
         stated=stated,
+        loss_in_words=in_words,
     )
     environment.globals.update(
         START=START,
         END=END,
+        NOISE_ONLY=NOISE_ONLY,
         COLOURS=COLOURS,
         TONES=words.TONES,
         GRADES=words.GRADES,

@@ -11,6 +11,7 @@ from veilog._language import gettext_noop
 __all__ = ["NOISE", "QUESTIONS", "REMARKS"]
 
 REMARKS = (
+    gettext_noop("By its own answers, the release cannot be distinguished from noise alone: do not use it."),
     gettext_noop(
         "The release consists of weighted synthetic prototypes: imagined variants, each standing for the cases near "
         "it. That a variant is in it does not say that any case had it."
@@ -190,7 +191,7 @@ REMARKS = (
     gettext_noop("Of {found} variants found, the {most} most frequent can be drawn."),
     gettext_noop(
         "If columns, encoder and tuning were granted, the noised steps alone would cost epsilon = {spent} at delta = "
-        "{delta}, where the paper says {epsilon}: it charges one critic step an iteration, but {steps} are taken."
+        "{delta}, where the paper says {epsilon}, for {steps} critic steps an iteration; their program takes one."
     ),
     gettext_noop(
         "If columns, autoencoder and tuning were granted, and if each row were taken by chance, the critic's noised "
@@ -201,14 +202,6 @@ REMARKS = (
     gettext_noop("Nothing survived: the release is empty, and its budget is spent. Raise epsilon or delta."),
     gettext_noop("Nothing survived: the release is empty, and its budget is spent. Raise epsilon."),
     gettext_noop("Nothing survived: the release is empty."),
-    gettext_noop(
-        "delta = {delta} is more than one over the {cases} released cases: it allows a mechanism that publishes some "
-        "person's trace outright. Choose a smaller delta to protect everybody."
-    ),
-    gettext_noop(
-        "delta = {delta} is close to one over the {cases} released cases: it allows some rare trace to be published "
-        "with a probability of up to {chance}. Choose a smaller delta to protect everybody."
-    ),
     gettext_noop("Only {cases} were looked at."),
     gettext_noop("Cases of which {column} names no single person were left out."),
     gettext_noop("Cases of which {column} names several people were left out."),

@@ -17,8 +17,14 @@ __all__ = ["SENTENCES", "stated"]
 SENTENCES = (
     gettext_noop("Nobody is protected by differential privacy."),
     gettext_noop("Nobody is protected to speak of."),
-    gettext_noop("It protects one case, such as one visit, and not a person who has several."),
-    gettext_noop("It protects one person with all the cases that count, and not a group such as a family or a ward."),
+    gettext_noop(
+        "It protects one case, such as one visit. It does not protect a person who has several, nor the staff who did "
+        "the work."
+    ),
+    gettext_noop(
+        "It protects one person with all the cases that count. It does not protect a group such as a family or a ward, "
+        "nor the staff who did the work."
+    ),
     gettext_noop("The set of activity labels is public; it was taken from the log, not declared."),
     gettext_noop("The length of the longest trace is public; it was taken from the log, not declared."),
     gettext_noop("The days on which the first and the last case start are public; taken from the log."),
@@ -56,7 +62,7 @@ SENTENCES = (
     gettext_noop("cases whose {attribute} is {value}"),
     gettext_noop("exact integer noise from the operating system's cryptographic source"),
     gettext_noop("exact integer noise from a seeded generator, for experiments only"),
-    gettext_noop("not stated in the file"),
+    gettext_noop("the noise is not stated in the file"),
     gettext_noop("not stated"),
     gettext_noop("nothing was asked of the data"),
     gettext_noop("seeded: whoever knows the seed can recompute the noise"),

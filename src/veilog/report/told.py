@@ -6,7 +6,7 @@ from __future__ import annotations
 import contextlib
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any, get_args
@@ -18,10 +18,11 @@ from veilog.logs.files import AnyLog, as_log
 from veilog.logs.metadata import Attribute
 from veilog.logs.stored.store import StoredLog
 from veilog.logs.variants import Variants
-from veilog.methods import METHODS
+from veilog.methods import METHODS, Method
 from veilog.privacy.account.figures import round_up
 from veilog.privacy.account.guarantee import Code, Condition, Guarantee, Statement
 from veilog.privacy.part import of_same_cases, stated_part
+from veilog.releasing.checks import Activities
 from veilog.releasing.result import Operation, Release
 from veilog.report.explorer import short
 
@@ -60,6 +61,12 @@ class Told:
     """Whether the release has times that mean something."""
     from_file: bool
     """Whether the guarantee was read from the file of the release; then it is its word, and not derived here."""
+    activities: Activities | None = None
+    """How the names of activities became public; None where the file does not state it."""
+
+    def among(self, cases: int) -> Told:
+        """Return the same for the data owner, who knows how many cases the log has: the level is judged by them."""
+        return replace(self, guarantee=replace(self.guarantee, cases=cases))
 
 
 def told_by_release(released: Release) -> Told:
@@ -76,6 +83,7 @@ def told_by_release(released: Release) -> Told:
         software=f"veilog {__version__}",
         timed=has_times(released),
         from_file=False,
+        activities=released.activities,
     )
 
 
@@ -133,7 +141,7 @@ def told_by_file(log: EventLog) -> Told:
         paper=None if known is None else known.paper,
         parameters=(),
         operations=operations,
-        guarantee=_guarantee(facts, operations, log),
+        guarantee=_guarantee(facts, operations, log, known),
         remarks=tuple(short(remark, 2000) for remark in said),
         software=_first(facts, "software") or "not stated",
         timed=not log.artificial_times,
@@ -170,9 +178,11 @@ def _operation(facts: Mapping[str, Any]) -> Operation:
     return Operation(target, method, facts.get("epsilon", 0.0), facts.get("delta", 0.0))
 
 
-def _guarantee(facts: list[dict[str, Any]], operations: tuple[Operation, ...], log: EventLog) -> Guarantee:
-    """What the operations state together: proven only if each of them states so, with an epsilon. What delta is worth
-    follows from how many cases the log has."""
+def _guarantee(
+    facts: list[dict[str, Any]], operations: tuple[Operation, ...], log: EventLog, known: Method | None
+) -> Guarantee:
+    """What the operations state together: proven only if each of them states so, with an epsilon. The level
+    is judged by how many cases were released, but for those that are drawn from a model."""
     reasons = list(dict.fromkeys(fact["reason"] for fact in facts if fact.get("reason")))
     proven = all(fact.get("status") == "proven" and "epsilon" in fact for fact in facts)
     if not proven and not reasons:
@@ -187,13 +197,13 @@ def _guarantee(facts: list[dict[str, Any]], operations: tuple[Operation, ...], l
         nominal_delta=_first(facts, "nominal_delta"),
         unit=short(unit, 60) or "case",
         neighbours=neighbours or "not stated",
-        numerics="not stated in the file",
+        numerics="the noise is not stated in the file",
         conditions=tuple(dict.fromkeys(condition for fact in facts for condition in _conditions(fact))),
         reasons=() if proven else tuple(reasons),
         charges=(),
         statements=tuple(Statement(str(_first(facts, "type")), text, False, "") for text in held),
         guessing_advantage=_first(facts, "guessing_advantage") if proven else None,
-        cases=log.cases.num_rows,
+        cases=None if known is not None and known.draws else log.cases.num_rows,
         part=stated_part(log),
     )
 

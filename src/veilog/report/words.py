@@ -11,6 +11,7 @@ from veilog.ledger.ledger import Account
 from veilog.measures.purposes import Grade
 from veilog.privacy.account.guarantee import Guarantee
 from veilog.privacy.account.strength import STRENGTHS, Strength
+from veilog.releasing.checks import State
 from veilog.releasing.meaning import meaning_of
 from veilog.releasing.owner.standing import Standing, counting
 from veilog.report.explorer import clean, short
@@ -22,12 +23,12 @@ __all__ = [
     "GRADES",
     "LEARNT",
     "TONES",
-    "State",
     "by_delta",
     "capital",
     "chances",
     "factor",
     "guesses",
+    "headline",
     "in_plain_words",
     "not_to_conclude",
     "of_other_accounts",
@@ -38,8 +39,7 @@ __all__ = [
     "title_of_budget",
 ]
 
-State = Literal["met", "open", "against"]
-"""Of what has to hold before a release is sent."""
+Tone = Literal["good", "warn", "bad"]
 
 _BEFORE = (0.01, 0.1, 0.5, 0.9)
 
@@ -56,7 +56,7 @@ LEARNT: Mapping[Strength, str] = {
     ),
 }
 """What a reader may learn, by the strength of the guarantee."""
-TONES: Mapping[Strength, str] = {
+TONES: Mapping[Strength, Tone] = {
     "strong": "good", "good": "good", "moderate": "warn", "weak": "bad", "none in practice": "bad",
 }  # fmt: skip
 """The class of style that a strength is shown in."""
@@ -96,6 +96,21 @@ def title_of_budget(guarantee: Guarantee, digits: int = 6) -> str:
     return pgettext("guarantee", "none")
 
 
+def headline(g: Guarantee) -> str:
+    """Return the protection level in a sentence, with the largest log for which it holds."""
+    if not g.proven:
+        return gettext("No protection is proven.")
+    strength = strength_in_words(g.strength)
+    if g.holds_up_to is None:
+        return gettext("Protection is {strength}.", strength=strength)
+    return ngettext(
+        "Protection is {strength}, for a log of up to {n} case.",
+        "Protection is {strength}, for a log of up to {n} cases.",
+        g.holds_up_to,
+        strength=strength,
+    )
+
+
 def in_plain_words(told: Told) -> list[str]:
     """The guarantee for readers who never heard of differential privacy."""
     g = told.guarantee
@@ -106,7 +121,7 @@ def in_plain_words(told: Told) -> list[str]:
             return [first, gettext("What is stated in its place follows below; it protects against less.")]
         return [first, gettext("Treat it as if it held data of the people in the log.")]
     whom = [
-        gettext("Protection is {strength}.", strength=strength_in_words(g.strength)),
+        headline(g),
         *by_delta(g),
         stated(g.protects),
         *([gettext("It holds under the conditions below.")] if g.conditions and g.strength != STRENGTHS[-1] else []),
@@ -117,25 +132,35 @@ def in_plain_words(told: Told) -> list[str]:
     ]
     if TONES[g.strength] != "bad":
         learnt.append(gettext("That is so whatever else they know and however much they compute."))
-    odds = gettext(
-        "As a number, ε = {epsilon} means that by reading the release the odds that a given {unit} was in the log "
-        "change by a factor of at most {factor}.",
-        epsilon=figure(g.epsilon),
-        unit=g.unit,
-        factor=factor(g.epsilon),
-    )
+    if g.delta:
+        odds = gettext(
+            "As numbers, ε = {epsilon} and δ = {delta} mean that with a given {unit} in the log any set of releases is "
+            "at most {factor} times as probable as without, plus δ; and the other way round.",
+            epsilon=figure(g.epsilon),
+            delta=figure(g.delta),
+            unit=g.unit,
+            factor=factor(g.epsilon),
+        )
+    else:
+        odds = gettext(
+            "As a number, ε = {epsilon} means that by reading the release the odds that a given {unit} was in the log "
+            "change by a factor of at most {factor}.",
+            epsilon=figure(g.epsilon),
+            unit=g.unit,
+            factor=factor(g.epsilon),
+        )
     return [" ".join(whom), " ".join(learnt), odds, *_more(g)]
 
 
 def by_delta(g: Guarantee) -> tuple[str, ...]:
-    """Return that delta decides what a guarantee is worth, where it does."""
+    """Return that delta decides the level in a log of so many cases, where it does."""
     found = g.weighed
     if found is None:
         return ()
     return (
         gettext(
-            "That is decided by δ: of {cases} cases it lets up to {exposed} come out as they are, on average; with a δ "
-            "of at most {enough} protection would be {better}.",
+            "That is decided by δ: in a log of {cases} cases it may let {exposed} come out as they are, on average; "
+            "with a δ of at most {enough} protection would be {better}.",
             cases=g.cases or 0,
             exposed=localised(f"{found.exposed:.2g}"),
             enough=figure(found.enough),
@@ -145,37 +170,38 @@ def by_delta(g: Guarantee) -> tuple[str, ...]:
 
 
 def _more(g: Guarantee) -> list[str]:
-    """What delta allows, and by how much somebody becomes surer."""
-    said = []
+    """By how much somebody becomes surer, and that with a delta this is a mean."""
+    if g.guessing_advantage is None:
+        return []
+    points = localised(f"{math.ceil(g.guessing_advantage * 1e4) / 100:g}")
     if g.delta:
-        said.append(
-            gettext(
-                "This may fail with a probability of at most δ = {delta}; it should be well below one over the number "
-                "of {unit}s.",
-                delta=figure(g.delta),
-                unit=g.unit,
-            )
-        )
-    if g.guessing_advantage is not None:
-        said.append(
+        return [
             gettext(
                 "Whoever suspects that a certain {unit} is in the log becomes surer by at most {points} percentage "
-                "points by reading the release.",
+                "points by reading the release, on average over the noise. With a δ no single release is bounded: an "
+                "unlucky one may reveal more.",
                 unit=g.unit,
-                points=localised(f"{math.ceil(g.guessing_advantage * 1e4) / 100:g}"),
+                points=points,
             )
+        ]
+    return [
+        gettext(
+            "Whoever suspects that a certain {unit} is in the log becomes surer by at most {points} percentage "
+            "points by reading the release.",
+            unit=g.unit,
+            points=points,
         )
-    return said
+    ]
 
 
 def chances(guarantee: Guarantee) -> list[tuple[str, str]]:
-    """How sure somebody is that a case is in the log before, and how sure they can be at most after the release, where
-    delta does not fail (Bayes' rule: the odds change by at most ``exp(epsilon)``)."""
+    """How sure somebody is that a case is in the log before, and how sure they can be at most after the release: with a
+    delta on average over the noise (:mod:`veilog.privacy.account.guessing`)."""
     if guarantee.epsilon is None:
         return []
-    odds = [(before, before / (1 - before)) for before in _BEFORE]
-    shrink = math.exp(-guarantee.epsilon)
-    return [(share_of(f"{100 * before:g}"), percent_up(o / (o + shrink))) for before, o in odds]
+    shrink, delta = math.exp(-guarantee.epsilon), guarantee.delta or 0.0
+    found = [(before, (1 - delta) * before / (before + shrink * (1 - before)) + delta) for before in _BEFORE]
+    return [(share_of(f"{100 * before:g}"), percent_up(min(1.0, after))) for before, after in found]
 
 
 def guesses(guarantee: Guarantee) -> list[tuple[str, str, str]]:
@@ -195,13 +221,17 @@ def guesses(guarantee: Guarantee) -> list[tuple[str, str, str]]:
 
 def not_to_conclude(told: Told, empty: int, inside: bool) -> list[str]:
     """What readers must not conclude; each in a sentence or two."""
-    return [*_of_people(told), *_of_numbers(told, empty), *_of_this_page(told, inside)]
+    of_spreadsheets = gettext(
+        "That a spreadsheet shows a CSV as it is. It runs texts that begin with =, +, - or @ as formulas. Import the "
+        "columns as text, or use a workbook (.xlsx)."
+    )
+    return [*_of_people(told), *_of_numbers(told, empty), of_spreadsheets, *_of_this_page(told, inside)]
 
 
 def _of_people(told: Told) -> list[str]:
     g = told.guarantee
     if not g.proven:
-        return [gettext("That the release is anonymous in the sense of a law, or that it may be published as it is.")]
+        return [gettext("That the release is anonymous in the sense of a law, or fit to be published as it is.")]
     said = [
         gettext(
             "That nothing can be learned. What holds for many {unit}s is what a release is for: it can show that most "
@@ -278,7 +308,7 @@ def _of_this_page(told: Told, inside: bool) -> list[str]:
     if inside:
         said.append(
             gettext(
-                "That this page may be shared like the release. It holds exact numbers of the original log, which the "
+                "That this page is as protected as the release. It holds exact numbers of the original log, which the "
                 "guarantee does not cover."
             )
         )
@@ -306,25 +336,30 @@ def capital(text: str) -> str:
 
 
 def said_of_others(standing: Standing | None) -> tuple[State, str]:
-    """Return whether a release is the only one of its data, and what is known about that."""
+    """Return what a ledger knows of other releases of the same data: whether there is none in the account, or, where
+    there are some, whether all together protect at a level of moderate or better."""
     if standing is None:
-        return "open", gettext("No ledger was asked. If there are others, their ε add up.")
+        return "to-confirm", gettext("No ledger was asked. If there are others, their ε add up.")
     if not standing.readable:
-        return "open", gettext("The ledger cannot be read. If there are others, their ε add up.")
+        return "to-confirm", gettext("The ledger cannot be read. If there are others, their ε add up.")
     state, why = _of_these_data(standing.account)
-    if standing.others:
-        state, why = "open" if state == "met" else state, f"{why} {of_other_accounts(standing)}"
     if standing.as_of:
         why = gettext("As of {date} (UTC): {known}", date=dated(standing.as_of), known=why)
     return state, why
 
 
 def _of_these_data(account: Account | None) -> tuple[State, str]:
+    if account is not None and account.uncounted:
+        return "against", ngettext(
+            "The ledger lists {n} release that it does not count: its ε is in no sum.",
+            "The ledger lists {n} releases that it does not count: their ε is in no sum.",
+            len(account.uncounted),
+        )
     number = 0 if account is None else counting(account)
     if account is None or not number:
-        return "open", gettext("The ledger does not have this release. If there are others, their ε add up.")
+        return "to-confirm", gettext("The ledger does not have this release. If there are others, their ε add up.")
     if number == 1:
-        return "met", gettext("The ledger (account {number}) knows of no other.", number=str(account.number))
+        return "checked", gettext("The ledger (account {number}) knows of no other.", number=str(account.number))
     if account.spent is None and len({entry.unit for entry in account.entries if entry.state != "withdrawn"}) > 1:
         return "against", gettext("The ledger knows of {n}, for different units: their costs do not add up.", n=number)
     if account.spent is None and account.unit == "case" and len(account.kinds) > 1:
@@ -339,7 +374,7 @@ def _of_these_data(account: Account | None) -> tuple[State, str]:
         epsilon=figure(account.spent[0]),
         strength=strength_in_words(worth),
     )
-    return ("against" if STRENGTHS.index(worth) > STRENGTHS.index("moderate") else "open"), together
+    return ("against" if STRENGTHS.index(worth) > STRENGTHS.index("moderate") else "checked"), together
 
 
 def of_other_accounts(standing: Standing) -> str:

@@ -24,6 +24,7 @@ from veilog.privacy.account.accounting import compose
 from veilog.privacy.domain import Domain
 from veilog.releasing.plan import Plan, plan
 from veilog.releasing.release import release
+from veilog.releasing.run import run_plan
 from veilog.testing.replaying import NOT_PER_CASE, recorded_and_replayed, same
 
 __all__ = ["check_method"]
@@ -64,7 +65,7 @@ def _planned(method: Method, settings: Mapping[str, Any]) -> Plan:
             **budget,
             as_published=not method.certified,
             domain=Domain(labels, 20),
-            weak_guarantee=True,
+            allow_no_protection=True,
             **settings,
         )
 
@@ -178,7 +179,7 @@ def _accounted(method: Method, settings: Mapping[str, Any]) -> Broken:
 
     with mock.patch.object(Account, "_enter", noted):
         try:
-            released = planned.run(_log())
+            released = run_plan(planned, _log())
         except VeilogError as error:
             yield _not_released(error)
             return
@@ -202,7 +203,7 @@ def _accounted(method: Method, settings: Mapping[str, Any]) -> Broken:
 def _repeatable(planned: Plan) -> Broken:
     """All randomness is the curator's: with its seed a release can be repeated."""
     seeded = planned.seeded(3)
-    if not same(seeded.run(_log()), seeded.run(_log())):
+    if not same(run_plan(seeded, _log()), run_plan(seeded, _log())):
         yield "It draws randomness of its own", "with the same seed it makes another release"
 
 
@@ -213,7 +214,7 @@ def _on_tiny_logs(method: Method, settings: Mapping[str, Any]) -> Broken:
     for name, log in logs.items():
         planned = _planned(method, settings)
         try:
-            released = planned.seeded(1).run(log)
+            released = run_plan(planned.seeded(1), log)
         except VeilogError:
             continue
         except Exception as error:  # noqa: BLE001 - that is what is looked for

@@ -10,7 +10,7 @@ import shutil
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -136,18 +136,20 @@ class Model:
         cases: int | None = None,
         *,
         seed: int | None = None,
+        overwrite: bool = False,
         progress: Progress | None = None,
     ) -> Variants:
         """Draw so many cases into a log file, piece by piece in constant memory; returns what was drawn.
 
-        The suffix says how, as for :func:`veilog.write`. Refused where the disk has no room for it.
+        The suffix says how, as for :func:`veilog.write`. Refused where the disk has no room for it. A file that is
+        there is replaced only with ``overwrite``.
         """
         number = self._number(cases)
-        suffix = files.check_target(path)
+        suffix = files.check_target(path, overwrite=overwrite)
         metadata = self._metadata()
         if number <= _WHOLE:
             owner = np.concatenate(list(self.draws(number, seed=seed)))
-            files.write(self._piece(owner, 0, metadata), path)
+            files.write(self._piece(owner, 0, metadata), path, overwrite=overwrite)
             return self._variants(np.bincount(owner, minlength=len(self.columns)))
         self._check_room(number, Path(path), suffix, metadata)
         counts = np.zeros(len(self.columns), dtype=np.int64)
@@ -161,7 +163,7 @@ class Model:
                 if progress is not None:
                     progress(f"{done:,} of {number:,} cases", done / number)
 
-        files.write_pieces(pieces(), path)
+        files.write_pieces(pieces(), path, overwrite=overwrite)
         return self._variants(counts)
 
     def _number(self, cases: int | None) -> int:
@@ -187,8 +189,8 @@ class Model:
             as_published=self.as_published,
             parameters=self.parameters,
             variants=variants,
-            guarantee=replace(self.guarantee, cases=variants.cases),
-            owner_only=OwnerOnly(seconds),
+            guarantee=self.guarantee,
+            owner_only=OwnerOnly(seconds=seconds),
             remarks=self.remarks,
             order=order,
             operations=(operation,),
@@ -221,8 +223,9 @@ class Model:
 
     # Keeping --------------------------------------------------------------------------------------------------------
 
-    def save(self, path: str | Path) -> None:
-        """Write the model to one file, whole or not at all; equal models give equal bytes."""
+    def save(self, path: str | Path, *, overwrite: bool = False) -> None:
+        """Write the model to one file, whole or not at all; equal models give equal bytes. A file that is there is
+        replaced only with ``overwrite``."""
         trained, arrays = trained_to(self.trained)
         facts = {
             "method": self.method,
@@ -234,7 +237,7 @@ class Model:
             "trained": trained,
         }
         naming = None if self.entry is None else self.entry.naming(path)
-        modelfile.write(Content(_KIND, facts, arrays), path, naming)
+        modelfile.write(Content(_KIND, facts, arrays), path, naming, overwrite=overwrite)
 
     @staticmethod
     def load(path: str | Path) -> Model:

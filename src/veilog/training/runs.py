@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 
 from veilog._plain import Misfit, from_plain, to_plain
-from veilog.errors import InputError, VeilogError
+from veilog.errors import InputError, QuestionError, VeilogError
 from veilog.ledger.ledger import Reservation
 from veilog.methods.travag.model import state_from, state_to
 from veilog.methods.travag.settings import TrainingState
@@ -168,11 +168,11 @@ def settling(
     """
     try:
         yield
-    except BaseException:
+    except BaseException as error:
         with contextlib.suppress(VeilogError):
             if not kept():
                 if contacted():
-                    entry.settle(so_far())
+                    entry.settle(so_far(), whole=isinstance(error, QuestionError))
                 else:
                     entry.withdraw()
         raise

@@ -26,8 +26,9 @@ from veilog.privacy.curator import Curator
 from veilog.privacy.domain import Domain
 from veilog.privacy.unit import bounded, check_somebody
 from veilog.releasing.keywords import Keywords
+from veilog.releasing.owner.account import LedgerChoice, chosen_ledger, note_uncounted
 from veilog.releasing.plan import Plan, as_planned
-from veilog.releasing.run import opened
+from veilog.releasing.run import entry_of
 from veilog.training.checkpoints import ONE_RUN, Keeper, held_interrupts
 from veilog.training.model import Model
 from veilog.training.runs import Earlier, Saver, choosing, claimed, earlier, settling, source
@@ -62,10 +63,10 @@ def train(
     unit: str = "case",
     max_cases: int | None = None,
     unnamed: str | None = None,
-    ledger: Ledger | str | Path | None = None,
+    ledger: LedgerChoice = None,
     checkpoint: str | Path | None = None,
     guessing_advantage: Number | None = None,
-    weak_guarantee: bool = False,
+    allow_no_protection: bool = False,
     progress: Progress | None = None,
     **parameters: Unpack[Keywords],
 ) -> Model:
@@ -87,7 +88,7 @@ def train(
         max_cases=max_cases,
         unnamed=unnamed,
         guessing_advantage=guessing_advantage,
-        weak_guarantee=weak_guarantee,
+        allow_no_protection=allow_no_protection,
         **parameters,
     )
     return _train(planned, as_log(log), ledger, checkpoint, progress)
@@ -96,7 +97,7 @@ def train(
 def _train(
     planned: Plan,
     log: EventLog | Variants,
-    ledger: Ledger | str | Path | None,
+    ledger: LedgerChoice,
     checkpoint: str | Path | None,
     progress: Progress | None,
 ) -> Model:
@@ -106,7 +107,7 @@ def _train(
     as_published, seed, protected = planned.as_published, planned.seed, planned.unit
     configuration = travag.configured(settings, as_published=as_published)
     planned.check(log)
-    account = None if ledger is None else opened(ledger, progress)
+    account = chosen_ledger(ledger, seeded=seed is not None, progress=progress)
 
     keeper = None if checkpoint is None else Keeper(checkpoint)
     held = bounded(log, protected, choosing(keeper, seed))
@@ -148,6 +149,8 @@ def _train(
             saver = Saver(keeper, interrupts, derive, remarks, before, found, mark)
         with with_a_share(Fraction(protected.most_cases)):
             trained = travag.train(curator, request, configuration, resume=before.state, checkpoint=saver)
+    if ledger is False and seed is None:
+        note_uncounted(log, planned.method.name, whole(), **entry_of(planned))
     return Model(
         method=planned.method.name,
         as_published=as_published,
@@ -190,9 +193,7 @@ def _reserved(
         planned.method.name,
         epsilon=planned.epsilon if planned.bounded else None,
         delta=planned.delta,
-        parameters={**planned.settings.to_json(), **planned.unit.in_ledger},
-        unit=planned.unit.column or planned.unit.name,
-        as_published=planned.as_published,
+        **entry_of(planned),
         mark=mark,
     )
 

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import contextlib
-import secrets
 import time
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import replace
-from pathlib import Path
 
 import anyio
 from starlette.applications import Starlette
@@ -18,14 +16,12 @@ from starlette.responses import FileResponse, HTMLResponse, RedirectResponse, Re
 from starlette.routing import BaseRoute, Mount, Route
 
 from veilog._language import languages
-from veilog.logs import files as log_files
-from veilog.logs.made_up.simulate import hospital
 from veilog.web.access.access import Access
 from veilog.web.access.downloads import named, zipped
 from veilog.web.access.forms import check_once, fields_of
 from veilog.web.access.languages import chosen
-from veilog.web.access.uploads import receive, shown_name, suffix_of
 from veilog.web.access.visits import leading_to
+from veilog.web.bringing import Bringing
 from veilog.web.jobs.problems import Problem
 from veilog.web.jobs.queue import Jobs
 from veilog.web.jobs.read_log import HOW_READ
@@ -43,6 +39,7 @@ from veilog.web.work.accounts import price
 from veilog.web.work.planning import DryRun, Refused, dry_run, give_up
 from veilog.web.work.request import fields_in, from_draft, said_at_import
 from veilog.web.work.standing import standing_now
+from veilog.web.work.sums import log_sums
 
 __all__ = ["make_app"]
 
@@ -52,13 +49,11 @@ _PLAN_SECONDS = 30.0
 _RECENT = 3600.0
 """Seconds within which the same release is asked about before it is made once more."""
 _INSIDE = "inside.html"
-_EXAMPLE = "made-up-hospital.xes"
-_PATIENTS = 500
 
 
 def make_app(settings: Settings, work: Work = work_on) -> Access:
     """The application."""
-    store = Store(settings.folder / "veilog.sqlite", shared=settings.ledger is not None)
+    store = Store(settings.folder / "veilog.sqlite")
     jobs = Jobs(store, settings, work)
     site = _Site(settings, store, jobs)
 
@@ -74,10 +69,10 @@ def make_app(settings: Settings, work: Work = work_on) -> Access:
             store.close()
 
     errors = ErrorPages(settings)
-    routes = [*site.routes(), *Owner(settings, store, jobs).routes()]
+    routes = [*site.routes(), *Bringing(settings, store, jobs).routes(), *Owner(settings, store, jobs).routes()]
     app = Starlette(routes=routes, exception_handlers=errors.handlers(), lifespan=life)
     app.router.redirect_slashes = False
-    return Access(app, settings, store, errors.answer)
+    return Access(app, settings, store, errors)
 
 
 class _MadeBefore(Exception):
@@ -99,8 +94,6 @@ class _Site(Trying):
         return [
             *super().routes(),
             Route("/", self.home),
-            Route("/logs", self.upload, methods=["POST"]),
-            Route("/example", self.example, methods=["POST"]),
             Route("/language", self.language, methods=["POST"]),
             Route("/logs/{log}", self.log_page),
             Route("/logs/{log}/columns", self.columns, methods=["POST"]),
@@ -131,7 +124,8 @@ class _Site(Trying):
         session = self.session(request)
         logs = [self.live(log) for log in self.store.logs(session)]
         jobs = [self.jobs.now(job) for job in self.store.jobs(session) if job.kind == "release"]
-        return HTMLResponse(pages.home(logs, jobs, once=self.once(request), settings=self.settings))
+        sums = log_sums(logs, self.settings)
+        return HTMLResponse(pages.home(logs, jobs, once=self.once(request), settings=self.settings, sums=sums))
 
     def log_page(self, request: Request) -> Response:
         return HTMLResponse(pages.log_page(self.log(request), self.once(request), settings=self.settings))
@@ -168,39 +162,22 @@ class _Site(Trying):
         path = self.jobs.folder(job.id) / (name if name in FILES else "none")
         if job.result is None or name not in FILES or not path.is_file():
             raise HTTPException(404)
-        shown = named(self.log_of(job).name, job.created, job.request.form.get("epsilon"), name)
+        shown = named(job.created, job.request.form.get("epsilon"), name)
         return FileResponse(path, filename=shown, media_type="application/octet-stream", headers=_SEALED)
 
     def all_files(self, request: Request) -> Response:
-        """Everything of a release that may go where the release goes, in one file."""
+        """Everything that goes with a release, in one file."""
         job, folder = self.job(request), self.jobs.folder(self.job(request).id)
-        about = (self.log_of(job).name, job.created, job.request.form.get("epsilon"))
+        about = (job.created, job.request.form.get("epsilon"))
         found = {named(*about, name): folder / name for name in FILES if name != _INSIDE}
         found = {name: path for name, path in found.items() if path.is_file()}
         if not isinstance(job.result, ReleasedLog) or not found:
             raise HTTPException(404)
-        headers = {**_SEALED, "content-disposition": f'attachment; filename="{named(*about, "all.zip")}"'}
+        headers = {**_SEALED, "content-disposition": f'attachment; filename="{named(*about, "release.zip")}"'}
         body = zipped(found) if request.method == "GET" else iter(())
         return StreamingResponse(body, media_type="application/octet-stream", headers=headers)
 
     # What changes something.
-
-    async def upload(self, request: Request) -> Response:
-        target = self.settings.folder / "incoming" / secrets.token_hex(16)
-        length = request.headers.get("content-length", "")
-        kind = request.headers.get("content-type", "")
-        known = int(length) if length.isascii() and length.isdecimal() else None
-        came = await receive(request.stream(), kind, known, target, self.settings.max_upload)
-        session = self.session(request)
-
-        def keep() -> str:
-            return self._bring(session, came.path, came.name, came.size, came.digest(self.key))
-
-        try:
-            once = check_once(self.key, session, came.fields.get("once", ""))
-            return leading_to(await run_in_threadpool(self.store.first_time, once, "/logs", keep))
-        finally:
-            target.unlink(missing_ok=True)
 
     async def language(self, request: Request) -> Response:
         """Speak another language from now on. It needs no mark: doing it twice is doing it once."""
@@ -208,31 +185,6 @@ class _Site(Trying):
         if language not in languages():
             raise Problem(400, "There is no such language.", "Choose one from the list.")
         return chosen(language, request.headers)
-
-    async def example(self, request: Request) -> Response:
-        """Bring a made-up log, to try what the pages do."""
-
-        def make(fields: Mapping[str, str]) -> str:
-            target = self.settings.folder / "incoming" / f"{secrets.token_hex(16)}{_EXAMPLE[-4:]}"
-            try:
-                log_files.write(hospital(_PATIENTS, seed=1), target)
-                return self._bring(self.session(request), target, _EXAMPLE, target.stat().st_size, _EXAMPLE)
-            finally:
-                target.unlink(missing_ok=True)
-
-        return await self.first_time(request, make)
-
-    def _bring(self, session: str, path: Path, name: str, size: int, content: str) -> str:
-        """Take a file in as a log, and have it read."""
-        self.jobs.check_room(session, keeps=True)  # before anything is there
-        suffix = suffix_of(name)
-        log = secrets.token_hex(16)
-        folder = self.jobs.log_folder(log)
-        folder.mkdir(mode=0o700)
-        path.rename(folder / f"log{suffix}")
-        self.store.add_log(log, session, shown_name(name), size, suffix, content)
-        self.jobs.submit(session, log, "read", ReleaseRequest())
-        return f"/logs/{log}"
 
     async def columns(self, request: Request) -> Response:
         def change(fields: Mapping[str, str]) -> str:
@@ -262,7 +214,7 @@ class _Site(Trying):
         return f"/logs/{log.id}"
 
     async def meanings(self, request: Request) -> Response:
-        """Whose a case is, and what the other columns are: nothing has to be read again for that."""
+        """Whose a case is, and what the other columns are. Who could be found is counted again for another person."""
 
         def keep(fields: Mapping[str, str]) -> str:
             log = self.log(request)
@@ -278,6 +230,8 @@ class _Site(Trying):
                 anew = ("unit", "max_cases", "unnamed", "attributes")
                 plain = {name: value for name, value in draft.items() if name not in anew}
                 self.store.keep_draft(log.session, log.id, plain | said_at_import(replace(log, columns=columns)))
+            if log.measured is not None and log.measured.person != columns.get("person", ""):
+                self._read(log, columns)
             return f"/logs/{log.id}/exposure"
 
         return await self.first_time(request, keep)
@@ -306,12 +260,17 @@ class _Site(Trying):
         problem = plan.problem if isinstance(plan, Refused) else plan.undeclared or plan.account.refused
         if isinstance(plan, Refused) or problem is not None:
             return await run_in_threadpool(self.form, request, log, values, problem=problem, plan=plan, status=400)
+        sure = {name: "yes" for name in ("again", "lower") if fields.get(name)}
+        if plan.account.falls is not None and "lower" not in sure:
+            return await run_in_threadpool(
+                self.form, request, log, values, plan=plan, sure=sure, falls=True, status=409
+            )
         asked = ReleaseRequest(plan.plan.to_json(), values)
 
         def queue() -> str:
             if self.store.log(session, log.id) is None:
                 raise HTTPException(404)
-            same = None if fields.get("again") else self._made_before(log, asked)
+            same = None if "again" in sure else self._made_before(log, asked)
             if same is not None:  # looked for here, where nobody else can queue it meanwhile from another tab
                 raise _MadeBefore(same)
             return f"/jobs/{self.jobs.submit(session, log.id, 'release', asked)}"
@@ -319,7 +278,9 @@ class _Site(Trying):
         try:
             return leading_to(await run_in_threadpool(self.store.first_time, once, action, queue))
         except _MadeBefore as error:
-            return await run_in_threadpool(self.form, request, log, values, plan=plan, same=error.job, status=409)
+            return await run_in_threadpool(
+                self.form, request, log, values, plan=plan, same=error.job, sure=sure, status=409
+            )
 
     async def cancel(self, request: Request) -> Response:
         def cancel(fields: Mapping[str, str]) -> str:

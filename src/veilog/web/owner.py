@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hmac
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
@@ -15,7 +15,7 @@ from veilog.web.access.visits import Visits, leading_to
 from veilog.web.jobs.problems import Problem
 from veilog.web.jobs.records import JobRecord, LogRecord
 from veilog.web.pages import render as pages
-from veilog.web.work.accounts import AccountSeen, account_seen, limit, put_on, units_of
+from veilog.web.work.accounts import AccountSeen, account_seen, count_all, limit, put_on, units_of
 from veilog.web.work.standing import entered_by
 
 __all__ = ["Owner"]
@@ -43,6 +43,7 @@ class Owner(Visits):
             Route("/logs/{log}/account", self.account),
             Route("/logs/{log}/account/limit", self.limit, methods=["POST"]),
             Route("/logs/{log}/account/join", self.join, methods=["POST"]),
+            Route("/logs/{log}/account/count", self.count, methods=["POST"]),
             Route("/logs/{log}/account/note", self.note, methods=["POST"]),
             Route("/stored", self.stored),
             Route("/stored", self.enter, methods=["POST"]),
@@ -56,18 +57,17 @@ class Owner(Visits):
     def account(self, request: Request) -> Response:
         log, mine = self.log(request), self.store.logs(self.session(request))
         seen = account_seen(log, self.settings, mine)
-        jobs = self._made(seen, log, mine)
-        notes = self.store.notes(self.settings.book_of(log))
+        jobs = self._made(seen, log)
+        notes = self.store.notes(log.session)
         asked = request.query_params.get("beside", "")[:40].split(",")
         beside = [int(number) for number in asked if number.isascii() and number.isdecimal()]
         once = self.once(request)
         return HTMLResponse(pages.account(log, seen, jobs, notes, once, beside=beside, settings=self.settings))
 
-    def _made(self, seen: AccountSeen, log: LogRecord, mine: Sequence[LogRecord]) -> dict[int, JobRecord]:
+    def _made(self, seen: AccountSeen, log: LogRecord) -> dict[int, JobRecord]:
         """The jobs of this browser that made the releases of an account, of whichever of its logs they are."""
-        book, times = self.settings.book_of(log), {row.number: row.time for row in seen.rows}
-        logs = {other.id for other in mine if self.settings.book_of(other) == book}
-        found = (job for job in reversed(self.store.jobs(log.session)) if job.kind == "release" and job.log in logs)
+        times = {row.number: row.time for row in seen.rows}
+        found = (job for job in reversed(self.store.jobs(log.session)) if job.kind == "release")
         return {
             job.entry: self.jobs.now(job)
             for job in found
@@ -102,6 +102,16 @@ class Owner(Visits):
 
         return await self.in_the_end(request, change)
 
+    async def count(self, request: Request) -> Response:
+        """Take in the releases that the account does not count."""
+
+        def change(fields: Mapping[str, str]) -> str:
+            log = self.log(request)
+            count_all(log, self.settings)
+            return f"/logs/{log.id}/account"
+
+        return await self.in_the_end(request, change)
+
     async def note(self, request: Request) -> Response:
         def keep(fields: Mapping[str, str]) -> str:
             log, number = self.log(request), fields.get("entry", "")
@@ -109,7 +119,7 @@ class Owner(Visits):
             if number not in {str(row.number) for row in seen.rows}:
                 raise Problem(400, "There is no such release in this account.", "Open the page of the account again.")
             texts = (fields.get(name, "").strip()[:_LONGEST] for name in ("recipient", "note"))
-            self.store.set_note(self.settings.book_of(log), int(number), *texts)
+            self.store.set_note(log.session, int(number), *texts)
             return f"/logs/{log.id}/account#r{number}"
 
         return await self.in_the_end(request, keep)
@@ -130,15 +140,17 @@ class Owner(Visits):
         fields = await fields_of(request)
         session = self.session(request)
         check_once(self.key, session, fields.get("once", ""))
-        given = fields.get("token", "").strip().rpartition("token=")[2]
+        given = fields.get("token", "").strip()
         if self.settings.lasting_token:
             raise _shared()
         if not hmac.compare_digest(given.encode("utf-8", "replace"), self.settings.token.encode()):
-            raise Problem(403, "This is not the token.", "It is in the address that the terminal shows, after token=.")
+            raise Problem(
+                403, "This is not the token.", "It is the one that the terminal shows where veilog serve was started."
+            )
         return leading_to(f"/stored?grant={new_once(self.key, session + _OWNER)}")
 
     async def take(self, request: Request) -> Response:
-        """Give a log of another browser to this one; its account stays the one it has."""
+        """Give a log of another browser to this one."""
         return await self._of_any(request, lambda log, session: self.store.take_over(log.id, session))
 
     async def delete(self, request: Request) -> Response:

@@ -3,40 +3,45 @@
 from __future__ import annotations
 
 import ipaddress
+import math
 import os
 import secrets
 import socket
-import sys
 import threading
 import webbrowser
 from collections.abc import Callable
 from pathlib import Path
 
 import uvicorn
+from starlette.types import ASGIApp
 
+from veilog._places import LEDGER, default_ledger, made_folder
+from veilog._process import machine_memory
 from veilog.errors import InputError, OutputError, ParameterError
+from veilog.web.access.access import HAS_OWN_NAME
+from veilog.web.access.connections import Bounded, connections_at_most
 from veilog.web.app import make_app
-from veilog.web.jobs.records import LEDGERS, Settings
+from veilog.web.jobs.records import Settings
 
-__all__ = ["check_ledger", "default_folder", "listening", "memory_for_each", "prepared", "serve", "token_in", "url_of"]
+__all__ = [
+    "ledger_in",
+    "listening",
+    "memory_for_each",
+    "prepared",
+    "serve",
+    "sockets_at",
+    "token_in",
+    "url_of",
+]
 
 _RECORDS = "veilog.sqlite"
-_ONCE_SHARED = "veilog.ledger"
-"""Where earlier versions entered the releases of all browsers."""
 _SHORTEST_TOKEN = 20
+_LEAST_MEMORY = 256 << 20
+"""Bytes without which no worker reads a log."""
+_TRIES = 20
+"""Free ports that are tried, until one is free for both families of addresses."""
 _FOR_STREAMS = 3
 """Seconds for what is being answered when the server stops."""
-
-
-def default_folder() -> Path:
-    """Where this system keeps the data of programs."""
-    if sys.platform == "win32":
-        home = os.environ.get("LOCALAPPDATA") or str(Path.home() / "AppData" / "Local")
-    elif sys.platform == "darwin":
-        home = str(Path.home() / "Library" / "Application Support")
-    else:
-        home = os.environ.get("XDG_DATA_HOME") or str(Path.home() / ".local" / "share")
-    return Path(home) / "veilog" / "serve"
 
 
 def prepared(folder: Path) -> Path:
@@ -48,7 +53,8 @@ def prepared(folder: Path) -> Path:
             place.mkdir(mode=0o700)
         if not place.is_dir():
             raise OutputError("This is not a folder.", path=place, advice="Name another with --folder.")
-        if any(place.iterdir()) and not (place / _RECORDS).is_file():
+        others = [path for path in place.iterdir() if LEDGER not in path.name]
+        if others and not (place / _RECORDS).is_file():
             raise OutputError(
                 "This folder holds other things; the server needs one of its own.",
                 path=place,
@@ -58,7 +64,7 @@ def prepared(folder: Path) -> Path:
             raise OutputError(
                 "Others on this machine may look into this folder.", path=place, advice=f"chmod 700 {place}"
             )
-        for part in ("incoming", "logs", "jobs", LEDGERS):
+        for part in ("incoming", "logs", "jobs"):
             (place / part).mkdir(mode=0o700, exist_ok=True)
         for left in (place / "incoming").iterdir():  # uploads that the last run did not finish
             left.unlink()
@@ -67,23 +73,30 @@ def prepared(folder: Path) -> Path:
     return place
 
 
-def check_ledger(folder: Path, ledger: Path | None) -> None:
-    """Refuse to leave the accounts of an earlier version aside: what they say was spent would be spent once more."""
-    before = folder / _ONCE_SHARED
-    if ledger is None and before.exists():
-        raise ParameterError(
-            "Each browser has a ledger of its own now, and this folder has one that all browsers shared.",
-            parameter="ledger",
-            advice=f"Go on with that one: --ledger {before}. Or move it elsewhere, if it is of no account any more.",
-        )
+def ledger_in(folder: Path, ledger: Path | None, *, usual: bool, seeded: bool) -> Path:
+    """Return the ledger of a server: the one that is named; in the ``usual`` folder that of the user, which the command
+    and Python use, too; else the one of the folder. Releases of a test mode are in no account of theirs."""
+    if ledger is not None:
+        return ledger.absolute()
+    if seeded:
+        return folder / f"test-{LEDGER}"
+    own = default_ledger() if usual else None
+    return folder / LEDGER if own is None else made_folder(own)
 
 
 def token_in(path: Path) -> str:
-    """The token that a file holds."""
+    """Return the token that a file holds, which only its owner may read."""
     try:
         token = path.read_text().strip()
+        others = os.name == "posix" and path.stat().st_mode & 0o077
     except (OSError, ValueError) as error:
         raise InputError("The token cannot be read.", path=path, advice="It is one line of text.") from error
+    if others:
+        raise InputError(
+            "Others on this machine may read this token.",
+            path=path,
+            advice=f"Put a new one into it after: chmod 600 {path}",
+        )
     if len(token) < _SHORTEST_TOKEN or not token.isascii() or not token.isalnum():
         raise InputError(
             f"A token is at least {_SHORTEST_TOKEN} letters and digits in one line.",
@@ -116,45 +129,81 @@ def listening(host: str, port: int) -> socket.socket:
         raise ParameterError(problem, parameter="port", advice="Choose another with --host or --port.") from error
 
 
-def memory_for_each(workers: int) -> int:
-    """Bytes that one worker may take: together three quarters of what the machine has."""
+def sockets_at(host: str, port: int) -> list[socket.socket]:
+    """Return the sockets of a server at this address, all with one port.
+
+    At 127.0.0.1 the pages have a name below ``localhost``, which is of both families of addresses for a browser: it
+    would send its cookies to whoever listens on the same port of the other one.
+    """
+    if host != HAS_OWN_NAME or not _has_ipv6():
+        return [listening(host, port)]
+    for left in reversed(range(_TRIES if port == 0 else 1)):
+        first = listening(host, port)
+        try:
+            return [first, listening("::1", first.getsockname()[1])]
+        except ParameterError:
+            first.close()
+            if not left:
+                raise
+    raise AssertionError
+
+
+def _has_ipv6() -> bool:
+    """Whether this machine has a loopback of IPv6."""
     try:
-        whole = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    except (AttributeError, ValueError, OSError):
-        return 4 << 30
-    return max(1 << 30, whole * 3 // 4 // workers)
+        socket.create_server(("::1", 0), family=socket.AF_INET6).close()
+    except OSError:
+        return False
+    return True
+
+
+def memory_for_each(workers: int) -> int:
+    """Return the bytes that one worker may take: together three quarters of what the machine or container has."""
+    whole = machine_memory()
+    return max(_LEAST_MEMORY, whole * 3 // 4 // workers) if whole else 4 << 30
 
 
 def url_of(settings: Settings, code: str | None = None) -> str:
-    """The address that lets a browser in: by the token, or by a code in its place."""
+    """Return the address of the server, with a code that lets a browser in once, or without."""
     host = socket.gethostname() if settings.host in ("0.0.0.0", "::") else settings.host
     name = f"[{host}]" if ":" in host else host
-    return f"http://{name}:{settings.port}/?token={code or settings.token}"
+    return f"http://{name}:{settings.port}/{f'?code={code}' if code else ''}"
 
 
 def new_token() -> str:
     return secrets.token_hex(32)
 
 
-def serve(settings: Settings, sock: socket.socket, ready: Callable[[str], None], browser: bool) -> None:
-    """Serve until Ctrl-C. ``ready`` is told the address as soon as it can be opened."""
+def serve(settings: Settings, sockets: list[socket.socket], ready: Callable[[str], None], browser: bool) -> None:
+    """Serve until Ctrl-C. ``ready`` gets the address as soon as it can be opened, with a code that works once.
+
+    With a token of a file it has none: those who may come in know the token, and standard output may be a log.
+    """
     os.umask(0o077)
     app = make_app(settings)
-    config = uvicorn.Config(
+    server = uvicorn.Server(bounded(app, len(sockets)))
+    ready(url_of(settings, None if settings.lasting_token else app.opening(math.inf)))
+    if browser:  # the socket listens already: what comes now is answered as soon as the server runs
+        once = url_of(settings, app.opening())
+        threading.Thread(target=webbrowser.open, args=(once,), daemon=True).start()
+    try:
+        server.run(sockets=sockets)
+    except KeyboardInterrupt:
+        return
+
+
+def bounded(app: ASGIApp, sockets: int) -> uvicorn.Config:
+    """Return how uvicorn serves an application within the files that this process may open."""
+    most = connections_at_most()
+    return uvicorn.Config(
         app,
-        log_level="warning",
+        http=Bounded,
+        limit_concurrency=most,
+        backlog=max(8, min(64, most // (3 * sockets))),  # so many are accepted before any is looked at
+        log_level="error",
         access_log=False,
         server_header=False,
         proxy_headers=False,
         ws="none",
         timeout_graceful_shutdown=_FOR_STREAMS,
     )
-    server = uvicorn.Server(config)
-    ready(url_of(settings))
-    if browser:  # the socket listens already: what comes now is answered as soon as the server runs
-        once = url_of(settings, app.opening())
-        threading.Thread(target=webbrowser.open, args=(once,), daemon=True).start()
-    try:
-        server.run(sockets=[sock])
-    except KeyboardInterrupt:
-        return

@@ -89,11 +89,14 @@ class Trying(Visits):
         plan: DryRun | Refused | None = None,
         problem: str | None = None,
         same: JobRecord | None = None,
+        falls: bool = False,
+        sure: Mapping[str, str] | None = None,
         status: int = 200,
     ) -> Response:
         """Return the form of a release, with what was tried for it."""
         chosen = self.store.draft(log.session, log.id).get(CHOSEN, "")
-        facts: dict[str, Any] = {"plan": plan, "same": same, "trial": self.trial(log, values), "chosen_at": chosen}
+        asked = {"same": same, "falls": falls, "sure": sure or {}}
+        facts: dict[str, Any] = {"plan": plan, **asked, "trial": self.trial(log, values), "chosen_at": chosen}
         page = pages.release_form(log, values, self.once(request), problem, settings=self.settings, **facts)
         return HTMLResponse(page, status)
 

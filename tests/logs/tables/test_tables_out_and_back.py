@@ -146,7 +146,7 @@ def test_any_text_survives_csv_and_parquet(tmp_path_factory: pytest.TempPathFact
     )
     log = files.read(table)
     for suffix in (".csv", ".parquet"):
-        files.write(log, folder / f"log{suffix}")
+        files.write(log, folder / f"log{suffix}", overwrite=True)
         same(files.read(folder / f"log{suffix}"), log)
         assert files.read_variants(folder / f"log{suffix}") == log.variants
 

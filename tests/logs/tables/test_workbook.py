@@ -39,7 +39,7 @@ def log_of(**columns: list[Any]) -> EventLog:
 
 
 def out_and_back(log: EventLog, folder: Path, **options: Any) -> EventLog:
-    files.write(log, folder / "log.xlsx", **options)
+    files.write(log, folder / "log.xlsx", overwrite=True, **options)
     return files.read(folder / "log.xlsx")
 
 

@@ -281,14 +281,14 @@ def test_a_version_with_lists_stays(tmp_path: Path, version: str) -> None:
     head = HEAD.replace('"1.0"', f'"{version}"')
     for inner in (LIST, ""):
         (tmp_path / "in.xes").write_text(f"{head}{CASE.format(inner)}</log>")
-        veilog.write(veilog.read(tmp_path / "in.xes"), tmp_path / "out.xes")
+        veilog.write(veilog.read(tmp_path / "in.xes"), tmp_path / "out.xes", overwrite=True)
         assert f'xes.version="{version}"' in (tmp_path / "out.xes").read_text()
 
 
 def test_logs_are_written_valid(tmp_path: Path) -> None:
     plain = EventLog(LOG.events, LOG.cases.select([ACTIVITY, "urgency"]), Metadata())
     for log in (plain, replace(plain, metadata=LOG.metadata)):
-        veilog.write(log, tmp_path / "out.xes")
+        veilog.write(log, tmp_path / "out.xes", overwrite=True)
         assert problems((tmp_path / "out.xes").read_bytes()) == []
 
 

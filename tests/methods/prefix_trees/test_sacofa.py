@@ -89,8 +89,8 @@ def test_the_number_of_harmful_ones_has_the_distribution_of_the_exponential_mech
 
 
 def test_a_rule_keeps_out_what_breaks_it(tmp_path: Path) -> None:
-    path = tmp_path / "rules.txt"
-    path.write_text("never c then a\n", encoding="utf-8")
+    path = tmp_path / "rules.json"
+    path.write_text('{"never": [["c", "a"]]}', encoding="utf-8")
     released = release(SMALL, "sacofa", epsilon=900, seed=1, depth=5, rules=str(path), rest="drop").variants.to_dict()
     assert released == {("a", "b", "c"): 300, ("a", "c"): 200, ("b",): 100}
 
@@ -98,8 +98,8 @@ def test_a_rule_keeps_out_what_breaks_it(tmp_path: Path) -> None:
 def test_harmful_prefixes_need_the_higher_count(tmp_path: Path) -> None:
     """At this epsilon many harmful prefixes are let in; of the two that occur one is frequent enough."""
     variants = Variants.from_dict({("a", "b"): 400, ("b", "a"): 90, ("c", "a"): 300, ("c",): 500})
-    path = tmp_path / "rules.txt"
-    path.write_text("never b then a\nnever c then a\n", encoding="utf-8")
+    path = tmp_path / "rules.json"
+    path.write_text('{"never": [["b", "a"], ["c", "a"]]}', encoding="utf-8")
     seen: Counter[tuple[str, ...]] = Counter()
     for seed in range(20):
         released = release(
@@ -131,8 +131,8 @@ def test_as_published_reading_the_rules_off_the_log_leaves_no_guarantee() -> Non
 
 
 def test_as_published_with_declared_rules_it_costs_the_depth_times_epsilon(tmp_path: Path) -> None:
-    path = tmp_path / "rules.txt"
-    path.write_text("never c then a\n", encoding="utf-8")
+    path = tmp_path / "rules.json"
+    path.write_text('{"never": [["c", "a"]]}', encoding="utf-8")
     guarantee = release(SMALL, "sacofa", epsilon=1, depth=4, rules=str(path), as_published=True).guarantee
     assert (guarantee.status, guarantee.epsilon) == ("proven", 4.0)
 
@@ -164,8 +164,8 @@ def test_nonsense_is_refused(parameters: dict) -> None:
 
 
 def test_rules_of_unknown_activities_are_refused_and_learning_beside_a_file(tmp_path: Path) -> None:
-    path = tmp_path / "rules.txt"
-    path.write_text("never c then x\n", encoding="utf-8")
+    path = tmp_path / "rules.json"
+    path.write_text('{"never": [["c", "x"]]}', encoding="utf-8")
     with pytest.raises(InputError, match="'x'"):
         release(SMALL, "sacofa", epsilon=1, rules=str(path))
     with pytest.raises(ParameterError, match="Leave one"):

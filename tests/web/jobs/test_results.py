@@ -42,19 +42,12 @@ def test_what_was_measured_then_is_there() -> None:
     assert from_text("release", json.dumps(older)).unwritten == (), "as in versions before that one"
 
 
-def test_what_an_earlier_version_said_of_other_releases_is_known_to_age() -> None:
-    """It kept "the only release of these data" as it was on the day, last but one and without a mark."""
-    checks = [{"state": "met", "asks": asks, "why": ""} for asks in ("names", "unit", "the only release", "recipient")]
-    decision = {"strength": "good", "tone": "good", "headline": "Good.", "whom": "", "answer": "Send it."}
-    decision |= {"reasons": [], "checks": checks, "cautions": []}
-    found = from_text("release", json.dumps({**EARLIER["release"], "decision": decision}))
-    assert isinstance(found, ReleasedLog) and found.decision is not None
-    assert [check.asks for check in found.decision.checks if check.of_ledger] == ["the only release"]
-    assert from_text("release", to_text(found)) == found
-    unsent = from_text("release", json.dumps({**EARLIER["release"], "decision": {**decision, "checks": []}}))
-    assert isinstance(unsent, ReleasedLog) and unsent.decision is not None and unsent.decision.checks == ()
-    with pytest.raises(Misfit):
-        from_text("release", json.dumps({**EARLIER["release"], "decision": {**decision, "checks": [3, 4]}}))
+def test_what_an_earlier_version_permitted_is_not_shown_any_more() -> None:
+    """Its sentences were kept in the language of whoever asked, and said that a release may be sent."""
+    earlier = {**EARLIER["release"], "decision": {"answer": "Sie dürfen sie an jede Person weitergeben."}}
+    found = from_text("release", json.dumps(earlier))
+    assert isinstance(found, ReleasedLog) and found.told is None and found.level == found.certificate.guarantee.strength
+    assert "dürfen" not in to_text(found)
 
 
 @pytest.fixture
@@ -76,7 +69,7 @@ def store(tmp_path: Path) -> Iterator[Store]:
 
 def shown(store: Store, tmp_path: Path) -> str:
     """The page of the release."""
-    settings = Settings(folder=tmp_path, ledger=None, token="")
+    settings = Settings(folder=tmp_path, ledger=tmp_path / "veilog.ledger", token="")
     log, job = store.log("s", LOG), store.job("s", JOB)
     assert isinstance(log, LogRecord) and job is not None
     for page in (pages.log_page(log, "once"), pages.exposure(log), pages.home([log], [job], settings, "once")):

@@ -1,15 +1,17 @@
 """What the server remembers: whole changes or none, sessions apart, one server a folder, and nothing after deletion."""
 
 import contextlib
-import json
 import sqlite3
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from veilog.errors import InputError
+from veilog.web.jobs import sessions
 from veilog.web.jobs.problems import is_full
 from veilog.web.jobs.read_log import ReadLog
 from veilog.web.jobs.records import ReleaseRequest
@@ -107,12 +109,14 @@ def test_a_log_shows_its_newest_reading(store: Store) -> None:
     assert log.reading.id == "2" * 32
 
 
-def test_all_of_it_is_there_after_a_restart(tmp_path: Path) -> None:
+def test_all_of_it_is_there_after_a_restart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     first = Store(tmp_path / "veilog.sqlite")
     key = first.key()
-    cookie = first.admit(None, "x")
+    planted = first.admit(None, "x")
+    cookie = first.admit(planted, "x")
     session = first.session(cookie, "x")
     assert session is not None
+    assert first.session(planted, "x") is None, "a cookie that somebody else may know is worth nothing"
     first.add_log(A, session, "log.csv", 5, ".csv")
     first.set_columns(A, {"case": "id"})
     first.add_job(B, session, A, "read", ReleaseRequest({"method": "evolve"}, {"a": "b"}, "7"))
@@ -123,6 +127,8 @@ def test_all_of_it_is_there_after_a_restart(tmp_path: Path) -> None:
     assert second.key() == key
     assert second.session(cookie, "x") == session
     assert second.session(cookie, "y") is None
+    monkeypatch.setattr(sessions, "time", SimpleNamespace(time=lambda: time.time() + 31 * 86400))
+    assert second.session(cookie, "x") is None, "after a month it is asked for the token"
     assert (second.logs(session), second.jobs(session)) == (logs, jobs)
     assert [job.id for job in second.queued()] == [B]
     assert second.sent("form", "/logs") == "/there"
@@ -158,39 +164,24 @@ def test_a_file_that_is_none_of_ours_is_refused(tmp_path: Path, content: bytes) 
     assert path.read_bytes() == content
 
 
-def test_the_records_of_another_version_are_refused(tmp_path: Path) -> None:
+@pytest.mark.parametrize("version", [1, 3, 99])
+def test_the_records_of_another_version_are_refused(tmp_path: Path, version: int) -> None:
     path = tmp_path / "veilog.sqlite"
     with sqlite3.connect(path) as connection:
-        connection.execute("PRAGMA user_version = 99")
+        connection.execute(f"PRAGMA user_version = {version}")
     connection.close()
-    with pytest.raises(InputError, match="another veilog"):
+    with pytest.raises(InputError, match="another version"):
         Store(path)
 
 
-@pytest.mark.parametrize("version", [1, 2])
-def test_the_records_of_the_version_before_are_taken_over_and_not_given_back(tmp_path: Path, version: int) -> None:
-    path = tmp_path / "veilog.sqlite"
-    before = Store(path)
-    before.add_log(A, A, "log.csv", 5, ".csv")
-    for job, kind, result in (
-        (B, "read", {"measured": {"fingerprint": "f" * 64}}),
-        ("c" * 32, "release", {"entry": 7}),
-    ):
-        before.add_job(job, A, A, kind, ReleaseRequest())
-        before.start(job)
-        before.end(job, "running", "done", json.dumps(result), None)
-    for table, column in (("logs", "content"), ("logs", "ledger"), ("jobs", "entry")):
-        before._connection.execute(f"ALTER TABLE {table} DROP COLUMN {column}")
-    for table in ("drafts", "prints", "notes"):
-        before._connection.execute(f"DROP TABLE {table}")
-    before._connection.execute(f"PRAGMA user_version = {version}")
-    before.close()
-    now = Store(path)
-    (log,) = now.logs(A)
-    assert (log.name, log.ledger, log.readings) == ("log.csv", A, ("f" * 64,))
-    assert [number for number, _ in log.entries] == [7]
-    assert now._rows("PRAGMA user_version") == [(3,)], "an earlier version would not understand what is written now"
-    now.close()
+def test_notes_stay_with_their_browser_and_go_with_a_log_that_is_taken_over(store: Store) -> None:
+    store.add_log(A, A, "log.csv", 5, ".csv")
+    store.add_job(B, A, A, "release", ReleaseRequest())
+    store.enter(B, 7)
+    store.set_note(A, 7, "University", "")
+    assert store.notes(B) == {}
+    assert store.take_over(A, B)
+    assert store.notes(B) == {7: ("University", "")}
 
 
 def test_a_full_disk_is_known_for_one_and_changes_nothing(store: Store) -> None:

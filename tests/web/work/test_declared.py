@@ -68,7 +68,7 @@ def test_without_a_word_on_what_may_be_known_nothing_is_released(
         assert ("longest" in str(lacking)) == ("max_length" in needs)
         with pytest.raises(InputError, match="has to know"):
             released(path, request, settings, tmp_path / "out")
-        assert not settings.ledger_of("").exists()
+        assert not settings.ledger.exists()
         said = {"labels": "log"} | ({"longest": "log"} if "max_length" in needs else {})
         assert undeclared(asked_for(request | said)) is None
     form = pages.release_form(log, request, ONCE, settings=settings)
@@ -197,7 +197,7 @@ def test_words_and_colour_follow_the_strength_everywhere(
     epsilon: str, tone: str, strength: str, learnt: str, path: Path, settings: Settings, tmp_path: Path
 ) -> None:
     log = record(read(path))
-    request = {**EVOLVE, "epsilon": epsilon} | ({"weak_guarantee": "weak"} if epsilon == "50" else {})
+    request = {**EVOLVE, "epsilon": epsilon} | ({"allow_no_protection": "unprotected"} if epsilon == "50" else {})
     dry = pages.plan_part(dry_run(log, request, settings), log)
     assert f'<p class="strength {tone}"><b>Protection would be {strength}.</b>' in dry
     assert learnt in dry
@@ -209,8 +209,8 @@ def test_words_and_colour_follow_the_strength_everywhere(
     nobody = strength == "none in practice"
     protects = "Nobody is protected to speak of" if nobody else "one case, such as one visit, and not a person who has"
     assert protects in page
-    assert (tone == "bad") == ("To give away" not in page)
-    answer = "Do not send it." if nobody else "The names of all activities of the log are no secret"
+    assert (tone == "bad") == ("The release, whose protection" in page)
+    answer = "Treat it as you treat" if nobody else "The names of all activities of the log are no secret"
     assert page.index(answer) < page.index("Download") < page.index("Holds only if")
     outside = (tmp_path / "out" / "outside.html").read_text()
     assert f'<div class="tile {tone}">' in outside and f"protection is {strength}" in outside
@@ -229,7 +229,7 @@ def test_the_account_is_judged_by_all_that_it_gave_away(path: Path, settings: Se
     assert verdict(page)[1] == "Protection is good: ε = 1" and "All of them together: protection is weak" in page
     found = dry_run(log, EVOLVE, settings)
     assert (found.strength, found.account.strength) == ("good", "none in practice")
-    ledger = Ledger.open(settings.ledger_of(""))
+    ledger = Ledger.open(settings.ledger)
     ledger.reserve(files.read(path), "travas", epsilon=Fraction(1, 2), unit="person")
     seen = account_seen(log, settings)
     assert [unit for unit, _ in seen.sums] == ["case", "person"] and seen.spent is None
@@ -242,13 +242,14 @@ def test_the_account_is_judged_by_all_that_it_gave_away(path: Path, settings: Se
 
 @pytest.mark.parametrize("word", ["", "strong", "yes"])
 def test_an_epsilon_that_protects_nobody_needs_the_word(word: str, log: LogRecord, settings: Settings) -> None:
-    request = {**EVOLVE, "epsilon": "10.5", "weak_guarantee": word}
-    with pytest.raises(ParameterError, match="weak"):
+    request = {**EVOLVE, "epsilon": "3.9", "allow_no_protection": word}
+    with pytest.raises(ParameterError) as caught:
         asked_for(request)
-    assert "weak" in dry_run(log, request, settings).problem
-    assert asked_for({**request, "weak_guarantee": "Weak"}).weak_guarantee
-    assert asked_for({**EVOLVE, "epsilon": "10"}).weak_guarantee is False
-    assert 'name="weak_guarantee"' in pages.release_form(log, request, ONCE, settings=settings)
+    assert caught.value.parameter == "allow_no_protection"
+    assert dry_run(log, request, settings).parameter == "allow_no_protection"
+    assert asked_for({**request, "allow_no_protection": "Unprotected"}).allow_no_protection
+    assert asked_for({**EVOLVE, "epsilon": "3.89"}).allow_no_protection is False
+    assert 'name="allow_no_protection"' in pages.release_form(log, request, ONCE, settings=settings)
 
 
 # Who is protected.
@@ -319,7 +320,7 @@ def test_what_noise_does_to_an_attribute_is_said_beforehand(log: LogRecord, sett
     assert log.measured is not None
     name = log.measured.case_attributes[0]
     form = {**EVOLVE, "attributes": name, f"d_{name}": "one\ntwo"}
-    carried = dry_run(log, {**form, "epsilon": "10"}, settings)
+    carried = dry_run(log, {**form, "epsilon": "10", "allow_no_protection": "unprotected"}, settings)
     assert isinstance(carried, DryRun)
     assert [one for one, _ in carried.blurred] == [name]
     assert not [text for text in carried.warnings if "noise alone" in text]
@@ -351,13 +352,13 @@ def test_the_page_names_the_column_taken_for_people_unless_it_was_said_whose_the
     settings: Settings, tmp_path: Path
 ) -> None:
     rows = [
-        f"{case},w{case % 30},{activity},2024-01-{1 + case % 28:02}T{9 + hour:02}:00:00Z"
+        f"{case},k{case % 30},{activity},2024-01-{1 + case % 28:02}T{9 + hour:02}:00:00Z"
         for case in range(150)
         for hour, activity in enumerate("abc" if case % 2 else "acb")
     ]
-    path = written(tmp_path / "wards.csv", "case,ward,activity,timestamp", *rows)
-    form, guess = {**EVOLVE, "p_max_length": "4"}, "People are told by ward, as it seems"
-    for columns, seeming in (({}, "ward"), ({"person": ""}, "")):
+    path = written(tmp_path / "wards.csv", "case,client,activity,timestamp", *rows)
+    form, guess = {**EVOLVE, "p_max_length": "4"}, "People are told by client, as it seems"
+    for columns, seeming in (({}, "client"), ({"person": ""}, "")):
         made = released(path, form, settings, tmp_path / f"out{len(columns)}", columns=columns)
         assert made.beside is not None and made.beside.seeming == seeming
         assert (guess in pages.job_page(job("release", made, form), record(read(path)), "once", settings=settings)) == (

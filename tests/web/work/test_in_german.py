@@ -24,8 +24,7 @@ ASKED = {"method": "laplace", "epsilon": "1", "labels": "log", "longest": "log",
 
 @pytest.fixture
 def settings(tmp_path: Path) -> Settings:
-    (tmp_path / "ledgers").mkdir()
-    return Settings(folder=tmp_path, ledger=None, token="t")
+    return Settings(folder=tmp_path, ledger=tmp_path / "veilog.ledger", token="t")
 
 
 @pytest.fixture

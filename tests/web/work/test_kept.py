@@ -75,7 +75,7 @@ def test_without_room_for_its_files_nothing_is_asked(
     monkeypatch.setattr(shutil, "disk_usage", lambda place: SimpleNamespace(free=5_000_000))
     with pytest.raises(InputError, match=r"no room for the files of this release.*Nothing was asked"):
         released(path, EVOLVE, settings, tmp_path / "out")
-    assert not settings.ledger_of("").exists()
+    assert not settings.ledger.exists()
     assert list((tmp_path / "out").iterdir()) == []
 
 
@@ -103,7 +103,7 @@ def test_a_release_that_cannot_be_kept_yet_waits_for_room(
     result = released(path, EVOLVE, settings, tmp_path / "out")
     assert disk.refused == ["release.parquet"] * 3
     assert (result.missing, result.unwritten, set(result.files)) == ((), (), ONE_LOG)
-    assert len(Ledger.open(settings.ledger_of("")).show()[0].entries) == 1
+    assert len(Ledger.open(settings.ledger).show()[0].entries) == 1
 
 
 @pytest.mark.slow
@@ -121,11 +121,11 @@ def test_what_had_no_room_is_written_again_without_another_question(
     assert "Your release is ready" not in page
     assert "The release is paid for and kept" in page and "Write again" in page
     (first / RESULT).write_text(to_text(result))
-    before = Ledger.open(settings.ledger_of("")).show()[0]
+    before = Ledger.open(settings.ledger).show()[0]
     task = Task("release", str(path), "log.xes", {}, replace(request_of(EVOLVE), write="first"), str(second))
     again = work_on(task, settings, silent)
     assert (again.missing, again.unwritten, set(again.files)) == ((), (), set(FILES) if both else ONE_LOG)
-    after = Ledger.open(settings.ledger_of("")).show()[0]
+    after = Ledger.open(settings.ledger).show()[0]
     assert (after.spent, len(after.entries)) == (before.spent, 1)
     assert len(after.entries[0].outputs) == (8 if both else 4)
     kept, log, table = (files.read(second / f"release.{suffix}") for suffix in ("parquet", "xes", "csv"))
@@ -170,7 +170,7 @@ def test_what_is_stopped_before_a_file_that_is_written_again_is_noted_has_no_suc
         patch.setattr("veilog.ledger.entered.change", stopped)
         write_again(unfinished, second, settings, silent)
     assert not (second / "release.xes").exists()
-    assert len(Ledger.open(settings.ledger_of("")).show()[0].entries[0].outputs) == 2, "what there was room for"
+    assert len(Ledger.open(settings.ledger).show()[0].entries[0].outputs) == 2, "what there was room for"
 
 
 @pytest.mark.slow
@@ -180,14 +180,14 @@ def test_files_of_which_a_lost_ledger_knows_nothing_are_said_to_be_there_and_not
 ) -> None:
     (second := tmp_path / "jobs" / "second").mkdir()
     if again:
-        settings.ledger_of("").unlink()
+        settings.ledger.unlink()
         result = write_again(unfinished, second, settings, silent)
     else:
         secured = releasing._secured
 
         def lost(*given: Any) -> None:
             secured(*given)
-            settings.ledger_of("").unlink()
+            settings.ledger.unlink()
 
         monkeypatch.setattr(releasing, "_secured", lost)
         result = released(path, EVOLVE, settings, second)
@@ -245,14 +245,14 @@ def test_what_is_stopped_while_its_files_are_written_is_kept(
     ended, log = job("release", result, EVOLVE), record(read(path))
     page = pages.job_page(ended, log, "once", settings=settings)
     assert "The work was stopped" in page and "Write again" in page and "disk" not in page
-    row = Entered(1, "2026-01-02 03:04", "evolve", "case", "", ("1", "0"), "released", "good", False, 0)
-    seen = AccountSeen(False, number=1, spent=("1", "0"), strength="good", sums=(("case", ("1", "0")),), rows=(row,))
+    row = Entered(1, "2026-01-02 03:04", "evolve", "case", "", ("1", "0"), "released", False, 0)
+    seen = AccountSeen(number=1, spent=("1", "0"), strength="good", sums=(("case", ("1", "0")),), rows=(row,))
     assert "kept, but not yet written" in pages.account(log, seen, {1: ended}, {}, "once", settings=settings)
     task = Task("release", str(path), "log.xes", {}, replace(request_of(EVOLVE), write="first"), str(second))
     again = work_on(task, settings, silent)
     assert (again.missing, again.unwritten, again.stopped) == ((), (), False)
     assert set(again.files) == ONE_LOG - {"inside.html"}
-    assert len(Ledger.open(settings.ledger_of("")).show()[0].entries) == 1
+    assert len(Ledger.open(settings.ledger).show()[0].entries) == 1
 
 
 @pytest.fixture

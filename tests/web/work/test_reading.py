@@ -164,8 +164,9 @@ def stays(tmp_path_factory: pytest.TempPathFactory) -> ReadLog:
 
 def test_import_asks_for_the_person_and_what_each_column_is(stays: ReadLog) -> None:
     page = page_of(stays)
-    assert "Patienten-ID: 20 persons, at most 2 cases each" in page
-    assert "It looks as if Patienten-ID told persons." in page
+    assert "Patienten-ID: 20 values, at most 2 cases each" in page
+    assert '<option value="Patienten-ID" selected>' in page
+    assert '<option value="Patienten-ID" selected>' not in page_of(stays, {"person": ""})
     for name in ("ward", "Patienten-ID"):
         assert f'name="is_{name}"' in page
     said = {"person": "Patienten-ID", "max_cases": "2", "is_Patienten-ID": "identifying", "is_ward": "release"}
@@ -388,10 +389,10 @@ def test_nobody_is_alone_where_all_paths_are_shared(tmp_path: Path) -> None:
 def test_a_share_that_is_told_without_digits_is_not_about_so_much(stays: ReadLog) -> None:
     assert stays.measured is not None
     found = replace(stays.measured.singled_out[0], singled_out=2e-5, low=1e-6, high=0.006, guessed=2e-5)
-    rare = replace(stays.measured, alone=3, singled_out=(found,))
+    rare = replace(stays.measured, alone=3, people=None, person="", singled_out=(found,))
     rare = replace(rare, statistics=replace(rare.statistics, cases=100_000))
     page = html.unescape(exposure_of(replace(stays, measured=rare)))
-    assert "in under 0.1 % (under 0.1 % to 0.6 %), and the whole path is guessed in under 0.1 %." in page
+    assert "found in under 0.1 % (under 0.1 % to 0.6 %)," in page
     assert '<p class="lead">Under 0.1 % of the 100,000 cases' in page
 
 
@@ -416,7 +417,7 @@ def test_a_page_of_an_earlier_version_is_shown_without_what_it_did_not_count(sta
 def test_of_a_log_of_one_case_the_pages_speak_of_one(tmp_path: Path) -> None:
     path = written(tmp_path / "one.csv", "case,activity,timestamp", "1,a,2024-01-01", "1,b,2024-01-02")
     log = record(read(path))
-    settings = Settings(folder=tmp_path, ledger=None, token="t")
+    settings = Settings(folder=tmp_path, ledger=tmp_path / "veilog.ledger", token="t")
     for page in (pages.log_page(log, "once", settings=settings), pages.exposure(log, settings=settings)):
         assert not re.search(r"\b1 (cases|different paths)\b|\bof the 1\b", page), page
     assert "1 case with 2 events of 2 activities" in pages.log_page(log, "once", settings=settings)

@@ -11,6 +11,7 @@ from web_logs import job, read, record, released, written
 from veilog.ledger.ledger import Ledger
 from veilog.logs import files
 from veilog.logs.made_up.simulate import hospital
+from veilog.report.decision import decided
 from veilog.web.jobs.records import LogRecord, Settings
 from veilog.web.jobs.released_log import ReleasedLog
 from veilog.web.pages import render as pages
@@ -24,8 +25,7 @@ ASKED = {"method": "laplace", "epsilon": "1", "labels": "log", "longest": "log",
 
 @pytest.fixture
 def settings(tmp_path: Path) -> Settings:
-    (tmp_path / "ledgers").mkdir()
-    return Settings(folder=tmp_path, ledger=None, token="t")
+    return Settings(folder=tmp_path, ledger=tmp_path / "veilog.ledger", token="t")
 
 
 def ward(path: Path, cases: int) -> Path:
@@ -55,15 +55,15 @@ def test_the_page_of_the_first_release_knows_of_the_second(settings: Settings, t
     path = ward(tmp_path / "klinik-03.csv", 400)
     first = made_of(path, "1", settings)
     before = page_of(first, path, settings)
-    assert "☑ It is the only release of these data. The ledger (account 1) knows of no other." in before
-    assert "You may send it to anybody" in before
+    assert "☑ The account of these data holds no other release of them. The ledger (account 1)" in before
+    assert "☐ No other release of these data was made elsewhere." in before
     assert "ε = 1 spent in all. All of them together: protection is good." in before
     made_of(path, "2", settings)
     after = page_of(first, path, settings)
-    assert "☒ It is the only release of these data. The ledger knows of 2, which cost ε = 3 together" in after
-    assert "Not as it stands" in after and "You may send it to anybody" not in after
+    assert "☒ All releases in the account together have a protection level" in after
+    assert "The ledger knows of 2" in after
     assert "ε = 3 spent in all. All of them together: protection is weak." in after
-    Ledger.open(settings.ledger_of("")).set_budget(files.read(path), "4")
+    Ledger.open(settings.ledger).set_budget(files.read(path), "4")
     assert "ε = 3 spent in all, ε = 1 left." in page_of(first, path, settings)
 
 
@@ -84,27 +84,27 @@ def test_next_months_file_may_be_about_the_same_people(settings: Settings, tmp_p
     assert "other account" not in before
     made_of(march, "1", settings)
     before = html.unescape(pages.plan_part(dry_run(owned(april), ASKED, settings), owned(april)))
-    said = "The ledger has 1 other account (klinik-03.csv): if it is about the same people, their ε add up."
-    assert said in before and "/account#join" in before, "before it is paid for, and not on its result alone"
+    said = "The ledger has 1 other account: if it is about the same people, their ε add up."
+    assert said in before and "/account" in before, "before it is paid for, and not on its result alone"
     made = made_of(april, "1", settings)
     assert said not in html.unescape(pages.plan_part(dry_run(owned(april), ASKED, settings), owned(april)))
     page = page_of(made, april, settings)
-    assert "☐ It is the only release of these data. The ledger (account 2) knows of no other." in page
-    assert "The ledger has 1 other account (klinik-03.csv): if it is about the same people, their ε add up." in page
-    shared = replace(settings, ledger=settings.ledger_of(""))
-    assert "The ledger has 1 other account: if it is" in page_of(made, april, shared), "another browser's file"
+    assert "☑ The account of these data holds no other release of them. The ledger (account 2)" in page
+    assert said in page and "klinik-03" not in page, "it may be another browser's file"
 
 
 def test_where_the_ledger_is_gone_the_page_does_not_vouch_for_it(settings: Settings, tmp_path: Path) -> None:
     path = ward(tmp_path / "klinik-03.csv", 400)
     made = made_of(path, "1", settings)
-    place = settings.ledger_of("")
+    place = settings.ledger
     place.write_bytes(b"garbage" * 1000)
     page = page_of(made, path, settings)
-    assert "☐ It is the only release of these data. The ledger cannot be read." in page
+    assert "☐ The account of these data holds no other release of them. The ledger cannot be read." in page
     assert "ε = 1 spent in all when this was made." in page and "All of them together" not in page
     place.unlink()
-    assert "☐ It is the only release of these data. The ledger cannot be read." in page_of(made, path, settings)
+    assert "☐ The account of these data holds no other release of them. The ledger cannot be read." in page_of(
+        made, path, settings
+    )
     Ledger.open(place, create=True).reserve(hospital(30, seed=1).variants, "laplace", epsilon=1)
     exchanged = replace(made, entry=7)
     assert "The ledger does not have this release." in page_of(exchanged, path, settings)
@@ -116,10 +116,9 @@ def _log(path: Path) -> LogRecord:
 
 
 def test_a_shared_inside_report_names_no_file_of_another_browser(settings: Settings, tmp_path: Path) -> None:
-    shared = replace(settings, ledger=settings.ledger_of(""))
     march, april = ward(tmp_path / "klinik-03.csv", 400), ward(tmp_path / "klinik-04.csv", 500)
-    made_of(march, "1", shared)
-    made_of(april, "1", shared)
+    made_of(march, "1", settings)
+    made_of(april, "1", settings)
     report = (april.with_suffix(".1") / "inside.html").read_text()
     assert "The ledger has 1 other account:" in report and "klinik-03" not in report
 
@@ -130,15 +129,11 @@ def of_persons(path: Path, cases: int) -> Path:
     return written(path, "case,activity,timestamp,Patient", *rows)
 
 
-def test_what_is_not_to_be_sent_as_it_stands_is_not_offered_to_be_given_away(
-    settings: Settings, tmp_path: Path
-) -> None:
+def test_that_persons_have_several_cases_stands_against_the_unit(settings: Settings, tmp_path: Path) -> None:
     plain, persons = ward(tmp_path / "plain.csv", 400), of_persons(tmp_path / "persons.csv", 400)
-    sent = page_of(made_of(plain, "1", settings), plain, settings)
-    assert "To give away" in sent and "The release, whose protection" not in sent
-    kept = page_of(made_of(persons, "1", settings), persons, settings)
-    assert "Not as it stands" in kept and "To give away" not in kept
-    assert "The release, whose protection is good" in kept
+    sentence = "A case is what has to be protected, and not a person with several."
+    assert f"☐ {sentence}" in page_of(made_of(plain, "1", settings), plain, settings)
+    assert f"☒ {sentence}" in page_of(made_of(persons, "1", settings), persons, settings)
 
 
 def test_persons_with_several_cases_are_spoken_of_once(settings: Settings, tmp_path: Path) -> None:
@@ -146,14 +141,18 @@ def test_persons_with_several_cases_are_spoken_of_once(settings: Settings, tmp_p
     path = of_persons(tmp_path / "persons.csv", 400)
     out = tmp_path / "part"
     made = released(path, {**ASKED, "part": "month=2024-03"}, settings, out, name=path.name)
-    assert made.decision is not None and "The log seems to know persons" in made.decision.checks[1].why
-    assert "up to 5 each. A person" in made.decision.checks[1].why, "no option of the command: a page has none"
+    assert made.known is not None and made.owner is not None
+    (unit,) = (check for check in decided(made.known, 1, made.owner).checks if check.code == "unit")
+    assert unit.state == "against" and "The log seems to know persons" in unit.why
+    assert "up to 5 each. A person" in unit.why, "no option of the command: a page has none"
     assert made.owner_only.notes == ()
-    unsent = {**ASKED, "epsilon": "20", "weak_guarantee": "weak", "part": "month=2024-03"}
+    unsent = {**ASKED, "epsilon": "20", "allow_no_protection": "unprotected", "part": "month=2024-03"}
     weak = released(path, unsent, settings, tmp_path / "weak", name=path.name)
-    assert weak.decision is not None and weak.decision.checks == () and weak.owner_only.notes == ()
-    assert any("The log seems to know persons: “Patient”" in said for said in weak.decision.cautions)
-    assert "--unit" not in " ".join(weak.decision.cautions)
+    assert weak.known is not None and weak.owner_only.notes == ()
+    decision = decided(weak.known, 1, weak.owner)
+    assert decision.checks == ()
+    assert any("The log seems to know persons: “Patient”" in said for said in decision.cautions)
+    assert "--unit" not in " ".join(decision.cautions)
 
 
 def test_two_releases_side_by_side_keep_the_number_and_the_share_of_activities(
@@ -186,15 +185,15 @@ def test_a_release_that_came_out_empty_was_finished(settings: Settings, tmp_path
     assert "ε = 0.1, δ = 9.29323·10⁻¹⁰" in page, "in a few digits, rounded up"
 
 
-def test_an_empty_release_is_nothing_to_give_away(settings: Settings, tmp_path: Path) -> None:
-    """It stood under "To give away", as a ZIP file of its certificate alone, and was said to be empty four times."""
+def test_an_empty_release_has_no_files(settings: Settings, tmp_path: Path) -> None:
+    """It stood among the downloads, as a ZIP file of its certificate alone, and was said to be empty four times."""
     path = ward(tmp_path / "small.csv", 12)
     asked = {"method": "travas", "epsilon": "0.1", "delta": "1e-9"}
     made = released(path, asked, settings, tmp_path / "empty", name=path.name)
     log = replace(record(read(path), name=path.name), session="")
     done = job("release", made, asked)
     page = html.unescape(pages.job_page(done, log, "once", settings=settings))
-    assert "Nothing to give away" in page and "To give away" not in page and "all.zip" not in page
+    assert "Nothing came through" in page and "all.zip" not in page
     assert f"It cost {made.budget} nevertheless" in page and made.budget.startswith("ε = 0.1, δ = ")
     assert page.count("is empty") <= 3
     again = re.search(r'href="(/logs/[^"]+)">Try again, with changes', page)

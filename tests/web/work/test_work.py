@@ -218,7 +218,7 @@ def test_a_plan_tells_cost_and_questions_and_leaves_the_account_as_it_is(
     assert sum(q.epsilon for q in found.tried.guarantee.charges) == pytest.approx(0.8)
     assert found.advantage >= 100 * float(advantage_of("0.8"))
     assert found.advantage == pytest.approx(100 * float(advantage_of("0.8")), abs=0.02)
-    assert found.account == InAccount(shared=True, strength="good")
+    assert found.account == InAccount(strength="good")
     assert not settings.ledger.exists()
 
 
@@ -235,7 +235,8 @@ def test_a_plan_knows_what_is_left_and_what_would_be_refused(hospital_file: Path
     assert "nothing bounds" in dry_run(log, published, settings).account.refused
     other = read(hospital_file)
     other = record(replace(other, measured=replace(other.measured, fingerprint="00" * 32)))
-    assert "not for these data" in dry_run(other, {"method": "evolve", "epsilon": "0.1"}, settings).account.refused
+    unknown = dry_run(other, {"method": "evolve", "epsilon": "0.1"}, settings).account
+    assert unknown.refused is None and unknown.beside_budget
 
 
 @pytest.mark.slow
@@ -371,9 +372,10 @@ def test_the_same_seed_gives_the_librarys_release(hospital_file: Path, settings:
             "window_end": "2024-06-30",
         },
         {"method": "laplace", "epsilon": "90", "unit": "age group", "max_cases": "30", "p_depth": "4"}
-        | {"labels": "log", "weak_guarantee": "weak"},
+        | {"labels": "log", "allow_no_protection": "unprotected"},
         {"method": "df-laplace", "epsilon": "3", "labels": "log", "longest": "log"},
-        {"method": "laplace", "epsilon": "9", "delta": "0.01", "labels": "privately", "p_depth": "3"},
+        {"method": "laplace", "epsilon": "9", "delta": "0.01", "labels": "privately", "p_depth": "3"}
+        | {"allow_no_protection": "unprotected"},
         {"method": "travas", "epsilon": "2", "delta": "0.001", "as_published": "on"},
         {"method": "evolve", "epsilon": "2", "activities": "Arrival, desk\nTriage\nDischarge", "max_length": "5"},
     ],
@@ -459,7 +461,7 @@ def test_what_cannot_be_noted_as_set_aside_is_given_back(
     monkeypatch.setattr(Path, "write_text", full)
     with pytest.raises(OSError, match="No space"):
         released(hospital_file, EVOLVE, settings, tmp_path / "out")
-    assert [entry.state for entry in Ledger.open(settings.ledger_of("")).show()[0].entries] == ["withdrawn"]
+    assert [entry.state for entry in Ledger.open(settings.ledger).show()[0].entries] == ["withdrawn"]
 
 
 @pytest.mark.slow
@@ -468,6 +470,7 @@ def test_released_attributes_are_shown_beside_the_original(settings: Settings, t
     files.write(hospital(60, seed=3), path)
     ages = "0-17\n18-39\n40-59\n60-79\n80+"
     request = {"method": "laplace", "epsilon": "8", "labels": "log", "longest": "log", "p_depth": "3"}
+    request["allow_no_protection"] = "unprotected"
     result = released(path, {**request, "attributes": "age group", "d_age group": ages}, settings, tmp_path / "out")
     assert result.beside is not None
     (values,) = result.beside.attributes

@@ -1,1 +1,1 @@
-"""The commands that check: what a release kept, how exposed people are, whether it may be sent, what attacks prove."""
+"""The commands that check: what a release kept, how exposed people are, what is to be confirmed, what attacks prove."""

@@ -21,7 +21,7 @@ def audit(
     method: Annotated[str, Parameter(help="See veilog methods.")],
     *,
     epsilon: Annotated[str, Parameter(allow_leading_hyphen=True, help="The budget that is attacked.")],
-    delta: Annotated[str, Parameter(allow_leading_hyphen=True, help="Probability of failure that is allowed.")] = "0",
+    delta: Annotated[str, Parameter(allow_leading_hyphen=True, help="Delta of the guarantee.")] = "0",
     as_published: Annotated[bool, Parameter(negative="", help="Attack the paper's own calibration.")] = False,
     p: Annotated[
         tuple[str, ...],

@@ -52,7 +52,7 @@ def dossier(
     reading: Reading = AS_USUAL,
     json: Json = None,
 ) -> None:
-    """Write a dossier about a release, which helps an officer to decide whether it may be sent: an annex to a data
+    """Write a dossier about a release, for the officer who decides about it: an annex to a data
     protection impact assessment, the three risks, sheets for the recipient and for an output check."""
     out = Output(json)
     check_dossier(target)
@@ -77,14 +77,16 @@ def dossier(
             language=language,
         )
     if made.registry is not None or registry is not None:
-        write_registry(made, place)
-    write(made, target)
+        write_registry(made, place, overwrite=True)
+    write(made, target, overwrite=True)
     kept = None if made.registry is None else str(place)
     edition = "owner" if made.owner_only else "outside"
     facts = {"dossier": str(target), "edition": edition, "registry": kept, "guarantee": json_of(told.guarantee)}
     out.json(facts, target)
     whom = (
-        "for you only: it holds exact numbers of the log" if made.owner_only else "it may go where the release may go"
+        "for you only: it holds exact numbers of the log"
+        if made.owner_only
+        else "it holds nothing of the log but the release"
     )
     out.show(Text(f"dossier written to {target} ({whom})"))
     if kept is not None:

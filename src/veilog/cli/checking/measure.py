@@ -106,8 +106,9 @@ def risk(
     }
     out.json(found)
     out.show(display.risk_lines(exposed, results))
-    if linked is not None or inferred is not None:
+    if exposed is not None or linked is not None or inferred is not None:
         _say_person(out, person, whose)
+    if linked is not None or inferred is not None:
         out.show(Text(_IF_PUBLISHED if person is None else _OF_PERSONS.format(column=person), style="dim"))
         for line in display.attack_lines(linked, inferred, published=True):
             out.show(line)
@@ -170,7 +171,7 @@ def _attacked(
     tried: list[Any] = []
     first, second = halves(log, person=person or False)
     for attack in (
-        lambda: exposure(log, sizes=sizes),
+        lambda: exposure(log, person=person or False, sizes=sizes),
         lambda: linkability(first, first, control=second),
         lambda: inference(first, first, control=second),
     ):
@@ -185,7 +186,7 @@ def _rows(exposed: Exposure | None, linked: Linkability | None, inferred: Infere
     """What was found by attacks, as further rows; each says which attack it is of."""
     rows: list[dict[str, object]] = []
     if exposed is not None:
-        rows.append({"attack": "own path", "cases": exposed.cases, "alone": exposed.alone})
+        rows.append({"attack": "own path", "people": exposed.people, "alone": exposed.alone})
         rows += [{"attack": "found", **to_json(row)} for row in exposed.results]
     if linked is not None:
         rows += [{"attack": "linkability", "control": linked.control, **to_json(row)} for row in linked.results]

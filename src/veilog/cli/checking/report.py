@@ -12,7 +12,7 @@ from rich.text import Text
 
 from veilog._files import check_writable
 from veilog._language import ENGLISH, check_language, languages
-from veilog.cli.ledger import AS_THERE_IS
+from veilog.cli.ledger import ledger_of
 from veilog.cli.shared.common import (
     AS_USUAL,
     OPTIONS,
@@ -26,6 +26,7 @@ from veilog.cli.shared.common import (
 )
 from veilog.cli.shared.whose import SEEMING, Whose
 from veilog.errors import OutputError, ParameterError
+from veilog.ledger.ledger import Ledger
 from veilog.logs.eventlog import EventLog
 from veilog.logs.variants import Variants
 from veilog.measures import Comparison, Progress
@@ -55,7 +56,9 @@ class Reports:
     ] = None
     dossier: Annotated[
         Path | None,
-        Parameter(help="Write a dossier (.html, .md) that helps to decide whether it may be sent; see veilog dossier."),
+        Parameter(
+            help="Write a dossier (.html, .md) for the person who decides about the release; see veilog dossier."
+        ),
     ] = None
     language: Language = ENGLISH
 
@@ -96,15 +99,23 @@ class Reports:
                 person=person or True,
                 progress=progress,
                 language=self.language,
+                overwrite=True,
             )
             yield f"{self.report} (for you only: it holds exact numbers of the log)"
         if self.report_outside is not None:
-            write(released, self.report_outside, files=(target,), progress=progress, language=self.language)
-            yield f"{self.report_outside} (may go where the release may go)"
+            write(
+                released,
+                self.report_outside,
+                files=(target,),
+                progress=progress,
+                language=self.language,
+                overwrite=True,
+            )
+            yield f"{self.report_outside} (holds nothing of the log but the release)"
         if self.dossier is not None:
             made = dossier(released, files=(target,), progress=progress, language=self.language)
-            write_dossier(made, self.dossier)
-            yield f"{self.dossier} (a dossier: may go where the release may go)"
+            write_dossier(made, self.dossier, overwrite=True)
+            yield f"{self.dossier} (a dossier: holds nothing of the log but the release)"
 
 
 NO_REPORT = Reports()
@@ -141,10 +152,15 @@ def report(
             person=whose.asked(),
             progress=progress,
             language=language,
+            overwrite=True,
         )
     version = "outside" if before is None else "inside"
     out.json({"report": str(target), "version": version, "guarantee": json_of(told.guarantee)}, target)
-    whom = "it may go where the release may go" if before is None else "for you only: it holds exact numbers of the log"
+    whom = (
+        "it holds nothing of the log but the release"
+        if before is None
+        else "for you only: it holds exact numbers of the log"
+    )
     out.show(Text(f"report written to {target} ({whom})"))
 
 
@@ -163,9 +179,12 @@ def original_of(released: EventLog, path: Path, reading: Reading) -> EventLog:
 
 
 def entered(path: Path, log: EventLog) -> Standing | None:
-    """What the ledger beside a log knows of its releases, and of those of other logs; None where there is none."""
-    kept = AS_THERE_IS.of(path)
-    return None if kept is None else Standing.of(kept.account(log), kept.show())
+    """What the ledger of a log knows of its releases, and of those of other logs; None where there is none."""
+    place = ledger_of(path)
+    if place is None or not place.exists():
+        return None
+    kept = Ledger.open(place)
+    return Standing.of(kept.account(log), kept.show())
 
 
 def _check_page(page: Path, option: str) -> None:

@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from rich.text import Text
 
 from veilog import display
-from veilog.errors import ParameterError, VeilogError
-from veilog.ledger.accounts import check_paid, check_unknown
+from veilog._plain import to_json
+from veilog.cli.shared.budget import at_a_terminal
+from veilog.cli.shared.common import Output
+from veilog.errors import BudgetError, ParameterError, VeilogError
+from veilog.ledger.accounts import check_paid
 from veilog.ledger.costs import short
-from veilog.ledger.file import AccountRow
 from veilog.ledger.ledger import Account, Data, Ledger
 from veilog.ledger.ways import as_read, kind_of_case
+from veilog.logs.variants import Variants
+from veilog.privacy.account.strength import STRENGTHS, Strength
+from veilog.releasing.owner.account import beside_budgets, level_falls, uncounted_warning
 from veilog.releasing.planned import Planned
+from veilog.releasing.result import AccountWarning
 
-__all__ = ["Foreseen", "foreseen"]
+__all__ = ["Foreseen", "confirm_level", "foreseen"]
 
 
 @dataclass(frozen=True)
@@ -26,16 +31,20 @@ class Foreseen:
 
     after: Account | None
     refused: str = ""
+    warnings: tuple[AccountWarning, ...] = ()
 
     @property
     def line(self) -> Text:
         """What is said of it."""
         if self.after is None:
             return Text(f"the release would be refused. {self.refused}", style="bold red")
-        return Text(f"after the release: {display.account_line(self.after)}")
+        said = " ".join([display.account_line(self.after) + ".", *(warning.text for warning in self.warnings)])
+        return Text(f"after the release: {said}" if self.warnings else f"after the release: {said[:-1]}")
 
     def to_json(self) -> dict[str, Any]:
-        return {"refused": self.refused} if self.after is None else self.after.totals()
+        """Return the account for programs, with the codes of what its owner is warned of."""
+        told = {"warnings": to_json(self.warnings)} if self.warnings else {}
+        return ({"refused": self.refused} if self.after is None else self.after.totals()) | told
 
 
 def foreseen(ledger: Ledger, planned: Planned, log: Data) -> Foreseen:
@@ -45,30 +54,53 @@ def foreseen(ledger: Ledger, planned: Planned, log: Data) -> Foreseen:
     part = as_read(planned.part, log.read_as)
     kind = kind_of_case(log.read_as) if unit == "case" else None
     try:
-        account = _account(ledger, log) or Account(0, ledger.account_name or ledger.name or "", unit, None, ())
+        account = _account(ledger, log, unit)
         check_paid(account, cost, unit, part, kind)
     except VeilogError as error:
         return Foreseen(None, getattr(error, "problem", str(error)))
     if cost is None or unit != account.unit or (kind is not None and account.kinds not in ((), (kind,))):
-        return Foreseen(account)  # it has no budget, so it takes what nothing bounds, or what does not add up
-    return Foreseen(account.with_release(cost, part))
+        # It has no budget, so it takes what nothing bounds, or what does not add up.
+        return Foreseen(account, warnings=_warnings(account, STRENGTHS[-1]))
+    after = account.with_release(cost, part)
+    return Foreseen(after, warnings=_warnings(account, after.strength))
 
 
-def _account(ledger: Ledger, log: Data) -> Account | None:
-    """The account that the release would be entered in; None where one would be opened."""
+def _account(ledger: Ledger, log: Data, unit: str) -> Account:
+    """The account that the release would be entered in; a new one where one would be opened."""
     known, every = ledger.account(log), ledger.show()
-    called = [account for account in every if account.name == ledger.account_name]
-    if ledger.account_name is None:
-        if known is None:
-            check_unknown(_rows(every))
-        return known
-    if len(called) > 1 or (known is not None and known.number not in [account.number for account in called]):
-        on = "several accounts have this name" if known is None else f"these data are on account {known.number}"
-        raise ParameterError(f"It cannot be entered as {ledger.account_name!r}: {on}.", parameter="account")
-    if not called:
-        check_unknown(_rows(every))
-    return called[0] if called else None
+    name, found = ledger.account_name, known
+    if name is not None:
+        called = {account.number: account for account in every if account.name == name}
+        if len(called) > 1 or (known is not None and known.number not in called):
+            on = "several accounts have this name" if known is None else f"these data are on account {known.number}"
+            raise ParameterError(f"It cannot be entered as {name!r}: {on}.", parameter="account")
+        found = next(iter(called.values()), None)
+    if found is None:
+        limited = sum(account.budget is not None for account in every)
+        found = Account(0, name or ledger.name or "", unit, None, (), others=len(every), budgets_beside=limited)
+    return found.among((log if isinstance(log, Variants) else log.variants).cases)
 
 
-def _rows(accounts: Sequence[Account]) -> list[AccountRow]:
-    return [AccountRow(one.number, one.name, one.unit, *(one.budget or (None, None))) for one in accounts]
+def _warnings(before: Account, level: Strength) -> tuple[AccountWarning, ...]:
+    """What the account's owner has to know before a release after which all together have this level."""
+    falls = before.releases and STRENGTHS.index(level) > STRENGTHS.index(before.strength)
+    found = [level_falls(before.strength, level)] if falls else []
+    if not before.number and before.budgets_beside:
+        found.append(beside_budgets(before))
+    return (*found, *uncounted_warning(before))
+
+
+def confirm_level(out: Output, ledger: Ledger | None, planned: Planned, log: Data) -> None:
+    """Ask whoever is at a terminal where a release takes the sum of its account to a lower protection level;
+    :class:`BudgetError` if that is not what they want. A script goes on, and its JSON has the code."""
+    if ledger is None or not at_a_terminal():
+        return
+    for warning in foreseen(ledger, planned, log).warnings:
+        out.show(Text(f"For you only: {warning.text}", style="magenta"))
+        if warning.code == "account-level-falls":
+            answer = out.console.input(Text("Release it nevertheless? [y/N] "))
+            if answer.strip().lower() not in ("y", "yes"):
+                raise BudgetError(
+                    "The release was not made: all releases of the log together would protect less.",
+                    advice="Nothing was asked of the data. Take a smaller epsilon, or say y.",
+                )

@@ -26,6 +26,7 @@ from rich.text import Text
 from veilog import display
 from veilog._files import check_writable
 from veilog.cli.ledger import AS_THERE_IS, Keeping, show_account
+from veilog.cli.releasing.foreseen import confirm_level
 from veilog.cli.releasing.stopped import cannot_be_undone, told_if_stopped
 from veilog.cli.shared.budget import UNDECIDED, Budget
 from veilog.cli.shared.common import (
@@ -92,32 +93,38 @@ def train(
         **budget.arguments(),
         **parameters,
     )
-    new = keeping.checked(log)
+    seeded = planned.seed is not None
+    new = keeping.checked(log, seeded=seeded)
     if budget.by_column:
         grouping.needs_events("A unit that is a column")
     source = named(log, reading, grouping)
     show_columns(out, source, reading)
     original = read_whole(source, reading) if budget.by_column else read_variants(source, reading)
+    goes_on = checkpoint is not None and checkpoint.exists()
+    if not goes_on:
+        confirm_level(out, keeping.of(log, seeded=seeded), planned, original)
     started = time.perf_counter()
     whole = budget.epsilon or f"an advantage of {budget.guessing_advantage}"
     spends = f"spends {whole} (delta {budget.delta}), charged at the start"
-    goes_on = checkpoint is not None and checkpoint.exists()
     most = planned.epsilon if planned.bounded else None
     with _resumable(checkpoint), _with_time_left(spends) as progress:
         if checkpoint is not None and goes_on:
             progress(f"going on with {checkpoint.name}", None)
-        ledger = keeping.of(log, progress)
+        ledger = keeping.of(log, progress, seeded=seeded)
         with told_if_stopped(planned.method.name, original, ledger, most, files=[model], goes_on=goes_on):
-            trained = train_model(original, planned, ledger=ledger, checkpoint=checkpoint, progress=progress)
-            trained.save(model)
+            trained = train_model(original, planned, ledger=ledger or False, checkpoint=checkpoint, progress=progress)
+            trained.save(model, overwrite=True)
     cannot_be_undone(f"The model is written to {model} and paid for.")
     if checkpoint is not None:
         remove(checkpoint)
     seconds = time.perf_counter() - started
     account = None if trained.entry is None else trained.entry.account()
-    facts = _facts(trained) | {"owner_only": {"seconds": seconds}}
-    out.json(facts | ({} if account is None else {"account": account.totals()}), model)
+    notes, warned = keeping.warnings(original, trained.entry, trained.guarantee)
+    facts = _facts(trained) | {"owner_only": {"seconds": seconds, **warned}}
+    out.json(facts, model, account=None if account is None else account.totals())
     out.show(_view(trained, [("written to", str(model)), ("seconds", f"{seconds:.1f}")]))
+    for note in notes if trained.entry is not None else []:
+        out.show(Text(f"For you only: {note}", style="magenta"))
     show_account(out, trained.entry, account, new)
     out.show(f"Draw from it as often as you like: veilog sample {quoted(model)} OUT")
 
@@ -154,7 +161,7 @@ def sample(
         return
     started = time.perf_counter()
     with _with_time_left() as progress:
-        drawn = loaded.write(target, cases, seed=seed, progress=progress)
+        drawn = loaded.write(target, cases, seed=seed, overwrite=True, progress=progress)
     seconds = time.perf_counter() - started
     counts = {"cases": drawn.cases, "events": drawn.events, "variants": len(drawn)}
     out.json({**_facts(loaded), **counts, "seconds": seconds}, target)

@@ -17,9 +17,11 @@ from rich.text import Text
 from veilog import display
 from veilog._files import mark
 from veilog.cli.checking.report import NO_REPORT, Reports
-from veilog.cli.ledger import AS_THERE_IS, Keeping, check_person, show_account
-from veilog.cli.releasing.losses import tell_losses
+from veilog.cli.ledger import AS_THERE_IS, Keeping, check_person, ledger_of, show_account
+from veilog.cli.releasing.foreseen import confirm_level
+from veilog.cli.releasing.losses import confirm_losses, tell_losses
 from veilog.cli.releasing.nights import check_since, since_last
+from veilog.cli.releasing.room import check_room, check_texts
 from veilog.cli.releasing.stopped import cannot_be_undone, told_if_stopped
 from veilog.cli.releasing.twin import NOT_DRY, Before, Trying, dry_run
 from veilog.cli.shared.budget import UNDECIDED, Budget, agreed, at_a_terminal
@@ -32,6 +34,7 @@ from veilog.cli.shared.common import (
     Log,
     Output,
     Reading,
+    SpreadsheetSafe,
     Target,
     To,
     check_target,
@@ -52,7 +55,6 @@ from veilog.logs.files import named_after
 from veilog.logs.input.reading import columns_of
 from veilog.logs.input.source import suffix_of
 from veilog.logs.stored.store import StoredLog
-from veilog.logs.tables.workbook import MOST_EVENTS
 from veilog.logs.variants import Variants
 from veilog.measures import Comparison
 from veilog.measures import compare as compare_logs
@@ -60,19 +62,19 @@ from veilog.methods import METHODS, method_named
 from veilog.methods.method import Progress
 from veilog.privacy.domain import FROM_LOG
 from veilog.privacy.part import Part
-from veilog.releasing.owner.memory import noticed, remembered
+from veilog.releasing.owner.account import with_warnings
 from veilog.releasing.plan import Plan, plan
 from veilog.releasing.result import Release
+from veilog.releasing.run import entry_of, run_plan
 from veilog.report.told import has_times
 
 __all__ = ["demo", "methods", "release"]
 
-_BYTES = {".xes": 400, ".csv": 120, ".tsv": 120}
-_PACKED_BYTES = 40
-"""Of an event in a file that is not compressed, and of one in any that is; as a rule it takes less."""
 _WITHOUT_GUARANTEE = (".csv", ".tsv")
 """Formats that have no place for it."""
 _OPTIONS = tuple(field.name for group in (Budget, Beyond) for field in fields(group))
+NOISE_ONLY = 6
+"""The exit status of a release that its own answers do not distinguish from noise."""
 _COMPARE_AT_ONCE = 5_000
 """Up to so many variants a side `release` shows at once what was kept; beyond it takes longer than a glance."""
 
@@ -113,10 +115,11 @@ def release(
     ] = True,
     reports: Reports = NO_REPORT,
     to: To = None,
+    spreadsheet_safe: SpreadsheetSafe = False,
     trying: Trying = NOT_DRY,
     details: Details = False,
     json: Json = None,
-) -> None:
+) -> int:
     """Release a log: ask it questions with noise, write what comes out, and say what is guaranteed."""
     out = Output(json, log, log=None if trying.dry_run else target)
     parameters: dict[str, Any] = {**pairs(p, "-p")}
@@ -125,9 +128,9 @@ def release(
         how_many, asked = _counted(budget)
         planned = _planned(method, parameters, asked, beyond)
         dry_run(out, planned, Before(log, planned, reading, grouping, keeping), trying, how_many)
-        return
+        return 0
     trying.refuse_alone()
-    place = check_target(target, to or reading.format)
+    place = check_target(target, to or reading.format, spreadsheet_safe=spreadsheet_safe)
     reports.check()
     # Before a large log is read: what can be refused without it.
     _check_person(budget, log, reading, grouping)
@@ -136,20 +139,25 @@ def release(
     planned = planned.declaring(reading.groups(planned.declared))
     if planned.undeclared and not at_a_terminal():
         raise UndeclaredError(planned.method.name, planned.undeclared)
-    new = keeping.checked(log)
+    seeded = planned.seed is not None
+    new = keeping.checked(log, seeded=seeded)
     source = named(log, reading, grouping)
     show_columns(out, source, reading)
     original = read_needed(source, planned, reading)
     check_since(out, last, budget, original)
     if planned.undeclared:
         planned = planned.declaring(agreed(out, planned.declared, planned.undeclared, original))
-    _check_room(place, original, whole=planned.part is None)
+    check_room(place, original, whole=planned.part is None)
+    check_texts(place, planned.declared, original)
+    confirm_losses(out, planned, original)
+    confirm_level(out, keeping.of(log, seeded=seeded), planned, original)
     with _sent(place, target):
-        released = _written(planned, log, original, keeping, place, () if is_pipe(target) else (*more, target))
+        files = () if is_pipe(target) else (*more, target)
+        released = _written(planned, log, original, keeping, place, files, spreadsheet_safe=spreadsheet_safe)
     cannot_be_undone(f"The release is written to {in_words(target, out=True)} and paid for.")
     tell_losses(released)
     account = None if released.entry is None else released.entry.account()
-    out.json(released.to_json() | ({} if account is None else {"account": account.totals()}), place, *more)
+    out.json(released.to_json(), place, *more, account=None if account is None else account.totals())
     beside = _beside(original, planned.part)
     comparison = _kept(beside, released) if compare and json != "-" else None
     with shown_progress() as progress:
@@ -161,10 +169,16 @@ def release(
         compared = f"veilog compare {quoted(log)} {quoted(target)}{options(reading, grouping)}"
         then = _next(target, comparison, reports.report_outside, compared, timed=has_times(released))
         out.show(display.release_brief(released, [*written, *pages], comparison, left, then, as_read))
-        return
+        return _status(released)
     out.show(display.release_view(released, "; ".join(written), as_read))
     show_account(out, released.entry, account, new)
     _show_kept(out, comparison, pages)
+    return _status(released)
+
+
+def _status(released: Release) -> int:
+    """The exit status of a release that was written."""
+    return NOISE_ONLY if released.noise_only else 0
 
 
 def _counted(budget: Budget) -> tuple[int | None, Budget]:
@@ -190,18 +204,21 @@ def _written(
     keeping: Keeping,
     place: Path,
     files: Sequence[Path],
+    *,
+    spreadsheet_safe: bool,
 ) -> Release:
     """The release, made and written; of ``files`` those are told that are there when it is stopped."""
     with shown_progress() as progress:
         progress(f"releasing with {planned.method.name}", None)
-        ledger = keeping.of(log, progress)
+        seeded = planned.seed is not None
+        ledger = keeping.of(log, progress, seeded=seeded)
         most = planned.epsilon if planned.bounded else None
         with told_if_stopped(planned.method.name, original, ledger, most, files=files):
-            released = planned.run(original, ledger=ledger, progress=progress)
-            if not keeping.no_ledger:
-                released = noticed(released, original, remembered())
+            released = run_plan(planned, original, ledger=ledger, progress=progress)
+            aside = {**entry_of(planned), "name": log.name} if keeping.no_ledger and not seeded else None
+            released = with_warnings(released, original, aside, ledger_of(log))
             progress(f"writing {place.name}", None)
-            _save(released, place, progress)
+            _save(released, place, progress, spreadsheet_safe=spreadsheet_safe)
     return released
 
 
@@ -254,33 +271,14 @@ def _check_person(budget: Budget, log: Path, reading: Reading, grouping: Groupin
         check_person(budget.unit, names)
 
 
-def _check_room(target: Path, original: EventLog | StoredLog | Variants, *, whole: bool) -> None:
-    """Refuse, before anything is paid for, what the disk or a sheet will hardly hold: a release of the whole log is
-    about as large as that."""
-    events = (original if isinstance(original, Variants) else original.variants).events
-    if whole and suffix_of(target) == ".xlsx" and events > MOST_EVENTS:
-        raise OutputError(
-            f"A sheet of Excel holds {MOST_EVENTS:,} events. This log has more, and so would its release.",
-            path=target,
-            advice="Nothing was asked of the data. Write to a .csv or .parquet file, or release a part of the cases.",
-        )
-    needed = events * _BYTES.get(suffix_of(target), _PACKED_BYTES)
-    if shutil.disk_usage(target.absolute().parent).free < needed:
-        raise OutputError(
-            f"The disk has no room for this release, which may take {-(-needed // 1_000_000):,} MB.",
-            path=target,
-            advice="Nothing was asked of the data. Free some space, or write to a .xes.gz or .parquet file.",
-        )
-
-
-def _save(released: Release, target: Path, progress: Progress) -> None:
+def _save(released: Release, target: Path, progress: Progress, *, spreadsheet_safe: bool) -> None:
     """Write the release; where that fails it is paid for all the same, so it is kept wherever there is room."""
     before = mark(target)
     try:
         if released.variants.cases:  # another command, at the same time, may have written its release there by now
             places = [target, *(named_after(target, name) for name in released.beside)]
             check_not_replaced(places, [] if released.entry is None else [released.entry.path])
-        released.save(target, progress=progress)
+        released.save(target, overwrite=True, spreadsheet_safe=spreadsheet_safe, progress=progress)
     except OutputError as error:
         if released.variants.cases == 0 or mark(target) != before:  # nothing to write, or written and not entered
             raise
@@ -348,7 +346,10 @@ def _beside(original: EventLog | StoredLog | Variants, part: Part | None) -> Eve
 def _kept(original: EventLog | Variants, released: Release) -> Comparison | None:
     """What was kept of the original; None where there is so much to compare that it takes a while."""
     variants = original.variants if isinstance(original, EventLog) else original
-    timed = released.full is not None or (released.details is not None and released.details.times is not None)
+    details = released.details
+    timed = released.full is not None or (
+        details is not None and bool(details.times is not None or details.columns.cases or details.columns.events)
+    )
     if max(len(variants), len(released.variants)) > _COMPARE_AT_ONCE:
         return None
     with shown_progress() as progress:

@@ -52,7 +52,7 @@ def suggest(
     ],
     delta: Annotated[
         str,
-        Parameter(allow_leading_hyphen=True, help="Probability of failure that is allowed in all.", show_default=True),
+        Parameter(allow_leading_hyphen=True, help="Delta to be spent in all.", show_default=True),
     ] = "0",
     share: Annotated[
         str,
@@ -105,7 +105,7 @@ def suggest(
                 share=share,
                 domain=reading.groups(Domain.of(named_ones)),
                 activities=how_many if isinstance(how_many, int) else None,
-                ledger=ledger,
+                ledger=ledger or False,
                 **persons.whom(),
             )
             progress("trying it on made-up twins", None)
@@ -113,11 +113,12 @@ def suggest(
     cannot_be_undone("The suggestion is paid for.")
     account = None if found.entry is None else found.entry.account()
     notes = [] if whole is None else of_persons(whole, protected)
-    notes += keeping.notes(variants, found.entry, found.guarantee)
+    of_account, warned = keeping.warnings(variants, found.entry, found.guarantee)
+    notes += of_account
     # A map says the activities of the release, too.
     declared = "" if reading.map is not None else _declared(found, None if named_ones is None else activities)
-    facts = found.to_json() | {"owner_only": {"notes": notes}}
-    out.json(facts | ({} if account is None else {"account": account.totals()}))
+    facts = found.to_json() | {"owner_only": {"notes": notes, **warned}}
+    out.json(facts, account=None if account is None else account.totals())
     out.show(_view(found))
     used = options(keeping, reading, grouping)
     out.show(Text(f"  veilog release {quoted(log)} TARGET {found.arguments()}{declared}{used}"), whole=True)

@@ -16,6 +16,7 @@ from rich.text import Text
 
 from veilog import display
 from veilog._files import text_of
+from veilog._plain import to_json
 from veilog.cli.ledger import AS_THERE_IS, Keeping, show_account
 from veilog.cli.releasing.foreseen import Foreseen, foreseen
 from veilog.cli.releasing.stopped import cannot_be_undone, told_if_stopped
@@ -36,6 +37,7 @@ from veilog.cli.shared.common import (
 from veilog.cli.shared.details import activity_names
 from veilog.cli.shared.large import read_events, read_needed
 from veilog.cli.shared.numbers import WHOLE
+from veilog.cli.shared.pipes import is_pipe
 from veilog.cli.shared.spelled import quoted
 from veilog.errors import InputError, ParameterError, meant
 from veilog.logs import files
@@ -46,10 +48,13 @@ from veilog.logs.variants import Variants
 from veilog.privacy.account.accounting import parse_epsilon
 from veilog.privacy.domain import FROM_LOG
 from veilog.privacy.part import Part
+from veilog.releasing.losses import in_words
 from veilog.releasing.owner.notes import uncounted_cases
 from veilog.releasing.plan import Plan
+from veilog.releasing.trying.expected import Expected
 from veilog.releasing.trying.sizes import Twin, sizes_of, sizes_of_log
 from veilog.releasing.trying.sizes import twin as make_twin
+from veilog.releasing.trying.survivors import cases_with
 
 __all__ = ["NOT_DRY", "UNKNOWN", "Before", "Known", "Trying", "activities_of", "dry_run", "twin"]
 
@@ -140,9 +145,26 @@ class Before:
         return read_needed(named(self.log, self.reading, self.grouping), self.planned, self.reading)
 
     @cached_property
+    def variants(self) -> Variants | None:
+        """What the release would look at, confidential; None where the log is a pipe, or not there."""
+        if is_pipe(self.log) or not self.log.exists():
+            return None
+        part = self.planned.part
+        looked_at = self.original if part is None else part.of_log(self.original)
+        return looked_at if isinstance(looked_at, Variants) else looked_at.variants
+
+    def of_the_log(self, expected: Expected) -> dict[str, Any]:
+        """What only the owner may know: losses, and how many activities of the log itself can survive."""
+        if self.variants is None:
+            return {"losses": ()}
+        found = expected.survivors
+        some = {} if found is None else {"survivors": found.among(cases_with(self.variants))}
+        return {"losses": self.planned.losses(self.original), **some}
+
+    @cached_property
     def account(self) -> Foreseen | None:
         """What the account would say, for which the log is read; None where there is no ledger."""
-        ledger = self.keeping.of(self.log)
+        ledger = self.keeping.of(self.log, seeded=self.planned.seed is not None)
         return None if ledger is None else foreseen(ledger, self.planned, self.original)
 
 
@@ -184,7 +206,7 @@ def twin(
     --epsilon 0.05 asks LOG for its sizes with noise, and that is entered in its ledger like any release.
     """
     screen = Output(json)
-    new, notes = "", list[str]()
+    new, notes, warned = "", list[str](), dict[str, object]()
     if out is not None:
         files.check_target(out)
     declared = {"activities": activities_of(activities), "number": number, **known.facts(), **persons.whom()}
@@ -207,16 +229,18 @@ def twin(
         asked = read_events(source, reading) if persons.by_column else read_variants(source, reading)
         found = _asked(asked, epsilon, keeping, log, declared)
         notes = [] if isinstance(asked, Variants) else uncounted_cases(asked, protected)
-        notes += [] if found.guarantee is None else keeping.notes(asked, found.entry, found.guarantee)
+        if found.guarantee is not None:
+            of_account, warned = keeping.warnings(asked, found.entry, found.guarantee)
+            notes += of_account
     account = None if found.entry is None else found.entry.account()
-    told = {"owner_only": {"notes": notes}} if notes else {}
-    screen.json(found.to_json() | told | ({} if account is None else {"account": account.totals()}))
+    told = {"owner_only": {"notes": notes, **warned}} if notes else {}
+    screen.json(found.to_json() | told, account=None if account is None else account.totals())
     _show(screen, found)
     show_account(screen, found.entry, account, new)
     for note in notes:
         screen.show(Text(f"For you only: {note}", style="magenta"))
     if out is not None:
-        files.write(found.log, out)
+        files.write(found.log, out, overwrite=True)
         whom = "" if protected.name == "case" else f"--unit person --max-cases {protected.most_cases} "
         tried = f"veilog release {quoted(out)} TRY.xes -m evolve ... {whom}--no-ledger"
         screen.show(Text(f"twin written to {out}; {tried} costs nothing"))
@@ -229,7 +253,7 @@ def _asked(
     with shown_progress() as progress:
         ledger = keeping.of(path, progress)
         with told_if_stopped("twin", log, ledger, parse_epsilon(epsilon)):
-            found = make_twin(log, epsilon=epsilon, ledger=ledger, **declared)
+            found = make_twin(log, epsilon=epsilon, ledger=ledger or False, **declared)
     cannot_be_undone("The sizes are paid for.")
     return found
 
@@ -263,12 +287,20 @@ def dry_run(out: Output, planned: Plan, before: Before, trying: Trying, how_many
     errors = planned.attribute_errors(expected.sizes.cases)
     facts = {"dry_run": True, "guarantee": cost.to_json(), "expected": expected.to_json()}
     account = before.account
-    facts |= {} if account is None else {"account": account.to_json()}
-    out.json(facts | ({"attribute_errors": errors} if errors else {}))
+    facts |= {"attribute_errors": errors} if errors else {}
+    own = before.of_the_log(expected)
+    facts |= {"owner_only": to_json(own)}
+    out.json(facts, account=None if account is None else account.to_json())
+    lines = [in_words(loss) for loss in own["losses"]]
+    lines += [own["survivors"].in_words()] if "survivors" in own else []
     more = [] if planned.part is None else [("of", _of_part(planned.part, exact=expected.owner_only))]
     if planned.unit.column is not None and not expected.owner_only:
         most = planned.unit.most_cases
         more.append(("of people", f"the sizes are taken to be those of the cases that count, at most {most:,} of each"))
+    if lines:
+        out.show(Text("Confidential, from the log itself:", style="bold magenta"))
+    for line in lines:
+        out.show(Text(f"  {line}", style="magenta"))
     out.show(display.expected_view(expected, cost, [*more, *([] if account is None else [("account", account.line)])]))
     for name, share in errors.items():
         out.show(Text(f"{name}: noise alone will give up to about {100 * share:.0f} % of the cases another value."))

@@ -85,7 +85,7 @@ class Budget(Persons):
         str,
         Parameter(
             allow_leading_hyphen=True,
-            help="Probability of failure that is allowed; below one over the cases.",
+            help="What chances may exceed the factor exp(epsilon) by; well below one over the cases.",
             show_default=True,
         ),
     ] = "0"
@@ -105,8 +105,8 @@ class Budget(Persons):
     max_length: Annotated[
         str | None, Parameter(help="The public bound on the length of a trace; log: that of the longest may be known.")
     ] = None
-    weak_guarantee: Annotated[
-        bool, Parameter(negative="", help="Allow an epsilon above 10, which protects nobody in practice.")
+    allow_no_protection: Annotated[
+        bool, Parameter(negative="", help="Allow a protection level of none in practice, as of any epsilon above 3.89.")
     ] = False
 
     def domain(self, attributes: Mapping[str, Values] | None = None) -> Domain:
@@ -123,7 +123,7 @@ class Budget(Persons):
             "as_published": self.as_published,
             "seed": self.seed,
             **self.whom(),
-            "weak_guarantee": self.weak_guarantee,
+            "allow_no_protection": self.allow_no_protection,
         }
 
 

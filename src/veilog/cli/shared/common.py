@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -47,6 +47,7 @@ __all__ = [
     "Log",
     "Output",
     "Reading",
+    "SpreadsheetSafe",
     "Target",
     "To",
     "check_target",
@@ -244,6 +245,13 @@ Json = Annotated[
 
 Details = Annotated[bool, Parameter(name="--details", negative="", help="Show all that there is, not the main things.")]
 
+SpreadsheetSafe = Annotated[
+    bool,
+    Parameter(
+        negative="", help="In a CSV or TSV, write an apostrophe before texts that a spreadsheet would run as formulas."
+    ),
+]
+
 HeldOut = Annotated[
     Path | None,
     Parameter(
@@ -279,13 +287,15 @@ class Output:
         own = (sys.stderr if piped else sys.stdout).isatty() or os.environ.get("COLUMNS", "").isdecimal()
         self.console = SafeConsole(highlight=False, width=None if own else 140, stderr=piped)
 
-    def json(self, value: object, *wrote: Path) -> None:
-        """Write a result as JSON: an object with what it is ``about``, and beside it what only the owner may know."""
+    def json(self, value: object, *wrote: Path, account: Mapping[str, Any] | None = None) -> None:
+        """Write a result as JSON: an object with what it is ``about``, and beside it what only the owner may know, as
+        the ``account``, which has the name of the log."""
         if self.target is None:
             return
         if isinstance(value, dict):
-            read = {"owner_only": {**value.get("owner_only", {}), "input": _hashed(self.of)}} if self.of else {}
-            value = value | read | {"about": about() | {"output": _hashed(wrote)}}
+            own = {**value.get("owner_only", {})} | ({} if account is None else {"account": dict(account)})
+            own |= {"input": _hashed(self.of)} if self.of else {}
+            value = value | ({"owner_only": own} if own else {}) | {"about": about() | {"output": _hashed(wrote)}}
         write_json(value, self.target)
         CALL.get().told.append(self.target)
 
@@ -368,10 +378,12 @@ def processes(source: Source) -> int:
     return min(2, os.cpu_count() or 1) if large else 1
 
 
-def check_target(target: Path, format_: str | None) -> Path:
+def check_target(target: Path, format_: str | None, *, spreadsheet_safe: bool = False) -> Path:
     """Before any work: the target can be written. Return where to write it: the target, or for standard output a file
     whose content is sent there in the end."""
     if is_pipe(target):
-        return outgoing(format_)
-    files.check_target(target)
+        place = outgoing(format_)
+        files.check_target(place, spreadsheet_safe=spreadsheet_safe)
+        return place
+    files.check_target(target, spreadsheet_safe=spreadsheet_safe)
     return target

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from veilog._files import sha256_of
+from veilog._places import default_ledger
 from veilog.cli.shared.terminal import CALL
 from veilog.errors import OutputError, VeilogError
 
@@ -65,6 +66,7 @@ def _entered(place: Path, ledgers: Iterable[Path]) -> bool:
 def _ledgers(place: Path, ledgers: Iterable[Path], logs: Iterable[Path]) -> list[Path]:
     """Where ledgers may be that know of a file."""
     found = [*ledgers, *(Path(os.path.realpath(log) + _SUFFIX) for log in logs)]
+    found += [] if (own := default_ledger()) is None else [own]
     found += sorted(Path(os.path.realpath(place)).parent.glob(f"*{_SUFFIX}"))
     return list(dict.fromkeys(Path(os.path.realpath(ledger)) for ledger in found))
 

@@ -34,5 +34,5 @@ def write_json(value: object, target: str) -> None:
         with contextlib.suppress(BrokenPipeError):  # whoever does not read on ends no work
             put_out(text)
     else:
-        with atomic_target(target) as file:
+        with atomic_target(target, private=True) as file:  # it holds what only the owner may know
             file.write(text.encode(errors="backslashreplace"))

@@ -12,11 +12,30 @@ from types import FrameType
 
 from veilog.cli.shared.terminal import CALL
 
-__all__ = ["INTERRUPTED", "like_ctrl_c", "stopped_by"]
+__all__ = ["INTERRUPTED", "at_once", "like_ctrl_c", "stopped_by"]
 
 INTERRUPTED = 128 + signal.SIGINT
 _AT_ONCE = 2.0
 """Seconds within which a second signal is the same one: ``timeout`` sends it to the process, and to its group."""
+
+
+@contextmanager
+def at_once() -> Iterator[None]:
+    """Within this block SIGTERM and Ctrl-C end the process at once, and the system does that.
+
+    For imports: a native library that is loaded with too little memory may never come back to Python, which then hears
+    nothing. Nothing has been done by then.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    heard = [number for number in (signal.SIGINT, signal.SIGTERM) if signal.getsignal(number) is not signal.SIG_IGN]
+    before = {number: signal.signal(number, signal.SIG_DFL) for number in heard}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, signal.SIG_DFL if handler is None else handler)
 
 
 @contextmanager

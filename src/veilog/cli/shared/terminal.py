@@ -41,8 +41,10 @@ CALL: ContextVar[Call] = ContextVar("call", default=Call())  # noqa: B039 - froz
 
 _VISIBLE = {code: 0x2400 + code for code in range(32) if chr(code) not in "\n\t"}
 _VISIBLE |= {0x7F: 0x2421} | dict.fromkeys(range(0x80, 0xA0), 0xFFFD)
+_VISIBLE |= dict.fromkeys([*range(0x202A, 0x202F), *range(0x2066, 0x206A)], 0xFFFD)
 """Control characters and the signs that stand for them. An escape sequence in the name of an activity could otherwise
-clear the screen, or show words that are not there."""
+clear the screen, or show words that are not there, and one that turns the direction of writing round could show a name
+as another one."""
 
 
 class SafeConsole(Console):

@@ -38,7 +38,7 @@ AMUN_LOGS = (
     "bpic2020",
     "ccc19",
     "credit_requirement",
-    "hospital_billing",
+    "bpic2011",
     "sepsis",
     "traffic_fines",
     "unrineweginfectie",
@@ -91,7 +91,7 @@ PUBLISHED: dict[str, tuple[tuple[float, ...], ...]] = {
         (1.80, 0.00, 0.00, 3.00, 0.0, 0.0, 203.94, 182.39, 220.17, 0.0),
         (2.03, 0.00, 2.00, 2.00, 0.0, 0.0, 201.81, 231.37, 180.77, 0.0),
     ),
-    "hospital_billing": (
+    "bpic2011": (
         (0.21, 81.40, 75.74, 406.45, _NONE, 85.24, 10.30, 11.33, 55.44, _NONE),
         (0.41, 57.91, 61.96, 264.09, _NONE, 84.86, 7.86, 7.42, 31.71, _NONE),
         (0.60, 58.68, 63.93, 210.40, _NONE, 84.24, 6.07, 6.01, 20.70, _NONE),
@@ -120,7 +120,7 @@ PUBLISHED: dict[str, tuple[tuple[float, ...], ...]] = {
 COLUMNS = (*MODES, "pripel", "sacofa")
 _ELSEWHERE = ("1.5", "2", "2.5")
 """Epsilons of PRIPEL and SaCoFa on logs that the paper does not have."""
-_LARGE = ("traffic_fines", "bpic2018", "bpic2019", "hospital_billing")
+_LARGE = ("traffic_fines", "bpic2018", "bpic2019", "bpic2011")
 
 
 def cells(plan: Plan) -> Iterator[Cell]:

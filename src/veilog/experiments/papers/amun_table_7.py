@@ -27,7 +27,7 @@ PUBLISHED = {
     "bpic2020": (2.64, 2.52, 4.10, 3.18),
     "ccc19": (0.04, 0.09, 0.10, _NONE),
     "credit_requirement": (1.21, 1.35, 1.20, 14.50),
-    "hospital_billing": (11.27, 10.65, 34.10, _NONE),
+    "bpic2011": (11.27, 10.65, 34.10, _NONE),
     "sepsis": (0.87, 1.00, 1.90, 0.05),
     "traffic_fines": (9.71, 11.35, 8.20, _NONE),
     "unrineweginfectie": (0.14, 0.16, 0.20, 0.02),

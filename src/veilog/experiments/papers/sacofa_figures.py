@@ -62,7 +62,7 @@ def cells(plan: Plan) -> Iterator[Cell]:
                 for method in METHODS:
                     settings: list[tuple[str, Value]] = [("epsilon", epsilon), ("as_published", True)]
                     if method == "laplace":
-                        settings += [("depth", depth), ("threshold", harmful)]
+                        settings += [("depth", depth), ("threshold", harmful), ("program", "sacofa")]
                     elif method == "sacofa":
                         settings += [("depth", depth), ("threshold_harmful", harmful)]
                         settings += [("threshold_harmless", harmless)] if harmless is not None else []

@@ -162,7 +162,7 @@ TRAVAG_FIGURES = Experiment(
         f"most {_TRAINED} of them; the paper draws 100 times from one training, whose epsilon is nominal.",
         f"Models are of the first {_TRAINED} runs, each within {_SECONDS:.0f} s (quick: 60 s). Precision is estimated "
         f"from {PREFIXES} prefixes where all of them take longer, and always in the quick profile.",
-        "laplace spends no delta; the paper's benchmark has other settings, which it does not state.",
+        "laplace spends no delta; the paper's benchmark has other settings, which its authors' notebooks state.",
         "The maximum buffer charges for each case that is missing the largest distance between remaining variants plus "
         "10; where every released case is one of the original's, none remain and that is 10. So neighbouring cells of "
         "the absolute difference can lie far apart.",

@@ -21,6 +21,7 @@ from urllib.parse import unquote, urlsplit
 
 import pyarrow as pa
 
+from veilog._process import child_environment
 from veilog.errors import EngineError, InputError, MissingExtraError, ParameterError
 from veilog.logs.engines.engine import Grouped, first_line, refuse_life_cycle, spilling
 from veilog.logs.engines.ibis import IbisTable, running
@@ -225,7 +226,8 @@ def _started(means: Means, folder: Path) -> Any:
         with (folder / "java").open("wb") as said:
             gateway = None
             if SparkContext._gateway is None:
-                gateway = launch_gateway(conf, {"stdout": said, "stderr": said})  # type: ignore[no-untyped-call]
+                with child_environment():  # Java hands it on to Spark's workers, which are Python again
+                    gateway = launch_gateway(conf, {"stdout": said, "stderr": said})  # type: ignore[no-untyped-call]
             return SparkContext(gateway=gateway, conf=conf)
     except Exception as error:  # a missing Java shows in many ways
         lines = [line.strip() for line in (folder / "java").read_text(errors="replace").splitlines() if line.strip()]

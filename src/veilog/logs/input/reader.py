@@ -10,7 +10,9 @@ from __future__ import annotations
 import contextlib
 import importlib
 import importlib.util
+import os
 import re
+import stat
 import warnings
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
@@ -20,7 +22,7 @@ from typing import TYPE_CHECKING, BinaryIO, Protocol, cast, runtime_checkable
 
 from veilog._files import reason
 from veilog._plugins import AddOn, add_ons
-from veilog.errors import InputError, MissingExtraError, VeilogError
+from veilog.errors import InputError, MissingExtraError, ParameterError, VeilogError
 from veilog.logs.findings import Findings
 from veilog.logs.input.roles import AS_IT_IS, Declared, Roles
 from veilog.logs.input.source import Progress, Source, suffix_of
@@ -50,9 +52,11 @@ GROUP = "veilog.readers"
 """The group of entry points that other packages name their readers in."""
 
 _EXCEL = "veilog.logs.tables.excel:EXCEL"
+_TEXT = (".csv", ".csv.gz", ".tsv", ".tsv.gz")
+_FOR_SPREADSHEETS = "veilog.logs.tables.text:FOR_SPREADSHEETS"
 _WRITTEN = {
     (".xes", ".xes.gz"): "veilog.logs.xes.read:XES",
-    (".csv", ".csv.gz", ".tsv", ".tsv.gz"): "veilog.logs.tables.text:TEXT",
+    _TEXT: "veilog.logs.tables.text:TEXT",
     (".parquet",): "veilog.logs.tables.parquet:PARQUET",
     (".xlsx",): _EXCEL,
 }
@@ -145,10 +149,18 @@ def reader_of(source: Source) -> Reader:
     return source.once(_reader_of_table if source.name is None else _reader_of_file)
 
 
-def writer_of(target: Path) -> Writer | None:
+def writer_of(target: Path, *, spreadsheet_safe: bool = False) -> Writer | None:
     """Return what writes files of this name; None if nothing does. Refused here, before anything is asked of a log,
-    where a package is missing for it."""
+    where a package is missing for it. ``spreadsheet_safe`` as of :func:`veilog.logs.files.write`."""
     suffix = suffix_of(target)
+    if spreadsheet_safe:
+        if suffix not in _TEXT:
+            raise ParameterError(
+                f"spreadsheet_safe is for {', '.join(_TEXT)}: no other format has texts that a spreadsheet would run.",
+                parameter="spreadsheet_safe",
+                advice="Leave it out; a workbook (.xlsx) has its texts as texts.",
+            )
+        return cast(Writer, _loaded(_FOR_SPREADSHEETS))
     if suffix == ".xlsx" and importlib.util.find_spec("openpyxl") is None:
         raise MissingExtraError("Writing a workbook of Excel", extra="excel")
     return cast(Writer, _loaded(_place_of(suffix) or "")) if suffix in SUFFIXES else None
@@ -238,7 +250,22 @@ def _reader_of_file(source: Source) -> Reader:
         )
     if not exists:
         raise InputError("There is no such file.", path=source.name)
+    _check_kind(path)
     return found
+
+
+def _check_kind(path: Path) -> None:
+    """Refuse what is no file, and what may not be read, before a format takes it for damaged."""
+    try:
+        kind = path.stat().st_mode
+    except OSError as error:
+        raise InputError(f"The file cannot be read: {reason(error)}.", path=path) from error
+    if not (stat.S_ISREG(kind) or stat.S_ISFIFO(kind)):
+        raise InputError("This is a socket or a device, not a file.", path=path)
+    if not os.access(path, os.R_OK, effective_ids=os.access in os.supports_effective_ids):
+        raise InputError(
+            "The file cannot be read: Permission denied.", path=path, advice="Ask its owner for the right to read it."
+        )
 
 
 # ---- readers of other packages

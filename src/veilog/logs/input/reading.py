@@ -16,6 +16,7 @@ from veilog.logs.input.noticing import note_events
 from veilog.logs.input.reader import Asked, blaming, not_ours, reader_of
 from veilog.logs.input.roles import AS_IT_IS, Classifiers, Declared, Roles, classifier_words, declared_roles
 from veilog.logs.input.source import Source, is_ibis, silent
+from veilog.logs.input.widths import check_width
 from veilog.logs.tables.reader import note, table_reader_of
 
 __all__ = [
@@ -54,6 +55,7 @@ def whole(source: Source, asked: Asked) -> EventLog:
         tabular = table_reader_of(source)
         check_layout(source)
         names = [] if tabular is None else tabular.columns(source)
+        check_width(len(names), 0, 0, source.name)
         roles = None if tabular is None else roles_among(names, asked.declared, source)
         if roles is not None:
             note(source, roles, asked.findings)

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, TypeAlias, TypeVar, cast
 
+from veilog._files import reason
 from veilog.errors import InputError, ParameterError
 from veilog.logs.input.streams import DEFAULT_LIMIT, open_input, resumed, zipped
 
@@ -234,7 +235,10 @@ def _name_of(given: object) -> str | None:
 
 def _files(source: Source) -> tuple[Source, ...]:
     if source.path.is_dir():
-        inside = [path for path in source.path.rglob("*") if path.is_file()]
+        try:
+            inside = [path for path in source.path.rglob("*") if path.is_file()]
+        except OSError as error:
+            raise InputError(f"A file in this folder cannot be read: {reason(error)}.", path=source.name) from error
         found = [path for path in inside if not _hidden(path.relative_to(source.path))]
         if not found:
             raise InputError("There is no file in this folder.", path=source.name)

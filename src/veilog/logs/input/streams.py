@@ -5,15 +5,25 @@ from __future__ import annotations
 
 import io
 import os
+import stat
 import zipfile
 import zlib
 from pathlib import Path
 from typing import BinaryIO, cast
 
-from veilog._files import reason
+from veilog._files import opened_pipe, reason
 from veilog.errors import InputError
 
-__all__ = ["DEFAULT_LIMIT", "MAX_VALUE", "check_unpacked", "consumed_fraction", "open_input", "resumed", "zipped"]
+__all__ = [
+    "DEFAULT_LIMIT",
+    "MAX_VALUE",
+    "check_stored",
+    "check_unpacked",
+    "consumed_fraction",
+    "open_input",
+    "resumed",
+    "zipped",
+]
 
 DEFAULT_LIMIT = 64 << 30
 """Bytes that may come out of a compressed file unless the caller says otherwise: 64 GiB."""
@@ -64,8 +74,20 @@ def open_input(path: Path, *, limit: int | None = DEFAULT_LIMIT) -> BinaryIO:
     return file
 
 
+def check_stored(path: Path) -> None:
+    """Raise :class:`InputError` for what is empty or no regular file, where a format is read from several places."""
+    found = path.stat()
+    if not stat.S_ISREG(found.st_mode):
+        raise InputError("This format is not read from a pipe.", path=path, advice="Save it to a file first.")
+    if found.st_size == 0:
+        raise InputError("The file is empty.", path=path)
+
+
 def _opened(path: Path) -> BinaryIO:
     try:
+        if stat.S_ISFIFO(path.stat().st_mode):
+            begun, pipe = opened_pipe(path)
+            return resumed(begun, pipe)
         return cast(BinaryIO, io.BufferedReader(path.open("rb", buffering=0), _BUFFER))
     except FileNotFoundError:
         raise InputError("There is no such file.", path=path) from None

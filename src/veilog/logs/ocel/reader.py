@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 
 import pyarrow as pa
 
@@ -15,6 +16,7 @@ from veilog.errors import InputError
 from veilog.logs.eventlog import ACTIVITY, CASE, EVENT_INDEX, TIMESTAMP
 from veilog.logs.input.reader import Asked
 from veilog.logs.input.source import Source
+from veilog.logs.input.widths import check_width
 from veilog.logs.ocel.model import Event, ObjectCentricLog
 from veilog.logs.ocel.sqlite import from_sqlite
 from veilog.logs.ocel.text import from_json, from_xml
@@ -66,7 +68,7 @@ class _ObjectCentric(TableReader):
     def _flat(self, source: Source) -> _Flat:
         log = self._parse(source)
         kind = _chosen(log, source)
-        return _Flat(_table(log, kind), (*_left_out(log, kind), *_folded(log, kind)), tuple(log.kinds()))
+        return _Flat(_table(log, kind, source.path), (*_left_out(log, kind), *_folded(log, kind)), tuple(log.kinds()))
 
 
 JSON = _ObjectCentric("OCEL 2.0 (JSON)", (".json", ".json.gz", ".jsonocel"), from_json)
@@ -104,7 +106,7 @@ def _of(event: Event, log: ObjectCentricLog, kind: str) -> list[str]:
     return [name for name in event.objects if name in log.objects and log.objects[name].kind == kind]
 
 
-def _table(log: ObjectCentricLog, kind: str) -> pa.Table:
+def _table(log: ObjectCentricLog, kind: str, path: Path) -> pa.Table:
     """A row for each event and each of its objects of this type, with the attributes of both, all as text."""
     rows = [(event, name) for event in log.events.values() for name in _of(event, log, kind)]
     columns: dict[str, list[str | None]] = {
@@ -115,6 +117,9 @@ def _table(log: ObjectCentricLog, kind: str) -> pa.Table:
     }
     own = dict.fromkeys(key for event, _ in rows for key in event.attributes)
     of_cases = dict.fromkeys(key for thing in log.objects.values() if thing.kind == kind for key in thing.attributes)
+    cells = len(own) * len(rows) + len(of_cases) * len(rows)
+    filled = sum(len(event.attributes) + len(log.objects[name].attributes) for event, name in rows)
+    check_width(len(columns) + len(own) + len(of_cases), cells, filled, path)
     for key in own:
         columns[_as_of_event(key)] = [event.attributes.get(key) for event, _ in rows]
     for key in of_cases:

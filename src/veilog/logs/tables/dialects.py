@@ -57,8 +57,14 @@ def sniffed(source: Source) -> Dialect:
     encoding, text = decoded(sample, path)
     whole = len(sample) < _SAMPLE
     lines = list(io.StringIO(text.lstrip("\ufeff"), newline=""))
-    if not whole and len(lines) > 1:
+    if not whole:
         lines.pop()
+    if not lines:
+        raise InputError(
+            f"The first line is longer than {_SAMPLE >> 10} KiB, too long for a header.",
+            path=path,
+            advice="Check that lines end; and leave columns out where the log is exported.",
+        )
     found = {delimiter: rows for delimiter in preferred if (rows := _rows(lines[:_LINES], delimiter, source))}
     best = _Cut([])
     chosen = preferred[0]

@@ -17,11 +17,12 @@ from typing import Any, BinaryIO, cast
 
 import pyarrow as pa
 
+from veilog._files import reason
 from veilog.errors import InputError, MissingExtraError, meant
 from veilog.logs.eventlog import EVENT_INDEX, EventLog
 from veilog.logs.input.reader import Asked
 from veilog.logs.input.source import Source
-from veilog.logs.input.streams import check_unpacked
+from veilog.logs.input.streams import check_stored, check_unpacked
 from veilog.logs.metadata import Metadata
 from veilog.logs.tables.cells.objects import number_of_time
 from veilog.logs.tables.events.checks import LineOf
@@ -134,13 +135,15 @@ def _checked(source: Source) -> Any:
     path = source.path
     file = io.BytesIO(source.content(_UNZIPPED)) if source.zipped else path
     try:
-        if not source.zipped and path.stat().st_size == 0:
-            raise InputError("The file is empty.", path=path)
+        if not source.zipped:
+            check_stored(path)
         with zipfile.ZipFile(file) as parts:
             members = parts.infolist()
     except FileNotFoundError:
         raise InputError("There is no such file.", path=path) from None
-    except (zipfile.BadZipFile, OSError, ValueError) as error:
+    except PermissionError as error:
+        raise InputError(f"The file cannot be read: {reason(error)}.", path=path) from error
+    except (zipfile.BadZipFile, OSError, ValueError, RuntimeError, EOFError) as error:
         begun = b"" if source.zipped else source.begin(4)
         if begun == _OLD:
             raise InputError(

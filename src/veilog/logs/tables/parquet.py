@@ -20,10 +20,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from veilog._files import reason
 from veilog.errors import InputError, OutputError
 from veilog.logs.eventlog import ACTIVITY, CASE_INDEX, EVENT_INDEX, EventLog
 from veilog.logs.input.reader import Asked
 from veilog.logs.input.source import Source
+from veilog.logs.input.streams import check_stored
 from veilog.logs.metadata import Metadata, metadata_from, metadata_to
 from veilog.logs.tables.events.flat import flat_table
 from veilog.logs.tables.reader import BATCH, Notes, TableReader, table_reader_of
@@ -94,8 +96,7 @@ def opened(source: Source) -> pq.ParquetFile:
 def _opened(source: Source) -> pq.ParquetFile:
     path = source.path
     try:
-        if path.stat().st_size == 0:
-            raise InputError("The file is empty.", path=path)
+        check_stored(path)
         file = pa.BufferReader(source.content(_UNZIPPED)) if source.zipped else pa.OSFile(str(path))
         metadata = pq.read_metadata(file)
         # Times of 96 bits, as Spark writes them, reach from 1677 to 2262 in nanoseconds, and what is beyond turns over.
@@ -104,6 +105,8 @@ def _opened(source: Source) -> pq.ParquetFile:
         )
     except FileNotFoundError:
         raise InputError("There is no such file.", path=path) from None
+    except PermissionError as error:
+        raise InputError(f"The file cannot be read: {reason(error)}.", path=path) from error
     except (pa.ArrowException, OSError, ValueError) as error:
         raise InputError(
             f"This is not a readable Parquet file ({_first_line(error)}).", path=path, advice="Export it again."

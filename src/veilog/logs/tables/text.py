@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from veilog.logs.eventlog import EVENT_INDEX, EventLog
 from veilog.logs.findings import Findings
@@ -18,7 +20,10 @@ from veilog.logs.tables.events.checks import LineOf
 from veilog.logs.tables.events.flat import check_flat, flat_table
 from veilog.logs.tables.reader import BATCH, Notes, TableReader
 
-__all__ = ["TEXT"]
+__all__ = ["FOR_SPREADSHEETS", "TEXT"]
+
+_RUN = re.compile(r"^([=+\-@\t\r\n])")
+"""How a text begins that spreadsheets take for a formula, also after white space that they leave out."""
 
 
 class _Text(TableReader):
@@ -29,6 +34,9 @@ class _Text(TableReader):
     name = "CSV"
     suffixes = (".csv", ".csv.gz", ".tsv", ".tsv.gz")
     heeds = ("header",)
+
+    def __init__(self, *, spreadsheet_safe: bool = False) -> None:
+        self._spreadsheet_safe = spreadsheet_safe
 
     def columns(self, source: Source) -> list[str]:
         return list(source.once(dialects.sniffed).columns)
@@ -76,7 +84,11 @@ class _Text(TableReader):
                 check_flat(log, target)
             table = flat_table(log)
             columns = {name: written(table[name]) for name in table.column_names}
-            delimited.write_rows(pa.table(columns), file, delimiter=delimiter, header=number == 0)
+            made = pa.table(columns)
+            if self._spreadsheet_safe:
+                safe = [_not_run(column) for column in made.columns]
+                made = pa.table(safe, names=[_RUN.sub(r"'\1", name) for name in made.column_names])
+            delimited.write_rows(made, file, delimiter=delimiter, header=number == 0)
 
 
 def _noting(findings: Findings) -> delimited.Foreign:
@@ -88,4 +100,11 @@ def _noting(findings: Findings) -> delimited.Foreign:
     return note
 
 
+def _not_run(column: Any) -> Any:
+    """The column with an apostrophe before each text that a spreadsheet would run."""
+    return pc.replace_substring_regex(column, _RUN.pattern, r"'\1") if pa.types.is_string(column.type) else column
+
+
 TEXT = _Text()
+FOR_SPREADSHEETS = _Text(spreadsheet_safe=True)
+"""Writes text such that a spreadsheet runs none of it: see :func:`veilog.logs.files.write`."""

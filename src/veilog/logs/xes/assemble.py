@@ -25,6 +25,7 @@ from veilog.logs.eventlog import (
 from veilog.logs.findings import Findings
 from veilog.logs.input.lifecycle import EVERY, Transitions, joined, no_life_cycle
 from veilog.logs.input.roles import AS_IT_IS, Declared, classifier_keys
+from veilog.logs.input.widths import check_width
 from veilog.logs.metadata import Metadata
 from veilog.logs.xes.columns import ColumnKey, name_columns, spread
 from veilog.logs.xes.scan import Block
@@ -50,6 +51,8 @@ class Assembler:
         self._event_cases: list[IntArray] = []
         self._bad_times: list[IntArray] = []
         self._sizes: list[int] = []
+        self._values = 0
+        self._event_keys: set[ColumnKey] = set()
         self._event_columns: list[dict[ColumnKey, pa.Array]] = []
         self._case_columns: dict[ColumnKey, list[tuple[int, IntArray, pa.Array]]] = {}
         self._event_nested: dict[int, list[dict[str, Any]]] = {}
@@ -80,6 +83,11 @@ class Assembler:
         self._log_elements.extend(block.log_elements)
         self._cases += block.cases
         self._events += len(block.event_lines)
+        self._values += block.values
+        self._event_keys.update(block.event_columns)
+        of_events, of_cases = len(self._event_keys), len(self._case_columns)
+        cells = of_events * self._events + of_cases * self._cases
+        check_width(of_events + of_cases, cells, self._values, self._path)
 
     def finish(self, root: Element, *, drop_bad: bool) -> EventLog:
         """The event log, once the document has ended properly."""

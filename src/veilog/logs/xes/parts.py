@@ -224,7 +224,7 @@ def _gather(reading: Reading, bounds: list[int], progress: Progress | None) -> G
                 assert worker.stdin is not None
                 assert worker.stdout is not None
                 answers.append(worker.stdout)
-                pickle.dump(sys.path, worker.stdin)
+                pickle.dump([folder for folder in sys.path if folder], worker.stdin)  # "" is the current folder
                 pickle.dump([str(Path(__file__).parents[2])], worker.stdin)
                 pickle.dump(task, worker.stdin)
                 worker.stdin.close()

@@ -12,6 +12,9 @@ import pyarrow as pa
 from veilog._typing import BoolArray, Int32Array, IntArray
 from veilog.errors import InputError
 from veilog.logs.eventlog import TIMESTAMP
+from veilog.logs.input.streams import MAX_VALUE
+from veilog.logs.input.widths import check_width
+from veilog.logs.xes.bytes import count_lines, too_long
 from veilog.logs.xes.columns import ColumnKey, convert, spread, strings
 from veilog.logs.xes.pieces import CONTAINER, EVENT, LIST, TRACE, Coded, Coder, Placed, place
 from veilog.logs.xes.text import SCALARS, Element, Note, read_attribute, read_tree, stray_note, to_json
@@ -38,6 +41,8 @@ class Block:
     zones: dict[int, tuple[int, str, int]] = field(default_factory=dict)
     """Offsets of the events' timestamps from UTC: how many, and the first with its line."""
     notes: list[Note] = field(default_factory=list)
+    values: int = 0
+    """Of attributes, in the columns."""
     lines: int = 0
     """Ends of lines within the block."""
 
@@ -90,6 +95,9 @@ class Scanner:
         coded = self._coder.code(data, final=final)
         if coded is None:
             return None
+        long = np.flatnonzero(np.diff(coded.edges) > MAX_VALUE)
+        if len(long):
+            raise too_long(self._path, line + count_lines(data[: int(coded.edges[long[0]])]))
         placed = place(coded, depth, final=final, path=self._path, line=line)
         if placed.size == 0:
             return None
@@ -116,8 +124,11 @@ class Scanner:
         """(column, owners, values) for the attributes in the pieces ``rows``, in order of first appearance."""
         if not len(rows):
             return
-        coded = view.coded
-        for key, members in self._groups(view, rows, owner_of, block):
+        coded, groups = view.coded, self._groups(view, rows, owner_of, block)
+        cells = len(groups) * len(block.event_lines) if timed else 0
+        check_width(len(groups), cells, len(rows), self._path, view.first_line)
+        block.values += len(rows)
+        for key, members in groups:
             owners = owner_of[members]
             raw = coded.values.take(from_numpy(coded.value_at[members]))
             converted = convert(key.type, raw)

@@ -1,16 +1,19 @@
-"""Who can be found in a log itself: how many cases somebody finds who happens to know a few of their events.
+"""Who can be found in a log itself: how many people somebody finds who happens to know a few events of a case.
 
 The attacker knows up to ``size`` events of a case (all, where it has no more), drawn at random, in their order, and
-perhaps about when the case started. The case is *found* if no other fits; its path is *guessed* as in
-:mod:`veilog.measures.singling_out.measure`. Cases with a path of their own and cases that share it are drawn apart,
-because without the start only the former can be found; how many these are is exact.
+perhaps about when the case started. The person is *found* if all cases that fit are the person's; the path of the case
+is *guessed* as in :mod:`veilog.measures.singling_out.measure`. Where no column tells persons, each case is one: it is
+found if no other fits. Where one does, each person is attacked equally often, by one of their cases at random.
+
+Cases with a path that nobody else has and cases with a shared one are drawn apart, because without the start only by
+the former a person can be found; how many people have such a case is exact.
 
 Who knows more finds more. The events that are known of a person are therefore drawn as one random order, of which
 more and more are known: every person who is found with some is found with more, so the estimates cannot fall. What is
 guessed can fall by accident of the draws, and is kept from it by :func:`.rates.rising`. All have 95 % intervals
 (Wilson's, of the two kinds of cases put together by squares, as G. Y. Zou, "On the estimation of additive interaction
 by use of the four-by-two table and beyond", 2008, does), whatever the size of the log: of one with many variants
-fewer people are drawn.
+fewer people are drawn. No number depends on which other sizes are asked for, so all who ask the same get the same.
 """
 
 from __future__ import annotations
@@ -27,7 +30,9 @@ from veilog._typing import BoolArray, FloatArray, IntArray
 from veilog.errors import ParameterError
 from veilog.logs.eventlog import EventLog
 from veilog.logs.variants import Variants
+from veilog.measures.disclosure import Matcher
 from veilog.measures.durations import timed
+from veilog.measures.persons import column_of, persons_of
 from veilog.measures.singling_out.logs import (
     UNKNOWN,
     Fitting,
@@ -36,6 +41,7 @@ from veilog.measures.singling_out.logs import (
     in_random_order,
     known_in_order,
     population,
+    ranges,
     starts_of,
 )
 from veilog.measures.singling_out.rates import Rate, rising, wilson
@@ -55,28 +61,28 @@ _HOUR = 3_600_000_000
 
 @dataclass(frozen=True)
 class Exposed:
-    """What is known of a person, and of how many it finds the case or tells the path."""
+    """What is known of a case, and of how many people it finds the case or tells the path."""
 
     size: int
     """Events of the case that are known; of a shorter one, all."""
     with_start: bool
     """Whether it is also known about when the case started."""
     people: int
-    """Cases with events, and a known start where that is known."""
+    """People who have a case with events, and a known start where that is known."""
     attacks: int
     """People drawn of them."""
     found: Rate
-    """The share of them of whom exactly one case fits: theirs."""
+    """The share of them of whom all that fits are their own cases."""
     guessed: Rate
     """The share of them whose path is the most frequent one that fits."""
 
 
 @dataclass(frozen=True)
 class Example:
-    """One case that is found by little."""
+    """One person who is found by little: none of it can be left out."""
 
     activities: tuple[str, ...]
-    """What is known of it, in this order."""
+    """What is known of a case, in this order; nothing where the day is enough."""
     day: str | None
     """The day that it started on, where that was needed or is known."""
     events: int
@@ -88,19 +94,25 @@ class Example:
 class Exposure:
     """Who can be found in a log, for each kind of knowledge."""
 
-    cases: int
+    people: int
+    """The persons where a column tells them, else the cases."""
     alone: int
-    """Cases whose path no other case has; exact."""
+    """People with a case whose path nobody else has; exact."""
     results: tuple[Exposed, ...]
     hours: float
     without_start: str | None
     """Why no attacker knows when cases started, if so."""
     example: Example | None
+    person: str | None
+    """The column that tells whose a case is; None where each case is a person of its own."""
     seconds: float
 
     def at_most(self, unique: Mapping[int, int]) -> Exposure:
         """Return the same with what is certain: of each size, how many cases a sequence of so many activities singles
-        out. Without the start no more are found than by all sizes up to it together."""
+        out. Without the start no more are found than by all sizes up to it together. Of persons that is not certain:
+        two cases of one of them may fit what no other case does."""
+        if self.person is not None:
+            return self
         results = []
         for row in self.results:
             known = [unique.get(size) for size in range(1, row.size + 1)]
@@ -112,31 +124,111 @@ class Exposure:
 
 
 @dataclass(frozen=True, eq=False)
-class _Drawn:
-    """People drawn, with all that is known of them, the first of it first."""
+class _Cases:
+    """Cases that can be attacked, in no order of the log's."""
 
     variant: IntArray
     start: IntArray
+    owner: IntArray
+    apart: BoolArray
+    """Whether nobody else has the path."""
+
+    def rows(self, rows: IntArray | BoolArray) -> _Cases:
+        return _Cases(self.variant[rows], self.start[rows], self.owner[rows], self.apart[rows])
+
+    def weight(self) -> FloatArray:
+        """What each counts, so that all people count the same."""
+        number = np.bincount(self.owner)
+        return np.asarray(1.0 / number[self.owner], dtype=np.float64)
+
+
+@dataclass(frozen=True, eq=False)
+class _Drawn:
+    """Cases drawn, with all that is known of them, the first of it first."""
+
+    cases: _Cases
     places: IntArray
     """Positions of the events that become known, one after the other; -1 after the last."""
-    own_path: BoolArray
+    people: int
+    share: float
+    """How many people the cases are drawn from, and the share of their cases with a path that nobody else has."""
 
     def patterns(self, variants: Variants, size: int) -> IntArray:
         """What is known of each with so many events, in their order."""
-        return known_in_order(variants, self.variant, self.places[:, :size])
+        return known_in_order(variants, self.cases.variant, self.places[:, :size])
+
+
+@dataclass(frozen=True, eq=False)
+class _Outcome:
+    """Of each case drawn whether its person is found, and the chance to guess its path."""
+
+    found: BoolArray
+    guessed: FloatArray
+
+
+@dataclass(frozen=True, eq=False)
+class _Crowd:
+    """A log as an attacker sees it, with the one person whom each of its variants is of (-1 where it is of several)."""
+
+    log: Population
+    only: IntArray
+
+    def outcomes(self, drawn: _Drawn, sizes: Sequence[int], reach: int | None) -> list[_Outcome]:
+        """What fits of each case, for each size; with a reach, of what started so near."""
+        patterns = [drawn.patterns(self.log.variants, size) for size in sizes]
+        return self.outcomes_of(drawn.cases, patterns, reach)
+
+    def outcomes_of(self, cases: _Cases, patterns: Sequence[IntArray], reach: int | None) -> list[_Outcome]:
+        """The same of patterns of which each says as much as the one before it, or more."""
+        variants, attacked = len(self.log.variants), len(cases.variant)
+        parts: list[list[_Outcome]] = [[] for _ in patterns]
+        step = attacked if reach is not None else max(1, _PAIRS // max(1, variants))
+        for first in range(0, attacked, step):
+            people = np.arange(first, min(first + step, attacked))
+            if reach is None:
+                which, variant = np.repeat(people, variants), np.tile(np.arange(variants), len(people))
+                number, others = self.log.variants.counts[variant], self.only[variant] != cases.owner[which]
+            else:
+                which, variant, number, others = self._around(cases, reach)
+            for known, outcomes in zip(patterns, parts, strict=True):
+                fit = self.log.matcher.among(known, which, variant)
+                which, variant, number, others = which[fit], variant[fit], number[fit], others[fit]
+                foreign = np.bincount(which[others] - first, minlength=len(people))
+                counted = _counted(which - first, variant == cases.variant[which], number, len(people))
+                outcomes.append(_Outcome(foreign == 0, counted.guessed()))
+        return [
+            _Outcome(*(np.concatenate([getattr(part, name) for part in found]) for name in ("found", "guessed")))
+            for found in parts
+        ]
+
+    def _around(self, cases: _Cases, reach: int) -> tuple[IntArray, IntArray, IntArray, BoolArray]:
+        """Of each person the variants of the cases that started about then, how many cases of each did, and whether
+        some of these are another person's."""
+        log = self.log
+        assert log.starts is not None and log.variant is not None and log.owner is not None  # noqa: PT018 - one fact
+        low = np.searchsorted(log.starts, cases.start - reach)
+        high = np.searchsorted(log.starts, cases.start + reach, side="right")
+        which, case = ranges(low, high)
+        keys = which * len(log.variants) + log.variant[case]
+        pairs, place, number = np.unique(keys, return_inverse=True, return_counts=True)
+        foreign = np.bincount(place[log.owner[case] != cases.owner[which]], minlength=len(pairs))
+        return pairs // len(log.variants), pairs % len(log.variants), number.astype(np.int64), foreign > 0
 
 
 def exposure(
     log: EventLog | Variants,
     *,
+    person: str | bool = True,
     sizes: Iterable[int] = SIZES,
     hours: float = 24.0,
     attacks: int = ATTACKS,
     seed: int = 0,
 ) -> Exposure:
-    """How many people somebody finds in a log who knows a few events of their case, and perhaps when it started.
+    """How many people somebody finds in a log who knows a few events of a case, and perhaps when it started.
 
-    ``sizes`` are how many events are known, and ``hours`` how well the start is. Nothing depends on the order of rows.
+    ``person`` is the column that tells whose a case is; True: the one that is called after persons, if there is one;
+    False: each case is a person of its own. ``sizes`` are how many events are known, and ``hours`` how well the start
+    is. Nothing depends on the order of rows.
     """
     began = time.perf_counter()
     wanted = sorted(set(sizes))
@@ -146,29 +238,31 @@ def exposure(
     if not variants.events:
         raise ParameterError("The log has no events, so there is nothing that could be known.", parameter="log")
     why = _why_without_start(log)
-    variant, start, _ = cases_of(log, variants, why is None)
-    everybody = population(variants, variant, start, why is None)
-    rng = np.random.default_rng([seed, wanted[-1]])
-    some = variants.lengths[variant] > 0
+    variant, start, owner = cases_of(log, variants, why is None, persons_of(log, person))
+    owner = np.arange(len(variant)) if owner is None else owner
+    everybody = population(variants, variant, start, why is None, owner)
+    crowd = _Crowd(everybody, _only_person(variants, variant, owner))
+    cases = _Cases(variant, start, owner, crowd.only[variant] >= 0)
+    rng = np.random.default_rng([seed])
+    tried = sorted({*range(1, min(wanted[-1], SIZES[-1]) + 1), *wanted})
     most = min(attacks, max(_FEWEST, _WORK // max(1, len(variants))))
-    drawn = _drawn(variants, variant[some], start[some], most, wanted[-1], rng)
-    blind = _outcomes(everybody, drawn, wanted, None)
-    results = [(drawn, blind, _shares(variants, variant[some]), False)]
+    cases = cases.rows(variants.lengths[variant] > 0)
+    drawn = _drawn(variants, cases, most, wanted[-1], rng)
+    results: list[tuple[_Drawn, list[_Outcome], int | None]] = [(drawn, crowd.outcomes(drawn, tried, None), None)]
     if everybody.starts is not None:
-        there = some & (start != UNKNOWN)
         reach = int(hours * _HOUR)
         window = np.searchsorted(everybody.starts, everybody.starts + 2 * reach) - np.arange(len(everybody.starts))
         most = min(attacks, max(_FEWEST, int(_WORK // max(1.0, float(window.mean())))))
-        timed_ones = _drawn(variants, variant[there], start[there], most, wanted[-1], rng)
-        near = _outcomes(everybody, timed_ones, wanted, reach)
-        results.append((timed_ones, near, _shares(variants, variant[there]), True))
+        drawn = _drawn(variants, cases.rows(cases.start != UNKNOWN), most, wanted[-1], rng)
+        results.append((drawn, crowd.outcomes(drawn, tried, reach), reach))
     return Exposure(
-        cases=variants.cases,
-        alone=int(variants.counts[variants.counts == 1].sum()),
-        results=tuple(row for found in results for row in _rows(wanted, *found)),
+        people=len(np.unique(owner)),
+        alone=len(np.unique(crowd.only[crowd.only >= 0])),
+        results=tuple(row for found in results for row in _rows(tried, *found) if row.size in wanted),
         hours=hours,
         without_start=why,
-        example=_example(variants, wanted, results),
+        example=_example(crowd, tried, results),
+        person=column_of(log, person),
         seconds=time.perf_counter() - began,
     )
 
@@ -183,58 +277,32 @@ def _why_without_start(log: EventLog | Variants) -> str | None:
     return None if known.any() else "No case of the log has a known time."
 
 
-def _drawn(
-    variants: Variants, variant: IntArray, start: IntArray, most: int, longest: int, rng: np.random.Generator
-) -> _Drawn:
-    """Half of the people from those with a path of their own, half from the others, in random order."""
-    own_path = variants.counts[variant] == 1
-    kinds = [kind for kind in (np.flatnonzero(own_path), np.flatnonzero(~own_path)) if len(kind)]
+def _only_person(variants: Variants, variant: IntArray, owner: IntArray) -> IntArray:
+    """The person of each variant, -1 where it is of several."""
+    least, largest = np.full(len(variants), len(owner)), np.full(len(variants), -1)
+    np.minimum.at(least, variant, owner)
+    np.maximum.at(largest, variant, owner)
+    return np.where(least == largest, largest, -1).astype(np.int64)
+
+
+def _drawn(variants: Variants, cases: _Cases, most: int, longest: int, rng: np.random.Generator) -> _Drawn:
+    """Half of the cases from those with a path that nobody else has, half from the others, in random order; of people
+    with several cases each of these the less often."""
+    weight = cases.weight()
+    kinds = [kind for kind in (np.flatnonzero(cases.apart), np.flatnonzero(~cases.apart)) if len(kind)]
     number = most // len(kinds)
-    # Where there are fewer people than attacks, everybody is attacked about equally often.
-    chosen = [rng.choice(k, number) if len(k) > number else np.resize(rng.permutation(k), number) for k in kinds]
+    chosen = []
+    for kind in kinds:
+        if weight[kind].min() < 1:
+            chosen.append(rng.choice(kind, number, p=weight[kind] / weight[kind].sum()))
+        elif len(kind) > number:
+            chosen.append(rng.choice(kind, number))
+        else:  # where there are fewer people than attacks, everybody is attacked about equally often
+            chosen.append(np.resize(rng.permutation(kind), number))
     who = rng.permutation(np.concatenate(chosen))
-    places = in_random_order(variants.lengths[variant[who]], longest, rng)
-    return _Drawn(variant[who], start[who], places, own_path[who])
-
-
-def _shares(variants: Variants, variant: IntArray) -> tuple[int, float]:
-    """How many people there are, and the share of those with a path of their own."""
-    return len(variant), float((variants.counts[variant] == 1).mean())
-
-
-def _outcomes(log: Population, drawn: _Drawn, sizes: Sequence[int], reach: int | None) -> list[Fitting]:
-    """What fits of each person, for each size; with a reach, of what started so near."""
-    patterns = [drawn.patterns(log.variants, size) for size in sizes]
-    parts: list[list[Fitting]] = []
-    step = len(drawn.variant) if reach is not None else max(1, _PAIRS // max(1, len(log.variants)))
-    for first in range(0, len(drawn.variant), step):
-        people = np.arange(first, min(first + step, len(drawn.variant)))
-        if reach is None:
-            which = np.repeat(people, len(log.variants))
-            variant = np.tile(np.arange(len(log.variants)), len(people))
-            cases = log.variants.counts[variant]
-        else:
-            which, variant, cases = _around(log, drawn.start, reach)
-        fitting = []
-        for known in patterns:
-            fit = log.matcher.among(known, which, variant)
-            which, variant, cases = which[fit], variant[fit], cases[fit]
-            fitting.append(_counted(which - first, variant == drawn.variant[which], cases, len(people)))
-        parts.append(fitting)
-    return [_joined([part[i] for part in parts]) for i in range(len(sizes))]
-
-
-def _around(log: Population, start: IntArray, reach: int) -> tuple[IntArray, IntArray, IntArray]:
-    """Of each person the variants of the cases that started about then, and how many cases of each did."""
-    assert log.starts is not None
-    assert log.variant is not None
-    low = np.searchsorted(log.starts, start - reach)
-    high = np.searchsorted(log.starts, start + reach, side="right")
-    number = high - low
-    which = np.repeat(np.arange(len(start)), number)
-    case = np.arange(len(which)) - np.repeat(np.cumsum(number) - number, number) + np.repeat(low, number)
-    pairs, cases = np.unique(which * len(log.variants) + log.variant[case], return_counts=True)
-    return pairs // len(log.variants), pairs % len(log.variants), cases.astype(np.int64)
+    places = in_random_order(variants.lengths[cases.variant[who]], longest, rng)
+    share = float(weight[cases.apart].sum() / weight.sum())
+    return _Drawn(cases.rows(who), places, len(np.unique(cases.owner)), share)
 
 
 def _counted(which: IntArray, own: BoolArray, cases: IntArray, people: int) -> Fitting:
@@ -248,28 +316,21 @@ def _counted(which: IntArray, own: BoolArray, cases: IntArray, people: int) -> F
     return Fitting(same, others, highest, ties)
 
 
-def _joined(parts: Sequence[Fitting]) -> Fitting:
-    return Fitting(
-        *(np.concatenate([getattr(p, name) for p in parts]) for name in ("same", "others", "highest", "ties"))
-    )
-
-
-def _rows(
-    sizes: Sequence[int], drawn: _Drawn, fitting: Sequence[Fitting], people: tuple[int, float], with_start: bool
-) -> list[Exposed]:
-    found = [_estimate(one.alone(), drawn.own_path, people[1], only_own=not with_start) for one in fitting]
-    guessed = [_estimate(one.guessed(), drawn.own_path, people[1], only_own=False) for one in fitting]
+def _rows(sizes: Sequence[int], drawn: _Drawn, outcomes: Sequence[_Outcome], reach: int | None) -> list[Exposed]:
+    apart, share = drawn.cases.apart, drawn.share
+    found = [_estimate(one.found.astype(np.float64), apart, share, only_apart=reach is None) for one in outcomes]
+    guessed = [_estimate(one.guessed, apart, share, only_apart=False) for one in outcomes]
     return [
-        Exposed(size, with_start, people[0], len(drawn.variant), *both)
+        Exposed(size, reach is not None, drawn.people, len(apart), *both)
         for size, *both in zip(sizes, rising(found), rising(guessed), strict=True)
     ]
 
 
-def _estimate(values: FloatArray, own_path: BoolArray, share: float, *, only_own: bool) -> Rate:
-    """The mean over all people from those drawn of the two kinds; ``only_own``: it is 0 of those who share their
+def _estimate(values: FloatArray, apart: BoolArray, share: float, *, only_apart: bool) -> Rate:
+    """The mean over all people from those drawn of the two kinds; ``only_apart``: it is 0 of those who share their
     path."""
     mean = down = up = 0.0
-    for weight, kind, counts in ((share, own_path, True), (1 - share, ~own_path, not only_own)):
+    for weight, kind, counts in ((share, apart, True), (1 - share, ~apart, not only_apart)):
         if weight and counts:
             rate = wilson(float(values[kind].mean()), int(kind.sum()))
             mean += weight * rate.value
@@ -279,21 +340,39 @@ def _estimate(values: FloatArray, own_path: BoolArray, share: float, *, only_own
 
 
 def _example(
-    variants: Variants, sizes: Sequence[int], results: Sequence[tuple[_Drawn, list[Fitting], tuple[int, float], bool]]
+    crowd: _Crowd, sizes: Sequence[int], results: Sequence[tuple[_Drawn, list[_Outcome], int | None]]
 ) -> Example | None:
-    """The case that is found by least of all drawn; without the start, where that is so by few events."""
+    """The person who is found by least of all drawn; without the start, where that is so by few events."""
     for at, size in enumerate(sizes):
-        for drawn, fitting, _, with_start in results:
-            found = np.flatnonzero(fitting[at].alone())
+        for drawn, outcomes, reach in results:
+            found = np.flatnonzero(outcomes[at].found)
             if len(found):
-                # The first in a canonical order, so that it does not depend on that of the rows.
-                who = found[np.lexsort((drawn.start[found], drawn.variant[found]))[0]]
-                codes = drawn.patterns(variants, size)[who]
-                start = int(drawn.start[who])
-                return Example(
-                    activities=tuple(variants.labels[code] for code in codes.tolist() if code >= 0),
-                    day=None if start == UNKNOWN else f"{datetime.fromtimestamp(start / 1e6, UTC):%Y-%m-%d}",
-                    events=int(variants.lengths[drawn.variant[who]]),
-                    with_start=with_start,
-                )
+                cases = drawn.cases.rows(found)
+                # The first in a canonical order, so that it does not depend on that of the rows; if there is one of
+                # whom the day alone does not tell.
+                by_day = np.zeros(len(found), dtype=np.bool_)
+                if reach is not None:
+                    nothing = np.full((len(found), 1), Matcher.ANY)
+                    (told,) = crowd.outcomes_of(cases, [nothing], reach)
+                    by_day = told.found
+                who = np.lexsort((cases.owner, cases.start, cases.variant, by_day))[:1]
+                return _least(crowd, cases.rows(who), drawn.patterns(crowd.log.variants, size)[found[who]], reach)
     return None
+
+
+def _least(crowd: _Crowd, case: _Cases, pattern: IntArray, reach: int | None) -> Example:
+    """What is known of a case without all that the person is found without, too: first the day, then each event."""
+    if reach is not None and crowd.outcomes_of(case, [pattern], None)[0].found[0]:
+        reach = None
+    for place in range(pattern.shape[1]):
+        fewer = pattern.copy()
+        fewer[0, place] = Matcher.ANY
+        if crowd.outcomes_of(case, [fewer], reach)[0].found[0]:
+            pattern = fewer
+    labels, start = crowd.log.variants.labels, int(case.start[0])
+    return Example(
+        activities=tuple(labels[code] for code in pattern[0].tolist() if code >= 0),
+        day=None if start == UNKNOWN else f"{datetime.fromtimestamp(start / 1e6, UTC):%Y-%m-%d}",
+        events=int(crowd.log.variants.lengths[case.variant[0]]),
+        with_start=reach is not None,
+    )

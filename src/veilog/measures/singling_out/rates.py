@@ -26,6 +26,7 @@ blamed by one kind of knowledge in 1 of 400 comparisons, and by one of ten in 1 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -146,23 +147,9 @@ def tells_more(gain: Rate) -> bool:
     return gain.low > 1e-9
 
 
-def rising(rates: list[Rate]) -> list[Rate]:
-    """Return estimates of shares that cannot fall, made so that they do not: by isotonic regression (R. E. Barlow and
-    others, "Statistical inference under order restrictions", 1972). Their intervals' ends are made so, too, and cover
-    no less for it: where all the true shares lie between the ends, they lie between these."""
-    values = _pooled([rate.value for rate in rates])
-    lows = np.maximum.accumulate([rate.low for rate in rates]).tolist()
-    highs = np.minimum.accumulate([rate.high for rate in rates][::-1])[::-1].tolist()
-    ends = ((min(v, low), max(v, high)) for v, low, high in zip(values, lows, highs, strict=True))
-    return [Rate(value, low, high) for value, (low, high) in zip(values, ends, strict=True)]
-
-
-def _pooled(values: list[float]) -> list[float]:
-    """The nearest values in squares that do not fall: neighbours that do are replaced by their mean."""
-    blocks: list[tuple[float, int]] = []
-    for value in values:
-        blocks.append((value, 1))
-        while len(blocks) > 1 and blocks[-2][0] > blocks[-1][0]:
-            (a, m), (b, n) = blocks[-2:]
-            blocks[-2:] = [((a * m + b * n) / (m + n), m + n)]
-    return [value for value, times in blocks for _ in range(times)]
+def rising(rates: Sequence[Rate]) -> list[Rate]:
+    """Return estimates of shares that cannot fall, made so that they do not: of each and all before it the largest. Its
+    interval's ends are made so, too, and cover no less for it: where each true share lies between its ends, it lies
+    between these. None depends on those after it."""
+    ends = ([getattr(rate, end) for rate in rates] for end in ("value", "low", "high"))
+    return [Rate(*row) for row in zip(*(np.maximum.accumulate(end).tolist() for end in ends), strict=True)]

@@ -160,8 +160,17 @@ def _published(rate: Success) -> str:
     return f"{percent(rate.released)} of those who are in it, and of {percent(rate.baseline)} of those who are not"
 
 
-def own_path_in_words(cases: int, alone: int) -> str:
-    """Return how many cases have a path that no other has; this is exact."""
+def own_path_in_words(cases: int, alone: int, *, persons: bool = False) -> str:
+    """Return how many cases have a path that no other has, or how many ``persons`` have a case with a path that nobody
+    else has; this is exact."""
+    if persons and cases > 1:
+        return gettext(
+            "{share} of the {persons} persons ({alone}) have a case with a path that nobody else has: whoever knows "
+            "the whole path finds the person.",
+            share=percent(alone / cases),
+            persons=cases,
+            alone=alone,
+        )
     if cases == 1:
         return gettext("The log has one case: whoever knows that somebody is in it knows whose it is.")
     if not alone:
@@ -175,22 +184,25 @@ def own_path_in_words(cases: int, alone: int) -> str:
     )
 
 
-def found_in_words(rows: Sequence[Exposed]) -> str:
-    """Return how many people somebody finds who knows so much of them, never without the interval; ``rows`` are those
-    in which the start is known, or those in which it is not, and what they have in common is said once."""
+def found_in_words(rows: Sequence[Exposed], *, persons: bool = False) -> str:
+    """Return how many cases, or ``persons``, somebody finds who knows so much of them, never without the interval;
+    ``rows`` are those in which the start is known, or those in which it is not, and what they have in common is said
+    once."""
     day = " and the day it started" if rows[0].with_start else ""
-    return said_once("Whoever happens to know", day, [(row.size, _finds(row)) for row in rows], ordered=True)
+    unit = "person" if persons else "case"
+    return said_once("Whoever happens to know", day, [(row.size, _finds(row, unit)) for row in rows], ordered=True)
 
 
-def _finds(row: Exposed) -> str:
+def _finds(row: Exposed, unit: str) -> str:
     found = round(row.found.value * row.people)
     low, high = math.floor(row.found.low * row.people), math.ceil(row.found.high * row.people - 1e-9)
     if not high:
-        return "finds nobody: whatever these are, other cases fit, too"
+        others = "other people" if unit == "person" else "other cases"
+        return f"finds nobody: whatever these are, {others} fit, too"
     if not found:
-        return f"finds hardly anybody: up to {high:,} of {counted(row.people, 'case')} (95 %)"
+        return f"finds hardly anybody: up to {high:,} of {counted(row.people, unit)} (95 %)"
     return (
-        f"finds about {found:,} of {counted(row.people, 'case')} (95 %: {low:,} to {high:,}) and guesses the whole "
+        f"finds about {found:,} of {counted(row.people, unit)} (95 %: {low:,} to {high:,}) and guesses the whole "
         f"path of {percent(row.guessed)} ({percent(row.guessed.low)} to {percent(row.guessed.high)})"
     )
 
@@ -213,22 +225,37 @@ def _either(sizes: Sequence[int]) -> str:
     return f"{', '.join(first)} or {last}" if first else last
 
 
-def like_who(example: Example) -> str:
-    """Return a case that is found by little, in words; for the owner's eyes only."""
-    first, *more = map(quoted, example.activities)
-    path = ", ".join([first, *(gettext("later {activity}", activity=name) for name in more)])
-    if example.with_start and example.day is not None:
-        return gettext(
-            "For example, of the cases that started about {day} one alone has {path}.",
-            day=dated(example.day),
-            path=path,
-        )
-    found = gettext(
-        "For example, one case alone has {path}: whoever knows that finds all {n} events of it.",
-        path=path,
-        n=example.events,
+def like_who(example: Example, *, persons: bool = False) -> str:
+    """Return a case, or a person, that is found by little, in words; for the owner's eyes only."""
+    path = ", ".join(
+        gettext("later {activity}", activity=quoted(name)) if place else quoted(name)
+        for place, name in enumerate(example.activities)
     )
-    return found if example.day is None else f"{found} {gettext('It started on {day}.', day=dated(example.day))}"
+    day = "" if example.day is None else dated(example.day)
+    if example.with_start:
+        if not path:
+            found = _ONE_PERSON_THEN if persons else _ONE_CASE_THEN
+        else:
+            found = _ONE_PERSON_OF_THEN if persons else _ONE_CASE_OF_THEN
+        return gettext(found, day=day, path=path, n=example.events)
+    found = gettext(_ONE_PERSON if persons else _ONE_CASE, path=path, n=example.events)
+    return found if example.day is None else f"{found} {gettext('It started on {day}.', day=day)}"
+
+
+_ONE_CASE = gettext_noop("For example, one case alone has {path}: whoever knows that finds all {n} events of it.")
+_ONE_PERSON = gettext_noop(
+    "For example, one person alone has a case with {path}: whoever knows that finds all {n} events of it."
+)
+_ONE_CASE_THEN = gettext_noop(
+    "For example, one case alone started about {day}: whoever knows that finds all {n} events of it."
+)
+_ONE_PERSON_THEN = gettext_noop(
+    "For example, one person alone has a case that started about {day}: whoever knows that finds all {n} events of it."
+)
+_ONE_CASE_OF_THEN = gettext_noop("For example, of the cases that started about {day} one alone has {path}.")
+_ONE_PERSON_OF_THEN = gettext_noop(
+    "For example, of the persons with a case that started about {day} one alone has {path} in it."
+)
 
 
 def known_of(row: Knowledge) -> str:

@@ -145,12 +145,12 @@ def grow(
 
 
 def published_variants(
-    curator: Curator, request: Request, levels: int, screen: Callable[[PrefixTree], Screen]
+    curator: Curator, request: Request, levels: int, screen: Callable[[PrefixTree], Screen], *, unfinished: bool = True
 ) -> Variants:
     """Lap(1/epsilon) at every depth, and the complete prefixes with their counts.
 
-    The paper's text prunes every prefix; the authors' program, and so the figures, never a complete one. The screen
-    says so.
+    Complete are traces that have ended and, if ``unfinished`` ones are released, all prefixes of the last level. The
+    screen decides which of them are pruned.
     """
     tree = PrefixTree(curator.activities)
     released: list[IntArray] = []
@@ -167,9 +167,10 @@ def published_variants(
             keep_above=chosen.keep_above,
             purpose=f"prefixes of length {level + 1}",
         )
-        complete = np.full(len(answer.bins), level == levels - 1) | (answer.bins % tree.width == tree.width - 1)
+        last = unfinished and level == levels - 1
+        complete = np.full(len(answer.bins), last) | (answer.bins % tree.width == tree.width - 1)
         keep = chosen.keep(answer.bins, answer.counts, complete)
-        ends += size if level == levels - 1 else tree.frontier
+        ends += size if last else tree.frontier
         tree = tree.grown(answer.bins[keep], answer.counts[keep])
         released.append(np.where(complete[keep], answer.counts[keep], 0))
     cases = sum(int(counts.sum()) for counts in released)

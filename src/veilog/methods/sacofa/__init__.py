@@ -78,6 +78,10 @@ class SacofaSettings(TreeSettings):
     rule_share: Annotated[
         float | None, "share of the budget that learns rules; 0.1 if no file is given", Bounds(0, 0.9)
     ] = None
+    ended: Annotated[
+        Literal["kept", "pruned"],
+        "as published: traces that have ended below the threshold; the program keeps them, Algorithm 1 prunes them",
+    ] = "kept"
     score: Annotated[Literal["binary", "continuous"], "how bad breaking rules is"] = "binary"
     score_bound: Annotated[int, "with the continuous score, broken rules that count at most", Bounds(1, 1000)] = 3
 
@@ -120,8 +124,16 @@ def sacofa(curator: Curator, request: Request, settings: SacofaSettings) -> Vari
                 activities,
             )
         judge = _judge(given, request.epsilon, step, random)
+        keep_ended = settings.ended == "kept"
         return published_variants(
-            curator, request, levels, lambda tree: _published_screen(judge(tree), harmful_from, harmless_from)
+            curator,
+            request,
+            levels,
+            lambda tree: _published_screen(judge(tree), harmful_from, harmless_from, keep_ended),
+        )
+    if settings.ended != "kept":
+        raise ParameterError(
+            "What becomes of ended traces is a setting of the release as published.", parameter="ended"
         )
 
     share = Fraction(str(RULE_SHARE if rule_share is None else rule_share)) if given is None else Fraction(0)
@@ -164,11 +176,11 @@ def _certified_screen(verdict: _Verdict, harmful_least: int, harmless: Screen) -
     return Screen(harmless.keep_above, keep, harmless.least)
 
 
-def _published_screen(verdict: _Verdict, harmful_from: int, harmless_from: int) -> Screen:
+def _published_screen(verdict: _Verdict, harmful_from: int, harmless_from: int, keep_ended: bool) -> Screen:
     def keep(bins: IntArray, counts: IntArray, complete: BoolArray) -> BoolArray:
         candidate = ~verdict.harmful[bins] | verdict.let_in[bins]
         enough = counts >= np.where(verdict.harmful[bins], harmful_from, harmless_from)
-        return candidate & (complete | enough)
+        return candidate & (enough | (complete & np.bool_(keep_ended)))
 
     return Screen(0, keep)
 

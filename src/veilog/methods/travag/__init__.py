@@ -110,7 +110,7 @@ def configured(settings: TravagSettings, *, as_published: bool) -> Configuration
             raise ParameterError(
                 "As published, TraVaG needs the name of one of the paper's configurations."
                 if name is None
-                else f"What the paper took for {name} is not said; its authors' program says it: settings=program.",
+                else f"The paper has no settings for {name}; its authors' program has them: settings=program.",
                 parameter="configuration",
                 advice=f"Possible: {', '.join(known)}.",
             )
@@ -253,5 +253,6 @@ TRAVAG = Method(
     as_published="none: columns and encoder are raw, and one of 15 critic steps is charged; the remark says the rest",
     run=travag,
     settings=TravagSettings,
+    draws=True,
     weighed="not weighed: trains a model first; take it to draw any number of cases later",
 )

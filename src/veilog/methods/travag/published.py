@@ -112,8 +112,8 @@ def _training(curator: Curator, request: Request, state: TrainingState) -> Train
     spent = composed_epsilon(plan, request.delta)
     request.remark(
         f"If columns, encoder and tuning were granted, the noised steps alone would cost epsilon = {spent:.3g} at "
-        f"delta = {float(request.delta):g}, where the paper says {float(request.epsilon):g}: it charges one critic "
-        f"step an iteration, but {configuration.critic_steps_per_generator} are taken."
+        f"delta = {float(request.delta):g}, where the paper says {float(request.epsilon):g}, for "
+        f"{configuration.critic_steps_per_generator} critic steps an iteration; their program takes one."
     )
     return curator.training(
         nearest(state.columns, dropped=True),

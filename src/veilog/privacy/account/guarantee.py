@@ -13,7 +13,7 @@ from typing import ClassVar, Literal
 
 from veilog.errors import ParameterError
 from veilog.privacy.account.figures import round_up, up
-from veilog.privacy.account.strength import Strength, Weighed, strength_of, weighed
+from veilog.privacy.account.strength import Strength, Weighed, largest_log, strength_of, weighed
 from veilog.privacy.account.words import mechanism_in_words, sensitivity_in_words
 from veilog.privacy.mechanisms.mechanism import Mechanism, Sensitivity, Stated
 from veilog.privacy.part import Part
@@ -165,9 +165,10 @@ class Guarantee:
     """By how much at most the release raises an attacker's chance to guess that a given case (or person) is in the log;
     see :mod:`veilog.privacy.account.guessing`. None where nothing is proven."""
     guessing_advantage_without_delta: float | None = None
-    """The same but for the failures that delta allows; None where there is no delta."""
+    """That of epsilon alone; None where there is no delta. No release is known to keep within it."""
     cases: int | None = None
-    """How many cases are released, which a delta is judged by; None before the release."""
+    """A number of cases that the level is judged by: those released, or, for the data owner alone, those of the log;
+    None where neither is known, as before a release and of a model. The log may have more: see ``holds_up_to``."""
     part: Part | None = None
     """Which cases it is of; all, where this is None. It protects every case: of others nothing was looked at
     but what the owner says is public of the log."""
@@ -176,6 +177,11 @@ class Guarantee:
     def strength(self) -> Strength:
         """What it is worth, in a word; see :mod:`veilog.privacy.account.strength`."""
         return strength_of(self.guessing_advantage if self.proven else None, self.delta or 0.0, self.cases)
+
+    @property
+    def holds_up_to(self) -> int | None:
+        """The most cases that the log may have for that word to hold; None where it may have any number."""
+        return largest_log(self.strength, self.delta or 0.0) if self.proven else None
 
     @property
     def weighed(self) -> Weighed | None:
@@ -190,8 +196,14 @@ class Guarantee:
         if self.strength == "none in practice":
             return "Nobody is protected to speak of."
         if self.unit == "case":
-            return "It protects one case, such as one visit, and not a person who has several."
-        return f"It protects one {self.unit} with all the cases that count, and not a group such as a family or a ward."
+            return (
+                "It protects one case, such as one visit. It does not protect a person who has several, nor the staff "
+                "who did the work."
+            )
+        return (
+            f"It protects one {self.unit} with all the cases that count. It does not protect a group such as a family "
+            "or a ward, nor the staff who did the work."
+        )
 
     @property
     def proven(self) -> bool:
@@ -210,7 +222,8 @@ class Guarantee:
             return " ".join([f"{kind}: " + "; ".join(self.reasons) + ".", *(s.holds for s in self.statements)])
         pair = f"epsilon = {up(self.epsilon)}" + (f", delta = {up(self.delta)}" if self.delta else "")
         given = " if its conditions hold" if self.conditions else ""
-        first = f"Differentially private for one {self.unit}{given}, {pair}: protection is {self.strength}."
+        first = f"Differentially private for one {self.unit}{given}, {pair}: protection is {self.strength}"
+        first += "." if self.holds_up_to is None else f", for a log of up to {self.holds_up_to:,} cases."
         only = "" if self.part is None else f" The release is of the {self.part.in_words} alone."
         return f"{first}{self._by_delta()}{self._guessing()} {self.protects}{only}"
 
@@ -224,25 +237,25 @@ class Guarantee:
         if found is None:
             return ""
         return (
-            f" Its delta decides that: of {self.cases:,} cases it lets up to {found.exposed:.2g} come out as they are, "
-            f"on average; with a delta of at most {up(found.enough)} protection would be {found.better}."
+            f" Its delta decides that: in a log of {self.cases:,} cases it may let {found.exposed:.2g} come "
+            f"out as they are, on average; with a delta of at most {up(found.enough)} protection would be "
+            f"{found.better}."
         )
 
     def _guessing(self) -> str:
         if self.guessing_advantage is None:
             return ""
-        words = (
+        mean = ", on average over the noise" if self.delta else ""
+        return (
             f" An attacker's chance to guess whether a given {self.unit} is in the log rises by at most "
-            f"{up(self.guessing_advantage, 4)}"
+            f"{up(self.guessing_advantage, 4)}{mean}."
         )
-        if self.guessing_advantage_without_delta is None:
-            return words + "."
-        return f"{words} ({up(self.guessing_advantage_without_delta, 4)} but for the failures that delta allows)."
 
     def to_json(self) -> dict[str, object]:
         return {
             "status": self.status,
-            "strength": self.strength,
+            "level": self.strength,
+            "level_holds_up_to_cases": self.holds_up_to,
             "epsilon": self.epsilon,
             "delta": self.delta,
             "nominal_epsilon": self.nominal_epsilon,

@@ -2,17 +2,21 @@
 
 The words follow the guessing advantage (see :mod:`veilog.privacy.account.guessing`), because that is what a person
 loses: a tenth, a quarter, a half and three quarters are the borders, which a pure epsilon reaches at .40, 1.02, 2.20
-and 3.89. A delta allows that a person's data come out as they are, in up to ``delta * cases`` of the released cases on
-average; where that is not far below one person, no word may be better than the delta allows.
+and 3.89. A delta allows that a person's data come out as they are: of a log of so many cases up to ``delta * cases`` of
+them, on average. Where that is not far below one person, no word may be better than the delta allows. The cases that
+count are those that the method looked at, not those that it released: a method may release a tenth of them. Nothing
+that is released says how many they are. So a word is judged by a number of cases that is known, and stands with the
+largest log for which it holds.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from decimal import ROUND_FLOOR, Context
+from decimal import ROUND_FLOOR, Context, Decimal
+from fractions import Fraction
 from typing import Literal, get_args
 
-__all__ = ["ADVANTAGES", "EXPOSED", "STRENGTHS", "Strength", "Weighed", "strength_of", "weighed"]
+__all__ = ["ADVANTAGES", "EXPOSED", "STRENGTHS", "Strength", "Weighed", "largest_log", "strength_of", "weighed"]
 
 Strength = Literal["strong", "good", "moderate", "weak", "none in practice"]
 
@@ -26,13 +30,25 @@ EXPOSED = (0.01, 0.01, 0.1, 1.0)
 
 
 def strength_of(advantage: float | None, delta: float = 0.0, cases: int | None = None) -> Strength:
-    """Return the word for a guessing advantage (None: nothing is proven) and a delta among so many released cases."""
+    """Return the word for a guessing advantage (None: nothing is proven) and a delta, in a log of so many cases; where
+    that is not known, in a log of one case."""
     if advantage is None:
         return STRENGTHS[-1]
     by_advantage = sum(advantage > border for border in ADVANTAGES)
-    exposed = delta * (cases or 0)
+    exposed = delta * max(cases or 0, 1)
     by_delta = sum(exposed > border for border in EXPOSED) if exposed else 0
     return STRENGTHS[max(by_advantage, by_delta)]
+
+
+def largest_log(strength: Strength, delta: float) -> int | None:
+    """Return the most cases that a log may have for this word to hold with a delta; None where any log may."""
+    if not delta or strength == STRENGTHS[-1]:
+        return None
+    border = EXPOSED[STRENGTHS.index(strength)]
+    most = int(Fraction(Decimal(repr(border))) / Fraction(Decimal(repr(delta))))
+    while most and delta * most > border:  # as floats, like :func:`strength_of`
+        most -= 1
+    return most
 
 
 @dataclass(frozen=True)
@@ -48,7 +64,7 @@ class Weighed:
 
 
 def weighed(advantage: float | None, delta: float, cases: int | None) -> Weighed | None:
-    """Return what a delta costs among so many released cases, where it is what decides the word; None elsewhere."""
+    """Return what a delta costs in a log of so many cases, where it is what decides the word; None elsewhere."""
     better = strength_of(advantage)
     if advantage is None or not cases or strength_of(advantage, delta, cases) == better:
         return None

@@ -11,9 +11,9 @@ from functools import lru_cache
 
 from veilog.privacy.account.accounting import LARGEST_EPSILON
 from veilog.privacy.account.guessing import advantage_of
-from veilog.privacy.account.strength import STRENGTHS, Strength, strength_of
+from veilog.privacy.account.strength import STRENGTHS, Strength, largest_log, strength_of
 
-__all__ = ["worth"]
+__all__ = ["holds_up_to", "worth"]
 
 Cost = tuple[Fraction, Fraction]
 
@@ -25,6 +25,15 @@ def worth(*bounds: Cost | None, cases: int = 0) -> Strength:
     *and* delta: the epsilon of the one with the delta of another bounds nothing.
     """
     return min((_worth(bound, cases) for bound in bounds), key=STRENGTHS.index, default=STRENGTHS[-1])
+
+
+def holds_up_to(*bounds: Cost | None, cases: int = 0) -> int | None:
+    """Return the largest log for which the word that :func:`worth` returns holds; None where it holds for any."""
+    word = worth(*bounds, cases=cases)
+    held = [
+        largest_log(word, float(bound[1])) for bound in bounds if bound is not None and _worth(bound, cases) == word
+    ]
+    return None if None in held else max((most for most in held if most is not None), default=None)
 
 
 @lru_cache(maxsize=1024)

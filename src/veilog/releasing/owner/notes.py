@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from fractions import Fraction
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -20,15 +21,17 @@ from veilog.logs.variants import Variants
 from veilog.methods._events.assemble import Details
 from veilog.privacy.account.figures import up
 from veilog.privacy.account.guarantee import Guarantee
+from veilog.privacy.account.strength import STRENGTHS
 from veilog.privacy.domain import Domain
 from veilog.privacy.persons import columns_of_persons, owners
 from veilog.privacy.unit import Unit
 from veilog.releasing.owner import said
-from veilog.releasing.owner.columns import HAVING_NONE, likely_meant, undeclared_values, unknown_times
+from veilog.releasing.owner.columns import HAVING_NONE, undeclared_values, unknown_times
 from veilog.releasing.planned import Planned
 
 __all__ = [
     "UNBOUNDED",
+    "Uncounted",
     "accountable",
     "beyond_length",
     "exposed",
@@ -39,6 +42,7 @@ __all__ = [
     "notes_for_owner",
     "of_persons",
     "tells_loss",
+    "uncounted",
     "uncounted_cases",
     "undeclared_activities",
     "unentered",
@@ -94,17 +98,16 @@ def _is_number(text: str) -> bool:
 
 
 def exposed(log: EventLog | StoredLog | Variants, guarantee: Guarantee) -> tuple[str, ...]:
-    """Return a note where the delta costs more among the cases of the log than among those that were released, which
-    are all that may be told: where few variants come out, each of the others had its chance to."""
+    """Return a note where the level by the cases of the log is lower than the one that may be published."""
     cases = (log if isinstance(log, Variants) else log.variants).cases
     among = replace(guarantee, cases=cases)
     found = among.weighed
-    if not guarantee.cases or found is None or among.strength == guarantee.strength or cases <= guarantee.cases:
+    if found is None or STRENGTHS.index(among.strength) <= STRENGTHS.index(guarantee.strength):
         return ()
     return (
         said.EXPOSED.format(
             cases=f"{cases:,}",
-            released=f"{guarantee.cases:,}",
+            level=among.strength,
             delta=up(guarantee.delta),
             exposed=up(found.exposed, 2),
             enough=up(found.enough),
@@ -172,22 +175,48 @@ def unprotected_persons(log: EventLog | StoredLog) -> list[str]:
 def uncounted_cases(log: EventLog | StoredLog, unit: Unit) -> list[str]:
     """Return notes on the cases that name no person, or several, and on the persons with more cases than count; and on
     how many cases are not used for that."""
+    found = uncounted(log, unit)
+    if found is None:
+        return []
+    notes = _unnamed(found.nobody, found.several, found.cases, unit)
+    if not found.over:
+        return notes
+    sentence = said.UNCOUNTED_ONE if found.over == 1 else said.UNCOUNTED
+    numbers = {"persons": f"{found.persons:,}", "over": f"{found.over:,}", "most": f"{unit.most_cases:,}"}
+    named = found.cases - found.nobody - found.several
+    return [*notes, sentence.format(**numbers, left=f"{found.left:,}", cases=f"{named:,}")]
+
+
+class Uncounted(NamedTuple):
+    """The cases that a release does not use because of whom it protects."""
+
+    cases: int
+    nobody: int
+    """Cases that name no person."""
+    several: int
+    """Cases that name several."""
+    persons: int
+    over: int
+    """Persons with more cases than count,"""
+    left: int
+    """and their cases beyond those."""
+    lost: int
+    """All cases that are not used."""
+
+
+def uncounted(log: EventLog | StoredLog, unit: Unit) -> Uncounted | None:
+    """Return the cases that do not count for this unit; None where no column tells persons."""
     column = unit.column
     if column is None:
-        return []
+        return None
     found = list(log.each(lambda piece, _first: owners(piece, column), columns_of_persons(log.shape, column)))
     whose = pa.chunked_array([some.named for some in found], pa.string())
     several = sum(int(some.several.sum()) for some in found)
-    named = whose.drop_null()
-    cases = pc.value_counts(named).field("counts").to_numpy(zero_copy_only=False)
+    cases = pc.value_counts(whose.drop_null()).field("counts").to_numpy(zero_copy_only=False)
     over = cases[cases > unit.most_cases]
-    notes = _unnamed(whose.null_count - several, several, len(whose), unit)
-    if not over.size:
-        return notes
-    left = f"{int((over - unit.most_cases).sum()):,}"
-    sentence = said.UNCOUNTED_ONE if over.size == 1 else said.UNCOUNTED
-    numbers = {"persons": f"{cases.size:,}", "over": f"{over.size:,}", "most": f"{unit.most_cases:,}"}
-    return [*notes, sentence.format(**numbers, left=left, cases=f"{len(named):,}")]
+    left, nobody = int((over - unit.most_cases).sum()), whose.null_count - several
+    lost = left + several + (0 if unit.unnamed == "own" else nobody)
+    return Uncounted(len(whose), nobody, several, cases.size, over.size, left, lost)
 
 
 def _unnamed(nobody: int, several: int, cases: int, unit: Unit) -> list[str]:
@@ -218,9 +247,7 @@ def undeclared_activities(variants: Variants, declared: Domain) -> list[str]:
         lost=f"{sum(lost.values()):,}",
         events=f"{variants.events:,}",
     )
-    unknown = [name for name in declared.alphabet if name not in variants.labels]
-    near = likely_meant(unknown, missing)
-    return [note, *([said.MEANT.format(names=near)] if near else [])]
+    return [note]
 
 
 def beyond_length(variants: Variants, declared: Domain) -> list[str]:

@@ -12,7 +12,6 @@ __all__ = [
     "DAYS_ONLY",
     "EXPOSED",
     "FORMULAS",
-    "MEANT",
     "NOBODY",
     "NOBODY_ONE",
     "NOTES",
@@ -38,8 +37,8 @@ __all__ = [
 NO_CASE = gettext_noop("No case of the log is in the part {value}: what was released is noise alone.")
 SINGLE = gettext_noop("This release protects single cases. If a column tells persons, protect them instead: {columns}.")
 EXPOSED = gettext_noop(
-    "The log has {cases} cases, the release {released}, by which its protection is told. Of all of them delta = "
-    "{delta} lets {exposed} come out as they are, on average: take a delta of {enough} or less."
+    "Among the {cases} cases of the log the protection level is {level}: delta = {delta} lets up to {exposed} of them "
+    "come out as they are, on average. Take a delta of {enough} or less."
 )
 FORMULAS = gettext_noop(
     "A program for spreadsheets that opens the release as CSV or TSV takes what begins with =, +, - or @ for a "
@@ -71,7 +70,6 @@ UNDECLARED_MORE = gettext_noop(
 UNDECLARED = gettext_noop(
     "The declaration leaves out {activities} activities of the log: {counted}. {lost} of {events} events were not used."
 )
-MEANT = gettext_noop("Some activities that it names are not in the log. Perhaps they are called so: {names}.")
 BEYOND_ONE = gettext_noop(
     "The declared length cuts {cut} of {cases} cases off after 1 event. {lost} of {events} events were not used."
 )
@@ -116,7 +114,7 @@ SOME_UNKNOWN = gettext_noop(
 NOTES = (
     *(NO_CASE, SINGLE, EXPOSED, FORMULAS, UNCOUNTED_ONE, UNCOUNTED),
     *(NOBODY_ONE, NOBODY, OWN_ONE, OWN, SEVERAL_ONE, SEVERAL),
-    *(UNDECLARED_ONE, UNDECLARED_MORE, UNDECLARED, MEANT, BEYOND_ONE, BEYOND),
+    *(UNDECLARED_ONE, UNDECLARED_MORE, UNDECLARED, BEYOND_ONE, BEYOND),
     *(VALUES_ONE, VALUES_MORE, VALUES, VALUES_MEANT, OUTSIDE_RANGE),
     *(ARTIFICIAL, DAYS_ONLY, ALL_UNKNOWN, SOME_UNKNOWN),
 )

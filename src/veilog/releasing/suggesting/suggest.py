@@ -18,14 +18,13 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property, partial
-from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING, Annotated, Any
 
 from veilog._notebook import card, facts, frame, paragraph
 from veilog._plain import InJson, ToJson
 from veilog.errors import ParameterError, VeilogError, in_python
-from veilog.ledger.ledger import Entered, Ledger
+from veilog.ledger.ledger import Entered
 from veilog.ledger.settling import settling
 from veilog.logs.files import AnyLog, as_log
 from veilog.logs.made_up.twins import MOST_ACTIVITIES, Sizes
@@ -39,9 +38,8 @@ from veilog.privacy.curator import Curator
 from veilog.privacy.domain import PRIVATELY, Domain
 from veilog.privacy.mechanisms import noise
 from veilog.privacy.unit import ONE_CASE, Unit, bounded
-from veilog.releasing.owner.memory import asked_before
+from veilog.releasing.owner.account import LedgerChoice, chosen_ledger, note_uncounted
 from veilog.releasing.plan import Plan, facts_declared, plan
-from veilog.releasing.run import opened
 from veilog.releasing.suggesting.ranking import SIMILARITY, Ranked, Ranking
 from veilog.releasing.trying.expected import Expected, expectation
 from veilog.releasing.trying.sizes import ask_sizes, sizes_of
@@ -118,7 +116,7 @@ class Suggestion(ToJson):
         if self.sizes is None:
             return None
         try:
-            return expectation(self.plan(weak_guarantee=True), self.sizes, twins=_TWINS)
+            return expectation(self.plan(allow_no_protection=True), self.sizes, twins=_TWINS)
         except VeilogError:
             return None  # the method refuses so little, which its own release says
 
@@ -184,7 +182,7 @@ def suggest(
     unit: str = "case",
     max_cases: int | None = None,
     unnamed: str | None = None,
-    ledger: Ledger | str | Path | None = None,
+    ledger: LedgerChoice = None,
     seed: int | None = None,
 ) -> Suggestion:
     """Which certified method fits a log, if ``epsilon`` and ``delta`` may be spent in all.
@@ -194,7 +192,8 @@ def suggest(
     ``share`` of both is spent on the suggestion, the rest is left for the release. ``domain`` declares public facts,
     and ``activities`` those, as in :func:`veilog.release`, or how many there are. ``unit``, ``max_cases`` and
     ``unnamed`` say who is protected, as there: by the answers, and by the release that is suggested. ``seed`` makes it
-    repeatable for experiments, and its guarantee "none". With a ``ledger`` the cost is entered there.
+    repeatable for experiments, and its guarantee "none". The cost is entered in a
+    ``ledger`` as there.
     """
     eps, failure, part = parse_epsilon(epsilon), parse_delta(delta), parse_share(share, "share")
     ranking = None if for_ == SIMILARITY else Ranking.of(for_)
@@ -207,12 +206,10 @@ def suggest(
         sizes_of(cases=1, length=0, activities=named)  # refused before anything is asked
     curator = Curator(bounded(held, protected, source), domain=domain, randomness=source)
     spent, spent_delta = eps * part, failure * part if asks_variants else Fraction(0)
-    entry = None
-    if ledger is not None:
-        book = opened(ledger, None)
-        limit, asked = None if seed is not None else spent, {"share": float(part), **protected.in_ledger}
-        whom = protected.column or protected.name
-        entry = book.reserve(held, "suggest", epsilon=limit, delta=spent_delta, parameters=asked, unit=whom)
+    kept = chosen_ledger(ledger, seeded=seed is not None)
+    limit, asked = None if seed is not None else spent, {"share": float(part), **protected.in_ledger}
+    noted: dict[str, Any] = {"parameters": asked, "unit": protected.column or protected.name}
+    entry = None if kept is None else kept.reserve(held, "suggest", epsilon=limit, delta=spent_delta, **noted)
     derive = partial(curator.guarantee, nominal_epsilon=spent, nominal_delta=spent_delta or None)
     with settling(entry, derive, lambda: curator.contacted):
         of_case, of_case_delta = protected.of_one_case(spent, spent_delta)
@@ -220,8 +217,8 @@ def suggest(
         if domain.activities not in (None, PRIVATELY):
             named = min(len(curator.activities), MOST_ACTIVITIES) or None  # no twin has more, and none has none
         cases, covered, frequent, sizes = _answers(curator, for_count, of_case - for_count, of_case_delta)
-    if entry is None and seed is None:
-        asked_before(held, float(spent_delta))
+    if ledger is False and seed is None:
+        note_uncounted(held, "suggest", derive(), **noted)
     left, left_delta = eps - spent, failure - spent_delta
     scale = float(left) / protected.most_cases * cases
     picked = (

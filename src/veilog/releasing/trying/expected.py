@@ -26,6 +26,7 @@ from veilog.methods.method import Progress
 from veilog.releasing.planned import Planned
 from veilog.releasing.result import Release
 from veilog.releasing.run import run_plan
+from veilog.releasing.trying.survivors import Survivors, least_cases
 from veilog.releasing.trying.trial import on_made_up
 
 __all__ = ["ENOUGH", "TWINS", "Expected", "Interval", "Seen", "expectation"]
@@ -77,10 +78,14 @@ class Expected(ToJson):
     sizes: Sizes
     twins: int
     durations: Annotated[Interval | None, InJson(left_out="at its default")] = None
-    """How far the mean duration of the released cases is from that of the log, as a share of the larger of both; where
-    times are released."""
+    """How far the mean duration of the released cases is from that of the log, as a share of the larger of both
+    (``durations_unit``); where times are released."""
+    durations_unit: Annotated[str, InJson(left_out="at its default")] = ""
+    """The unit of ``durations``."""
     purposes: Annotated[tuple[tuple[str, Interval], ...], InJson(as_=dict, left_out="at its default")] = ()
     """For each purpose that was asked for the number that its verdict goes by, as a share of what a log gives."""
+    survivors: Annotated[Survivors | None, InJson(left_out="at its default")] = None
+    """How many activities come through, where not all do."""
     owner_only: bool = False
     """Whether exact sizes of the log were used: nothing of this may be published, then."""
 
@@ -93,20 +98,27 @@ class Expected(ToJson):
         found = self.similarity
         sentences = [f"Expect a similarity of about {found.mean:.2f} ({found.low:.2f} to {found.high:.2f})."]
         if not self.promising:
-            sentences.append("That keeps little of the log" + self._why)
+            sentences.append(self.doubt)
+        if self.survivors is not None:
+            sentences.append(self.survivors.in_words())
+        if self.durations is not None:
+            sentences.append(
+                f"The mean duration of cases is off by a share of about {self.durations} of the larger mean."
+            )
         return " ".join(sentences)
 
     @property
-    def _why(self) -> str:
-        sizes = self.sizes
+    def doubt(self) -> str:
+        """Why little is kept, where the expected similarity is low."""
+        sizes, little = self.sizes, "That keeps little of the log"
         wide = (sizes.activities or 0) > 40 or sizes.length > 30
         if wide and sizes.cases < 5_000:
             many = "" if sizes.activities is None else f"{sizes.activities} activities and "
             return (
-                f": {many}{sizes.length:.0f} events a case are much for {sizes.cases:,} cases. Fewer activities help: "
-                "veilog map proposes groups, --top N keeps some; or allow more epsilon."
+                f"{little}: {many}{sizes.length:.0f} events a case are much for {sizes.cases:,} cases. Fewer "
+                "activities help: veilog map proposes groups, --top N keeps some; or allow more epsilon."
             )
-        return ": there are few cases for this epsilon, or they have little in common."
+        return f"{little}: there are few cases for this epsilon, or they have little in common."
 
 
 def expectation(
@@ -125,6 +137,7 @@ def expectation(
         raise ParameterError(f"twins must be a whole number from 1 to 100, not {twins!r}.", parameter="twins")
     wanted = named(tuple(purposes))
     found: dict[str, list[float]] = {}
+    kept: list[tuple[int, int, int]] = []
     told = plan.declared.alphabet
     if told is not None:
         sizes = replace(sizes, activities=len(told))
@@ -132,7 +145,9 @@ def expectation(
         if progress is not None:
             progress(f"twin {number + 1} of {twins}", number / twins)
         made = twin_of(sizes, number, told, plan.declared.longest)
-        for name, value in _one(_for_twin(plan, made, number), made, number, wanted, seen).items():
+        released, values = _one(_for_twin(plan, made, number), made, number, wanted, seen)
+        kept.append(least_cases(made, released.variants))
+        for name, value in values.items():
             found.setdefault(name, []).append(value)
     similarity, durations = found.pop("similarity"), found.pop("durations", None)
     return Expected(
@@ -140,7 +155,9 @@ def expectation(
         sizes=sizes,
         twins=twins,
         durations=None if durations is None else Interval.of(durations, 0.0),
+        durations_unit="" if durations is None else "share of the larger mean",
         purposes=tuple((name, Interval.of(values, _PURPOSE_OFF, None)) for name, values in found.items()),
+        survivors=Survivors.of_twins(kept) if any(some < every for some, every, _ in kept) else None,
         owner_only=owner_only,
     )
 
@@ -158,8 +175,10 @@ def _for_twin(plan: Planned, made: Variants, seed: int) -> Planned:
     )
 
 
-def _one(plan: Planned, made: Variants, seed: int, wanted: tuple[str, ...], seen: Seen | None) -> dict[str, float]:
-    """What a release of one twin is worth."""
+def _one(
+    plan: Planned, made: Variants, seed: int, wanted: tuple[str, ...], seen: Seen | None
+) -> tuple[Release, dict[str, float]]:
+    """A release of one twin, and what it is worth."""
     log = log_of(made, seed) if plan.needs_events else None
     released = run_plan(plan, made if log is None else log)
     if seen is not None:
@@ -173,7 +192,7 @@ def _one(plan: Planned, made: Variants, seed: int, wanted: tuple[str, ...], seen
         pair = Pair(made, released.variants) if log is None else Pair(log, released.log)
         chief = {name: judged.chief for name, judged in judge(pair, wanted, Asked(chief_only=True)).items()}
         found |= {name: one.share for name, one in chief.items() if one is not None and one.share is not None}
-    return found
+    return released, found
 
 
 def _mean_duration(log: EventLog) -> float:

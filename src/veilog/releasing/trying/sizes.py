@@ -16,7 +16,7 @@ from veilog._notebook import card, facts, paragraph
 from veilog._plain import InJson, ToJson
 from veilog._typing import IntArray
 from veilog.errors import ParameterError
-from veilog.ledger.ledger import Entered, Ledger
+from veilog.ledger.ledger import Entered
 from veilog.ledger.settling import settling
 from veilog.logs import files
 from veilog.logs.eventlog import EventLog
@@ -29,9 +29,8 @@ from veilog.privacy.account.guarantee import Guarantee
 from veilog.privacy.curator import Curator
 from veilog.privacy.mechanisms import noise
 from veilog.privacy.unit import ONE_CASE, Unit, bounded
-from veilog.releasing.owner.memory import asked_before
+from veilog.releasing.owner.account import LedgerChoice, chosen_ledger, note_uncounted
 from veilog.releasing.planned import Planned
-from veilog.releasing.run import opened
 
 __all__ = ["Twin", "ask_sizes", "sizes_of", "sizes_of_log", "twin"]
 
@@ -43,7 +42,7 @@ _HALF = Fraction(1, 2)
 
 @dataclass(frozen=True)
 class Twin(ToJson):
-    """A made-up log of known sizes. It may be given to anybody: there is nothing in it but the sizes."""
+    """A made-up log of known sizes. There is nothing in it but the sizes."""
 
     sizes: Sizes
     guarantee: Guarantee | None = None
@@ -66,9 +65,9 @@ class Twin(ToJson):
         cost = "The sizes were declared; nothing was asked." if self.guarantee is None else self.guarantee.in_words()
         return card("Made-up log", facts(told), paragraph(cost, "s"))
 
-    def save(self, path: str | Path) -> None:
+    def save(self, path: str | Path, *, overwrite: bool = False) -> None:
         """Write the made-up log; the suffix says how."""
-        files.write(self.log, path)
+        files.write(self.log, path, overwrite=overwrite)
 
 
 def twin(
@@ -83,7 +82,7 @@ def twin(
     unit: str = "case",
     max_cases: int | None = None,
     unnamed: str | None = None,
-    ledger: Ledger | str | Path | None = None,
+    ledger: LedgerChoice = None,
     number: int = 0,
     seed: int | None = None,
 ) -> Twin:
@@ -94,8 +93,8 @@ def twin(
     looked at. Or they are found out with five noisy questions to a ``log``, which cost ``epsilon`` together; what is
     declared beside that counts. ``unit``, ``max_cases`` and ``unnamed`` are whom these protect, as in
     :func:`veilog.release`: of a person's cases as many count as in a release, and the sizes are of those that count. A
-    twin has no people; its releases are like those of the log with the unit ``person`` and the same ``max_cases``. With
-    a ``ledger`` the cost is entered there. ``number`` tells the first twin of these
+    twin has no people; its releases are like those of the log with the unit ``person`` and the same ``max_cases``. The
+    cost is entered in a ``ledger`` as there. ``number`` tells the first twin of these
     sizes from the second; ``seed`` makes the questions repeatable, for experiments, and their guarantee "none".
     """
     labels = None if activities is None or isinstance(activities, int) else tuple(activities)
@@ -117,7 +116,7 @@ def twin(
                 parameter="unit",
                 advice="Leave it away; the sizes are to be those of the cases that count.",
             )
-        if ledger is not None:
+        if ledger:
             raise ParameterError("Without an epsilon nothing is asked, so nothing is entered.", parameter="ledger")
         if log is not None and None in (cases, length):
             raise ParameterError(
@@ -143,23 +142,21 @@ def _asked(
     log: EventLog | StoredLog | Variants,
     eps: Fraction,
     unit: Unit,
-    ledger: Ledger | str | Path | None,
+    ledger: LedgerChoice,
     seed: int | None,
     cases: int | None,
 ) -> Twin:
     """The sizes that a log answers with."""
     source = noise.operating_system() if seed is None else noise.seeded(seed)
     curator = Curator(bounded(log, unit, source), randomness=source)
-    entry = None
-    if ledger is not None:
-        limit = None if seed is not None else eps
-        whom = unit.column or unit.name
-        entry = opened(ledger, None).reserve(log, "twin", epsilon=limit, parameters=unit.in_ledger, unit=whom)
+    kept = chosen_ledger(ledger, seeded=seed is not None)
+    noted: dict[str, Any] = {"parameters": unit.in_ledger, "unit": unit.column or unit.name}
+    entry = None if kept is None else kept.reserve(log, "twin", epsilon=None if seed is not None else eps, **noted)
     derive = partial(curator.guarantee, nominal_epsilon=eps)
     with settling(entry, derive, lambda: curator.contacted):
         sizes = ask_sizes(curator, unit.of_one_case(eps, Fraction(0))[0], cases=cases)
-    if entry is None and seed is None:
-        asked_before(log, None)
+    if ledger is False and seed is None:
+        note_uncounted(log, "twin", derive(), **noted)
     return Twin(sizes, derive(), entry=None if entry is None else entry.entered)
 
 

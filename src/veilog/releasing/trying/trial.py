@@ -15,8 +15,8 @@ from veilog.logs.eventlog import START, TIMESTAMP, EventLog
 from veilog.logs.made_up.simulate import hospital
 from veilog.methods._events.assemble import Wanted
 from veilog.privacy.account.figures import round_up
-from veilog.privacy.account.guarantee import Charge, Guarantee
-from veilog.privacy.domain import Fact
+from veilog.privacy.account.guarantee import Charge, Condition, Guarantee
+from veilog.privacy.domain import ACTIVITIES_FROM_LOG, FROM_LOG, LENGTH_FROM_LOG, Fact
 from veilog.privacy.events import columns_taken
 from veilog.privacy.mechanisms.mechanism import Sensitivity, Stated
 from veilog.privacy.unit import ONE_CASE, Unit
@@ -36,15 +36,26 @@ _LESS_WORK: Mapping[str, Mapping[str, int]] = {
 _TAKEN: Mapping[Fact, str] = {"activities": "activities-from-log", "max_length": "length-from-log"}
 
 
-def tried(plan: Planned) -> Guarantee:
+def tried(plan: Planned, activities: int | None = None, longest: int | None = None) -> Guarantee:
     """Return the guarantee of a release of made-up patients; what the method refuses there for its budget or settings
-    raises, as it would for the real log."""
+    raises, as it would for the real log. ``activities`` and ``longest`` are the number of activities of the log and the
+    length of its longest case, for where its owner says that these are public."""
     trial = on_made_up(plan)
     declared = trial.declared
     before, after = _labels_found(plan), _values_asked(plan)
-    # Activities that are declared for the real log are not those of the made-up one; the questions are the same.
-    if before or isinstance(declared.activities, tuple):  # so few patients have no labels that are frequent enough
-        declared = replace(declared, activities=tuple(_made_up().variants.labels))
+    # Activities that are declared for the real log are not those of the made-up one; the questions are the same if they
+    # are as many. So few patients have no labels that are frequent enough to be found.
+    if declared.alphabet is not None:
+        declared = replace(declared, activities=_so_many(len(declared.alphabet)))
+    elif before:
+        declared = replace(declared, activities=_so_many(len(_made_up().variants.labels)))
+    words: list[Condition] = []
+    if plan.declared.activities == FROM_LOG and activities is not None:
+        declared = replace(declared, activities=_so_many(activities))
+        words.append(ACTIVITIES_FROM_LOG)
+    if plan.declared.max_length == FROM_LOG and longest is not None:
+        declared = replace(declared, max_length=longest)
+        words.append(LENGTH_FROM_LOG)
     quick = _LESS_WORK.get(plan.method.name, {})
     trial = replace(trial, declared=declared, settings=replace(trial.settings, **quick))
     for stated in (*before, *after):
@@ -59,7 +70,8 @@ def tried(plan: Planned) -> Guarantee:
     # Made-up people have no column that tells them apart, and what nobody has said is no condition yet.
     of_the_trial: set[str] = {_TAKEN[fact] for fact in plan.undeclared}
     of_the_trial |= {"nobody-has-more"} if plan.unit.column is not None else set()
-    conditions = tuple(condition for condition in guarantee.conditions if condition.code not in of_the_trial)
+    found = tuple(condition for condition in guarantee.conditions if condition.code not in of_the_trial)
+    conditions = tuple(dict.fromkeys((*words, *found)))
     if plan.unit.column is not None:
         conditions = (*plan.unit.conditions, *conditions)
     if guarantee.proven and _of_attributes(plan):
@@ -114,6 +126,12 @@ def _values_asked(plan: Planned) -> tuple[Charge, ...]:
     mechanism, sensitivity = Stated("discrete Laplace"), Sensitivity.of(1, "L1", "split")
     purpose, epsilon = "values of attributes", plan.epsilon * rest * wanted.attributes_share
     return (Charge("values", purpose, mechanism, sensitivity, epsilon, delta),)
+
+
+def _so_many(number: int) -> tuple[str, ...]:
+    """So many activities, as many of the made-up patients' among them as fit."""
+    labels = tuple(_made_up().variants.labels)[:number]
+    return labels + tuple(f"activity {place}" for place in range(len(labels), number))
 
 
 @lru_cache(maxsize=1)

@@ -1,4 +1,4 @@
-"""A dossier about a release, for those who decide whether it may be sent.
+"""A dossier about a release, for those who decide about it.
 
 It has an annex to a data protection impact assessment, the three risks by name, a mapping to NIST SP 800-226, a record
 for the registry of deployments, and sheets for the recipient and for an output check.
@@ -54,8 +54,8 @@ def dossier(
 ) -> Dossier:
     """Return the dossier of a release, or of the log that was read from its file.
 
-    Without the ``original`` it holds nothing of that and may go where the release may go; with it, it is the edition
-    for the owner alone, with what attacks achieved on both. ``files`` are those that the release was written to;
+    Without the ``original`` it holds nothing of that; with it, it is the edition for the owner alone, with what attacks
+    achieved on both. ``files`` are those that the release was written to;
     ``account`` is what the ledger knows of releases of these data (or, as :class:`Standing`, of other data, too), and
     ``control`` has people who were not in the log that was released, all for the owner's edition. Whose the cases are
     is told by the column of a ``person`` (True: the one that seems to tell it; False: each is another's). It is written
@@ -75,18 +75,21 @@ def dossier(
         return _made(subject_of(held, beside, files_of(files), account, progress, others, person))
 
 
-def write(made: Dossier, path: str | os.PathLike[str]) -> None:
-    """Write a dossier as a page (.html) or as Markdown (.md), whole or not at all."""
+def write(made: Dossier, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
+    """Write a dossier as a page (.html) or as Markdown (.md), whole or not at all; the owner's for the owner alone.
+
+    A file that is there is replaced only with ``overwrite``.
+    """
     text = as_markdown(made) if check_dossier(path) == "markdown" else as_html(made)
-    with atomic_target(path) as file:
+    with atomic_target(path, private=made.owner_only, overwrite=overwrite) as file:
         file.write(text.encode("utf-8", "replace"))
 
 
-def write_registry(made: Dossier, path: str | os.PathLike[str]) -> None:
+def write_registry(made: Dossier, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
     """Write the record for the registry of deployments; :class:`OutputError` where nothing is proven."""
     if made.registry is None:
         raise OutputError("Nothing is proven of this release, so there is nothing to register.", path=os.fspath(path))
-    with atomic_target(path) as file:
+    with atomic_target(path, overwrite=overwrite) as file:
         file.write(made.registry.encode("utf-8", "replace"))
 
 

@@ -1,4 +1,4 @@
-"""The first page of a dossier: may it be sent, which file it is about, and where to sign."""
+"""The first page of a dossier: what is proven and what to confirm, which file it is about, and where to sign."""
 
 from __future__ import annotations
 
@@ -15,21 +15,20 @@ __all__ = ["answer"]
 def answer(subject: Subject) -> Part:
     """Return the part."""
     d = subject.decision
-    word = [] if subject.proven and subject.cases else [_("No.")]
     blocks: list[Block] = [
-        Text(" ".join([*word, d.headline, d.whom]), strong=True),
+        Text(f"{d.headline} {d.whom}", strong=True),
         *(Text(text) for text in d.cautions),
         Text(d.answer, strong=True),
     ]
     if d.reasons:
         blocks.append(Points(d.reasons))
     if d.checks:
-        points = tuple(f"{check.asks} {check.why}" for check in d.checks)
+        points = tuple(f"{check.asks} {check.why}".strip() for check in d.checks)
         blocks.append(Points(points, tuple(MARKS[check.state][0] for check in d.checks)))
-        blocks.append(Text(_("☑ holds; ☐ to be confirmed by you; ☒ seems not to hold.")))
+        blocks.append(Text(_("☑ checked by the program; ☐ to be confirmed by you; ☒ seems not to hold.")))
     return Part(
         "0",
-        _("May it be sent?"),
+        _("What is proven, and what to confirm"),
         _("What follows helps to fill what an officer has to fill. It decides nothing, and it is no legal advice."),
         (
             Section("0.1", _("Answer"), tuple(blocks)),

@@ -119,7 +119,7 @@ def _sheet(subject: Subject) -> Section:
             Field(
                 _("Completed, validated, to be published"),
                 None,
-                _("dates; the edition for outside may be published"),
+                _("dates; which edition is published, if any"),
             ),
         ),
     )

@@ -96,7 +96,7 @@ def _measures(subject: Subject) -> tuple[Section, ...]:
                             "set the guarantee."
                         ),
                         _("What a method needs as public has to be declared, or is listed as a condition."),
-                        _("An epsilon above 10 is refused unless it is asked for in so many words."),
+                        _("A protection level of none in practice is refused unless it is asked for in so many words."),
                         _("The default protects one case; persons with several cases need to be asked for (--unit)."),
                     )
                 ),

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
+
 from veilog._language import gettext as _
-from veilog._language import gettext_noop, pgettext
+from veilog._language import gettext_noop, localised, pgettext
 from veilog.privacy.account.strength import STRENGTHS, Strength
 from veilog.report.dossier.parts import Block, Field, Points, Section, Text, table
 from veilog.report.dossier.subject import Subject
-from veilog.report.words import percent_up, strength_in_words
+from veilog.report.words import headline
 
 __all__ = ["considerations"]
 
@@ -71,9 +73,9 @@ def _necessity(subject: Subject) -> tuple[Section, ...]:
             (
                 Text(
                     _(
-                        "What it may cost one {unit} at most is in part B; protection is {strength}.",
+                        "What it may cost one {unit} at most is in part B. {level}",
                         unit=unit,
-                        strength=strength_in_words(subject.guarantee.strength),
+                        level=headline(subject.guarantee),
                     )
                 ),
                 Field(_("Benefits against impacts"), None, _("for the people, for you, for all")),
@@ -95,7 +97,7 @@ def _inherent(subject: Subject) -> tuple[Section, ...]:
                     _(
                         "Likelihood of the three risks follows from the strength of the guarantee, that is from the "
                         "largest rise of an attacker's chance to guess who is in the log: up to 0.1 very low, 0.25 "
-                        "low, 0.5 medium, 0.75 high; and from δ times the number of released cases, those that may "
+                        "low, 0.5 medium, 0.75 high; and from δ times the number of cases in the log, those that may "
                         "come out as they are: up to 0.01 low, 0.1 medium, 1 high. The higher one counts. These "
                         "borders are the program's; no law draws them."
                     )
@@ -160,8 +162,11 @@ def _wrong(subject: Subject) -> Section:
 def _residual(subject: Subject) -> tuple[Section, ...]:
     likely = _(_LIKELIHOOD[subject.guarantee.strength if subject.guarantee.proven else STRENGTHS[-1]])
     bound = pgettext("bound", "none")
-    if subject.proven and subject.meaning is not None:
-        bound = _("an attacker's advantage is at most {share}", share=percent_up(subject.meaning.advantage))
+    if subject.proven and subject.guarantee.guessing_advantage is not None:
+        bound = _(
+            "guessing advantage: at most {points} percentage points",
+            points=localised(f"{math.ceil((subject.guarantee.guessing_advantage or 0.0) * 1e4) / 100:g}"),
+        )
     return (
         _taken(subject),
         Section(
@@ -234,13 +239,12 @@ def _taken(subject: Subject) -> Section:
 
 def _to_confirm(subject: Subject) -> tuple[Block, ...]:
     """The conditions of the first page that somebody has to confirm."""
-    asked = tuple(check.asks for check in subject.decision.checks if check.state != "met")
+    asked = tuple(check.asks for check in subject.decision.checks if check.state != "checked")
     return (Text(_("To be confirmed first:")), Points(asked, ("☐",) * len(asked))) if asked else ()
 
 
 def _decision(subject: Subject) -> tuple[Section, ...]:
-    said = subject.decision.answer
-    answer = f"{subject.decision.headline} " + (said.rstrip(":\u00a0") + "." if said.endswith(":") else said)
+    answer = f"{subject.decision.headline} {subject.decision.answer}"
     return (
         Section(
             "A.5.1",
@@ -261,8 +265,8 @@ def _decision(subject: Subject) -> tuple[Section, ...]:
                     (
                         _("Rejected: it is not sent."),
                         _("The supervisory authority is consulted first (Article 36)."),
-                        _("Approved."),
-                        _("Approved once these conditions are met: …"),
+                        _("Approved by the controller."),
+                        _("Approved by the controller once these conditions are met: …"),
                     ),
                     ("☐", "☐", "☐", "☐"),
                 ),

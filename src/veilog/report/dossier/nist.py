@@ -9,7 +9,7 @@ from veilog.report.dossier.subject import Subject
 from veilog.report.explorer import short
 from veilog.report.figures import figure
 from veilog.report.stated import stated
-from veilog.report.words import strength_in_words
+from veilog.report.words import headline
 
 __all__ = ["nist"]
 
@@ -49,10 +49,10 @@ def _guarantee(subject: Subject) -> Table:
         (
             _("privacy parameters"),
             _(
-                "ε = {epsilon}, δ = {delta}; in words: protection is {strength} (part B)",
+                "ε = {epsilon}, δ = {delta}; in words: {level} (part B)",
                 epsilon=figure(g.epsilon),
                 delta=delta,
-                strength=strength_in_words(g.strength),
+                level=headline(g).rstrip("."),
             ),
         ),
         (_("variant"), _("approximate differential privacy") if g.delta else _("pure differential privacy")),

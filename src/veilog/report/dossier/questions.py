@@ -21,7 +21,7 @@ class Question:
 
 
 QUESTIONS: tuple[Question, ...] = (
-    Question("May I send it?", "every officer", "0.1"),
+    Question("What is proven, and what do I have to confirm?", "every officer", "0.1"),
     Question("Which file is this about, made when, and by what?", "every officer", "0.2"),
     Question("Who answers for it, and where do they sign?", "EDPB 0.1, 6", "0.3"),
     Question("Which personal data are read, and which leave?", "EDPB 1.1.a", "A.1.1.a"),
@@ -46,8 +46,8 @@ QUESTIONS: tuple[Question, ...] = (
     Question("Which mechanisms, which unit, which variant?", "NIST 800-226, registry", "C.1, C.2"),
     Question("Is the noise drawn safely, and what of side channels?", "NIST 800-226", "C.3"),
     Question("Where is it registered?", "OpenDP Deployments Registry", "D.1"),
-    Question("What may the recipient conclude, and what not?", "every recipient", "E.2, E.3"),
-    Question("What may the recipient not do?", "CJEU C-413/23 P; terms of use", "E.4"),
+    Question("What can the recipient conclude, and what not?", "every recipient", "E.2, E.3"),
+    Question("What must the recipient not do?", "CJEU C-413/23 P; terms of use", "E.4"),
     Question("What do we tell the people in the log?", "Articles 12 to 14", "E.5"),
     Question("Does it pass the usual output checks?", "EHDS; Findata; trusted research environments", "F.2"),
     Question("Which evidence is there beyond similarity?", "TEHDAS2; consensus framework 2025", "F.3"),

@@ -16,9 +16,11 @@ from veilog.report.dossier.subject import Subject
 from veilog.report.dossier.yaml import Yours, written
 from veilog.report.explorer import clean
 
-__all__ = ["record", "registry"]
+__all__ = ["SCHEMA", "record", "registry"]
 
 _TO_FILL = "To be filled"
+SCHEMA = "3e9c812a924cf01d228f26f6c462c59c391c3f2a"
+"""The commit of opendp/deployments-registry-data (2026-07-15) whose schema the record follows."""
 
 
 def registry(subject: Subject) -> Part:
@@ -43,7 +45,8 @@ def registry(subject: Subject) -> Part:
         _("For the registry of deployments"),
         _(
             "The OpenDP Deployments Registry lists where differential privacy is used, and how. This helps to "
-            "fill a record of tier 3, its most complete."
+            "fill a record of tier 3, its most complete, for its schema at commit {commit}.",
+            commit=SCHEMA[:12],
         ),
         (Section("D.1", _("The record"), blocks),),
     )
@@ -60,22 +63,19 @@ def record(subject: Subject) -> str | None:
             "url_slug": Yours(
                 f"event-log-{_slug(subject.told.method)}-{year}", "name, publisher and year, with hyphens"
             ),
+            "status": "Draft",
+            "tier": 3,
             "deployment": {
                 "basic": _basic(subject),
                 "dp_variant": _variant(subject),
                 "privacy_loss": _loss(subject),
                 "deployment_model": _model(),
+                "accounting": _accounting(),
                 "implementation": _implementation(subject),
                 "administrative": {
-                    "evidence_sources": {
-                        "dossier": {
-                            "evidence_source_type": "Authorized organizational attestation",
-                            "misc": {"title": "Dossier of the release", "year": int(year), "note": _files(subject)},
-                        }
-                    },
-                    "status": "Draft",
+                    "sources": Yours(f"The dossier of the release. {_files(subject)}", "where it can be read"),
+                    "notes": f"Written for the registry's schema at commit {SCHEMA}.",
                     "registry_authors": [Yours(_TO_FILL, "who fills this record")],
-                    "tier": 3,
                 },
             },
         }
@@ -90,10 +90,7 @@ def _basic(subject: Subject) -> dict[str, object]:
     return {
         "name": Yours("A released event log", "what you call it"),
         "data_curators": [
-            {
-                "data_curator_name": Yours(_TO_FILL, "who publishes it"),
-                "data_curator_type": Yours("Nonprofit", "Government, Industry or Nonprofit"),
-            }
+            Yours(_TO_FILL, "who publishes it"),
         ],
         "description": f"An event log of a process for process mining: {size}, {times}, with {more}. "
         "Cases are sequences of activities, made from noisy answers.",
@@ -142,9 +139,7 @@ def _model() -> dict[str, object]:
     return {
         "model_name": "Central",
         "model_name_details": "The owner of the log runs the mechanism on their own machine; only the release "
-        "leaves it.",
-        "trust_assumptions": "The owner and that machine are trusted. Recipients are not: any knowledge beside, "
-        "any computing "
+        "leaves it. The owner and that machine are trusted. Recipients are not: any knowledge beside, any computing "
         "power, at any time.",
         "actors": Yours(
             "- The owner of the log, who runs the mechanism.\n- Recipients, who may be adversaries.",
@@ -157,6 +152,15 @@ def _model() -> dict[str, object]:
         "data_source_type": "Static",
         "access_type": "Non-interactive",
         "access_type_details": "Recipients have a file, and cannot ask questions of the underlying data.",
+    }
+
+
+def _accounting() -> dict[str, object]:
+    return {
+        "post_processing": "The released cases are computed from noisy answers alone; case names are made anew and "
+        "cases are in random order.",
+        "composition": "Sequential (adaptive) composition within one budget: what all questions cost adds up to the "
+        "parameters above. Releases of the same data add up in a ledger.",
     }
 
 
@@ -173,11 +177,6 @@ def _implementation(subject: Subject) -> dict[str, object]:
         "- Floating point: noise is drawn exactly, in whole numbers; budgets are exact fractions.\n"
         "- Timing: nothing is interactive; how long the run took is not released.\n"
         "- Randomness: the operating system's cryptographic source.",
-        "composition": "Sequential (adaptive) composition within one budget: what all questions cost adds up to the "
-        "parameters above. Releases of the same data add up in a ledger.",
-        "post_processing": "The released cases are computed from noisy answers alone; case names are made anew "
-        "and cases are "
-        "in random order.",
         "justification": Yours(_TO_FILL, "why this budget, unit and method, and who decided"),
     }
 

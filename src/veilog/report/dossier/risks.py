@@ -98,12 +98,12 @@ def _presence(subject: Subject) -> tuple[Block, ...]:
         Text(
             _(
                 "Is a certain {unit} in the log at all? Whoever tests it says yes for a larger share of those who "
-                "are in it than of those who are not; the difference, the advantage of the attacker, is at most "
-                "{advantage}. Where it is yes for 1\u00a0% of those who are not, it is yes for at most {share} of "
+                "are in it than of those who are not; the difference, the membership-test gap, is at most "
+                "{gap}. Where it is yes for 1\u00a0% of those who are not, it is yes for at most {share} of "
                 "those "
                 "who are.",
                 unit=unit,
-                advantage=percent_up(meaning.advantage),
+                gap=percent_up(meaning.membership_test_gap),
                 share=percent_up(meaning.tpr_at_fpr[0.01]),
             )
         ),
@@ -118,12 +118,12 @@ def _linkability(subject: Subject) -> tuple[Block, ...]:
     releases = []
     for number in _RELEASES:
         pair = epsilon * number, min(1.0, delta * number)
-        strength = worth((Fraction(pair[0]), Fraction(pair[1])), cases=subject.cases)
+        strength = worth((Fraction(pair[0]), Fraction(pair[1])), cases=g.cases or 0)
         releases.append(
             (
                 f"{number}",
                 *map(figure, pair),
-                percent_up(meaning_of_pairs([pair]).advantage),
+                percent_up(meaning_of_pairs([pair]).membership_test_gap),
                 strength_in_words(strength),
             )
         )
@@ -131,16 +131,16 @@ def _linkability(subject: Subject) -> tuple[Block, ...]:
         Text(
             _(
                 "To link a released case with a person, or with a record elsewhere, is to say that this person's "
-                "case was in the log: the advantage in B.1 bounds it, whatever the other data are. Who knows that "
-                "already would learn by it what is in the case, which B.3 bounds. Names of cases are made anew, and "
-                "cases are in random order, so that no key remains."
+                "case was in the log: the membership-test gap in B.1 bounds it, whatever the other data are. Who knows "
+                "that already would learn by it what is in the case, which B.3 bounds. Names of cases are made anew, "
+                "and cases are in random order, so that no key remains."
             )
         ),
         Text(_("Two releases of the same data can be linked through the people in both. Their ε and δ add up:")),
-        table((_("such releases"), "ε", "δ", _("advantage at most"), _("protection")), *releases),
+        table((_("such releases"), "ε", "δ", _("membership-test gap at most"), _("protection")), *releases),
     ]
     if g.unit == "case":
-        persons = [(f"{n}", figure(epsilon * n), strength_in_words(of_person(g, n, subject.cases))) for n in _CASES]
+        persons = [(f"{n}", figure(epsilon * n), strength_in_words(of_person(g, n))) for n in _CASES]
         blocks += [
             Text(_("Cases of one person are protected each by itself. To link them is easier the more there are:")),
             table((_("cases of one person"), _("ε for the person"), _("protection")), *persons),
@@ -191,13 +191,14 @@ def _limits(subject: Subject) -> tuple[Block, ...]:
         ),
         _("They hold against every attacker: with any knowledge beside, any computing power, and at any time later."),
         _(
-            "They are chances over the noise, before the release is read; with a δ above 0 nothing bounds the "
+            "They are averages over the noise, before the release is read; with a δ above 0 nothing bounds the "
             "unluckiest one."
         )
         if g.delta
         else _("They are chances over the noise, before the release is read."),
         _("They do not speak of groups: what is common to a family or a ward of n is hidden at n times ε only."),
         _("They do not speak of other publications about the same people that no ledger knows."),
+        _("They do not speak of the staff who did the work: a unit of cases or of patients does not protect them."),
     ]
     points += [_("They hold only if: {condition}", condition=stated(condition.text)) for condition in g.conditions]
     return (
@@ -289,7 +290,7 @@ def _beside_bound(subject: Subject) -> str:
     return _(
         "The proven bound on every such gain, to single out, to link and to infer, on average over the "
         "noise, is {share}.",
-        share=percent_up(subject.meaning.advantage),
+        share=percent_up(subject.meaning.membership_test_gap),
     )
 
 

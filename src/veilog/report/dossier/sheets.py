@@ -20,7 +20,7 @@ _TO_PEOPLE = {
     ),
     ("case", True): gettext_noop(
         "We share a log that was computed with noise. Whether your case was among the data changes the chance of any "
-        "shared result by a factor of at most {factor}, but for a chance of {delta}. What is true of people in general "
+        "shared result by a factor of at most {factor}, plus {delta}. What is true of people in general "
         "can be seen in it."
     ),
     ("person", False): gettext_noop(
@@ -30,7 +30,7 @@ _TO_PEOPLE = {
     ),
     ("person", True): gettext_noop(
         "We share a log that was computed with noise. Whether you and your cases were among the data changes the "
-        "chance of any shared result by a factor of at most {factor}, but for a chance of {delta}. What is true of "
+        "chance of any shared result by a factor of at most {factor}, plus {delta}. What is true of "
         "people in general can be seen in it."
     ),
 }
@@ -70,15 +70,15 @@ def recipient(subject: Subject) -> Part:
         (
             Section("E.1", _("What you have"), (Points(tuple(have)), *_remarked(subject))),
             Section(
-                "E.2", _("What may be concluded"), (Points(may) if subject.cases else Text(_("Nothing: it is empty.")),)
+                "E.2", _("What can be concluded"), (Points(may) if subject.cases else Text(_("Nothing: it is empty.")),)
             ),
             Section(
                 "E.3",
-                _("What may not be concluded"),
+                _("What cannot be concluded"),
                 (Points((*not_to_conclude(subject.told, subject.empty, False), *_apart(subject))),),
             ),
-            Section("E.4", _("What may not be done (a proposal for your terms)"), (Points(_terms(subject)),)),
-            Section("E.5", _("What people in the log may be told"), (Text(_to_people(subject)),)),
+            Section("E.4", _("What must not be done (a proposal for your terms)"), (Points(_terms(subject)),)),
+            Section("E.5", _("Words for the people in the log"), (Text(_to_people(subject)),)),
             Section(
                 "E.6",
                 _("Whom to ask"),
@@ -145,8 +145,8 @@ def output_check(subject: Subject) -> Part:
         _("For an output check"),
         _(
             "For health data access bodies, trusted research environments and statistical offices, which look at "
-            "everything that is to leave. Under the European Health Data Space only data that are not personal "
-            "may be downloaded, and synthetic data are judged case by case; whether these are personal the body "
+            "everything that is to leave. The European Health Data Space lets only data that are not personal "
+            "be downloaded, and synthetic data are judged case by case; whether these are personal the body "
             "decides, and not the program."
         ),
         (
@@ -286,6 +286,6 @@ def _result(subject: Subject) -> Text:
 
 def _sign() -> tuple[Points, Field]:
     return (
-        Points((_("may leave"), _("may leave after: …"), _("may not leave")), ("☐", "☐", "☐")),
+        Points((_("released"), _("released after: …"), _("not released")), ("☐", "☐", "☐")),
         Field(_("Checked by, date"), None, _("two people where your rules ask for it")),
     )

@@ -100,6 +100,7 @@ def subject_of(
         say = progress or (lambda text, fraction: None)
         say("Attacking original and release", None)
         owner = owner_side(original, written_today(account, released))
+        told = told.among(owner.cases)
         attacked = _attacked(told, released, original, owner, control, person)
     return Subject(
         told=told,

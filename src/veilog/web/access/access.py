@@ -2,38 +2,42 @@
 
 - The request must be for a name under which this server is meant to be reached, so that a page elsewhere whose name
   was made to point here (DNS rebinding) gets nowhere.
-- Whoever opens the URL with the token gets a cookie; everything else needs that cookie. The token is not in it.
-- A browser that is started with a URL shows it to all users of the machine, in the list of processes. So that one holds
-  a code in place of the token, which lets in once, and which is no token elsewhere.
+- A browser is let in by a code that works once, which an address holds, or by the token, which is typed into a form and
+  so stays in no history. Then it gets a cookie, which everything else needs.
+- Cookies are sent to every port of a host, and every port may set them. So the pages have a host of their own
+  (``veilog-NAME.localhost``, which browsers know to be this machine) whose name only those learn who were let in.
 - What changes something (POST) must come from a page of this server: the browser says so in Origin.
 """
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import hmac
 import secrets
 import socket
 import time
-from collections.abc import Callable
 from pathlib import Path
+from typing import Protocol
 from urllib.parse import parse_qs
 
 from starlette.datastructures import Headers, MutableHeaders
+from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from veilog._language import gettext_noop, spoken
+from veilog.web.access.forms import fields_of
 from veilog.web.access.languages import cookie_in, language_for
+from veilog.web.jobs.problems import Problem
 from veilog.web.jobs.records import Settings
 from veilog.web.jobs.store import Store
 from veilog.web.pages.assets import OWN
 
-__all__ = ["Access", "authorities"]
+__all__ = ["HAS_OWN_NAME", "Access", "authorities"]
 
+_POLICY = "default-src 'self'; object-src 'none'; frame-ancestors 'none'; base-uri 'none'; form-action 'self'"
 _HEADERS = {
-    "content-security-policy": "default-src 'self'; object-src 'none'; frame-ancestors 'none'; base-uri 'none'; "
-    "form-action 'self'",
     "x-content-type-options": "nosniff",
     "x-frame-options": "DENY",
     # Not no-referrer: with that, browsers send "Origin: null" with our own forms.
@@ -42,37 +46,60 @@ _HEADERS = {
     "cross-origin-resource-policy": "same-origin",
     "permissions-policy": "camera=(), geolocation=(), microphone=()",
 }
-_OPEN = f"{OWN}style.css"
-"""What is served without a cookie: what the page needs that says that there is none."""
+_OPEN = (f"{OWN}style.css", f"{OWN}favicon.svg")
+"""What is served without a cookie: what the page needs that asks for the token."""
+_ENTER = "/enter"
 _ADDRESS = gettext_noop("Open the address that the terminal shows where veilog serve was started.")
+_TOKEN = gettext_noop("Type the token that the terminal shows where veilog serve was started, or that is in its file.")
 _KEPT = 400 * 86400
+"""Seconds for which a browser keeps its cookie. It is let in for less, but finds its logs again by it."""
 _OPENING = 120.0
 """Seconds that a browser has to start."""
+_STALLED = 60.0
+"""Seconds after which a request of which nothing more comes is given up."""
+_LONGEST = 4096
+"""Bytes of the form with the token."""
 _LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
+HAS_OWN_NAME = "127.0.0.1"
+"""The address at which a server has a host of its own. It listens there for both families of addresses, or somebody
+else could on the other one."""
 
-Words = Callable[[int, str, str], Response]
+
+class Doors(Protocol):
+    """The pages for those who are not in yet."""
+
+    def answer(self, status: int, words: str, advice: str) -> Response: ...
+
+    def door(self, words: str, advice: str) -> Response: ...
+
+    def on_the_way(self, place: str) -> Response: ...
 
 
 class Access:
     """Around the whole application."""
 
-    def __init__(self, app: ASGIApp, settings: Settings, store: Store, words: Words) -> None:
+    def __init__(self, app: ASGIApp, settings: Settings, store: Store, doors: Doors) -> None:
         self._app = app
         self._store = store
         self._language = settings.language
-        self._words = words
+        self._doors = doors
         self._token = hashlib.sha256(settings.token.encode()).digest()
-        self._opening = self._token, 0.0
-        self._admitted = self._token.hex() if settings.lasting_token else "own machine"
-        self._names = authorities(settings.host, settings.port)
+        self._codes: dict[bytes, float] = {}
+        names = authorities(settings.host, settings.port)
+        own = hmac.new(store.key(), b"host", hashlib.sha256).hexdigest()[:20]
+        self.own = f"veilog-{own}.localhost:{settings.port}" if settings.host == HAS_OWN_NAME else None
+        """The host that only those know who were let in."""
+        self._names = names | ({self.own} if self.own else set())
+        self._elsewhere = f"{_POLICY} http://*.localhost:{settings.port}"
         # A cookie is sent to every port of a host: two servers must not take each other's.
         folder = hashlib.sha256(str(Path(settings.folder).absolute()).encode("utf-8", "replace"))
         self._cookie = f"veilog-{folder.hexdigest()[:12]}"
 
-    def opening(self) -> str:
-        """Return a code that lets one browser in, once, in place of the token; one before it counts no more."""
-        code = secrets.token_hex(32)
-        self._opening = hashlib.sha256(code.encode()).digest(), time.monotonic() + _OPENING
+    def opening(self, seconds: float = _OPENING) -> str:
+        """Return a code that lets one browser in, once, within so many seconds."""
+        code, now = secrets.token_hex(16), time.monotonic()
+        self._codes = {known: until for known, until in self._codes.items() if until > now}
+        self._codes[_digest(code)] = now + seconds
         return code
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -83,12 +110,13 @@ class Access:
             await send({"type": "websocket.close", "code": 1008})
             return
         with spoken(language_for(Headers(scope=scope), self._language)):
-            await self._answered(scope, receive, send)
+            await self._answered(scope, _in_time(receive), send)
 
     async def _answered(self, scope: Scope, receive: Receive, send: Send) -> None:
         async def sealed(message: Message) -> None:
             if message["type"] == "http.response.start":
                 headers = MutableHeaders(scope=message)
+                headers.setdefault("content-security-policy", _POLICY if self._is_at_home(scope) else self._elsewhere)
                 for name, value in _HEADERS.items():
                     headers.setdefault(name, value)
                 if scope["path"].startswith(OWN):
@@ -97,21 +125,25 @@ class Access:
                     headers["cache-control"] = "no-store"
             await send(message)
 
-        answer = self._stopped(scope) or self._entering(scope)
+        answer = self._stopped(scope) or await self._entering(scope, receive)
         if answer is None:
-            cookie = cookie_in(Headers(scope=scope), self._cookie)
-            session = self._store.session(cookie, self._admitted) if cookie else None
+            cookie = cookie_in(Headers(scope=scope), self._cookie) if self._is_at_home(scope) else None
+            session = self._store.session(cookie, self._token.hex()) if cookie else None
             scope["session"] = session
-            if session is None and scope["path"] != _OPEN:
-                answer = self._words(403, gettext_noop("This browser has not been let in."), _ADDRESS)
+            if session is None and scope["path"] not in _OPEN:
+                answer = self._doors.door(gettext_noop("This browser has not been let in."), _TOKEN)
         await (answer or self._app)(scope, receive, sealed)
+
+    def _is_at_home(self, scope: Scope) -> bool:
+        """Whether the request is for the host of the pages."""
+        return self.own is None or Headers(scope=scope).get("host", "").lower() == self.own
 
     def _stopped(self, scope: Scope) -> Response | None:
         """The answer to a request that comes from elsewhere."""
         headers = Headers(scope=scope)
         hosts = headers.getlist("host")
         if len(hosts) != 1 or hosts[0].lower() not in self._names:
-            return self._words(403, gettext_noop("This server is not reached under this name."), _ADDRESS)
+            return self._doors.answer(403, gettext_noop("This server is not reached under this name."), _ADDRESS)
         if scope["method"] in ("GET", "HEAD"):
             return None
         origins = headers.getlist("origin")
@@ -119,34 +151,65 @@ class Access:
         site = headers.getlist("sec-fetch-site")
         if not ours or any(value not in ("same-origin", "none") for value in site):
             advice = gettext_noop("Open the page here, and send it from there.")
-            return self._words(403, gettext_noop("This was sent from another site, so nothing was done."), advice)
+            words = gettext_noop("This was sent from another site, so nothing was done.")
+            return self._doors.answer(403, words, advice)
         return None
 
-    def _entering(self, scope: Scope) -> Response | None:
-        """The answer to whoever comes with a token: in, or not."""
-        if scope["path"] != "/" or b"token" not in scope["query_string"] or scope["method"] not in ("GET", "HEAD"):
+    async def _entering(self, scope: Scope, receive: Receive) -> Response | None:
+        """The answer to a request that comes with a code or the token: in, or not."""
+        if scope["method"] == "POST" and scope["path"] == _ENTER:
+            try:
+                given = (await fields_of(Request(scope, receive), _LONGEST)).get("token", "")
+            except Problem as problem:
+                return self._doors.answer(problem.status, problem.words, problem.advice)
+            if not hmac.compare_digest(_digest(given.strip()), self._token):
+                return self._doors.door(gettext_noop("This is not the token."), _TOKEN)
+            return self._let_in(scope)
+        if scope["method"] != "GET" or scope["path"] not in ("/", _ENTER):
             return None
-        given = parse_qs(scope["query_string"].decode("ascii", "replace"), keep_blank_values=True).get("token")
-        if given is None:
+        query = parse_qs(scope["query_string"].decode("ascii", "replace"), keep_blank_values=True)
+        if "code" not in query:
             return None
-        if len(given) != 1 or not self._lets_in(given[0]):
-            advice = gettext_noop(
-                "Open the address that the terminal shows; each start of veilog serve makes a new one."
-            )
-            return self._words(403, gettext_noop("This address is not valid any more."), advice)
+        code = _digest(query["code"][-1])
+        if self._codes.get(code, 0.0) <= time.monotonic():
+            return self._doors.door(gettext_noop("This address is not valid any more."), _TOKEN)
+        if scope["path"] == "/" and self._is_at_home(scope):
+            # A browser that comes from another site sends no cookies yet: it asks once more, from here.
+            return self._doors.on_the_way(f"{_ENTER}?code={query['code'][-1]}")
+        del self._codes[code]
+        return self._let_in(scope)
+
+    def _let_in(self, scope: Scope) -> Response:
+        """Let a browser in, or send it to the host of the pages, to be let in there."""
+        if not self._is_at_home(scope):
+            return RedirectResponse(f"http://{self.own}/?code={self.opening()}", 303)
         answer = RedirectResponse("/", 303)
-        cookie = self._store.admit(cookie_in(Headers(scope=scope), self._cookie), self._admitted)
+        cookie = self._store.admit(cookie_in(Headers(scope=scope), self._cookie), self._token.hex())
         answer.set_cookie(self._cookie, cookie, max_age=_KEPT, path="/", httponly=True, samesite="strict")
         return answer
 
-    def _lets_in(self, given: str) -> bool:
-        """Whether this is the token, or the code that no browser has come with yet."""
-        digest = hashlib.sha256(given.encode("utf-8", "replace")).digest()
-        code, until = self._opening
-        if hmac.compare_digest(digest, code) and time.monotonic() < until:
-            self._opening = code, 0.0
-            return True
-        return hmac.compare_digest(digest, self._token)
+
+def _digest(text: str) -> bytes:
+    return hashlib.sha256(text.encode("utf-8", "replace")).digest()
+
+
+def _in_time(receive: Receive) -> Receive:
+    """A request whose next part does not come in time is as one whose browser has gone."""
+    whole = False
+
+    async def next_part() -> Message:
+        nonlocal whole
+        if whole:
+            return await receive()
+        try:
+            async with asyncio.timeout(_STALLED):
+                message = await receive()
+        except TimeoutError:
+            return {"type": "http.disconnect"}
+        whole = not message.get("more_body", False)
+        return message
+
+    return next_part
 
 
 def authorities(host: str, port: int) -> frozenset[str]:

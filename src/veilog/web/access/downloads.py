@@ -5,38 +5,26 @@ from __future__ import annotations
 import datetime
 import io
 import re
-import unicodedata
 import zipfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from veilog.logs.input.reader import known_suffixes
-
 __all__ = ["named", "zipped"]
 
-_LONGEST = 40
 _BLOCK = 1 << 20
 
 
-def named(log: str, made: float, epsilon: str | None, file: str) -> str:
-    """Return what a file is called where it goes: after its log, the day, and the budget.
+def named(made: float, epsilon: str | None, file: str) -> str:
+    """Return what a file is called where it goes: what it is, the day, and the budget.
 
-    Letters, digits and dashes, and the points of numbers and suffixes only, so that it is one name, and the same, on
-    every system.
+    The name of the log is no part of it: that may be the name of a person, and nothing hides it. Letters, digits and
+    dashes, and the points of numbers and suffixes only, so that it is one name, and the same, on every system.
     """
-    known = sorted(known_suffixes(), key=len, reverse=True)
-    suffix = next((suffix for suffix in known if log.lower().endswith(suffix)), "")
-    stem = _plain(log[: len(log) - len(suffix)])[:_LONGEST].strip("-") or "log"
     day = datetime.datetime.fromtimestamp(made, datetime.UTC).astimezone().date().isoformat()
     budget = re.sub(r"[^0-9.]+", "", (epsilon or "").replace(",", "."))[:12].strip(".")
-    about = "-".join(filter(None, (stem, day, f"eps{budget}" if budget else "")))
-    return f"{about}-{file}"
-
-
-def _plain(text: str) -> str:
-    letters = unicodedata.normalize("NFKD", text).encode("ascii", "ignore").decode()
-    return re.sub(r"[^A-Za-z0-9]+", "-", letters).strip("-")
+    stem, _, suffix = file.rpartition(".")
+    return f"{'-'.join(filter(None, (stem, day, f'eps{budget}' if budget else '')))}.{suffix}"
 
 
 class _Pipe(io.RawIOBase):

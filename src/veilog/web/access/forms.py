@@ -19,14 +19,14 @@ _FIELDS = 5000
 _OLDEST = 7 * 86400.0
 
 
-async def fields_of(request: Request) -> dict[str, str]:
+async def fields_of(request: Request, largest: int = _LARGEST) -> dict[str, str]:
     """The fields of a form without files; what is sent several times under one name is joined by commas."""
     if request.headers.get("content-type", "").partition(";")[0].strip().lower() != "application/x-www-form-urlencoded":
         raise Problem(400, "This form was not sent as forms are.", "Open the page again, and send it from there.")
     body = bytearray()
     async for chunk in request.stream():
         body.extend(chunk)
-        if len(body) > _LARGEST:
+        if len(body) > largest:
             raise Problem(413, "This form is far larger than any of ours.", "Shorten what you wrote into it.")
     try:
         pairs = parse_qsl(bytes(body).decode("ascii", "replace"), keep_blank_values=True, max_num_fields=_FIELDS)

@@ -11,7 +11,8 @@ import hashlib
 import hmac
 import shutil
 import unicodedata
-from collections.abc import AsyncIterator
+from collections import Counter
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -24,7 +25,7 @@ from veilog._language import gettext
 from veilog.logs.input.reader import known_suffixes
 from veilog.web.jobs.problems import DISK_FULL, Problem, is_full
 
-__all__ = ["Upload", "receive", "shown_name", "suffix_of"]
+__all__ = ["Places", "Upload", "receive", "refused", "shown_name", "suffix_of"]
 
 _FIELDS = 20
 _FIELD = 4096
@@ -33,6 +34,8 @@ _BLOCK = 1 << 20
 _PATIENCE = 60.0
 """Seconds to wait for the rest of a refused upload: a browser shows the answer only after it has sent all."""
 _LONGEST_NAME = 200
+_AT_ONCE = 2
+"""Uploads of one browser."""
 
 
 @dataclass
@@ -51,12 +54,43 @@ class Upload:
         return hmac.new(key, self.hashed.digest(), hashlib.sha256).hexdigest()
 
 
+_RESERVE = 64 << 20
+"""Bytes of the disk that no upload takes: the ledger of ten thousand releases (20 MB) is written anew with its journal
+(20 MB), and so are the records of the server. What is paid for must not fail to be entered because of an upload."""
+
+
+class Places:
+    """How many uploads of each session are under way."""
+
+    def __init__(self) -> None:
+        self._taken: Counter[str] = Counter()
+
+    @contextlib.contextmanager
+    def one(self, session: str) -> Iterator[bool]:
+        """Take a place while the block lasts, and give whether there was one."""
+        free = self._taken[session] < _AT_ONCE
+        self._taken[session] += free
+        try:
+            yield free
+        finally:
+            self._taken[session] -= free
+            self._taken += Counter()  # without those that have none
+
+
 async def receive(
-    chunks: AsyncIterator[bytes], content_type: str, content_length: int | None, target: Path, limit: int
+    chunks: AsyncIterator[bytes],
+    content_type: str,
+    content_length: int | None,
+    target: Path,
+    limit: int,
+    check: Callable[[Mapping[str, str]], None] = lambda fields: None,
 ) -> Upload:
-    """Write the file of a multipart form to ``target``. :class:`Problem` if it cannot be; then nothing of it stays."""
+    """Write the file of a multipart form to ``target``. :class:`Problem` if it cannot be; then nothing of it stays.
+
+    ``check`` gets the fields that came before the file, and may refuse it before any of it is written.
+    """
     try:
-        return await _received(chunks, content_type, content_length, target, limit)
+        return await _received(chunks, content_type, content_length, target, limit, check)
     except BaseException as error:  # also when the browser has gone
         target.unlink(missing_ok=True)  # noqa: ASYNC240 - at once
         if isinstance(error, Problem) or is_full(error):
@@ -66,8 +100,19 @@ async def receive(
         raise
 
 
+async def refused(chunks: AsyncIterator[bytes], problem: Problem) -> Problem:
+    """Return a problem after what its browser sends, or a while: only then it shows the answer."""
+    await _drain(chunks)
+    return problem
+
+
 async def _received(
-    chunks: AsyncIterator[bytes], content_type: str, content_length: int | None, target: Path, limit: int
+    chunks: AsyncIterator[bytes],
+    content_type: str,
+    content_length: int | None,
+    target: Path,
+    limit: int,
+    check: Callable[[Mapping[str, str]], None],
 ) -> Upload:
     kind, options = parse_options_header(content_type)
     boundary = options.get(b"boundary")
@@ -75,14 +120,17 @@ async def _received(
         raise Problem(400, "This is not a form with a file.", "Choose a file in the form, and send it again.")
     if content_length is not None and content_length > limit + _HEADERS + _FIELDS * _FIELD:
         raise too_large(limit)
-    if content_length is not None and shutil.disk_usage(target.parent).free < content_length:
-        raise DISK_FULL
+    _check_disk(target, content_length or 0)
     with target.open("xb") as file:
         form = _Form(file, Upload(target), limit)
         parser = MultipartParser(boundary, form.callbacks(), max_header_size=_HEADERS)  # type: ignore[arg-type]
+        checked = False
         try:
             async for chunk in chunks:
                 parser.write(chunk)
+                if form.upload.name and not checked:
+                    checked = True
+                    await asyncio.to_thread(check, form.before)
                 if len(form.block) > _BLOCK:
                     await asyncio.to_thread(form.write)
             await asyncio.to_thread(form.write)
@@ -100,6 +148,8 @@ class _Form:
 
     def __init__(self, file: BinaryIO, upload: Upload, limit: int) -> None:
         self.upload = upload
+        self.before: dict[str, str] = {}
+        """The fields that came before the file."""
         self.block = bytearray()
         self.ended = False
         self._file = file
@@ -141,6 +191,7 @@ class _Form:
                 raise Problem(400, "Several files were sent at once.", "Send one log at a time.")
             if self.is_file:
                 self.upload.name = self._options[b"filename"].decode("utf-8", "replace")
+                self.before = dict(self.upload.fields)
 
     @property
     def is_file(self) -> bool:
@@ -169,10 +220,17 @@ class _Form:
         self.ended = True
 
     def write(self) -> None:
+        _check_disk(self.upload.path, len(self.block))
         self.upload.hashed.update(self.block)
         self._file.write(self.block)
         self._file.flush()
         self.block.clear()
+
+
+def _check_disk(target: Path, size: int) -> None:
+    """Refuse what would take the disk's last room. All uploads together come to this: each block is checked."""
+    if shutil.disk_usage(target.parent).free < size + _RESERVE:
+        raise DISK_FULL
 
 
 async def _drain(chunks: AsyncIterator[bytes]) -> None:

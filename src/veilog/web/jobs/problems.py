@@ -7,7 +7,7 @@ import sqlite3
 
 from veilog.errors import VeilogError
 
-__all__ = ["DISK_FULL", "ENOUGH_KEPT", "QUEUE_FULL", "Problem", "is_full"]
+__all__ = ["DISK_FULL", "ENOUGH_KEPT", "QUEUE_FULL", "UPLOADING", "Problem", "is_full"]
 
 
 class Problem(VeilogError):
@@ -30,6 +30,9 @@ ENOUGH_KEPT = Problem(
 )
 QUEUE_FULL = Problem(
     429, "So many jobs of this browser wait that no more are taken.", "Wait until some have ended, or cancel some."
+)
+UPLOADING = Problem(
+    429, "Two logs of this browser are being copied already.", "Wait until one of them is there, and send it again."
 )
 
 

@@ -275,7 +275,6 @@ class Jobs:
             columns=log.columns,
             request=job.request,
             out=str(self.folder(job.id)),
-            ledger=log.ledger or log.session,
             others=log.readings,
         )
 

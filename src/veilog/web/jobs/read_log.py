@@ -146,7 +146,7 @@ class Disclosure:
 
 @dataclass(frozen=True)
 class Found:
-    """How often somebody who knows a few events finds a person's case in the log, or guesses the whole of it."""
+    """How often somebody who knows a few events finds a person in the log, or guesses the whole of the case."""
 
     events: int
     with_start: bool
@@ -195,9 +195,17 @@ class Measured:
     """The attributes of which a range of numbers says nothing."""
     labels: tuple[str, ...] = ()
     more_labels: int = 0
+    label_events: tuple[int, ...] = ()
+    """The events of each label,"""
+    label_cases: tuple[int, ...] = ()
+    """and the cases that have it, of all labels; none in results of before."""
     units: tuple[UnitColumn, ...] = ()
     alone: int | None = None
-    """Cases whose path no other case has; None in results of before."""
+    """People with a path that nobody else has; None in results of before."""
+    people: int | None = None
+    """The persons where a column tells them, else the cases; None in results of before."""
+    person: str = ""
+    """The column by which people were counted; nothing where each case is a person of its own."""
     example: str = ""
     """A case that is found by little, in words."""
     sizes: Sizes | None = None

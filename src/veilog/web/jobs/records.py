@@ -11,7 +11,7 @@ from veilog._language import ENGLISH, current, gettext_noop
 from veilog.web.jobs.read_log import Measured, ReadLog
 from veilog.web.jobs.results import Kind, Result, understood
 
-__all__ = ["ENDED", "FILES", "LEDGERS", "JobRecord", "LogRecord", "ReleaseRequest", "Settings", "State"]
+__all__ = ["ENDED", "FILES", "JobRecord", "LogRecord", "ReleaseRequest", "Settings", "State"]
 
 State = Literal["queued", "running", "done", "failed", "cancelled"]
 
@@ -32,8 +32,6 @@ FILES = (
     "certificate.json",
 )
 """What a release may leave for download."""
-LEDGERS = "ledgers"
-"""The folder of the ledgers of single browsers, in that of the server."""
 
 
 _UNKNOWN = gettext_noop(
@@ -126,12 +124,11 @@ class LogRecord:
     """The newest job that read it."""
     content: str = ""
     """What its file is recognised by, however it is read."""
-    ledger: str = ""
-    """The session whose ledger its releases are entered in; its own, if empty."""
     readings: tuple[str, ...] = ()
     """What this very file was recognised by, however it was read: they have one account."""
     entries: tuple[tuple[int, float], ...] = ()
-    """The numbers of all releases in the ledger that are known to be of this file, and when their jobs had ended."""
+    """The numbers of all releases in the ledger that are known to be of this file, whoever made them, and when their
+    jobs had ended."""
 
     @property
     def measured(self) -> Measured | None:
@@ -151,11 +148,11 @@ class Settings:
 
     folder: Path
     """Where everything lies that people bring and make."""
-    ledger: Path | None
-    """The one ledger of all browsers, if the operator names one; else each browser has its own."""
+    ledger: Path
+    """The one ledger of all who are let in: they are one data owner."""
     token: str = field(repr=False)
     lasting_token: bool = False
-    """The token is of a file, not of this start: who was let in by another one is let in no more."""
+    """The token is of a file, for several people, and not of this start."""
     host: str = "127.0.0.1"
     port: int = 0
     max_upload: int = 2 << 30
@@ -174,11 +171,3 @@ class Settings:
     """What pages are written in for those who have not chosen; None: as their browsers ask."""
     seed: int | None = None
     """Test mode: every release is repeatable, and none has a guarantee."""
-
-    def ledger_of(self, session: str) -> Path:
-        """Return the ledger that the releases of this browser are entered in."""
-        return self.ledger or self.folder / LEDGERS / f"{session}.ledger"
-
-    def book_of(self, log: LogRecord) -> str:
-        """Return what the ledger of a log is called among all: nothing where there is one only."""
-        return "" if self.ledger is not None else log.ledger or log.session

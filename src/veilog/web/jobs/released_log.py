@@ -8,10 +8,12 @@ from dataclasses import dataclass, field
 from veilog.privacy.account.figures import round_up
 from veilog.privacy.account.guarantee import Charge, Guarantee
 from veilog.privacy.account.strength import Strength
+from veilog.releasing.losses import Loss
 from veilog.report.attacks import AttackShown
-from veilog.report.decision import Decision
+from veilog.report.decision import OwnerSide
 from veilog.report.flow_map import FlowMap
 from veilog.report.purposes import PurposeShown
+from veilog.report.told import Told
 from veilog.web.jobs.read_log import Disclosure, VariantsShown
 
 __all__ = [
@@ -109,6 +111,8 @@ class Certificate:
     variants: int
     guarantee: Promise
     remarks: tuple[str, ...] = ()
+    noise_only: bool | None = None
+    """Whether its answers cannot be distinguished from noise."""
 
 
 @dataclass(frozen=True)
@@ -197,6 +201,8 @@ class OwnerNotes:
     """What the owner should know, and nobody else may."""
 
     notes: tuple[str, ...] = ()
+    losses: tuple[Loss, ...] = ()
+    """What the release leaves out of the log."""
 
 
 @dataclass(frozen=True)
@@ -206,17 +212,11 @@ class ReleasedLog:
     certificate: Certificate
     more_charges: int
     budget: str
-    plain: tuple[str, ...]
-    """The guarantee in plain words."""
-    chances: tuple[tuple[str, str], ...]
-    """How sure somebody can be before and after."""
     empty: bool
     account: Account | None
     activities: int
     entry: int | None
     """Its number in the ledger."""
-    guesses: tuple[tuple[str, str, str], ...] = ()
-    """What somebody may want to guess, and how often they are right without the release and with it, at most."""
     missing: tuple[str, ...] = ()
     """What could not be written or measured, in words."""
     unwritten: tuple[str, ...] = ()
@@ -225,8 +225,20 @@ class ReleasedLog:
     """Whether they are not written because the work was stopped, and not for want of room."""
     files: Mapping[str, int] = field(default_factory=dict)
     """The files that there are, with their sizes in bytes."""
-    decision: Decision | None = None
-    """Whether it may be sent, for its owner, without what the ledger says of other releases, which its page asks for;
-    None where an earlier version made the release."""
+    told: Told | None = None
+    """What it says about itself, without its charges, from which its page makes sentences in the language of whoever
+    looks; None where an earlier version made the release."""
+    owner: OwnerSide | None = None
+    """What its owner alone sees of the log, without what the ledger says of other releases, which its page asks for."""
     owner_only: OwnerNotes = OwnerNotes()
     beside: Beside | None = None
+
+    @property
+    def known(self) -> Told | None:
+        """What it says about itself to its owner: the level is judged by the cases of the log."""
+        return self.told if self.told is None or self.owner is None else self.told.among(self.owner.cases)
+
+    @property
+    def level(self) -> Strength:
+        """Its protection level, for its owner."""
+        return self.certificate.guarantee.strength if self.known is None else self.known.guarantee.strength

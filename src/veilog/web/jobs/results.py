@@ -39,19 +39,7 @@ def from_text(kind: Kind, text: str) -> Result:
         earlier = {"measured": values} if "statistics" in values else {}
         return from_plain(ReadLog, {**earlier, **values}, lenient=True)
     earlier = {"beside": {**values, "kept": _kept(values.get("kept"))}} if "explorer" in values else {}
-    decision = _marked(values.get("decision"))
-    return from_plain(ReleasedLog, {**earlier, **values, "decision": decision}, lenient=True)
-
-
-def _marked(decision: Any) -> Any:
-    """A decision of which it is known what the ledger said: earlier versions said that last but one, without a mark,
-    and it was so on the day only."""
-    checks = decision.get("checks") if isinstance(decision, dict) else None
-    if not isinstance(checks, list) or len(checks) < 2 or not all(isinstance(check, dict) for check in checks):
-        return decision
-    if any("of_ledger" in check for check in checks):
-        return decision
-    return {**decision, "checks": [*checks[:-2], {**checks[-2], "of_ledger": True}, checks[-1]]}
+    return from_plain(ReleasedLog, {**earlier, **values}, lenient=True)
 
 
 def _kept(lines: Any) -> Any:

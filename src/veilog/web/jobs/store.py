@@ -7,7 +7,6 @@ session: the id of somebody else's log is as unknown as one that was made up.
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import json
 import secrets
 import sqlite3
@@ -21,17 +20,17 @@ from typing import Any
 from veilog.errors import InputError
 from veilog.web.jobs.records import JobRecord, LogRecord, ReleaseRequest, State
 from veilog.web.jobs.results import Kind
+from veilog.web.jobs.sessions import Sessions
 
 __all__ = ["Store", "Waiting"]
 
-_VERSION = 3
-"""Version 1 kept forms and flat results, which are read as they are; 2 had no drafts, notes and contents of logs."""
+_VERSION = 6
 _TABLES = (
     "CREATE TABLE secret (key BLOB NOT NULL)",
-    "CREATE TABLE sessions (id TEXT PRIMARY KEY, admitted TEXT NOT NULL, created REAL NOT NULL)",
+    "CREATE TABLE sessions (id TEXT PRIMARY KEY, admitted TEXT NOT NULL, created REAL NOT NULL, "
+    "cookie TEXT NOT NULL DEFAULT '')",
     "CREATE TABLE logs (id TEXT PRIMARY KEY, session TEXT NOT NULL, name TEXT NOT NULL, size INTEGER NOT NULL, "
-    "created REAL NOT NULL, format TEXT NOT NULL, columns TEXT NOT NULL, content TEXT NOT NULL DEFAULT '', "
-    "ledger TEXT NOT NULL DEFAULT '')",
+    "created REAL NOT NULL, format TEXT NOT NULL, columns TEXT NOT NULL, content TEXT NOT NULL DEFAULT '')",
     "CREATE TABLE jobs (id TEXT PRIMARY KEY, session TEXT NOT NULL, log TEXT NOT NULL, kind TEXT NOT NULL, "
     "state TEXT NOT NULL, request TEXT NOT NULL, result TEXT, problem TEXT, created REAL NOT NULL, started REAL, "
     "finished REAL, columns TEXT NOT NULL, entry INTEGER)",
@@ -39,26 +38,12 @@ _TABLES = (
     "CREATE INDEX jobs_of_a_state ON jobs (state)",
     "CREATE TABLE sent (form TEXT NOT NULL, action TEXT NOT NULL, target TEXT NOT NULL, time REAL NOT NULL, "
     "PRIMARY KEY (form, action))",
-)
-_SINCE_3 = (
     "CREATE TABLE drafts (session TEXT NOT NULL, log TEXT NOT NULL, fields TEXT NOT NULL, PRIMARY KEY (session, log))",
-    "CREATE TABLE prints (ledger TEXT NOT NULL, content TEXT NOT NULL, fingerprint TEXT NOT NULL, "
-    "PRIMARY KEY (ledger, content, fingerprint))",
-    "CREATE TABLE notes (ledger TEXT NOT NULL, entry INTEGER NOT NULL, recipient TEXT NOT NULL, note TEXT NOT NULL, "
-    "PRIMARY KEY (ledger, entry))",
+    "CREATE TABLE prints (content TEXT NOT NULL, fingerprint TEXT NOT NULL, PRIMARY KEY (content, fingerprint))",
+    "CREATE TABLE notes (session TEXT NOT NULL, entry INTEGER NOT NULL, recipient TEXT NOT NULL, note TEXT NOT NULL, "
+    "PRIMARY KEY (session, entry))",
 )
-_UP_TO_3 = (
-    "ALTER TABLE logs ADD COLUMN content TEXT NOT NULL DEFAULT ''",
-    "ALTER TABLE logs ADD COLUMN ledger TEXT NOT NULL DEFAULT ''",
-    "ALTER TABLE jobs ADD COLUMN entry INTEGER",
-    "UPDATE logs SET content = id, ledger = session",  # nobody looked at what was in them
-    *_SINCE_3,
-    "INSERT OR IGNORE INTO prints SELECT logs.ledger, logs.content, mark FROM (SELECT log, coalesce("
-    "json_extract(result, '$.measured.fingerprint'), json_extract(result, '$.fingerprint')) AS mark FROM jobs "
-    "WHERE kind = 'read' AND state = 'done') JOIN logs ON logs.id = log WHERE mark IS NOT NULL",
-    "UPDATE jobs SET entry = json_extract(result, '$.entry') WHERE kind = 'release' AND state = 'done'",
-)
-_LOG = "id, session, name, size, created, format, columns, content, ledger"
+_LOG = "id, session, name, size, created, format, columns, content"
 _JOB = "id, session, log, kind, state, request, result, problem, created, started, finished, entry"
 _REMEMBERED = 8 * 86400.0
 """Seconds for which a form that was sent is remembered; it must be more than a form's age may be."""
@@ -72,12 +57,10 @@ class Waiting:
     session: str
 
 
-class Store:
+class Store(Sessions):
     """One connection, which holds the file for this server alone; its methods may be called from any thread."""
 
-    def __init__(self, path: Path, *, shared: bool = False) -> None:
-        self._shared = shared
-        """Whether all sessions have one ledger."""
+    def __init__(self, path: Path) -> None:
         self.lock = threading.RLock()
         """Held for every look and change; the queue shares it, so that both change as one."""
         self._connection = sqlite3.connect(path, timeout=1.0, isolation_level=None, check_same_thread=False)
@@ -107,16 +90,15 @@ class Store:
         with self._writing():
             (version,) = self._connection.execute("PRAGMA user_version").fetchone()
             if version == 0:
-                for table in (*_TABLES, *_SINCE_3):
+                for table in _TABLES:
                     self._connection.execute(table)
                 self._connection.execute("INSERT INTO secret VALUES (?)", (secrets.token_bytes(32),))
                 self._connection.execute(f"PRAGMA user_version = {_VERSION}")
-            elif version in (1, 2):
-                for change in _UP_TO_3:
-                    self._connection.execute(change)
-                self._connection.execute(f"PRAGMA user_version = {_VERSION}")
             elif version != _VERSION:
-                raise InputError("The records in this folder are of another veilog.", advice="Name another --folder.")
+                raise InputError(
+                    "The records in this folder are of another version of veilog.",
+                    advice="Name an empty folder with --folder.",
+                )
 
     def close(self) -> None:
         with self.lock:
@@ -147,28 +129,6 @@ class Store:
         ((key,),) = self._rows("SELECT key FROM secret")
         return bytes(key)
 
-    # Sessions. The browser holds the cookie, the store only its digest: who reads the file cannot enter with it.
-
-    def session(self, cookie: str, admitted: str) -> str | None:
-        """The session of a cookie that was let in by ``admitted``."""
-        found = self._rows("SELECT admitted FROM sessions WHERE id = ?", _digest(cookie))
-        return _digest(cookie) if found == [(admitted,)] else None
-
-    def admit(self, cookie: str | None, admitted: str) -> str:
-        """Let a browser in; returns its cookie, which stays the one it has, so that it finds its logs again."""
-        with self._writing() as connection:
-            if cookie and self._rows("SELECT 1 FROM sessions WHERE id = ?", _digest(cookie)):
-                connection.execute("UPDATE sessions SET admitted = ? WHERE id = ?", (admitted, _digest(cookie)))
-                return cookie
-            fresh = secrets.token_hex(32)
-            connection.execute("INSERT INTO sessions VALUES (?, ?, ?)", (_digest(fresh), admitted, time.time()))
-            return fresh
-
-    def let_out(self, session: str) -> None:
-        """Let a browser in no more; what it brought stays."""
-        with self._writing() as connection:
-            connection.execute("UPDATE sessions SET admitted = '' WHERE id = ?", (session,))
-
     # Forms.
 
     def sent(self, form: str, action: str) -> str | None:
@@ -192,14 +152,10 @@ class Store:
     # Logs.
 
     def add_log(self, log: str, session: str, name: str, size: int, suffix: str, content: str = "") -> None:
-        """Keep a log. What was brought before with the same ``content`` has the same ledger, which may be that of
-        another browser whose logs were taken over."""
-        known = content or log
+        """Keep a log; what was brought with the same ``content``, by whichever session, has one account with it."""
         with self._writing() as connection:
-            same = self._rows("SELECT ledger FROM logs WHERE session = ? AND content = ? LIMIT 1", session, known)
-            ledger = str(same[0][0]) if same else session
-            values = (log, session, name, size, time.time(), suffix, "{}", known, ledger)
-            connection.execute("INSERT INTO logs VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", values)
+            values = (log, session, name, size, time.time(), suffix, "{}", content or log)
+            connection.execute("INSERT INTO logs VALUES (?, ?, ?, ?, ?, ?, ?, ?)", values)
 
     def set_columns(self, log: str, columns: Mapping[str, str]) -> None:
         with self._writing() as connection:
@@ -215,20 +171,19 @@ class Store:
         return [self._log(row) for row in rows]
 
     def _log(self, row: tuple[Any, ...]) -> LogRecord:
-        log, session, name, size, created, suffix, columns, content, ledger = row
+        log, session, name, size, created, suffix, columns, content = row
         newest = "SELECT {} FROM jobs WHERE log = ? AND kind = 'read' ORDER BY created DESC, rowid DESC LIMIT 1"
         jobs = self._rows(newest.format(_JOB), log)
         reading = _job(jobs[0]) if jobs else None
-        prints = "SELECT fingerprint FROM prints WHERE content = ? AND (? OR ledger = ?) ORDER BY rowid"
+        prints = "SELECT fingerprint FROM prints WHERE content = ? ORDER BY rowid"
         entries = (
             "SELECT entry, min(coalesce(finished, 1e18)) FROM jobs JOIN logs ON logs.id = jobs.log "
-            "WHERE content = ? AND (? OR ledger = ?) AND entry IS NOT NULL GROUP BY entry"
+            "WHERE content = ? AND entry IS NOT NULL GROUP BY entry"
         )
-        of_file = (content, self._shared, ledger)
         return LogRecord(
-            *(log, session, name, size, created, suffix, json.loads(columns), reading, content, ledger),
-            readings=tuple(mark for (mark,) in self._rows(prints, *of_file)),
-            entries=tuple((entry, ended) for entry, ended in self._rows(entries, *of_file)),
+            *(log, session, name, size, created, suffix, json.loads(columns), reading, content),
+            readings=tuple(mark for (mark,) in self._rows(prints, content)),
+            entries=tuple((entry, ended) for entry, ended in self._rows(entries, content)),
         )
 
     def delete_log(self, log: str) -> list[str]:
@@ -245,8 +200,13 @@ class Store:
         return [self._log(row) for row in self._rows(f"SELECT {_LOG} FROM logs ORDER BY created, id")]
 
     def take_over(self, log: str, session: str) -> bool:
-        """Give a log and its jobs to a session; the ledger of its releases stays the one it has."""
+        """Give a log and its jobs to a session, with the notes on its releases."""
         with self._writing() as connection:
+            connection.execute(
+                "INSERT OR IGNORE INTO notes SELECT ?, notes.entry, recipient, note FROM notes JOIN jobs "
+                "ON jobs.session = notes.session AND jobs.entry = notes.entry WHERE jobs.log = ?",
+                (session, log),
+            )
             for table in ("jobs", "drafts"):
                 connection.execute(f"UPDATE OR REPLACE {table} SET session = ? WHERE log = ?", (session, log))
             return connection.execute("UPDATE logs SET session = ? WHERE id = ?", (session, log)).rowcount == 1
@@ -263,14 +223,14 @@ class Store:
             values = (session, log, json.dumps(dict(fields)))
             connection.execute("INSERT OR REPLACE INTO drafts VALUES (?, ?, ?)", values)
 
-    def notes(self, ledger: str) -> dict[int, tuple[str, str]]:
-        """To whom releases of a ledger went, and what was noted, by their numbers in it."""
-        rows = self._rows("SELECT entry, recipient, note FROM notes WHERE ledger = ?", ledger)
+    def notes(self, session: str) -> dict[int, tuple[str, str]]:
+        """Return to whom releases went, and what a session noted of them, by their numbers in the ledger."""
+        rows = self._rows("SELECT entry, recipient, note FROM notes WHERE session = ?", session)
         return {entry: (recipient, note) for entry, recipient, note in rows}
 
-    def set_note(self, ledger: str, entry: int, recipient: str, note: str) -> None:
+    def set_note(self, session: str, entry: int, recipient: str, note: str) -> None:
         with self._writing() as connection:
-            values = (ledger, entry, recipient, note)
+            values = (session, entry, recipient, note)
             connection.execute("INSERT OR REPLACE INTO notes VALUES (?, ?, ?, ?)", values)
 
     # Jobs.
@@ -344,7 +304,7 @@ class Store:
             ended = self._change("state = ?, result = ?, problem = ?, finished = ?", values, job, before)
             if ended and mark is not None:
                 connection.execute(
-                    "INSERT OR IGNORE INTO prints SELECT logs.ledger, logs.content, ? FROM jobs "
+                    "INSERT OR IGNORE INTO prints SELECT logs.content, ? FROM jobs "
                     "JOIN logs ON logs.id = jobs.log WHERE jobs.id = ?",
                     (mark, job),
                 )
@@ -368,10 +328,6 @@ class Store:
         with self._writing() as connection:
             done = connection.execute(f"UPDATE jobs SET {changes} WHERE id = ? AND state = ?", (*values, job, state))
             return done.rowcount == 1
-
-
-def _digest(cookie: str) -> str:
-    return hashlib.sha256(cookie.encode("utf-8", "replace")).hexdigest()[:32]
 
 
 def _job(row: tuple[Any, ...]) -> JobRecord:

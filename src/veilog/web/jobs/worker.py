@@ -64,8 +64,6 @@ class Task:
     request: ReleaseRequest
     out: str
     """The folder for what is made."""
-    ledger: str = ""
-    """The session whose ledger it is entered in."""
     others: tuple[str, ...] = ()
     """What other readings of this file were recognised by, which have one account with it."""
 

@@ -30,8 +30,9 @@ class _Curve:
     points: Sequence[tuple[float, float]]
 
 
-def singled_out_chart(rows: Sequence[Found]) -> Markup:
-    """The share of people whose case is found, by the events that are known, with and without the time of the start."""
+def singled_out_chart(rows: Sequence[Found], *, persons: bool = False) -> Markup:
+    """The share of cases, or of ``persons``, that are found, by the events that are known, with and without the time of
+    the start."""
     curves = []
     for style, (with_start, name) in enumerate(
         ((False, gettext("events only")), (True, gettext("events and the day it started")))
@@ -39,7 +40,8 @@ def singled_out_chart(rows: Sequence[Found]) -> Markup:
         points = _rising([(float(r.events), r.singled_out) for r in rows if r.with_start == with_start])
         if points:
             curves.append(_Curve(name, style, points))
-    return _drawn(curves, gettext("cases found"), gettext("events that are known of a person"))
+    what = gettext("persons found") if persons else gettext("cases found")
+    return _drawn(curves, what, gettext("events that are known of a person"))
 
 
 def disclosure_chart(rows: Sequence[Disclosure]) -> Markup:
@@ -101,5 +103,6 @@ def _key(curve: _Curve) -> str:
 
 
 def _round_up(value: float) -> float:
-    """The top of an axis: at least a twentieth, so that next to nothing looks like it."""
-    return next((top for top in (0.05, 0.1, 0.2, 0.4, 0.6, 0.8) if value <= top), 1.0) if math.isfinite(value) else 1.0
+    """The top of an axis, a fourth of it a whole per cent: at least 4 %, so that next to nothing looks like it."""
+    tops = (0.04, 0.08, 0.12, 0.2, 0.4, 0.6, 0.8)
+    return next((top for top in tops if value <= top), 1.0) if math.isfinite(value) else 1.0

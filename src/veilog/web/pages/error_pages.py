@@ -31,6 +31,15 @@ class ErrorPages:
         """Return the page that says this."""
         return HTMLResponse(render.problem(status, gettext(words), gettext(advice), settings=self._settings), status)
 
+    def door(self, words: str, advice: str) -> Response:
+        """Return the page that asks for the token."""
+        page = render.problem(403, gettext(words), gettext(advice), settings=self._settings, door=True)
+        return HTMLResponse(page, 403)
+
+    def on_the_way(self, place: str) -> Response:
+        """Return the page from which a browser goes on to this place by itself."""
+        return HTMLResponse(render.on_the_way(place, settings=self._settings))
+
     def handlers(self) -> dict[Any, Any]:
         """Return what Starlette does with which error."""
         return {

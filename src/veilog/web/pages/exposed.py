@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from veilog._language import gettext, ngettext, percent
+from veilog._language import gettext, gettext_noop, ngettext, percent
 from veilog.measures.singling_out import own_path_in_words
 from veilog.web.jobs.read_log import Disclosure, Found, Measured
 
@@ -20,12 +20,12 @@ def exposure_in_words(measured: Measured) -> list[str]:
     s = measured.statistics
     sizes = {"variants": s.variants, "cases": s.cases}
     return [
-        own_path_in_words(s.cases, measured.alone)
+        own_path_in_words(measured.people or s.cases, measured.alone, persons=bool(measured.person))
         if measured.alone is not None
         else gettext(
             "The log has {variants} different paths for {cases} cases.", **sizes
         ),  # read before it was counted
-        _by_chance(measured.singled_out),
+        _by_chance(measured.singled_out, persons=bool(measured.person)),
         _by_activities(measured.disclosure),
         gettext(
             "There are {variants} different paths for {cases} cases; the more paths there are for each case, the more "
@@ -39,7 +39,7 @@ def exposure_in_words(measured: Measured) -> list[str]:
     ]
 
 
-def _by_chance(found: Sequence[Found]) -> str:
+def _by_chance(found: Sequence[Found], *, persons: bool) -> str:
     if not found:
         return gettext("Not tried for this log: no case has an event.")
     row = max(found, key=lambda r: (r.with_start, r.events == 3, r.events))
@@ -58,14 +58,18 @@ def _by_chance(found: Sequence[Found]) -> str:
     else:
         found_in = _about(row.singled_out)
         share = gettext("{value} ({low} to {high})", value=found_in, low=_percent(row.low), high=_percent(row.high))
-    said = gettext(
-        "Of somebody of whom {known} happen to be known, the case is found in {share}, and the whole path is guessed "
-        "in {guessed}.",
-        known=known,
-        share=share,
-        guessed=_about(row.guessed),
-    )
+    said = gettext(_FOUND_PERSON if persons else _FOUND_CASE, known=known, share=share, guessed=_about(row.guessed))
     return f"{start} {said}"
+
+
+_FOUND_CASE = gettext_noop(
+    "Of somebody of whom {known} happen to be known, the case is found in {share}, and the whole path is guessed "
+    "in {guessed}."
+)
+_FOUND_PERSON = gettext_noop(
+    "Of somebody of whom {known} happen to be known, the person is found in {share}, because nobody else has a case "
+    "that fits; the whole path of the case is guessed in {guessed}."
+)
 
 
 def _by_activities(rows: Sequence[Disclosure]) -> str:

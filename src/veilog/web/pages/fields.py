@@ -12,7 +12,7 @@ __all__ = ["by_fields"]
 _LABELS = {
     "activities": gettext_noop("Activities, one on each line"),
     "as-published": gettext_noop("As published"),
-    "delta": gettext_noop("Chance of failure δ"),
+    "delta": gettext_noop("Small chance δ"),
     "domain": gettext_noop("Values that it may have, one on each line, or a range as 0..100"),
     "max-cases": gettext_noop("Cases of one person that count"),
     "max-length": gettext_noop("Longest possible case"),

@@ -16,7 +16,7 @@ _WORDS = (
         "release is nearly as likely as before."
     ),
     gettext_noop("ε (epsilon), budget: how much a release may tell about one case or person. Smaller is more private."),
-    gettext_noop("δ (delta): a small chance with which the promise of ε may fail. Many methods need none."),
+    gettext_noop("δ (delta): what the chance of a result may exceed the bound of ε by. Many methods need none."),
     gettext_noop("Percentage points: from 50 % to 60 % are ten of them."),
     gettext_noop(
         "Noise (Laplace, Gaussian, geometric): random numbers added to an answer, so that no single case shows. They "

@@ -6,6 +6,7 @@ No page has a style or a script in it, so that the server can forbid both.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
@@ -17,11 +18,10 @@ from veilog.errors import VeilogError
 from veilog.logs.eventlog import START
 from veilog.logs.input.reader import known_suffixes
 from veilog.measures.disclosure import KNOWN
-from veilog.releasing.plan import LARGEST_UNASKED
-from veilog.report.decision import renewed
+from veilog.report.decision import decided
 from veilog.report.explorer import clean
 from veilog.report.page import furnish
-from veilog.report.words import LEARNT, said_of_others
+from veilog.report.words import LEARNT, chances, guesses, in_plain_words, said_of_others
 from veilog.web.jobs.read_log import HOW_READ, Measured, ReadLog
 from veilog.web.jobs.records import JobRecord, LogRecord, Settings
 from veilog.web.jobs.released_log import ReleasedLog
@@ -43,8 +43,9 @@ from veilog.web.pages.words import (
 from veilog.web.work.accounts import PROPOSALS, AccountSeen, units_of
 from veilog.web.work.leaving import may_leave
 from veilog.web.work.planning import DryRun, Refused
-from veilog.web.work.request import WEAK, can_be_asked_for, delta_for, plan_of
+from veilog.web.work.request import UNPROTECTED, can_be_asked_for, delta_for, plan_of
 from veilog.web.work.standing import Now
+from veilog.web.work.sums import LogSum
 
 if TYPE_CHECKING:
     from jinja2 import Environment, PackageLoader
@@ -83,13 +84,27 @@ _NAME = 120
 """The longest name of a column that is asked for."""
 
 
-def home(logs: Sequence[LogRecord], jobs: Sequence[JobRecord], settings: Settings | None, once: str) -> str:
-    """The first page: bring a log; the logs and releases there are."""
+def home(
+    logs: Sequence[LogRecord],
+    jobs: Sequence[JobRecord],
+    settings: Settings | None,
+    once: str,
+    sums: Mapping[str, LogSum] | None = None,
+) -> str:
+    """The first page: bring a log; the logs there are, each with the ``sums`` of its account, and the releases."""
     releases = [job for job in jobs if job.kind == "release"]
     busy = any(not job.ended for job in jobs) or any(log.reading and not log.reading.ended for log in logs)
     names = {log.id: log.name for log in logs}
     return _page(
-        "home.html", settings, logs=logs, jobs=releases, names=names, suffixes=known_suffixes(), once=once, again=busy
+        "home.html",
+        settings,
+        logs=logs,
+        jobs=releases,
+        names=names,
+        sums=sums or {},
+        suffixes=known_suffixes(),
+        once=once,
+        again=busy,
     )
 
 
@@ -134,7 +149,7 @@ def exposure(log: LogRecord, *, settings: Settings | None = None) -> str:
         s=found.statistics,
         sentences=exposure_in_words(found),
         example=found.example,
-        singled_chart=singled_out_chart(found.singled_out),
+        singled_chart=singled_out_chart(found.singled_out, persons=bool(found.person)),
         disclosure_chart=disclosure_chart(found.disclosure),
         kind_words=KNOWN,
     )
@@ -149,11 +164,14 @@ def release_form(
     settings: Settings | None = None,
     plan: DryRun | Refused | None = None,
     same: JobRecord | None = None,
+    falls: bool = False,
+    sure: Mapping[str, str] | None = None,
     trial: Trial | None = None,
     chosen_at: str = "",
 ) -> str:
     """Choose a method, a budget and parameters; ``values`` are those of an earlier form, or of the address. ``same`` is
-    a job that made the very same release a short while ago, ``trial`` what was tried on made-up logs, ``chosen_at``
+    a job that made the very same release a short while ago, ``falls`` whether it is to be confirmed that this one takes
+    the level of the account lower, ``sure`` what was confirmed, ``trial`` what was tried on made-up logs, ``chosen_at``
     when something of it was taken over last."""
     found = log.measured
     if found is None:
@@ -193,6 +211,8 @@ def release_form(
         refused=isinstance(plan, Refused),
         problem=problem,
         same=same,
+        falls=falls,
+        sure=sure or {},
         once=once,
         chosen_at=chosen_at,
         trial=trial or Trial(),
@@ -271,9 +291,14 @@ def stored(
     return _page("stored.html", settings, logs=logs, session=session, once=once, grant=grant)
 
 
-def problem(status: int, words: str, advice: str, *, settings: Settings | None = None) -> str:
-    """What went wrong, and what to do."""
-    return _page("problem.html", settings, status=status, words=words, advice=advice)
+def problem(status: int, words: str, advice: str, *, settings: Settings | None = None, door: bool = False) -> str:
+    """Return the page that says what went wrong, and what to do; as a ``door`` it asks for the token."""
+    return _page("problem.html", settings, status=status, words=words, advice=advice, door=door)
+
+
+def on_the_way(place: str, *, settings: Settings | None = None) -> str:
+    """Return a page that leads to another by itself."""
+    return _page("on_the_way.html", settings, place=place)
 
 
 def warm() -> None:
@@ -291,10 +316,14 @@ def _attributes(found: Measured) -> list[str]:
 def _of_release(
     made: ReleasedLog, job: JobRecord, log: LogRecord, settings: Settings | None, now: Now | None
 ) -> dict[str, Any]:
-    beside, standing = made.beside, None if now is None else now.standing
+    beside, standing, told = made.beside, None if now is None else now.standing, made.known
+    owner = None if made.owner is None else replace(made.owner, standing=standing)
     return {
         "r": made,
-        "decided": None if made.decision is None else renewed(made.decision, standing),
+        "decided": None if told is None else decided(told, made.certificate.cases, owner),
+        "plain": [] if told is None else in_plain_words(told),
+        "chances": [] if told is None else chances(told.guarantee),
+        "guesses": [] if told is None else guesses(told.guarantee),
         "now": None if now is None else now.account,
         "others": said_of_others(standing)[1],
         "beside": beside,
@@ -355,7 +384,7 @@ def _environment() -> Environment:
         auto_reload=False,
     )
     environment.filters.update(FILTERS)
-    environment.globals.update(own=address, LEARNT=LEARNT, WEAK=WEAK, LARGEST_UNASKED=LARGEST_UNASKED)
+    environment.globals.update(own=address, LEARNT=LEARNT, UNPROTECTED=UNPROTECTED)
     environment.globals.update(language=current, words=said_by_scripts, known_events=known_events, glossary=glossary)
     environment.globals.update(languages=[(code, LANGUAGES.get(code, code)) for code in languages()])
     return furnish(environment)

@@ -171,14 +171,6 @@ def _state_words(job: JobRecord) -> str:
     return pgettext("state", "ready, being compared") if job.state == "running" and job.result else _state(job.state)
 
 
-def _promised(job: JobRecord) -> str:
-    """What a release protects, in a word; nothing where there is none, or none whose protection is proven."""
-    made = job.result
-    if not isinstance(made, ReleasedLog) or made.empty:
-        return ""
-    return made.certificate.guarantee.strength
-
-
 def _is_empty(job: JobRecord) -> bool:
     """Whether it made a release in which there is no case."""
     return isinstance(job.result, ReleasedLog) and job.result.empty
@@ -309,7 +301,6 @@ FILTERS = {
     "plain": _plain,
     "points": _points,
     "power": _power,
-    "promised": _promised,
     "state_words": _state_words,
     "tied": _tied,
     "told": _told,
@@ -337,7 +328,7 @@ def _by_title(made: ReleasedLog) -> dict[str, str]:
 def _facts(made: ReleasedLog) -> Iterator[tuple[str, str]]:
     certificate = made.certificate
     yield gettext("promise"), made.budget
-    yield gettext("protection"), strength_in_words(certificate.guarantee.strength)
+    yield gettext("protection"), strength_in_words(made.level)
     yield gettext("protects"), _unit_named(certificate.guarantee.unit)
     yield gettext("cases"), localised(f"{certificate.cases:,}")
     yield gettext("variants"), localised(f"{certificate.variants:,}")

@@ -23,5 +23,5 @@ def work_on(task: Task, settings: Settings, progress: Progress) -> Result:
         return try_out(task, progress)
     if task.request.write is not None:
         out = Path(task.out)
-        return write_again(out.parent / task.request.write, out, settings, progress, ledger=task.ledger)
+        return write_again(out.parent / task.request.write, out, settings, progress)
     return release_log(task, settings, progress)

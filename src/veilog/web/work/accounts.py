@@ -34,13 +34,13 @@ __all__ = [
     "Entered",
     "InAccount",
     "account_seen",
+    "count_all",
     "epsilon_left",
     "foreseen",
     "join",
     "limit",
     "price",
     "put_on",
-    "refuse_unknown",
     "units_of",
 ]
 
@@ -54,8 +54,6 @@ _SHOWN = 200
 class InAccount:
     """What the account of the data says to a release; nothing is entered. Costs are pairs of figures."""
 
-    shared: bool
-    """Whether all browsers have one ledger."""
     problem: str | None = None
     """Why the account cannot be seen."""
     refused: str | None = None
@@ -77,6 +75,12 @@ class InAccount:
     others: str = ""
     """Where nothing was released of these data yet: that there are other accounts with releases, which may be about the
     same people."""
+    falls: Strength | None = None
+    """The protection level of all releases so far, where this one takes it lower."""
+    beside_budget: bool = False
+    """Whether the ledger does not know these data, and has budgets for others."""
+    uncounted: int = 0
+    """Releases of these data that the account does not count."""
 
 
 @dataclass(frozen=True)
@@ -91,7 +95,6 @@ class Entered:
     cost: Figures | None
     """None: nothing bounds it."""
     state: str
-    strength: Strength
     timed: bool
     attributes: int
 
@@ -100,7 +103,6 @@ class Entered:
 class AccountSeen:
     """The account of a log on its page."""
 
-    shared: bool
     problem: str | None = None
     number: int | None = None
     """None: nothing was entered yet."""
@@ -118,8 +120,10 @@ class AccountSeen:
     """Newest first."""
     more: int = 0
     others: tuple[tuple[int, str], ...] = ()
-    """Further accounts of the ledger, by their numbers and names."""
+    """Further accounts of logs of the same browser, by their numbers and names."""
     lost: int = 0
+    uncounted: tuple[Entered, ...] = ()
+    """Releases that the account does not count."""
 
 
 def account_of(ledger: Ledger, log: LogRecord) -> Account | None:
@@ -144,29 +148,36 @@ def join(ledger: Ledger, data: Data | bytes, readings: Iterable[str]) -> None:
 
 def foreseen(log: LogRecord, planned: Plan, cost: Cost | None, settings: Settings) -> InAccount:
     """Return what the account of a log says to a release that is planned."""
-    shared = settings.ledger is not None
     unit, part = planned.unit.column or planned.unit.name, as_read(planned.part, log.read_as)
     kind = kind_of_case(log.read_as) if unit == "case" else None
     try:
         ledger = _ledger_of(log, settings)
         account = account_of(ledger, log)
-        refused = _refused(ledger, account, cost, (unit, kind), part)
+        refused = _refused(account, cost, (unit, kind), part)
         entries = () if account is None else _counting(account)
-        beside = None if entries else Standing.of(account, ledger.show(), named=not shared)
+        every = () if entries else ledger.show()
     except (VeilogError, ValueError) as error:
-        return InAccount(shared, problem=_in_short(error))
-    missing, others = lost(log, account), "" if beside is None else of_other_accounts(beside)
+        return InAccount(problem=_in_short(error))
+    missing = lost(log, account)
+    others = "" if entries else of_other_accounts(Standing.of(account, every, named=False))
     before = (Fraction(0), Fraction(0)) if account is None else account.spent_on(part)
     kinds = _kinds(account, kind)
     other = any(entry.unit != unit for entry in entries) or bool(kinds)
-    strength = None if cost is None or refused else STRENGTHS[-1]
+    strength = None if refused else STRENGTHS[-1]
+    now = (account or Account(0, "", unit, None, ())).among(_cases(log))
     if cost is not None and not refused and not other:
-        after = (account or Account(0, "", unit, None, ())).among(_cases(log)).with_release(cost, part)
-        strength = after.strength
+        strength = now.with_release(cost, part).strength
     if account is None:
-        return InAccount(shared, refused=refused, strength=strength, lost=missing, others=others)
+        beside_budget = any(one.budget is not None for one in every)
+        return InAccount(
+            refused=refused,
+            strength=None if cost is None else strength,
+            lost=missing,
+            others=others,
+            beside_budget=beside_budget,
+        )
+    falls = entries and strength is not None and STRENGTHS.index(strength) > STRENGTHS.index(now.strength)
     return InAccount(
-        shared,
         refused=refused,
         known=True,
         releases=len(entries),
@@ -174,30 +185,30 @@ def foreseen(log: LogRecord, planned: Plan, cost: Cost | None, settings: Setting
         spent=figures(before),
         left=figures(account.left_for(part), down=True),
         after=None if other else figures(_after(account, cost, part), down=account.budget is not None),
-        strength=strength,
+        strength=None if cost is None else strength,
         other_unit=other or len({entry.unit for entry in entries}) > 1,
         kinds=tuple(clean(name)[:60] for name in kinds),
         lost=missing,
         others=others,
+        falls=now.strength if falls else None,
+        uncounted=len(account.uncounted),
     )
 
 
 def account_seen(log: LogRecord, settings: Settings, mine: Iterable[LogRecord] = ()) -> AccountSeen:
     """Return the account of a log with all of its releases; ``mine`` are the logs of whoever looks at it."""
-    shared = settings.ledger is not None
     try:
         ledger = _ledger_of(log, settings)
         account = account_of(ledger, log)
-        others = _others(ledger, account, mine if shared else None)
+        others = _others(ledger, account, mine)
     except (VeilogError, ValueError) as error:
-        return AccountSeen(shared, problem=_in_short(error))
+        return AccountSeen(problem=_in_short(error))
     if account is None:
-        return AccountSeen(shared, unit=log.columns.get("person") or "case", others=others, lost=lost(log, None))
+        return AccountSeen(unit=log.columns.get("person") or "case", others=others, lost=lost(log, None))
     account = account.among(_cases(log))
-    newest = tuple(_entered(entry, account.strength_of(entry)) for entry in reversed(account.entries[-_SHOWN:]))
+    newest = tuple(map(_entered, reversed(account.entries[-_SHOWN:])))
     counting = _counting(account)
     return AccountSeen(
-        shared,
         number=account.number,
         unit=account.unit,
         budget=figures(account.budget),
@@ -210,6 +221,7 @@ def account_seen(log: LogRecord, settings: Settings, mine: Iterable[LogRecord] =
         more=len(account.entries) - len(newest),
         others=others,
         lost=lost(log, account),
+        uncounted=tuple(map(_entered, account.uncounted[-_SHOWN:])),
     )
 
 
@@ -222,12 +234,9 @@ def epsilon_left(log: LogRecord, settings: Settings) -> float | None:
     return None if account is None or account.left is None else float(in_figures(account.left[0], down=True))
 
 
-def _others(ledger: Ledger, account: Account | None, mine: Iterable[LogRecord] | None) -> tuple[tuple[int, str], ...]:
-    """Further accounts; of a ledger that several browsers share only those of this browser's logs, by their names."""
-    if mine is None:
-        found = {a.number: a.name for a in ledger.show()}
-    else:
-        found = {a.number: log.name for log in mine if (a := account_of(ledger, log)) is not None}
+def _others(ledger: Ledger, account: Account | None, mine: Iterable[LogRecord]) -> tuple[tuple[int, str], ...]:
+    """The accounts of further logs of this browser, by their names: those of others are not shown."""
+    found = {a.number: log.name for log in mine if (a := account_of(ledger, log)) is not None}
     found.pop(0 if account is None else account.number, None)
     return tuple((number, clean(name)) for number, name in sorted(found.items()))
 
@@ -240,6 +249,13 @@ def limit(log: LogRecord, settings: Settings, epsilon: str | None, delta: str, u
     if account is not None:
         join(ledger, mark, log.readings)
     ledger.set_budget(mark, epsilon, delta, unit=unit)
+
+
+def count_all(log: LogRecord, settings: Settings) -> None:
+    """Take the releases of a log that its account does not count into it; this cannot be undone."""
+    ledger, mark = _ledger_of(log, settings), _mark(log)
+    join(ledger, mark, log.readings)
+    ledger.count_uncounted(mark)
 
 
 def units_of(measured: Measured) -> tuple[str, ...]:
@@ -276,21 +292,8 @@ def price(log: LogRecord, entry: int | None, settings: Settings) -> str | None:
     return gettext("What it had asked by then cost {cost}.", cost=words)
 
 
-def refuse_unknown(ledger: Ledger) -> None:
-    """Refuse data that the ledger does not know, where it has budgets, as the ledger itself would, but without the
-    names of the files that it knows: others may have brought them."""
-    if any(account.budget is not None for account in ledger.show()):
-        raise BudgetError(
-            gettext("The ledger has a budget, but not for these data."),
-            advice=gettext(
-                "Nothing was asked of the data. Set a budget on the page of their account, or put them on the account "
-                "of the same people there."
-            ),
-        )
-
-
 def _ledger_of(log: LogRecord, settings: Settings) -> Ledger:
-    return Ledger.open(settings.ledger_of(log.ledger or log.session), create=True, name=clean(log.name)[:120])
+    return Ledger.open(settings.ledger, create=True, name=clean(log.name)[:120])
 
 
 def _mark(log: LogRecord) -> bytes:
@@ -327,13 +330,9 @@ def _cases(log: LogRecord) -> int:
     return 0 if log.measured is None else log.measured.statistics.cases
 
 
-def _refused(
-    ledger: Ledger, account: Account | None, cost: Cost | None, whom: tuple[str, str | None], part: str | None
-) -> str | None:
+def _refused(account: Account | None, cost: Cost | None, whom: tuple[str, str | None], part: str | None) -> str | None:
     try:
-        if account is None:
-            refuse_unknown(ledger)
-        else:
+        if account is not None:
             check_paid(account, cost, whom[0], part, whom[1])
     except (BudgetError, ParameterError) as error:
         return _in_short(error)
@@ -373,7 +372,7 @@ _STATES: Mapping[str, str] = {
 }
 
 
-def _entered(entry: Entry, strength: Strength) -> Entered:
+def _entered(entry: Entry) -> Entered:
     cost = _cost_of(entry)
     return Entered(
         number=entry.number,
@@ -383,7 +382,6 @@ def _entered(entry: Entry, strength: Strength) -> Entered:
         part=clean(entry.part or "")[:60],
         cost=figures(cost),
         state=_STATES[entry.state],
-        strength=strength,
         timed=bool(entry.parameters.get("times")),
         attributes=len(entry.parameters.get("attributes") or ()),
     )

@@ -59,8 +59,6 @@ class Sides:
     released: Release
     log: EventLog
     files: tuple[Path, ...]
-    named: bool = True
-    """Whether other accounts of its ledger may be named: nobody else brought those files."""
     person: str | bool = True
     """Whose the cases are: :func:`veilog.web.work.request.whose`."""
 
@@ -102,7 +100,7 @@ def predicted(sides: Sides, before: Beside | None, report: Path, progress: Progr
 
 def _side_by_side(sides: Sides, comparison: Comparison | None, report: Path, progress: Progress) -> Beside | None:
     released, log, told = sides.released, sides.original, told_by_release(sides.released)
-    standing = standing_of(released, named=sides.named)
+    standing = standing_of(released, named=False)  # other browsers may have brought those files
     facts = gathered(
         told, released, log, comparison, progress, files=sides.files, account=standing, person=sides.person
     )

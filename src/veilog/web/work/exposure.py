@@ -17,6 +17,8 @@ from veilog.logs.variants import Variants
 from veilog.measures.disclosure import BACKGROUNDS, risk
 from veilog.measures.durations import case_durations, spans
 from veilog.measures.singling_out import Exposure, exposure, like_who
+from veilog.releasing.losses import events_of
+from veilog.releasing.trying.survivors import cases_with
 from veilog.report.explorer import Chevron, clean, explorer, short
 from veilog.report.flow_map import arranged, drawn, steps_of
 from veilog.web.jobs.read_log import (
@@ -78,14 +80,19 @@ def _chevron(c: Chevron) -> tuple[str, str, int, int]:
     return c.text, "" if c.title == c.text else short(c.title, 80), c.colour, c.times
 
 
-def measured(log: EventLog, progress: Progress) -> Measured:
-    """Return statistics and exposure of a log that was read."""
+def measured(log: EventLog, progress: Progress, person: str | None = None) -> Measured:
+    """Return statistics and exposure of a log that was read. ``person`` is the column by which people are counted, as a
+    page names it; none of them for "", and for None the one that is called after persons."""
     variants = log.variants
     sizes = _SIZES if len(variants) <= _MANY else _SHORT
     results = risk(variants, BACKGROUNDS, sizes, work_limit=_WORK, samples=_SAMPLES, progress=progress)
-    exposed = _exposed(log, progress)
-    steps = steps_of(variants, log)
     columns = unit_columns(log)
+    whose = _person(columns, person)
+    exposed = _exposed(log, whose, progress)
+    if exposed is not None:
+        exact = {r.size: r.unique for r in results if r.background == "sequence" and r.exact}
+        exposed = exposed.at_most(exact)
+    steps = steps_of(variants, log)
     return Measured(
         statistics=_statistics(log),
         explorer=shown_rows(variants),
@@ -95,16 +102,34 @@ def measured(log: EventLog, progress: Progress) -> Measured:
         durations=_durations(log),
         labels=tuple(short(label, _LABEL) for label in variants.labels[:_LABELS]),
         more_labels=max(0, len(variants.labels) - _LABELS),
+        label_events=tuple(events_of(variants).values())[:_LABELS],
+        label_cases=tuple(cases_with(variants).tolist()),
         units=_units(columns, log.cases.num_rows),
         case_attributes=_attributes(log.cases),
         event_attributes=_attributes(log.events),
         without_numbers=_without_numbers(log.cases, log.events),
         fingerprint=fingerprint(variants).hex(),
-        alone=int((variants.counts == 1).sum()),
+        alone=int((variants.counts == 1).sum()) if exposed is None else exposed.alone,
+        people=variants.cases if exposed is None else exposed.people,
+        person="" if whose is None else short(whose, _NAME),
         sizes=_sizes(variants),
         read_as=log.read_as,
-        example="" if exposed is None or exposed.example is None else clean(like_who(exposed.example)),
+        example=_example(exposed),
     )
+
+
+def _person(columns: Sequence[PersonColumn], person: str | None) -> str | None:
+    """Return the column of a person as the log has it: the one that was chosen, or that is called after persons."""
+    if person == "":
+        return None
+    chosen = [c.column for c in columns if person is not None and short(c.column, _NAME) == person]
+    return next(iter([*chosen, *(c.column for c in columns if c.likely)]), None)
+
+
+def _example(exposed: Exposure | None) -> str:
+    if exposed is None or exposed.example is None:
+        return ""
+    return clean(like_who(exposed.example, persons=exposed.person is not None))
 
 
 def _sizes(variants: Variants) -> Sizes | None:
@@ -142,11 +167,11 @@ def _units(columns: Sequence[PersonColumn], cases: int) -> tuple[UnitColumn, ...
     )
 
 
-def _exposed(log: EventLog, progress: Progress) -> Exposure | None:
-    """How often somebody who happens to know a few events of a person finds that person's case in the log itself."""
+def _exposed(log: EventLog, person: str | None, progress: Progress) -> Exposure | None:
+    """How often somebody who happens to know a few events of a person finds that person in the log itself."""
     progress("trying what a few known events tell", None)
     try:
-        return exposure(log, sizes=_KNOWN_EVENTS)
+        return exposure(log, person=person or False, sizes=_KNOWN_EVENTS)
     except VeilogError:  # nobody has an event
         return None
 

@@ -95,7 +95,7 @@ def _asked_for(planned: Plan, log: LogRecord) -> Iterator[tuple[str, str]]:
         names = [name.strip() for name in (getattr(planned.settings, setting) or "").split(",") if name.strip()]
         if not names and planned.as_published and setting == "attribute_names" and _was_told(log):
             raise ParameterError(
-                gettext("As published, this method releases all attributes where none are named; not all may leave."),
+                gettext("As published, this method releases all attributes where none are named; some name people."),
                 parameter=setting,
                 advice=gettext("Name those that may, among its parameters, or choose another method."),
             )

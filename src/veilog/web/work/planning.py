@@ -18,6 +18,8 @@ from veilog.errors import VeilogError
 from veilog.privacy.account.guarantee import Guarantee
 from veilog.privacy.account.strength import Strength
 from veilog.privacy.account.worth import worth
+from veilog.privacy.domain import FROM_LOG
+from veilog.releasing.losses import in_words, losses_by_list
 from veilog.releasing.plan import Plan
 from veilog.releasing.trying.trial import PATIENTS
 from veilog.report import words
@@ -96,7 +98,8 @@ def dry_run(log: LogRecord, form: Mapping[str, Any], settings: Settings) -> DryR
     try:
         planned = asked_for(form).seeded(settings.seed)
         refuse_attributes(planned, log)
-        tried = None if _too_long(planned) else _trial(json.dumps(planned.to_json())).result(_PATIENCE)
+        asked = json.dumps({"plan": planned.to_json(), "sizes": _public_sizes(log, planned)})
+        tried = None if _too_long(planned) else _trial(asked).result(_PATIENCE)
     except (TimeoutError, GivenUp) as error:
         tried, late, given_up = None, True, isinstance(error, GivenUp)
     except VeilogError as error:
@@ -119,6 +122,16 @@ def dry_run(log: LogRecord, form: Mapping[str, Any], settings: Settings) -> DryR
     )
 
 
+def _public_sizes(log: LogRecord, planned: Plan) -> dict[str, int]:
+    """The sizes of the log that its owner says are public: what is asked goes by them."""
+    measured, sizes = log.measured, dict[str, int]()
+    if measured is not None and planned.declared.activities == FROM_LOG:
+        sizes["activities"] = measured.statistics.activities
+    if measured is not None and planned.declared.max_length == FROM_LOG:
+        sizes["longest"] = measured.statistics.length.max
+    return sizes
+
+
 _DROWNED = 0.3
 """Share of cases with a wrong value from which on an attribute is warned of."""
 
@@ -129,9 +142,9 @@ def _too_long(planned: Plan) -> bool:
 
 
 @lru_cache(maxsize=128)
-def _trial(plan: str) -> Future[Guarantee | str]:
+def _trial(asked: str) -> Future[Guarantee | str]:
     """The trial of a plan, begun when it is first asked for; who does not wait for it can come again."""
-    return _TRIALS.submit(tried_beside, plan, under_way())
+    return _TRIALS.submit(tried_beside, asked, under_way())
 
 
 def give_up() -> None:
@@ -176,22 +189,13 @@ def _warnings(log: LogRecord, planned: Plan) -> tuple[str, ...]:
 
 
 def _misnamed(log: LogRecord, planned: Plan) -> list[str]:
-    """Whether activities were listed that the log does not have, where all of its own are known; for the owner."""
-    listed, measured = planned.declared.alphabet, log.measured
-    if listed is None or measured is None or measured.more_labels:
+    """What a list of activities leaves out, where all of the log's own are known; for the owner."""
+    measured = log.measured
+    if measured is None or measured.more_labels:
         return []
-    unknown = [name for name in listed if name not in measured.labels]
-    if not unknown:
-        return []
-    return [
-        gettext(
-            "For you alone: of the activities that you list the log does not have {names}. Of its {all} activities "
-            "{left} would be left out.",
-            names=", ".join(clean(name) for name in unknown[:5]) + (" …" if len(unknown) > 5 else ""),
-            all=len(measured.labels),
-            left=len(set(measured.labels) - set(listed)),
-        )
-    ]
+    events = measured.label_events or (0,) * len(measured.labels)  # in results of before
+    found = losses_by_list(dict(zip(measured.labels, events, strict=True)), planned.declared)
+    return [clean(in_words(loss)) for loss in found]
 
 
 def _misdated(log: LogRecord, planned: Plan) -> list[str]:

@@ -81,7 +81,7 @@ def read_log(path: Path, columns: Mapping[str, str], progress: Progress) -> Read
         found,
         findings=tuple(map(_noticed, log.findings)),
         preview=found.preview or _shown_table(log.to_arrow().slice(0, _PREVIEW_ROWS)),
-        measured=measured(log, stages.at("Counting who could be found")),
+        measured=measured(log, stages.at("Counting who could be found"), columns.get("person")),
     )
 
 

@@ -26,7 +26,7 @@ from veilog.logs.eventlog import EventLog
 from veilog.releasing.owner.notes import is_of_persons
 from veilog.releasing.result import Release
 from veilog.report import words
-from veilog.report.decision import Decision, decided, owner_side
+from veilog.report.decision import OwnerSide, owner_side
 from veilog.report.dossier import dossier
 from veilog.report.dossier import write as write_dossier
 from veilog.report.explorer import clean, short
@@ -36,7 +36,7 @@ from veilog.web.jobs.records import FILES, Settings
 from veilog.web.jobs.released_log import Account, Certificate, OwnerNotes, Promise, ReleasedLog
 from veilog.web.jobs.results import from_text, to_text
 from veilog.web.jobs.worker import ENTRY, PAID, RESULT, Progress, Task
-from veilog.web.work.accounts import join, refuse_unknown
+from veilog.web.work.accounts import join
 from veilog.web.work.comparing import Sides, all_variants, beside, predicted
 from veilog.web.work.reading import in_words, log_of
 from veilog.web.work.request import plan_of, undeclared, whose
@@ -53,7 +53,7 @@ _LOGS = ("release.xes", "release.csv", "release.xlsx")
 _WORKBOOK = 100_000
 """Events above which no workbook is made: it takes ten times as long as all other files, and Excel is slow with it."""
 _PAGES = ("outside.html", "dossier.html")
-"""What may go where the release goes."""
+"""What goes with the release."""
 _SPARE = "spare"
 _MARGIN = 16 << 20
 """Bytes that reports and records may take."""
@@ -89,7 +89,7 @@ class _Noting(Ledger):
 
 
 def release_log(task: Task, settings: Settings, progress: Progress) -> ReleasedLog:
-    """Release a log as planned, enter it in the ledger of the session, and write its files.
+    """Release a log as planned, enter it in the ledger, and write its files.
 
     What goes wrong before anything was asked of the data raises and costs nothing. Once there is a release, what fails
     is said beside it: it is paid for and must not be lost.
@@ -104,23 +104,21 @@ def release_log(task: Task, settings: Settings, progress: Progress) -> ReleasedL
     _set_aside(out / _SPARE, _MARGIN + _EACH_EVENT * log.events.num_rows)
     asking = stages.at("Asking the log, with noise")
     try:
-        ledger = Ledger.open(settings.ledger_of(task.ledger), create=True, waiting=progress, name=name)
+        ledger = Ledger.open(settings.ledger, create=True, waiting=progress, name=name)
         join(ledger, data, task.others)
-        if ledger.account(data) is None:
-            refuse_unknown(ledger)
         released = planned.run(data, ledger=_Noting.of(ledger, out / ENTRY), progress=asking)
     except VeilogError as error:
         (out / _SPARE).unlink(missing_ok=True)
         raise in_words(error) from error.__cause__
     missing, unwritten = _written(released, out, stages.at("Writing the files"), progress)
     result = replace(
-        _about(released, *_decision(released, log)),
+        _about(released, _owner(log)),
         missing=tuple(missing),
         unwritten=tuple(unwritten),
         files=_sizes(out),
     )
     person = whose(task.columns, planned.unit.column)
-    sides = Sides(released, log, _logs_in(out), settings.ledger is None, person)
+    sides = Sides(released, log, _logs_in(out), person)
     result = _compared(result, sides, out, stages, settings)
     (out / _SPARE).unlink(missing_ok=True)
     (out / PAID).unlink(missing_ok=True)
@@ -149,7 +147,7 @@ def _compared(result: ReleasedLog, sides: Sides, out: Path, stages: Stages, sett
     return result
 
 
-def write_again(kept: Path, out: Path, settings: Settings, progress: Progress, ledger: str = "") -> ReleasedLog:
+def write_again(kept: Path, out: Path, settings: Settings, progress: Progress) -> ReleasedLog:
     """Write what the disk had no room for when a release was made; the data are not asked again.
 
     ``kept`` is the folder of that job, which stays as it is, so that this can be tried as often as need be.
@@ -165,7 +163,7 @@ def write_again(kept: Path, out: Path, settings: Settings, progress: Progress, l
     for name in result.files:
         _linked(kept / name, out / name)
     (out / _SPARE).unlink()
-    entry = Entered(settings.ledger_of(ledger), result.entry)
+    entry = Entered(settings.ledger, result.entry)
     (out / ENTRY).write_text(str(result.entry))
     missing, unwritten = [], []
     for name in result.unwritten:
@@ -173,7 +171,7 @@ def write_again(kept: Path, out: Path, settings: Settings, progress: Progress, l
         try:
             if name in _LOGS:
                 for one, target in _with_models(log, kept, out / name):
-                    files.write_named(one, target, lossy=True, naming=entry.naming(target))
+                    files.write_named(one, target, lossy=True, overwrite=True, naming=entry.naming(target))
             else:
                 _write_page(log, out / name, progress)
         except VeilogError as error:
@@ -247,7 +245,7 @@ def _written(released: Release, out: Path, progress: Progress, told: Progress) -
         progress(gettext("writing {file}", file=name), None)
         try:
             if name in _LOGS:
-                released.save(out / name)
+                released.save(out / name, overwrite=True)
             else:
                 _write_page(released, out / name, progress)
         except VeilogError as error:
@@ -260,9 +258,9 @@ def _write_page(released: Release | EventLog, page: Path, progress: Progress) ->
     """Write the outside report, or the dossier, of the release in the same folder."""
     files = _logs_in(page.parent)
     if page.name == _PAGES[0]:
-        report.write(released, page, files=files, progress=progress, language=current())
+        report.write(released, page, files=files, progress=progress, language=current(), overwrite=True)
     else:
-        write_dossier(dossier(released, files=files, progress=progress, language=current()), page)
+        write_dossier(dossier(released, files=files, progress=progress, language=current()), page, overwrite=True)
 
 
 def _logs_of(released: Release) -> tuple[str, ...]:
@@ -285,7 +283,7 @@ def _secured(released: Release, out: Path, progress: Progress, missing: list[str
             with atomic_target(out / "certificate.json") as file:
                 file.write(certificate.encode("utf-8", "replace"))
             if released.variants.cases:
-                released.save(out / _KEPT)
+                released.save(out / _KEPT, overwrite=True)
             return
         except VeilogError as error:
             if not _no_room(error):
@@ -316,8 +314,7 @@ def _paid(released: Release, out: Path) -> None:
     """Write down what is the result if the work is stopped while the files are written: they can be written again."""
     empty = released.variants.cases == 0
     if empty or (out / _KEPT).exists():
-        told = told_by_release(released)
-        result = _about(released, decided(told, released.variants.cases))
+        result = _about(released, None)
         left = () if empty else (*_logs_of(released), *_PAGES)
         _written_down(replace(result, unwritten=left, stopped=True), out, PAID)
 
@@ -327,9 +324,9 @@ def _for_all(released: Release) -> dict[str, Any]:
     return {name: value for name, value in released.to_json().items() if name != "owner_only"}
 
 
-def _about(released: Release, decision: Decision, told_so: bool = False) -> ReleasedLog:
-    """What the release says about itself, which others may know, too, and under ``owner_only`` and ``decision`` what
-    they may not; ``told_so``: the decision says whether the log knows persons, and once is enough."""
+def _about(released: Release, owner: OwnerSide | None) -> ReleasedLog:
+    """What the release says about itself, which others may know, too, and under ``owner_only`` and ``owner`` what they
+    may not. What the owner's side says of persons is not said again."""
     told = told_by_release(released)
     g, variants = released.guarantee, released.variants
     return ReleasedLog(
@@ -339,19 +336,19 @@ def _about(released: Release, decision: Decision, told_so: bool = False) -> Rele
             variants=len(variants),
             guarantee=Promise.of(g, _CHARGES),
             remarks=released.remarks_for_all,
+            noise_only=released.noise_only,
         ),
         more_charges=max(0, len(g.charges) - _CHARGES),
         budget=words.title_of_budget(g),
-        plain=tuple(words.in_plain_words(told)),
-        chances=tuple(words.chances(g)),
-        guesses=tuple(words.guesses(g)),
         empty=variants.cases == 0,
         account=_account(released),
         activities=len(variants.labels),
         entry=None if released.entry is None else released.entry.number,
-        decision=decision,
+        told=replace(told, guarantee=replace(g, charges=())),
+        owner=owner,
         owner_only=OwnerNotes(
-            tuple(note for note in released.all_for_owner.notes if not (told_so and is_of_persons(note)))
+            tuple(note for note in released.all_for_owner.notes if owner is None or not is_of_persons(note)),
+            released.owner_only.losses,
         ),
     )
 
@@ -365,14 +362,13 @@ def _account(released: Release) -> Account | None:
         return None
 
 
-def _decision(released: Release, log: EventLog) -> tuple[Decision, bool]:
-    """Whether it may be sent, with what the log says about that, and whether it could be looked at. What the ledger
-    says is asked when the page is shown, since it does not stay as it is."""
-    told, cases = told_by_release(released), released.variants.cases
+def _owner(log: EventLog) -> OwnerSide | None:
+    """What its owner sees of the log beside the release; None where it could not be looked at. What the ledger says is
+    asked when the page is shown, since it does not stay as it is."""
     try:
-        return decided(told, cases, owner_side(log, None, options=False)), True
+        return owner_side(log, None, options=False)
     except (VeilogError, MemoryError):
-        return decided(told, cases), False
+        return None
 
 
 def _written_down(result: ReleasedLog, out: Path, name: str = RESULT) -> None:

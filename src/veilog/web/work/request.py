@@ -11,10 +11,10 @@ from veilog._language import gettext, gettext_noop
 from veilog.errors import ParameterError, UndeclaredError
 from veilog.logs.eventlog import START
 from veilog.methods import Method, Parameter, method_named
-from veilog.privacy.account.accounting import parse_epsilon
+from veilog.privacy.account.accounting import parse_delta, parse_epsilon
 from veilog.privacy.account.strength import EXPOSED
 from veilog.privacy.domain import FROM_LOG, PRIVATELY, Domain, Fact, Values, Window
-from veilog.releasing.plan import LARGEST_UNASKED, Plan, plan
+from veilog.releasing.plan import Plan, plan, protects_nobody
 from veilog.report.explorer import clean
 from veilog.web.jobs.records import LogRecord, ReleaseRequest
 
@@ -23,7 +23,7 @@ __all__ = [
     "FIELDS",
     "IDENTIFYING",
     "RELEASE",
-    "WEAK",
+    "UNPROTECTED",
     "as_draft",
     "asked_for",
     "can_be_asked_for",
@@ -41,7 +41,7 @@ __all__ = [
 
 FIELDS = (
     *("method", "epsilon", "delta", "as_published", "unit", "max_cases", "unnamed"),
-    *("times", "window_start", "window_end", "processing", "attributes", "weak_guarantee"),
+    *("times", "window_start", "window_end", "processing", "attributes", "allow_no_protection"),
     *("labels", "activities", "longest", "max_length", "part"),
 )
 """The fields of the form; a parameter of a method is called ``p_`` and its name, what an attribute may hold ``d_``, and
@@ -56,8 +56,8 @@ IDENTIFYING, RELEASE = "identifying", "release"
 _FILES = ("rules",)
 """Parameters that name a file: in a browser that would be one of the server's, so they are not offered."""
 _LONGEST = 20_000
-WEAK = "weak"
-"""The word to be typed for an epsilon that protects nobody in practice."""
+UNPROTECTED = "unprotected"
+"""The word to be typed for a budget that protects nobody in practice."""
 _HOW_TO_SAY: Mapping[Fact, str] = {
     "activities": gettext_noop(
         "Tick that all labels of the log may be known, or list those that are public, or, with a δ, have them found "
@@ -189,7 +189,7 @@ def asked_for(form: Mapping[str, Any]) -> Plan:
         "processing": given.get("processing", "") not in ("", "0", "false", "no"),
         "attributes": _listed(given.get("attributes", "")) or None,
         "domain": Domain(_labels(given), _longest(given), _values_of(given)),
-        "weak_guarantee": _is_weak(given.get("weak_guarantee", "")),
+        "allow_no_protection": _is_typed(given.get("allow_no_protection", "")),
         "part": given.get("part"),
     }
     _check(method, asked)
@@ -217,14 +217,19 @@ def _check(method: Method, asked: Mapping[str, Any]) -> None:
     if epsilon is None and method.takes_epsilon:
         advice = gettext("Smaller means more private; 0.1 to 1 are usual.")
         raise ParameterError(gettext("No budget was given."), parameter="epsilon", advice=advice)
-    if epsilon is not None and parse_epsilon(epsilon) > LARGEST_UNASKED and not asked["weak_guarantee"]:
+    nobody = epsilon is not None and protects_nobody(parse_epsilon(epsilon), parse_delta(asked["delta"]))
+    if nobody and not asked["allow_no_protection"]:
         raise ParameterError(
             gettext(
-                "An ε of {epsilon} protects nobody in practice: who is in the log can nearly be read off the release.",
+                "A budget of ε = {epsilon}, δ = {delta} protects nobody in practice: who is in the log can nearly be "
+                "read off the release.",
                 epsilon=epsilon,
+                delta=asked["delta"],
             ),
-            parameter="weak_guarantee",
-            advice=gettext("Take 2 or less; or, if that is what you want, type the word {word} below ε.", word=WEAK),
+            parameter="allow_no_protection",
+            advice=gettext(
+                "Take an ε of 2 or less; or, if that is what you want, type the word {word} below ε.", word=UNPROTECTED
+            ),
         )
     if asked["domain"].activities == PRIVATELY and asked["delta"] == "0":
         raise ParameterError(
@@ -292,15 +297,14 @@ def _longest(given: Mapping[str, str]) -> int | Literal["log"] | None:
     return _whole(given, "max_length")
 
 
-def _is_weak(text: str) -> bool:
-    if text and text.lower() != WEAK:
+def _is_typed(text: str) -> bool:
+    if text and text.lower() != UNPROTECTED:
         raise ParameterError(
             gettext(
-                "To release at an ε above {largest} the word {word} has to be typed.",
-                largest=f"{LARGEST_UNASKED}",
-                word=WEAK,
+                "To release with a protection level of none in practice, the word {word} has to be typed.",
+                word=UNPROTECTED,
             ),
-            parameter="weak_guarantee",
+            parameter="allow_no_protection",
             advice=gettext("Otherwise leave that field empty."),
         )
     return bool(text)

@@ -28,11 +28,10 @@ class Now:
 
 def standing_now(made: ReleasedLog, log: LogRecord, settings: Settings) -> Now | None:
     """Return what the ledger says of a release of this log, in one read; None where it was entered in none. Other
-    accounts of a ledger that several browsers share are not named: others may have brought those files."""
+    accounts are not named: other browsers may have brought those files."""
     if made.entry is None:
         return None
-    ledger = ledgers.Ledger(settings.ledger_of(log.ledger or log.session))
-    standing = Standing.of_entry(ledger, made.entry, named=settings.ledger is None)
+    standing = Standing.of_entry(ledgers.Ledger(settings.ledger), made.entry, named=False)
     if standing.account is None:
         return Now(standing, None)
     cases = 0 if log.measured is None else log.measured.statistics.cases

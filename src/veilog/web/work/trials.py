@@ -46,15 +46,16 @@ def give_up_all() -> None:
     _given_up[0] = Event()
 
 
-def tried_beside(plan: str, given_up: Event) -> Guarantee | str:
-    """Return what a plan, as JSON, would guarantee, or why it is refused; :class:`GivenUp` where that is too much."""
+def tried_beside(asked: str, given_up: Event) -> Guarantee | str:
+    """Return what a plan, as JSON with the public sizes of its log, would guarantee, or why it is refused;
+    :class:`GivenUp` where that is too much."""
     if given_up.is_set():
         raise GivenUp
     with _changing:
         child = _idle.pop() if _idle else None
     child = child if child is not None and child.alive else Child(_answering)
     try:
-        child.pipe.send_bytes(plan.encode())
+        child.pipe.send_bytes(asked.encode())
         found = _awaited(child, given_up)
     except (EOFError, OSError) as error:
         if child.end() == 1:  # of an error that nobody foresaw, which it told the terminal
@@ -83,12 +84,14 @@ def _answering(pipe: Connection) -> None:
         os.setpgid(0, 0)  # it is weighed, and ended, by its group
     limit_memory(_MEMORY, reserved=False)
     from veilog.releasing.plan import Plan
+    from veilog.releasing.trying.trial import tried
 
     with contextlib.suppress(EOFError, OSError, MemoryError):
         while True:
-            plan = Plan.from_json(json.loads(pipe.recv_bytes()))
+            asked = json.loads(pipe.recv_bytes())
+            plan = Plan.from_json(asked["plan"])
             try:
-                pipe.send(plan.cost)
+                pipe.send(tried(plan, **asked["sizes"]))
             except VeilogError as error:
                 pipe.send(error.in_command())
 

@@ -55,7 +55,7 @@ _PURPOSES = ("prediction", "discovery")
 """What it would be good for, the quicker one first; each is tried only where half of the time is left."""
 _QUICK = ("travas", "laplace")
 """What takes a moment is tried first."""
-_OF_NO_MATTER = ("epsilon", "weak_guarantee", "part")
+_OF_NO_MATTER = ("epsilon", "allow_no_protection", "part")
 _REMARKS = 3
 
 
@@ -246,10 +246,11 @@ def _row(name: str, plans: Mapping[str, Plan], problem: str) -> TriedMethod:
 
 def _remarks(found: Expected, said: Iterable[str]) -> tuple[str, ...]:
     """What can be known beforehand, without what is about options of the command."""
-    first = "" if found.promising else found.in_words().partition(". ")[2]
+    first = "" if found.promising else found.doubt
     if not found.similarity.mean:
         first = gettext("Nothing, or next to nothing, would come through: no case survives the noise.")
-    texts = (plain_advice(text) for text in (first, *said))
+    survive = "" if found.survivors is None else found.survivors.in_words()
+    texts = (plain_advice(text) for text in (survive, first, *said))
     return tuple(dict.fromkeys(text for text in texts if text))[:_REMARKS]
 
 

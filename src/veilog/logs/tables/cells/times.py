@@ -115,7 +115,14 @@ def gather_evidence(text: pa.Array, evidence: Evidence) -> None:
         return
     parts = pc.extract_regex(slashed, r"^(?P<a>\d{1,2})[-/](?P<b>\d{1,2})")
     a, b = (pc.cast(parts.field(i), pa.int64()).to_numpy(zero_copy_only=False) for i in (0, 1))
-    for found, name in ((a > 12, "day_first"), (b > 12, "month_first"), ((a != b) & (a <= 12) & (b <= 12), "doubtful")):
+    day_a, day_b = ((n >= 1) & (n <= 31) for n in (a, b))  # what is no date says nothing, and is no time later
+    month_a, month_b = ((n >= 1) & (n <= 12) for n in (a, b))
+    both = month_a & month_b
+    for found, name in (
+        (day_a & month_b & ~both, "day_first"),
+        (month_a & day_b & ~both, "month_first"),
+        (both & (a != b), "doubtful"),
+    ):
         if found.any() and getattr(evidence, name) is None:
             setattr(evidence, name, slashed[int(found.argmax())].as_py().strip())
 

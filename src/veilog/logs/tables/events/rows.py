@@ -54,6 +54,7 @@ def log_from_table(
     case_key: str | None = None,
 ) -> EventLog:
     """The event log in a flat table whose columns have these roles; ``case_key`` tells cases of one name apart."""
+    _check_text(table, source)
     table, roles, line_of = shaped(without_views(table), roles, line_of)
     if table.num_rows == 0:  # columns without a chunk are a case of their own everywhere
         table = pa.Table.from_arrays(
@@ -95,6 +96,20 @@ def log_from_table(
         findings=findings.result(),
         source=source,
     )
+
+
+def _check_text(table: pa.Table, source: str | None) -> None:
+    """Refuse text that is no UTF-8, which a table in memory may hold: one such value would stop a release after it was
+    charged."""
+    for name, column in zip(table.column_names, table.columns, strict=True):
+        try:
+            column.validate(full=True)
+        except pa.ArrowException as error:
+            raise InputError(
+                f"The column {name!r} has a value that is damaged, or text that is not in UTF-8.",
+                path=source,
+                advice="Decode the text before it becomes a table, for example as Windows-1252.",
+            ) from error
 
 
 def _checked(table: pa.Table, roles: Roles, rows: Rows, source: str | None) -> tuple[Any, Any, Times, BoolArray]:

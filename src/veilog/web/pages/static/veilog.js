@@ -61,6 +61,8 @@
       const points = written(100 * Math.min(1, gain), { maximumSignificantDigits: 3 });
       put(box.querySelector("[data-points]"), said("gain", { points }));
       box.className = `strength ${tone}`;
+      // The word for a budget that protects nobody is asked for only there.
+      for (const field of all("[data-unprotected]")) field.hidden = gain <= 0.75 && fail <= 1;
       for (const range of all("input[data-for]")) range.dataset.tone = tone;
     };
     show();
@@ -107,16 +109,6 @@
     number.addEventListener("input", show);
     for (const range of all("input[data-for]")) range.addEventListener("input", show);
     addEventListener("replaced", show);
-    show();
-  }
-
-  // The word for a budget that protects nobody is asked for only there.
-  for (const field of all("[data-above]")) {
-    const number = document.getElementById("epsilon");
-    const show = () => {
-      field.hidden = !(parseFloat(number.value.replace(",", ".")) > Number(field.dataset.above));
-    };
-    number.addEventListener("input", show);
     show();
   }
 
@@ -228,15 +220,37 @@
     };
     const activities = ranked(".box", (box) => box.dataset.activity);
     const ways = ranked("path[data-from]", way);
+    // The most frequent way into each activity from another one, and out of it, in each picture.
+    const main = pictures.flatMap((picture) => ["from", "to"].map((end) => {
+      const most = new Map();
+      for (const part of picture.querySelectorAll("path[data-from]")) {
+        const before = most.get(part.dataset[end]);
+        const loop = part.dataset.from === part.dataset.to;
+        const more = !before || Number(before.dataset.count) < Number(part.dataset.count);
+        if (!loop && more) most.set(part.dataset[end], part);
+      }
+      return most;
+    }));
     let [scale, picked, shown, drawn] = [1, null, activities.length, ways.length];
+    const [counts, tells] = [{}, []];
     const show = () => {
+      // What is shown keeps these ways, and what they lead over, however little is asked for.
       const kept = new Set([">", "<", ...activities.slice(0, shown)]);
       const often = new Set(ways.slice(0, drawn));
+      for (const name of kept) {  // a set also hands out what is added meanwhile
+        for (const part of main.map((most) => most.get(name)).filter(Boolean)) {
+          often.add(way(part));
+          kept.add(part.dataset.from).add(part.dataset.to);
+        }
+      }
       for (const box of parts(".box")) {
         box.classList.toggle("off", !kept.has(box.dataset.activity));
         box.classList.toggle("picked", box.dataset.activity === picked);
         box.setAttribute("aria-pressed", box.dataset.activity === picked);
       }
+      counts.activities = kept.size - 2;
+      counts.paths = [...often].filter((name) => JSON.parse(name).every((end) => kept.has(end))).length;
+      for (const tell of tells) tell();
       for (const part of parts("[data-from]")) {
         const { from, to } = part.dataset;
         part.classList.toggle("off", !(kept.has(from) && kept.has(to) && often.has(way(part))));
@@ -274,14 +288,13 @@
       const says = made("span", { className: "dim" });
       const range = made("input", { type: "range", min: 1, max: most, value: most });
       const told = () => {
-        says.textContent = ` ${said("some", { n: range.value, most })}`;
+        says.textContent = ` ${said("some", { n: counts[name], most })}`;
       };
       range.addEventListener("input", () => {
         follow(Number(range.value));
-        told();
         show();
       });
-      told();
+      tells.push(told);
       if (most > 1) bar.append(made("label", {}, said(name), says, range));
     };
     slider("activities", activities.length, (value) => { shown = value; });

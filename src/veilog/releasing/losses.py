@@ -1,0 +1,110 @@
+"""Losses: events, activities and cases that a release leaves out of its log, as coded values. They are computed from
+the raw log, so they are confidential: for its owner alone."""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Annotated, Literal
+
+import numpy as np
+
+from veilog._language import gettext, gettext_noop, localised, share_in_percent
+from veilog._plain import InJson, ToJson
+from veilog.logs.variants import Variants
+from veilog.privacy.domain import Domain
+
+__all__ = ["NOTABLE", "Loss", "LossCode", "events_of", "in_words", "losses_by_list", "same_name"]
+
+LossCode = Literal[
+    "declared-activities-absent",
+    "activities-undeclared",
+    "events-undeclared",
+    "events-beyond-length",
+    "cases-not-counted",
+    "rows-not-read",
+    "activities-not-released",
+    "cases-not-released",
+    "events-not-released",
+]
+
+NOTABLE = 0.05
+"""The share of events, activities or cases from which on a loss is stated; an absent declared activity always is."""
+_NAMED = 5
+
+
+@dataclass(frozen=True)
+class Loss(ToJson):
+    """So many of so many events, activities or cases that a release leaves out; or declared activities that no case
+    has."""
+
+    code: LossCode
+    lost: int
+    of: int
+    names: Annotated[tuple[tuple[str, str], ...], InJson(as_=dict, left_out="at its default")] = ()
+    """Declared activities that the log does not have. Each is beside the activity of the log that differs from it in
+    case, spaces or accents alone, or beside an empty text."""
+
+    @property
+    def notable(self) -> bool:
+        """Whether it is stated."""
+        return bool(self.names) or self.lost > NOTABLE * self.of
+
+
+_WORDS = {
+    "declared-activities-absent": gettext_noop("{lost} of {of} declared activities are not in the log: {names}."),
+    "activities-undeclared": gettext_noop("{share} of the log's activities are not declared ({lost} of {of})."),
+    "events-undeclared": gettext_noop("{share} of the events are of undeclared activities ({lost} of {of})."),
+    "events-beyond-length": gettext_noop("{share} of the events are beyond the declared length ({lost} of {of})."),
+    "cases-not-counted": gettext_noop("{share} of the cases are left out to protect persons ({lost} of {of})."),
+    "rows-not-read": gettext_noop("{share} of the log was dropped when it was read ({lost} of {of})."),
+    "activities-not-released": gettext_noop("{share} of the activities are not in the release ({lost} of {of})."),
+    "cases-not-released": gettext_noop("The release has {share} fewer cases than the log ({lost} of {of})."),
+    "events-not-released": gettext_noop("The release has {share} fewer events than the log ({lost} of {of})."),
+}
+_IS_CALLED = gettext_noop("{name} (in the log: {near})")
+
+
+def in_words(loss: Loss) -> str:
+    """Return the sentence for a loss."""
+    named = [
+        gettext(_IS_CALLED, name=repr(name), near=repr(near)) if near else repr(name)
+        for name, near in loss.names[:_NAMED]
+    ]
+    return gettext(
+        _WORDS[loss.code],
+        share=share_in_percent(loss.lost / loss.of),
+        lost=localised(f"{loss.lost:,}"),
+        of=localised(f"{loss.of:,}"),
+        names=", ".join(named) + (" …" if len(loss.names) > _NAMED else ""),
+    )
+
+
+def same_name(name: str) -> str:
+    """Return a name without case, spaces and accents, by which two spellings of it are the same."""
+    letters = unicodedata.normalize("NFKD", name.casefold())
+    return "".join(letter for letter in letters if not unicodedata.combining(letter) and not letter.isspace())
+
+
+def events_of(variants: Variants) -> dict[str, int]:
+    """Return the events of each activity."""
+    events = np.zeros(len(variants.labels), dtype=np.int64)
+    np.add.at(events, variants.codes, np.repeat(variants.counts, variants.lengths))
+    return dict(zip(variants.labels, events.tolist(), strict=True))
+
+
+def losses_by_list(events: Mapping[str, int], declared: Domain) -> tuple[Loss, ...]:
+    """Return the losses that follow from a list of activities, by the events of each activity of the log."""
+    if declared.alphabet is None or not events:
+        return ()
+    absent = [name for name in declared.alphabet if name not in events]
+    spelled = {same_name(label): label for label in events}
+    named = tuple((name, spelled.get(same_name(name), "")) for name in absent)
+    missing = set(events) - set(declared.alphabet)
+    found = (
+        Loss("declared-activities-absent", len(absent), len(declared.alphabet), named),
+        Loss("activities-undeclared", len(missing), len(events)),
+        Loss("events-undeclared", sum(events[name] for name in missing), sum(events.values())),
+    )
+    return tuple(loss for loss in found if loss.notable)

@@ -1,0 +1,149 @@
+"""Which ledger a release is entered in, and what its owner has to know of its account then."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Mapping
+from dataclasses import replace
+from fractions import Fraction
+from pathlib import Path
+from typing import Any, Literal, TypeAlias
+
+from veilog._files import path_of
+from veilog._places import default_ledger, made_folder
+from veilog.errors import VeilogError
+from veilog.ledger.accounts import Account, in_figures
+from veilog.ledger.ledger import Data, Entered, Ledger
+from veilog.logs.variants import Variants
+from veilog.methods.method import Progress
+from veilog.privacy.account.guarantee import Guarantee
+from veilog.privacy.account.strength import Strength
+from veilog.releasing.owner.notes import namesakes
+from veilog.releasing.result import AccountWarning, Release
+
+__all__ = [
+    "LedgerChoice",
+    "beside_budgets",
+    "chosen_ledger",
+    "elsewhere_warning",
+    "entered_warnings",
+    "level_falls",
+    "note_uncounted",
+    "uncounted_warning",
+    "with_warnings",
+]
+
+LedgerChoice: TypeAlias = Ledger | str | Path | Literal[False] | None
+"""A ledger; None for the one of this user, and False for none."""
+
+
+def chosen_ledger(choice: LedgerChoice, *, seeded: bool, progress: Progress | None = None) -> Ledger | None:
+    """Return the ledger that something is entered in. What is ``seeded`` is an experiment, which is entered only where
+    a ledger is named."""
+    if choice is False or (choice is None and seeded):
+        return None
+    if choice is None:
+        place = default_ledger()
+        return None if place is None else Ledger.open(made_folder(place), create=True, waiting=progress)
+    return (
+        choice if isinstance(choice, Ledger) else Ledger.open(path_of(choice, "ledger"), create=True, waiting=progress)
+    )
+
+
+def note_uncounted(
+    log: Data, method: str, guarantee: Guarantee, place: Path | None = None, name: str | None = None, **asked: Any
+) -> Account | None:
+    """Note in the ledger at this place, by default that of this user, what was made of a log without a ledger; ``name``
+    is that of its file. Where that cannot be, nothing is noted: whoever wants no ledger is not stopped by one."""
+    with contextlib.suppress(VeilogError):
+        ledger = default_ledger() if place is None else place
+        if ledger is not None:
+            kept = Ledger.open(made_folder(ledger), create=True, name=name)
+            return kept.note_uncounted(log, method, guarantee, **asked)
+    return None
+
+
+def with_warnings(released: Release, log: Data, aside: Mapping[str, Any] | None, place: Path | None = None) -> Release:
+    """Return a release with the warnings of its account. One that was kept ``aside`` of every ledger is noted in that
+    at this place, by default the user's, as not counted, with what a ledger notes of it."""
+    warnings: tuple[AccountWarning, ...] = ()
+    if released.entry is not None:
+        warnings = entered_warnings(released.entry, log)
+    elif aside is not None:
+        account = note_uncounted(log, released.method, released.guarantee, place, **aside)
+        warnings = () if account is None else uncounted_warning(account)
+    if not warnings:
+        return released
+    return replace(released, owner_only=replace(released.owner_only, warnings=warnings))
+
+
+def entered_warnings(entry: Entered, log: Data) -> tuple[AccountWarning, ...]:
+    """Return the warnings of the account that something was entered in. It is paid for, so a ledger that cannot be read
+    now gives none."""
+    with contextlib.suppress(VeilogError):
+        account = entry.account().among(_cases(log))
+        before = account.before(entry.number)
+        level = before.falls_to(account)
+        found = [] if level is None else [level_falls(before.strength, level)]
+        if not before.releases and account.budgets_beside:
+            found.append(beside_budgets(account))
+        if not before.releases and account.namesakes:
+            found.append(AccountWarning("account-namesakes", namesakes(account)))
+        if not before.releases:
+            found += elsewhere_warning(entry.path, log)
+        return (*found, *uncounted_warning(account))
+    return ()
+
+
+def elsewhere_warning(ledger: Path, log: Data) -> tuple[AccountWarning, ...]:
+    """Return the warning that the user's own ledger has releases of data that this other ledger does not count."""
+    own = default_ledger()
+    if own is None or not own.exists() or (ledger.exists() and own.samefile(ledger)):
+        return ()
+    with contextlib.suppress(VeilogError):
+        account = Ledger.open(own).account(log)
+        if account is not None and account.releases:
+            spent = "without a bound" if account.spent is None else f"epsilon = {in_figures(account.spent[0])}"
+            several = "releases" if account.releases > 1 else "release"
+            text = (
+                f"Your ledger {own} has {account.releases} {several} of this log ({spent}) that are not counted here."
+            )
+            return (AccountWarning("releases-in-another-ledger", text),)
+    return ()
+
+
+def level_falls(before: Strength, after: Strength) -> AccountWarning:
+    """Return the warning that all releases of an account together protect less than they did before."""
+    return AccountWarning(
+        "account-level-falls",
+        f"All releases of this log together: the protection level falls from {before} to {after}.",
+    )
+
+
+def uncounted_warning(account: Account) -> tuple[AccountWarning, ...]:
+    """Return the warning that the account does not count all releases of its data, where it does not."""
+    number = len(account.uncounted)
+    if not number:
+        return ()
+    costs = [entry.epsilon for entry in account.uncounted]
+    bounded = [cost for cost in costs if cost is not None]
+    cost = f"epsilon = {in_figures(sum(bounded, Fraction(0)))}" if len(bounded) == len(costs) else "without a bound"
+    several = "releases of this log are" if number > 1 else "release of this log is"
+    text = f"{number} {several} not counted in its account ({cost}): `veilog ledger set LOG --count-all` counts them."
+    return (AccountWarning("uncounted-releases", text),)
+
+
+def beside_budgets(account: Account) -> AccountWarning:
+    """Return the warning that a log has an account of its own where others have budgets: one case more makes it another
+    log to its ledger. An account that is not opened yet has no number."""
+    several = "other accounts have budgets" if account.budgets_beside > 1 else "another account has a budget"
+    return AccountWarning(
+        "unknown-data-beside-budget",
+        "The ledger does not know this log, so it has an account of its own, without a budget. In this ledger "
+        f"{several}: if the same people are in this log, put it on that account: veilog ledger set LOG --account "
+        "NUMBER.",
+    )
+
+
+def _cases(log: Data) -> int:
+    return (log if isinstance(log, Variants) else log.variants).cases
