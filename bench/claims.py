@@ -201,7 +201,7 @@ BENCHMARKS = (
         tables=tables,
         methods=tuple(dict.fromkeys(claim.method for claim in CLAIMS)),
         runs=1,
-        small=Plan((), 1, True, {"method": "travas", "box": "black", "releases": "200"}),
+        small=Plan((), 1, True, {"method": "sapa", "box": "published", "releases": "24"}),
         page="claims.md",
     ),
 )

@@ -127,10 +127,10 @@ _DRAWN = 1000
 
 
 @cache
-def of_method(name: str) -> str:
-    """Return the fingerprint of a method: of its releases of small logs, with and without what it can be asked for."""
-    method = METHODS[name]
-    return _hash([*(_tried(name, *trial) for trial in trials(method)), *_trainings(name)])
+def of_method(name: str, as_published: bool = False) -> str:
+    """Return the fingerprint of a method in one mode: of its releases of small logs with what it can be asked for."""
+    own = [trial for trial in trials(METHODS[name]) if trial[1].get("as_published", False) == as_published]
+    return _hash([*(_tried(name, *trial) for trial in own), *_trainings(name, as_published)])
 
 
 def of_measure(experiment: Experiment, method: str) -> str:
@@ -155,7 +155,8 @@ def trials(method: Method) -> Iterator[Trial]:
     """Yield small logs and what is asked of a method about them: few and many cases, both modes, settings, and,
     where the method takes them, a delta, persons, labels found privately, times and attributes."""
     few, many = (small_log(cases) for cases in (_FEW, _MANY))
-    own = ({"epsilon": "1"} if method.takes_epsilon else {}) | (_DELTA if method.needs_delta else {})
+    own: dict[str, Any] = {"epsilon": "1"} if method.takes_epsilon else {}
+    own |= (_DELTA if method.needs_delta else {}) | ({} if method.certified else {"as_published": True})
     if method.name == "travag":
         yield few_variants(), own | {"free_generator_steps": _STEPS}
         return
@@ -176,15 +177,12 @@ def trials(method: Method) -> Iterator[Trial]:
     yield from ((many, own | more) for more in _MORE.get(method.name, ()))
 
 
-def _tried(name: str, log: EventLog | Variants, asked: dict[str, Any]) -> object:
-    """The facts of a release, as published where there is no certified one; None where it is refused."""
-    wanted = {"domain": ALL_FROM_LOG, "seed": _SEED} | asked
-    for face in ({}, {"as_published": True}):
-        try:
-            return _facts(release(log, name, **wanted | face))
-        except VeilogError:
-            continue
-    return None
+def _tried(name: str, log: EventLog | Variants, asked: dict[str, Any]) -> list[object] | None:
+    """The facts of a release; None where it is refused."""
+    try:
+        return _facts(release(log, name, **{"domain": ALL_FROM_LOG, "seed": _SEED} | asked))
+    except VeilogError:
+        return None
 
 
 def _facts(made: Release) -> list[object]:
@@ -213,24 +211,22 @@ def _column(values: pa.ChunkedArray) -> list[object]:
     return values.to_pylist()
 
 
-def _trainings(name: str) -> Iterator[object]:
-    """The draws of TraVaG's networks after a few steps, with a linear and a deep critic, and as published."""
+def _trainings(name: str, as_published: bool) -> Iterator[object]:
+    """The draws of TraVaG's networks after a few steps: with a linear and a deep critic, or by the settings of the
+    paper and of its authors' program."""
     if name != "travag":
         return
-    published, program = (next(iter(known.values())) for known in (PUBLISHED, PROGRAM))
-    budget = ("1", "1e-3")
-    for configuration, nominal, more in (
-        (CERTIFIED, budget, _SHORT),
-        (CERTIFIED, budget, _SHORT | _DEEP),
-        (published, published.nominal, _PUBLISHED),
-        (program, program.nominal, _PUBLISHED),
-    ):
+    if as_published:
+        known = [next(iter(found.values())) for found in (PUBLISHED, PROGRAM)]
+        asked = [(replace(configuration, **_PUBLISHED), configuration.nominal) for configuration in known]
+    else:
+        asked = [(replace(CERTIFIED, **more), ("1", "1e-3")) for more in (_SHORT, _SHORT | _DEEP)]
+    for configuration, (epsilon, delta) in asked:
         curator = Curator(few_variants(), randomness=noise.seeded(_SEED))
-        epsilon, delta = map(Fraction, nominal)
         request = Request(
-            epsilon, delta, configuration is not CERTIFIED, lambda text, fraction: None, lambda log, made: 0.0
+            Fraction(epsilon), Fraction(delta), as_published, lambda text, fraction: None, lambda log, made: 0.0
         )
-        trained = train(curator, request, replace(configuration, **more))
+        trained = train(curator, request, configuration)
         drawn = np.concatenate(list(draws(trained, _DRAWN, np.random.default_rng(_SEED))))
         yield [drawn.tolist(), *map(_charged, curator.charges)]
 

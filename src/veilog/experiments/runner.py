@@ -123,12 +123,14 @@ def versions_of(experiment: Experiment, cells: Iterable[Cell], there: Mapping[st
     """Return the version of each cell with the code of now and these logs: ``METHOD.MEASURE-LOG``, two fingerprints and
     a digest. A log that is not there has no digest."""
     cells = list(cells)
-    code = {
-        method: f"{of_method(method) if method else ''}.{of_measure(experiment, method)}"
-        for method in dict.fromkeys(cell.method for cell in cells)
-    }
     logs = {log: file_digest(there[log]) for log in {cell.log for cell in cells} if log in there}
-    return {cell: f"{code[cell.method]}-{logs.get(cell.log, '')}" for cell in cells}
+    return {
+        cell: f"{_method_of(cell)}.{of_measure(experiment, cell.method)}-{logs.get(cell.log, '')}" for cell in cells
+    }
+
+
+def _method_of(cell: Cell) -> str:
+    return of_method(cell.method, cell.get("as_published", False) is True) if cell.method else ""
 
 
 def kept_file(out: Path, experiment: Experiment) -> Path:
