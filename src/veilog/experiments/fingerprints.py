@@ -114,15 +114,15 @@ _MORE: dict[str, tuple[dict[str, Any], ...]] = {
 }
 """Settings of each method beside the defaults. Those that come new are tried once they are named here."""
 _STEPS = 3
-_SHORT = {
+_SHORT: dict[str, Any] = {
     "latent": 16,
     "noise": 16,
     "free_autoencoder_steps": _STEPS,
     "free_generator_steps": _STEPS,
     "critic_steps": _STEPS,
 }
-_DEEP = {"critic_hidden": 2, "outside": "drop", "autoencoder_steps": _STEPS, "autoencoder_share": 0.3}
-_PUBLISHED = _SHORT | {"autoencoder_steps": _STEPS, "critic_steps_per_generator": 1}
+_DEEP: dict[str, Any] = {"critic_hidden": 2, "outside": "drop", "autoencoder_steps": _STEPS, "autoencoder_share": 0.3}
+_PUBLISHED: dict[str, Any] = _SHORT | {"autoencoder_steps": _STEPS, "critic_steps_per_generator": 1}
 _DRAWN = 1000
 
 
@@ -179,8 +179,9 @@ def trials(method: Method) -> Iterator[Trial]:
 
 def _tried(name: str, log: EventLog | Variants, asked: dict[str, Any]) -> list[object] | None:
     """The facts of a release; None where it is refused."""
+    options: dict[str, Any] = {"domain": ALL_FROM_LOG, "seed": _SEED} | asked
     try:
-        return _facts(release(log, name, **{"domain": ALL_FROM_LOG, "seed": _SEED} | asked))
+        return _facts(release(log, name, **options))
     except VeilogError:
         return None
 
@@ -208,7 +209,7 @@ def _column(values: pa.ChunkedArray) -> list[object]:
     if pa.types.is_timestamp(values.type):
         values = values.cast(pa.int64())
         return [None if value is None else round(value / 1e6) for value in values.to_pylist()]
-    return values.to_pylist()
+    return list(values.to_pylist())
 
 
 def _trainings(name: str, as_published: bool) -> Iterator[object]:
