@@ -99,17 +99,17 @@ def measure(given: Given, cell: Cell) -> Measured:
     return Measured(values | {"cases": released.variants.cases})
 
 
-def large(path: Path, seed: int = 1) -> None:
+def large(path: Path, cases: int, seed: int = 1) -> None:
     """Write a table of so many cases, of which so many have a path of their own, in an order that tells nothing."""
     rng = np.random.default_rng(seed)
+    shared, alone = (LARGE[name] * cases // LARGE["cases"] for name in ("shared", "alone"))
     names = [f"{letter}{i}" for letter in "ABC" for i in range(8)]
     paths: dict[tuple[int, ...], None] = {}
-    while len(paths) < LARGE["shared"] + LARGE["alone"]:
+    while len(paths) < shared + alone:
         paths[tuple(rng.integers(0, len(names), rng.integers(3, 13)).tolist())] = None
-    rare = LARGE["cases"] - LARGE["alone"] - 2 * LARGE["shared"]
-    weights = 1 / np.arange(1, LARGE["shared"] + 1)
-    shared = 2 + rng.multinomial(rare, weights / weights.sum())
-    rows = np.repeat(np.arange(len(paths)), np.concatenate([shared, np.ones(LARGE["alone"], dtype=np.int64)]))
+    weights = 1 / np.arange(1, shared + 1)
+    often = 2 + rng.multinomial(cases - alone - 2 * shared, weights / weights.sum())
+    rows = np.repeat(np.arange(len(paths)), np.concatenate([often, np.ones(alone, dtype=np.int64)]))
     sequences = list(paths)
     with path.open("w", newline="") as file:
         table = csv.writer(file)
@@ -121,13 +121,14 @@ def large(path: Path, seed: int = 1) -> None:
 
 def large_cells(plan: Plan) -> Iterator[Cell]:
     for run in range(plan.runs):
-        yield Cell("", "", (("cases", LARGE["cases"]),), run)
+        yield Cell("", "", (("cases", int(plan.options.get("cases", LARGE["cases"]))),), run)
 
 
 def large_measure(given: Given, cell: Cell) -> Measured:
-    table, answer = given.folder / "large.csv", given.folder / "risk.json"
+    cases = int(cell.get("cases"))
+    table, answer = given.folder / f"large-{cases}.csv", given.folder / "risk.json"
     if not table.exists():
-        large(table)
+        large(table, cases)
     command = [sys.executable, "-m", "veilog", "risk", str(table), "--quiet", "--json", str(answer)]
     costs, _ = timed(lambda: subprocess.run(command, check=True, capture_output=True))
     rows = json.loads(answer.read_text())["attacks"]
@@ -173,6 +174,7 @@ BENCHMARKS = (
         ),
         runs=1,
         alone=True,
+        small=Plan((), 1, True, {"cases": "1310"}),
         page="measures/singling-out.md",
     ),
 )

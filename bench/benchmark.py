@@ -14,6 +14,8 @@ Cells = Callable[[Plan], Iterator[Cell]]
 CPU, WALL, PEAK = Column("CPU s", "cpu"), Column("wall s", "wall"), Column("peak MB", "peak", ",.0f")
 SIMILARITY = Column("similarity", "similarity", ".3f", "spread")
 NO_LOG = ("",)
+SMALL = Plan(("small",), 1, False)
+"""By which most measures are tried for their fingerprint."""
 
 
 def grid(

@@ -194,7 +194,6 @@ BENCHMARKS = (
             Column("digest of the variants", "digest", show="text"),
         ),
         plots=drawing,
-        sources=("veilog.logs.engines",),
         runs=1,
         alone=True,
         page="results/performance.md",

@@ -189,7 +189,6 @@ BENCHMARKS = (
         grid("evolve", beside=""),
         [column for page in PAGES for column in columns(page)],
         logs=("sepsis",),
-        sources=("veilog.web.app",),
         runs=7,
         page="serve.md",
     ),

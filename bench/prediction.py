@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 import veilog
-from benchmark import asked, benchmark, grid
+from benchmark import SMALL, asked, benchmark, grid
 from veilog.experiments.experiment import Cell, Given, Measured
 from veilog.experiments.measuring import EMPTY, released
 from veilog.experiments.summary import Column
@@ -77,6 +77,7 @@ BENCHMARKS = (
         ],
         logs=("sepsis", "receipt", "bpic2013_incidents"),
         runs=3,
+        small=SMALL,
         note="Shares of the prefixes of held-out cases, mean ± standard deviation over splits: next activity by the "
         "n-gram and by the trees, end state by the n-gram.",
         page="measures/purposes.md",
@@ -92,6 +93,7 @@ BENCHMARKS = (
             for side, style in (("real", ",.0f"), ("release", ",.0f"), ("ratio", ".2f"))
         ],
         logs=("sepsis", "bpic2013_incidents", "traffic_fines"),
+        small=SMALL,
         note="Mean error in hours over the prefixes of held-out cases, mean ± standard deviation over splits; ratio: "
         "release over real. 0.4 of epsilon is for times.",
         page="measures/purposes.md",

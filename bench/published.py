@@ -18,6 +18,7 @@ from pathlib import Path
 
 from veilog.experiments import frontier
 from veilog.experiments.experiment import Experiment, Plan, Row, Table
+from veilog.experiments.fingerprints import CLOCKED
 from veilog.experiments.known_logs import find
 from veilog.experiments.runner import kept_file, kept_rows, versions_of
 from veilog.experiments.workers import answers
@@ -28,20 +29,6 @@ RESULTS = ROOT / "bench" / "results"
 DOCS = ROOT / "docs"
 NOTHING = {"next_activity": 0.0, "fitness": 0.0, "precision": 0.0, "f_score": 0.0, "rules": 1.0}
 """What methods are ranked by for purposes, and what a release of nothing is worth."""
-CLOCKED = (
-    "cpu",
-    "cpu_seconds",
-    "wall",
-    "seconds",
-    "peak",
-    "stored cpu",
-    "stored wall",
-    "driver",
-    "below",
-    "moved",
-    "load",
-)
-"""What comes out differently every time."""
 CLOSE = 1e-9
 SENTENCES = Path(measured.__file__).with_name("measured.json")
 
@@ -189,7 +176,7 @@ def _values(rows: Sequence[Row], log: str, name: str, epsilon: str) -> list[floa
 
 
 def check(experiments: Sequence[Experiment], logs: Path | None) -> int:
-    """Say of each published number whether today's code made it, and from these logs; 1 where one is stale."""
+    """Print how many published rows are stale by today's fingerprints and these logs; return 1 where one is."""
     there = find(logs) if logs else {}
     stale_ones = 0
     for experiment in experiments:
@@ -211,7 +198,8 @@ def check(experiments: Sequence[Experiment], logs: Path | None) -> int:
 
 
 def stale_rows(experiment: Experiment, rows: Sequence[Row], there: dict[str, Path]) -> list[Row]:
-    """The rows that other code than today's made, or, where the log is there, another log."""
+    """Return the rows of which the method or the measure behaves otherwise today, or, where it is there, the log is
+    another."""
     now = versions_of(experiment, [row.cell for row in rows], there)
 
     def same(row: Row) -> bool:

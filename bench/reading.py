@@ -159,7 +159,6 @@ BENCHMARKS = (
             *(Column("file MB", "size", ",.0f"), CPU, Column("with imports", "all"), WALL, PEAK),
             Column("CPU / expat", "cpu", baseline={"reader": "expat, no handlers"}),
         ),
-        sources=("veilog.logs.xes.read",),
         runs=3,
         page="results/performance.md",
     ),

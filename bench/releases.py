@@ -10,7 +10,7 @@ import time
 from collections.abc import Iterator
 from dataclasses import replace
 
-from benchmark import SIMILARITY, asked, benchmark, grid
+from benchmark import SIMILARITY, SMALL, asked, benchmark, grid
 from veilog.experiments.experiment import Cell, Given, Measured, Number, Plan
 from veilog.experiments.measuring import models, released
 from veilog.experiments.papers import sacofa_figures
@@ -231,6 +231,7 @@ BENCHMARKS = (
         (SIMILARITY,),
         over="delta",
         logs=LOGS,
+        small=SMALL,
         page="results/prefix-trees.md",
     ),
     benchmark(
@@ -317,7 +318,6 @@ BENCHMARKS = (
         models_cells,
         _MODELS,
         logs=("receipt", "sepsis"),
-        sources=("veilog.measures.process_model.measure",),
         page="results/prefix-trees.md",
     ),
     benchmark(

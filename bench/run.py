@@ -3,7 +3,7 @@
     python bench/run.py [NAME ...] [--logs FOLDER] [--quick]     run; without a name those that ``make bench`` runs
     python bench/run.py --list                                   the names
     python bench/run.py --publish NAME ... [--quick]             put what was run into bench/results and the docs
-    python bench/run.py --check [NAME ...]                       published numbers that today's code did not make
+    python bench/run.py --check [NAME ...]                       published numbers that today's code would not make
     python bench/run.py --confirm NAME ... [--share 0.1]         make some of those again: equal ones are today's, too
 
 A run prints Markdown. It keeps every finished cell, so that a second run goes on where the first was stopped;

@@ -133,7 +133,6 @@ BENCHMARKS = (
             Column("order", "order", show="text"),
         ),
         logs=("sepsis",),
-        sources=("veilog.web.app",),
         runs=1,
         page="serve.md",
     ),

@@ -102,7 +102,6 @@ BENCHMARKS = (
             Column("load", "load", ".0f"),
             Column("digest", "digest", show="text"),
         ),
-        sources=("veilog.logs.engines", "veilog.logs.stored"),
         runs=1,
         alone=True,
         page="results/performance.md",

@@ -155,7 +155,7 @@ def test_a_number_of_other_code_or_of_an_edited_page_is_stale(
     assert published.check([TOY], None) == 1
     assert "docs/toy.md does not have the tables of these rows" in capsys.readouterr().out
     published.publish(TOY, tmp_path / "out")
-    changed = replace(TOY, sources=("veilog.measures.complexity",))
+    changed = replace(TOY, small=Plan((), 1, False))
     assert published.check([changed], None) == 1
     assert "toy: 2 of 2 rows are stale\n  all: 2\n" in capsys.readouterr().out
 
@@ -166,7 +166,7 @@ def test_stale_rows_are_of_this_code_where_a_sample_comes_out_the_same(
     (tmp_path / "toy.md").write_text(PAGE)
     run(replace(TOY, runs=20), None, tmp_path / "out")
     published.publish(TOY, tmp_path / "out")
-    changed = replace(TOY, sources=("veilog.measures.complexity",))
+    changed = replace(TOY, small=Plan((), 1, False))
     place = kept_file(published.RESULTS, TOY)
     before = [row.version for row in kept_rows(place)]
     assert published.confirm(changed, None) == 0

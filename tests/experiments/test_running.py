@@ -141,7 +141,7 @@ def test_a_cell_is_computed_again_when_its_method_has_changed(
     folder: Path, tmp_path: Path, marks: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run(COUNTED, folder, tmp_path, runs=2)
-    monkeypatch.setattr(runner, "version_of", lambda *arguments: "upgraded")
+    monkeypatch.setattr(runner, "of_method", lambda method, as_published: "upgraded")
     assert run(COUNTED, folder, tmp_path, runs=2).computed == 2
     assert run(COUNTED, folder, tmp_path, runs=2).computed == 0
 
@@ -176,23 +176,6 @@ def test_a_kept_row_says_which_code_and_machine_made_it(folder: Path, tmp_path: 
     )
 
 
-def test_words_in_a_source_make_no_other_number() -> None:
-    bare = '''LIMIT = 3\nTEXT = """a\n# no comment"""\ndef f(x):\n    return f"{x}"\n'''
-    told = '''"""What."""\n\n# why\nLIMIT = 3\n"""Of it."""\n\nTEXT = """a\n# no comment"""\n\n
-def f(x):\n    """Return."""\n    # because\n    return f"{x}"\n'''
-    assert versions.code_of(told) == versions.code_of(bare)
-    for other in (("3", "4"), ("# no", "# some"), ("f(x)", "g(x)")):
-        assert versions.code_of(told.replace(*other)) != versions.code_of(bare)
-
-
-def test_where_a_module_is_and_how_it_is_imported_changes_no_number() -> None:
-    here = 'from veilog.logs.simulate import (\n    hospital,\n)\n\n__all__ = ["f"]\n\ndef f():\n    return 1\n'
-    there = "def f():\n    import veilog.logs.made_up.simulate\n    return 1\n"
-    assert versions.code_of(here) == versions.code_of(there)
-    assert versions.code_of(here) != versions.code_of(there.replace("1", "2"))
-    assert versions.code_of('from a import b\n__all__ = ["b"]\n') == ""
-
-
 def made_up(given: Given, cell: Cell) -> Measured:
     """Keeps a file of its own, as a large log that is made only once."""
     with (given.folder / "own").open("a") as file:
@@ -217,42 +200,6 @@ def test_a_benchmark_needs_no_logs_and_has_a_process_for_each_cell(tmp_path: Pat
 def test_the_file_of_a_log_is_missed_in_words(tmp_path: Path, marks: Path) -> None:
     done = run(replace(COUNTED, cells=lambda plan: iter([Cell("sepsis")])), None, tmp_path)
     assert done.rows[0].problem == "This needs the file of a log, and there is none."
-
-
-def test_the_version_of_a_benchmark_is_also_that_of_its_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "helped.py").write_text("from veilog.measures.complexity import complexity\n")
-    source = "import helped\ndef measure(given, cell): ...\n"
-    (tmp_path / "benched.py").write_text(source)
-    monkeypatch.syspath_prepend(tmp_path)
-    import benched  # type: ignore[import-not-found]
-
-    def version() -> str:
-        versions._closure.cache_clear()
-        return versions.version_of("", (), benched.measure, False)
-
-    names = {path.name for path in versions._closure((), (tmp_path / "benched.py",))}
-    assert {"benched.py", "helped.py", "complexity.py"} <= names
-    first = version()
-    (tmp_path / "helped.py").write_text("")
-    second = version()
-    (tmp_path / "benched.py").write_text(source + "SIZE = 2\n")
-    assert len({first, second, version()}) == 3
-
-
-@pytest.mark.slow
-def test_the_version_of_a_method_is_that_of_the_sources_it_needs() -> None:
-    laplace = versions._closure(("veilog.methods.laplace",))
-    names = {path.name for path in laplace}
-    assert {"laplace.py", "curator.py", "noise.py"} <= names
-    assert "_prefix_tree" in {path.parent.name for path in laplace}
-    assert not {"travas.py", "run.py", "runner.py"} & names
-
-    def version(method: str, measure: object = counted) -> str:
-        return versions.version_of(method, (), measure, False)  # type: ignore[arg-type]
-
-    assert len({version(name) for name in ("laplace", "travas", "sacofa")}) == 3
-    assert version("laplace") == version("laplace")
-    assert version("laplace") != version("laplace", some_cells)
 
 
 @pytest.mark.slow

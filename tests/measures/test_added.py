@@ -19,7 +19,6 @@ from veilog.display import comparison_table
 from veilog.experiments.experiment import Cell, Row
 from veilog.experiments.measuring import added_columns, utility
 from veilog.experiments.results import _tables_of_added
-from veilog.experiments.versions import version_of
 from veilog.logs import files
 from veilog.logs.made_up.simulate import hospital
 from veilog.logs.variants import Variants
@@ -113,9 +112,8 @@ def test_an_added_measure_is_in_the_experiments_by_its_name(added: Path, monkeyp
     rows = [Row(Cell("small", "laplace", (("epsilon", "1"),)), values, None, 0.0, "")]
     first, *_ = _tables_of_added(rows)
     assert first.rows == (("small", "laplace", "epsilon 1", "0.500"),) and "veilog_labels 1.0" in first.note
-    with_it = version_of("", (), utility, False)
     monkeypatch.setattr(MEASURES, "_added", {})
-    assert version_of("", (), utility, False) != with_it
+    assert "shared_labels" not in utility(LOG, OTHER)
     assert not _tables_of_added(rows)
 
 

@@ -125,7 +125,7 @@ class Row:
     problem: str | None
     seconds: float
     version: str
-    """Digests of the code that made it and of its log (:mod:`veilog.experiments.versions`)."""
+    """Fingerprints of its method and of its measure, and a digest of its log: ``METHOD.MEASURE-LOG``."""
     texts: Mapping[str, str] = field(default_factory=dict)
     machine: str = ""
     made_by: str = ""
@@ -226,8 +226,9 @@ class Experiment:
     runs: int = 10
     quick_runs: int = 1
     quick_logs: tuple[str, ...] = ("sepsis", "bpic2013_incidents", "receipt")
-    sources: tuple[str, ...] = ("veilog.measures.similarity.measure", "veilog.measures.similarity.difference")
-    """Modules that a value depends on besides the method's own."""
+    small: Plan | None = None
+    """The plan of the cells by which its measure's fingerprint is made, on a small synthetic log in the place of each
+    log. None where it measures time or memory, or takes long: its rows are known by their methods alone."""
     notes: tuple[str, ...] = ()
     alone: bool = False
     """Every cell in a fresh process, one after the other: where time or memory is measured."""

@@ -363,13 +363,7 @@ FRONTIER = Experiment(
     runs=5,
     page="results/frontier.md",
     quick_runs=2,
-    sources=(
-        "veilog.measures.similarity.measure",
-        "veilog.measures.disclosure.measure",
-        "veilog.measures.process_model.measure",
-        "veilog.measures.purposes.prediction.purpose",
-        "veilog.measures.purposes.conformance.purpose",
-    ),
+    small=Plan(("small",), 1, False),
     notes=(
         f"Default parameters; methods that need a delta get {DELTA}, those that can use one are there without and with "
         "it, and evolve also with one releasing only real variants (only_real). "

@@ -1,7 +1,8 @@
 """Run the cells of an experiment: those that are finished are never computed again.
 
-A finished cell is a JSON file under ``FOLDER/NAME/cells``. It is computed again when the sources that its values depend
-on have changed, or the log. Ctrl-C leaves what is finished.
+A finished cell is a line of ``FOLDER/NAME/cells.jsonl``. It is computed again when its method or its measure behaves
+otherwise than when it was made (:mod:`veilog.experiments.fingerprints`), or when its log has changed. Ctrl-C leaves
+what is finished.
 """
 
 from __future__ import annotations
@@ -15,8 +16,9 @@ from pathlib import Path
 from veilog._process import check_processes
 from veilog.errors import OutputError, ParameterError, meant
 from veilog.experiments.experiment import Cell, Experiment, Plan, Row
+from veilog.experiments.fingerprints import of_measure, of_method
 from veilog.experiments.known_logs import find, missing
-from veilog.experiments.versions import file_digest, machine, version_of
+from veilog.experiments.versions import file_digest, machine
 from veilog.experiments.workers import Task, answers
 
 __all__ = ["Progress", "Run", "kept_file", "kept_rows", "run", "versions_of"]
@@ -118,15 +120,17 @@ def _chosen_cells(experiment: Experiment, plan: Plan, methods: tuple[str, ...]) 
 
 
 def versions_of(experiment: Experiment, cells: Iterable[Cell], there: Mapping[str, Path]) -> dict[Cell, str]:
-    """The version that each cell has with the code of now and these logs; a log that is not there has no digest."""
+    """Return the version of each cell with the code of now and these logs: ``METHOD.MEASURE-LOG``, two fingerprints and
+    a digest. A log that is not there has no digest."""
     cells = list(cells)
-    models = any(cell.models for cell in cells)
-    code = {
-        method: version_of(method, experiment.sources, experiment.measure, models)
-        for method in {cell.method for cell in cells}
-    }
     logs = {log: file_digest(there[log]) for log in {cell.log for cell in cells} if log in there}
-    return {cell: f"{code[cell.method]}-{logs.get(cell.log, '')}" for cell in cells}
+    return {
+        cell: f"{_method_of(cell)}.{of_measure(experiment, cell.method)}-{logs.get(cell.log, '')}" for cell in cells
+    }
+
+
+def _method_of(cell: Cell) -> str:
+    return of_method(cell.method, cell.get("as_published", False) is True) if cell.method else ""
 
 
 def kept_file(out: Path, experiment: Experiment) -> Path:

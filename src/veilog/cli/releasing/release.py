@@ -138,8 +138,7 @@ def release(
     planned = planned.declaring(reading.groups(planned.declared))
     if planned.undeclared and not at_a_terminal():
         raise UndeclaredError(planned.method.name, planned.undeclared)
-    seeded = planned.seed is not None
-    new = keeping.checked(log, seeded=seeded)
+    new = keeping.checked(log, seeded=(seeded := planned.seed is not None))
     source = named(log, reading, grouping)
     show_columns(out, source, reading)
     original = read_needed(source, planned, reading)

@@ -209,7 +209,7 @@ AMUN_TABLE_6 = Experiment(
     tables=tables,
     plots=plots,
     quick_runs=2,
-    sources=("veilog.measures.directly_follows",),
+    small=Plan(("small",), 1, True),
     notes=(
         "amun as published; pripel and sacofa are the certified releases with default parameters, at the epsilon that "
         "the paper gives them. The paper ran them as published, for which no epsilon can be derived (see their pages).",

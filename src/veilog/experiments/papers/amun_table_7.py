@@ -96,7 +96,6 @@ AMUN_TABLE_7 = Experiment(
     tables=tables,
     plots=plots,
     runs=3,
-    sources=("veilog.logs.files",),
     notes=(
         "The paper's machine was another one (AMD Opteron 6276, 32 GB), so the ratio alone says little.",
         "pripel is the certified release at epsilon 1. With several processes wall times disturb each other: the CPU "

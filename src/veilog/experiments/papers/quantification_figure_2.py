@@ -93,7 +93,7 @@ QUANTIFICATION_FIGURE_2 = Experiment(
     tables=tables,
     plots=plots,
     runs=1,
-    sources=("veilog.measures.disclosure.measure",),
+    small=Plan(("small",), 1, True),
     notes=(
         "No randomness: one run. The paper prints one number of its figure; its program counts a multiset once for "
         "each arrangement, which the full profile gives as well.",

@@ -156,11 +156,7 @@ TRAVAG_FIGURES = Experiment(
     measure=heat_map_cell,
     tables=tables,
     plots=plots,
-    sources=(
-        "veilog.measures.similarity.measure",
-        "veilog.measures.similarity.difference",
-        "veilog.measures.process_model.measure",
-    ),
+    small=Plan(("small",), 1, True),
     notes=(
         f"All releases are certified: epsilon and delta are what is derived. travag is trained anew in every run, at "
         f"most {_TRAINED} of them; the paper draws 100 times from one training, whose epsilon is nominal.",

@@ -149,6 +149,7 @@ TRAVAS_FIGURES = Experiment(
     tables=tables,
     plots=plots,
     quick_runs=2,
+    small=Plan(("small",), 1, True),
     notes=(
         "Runs that release nothing have no similarity and are left out, as in the published averages.",
         "sacofa and laplace spend no delta: one column for all. The authors' notebooks state depth and "

@@ -1,0 +1,257 @@
+"""Fingerprints of behaviour: whether today's code would make a published number again.
+
+The fingerprint of a method is a hash of what it releases, with fixed seeds, of small synthetic logs: variants, times,
+attributes and charges. That of a measure is a hash of the values that it finds on such a log. Renaming, moving or
+rewording code changes neither. Another constant, another order of random draws or another charge changes them.
+
+A fingerprint does not notice
+
+- behaviour that begins beyond 5,000 cases (of whole logs: 400), 8 activities or 20 events a case, or with settings that
+  are not tried;
+- differences below one in 10^9 of a number, and below a second of a time;
+- words: remarks, reasons and texts found by a measure;
+- the measures of experiments without a ``small`` plan: of time and memory, and of releases with fresh noise;
+- TraVaG's trainings beyond a few steps on four variants, since long ones differ between machines. A measure of its
+  releases is tried on those of TraVaS.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+import tempfile
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
+from fractions import Fraction
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from veilog.errors import VeilogError
+from veilog.experiments.experiment import Cell, Experiment, Given, Measured
+from veilog.experiments.small_logs import SENSITIVE, few_variants, small_log
+from veilog.logs.eventlog import EventLog
+from veilog.logs.variants import Variants
+from veilog.methods import METHODS
+from veilog.methods.method import DeltaOptional, Method, Request
+from veilog.methods.travag import PROGRAM, PUBLISHED, draws, train
+from veilog.methods.travag.settings import CERTIFIED
+from veilog.privacy.account.guarantee import Charge
+from veilog.privacy.curator import Curator
+from veilog.privacy.domain import ALL_FROM_LOG, Domain
+from veilog.privacy.mechanisms import noise
+from veilog.releasing.release import release
+from veilog.releasing.result import Release
+
+__all__ = ["CLOCKED", "of_measure", "of_method"]
+
+CLOCKED = (
+    "cpu",
+    "cpu_minutes",
+    "cpu_seconds",
+    "minutes",
+    "wall",
+    "seconds",
+    "peak",
+    "stored cpu",
+    "stored wall",
+    "driver",
+    "below",
+    "moved",
+    "load",
+)
+"""Values that come out differently every time."""
+
+Trial = tuple[EventLog | Variants, dict[str, Any]]
+_FEW, _MEASURED, _MANY, _LARGE = 60, 150, 400, 5_000
+"""Cases. Times of a large log are tried with evolve alone: all methods have them from the same code."""
+_SEED = 7
+_DELTA = {"delta": "1e-3"}
+_ATTRIBUTES = {"attributes": ["ward", "age", "cost"]}
+_STAND_IN = {"travag": "travas"}
+_TREE: tuple[dict[str, Any], ...] = (
+    {"depth": 4},
+    {"split": "decreasing"},
+    {"rest": "drop"},
+    {"rest": "share"},
+    {"consistency": False},
+)
+_RELATIONS: tuple[dict[str, Any], ...] = ({"bound": 4}, {"playout": "paper"}, {"playout": "guided"})
+_MORE: dict[str, tuple[dict[str, Any], ...]] = {
+    "evolve": (
+        *({"for": purpose} for purpose in ("models", "both", "detail")),
+        *({"max_length": 5, "rounds": 3}, {"real_share": 0.4, **_DELTA}, {"only_real": True, **_DELTA}),
+    ),
+    "pripel": (
+        *({"query": "laplace"}, {"query": "travas", "attribute_names": "ward", "attribute_share": 0.3, **_DELTA}),
+        {"matching": "greedy", "as_published": True},
+    ),
+    "laplace": (*_TREE, {"depth": 4, "threshold": 3, "as_published": True}),
+    "sacofa": (
+        *(*_TREE, {"score": "continuous"}, {"depth": 4, "rule_share": 0.2}),
+        {"depth": 4, "threshold_harmful": 6, "threshold_harmless": 3, "as_published": True},
+    ),
+    "df-laplace": _RELATIONS,
+    "sapa": (*_RELATIONS, {"k": 2}),
+    "dpim": ({"bound": 4}, {"fitness": 0.9}, {"fewest": 2, "most": 5}),
+    "utravas": ({"subqueries": 2, "repetitions": 3},),
+    "libra": ({"query": "travas", **_DELTA}, {"samples": 3, "gamma": 0.5}, {"delta": "0.1", "as_published": True}),
+    "amun": (
+        *({"mode": "filtering"}, {"mode": "oversampling"}, {"prior": "equation"}, {"guessing_advantage": 0.4}),
+        {"start_precision": 0.1, "duration_precision": 60.0},
+    ),
+    "tlkc": (
+        *({"background": background} for background in ("set", "multiset", "relative")),
+        *({"time": unit} for unit in ("original", "seconds", "minutes", "days")),
+        *({"score": "cost"}, {"ties": "rare"}, {"k": 4, "l": 2, "frequency": 0.2}),
+        {"k": 4, "l": 2, "c": 0.6, "sensitive": SENSITIVE},
+    ),
+    "pretsa": ({"k": 4}, {"k": 4, "t": 0.3, "sensitive": "duration"}),
+}
+"""Settings of each method beside the defaults. Those that come new are tried once they are named here."""
+_STEPS = 3
+_SHORT: dict[str, Any] = {
+    "latent": 16,
+    "noise": 16,
+    "free_autoencoder_steps": _STEPS,
+    "free_generator_steps": _STEPS,
+    "critic_steps": _STEPS,
+}
+_DEEP: dict[str, Any] = {"critic_hidden": 2, "outside": "drop", "autoencoder_steps": _STEPS, "autoencoder_share": 0.3}
+_PUBLISHED: dict[str, Any] = _SHORT | {"autoencoder_steps": _STEPS, "critic_steps_per_generator": 1}
+_DRAWN = 1000
+
+
+@cache
+def of_method(name: str, as_published: bool = False) -> str:
+    """Return the fingerprint of a method in one mode: of its releases of small logs with what it can be asked for."""
+    own = [trial for trial in trials(METHODS[name]) if trial[1].get("as_published", False) == as_published]
+    return _hash([*(_tried(name, *trial) for trial in own), *_trainings(name, as_published)])
+
+
+def of_measure(experiment: Experiment, method: str) -> str:
+    """Return the fingerprint of an experiment's measure for cells of this method: of its values on a small log.
+
+    Empty for an experiment without a ``small`` plan.
+    """
+    if experiment.small is None:
+        return ""
+    cells = list(experiment.cells(experiment.small))
+    own = [cell for cell in cells if cell.method == _STAND_IN.get(method, method)] or cells
+    return _of_cells(experiment.measure, tuple(dict.fromkeys((own[0], own[-1]))))
+
+
+@cache
+def _of_cells(measure: Callable[[Given, Cell], Measured], cells: tuple[Cell, ...]) -> str:
+    with tempfile.TemporaryDirectory() as folder:
+        return _hash(_measured(measure, cell, Path(folder)) for cell in cells)
+
+
+def trials(method: Method) -> Iterator[Trial]:
+    """Yield small logs and what is asked of a method about them: few and many cases, both modes, settings, and,
+    where the method takes them, a delta, persons, labels found privately, times and attributes."""
+    few, many = (small_log(cases) for cases in (_FEW, _MANY))
+    own: dict[str, Any] = {"epsilon": "1"} if method.takes_epsilon else {}
+    own |= (_DELTA if method.needs_delta else {}) | ({} if method.certified else {"as_published": True})
+    if method.name == "travag":
+        yield few_variants(), own | {"free_generator_steps": _STEPS}
+        return
+    yield few, own
+    yield many, own | ({"epsilon": "0.3"} if method.takes_epsilon else {})
+    yield many, own | {"as_published": True}
+    if method.takes_epsilon and method.certified:
+        declared = Domain(many.variants.labels[:-1], 7)
+        yield many, own | {"domain": declared} | (_DELTA if isinstance(method.budget, DeltaOptional) else {})
+        yield many, own | {"unit": "case:patient", "max_cases": 2}
+        found = {"activities": "privately", "domain": Domain(max_length=7)}
+        yield many, own | found | {"epsilon": "2", "delta": "0.01"}
+        if not method.full_log:
+            yield small_log(_LARGE).variants, own
+            yield few, own | {"times": "0.4", "window": "2024-01-01..2024-12-31"}
+            timed = small_log(_LARGE) if method.name == "evolve" else many
+            yield timed, own | _DELTA | {"times": "0.3", "window": "log", "processing": True, **_ATTRIBUTES}
+    yield from ((many, own | more) for more in _MORE.get(method.name, ()))
+
+
+def _tried(name: str, log: EventLog | Variants, asked: dict[str, Any]) -> list[object] | None:
+    """The facts of a release; None where it is refused."""
+    options: dict[str, Any] = {"domain": ALL_FROM_LOG, "seed": _SEED} | asked
+    try:
+        return _facts(release(log, name, **options))
+    except VeilogError:
+        return None
+
+
+def _facts(made: Release) -> list[object]:
+    """The numbers of a release, and the labels of the log: no words of ours."""
+    guarantee = made.guarantee
+    found: list[object] = [sorted(made.variants.to_dict().items())]
+    found += [guarantee.epsilon, guarantee.delta, guarantee.guessing_advantage]
+    found += [_charged(charge) for charge in guarantee.charges]
+    if made.full is not None or made.details is not None:
+        for table in (made.log.events, made.log.cases):
+            found += [(name, _column(table.column(name))) for name in sorted(table.column_names)]
+    found += [_facts(other) for _, other in sorted(made.beside.items())]
+    return found
+
+
+def _charged(charge: Charge) -> list[object]:
+    plain = charge.plain()
+    in_words = re.findall(r"\d[\d.,]*", f"{plain.mechanism}; {plain.sensitivity}")
+    return [charge.epsilon, charge.delta, charge.cases, *in_words]
+
+
+def _column(values: pa.ChunkedArray) -> list[object]:
+    if pa.types.is_timestamp(values.type):
+        values = values.cast(pa.int64())
+        return [None if value is None else round(value / 1e6) for value in values.to_pylist()]
+    return list(values.to_pylist())
+
+
+def _trainings(name: str, as_published: bool) -> Iterator[object]:
+    """The draws of TraVaG's networks after a few steps: with a linear and a deep critic, or by the settings of the
+    paper and of its authors' program."""
+    if name != "travag":
+        return
+    if as_published:
+        known = [next(iter(found.values())) for found in (PUBLISHED, PROGRAM)]
+        asked = [(replace(configuration, **_PUBLISHED), configuration.nominal) for configuration in known]
+    else:
+        asked = [(replace(CERTIFIED, **more), ("1", "1e-3")) for more in (_SHORT, _SHORT | _DEEP)]
+    for configuration, (epsilon, delta) in asked:
+        curator = Curator(few_variants(), randomness=noise.seeded(_SEED))
+        request = Request(
+            Fraction(epsilon), Fraction(delta), as_published, lambda text, fraction: None, lambda log, made: 0.0
+        )
+        trained = train(curator, request, configuration)
+        drawn = np.concatenate(list(draws(trained, _DRAWN, np.random.default_rng(_SEED))))
+        yield [drawn.tolist(), *map(_charged, curator.charges)]
+
+
+def _measured(measure: Callable[[Given, Cell], Measured], cell: Cell, folder: Path) -> object:
+    """The values of a cell on a small log; those that are clocked only by name."""
+    try:
+        found = measure(Given(None, folder, small_log(_MEASURED)), cell)
+    except VeilogError:
+        found = Measured({}, "refused")
+    values = ((name, None if name in CLOCKED else value) for name, value in found.values.items())
+    return [sorted(values), found.problem is not None]
+
+
+def _hash(facts: Iterable[object]) -> str:
+    return hashlib.sha256(json.dumps([_plain(fact) for fact in facts]).encode()).hexdigest()[:12]
+
+
+def _plain(fact: object) -> object:
+    """The same with numbers as text of nine digits, so that the last bits of a machine's floats change nothing."""
+    if isinstance(fact, list | tuple):
+        return [_plain(part) for part in fact]
+    if isinstance(fact, float | Fraction | np.floating):
+        return f"{float(fact):.9g}"
+    if isinstance(fact, np.integer | int) and not isinstance(fact, bool):
+        return f"{int(fact):.9g}"
+    return fact

@@ -1,0 +1,190 @@
+"""Fingerprints notice behaviour and nothing else: planted changes, renamings and moves, in copies of the source."""
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+import veilog
+from veilog.experiments import EXPERIMENTS, fingerprints
+from veilog.experiments.experiment import Cell, Experiment, Given, Measured, Plan
+from veilog.experiments.fingerprints import of_measure, of_method, trials
+from veilog.experiments.small_logs import few_variants, small_log
+from veilog.methods import METHODS
+
+SOURCE = Path(veilog.__file__).parent
+MEASURED = ("frontier", "quantification-figure-2")
+PROGRAM = """
+import json, sys
+from veilog.experiments import EXPERIMENTS
+from veilog.experiments.fingerprints import of_measure, of_method
+print(json.dumps([of_measure(EXPERIMENTS[n], "") if n in EXPERIMENTS else of_method(n) for n in sys.argv[1:]]))
+"""
+PLANTED = {
+    "a threshold of prefix trees": ("laplace", "methods/_prefix_tree/expand.py", "ENDED = 0.8", "ENDED = 0.7"),
+    "the play-outs' share of noise": ("df-laplace", "methods/df_laplace.py", "REACHED = 0.6", "REACHED = 0.5"),
+    "a default of a setting": ("libra", "methods/libra/__init__.py", "CERTIFIED_RATE = 0.9", "CERTIFIED_RATE = 0.8"),
+    "a smallest split": ("utravas", "methods/travas.py", "SMALLEST_SPLIT = 2", "SMALLEST_SPLIT = 3"),
+    "a learning rate": (
+        "travag",
+        "methods/travag/settings.py",
+        "learning_rate: float = 0.005",
+        "learning_rate: float = 0.006",
+    ),
+    "a growth of votes": ("evolve", "methods/evolve/constants.py", "growth: float = 1.5", "growth: float = 1.6"),
+    "noise of durations": ("evolve", "methods/_events/times/durations.py", "CELL_NOISES = 3", "CELL_NOISES = 4"),
+    "a frequency": ("tlkc", "methods/tlkc/__init__.py", "Bounds(1e-9, 1)] = 0.5", "Bounds(1e-9, 1)] = 0.7"),
+    "a seed's bits": (
+        "sapa",
+        "privacy/mechanisms/noise.py",
+        "PCG64(seed)",
+        "PCG64(seed + 1)",
+    ),
+    "a measure of prediction": (
+        "frontier",
+        "measures/purposes/prediction/ngrams.py",
+        "ORDER = 1 + RECENT",
+        "ORDER = RECENT",
+    ),
+}
+"""What is fingerprinted, and a patch of its source."""
+RENAMED = {
+    "methods/_relations/playout.py": ("play_out_guided", "guided_walks"),
+    "methods/_prefix_tree/expand.py": ("published_variants", "variants_as_published"),
+    "methods/_prefix_tree/counts.py": ("_reconciled", "_made_consistent"),
+    "methods/travas.py": ("_average_of", "_mean_of_subqueries"),
+    "methods/evolve/constants.py": ("usual_length", "expected_length"),
+    "methods/amun/priors.py": ("Knowledge", "Beliefs"),
+    "privacy/mechanisms/noise.py": ("discrete_laplace", "two_sided_geometric"),
+    "measures/similarity/distances.py": ("without_overlap", "apart"),
+}
+"""A name that a file defines, and another."""
+MOVED = {
+    "veilog.methods._relations.playout": "veilog.methods._relations.walks",
+    "veilog.measures.disclosure.results": "veilog.measures.disclosure.found",
+}
+
+
+@pytest.fixture
+def copy(tmp_path: Path) -> Iterator[Path]:
+    shutil.copytree(SOURCE, tmp_path / "veilog", ignore=shutil.ignore_patterns("__pycache__", "static", "templates"))
+    yield tmp_path / "veilog"
+    shutil.rmtree(tmp_path / "veilog")
+
+
+def fingerprinted(names: tuple[str, ...], folder: Path) -> list[str]:
+    """The fingerprints by the source in a folder."""
+    environment = {**os.environ, "PYTHONPATH": str(folder)}
+    run = subprocess.run([sys.executable, "-c", PROGRAM, *names], env=environment, capture_output=True, text=True)
+    assert run.returncode == 0, run.stderr
+    found: list[str] = json.loads(run.stdout)
+    return found
+
+
+def everywhere(copy: Path, change: Callable[[str], str]) -> int:
+    """Change all sources; the number of those that are other now."""
+    changed = 0
+    for path in copy.rglob("*.py"):
+        before = path.read_text()
+        after = change(before)
+        if after != before:
+            path.write_text(after)
+            changed += 1
+    return changed
+
+
+def of_today(name: str) -> str:
+    return of_measure(EXPERIMENTS[name], "") if name in EXPERIMENTS else of_method(name)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("what", PLANTED)
+def test_a_planted_change_of_behaviour_is_noticed(copy: Path, what: str) -> None:
+    name, file, old, new = PLANTED[what]
+    source = (copy / file).read_text()
+    assert old in source
+    (copy / file).write_text(source.replace(old, new))
+    (found,) = fingerprinted((name,), copy.parent)
+    assert found != of_today(name)
+
+
+@pytest.mark.slow
+def test_renamings_moves_and_words_are_not_noticed(copy: Path) -> None:
+    """All ten in one copy, with every docstring of a line reworded."""
+    for file, (old, new) in RENAMED.items():
+        assert re.search(rf"(def|class) {old}\b", (copy / file).read_text()), file
+        assert everywhere(copy, lambda text, old=old, new=new: re.sub(rf"\b{old}\b", new, text))  # type: ignore[misc]
+    for old, new in MOVED.items():
+        before, after = (copy.parent / Path(*name.split(".")).with_suffix(".py") for name in (old, new))
+        before.rename(after)
+        assert everywhere(copy, lambda text, old=old, new=new: text.replace(old, new))  # type: ignore[misc]
+    assert everywhere(
+        copy, lambda text: re.sub(r'^(\s+""")[A-Z].*(\."""|"""\s*)$', r"\1Other words.\2", text, flags=re.M)
+    )
+    names = (*MEASURED, "laplace", "df-laplace", "travas", "evolve", "amun")
+    assert fingerprinted(names, copy.parent) == [of_today(name) for name in names]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", METHODS)
+def test_a_method_is_tried_where_its_branches_are(name: str) -> None:
+    """Nearly every trial is a release, and most have cases: a refusal tells nothing of a method."""
+    method = METHODS[name]
+    made = [fingerprints._tried(name, log, asked) for log, asked in trials(method)]
+    facts = [found for found in made if found is not None]
+    assert len(facts) >= max(1, len(made) - 1)
+    assert sum(bool(found[0]) for found in facts) >= 0.7 * len(facts)
+    if method.takes_epsilon and not method.full_log and name != "travag":
+        asked_of = [asked for _, asked in trials(method)]
+        assert {"unit", "times", "attributes", "as_published"} <= {key for asked in asked_of for key in asked}
+
+
+def test_fingerprints_are_of_one_method_each() -> None:
+    found = {of_method(name) for name in ("sapa", "dpim", "pretsa")}
+    assert {len(fingerprint) for fingerprint in found} == {12}
+    assert len(found) == 3
+    assert of_method.__wrapped__("sapa") == of_method("sapa")
+
+
+def valued(given: Given, cell: Cell) -> Measured:
+    seconds = float(cell.get("took")) + len(given.log) * 0
+    return Measured(
+        {"cases": given.log.variants.cases / 3 + float(cell.get("more")), "wall": seconds}, cell.get("why") or None
+    )  # type: ignore[arg-type]
+
+
+def experiment(**settings: object) -> Experiment:
+    chosen = {"took": 1.0, "more": 0.0, "why": "", **settings}
+    return Experiment(
+        name="valued",
+        what="For tests.",
+        cells=lambda plan: iter([Cell("small", "travas", tuple(chosen.items()))]),  # type: ignore[arg-type]
+        measure=valued,
+        tables=lambda rows: [],
+        small=Plan(("small",), 1, True),
+    )
+
+
+def test_the_fingerprint_of_a_measure_is_of_its_values() -> None:
+    usual = of_measure(experiment(), "travas")
+    assert len(usual) == 12
+    for same in ({"took": 2.0}, {"more": 1e-12}):
+        assert of_measure(experiment(**same), "travas") == usual
+    for other in ({"more": 1e-4}, {"why": "refused"}):
+        assert of_measure(experiment(**other), "travas") != usual
+    assert of_measure(replace(experiment(), small=None), "travas") == ""
+
+
+def test_small_logs_are_what_they_were() -> None:
+    log = small_log(60)
+    assert (log.number_of_cases, len(log), len(log.variants.labels)) == (60, 364, 8)
+    assert few_variants().cases == 368
+    times = log.events.column("time:timestamp").to_pylist()
+    assert min(times).year == 2024
