@@ -245,6 +245,7 @@ def _written(released: Release, out: Path, progress: Progress, told: Progress) -
             _certified(released, out)
         _paid(released, out)  # first, so that whatever ends the work now leaves a release that can be written again
         _secured(released, out, told, missing)
+        _paid(released, out)  # with the files that there are by now
     if released.variants.cases == 0:
         return missing, unwritten
     for name in (*_logs_of(released), *_PAGES):
@@ -323,7 +324,8 @@ def _unstopped() -> Iterator[None]:
 def _paid(released: Release, out: Path) -> None:
     """Write down what is the result if the work is stopped while the files are written: they can be written again."""
     empty = released.variants.cases == 0
-    if empty or (released.entry is not None and kept_file(released.entry) is not None):
+    waits = released.entry is not None and kept_file(released.entry) is not None
+    if empty or waits or (out / _KEPT).exists():
         result = _about(released, None)
         left = () if empty else (*_logs_of(released), *_PAGES)
         _written_down(replace(result, unwritten=left, stopped=True), out, PAID)
