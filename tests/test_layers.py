@@ -228,7 +228,7 @@ ROOMS = {
         *("dialects", "watched", "delimited", "text", "workbook", "placed", "excel", "frames", "parquet", "pm4py"),
     ),
     "releasing": (
-        *("keywords", "meaning", "checks", "planned", "spelled", "losses", "result", "owner", "before", "run"),
+        *("keywords", "meaning", "checks", "planned", "spelled", "losses", "kept", "result", "owner", "before", "run"),
         *("trying", "plan", "release", "suggesting"),
     ),
     "web": ("jobs", "work", "pages", "access", "bringing", "owner", "trying", "app", "serving"),

@@ -9,7 +9,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import tempfile
 import time
 from pathlib import Path
 from typing import Any
@@ -266,9 +265,9 @@ def test_a_release_that_cannot_be_written_is_kept_elsewhere(
         save(released, path, **more)
 
     monkeypatch.setattr(veilog.Release, "save", full)
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    status, _, err = run(capsys, "release", log, tmp_path / "out.xes", *TRAVAS)
-    (kept,) = tmp_path.glob("veilog-kept-*/release.parquet")
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
+    status, _, err = run(capsys, "release", log, tmp_path / "out.xes", *TRAVAS, "--no-ledger")
+    (kept,) = (tmp_path / "veilog").glob("kept/*.parquet")
     assert status == 5 and "paid for" in " ".join(err.split()) and not (tmp_path / "out.xes").exists()
     assert veilog.read(kept).variants.cases > 0
 

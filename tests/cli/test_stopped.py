@@ -101,7 +101,7 @@ def test_who_stops_a_release_is_told_what_it_cost(
     place = [ledger, *([] if ledger == "--no-ledger" else [str(tmp_path / "own.ledger")])]
     assert main(["release", str(log), str(out), *RELEASE, *place, "--json", str(facts)]) == 130
     told = capsys.readouterr().err
-    assert "interrupted; nothing half written was left. " + said.format(out=out) in told
+    assert "interrupted; nothing half written was left. " in told and said.format(out=out) in told
     found = json.loads(facts.read_text())
     if where.endswith("_kept"):  # what it guarantees was written, and stays
         assert found["guarantee"]["epsilon"] == 1
@@ -139,7 +139,7 @@ def test_who_stops_another_command_that_spends_is_told_so(
     said: str,
 ) -> None:
     if command is TRAIN:
-        veilog.write(hospital(800, seed=3), log)
+        veilog.write(hospital(800, seed=3), log, overwrite=True)
     stop(monkeypatch, where)
     names = {"LOG": str(log), "MODEL": str(tmp_path / "model.veilog")}
     words = [names.get(word, word) for word in command]
@@ -156,15 +156,17 @@ def test_sigterm_ends_a_release_as_ctrl_c_does(
     assert main(["ledger", "set", str(log), "--epsilon", "2", "--ledger", str(own)]) == 0
 
     def ended(descriptor: int) -> None:
-        held.extend(tmp_path.glob(".veilog-*.part"))
+        held.extend(tmp_path.rglob(".veilog-*.part"))
         os.kill(os.getpid(), signal.SIGTERM)
         os.kill(os.getpid(), signal.SIGTERM)  # as of timeout, which sends it to the group, too
 
     monkeypatch.setattr("veilog._files.os.fsync", ended)
     before = signal.getsignal(signal.SIGTERM)
     assert main(["release", str(log), str(out), *RELEASE, "--ledger", str(own)]) == 143
-    assert "nothing half written was left. The log was asked: epsilon = 1 is spent" in capsys.readouterr().err
-    assert len(held) == 1 and not list(tmp_path.glob(".veilog-*.part")) and not out.exists()
+    said = capsys.readouterr().err
+    assert "nothing half written was left." in said and "The log was asked: epsilon = 1 is spent" in said
+    assert len(held) == 1 and not list(tmp_path.rglob(".veilog-*.part")) and not out.exists()
+    assert "veilog ledger write" in said and list((tmp_path / "own.ledger.kept").iterdir())
     (account,) = veilog.Ledger.open(own).show()
     assert [entry.state for entry in account.entries] == ["charged"]
     assert signal.getsignal(signal.SIGTERM) == before
@@ -177,7 +179,8 @@ def test_a_release_that_is_stopped_while_it_is_hashed_is_not_there(
     own, out = tmp_path / "own.ledger", tmp_path / "out.xes"
     stop(monkeypatch, "veilog._files.hashlib.file_digest")
     assert main(["release", str(log), str(out), *RELEASE, "--ledger", str(own)]) == 130
-    assert "nothing half written was left. The log was asked: epsilon = 1 is spent" in capsys.readouterr().err
+    said = capsys.readouterr().err
+    assert "nothing half written was left." in said and "The log was asked: epsilon = 1 is spent" in said
     assert not out.exists() and not list(tmp_path.glob(".veilog-*.part"))
     assert [entry.state for entry in veilog.Ledger.open(own).show()[0].entries] == ["charged"]
 
@@ -253,16 +256,16 @@ def test_a_release_for_standard_output_that_was_stopped_before_it_was_sent_is_ke
     monkeypatch.setattr("veilog._files._sync_folder", told)
     words = ["release", str(log), "-", "--to", "csv", *RELEASE, "--ledger", str(tmp_path / "own.ledger")]
     assert main(words) == 143
-    (kept,) = tmp_path.glob("veilog-kept-*/release.csv")
+    kept = tmp_path / "own.ledger.kept" / "1.parquet"
     said = capsys.readouterr().err
-    assert f"The release is paid for, so it was written to {kept} instead." in said
+    assert f"The release is paid for, and waits in {kept}" in said
     assert "stdout.csv" not in said and veilog.read(kept).cases.num_rows
 
 
 def test_a_model_that_is_there_is_said_and_entered_though_it_was_stopped_then(
     log: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    veilog.write(hospital(800, seed=3), log)
+    veilog.write(hospital(800, seed=3), log, overwrite=True)
     own, model = tmp_path / "own.ledger", tmp_path / "model.veilog"
     told_when_it_is_there(monkeypatch, model)
     words = [{"LOG": str(log), "MODEL": str(model)}.get(word, word) for word in TRAIN]

@@ -25,6 +25,8 @@ from veilog.cli.shared.common import (
     Log,
     Output,
     Reading,
+    SpreadsheetSafe,
+    check_target,
     named,
     read_log,
     read_variants,
@@ -32,7 +34,9 @@ from veilog.cli.shared.common import (
     shown_progress,
 )
 from veilog.cli.shared.limits import UNLIMITED, Limits
+from veilog.cli.shared.numbers import WHOLE
 from veilog.cli.shared.pipes import is_pipe
+from veilog.cli.shared.replaced import check_not_replaced
 from veilog.cli.shared.terminal import CALL, SafeConsole
 from veilog.errors import InputError, ParameterError, meant
 from veilog.ledger.counting import Together
@@ -46,6 +50,7 @@ from veilog.privacy.account.accounting import parse_delta
 from veilog.privacy.account.figures import round_up
 from veilog.privacy.account.guarantee import Guarantee
 from veilog.privacy.persons import columns_of_persons
+from veilog.releasing.kept import how_to_write, waiting_releases, write_kept
 from veilog.releasing.owner.account import elsewhere_warning, entered_warnings
 from veilog.releasing.owner.notes import unentered
 
@@ -177,11 +182,15 @@ def show(
     accounts = kept.show()
     composed = {account.number: _together(account, asked) for account in accounts}
     told = [account.to_json() | _together_json(composed[account.number]) for account in accounts]
-    out.json({"ledger": str(kept.path), "accounts": told})
+    waiting = waiting_releases(kept.path)
+    out.json({"ledger": str(kept.path), "accounts": told, **({"waiting": list(waiting)} if waiting else {})})
     for account in accounts:
         out.show(display.account_table(account, composed[account.number]))
     if not accounts:
         out.show("The ledger has no account yet.")
+    for number in waiting:
+        words = how_to_write(Entered(kept.path, number))
+        out.show(Text(f"Release {number} is paid for and in no file yet: {words}.", style="yellow"))
 
 
 @app.command(name="set")
@@ -256,6 +265,28 @@ def export(
     releases = sum(len(account.entries) for account in kept.show())
     out.json({"ledger": str(kept.path), "releases": releases}, target)
     out.show(display.key_values([("releases", releases), ("written to", str(target))]))
+
+
+@app.command
+def write(
+    log: LogOrLedger,
+    number: Annotated[int, WHOLE, Parameter(help="The number of the release; see veilog ledger show.")],
+    target: Annotated[Path, Parameter(help="File to write to, its suffix says how.")],
+    *,
+    spreadsheet_safe: SpreadsheetSafe = False,
+    ledger: Place = None,
+    json: Json = None,
+) -> None:
+    """Write a release that was paid for and waits beside its ledger, for nothing: the log is not asked again."""
+    out = Output(json)
+    kept = _existing(log, ledger)
+    check_target(target, None, spreadsheet_safe=spreadsheet_safe)
+    check_not_replaced([target], [kept.path])
+    entry, how = Entered(kept.path, number), {"overwrite": True, "spreadsheet_safe": spreadsheet_safe}
+    with shown_progress() as progress:
+        written = write_kept(entry, target, progress=progress, **how)
+    out.json({"ledger": str(kept.path), "release": number, "written": [str(file) for file in written]}, *written)
+    out.show(display.key_values([("release", number), ("written to", ", ".join(map(str, written)))]))
 
 
 def _known_by(source: Source, reading: Reading, unit: str | None) -> Variants | EventLog:

@@ -57,6 +57,13 @@ class Entered:
                 book.connection.execute("DELETE FROM holders WHERE release = ?", (self.number,))
             yield
 
+    @property
+    def written(self) -> bool:
+        """Whether a file of it is entered; not, where that cannot be read now."""
+        with contextlib.suppress(VeilogError):
+            return any(entry.number == self.number and entry.outputs for entry in self.account().entries)
+        return False
+
     def account(self) -> Account:
         """Return the account, with this release in it."""
         with transaction(self.path, write=False, patience=PATIENCE, waiting=None) as book:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import datetime
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
@@ -30,6 +31,7 @@ from veilog.methods._events.assemble import Details, assembled, eventless, piece
 from veilog.privacy.account.guarantee import Guarantee
 from veilog.privacy.account.strength import Strength
 from veilog.releasing.checks import Activities, json_of_checks
+from veilog.releasing.kept import kept_until_written
 from veilog.releasing.losses import Loss
 from veilog.releasing.meaning import json_of
 
@@ -203,14 +205,24 @@ class Release:
                 ),
             )
         files.check_target(path, overwrite=overwrite)
+        how = {"overwrite": overwrite, "spreadsheet_safe": spreadsheet_safe}
+        with self.kept(path):
+            self._write(path, progress, self.entry, **how)
+
+    def kept(self, target: Path | None = None) -> contextlib.AbstractContextManager[None]:
+        """Keep the release beside its ledger, if it is in one, until this block has written and entered a file."""
+        entry = self.entry if self.variants.cases else None
+        return kept_until_written(entry, lambda place: self._write(place, None, None, overwrite=True), target)
+
+    def _write(self, path: Path, progress: Progress | None, entry: Entered | None, **told: bool) -> None:
+        """Write the release, and before it what was made beside it; a file is entered where an ``entry`` is given."""
         for name, other in self.beside.items():
-            place = files.named_after(path, name)
-            other.save(place, overwrite=overwrite, spreadsheet_safe=spreadsheet_safe, progress=progress)
+            other._write(files.named_after(path, name), progress, entry, **told)
         # What a table cannot hold is said in the remarks; to refuse it here would lose a release that is paid for.
         lossy = self.variants.events > 0
         say = progress or (lambda text, fraction: None)
-        naming = None if self.entry is None else self.entry.naming(path, waiting=progress)
-        how: dict[str, Any] = {"overwrite": overwrite, "spreadsheet_safe": spreadsheet_safe, "naming": naming}
+        naming = None if entry is None else entry.naming(path, waiting=progress)
+        how: dict[str, Any] = {**told, "naming": naming}
         if isinstance(self.full, StoredLog):
             pieces = self._written(self.full.pieces(), say)
             files.write_pieces(pieces, path, lossy=lossy, **how)
@@ -219,8 +231,8 @@ class Release:
         else:
             empty = eventless(self.variants, self.order, self.details)
             pieces = self._written(self._assembled(), say)
-            told = empty if empty.num_rows else None
-            files.write_pieces(pieces, path, lossy=lossy, eventless=told, **how)
+            without_events = empty if empty.num_rows else None
+            files.write_pieces(pieces, path, lossy=lossy, eventless=without_events, **how)
 
     def _assembled(self) -> Iterator[EventLog]:
         done = 0

@@ -106,6 +106,31 @@ def test_a_release_that_cannot_be_kept_yet_waits_for_room(
     assert len(Ledger.open(settings.ledger).show()[0].entries) == 1
 
 
+def test_a_worker_that_is_killed_while_it_writes_loses_no_release(
+    path: Path, settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The ledger had it as written, its folder was deleted, and the page knew of no release."""
+    first, second = tmp_path / "jobs" / "first", tmp_path / "jobs" / "second"
+    first.mkdir(parents=True), second.mkdir()
+
+    def killed(*given: object) -> None:
+        raise SystemExit(137)  # before the first file of the release has its name
+
+    with monkeypatch.context() as patch:
+        patch.setattr("veilog.web.work.releasing._secured", killed)
+        with pytest.raises(SystemExit):
+            released(path, EVOLVE, settings, first)
+    kept = tmp_path / "all.ledger.kept" / "1.parquet"
+    assert kept.exists() and not (first / "release.parquet").exists()
+    (first / PAID).rename(first / RESULT)
+    task = Task("release", str(path), "log.xes", {}, replace(request_of(EVOLVE), write="first"), str(second))
+    again = work_on(task, settings, silent)
+    assert (again.missing, again.unwritten, set(again.files)) == ((), (), ONE_LOG - {"inside.html"})
+    (entry,) = Ledger.open(settings.ledger).show()[0].entries
+    assert entry.state == "written" and len(entry.outputs) == 4
+    assert not kept.parent.exists()
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("both", [False, True], ids=["one log", "two logs"])
 def test_what_had_no_room_is_written_again_without_another_question(
@@ -220,9 +245,9 @@ def test_what_is_stopped_while_its_files_are_written_is_kept(
     first.mkdir(parents=True), second.mkdir()
     save = Release.save
 
-    def stopped(release: Release, target: Path) -> None:
+    def stopped(release: Release, target: Path, **how: Any) -> None:
         os.kill(os.getpid(), signal.SIGTERM)  # at the first file it waits until that is written
-        save(release, target)
+        save(release, target, **how)
 
     before = signal.signal(signal.SIGTERM, lambda *_: pytest.fail("the release would be lost"))
     try:

@@ -15,7 +15,7 @@ from veilog.ledger.ledger import Data
 from veilog.ledger.spans import LastSpan, last_span
 from veilog.releasing.plan import Plan
 
-__all__ = ["check_since", "following", "since_last"]
+__all__ = ["following", "since_last"]
 
 _LAST = "last"
 
@@ -33,16 +33,12 @@ def since_last(log: Path, keeping: Keeping, budget: Budget, beyond: Beyond) -> t
     return last, begun
 
 
-def following(planned: Plan, last: LastSpan | None) -> Plan:
-    """Return the plan with its days marked as those after the last release, so that the ledger looks again whether they
+def following(out: Output, planned: Plan, last: LastSpan | None, log: Data) -> Plan:
+    """Say where a release begins, once its log is read; refused if that was read in another way than the last time.
+    Return the plan with its days marked as those after the last release, so that the ledger looks again whether they
     are when it reserves: another job may have released them by then."""
     if last is None or planned.part is None:
         return planned
+    last.check(planned.unit.column or planned.unit.name, log.read_as)
+    out.show(Text(f"since {last.in_words}"))
     return replace(planned, part=replace(planned.part, follows=True))
-
-
-def check_since(out: Output, last: LastSpan | None, budget: Budget, log: Data) -> None:
-    """Say where a release begins, once its log is read; refused if that was read in another way than the last time."""
-    if last is not None:
-        last.check(budget.unit, log.read_as)
-        out.show(Text(f"since {last.in_words}"))

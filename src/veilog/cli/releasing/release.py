@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import shlex
-import shutil
-import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import fields, replace
@@ -20,7 +18,7 @@ from veilog.cli.checking.report import NO_REPORT, Reports
 from veilog.cli.ledger import AS_THERE_IS, Keeping, check_person, ledger_of, show_account
 from veilog.cli.releasing.foreseen import confirm_level
 from veilog.cli.releasing.losses import confirm_losses, tell_losses
-from veilog.cli.releasing.nights import check_since, following, since_last
+from veilog.cli.releasing.nights import following, since_last
 from veilog.cli.releasing.room import check_room, check_texts
 from veilog.cli.releasing.stopped import cannot_be_undone, told_if_stopped
 from veilog.cli.releasing.twin import NOT_DRY, Before, Trying, dry_run
@@ -44,7 +42,7 @@ from veilog.cli.shared.common import (
 )
 from veilog.cli.shared.details import NOTHING_MORE, Beyond
 from veilog.cli.shared.large import read_needed
-from veilog.cli.shared.pipes import in_words, is_pipe, send
+from veilog.cli.shared.pipes import in_words, is_outgoing, is_pipe, send
 from veilog.cli.shared.places import check_places
 from veilog.cli.shared.replaced import check_not_replaced
 from veilog.cli.shared.spelled import options, pairs, quoted
@@ -62,6 +60,7 @@ from veilog.methods import METHODS, method_named
 from veilog.methods.method import Progress
 from veilog.privacy.domain import FROM_LOG
 from veilog.privacy.part import Part
+from veilog.releasing.kept import how_to_write, kept_file, place_elsewhere
 from veilog.releasing.owner.account import with_warnings
 from veilog.releasing.plan import Plan, plan
 from veilog.releasing.result import Release
@@ -143,17 +142,15 @@ def release(
     source = named(log, reading, grouping)
     show_columns(out, source, reading)
     original = read_needed(source, planned, reading)
-    check_since(out, last, budget, original)
-    planned = following(planned, last)
+    planned = following(out, planned, last, original)
     if planned.undeclared:
         planned = planned.declaring(agreed(out, planned.declared, planned.undeclared, original))
     check_room(place, original, whole=planned.part is None)
     check_texts(place, planned.declared, original)
     confirm_losses(out, planned, original)
     confirm_level(out, keeping.of(log, seeded=seeded), planned, original)
-    with _sent(place, target):
-        files = () if is_pipe(target) else (*more, target)
-        released = _written(planned, log, original, keeping, place, files, spreadsheet_safe=spreadsheet_safe)
+    files = () if is_pipe(target) else (*more, target)
+    released = _written(planned, log, original, keeping, place, files, spreadsheet_safe=spreadsheet_safe)
     cannot_be_undone(f"The release is written to {in_words(target, out=True)} and paid for.")
     tell_losses(released)
     account = None if released.entry is None else released.entry.account()
@@ -216,9 +213,12 @@ def _written(
         with told_if_stopped(planned.method.name, original, ledger, most, files=files):
             released = run_plan(planned, original, ledger=ledger, progress=progress)
             aside = {**entry_of(planned), "name": log.name} if keeping.no_ledger and not seeded else None
-            released = with_warnings(released, original, aside, ledger_of(log))
-            progress(f"writing {place.name}", None)
-            _save(released, place, progress, spreadsheet_safe=spreadsheet_safe)
+            with _waiting(released, place):
+                released = with_warnings(released, original, aside, ledger_of(log))
+                progress(f"writing {place.name}", None)
+                _save(released, place, progress, spreadsheet_safe=spreadsheet_safe)
+                if is_outgoing(place):
+                    _send(place)
     return released
 
 
@@ -271,49 +271,43 @@ def _check_person(budget: Budget, log: Path, reading: Reading, grouping: Groupin
         check_person(budget.unit, names)
 
 
-def _save(released: Release, target: Path, progress: Progress, *, spreadsheet_safe: bool) -> None:
-    """Write the release; where that fails it is paid for all the same, so it is kept wherever there is room."""
-    before = mark(target)
-    try:
-        if released.variants.cases:  # another command, at the same time, may have written its release there by now
-            places = [target, *(named_after(target, name) for name in released.beside)]
-            check_not_replaced(places, [] if released.entry is None else [released.entry.path])
-        released.save(target, overwrite=True, spreadsheet_safe=spreadsheet_safe, progress=progress)
-    except OutputError as error:
-        if released.variants.cases == 0 or mark(target) != before:  # nothing to write, or written and not entered
-            raise
-        kept = Path(tempfile.mkdtemp(prefix="veilog-kept-")) / "release.parquet"
-        try:
-            released.save(kept, progress=progress)
-        except OutputError:
-            raise error from None
-        raise OutputError(
-            f"{error.problem} The release is paid for, so it was written to {kept} instead.",
-            path=target,
-            advice=f"veilog convert {quoted(kept)} {shlex.quote(target.name)} writes it in another format, "
-            "for nothing.",
-        ) from error
-
-
 @contextmanager
-def _sent(place: Path, target: Path) -> Iterator[None]:
-    """Write the release in this block. If it is for standard output, it is sent there then; where that is stopped once
-    the file is there, or nobody takes it, it is paid for all the same, so it is kept."""
+def _waiting(released: Release, target: Path) -> Iterator[None]:
+    """Keep a release until this block has written and sent it: beside its ledger, or, if it is in none and the block
+    fails, in the data folder of the user."""
+    before, entry = mark(target), released.entry
     try:
-        yield
-        if is_pipe(target):
-            send(place)
-    except (OutputError, BrokenPipeError, KeyboardInterrupt) as error:
-        if not is_pipe(target) or not place.exists():  # in a new folder, so nothing else was there before
-            raise
-        kept = Path(tempfile.mkdtemp(prefix="veilog-kept-")) / f"release{suffix_of(place)}"
-        shutil.copyfile(place, kept)
-        rescued = f"The release is paid for, so it was written to {kept} instead."
-        if isinstance(error, KeyboardInterrupt):
-            cannot_be_undone(rescued)
-            raise
-        said = error.problem if isinstance(error, OutputError) else "Standard output was closed."
-        raise OutputError(f"{said} {rescued}") from error
+        with released.kept(None if is_outgoing(target) else target):
+            yield
+    except (OutputError, KeyboardInterrupt) as error:
+        unwritten = is_outgoing(target) or (mark(target) == before and isinstance(error, OutputError))
+        if unwritten and entry is None and released.variants.cases:
+            kept = place_elsewhere()
+            released.save(kept)
+            waits = f"The release is paid for, and waits in {kept}."
+            if isinstance(error, OutputError):
+                advice = f"veilog convert {quoted(kept)} TARGET writes it in another format."
+                raise OutputError(f"{error.problem} {waits}", path=error.path, advice=advice) from error
+            cannot_be_undone(waits)
+        elif isinstance(error, KeyboardInterrupt) and entry is not None and (file := kept_file(entry)) is not None:
+            cannot_be_undone(f"The release is paid for, and waits in {file}: {how_to_write(entry)}.")
+        raise
+
+
+def _save(released: Release, target: Path, progress: Progress, *, spreadsheet_safe: bool) -> None:
+    """Write the release, unless another command, at the same time, has written its release there by now."""
+    if released.variants.cases:
+        places = [target, *(named_after(target, name) for name in released.beside)]
+        check_not_replaced(places, [] if released.entry is None else [released.entry.path])
+    released.save(target, overwrite=True, spreadsheet_safe=spreadsheet_safe, progress=progress)
+
+
+def _send(place: Path) -> None:
+    """Send the file to standard output."""
+    try:
+        send(place)
+    except BrokenPipeError as error:
+        raise OutputError("Standard output was closed.") from error
 
 
 def demo(

@@ -18,7 +18,17 @@ from veilog._files import reason
 from veilog.cli.shared.terminal import nowhere
 from veilog.errors import InputError, OutputError, ParameterError
 
-__all__ = ["check_formats", "cleared", "in_words", "is_pipe", "outgoing", "received", "send", "without_folder"]
+__all__ = [
+    "check_formats",
+    "cleared",
+    "in_words",
+    "is_outgoing",
+    "is_pipe",
+    "outgoing",
+    "received",
+    "send",
+    "without_folder",
+]
 
 _PIPE = Path("-")
 _BLOCK = 1 << 20
@@ -29,6 +39,11 @@ _folders: list[Path] = []
 def is_pipe(path: Path) -> bool:
     """Return whether this stands for standard input or output."""
     return path == _PIPE
+
+
+def is_outgoing(place: Path) -> bool:
+    """Return whether a file is one of :func:`outgoing`, to be sent to standard output."""
+    return place.parent in _folders and place.name.startswith("stdout")
 
 
 def in_words(path: Path, *, out: bool = False) -> str:

@@ -23,6 +23,7 @@ from veilog.errors import InputError, OutputError, VeilogError
 from veilog.ledger.ledger import Data, Entered, Ledger, Reservation
 from veilog.logs import files
 from veilog.logs.eventlog import EventLog
+from veilog.releasing.kept import BESIDE, kept_file, remove_kept
 from veilog.releasing.owner.notes import is_of_persons
 from veilog.releasing.result import Release
 from veilog.report import words
@@ -47,8 +48,6 @@ __all__ = ["release_log", "write_again"]
 
 _KEPT = "release.parquet"
 """The smallest form of a release that loses nothing: written first, and from it the others can be written again."""
-_BESIDE = "models"
-"""What a release may have a second log for."""
 _LOGS = ("release.xes", "release.csv", "release.xlsx")
 _WORKBOOK = 100_000
 """Events above which no workbook is made: it takes ten times as long as all other files, and Excel is slow with it."""
@@ -154,36 +153,41 @@ def write_again(kept: Path, out: Path, settings: Settings, progress: Progress) -
     """
     try:
         result = from_text("release", (kept / RESULT).read_text())
-        log = files.read(kept / _KEPT)
+        if not isinstance(result, ReleasedLog) or result.entry is None:
+            raise _gone()
+        entry = Entered(settings.ledger, result.entry)
+        source = kept / _KEPT if (kept / _KEPT).exists() else kept_file(entry) or kept / _KEPT
+        log = files.read(source)
     except (OSError, ValueError, VeilogError) as error:
         raise _gone() from error
-    if not isinstance(result, ReleasedLog) or result.entry is None:
-        raise _gone()
     _set_aside(out / _SPARE, _MARGIN + _EACH_EVENT * log.events.num_rows)
     for name in result.files:
         _linked(kept / name, out / name)
     (out / _SPARE).unlink()
-    entry = Entered(settings.ledger, result.entry)
     (out / ENTRY).write_text(str(result.entry))
+    if not (out / _KEPT).exists():
+        for one, target in _with_models(log, source, out / _KEPT):
+            files.write_named(one, target, lossy=True, overwrite=True, naming=entry.naming(target))
     missing, unwritten = [], []
     for name in result.unwritten:
         progress(gettext("writing {file}", file=name), None)
         try:
             if name in _LOGS:
-                for one, target in _with_models(log, kept, out / name):
+                for one, target in _with_models(log, source, out / name):
                     files.write_named(one, target, lossy=True, overwrite=True, naming=entry.naming(target))
             else:
                 _write_page(log, out / name, progress)
         except VeilogError as error:
             missing.append(_trouble(out / name, error))
             unwritten += [name] if _no_room(error) else []
+    remove_kept(entry)
     return replace(result, missing=tuple(missing), unwritten=tuple(unwritten), stopped=False, files=_sizes(out))
 
 
-def _with_models(log: EventLog, kept: Path, target: Path) -> list[tuple[EventLog, Path]]:
+def _with_models(log: EventLog, source: Path, target: Path) -> list[tuple[EventLog, Path]]:
     """What is written again, and where: the log, and before it what was made beside it."""
-    beside = files.named_after(kept / _KEPT, _BESIDE)
-    return [*([(files.read(beside), files.named_after(target, _BESIDE))] if beside.exists() else []), (log, target)]
+    beside = files.named_after(source, BESIDE)
+    return [*([(files.read(beside), files.named_after(target, BESIDE))] if beside.exists() else []), (log, target)]
 
 
 def _gone() -> InputError:
@@ -236,9 +240,12 @@ def _written(released: Release, out: Path, progress: Progress, told: Progress) -
     unwritten: list[str] = []
     if (out / _SPARE).exists():
         os.truncate(out / _SPARE, _MARGIN // 4)  # for the records at the end
-    with _unstopped():
+    with _unstopped(), released.kept():
+        with contextlib.suppress(VeilogError):
+            _certified(released, out)
+        _paid(released, out)  # first, so that whatever ends the work now leaves a release that can be written again
         _secured(released, out, told, missing)
-        _paid(released, out)
+        _paid(released, out)  # with the files that there are by now
     if released.variants.cases == 0:
         return missing, unwritten
     for name in (*_logs_of(released), *_PAGES):
@@ -274,14 +281,18 @@ def _logs_in(out: Path) -> tuple[Path, ...]:
     return tuple(path for name in (*_LOGS, _KEPT) if (path := out / name).exists())
 
 
+def _certified(released: Release, out: Path) -> None:
+    certificate = json.dumps(_for_all(released), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+    with atomic_target(out / "certificate.json") as file:
+        file.write(certificate.encode("utf-8", "replace"))
+
+
 def _secured(released: Release, out: Path, progress: Progress, missing: list[str]) -> None:
     """Write the certificate and the release itself, however long it takes until the disk has room: it is paid for, and
     until then it is in memory alone."""
-    certificate = json.dumps(_for_all(released), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
     while True:
         try:
-            with atomic_target(out / "certificate.json") as file:
-                file.write(certificate.encode("utf-8", "replace"))
+            _certified(released, out)
             if released.variants.cases:
                 released.save(out / _KEPT, overwrite=True)
             return
@@ -313,7 +324,8 @@ def _unstopped() -> Iterator[None]:
 def _paid(released: Release, out: Path) -> None:
     """Write down what is the result if the work is stopped while the files are written: they can be written again."""
     empty = released.variants.cases == 0
-    if empty or (out / _KEPT).exists():
+    waits = released.entry is not None and kept_file(released.entry) is not None
+    if empty or waits or (out / _KEPT).exists():
         result = _about(released, None)
         left = () if empty else (*_logs_of(released), *_PAGES)
         _written_down(replace(result, unwritten=left, stopped=True), out, PAID)

@@ -1,0 +1,163 @@
+"""Paid releases that wait in a place beside their ledger until a file of theirs is written and entered.
+
+``LEDGER.kept/NUMBER.parquet`` is there from before the first file of a release is written, and goes when that file is
+entered. So a process that is killed, a full disk or a closed pipe loses no release: it is written again from there, for
+nothing. It is what the recipient would get, and its folder is for the data owner alone.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import secrets
+import shlex
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from veilog._files import mark
+from veilog._places import data_folder
+from veilog._process import unstopped
+from veilog.errors import InputError, OutputError, VeilogError
+from veilog.ledger.entered import Entered
+from veilog.logs import files
+from veilog.methods.method import Progress
+
+__all__ = [
+    "BESIDE",
+    "how_to_write",
+    "kept_file",
+    "kept_until_written",
+    "place_elsewhere",
+    "remove_kept",
+    "waiting_releases",
+    "write_kept",
+]
+
+BESIDE = "models"
+"""What a release may have a second log for."""
+_SUFFIX = ".parquet"
+_held: set[Entered] = set()
+"""Releases that an outer block of this process keeps."""
+
+
+def _folder(ledger: Path) -> Path:
+    return ledger.with_name(f"{ledger.name}.kept")
+
+
+def _place(entry: Entered) -> Path:
+    return _folder(entry.path) / f"{entry.number}{_SUFFIX}"
+
+
+def place_elsewhere() -> Path:
+    """Return a new file for a release that is in no ledger and could not be written where it should."""
+    place = data_folder() / "kept" / f"{secrets.token_hex(4)}{_SUFFIX}"
+    _made(place.parent)
+    return place
+
+
+@contextlib.contextmanager
+def kept_until_written(
+    entry: Entered | None, write: Callable[[Path], None], target: Path | None = None
+) -> Iterator[None]:
+    """Keep a release, which ``write`` writes to a file, until this block has written and entered one. Where the block
+    fails it stays, and the error names it, unless the ``target`` is there."""
+    if entry is None or entry in _held or entry.written:
+        yield
+        return
+    place, before = _place(entry), None if target is None else mark(target)
+    with contextlib.suppress(VeilogError), unstopped() as begin:  # it is written to its target all the same
+        begin()  # Ctrl-C waits: until this is there the release is in memory alone
+        _made(place.parent)
+        write(place)
+        for file in _files_of(place):
+            file.chmod(0o600)
+    _held.add(entry)
+    try:
+        yield
+    except OutputError as error:
+        if not place.exists() or (target is not None and mark(target) != before):
+            raise
+        raise OutputError(
+            f"{error.problem} The release is paid for, and waits in {place}.",
+            path=error.path,
+            advice=f"{how_to_write(entry)}.",
+        ) from error
+    finally:
+        _held.discard(entry)
+    remove_kept(entry)
+
+
+def how_to_write(entry: Entered) -> str:
+    """Return the words that name the command by which a release that waits is written."""
+    return f"veilog ledger write {shlex.quote(str(entry.path))} {entry.number} TARGET writes it, for nothing"
+
+
+def waiting_releases(ledger: Path) -> tuple[int, ...]:
+    """Return the numbers of the releases that wait beside a ledger."""
+    with contextlib.suppress(OSError):
+        names = [place.stem for place in _folder(ledger).iterdir() if place.suffix == _SUFFIX]
+        return tuple(sorted(int(name) for name in names if name.isdecimal()))
+    return ()
+
+
+def kept_file(entry: Entered) -> Path | None:
+    """Return the file that is kept of a release; None where it does not wait."""
+    place = _place(entry)
+    return place if place.exists() else None
+
+
+def write_kept(
+    entry: Entered,
+    target: Path,
+    *,
+    overwrite: bool = False,
+    spreadsheet_safe: bool = False,
+    progress: Progress | None = None,
+) -> tuple[Path, ...]:
+    """Write a release that waits to a file and enter that; it costs nothing. What was made beside it is written first.
+
+    Returns:
+        The files that were written.
+
+    """
+    place = _place(entry)
+    if not place.exists():
+        waiting = ", ".join(map(str, waiting_releases(entry.path)))
+        raise InputError(
+            f"Release {entry.number} does not wait beside this ledger.",
+            path=entry.path,
+            advice=f"These do: {waiting}." if waiting else "None does: all that were paid for and kept are written.",
+        )
+    pairs = [(place, target)]
+    if (beside := files.named_after(place, BESIDE)).exists():
+        pairs.insert(0, (beside, files.named_after(target, BESIDE)))
+    for kept, file in pairs:
+        naming = entry.naming(file, waiting=progress)
+        how = {"overwrite": overwrite, "spreadsheet_safe": spreadsheet_safe}
+        files.write_named(files.read(kept), file, lossy=True, naming=naming, **how)
+    _remove(place)
+    return tuple(file for _, file in pairs)
+
+
+def remove_kept(entry: Entered) -> None:
+    """Remove what waits of a release, once a file of it is entered."""
+    if entry.written:
+        _remove(_place(entry))
+
+
+def _files_of(place: Path) -> list[Path]:
+    return [file for file in (place, files.named_after(place, BESIDE)) if file.exists()]
+
+
+def _made(folder: Path) -> None:
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError as error:
+        raise OutputError(f"The folder cannot be made: {error.strerror or error}.", path=folder) from error
+
+
+def _remove(place: Path) -> None:
+    """Remove what waited, and its folder when nothing more does."""
+    with contextlib.suppress(OSError):
+        for file in _files_of(place):
+            file.unlink()
+        place.parent.rmdir()

@@ -1,0 +1,136 @@
+"""Paid releases that wait beside their ledger until a file of theirs is written and entered."""
+
+from __future__ import annotations
+
+import json
+import signal
+import stat
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import veilog
+from veilog.cli import main
+from veilog.errors import InputError, OutputError
+from veilog.ledger.ledger import Ledger
+from veilog.logs import files
+from veilog.logs.made_up.simulate import ACTIVITIES, hospital
+from veilog.releasing.kept import kept_file, waiting_releases, write_kept
+
+ASKED = ["-m", "evolve", "--epsilon", "1", "--no-compare", "--activities", ",".join(ACTIVITIES)]
+KILLED = """
+import os, signal, sys
+import veilog
+from veilog.logs import files
+from veilog.logs.made_up.simulate import ACTIVITIES, hospital
+write = files.write_pieces
+def killed(pieces, path, **how):
+    if "out" in str(path):
+        os.kill(os.getpid(), signal.SIGKILL)
+    write(pieces, path, **how)
+files.write_pieces = killed
+veilog.release(hospital(200, seed=1), "evolve", epsilon=1, activities=ACTIVITIES, ledger=sys.argv[1]).save(sys.argv[2])
+"""
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Path:
+    return tmp_path / "log.ledger"
+
+
+def released(place: Path) -> veilog.Release:
+    return veilog.release(hospital(200, seed=1), "evolve", epsilon=1, activities=ACTIVITIES, ledger=place)
+
+
+def test_a_process_that_is_killed_while_it_writes_loses_no_release(
+    tmp_path: Path, place: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "out.xes"
+    command = [sys.executable, "-c", KILLED, str(place), str(out)]
+    assert subprocess.run(command, check=False).returncode == -signal.SIGKILL
+    assert not out.exists() and waiting_releases(place) == (1,)
+    kept = tmp_path / "log.ledger.kept"
+    assert stat.S_IMODE(kept.stat().st_mode) == 0o700
+    assert stat.S_IMODE((kept / "1.parquet").stat().st_mode) == 0o600
+    told = tmp_path / "shown.json"
+    assert main(["ledger", "show", str(place), "--json", str(told)]) == 0
+    assert json.loads(told.read_text())["waiting"] == [1]
+    assert "veilog ledger write" in capsys.readouterr().out
+    assert main(["ledger", "write", str(place), "1", str(out)]) == 0
+    (entry,) = Ledger.open(place).show()[0].entries
+    assert entry.state == "written" and entry.epsilon == 1 and len(entry.outputs) == 1
+    assert veilog.read(out).variants.cases and not kept.exists()
+    assert main(["ledger", "write", str(place), "1", str(tmp_path / "again.xes")]) == 1, "it does not wait any more"
+
+
+def test_it_waits_only_until_its_first_file_is_entered(
+    tmp_path: Path, place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made, seen, write = released(place), [], files.write_pieces
+
+    def watched(pieces: Any, path: Path, **how: Any) -> None:
+        seen.append((Path(path).name, waiting_releases(place)))
+        write(pieces, path, **how)
+
+    monkeypatch.setattr(files, "write_pieces", watched)
+    made.save(tmp_path / "a.xes")
+    made.save(tmp_path / "b.csv")
+    assert seen == [("1.parquet", ()), ("a.xes", (1,)), ("b.csv", ())]
+    assert waiting_releases(place) == ()
+
+
+def test_a_file_that_cannot_be_written_leaves_it_waiting_with_the_same_cases(
+    tmp_path: Path, place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made, write = released(place), files.write_pieces
+    assert made.entry is not None
+
+    def full(pieces: Any, path: Path, **how: Any) -> None:
+        if Path(path).name == "a.xes":
+            raise OutputError("The file cannot be written: No space left on device.", path=path)
+        write(pieces, path, **how)
+
+    monkeypatch.setattr(files, "write_pieces", full)
+    with pytest.raises(OutputError, match="waits in"):
+        made.save(tmp_path / "a.xes")
+    assert kept_file(made.entry) is not None
+    monkeypatch.undo()
+    write_kept(made.entry, tmp_path / "b.xes")
+    made.save(tmp_path / "a.xes")
+    one, other = (veilog.read(tmp_path / name) for name in ("a.xes", "b.xes"))
+    assert one.to_arrow().equals(other.to_arrow())
+    with pytest.raises(InputError, match="does not wait"):
+        write_kept(made.entry, tmp_path / "c.xes")
+
+
+def test_a_release_for_two_waits_with_both(tmp_path: Path, place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    log = hospital(200, seed=1)
+    made = veilog.release(log, "evolve", epsilon=1, activities=ACTIVITIES, ledger=place, for_="both")
+    assert made.entry is not None
+    with pytest.raises(KeyboardInterrupt), made.kept():
+        raise KeyboardInterrupt
+    written = write_kept(made.entry, tmp_path / "out.xes")
+    assert [file.name for file in written] == ["out-models.xes", "out.xes"]
+    assert len(Ledger.open(place).show()[0].entries[0].outputs) == 2
+
+
+def test_the_command_names_the_place_and_the_command(
+    tmp_path: Path, place: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    log, out = tmp_path / "log.csv", tmp_path / "out.xes"
+    veilog.write(hospital(200, seed=1), log)
+    write = files.write_pieces
+
+    def full(pieces: Any, path: Path, **how: Any) -> None:
+        if Path(path).name == "out.xes":
+            raise OutputError("The file cannot be written: No space left on device.", path=path)
+        write(pieces, path, **how)
+
+    monkeypatch.setattr(files, "write_pieces", full)
+    assert main(["release", str(log), str(out), *ASKED, "--ledger", str(place)]) == 5
+    assert f"veilog ledger write {place} 1 TARGET" in " ".join(capsys.readouterr().err.split())
+    monkeypatch.undo()
+    assert main(["ledger", "write", str(place), "1", str(out)]) == 0 and out.exists()
