@@ -220,9 +220,9 @@ def test_what_is_stopped_while_its_files_are_written_is_kept(
     first.mkdir(parents=True), second.mkdir()
     save = Release.save
 
-    def stopped(release: Release, target: Path) -> None:
+    def stopped(release: Release, target: Path, **how: bool) -> None:
         os.kill(os.getpid(), signal.SIGTERM)  # at the first file it waits until that is written
-        save(release, target)
+        save(release, target, **how)
 
     before = signal.signal(signal.SIGTERM, lambda *_: pytest.fail("the release would be lost"))
     try:
