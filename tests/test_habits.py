@@ -104,7 +104,7 @@ def test_the_image_starts_what_veilog_has() -> None:
     assert {option for option in options if option.startswith("--")} <= known
     assert options[options.index("--port") + 1] == steps["EXPOSE"] == "8400"
     access = (ROOT / "src/veilog/web/access/access.py").read_text()
-    assert '_OPEN = f"{OWN}style.css"' in access
+    assert '_OPEN = (f"{OWN}style.css",' in access
     assert f"http://127.0.0.1:{steps['EXPOSE']}/static/style.css" in steps["HEALTHCHECK"]
 
 

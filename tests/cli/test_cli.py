@@ -97,7 +97,7 @@ def test_release_writes_the_log_and_derives_its_guarantee(
     facts = as_json(capsys, "release", log, target, "--method", "travas", "--epsilon", "1", "--delta", "0.01")
     guarantee = facts["guarantee"]
     assert (guarantee["status"], guarantee["epsilon"], guarantee["delta"]) == ("proven", 1.0, pytest.approx(0.00854818))
-    fields = "status epsilon delta nominal_epsilon unit neighbours numerics conditions strength reasons charges"
+    fields = "status epsilon delta nominal_epsilon unit neighbours numerics conditions level reasons charges"
     assert set(fields.split()) <= set(guarantee)
     released = veilog.read(target)
     assert (facts["cases"], facts["variants"]) == (released.cases.num_rows, len(released.variants))

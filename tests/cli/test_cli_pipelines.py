@@ -105,7 +105,7 @@ def test_shells_complete_commands_and_options(shell: str, capsys: pytest.Capture
         (["--epsilon", "1", "--times", "130%"], "above 0 and below 1, not 130%"),
         (["--epsilon", "1", "-p", "round=2"], "Did you mean 'rounds'?"),
         (["--epsilon", "5%"], "epsilon must be a number, not '5%'."),
-        (["--epsilon", "50"], "Take 2 or less; or say --allow-no-protection"),
+        (["--epsilon", "50"], "or say --allow-no-protection"),
         (["-p", "eps=1"], "It is an option of its own: --epsilon 1."),
         (["--epsilon", "1", "-p", "max_cases=3"], "It is an option of its own: --max-cases 3."),
     ],

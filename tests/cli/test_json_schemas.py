@@ -53,6 +53,7 @@ CALLS: dict[str, list[list[str]]] = {
          "--domain", "urgency=1..5"],
         ["release", "events", "out.xes", *DRY, "--activities", "log", *ENGINE],
         ["release", "log.csv", "out.xes", *DRY, "--activities", "admission,Discharge"],
+        ["release", "log.csv", "out.xes", *DRY, "--activities", "6", "--delta", "1e-4"],
     ],
     "compare": [
         ["compare", "log.csv", "log.csv"],
@@ -71,6 +72,7 @@ CALLS: dict[str, list[list[str]]] = {
     "suggest": [
         ["suggest", "log.csv", "--epsilon", "1"],
         ["suggest", "log.csv", "--epsilon", "1", "--for", "discovery"],
+        ["suggest", "log.csv", "--epsilon", "1", "--delta", "1e-4"],
         ["suggest", "events", "--epsilon", "1", *ENGINE],
     ],
     "ledger-show": [["ledger", "show", "small.ledger"], ["ledger", "show", "many.ledger"]],

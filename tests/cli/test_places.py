@@ -110,7 +110,7 @@ def test_json_goes_over_json_and_a_release_beside_the_folder_of_its_log(
 @pytest.mark.parametrize("letters", ["latin-1", "ascii", "cp1252"])
 def test_what_a_terminal_has_no_letters_for_fails_no_release(here: Path, letters: str) -> None:
     """A nightly job would make it again, and pay twice."""
-    files.write(hospital(40, seed=1), Path("日誌.csv"))
+    files.write(hospital(300, seed=1), Path("日誌.csv"))
     words = [
         "release",
         "日誌.csv",

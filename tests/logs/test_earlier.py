@@ -134,7 +134,7 @@ def test_attributes_that_tell_cases_or_activities_then_were_read_together(
     for more in ([], ["x,high,a,2024-01-01T08:00Z,soon"]):
         (tmp_path / "log.csv").write_text("\n".join(["Visit,Stay,activity,timestamp,start_timestamp", *rows, *more]))
         before = veilog.read(tmp_path / "log.csv", case="Visit", activity="activity", timestamp="timestamp")
-        veilog.write(before, tmp_path / f"made{suffix}")
+        veilog.write(before, tmp_path / f"made{suffix}", overwrite=True)
         assert ATTRIBUTES_TOGETHER not in veilog.read(tmp_path / f"made{suffix}").read_together
         reading = {"policies": {"bad-timestamp": "keep"}, **given}
         try:

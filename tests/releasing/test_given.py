@@ -29,7 +29,7 @@ CALLS: dict[str, Callable[[Any, Path], Any]] = {
     "twin": lambda log, to: veilog.twin(log, epsilon=1, seed=1),
     "ledger": lambda log, to: _account(log, to),
     "plan": lambda log, to: veilog.Ledger.open(to / "plan.ledger", create=True).set_plan(log, 2, 1, 1e-6),
-    "report": lambda log, to: veilog.report.write(RELEASED, to / "page.html", log),
+    "report": lambda log, to: veilog.report.write(RELEASED, to / "page.html", log, overwrite=True),
     "dossier": lambda log, to: veilog.dossier(RELEASED, log),
     "audit": lambda log, to: veilog.audit("laplace", epsilon=1, log=log, activities="log", depth=2, runs=20, seed=1),
 }
@@ -61,7 +61,7 @@ def test_what_is_no_log_is_refused_in_words(call: str, tmp_path: Path) -> None:
 
 def test_a_log_is_written_however_it_is_given(place: Path, tmp_path: Path) -> None:
     for given in (place / "log.xes", LOG.to_pandas()):
-        veilog.write(given, tmp_path / "again.csv")
+        veilog.write(given, tmp_path / "again.csv", overwrite=True)
         assert veilog.read(tmp_path / "again.csv").variants == LOG.variants
     with pytest.raises(veilog.InputError, match="Variants have no cases"):
         veilog.write(LOG.variants, tmp_path / "again.csv")

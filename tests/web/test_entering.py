@@ -132,7 +132,8 @@ def test_the_token_of_a_file_goes_on_over_a_restart(tmp_path: Path) -> None:
 
 
 def settings_of(folder: Path, **facts: Any) -> Settings:
-    return Settings(folder=prepared(folder), ledger=None, token=TOKEN, workers=0, **{"port": 8400, **facts})
+    ledger = folder / "veilog.ledger"
+    return Settings(folder=prepared(folder), ledger=ledger, token=TOKEN, workers=0, **{"port": 8400, **facts})
 
 
 def browser_of(app: Access, host: str, port: int = 8400) -> httpx.AsyncClient:

@@ -127,6 +127,7 @@ def test_a_release_of_the_log_as_it_was_read_before_is_another_one(
     """Other columns are other cases; whose a case is said to be changes nothing that is read."""
     first = send(client, f"{log}/release", f"{log}/jobs", **LAPLACE).headers["location"]
     send(client, log, f"{log}/meanings", person="case")
+    read_as(server, log, {"person": "case"})
     same = send(client, f"{log}/release", f"{log}/jobs", **LAPLACE)
     assert same.status_code == 409 and f'href="{first}"' in same.text
     send(client, log, f"{log}/columns", case="activity", activity="case")
@@ -141,20 +142,24 @@ def test_a_cancelled_release_is_not_asked_about(client: httpx.Client, log: str) 
     assert send(client, f"{log}/release", f"{log}/jobs", **LAPLACE).status_code == 303
 
 
-def test_what_columns_are_is_kept_without_reading_again(server: Served, client: httpx.Client, log: str) -> None:
+def test_what_columns_are_is_kept_and_only_another_person_is_read_again(
+    server: Served, client: httpx.Client, log: str
+) -> None:
     client.post(f"{log}/plan", data={**LAPLACE, "unit": "case", "attributes": "x"})
     said = {"person": "case:patient", "max_cases": "2", "is_ward": "release", "is_name": "identifying", "evil": "1"}
     answer = send(client, log, f"{log}/meanings", **said)
     assert answer.headers["location"] == f"{log}/exposure"
     record = next(found for found in server.store.every_log() if log.endswith(found.id))
     assert record.columns == {name: value for name, value in said.items() if name != "evil"}
-    assert record.measured is not None, "nothing is read again"
+    assert record.measured is None, "who could be found is counted by the person"
     draft = server.store.draft(record.session, record.id)
     assert (draft["unit"], draft["max_cases"], draft["attributes"]) == ("case:patient", "2", "ward")
     assert draft["epsilon"] == "0.1"
-    send(client, log, f"{log}/meanings", person="", max_cases="3")
+    read_as(server, log, record.columns)
+    send(client, log, f"{log}/meanings", person="", max_cases="3", is_ward="identifying")
     record = next(found for found in server.store.every_log() if log.endswith(found.id))
-    assert record.columns == {"person": ""}, "that nobody has several cases was said, too"
+    assert record.columns == {"person": "", "is_ward": "identifying"}, "that nobody has several cases was said, too"
+    assert record.measured is not None, "people were counted without a column before, so nothing is read again"
 
 
 def test_a_reading_that_failed_can_be_asked_for_again(server: Served, client: httpx.Client) -> None:

@@ -386,7 +386,7 @@ def test_durations_are_shown_of_both_logs(ordinary: dict[str, str]) -> None:
 
 @pytest.mark.slow
 def test_the_usual_choice_is_made_beforehand(settings: Settings) -> None:
-    path = settings.folder / "beforehand.xes"
+    path = tmp_path / "beforehand.xes"
     files.write(hospital(60, seed=1), path)
     log = record(read(path))
     text = pages.release_form(log, {}, ONCE, settings=settings)
@@ -403,9 +403,11 @@ def test_the_delta_offered_is_below_one_over_the_cases(cases: int) -> None:
 
 
 @pytest.mark.parametrize(("cases", "word"), [(9_000, "good"), (90_000, "moderate")])
-def test_a_form_says_of_a_delta_what_plan_trial_and_account_say(cases: int, word: str, settings: Settings) -> None:
+def test_a_form_says_of_a_delta_what_plan_trial_and_account_say(
+    cases: int, word: str, settings: Settings, tmp_path: Path
+) -> None:
     """It said "good" where its own plan, below it, said "moderate"."""
-    path = settings.folder / "beforehand.xes"
+    path = tmp_path / "beforehand.xes"
     files.write(hospital(60, seed=1), path)
     found = read(path)
     assert found.measured is not None
@@ -424,7 +426,7 @@ def test_the_result_says_what_it_is_worth_first_and_marks_what_is_raw(ordinary: 
     text = ordinary["result"]
     order = [
         "Protection is good: ε = 1",
-        "if all of this holds:",
+        '<li class="to-confirm">',
         "Download",
         "Original beside release",
         "Risk before and after",

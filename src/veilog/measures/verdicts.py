@@ -24,11 +24,7 @@ import numpy as np
 from veilog._plain import ToJson
 from veilog.errors import VeilogError
 from veilog.logs.variants import Variants
-from veilog.measures.durations import emd, spans, timed
 from veilog.measures.measure import Pair
-from veilog.measures.persons import column_of
-from veilog.measures.purposes.attributes.columns import not_kept
-from veilog.measures.purposes.attributes.purpose import marginals
 
 __all__ = ["STEPS", "Aspect", "Fidelity", "Verdict", "judged", "worst_of"]
 
@@ -73,6 +69,8 @@ def worst_of(verdicts: Mapping[Aspect, Verdict]) -> Fidelity | None:
 
 
 def _of_times(pair: Pair) -> Verdict | None:
+    from veilog.measures.durations import emd, spans, timed  # and pyarrow with it
+
     try:
         original, released = pair.whole
         found = [spans(timed(log, "log")) for log in (original, released)]
@@ -86,6 +84,10 @@ def _of_times(pair: Pair) -> Verdict | None:
 
 
 def _of_attributes(pair: Pair) -> Verdict | None:
+    from veilog.measures.persons import column_of
+    from veilog.measures.purposes.attributes.columns import not_kept
+    from veilog.measures.purposes.attributes.purpose import marginals
+
     if any(isinstance(log, Variants) for log in (pair.original, pair.released)):
         return None
     original, released = pair.whole
