@@ -131,7 +131,8 @@ class Visit:
         self.clicks += 1
         with self.page.expect_download() as found:
             self.page.locator(f'a[href$="/files/{name}"]').click()
-        assert found.value.suggested_filename.endswith(f"-{name}")
+        stem, _, ending = name.partition(".")
+        assert re.fullmatch(rf"{stem}-\d{{4}}-\d\d-\d\d-eps[\d.]+\.{ending}", found.value.suggested_filename)
         found.value.save_as(folder / name)
         return folder / name
 

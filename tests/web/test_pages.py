@@ -385,7 +385,7 @@ def test_durations_are_shown_of_both_logs(ordinary: dict[str, str]) -> None:
 
 
 @pytest.mark.slow
-def test_the_usual_choice_is_made_beforehand(settings: Settings) -> None:
+def test_the_usual_choice_is_made_beforehand(settings: Settings, tmp_path: Path) -> None:
     path = tmp_path / "beforehand.xes"
     files.write(hospital(60, seed=1), path)
     log = record(read(path))
