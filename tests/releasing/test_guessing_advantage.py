@@ -39,7 +39,7 @@ def test_with_a_delta_both_numbers_are_stated_and_never_understated() -> None:
     (charge,) = guarantee.charges
     assert guarantee.guessing_advantage == pytest.approx(float(advantage_of(1, charge.delta)))
     assert guarantee.guessing_advantage_without_delta == pytest.approx(float(advantage_of(1)))
-    assert "by at most 0.2451 (0.245 but for the failures that delta allows)" in guarantee.in_words()
+    assert "by at most 0.2451, on average over the noise" in guarantee.in_words()
 
 
 def test_the_advantage_of_a_person_is_that_of_all_their_cases() -> None:
