@@ -266,7 +266,7 @@ def test_what_a_console_shows_is_short_and_tells_nothing_of_the_owner() -> None:
     released = veilog.release(log, "evolve", epsilon=1, activities="log")
     assert released.owner_only.notes and released.owner_only.notes[0] not in repr(released)
     assert repr(released).startswith("Release(evolve, Variants(")
-    assert repr(released).endswith("Guarantee(proven, epsilon = 1 for one case))")
+    assert repr(released).endswith("for one case); losses: see released.owner_only)")
     assert repr(veilog.release(log, "tlkc", k=2).guarantee).startswith("Guarantee(none: tlkc suppresses")
     compared = veilog.compare(log, log, models=False)
     assert repr(compared) == f"Comparison(100 cases, 100 released: {compared.verdict})"

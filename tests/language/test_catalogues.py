@@ -154,7 +154,8 @@ def test_what_the_kernel_says_is_listed() -> None:
     joined = re.sub(r'"\s*\n\s*"', "", events)  # one sentence on several lines
     conditions += re.findall(r'Condition\(\s*"[\w-]+",\s*"\w+",\s*"(\w[^"]+)"', joined)
     reasons = re.findall(r'(?:reasons\.append\(|numerics = )"([^"]+)"', account)
-    protects = re.findall(r'return f?"((?:Nobody|It protects) [^"]+)"', guarantee)
+    whole = re.sub(r'"\s*\n\s*f?"', "", guarantee)
+    protects = re.findall(r'return \(?\s*f?"((?:Nobody|It protects) [^"]+)"', whole)
     said = [*conditions, *reasons, *(text.replace("{self.unit}", "person") for text in protects)]
     assert len(conditions) == 4
     assert len(reasons) == 5
