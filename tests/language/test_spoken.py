@@ -180,9 +180,9 @@ def test_what_a_release_notes_for_its_owner_is_made_of_these_sentences(tmp_path:
 
 
 FIRST = {
-    "de": ("Der Schutz ist gut.", "Geschützt ist ein Fall", "Was bewiesen ist, und was zu bestätigen ist", "Teil A."),
-    "fr": ("La protection est bonne.", "Est protégé un cas", "Ce qui est prouvé et ce qui est à confirmer", "Partie A."),
-    "nl": ("De bescherming is goed.", "Beschermd is één geval", "Wat is bewezen en wat te bevestigen is", "Deel A."),
+    "de": ("Der Schutz ist gut", "Geschützt ist ein Fall", "Was bewiesen ist, und was zu bestätigen ist", "Teil A."),
+    "fr": ("La protection est bonne", "Est protégé un cas", "Ce qui est prouvé et ce qui est à confirmer", "Partie A."),
+    "nl": ("De bescherming is goed", "Beschermd is één geval", "Wat is bewezen en wat te bevestigen is", "Deel A."),
 }
 
 
