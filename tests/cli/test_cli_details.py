@@ -45,17 +45,8 @@ def test_a_release_with_times_and_attributes(capsys: pytest.CaptureFixture[str],
 
 @pytest.mark.slow
 def test_the_time_distance_is_shown(capsys: pytest.CaptureFixture[str], log: Path, tmp_path: Path) -> None:
-    arguments = [
-        "release",
-        str(log),
-        str(tmp_path / "out.csv"),
-        *USUAL[:-1],
-        "--allow-no-protection",
-        "--times",
-        "0.5",
-        "--window",
-        "log",
-    ]
+    usual = [option for option in USUAL if option != "--no-compare"]
+    arguments = ["release", str(log), str(tmp_path / "out.csv"), *usual, "--times", "0.5", "--window", "log"]
     assert main(arguments) == 0
     assert "released cases: half up to" in capsys.readouterr().out
     assert main([*arguments, "--details"]) == 0

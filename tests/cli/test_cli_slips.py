@@ -52,7 +52,7 @@ def whole_numbers(app: App, *before: str) -> Iterator[list[str]]:
                 ["x"] if found.index is not None else [found.names[0], "x"] for found in arguments if found.required
             ]
             for found in arguments:
-                if found.hint in (int, int | None):
+                if found.hint in (int, int | None) and found.index is None:
                     yield [*before, name, *itertools.chain(*needed), found.names[0]]
 
 
