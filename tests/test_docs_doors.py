@@ -105,7 +105,7 @@ def opened(serve: str, folder: Path, shell: dict[str, str]) -> str:
         with httpx.Client(follow_redirects=True, timeout=PATIENCE, transport=Browser()) as browser:
             answer = browser.get(address.read_text().strip())
             on = re.search(r"/enter\?code=[0-9a-f]+", answer.text)  # the page goes on to it by itself
-            answer = answer if on is None else browser.get(answer.url.join(on.group()))
+            answer = answer if on is None else browser.get(f"http://{answer.request.headers['host']}{on.group()}")
     assert answer.status_code == 200
     return str(answer.text)
 
