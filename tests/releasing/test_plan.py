@@ -244,7 +244,8 @@ def test_that_attributes_are_looked_at_is_a_condition_of_the_cost(method: str, a
     declared = veilog.Domain(log.variants.labels, 20, {"urgency": ("1", "2", "3")})
     planned = veilog.plan(method, epsilon=3, delta="1e-3" if method == "pripel" else 0, domain=declared, **asked)
     told, done = planned.cost.conditions, planned.run(log).guarantee.conditions
-    assert [condition.code for condition in told] == ["columns-from-log"] and told == done
+    stays = ["cases-keep-their-part"] if "part" in asked else []
+    assert [condition.code for condition in told] == [*stays, "columns-from-log"] and told == done
 
 
 def test_the_cost_of_labels_that_are_found_privately_is_in_it() -> None:

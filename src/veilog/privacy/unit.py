@@ -220,6 +220,19 @@ def _growth(epsilon: Fraction, most: int) -> Fraction:
     return Fraction(total) * (1 + Fraction(1, 2**40))
 
 
+def conditions_of_part(part: Part | None, unit: Unit, remembered: bool) -> tuple[Condition, ...]:
+    """What sums with releases of other parts take for granted. Those for persons add up, so they take nothing, unless
+    their names are remembered."""
+    whom = unit.name
+    if part is None or (whom != "case" and not remembered):
+        return ()
+    if remembered:
+        text = f"Every {whom} has one name in all exports, and no other {whom} has it."
+        return (Condition("units-keep-their-names", "program", text),)
+    text = f"A case that is released as one of {part.rule!r} is in no other part, also where the log grows."
+    return (Condition("cases-keep-their-part", "program", text),)
+
+
 @dataclass(frozen=True, eq=False)
 class Bounded:
     """The token that a log holds no more cases of a person than its unit says, and only those of its part: what
@@ -240,16 +253,8 @@ class Bounded:
 
     @property
     def conditions(self) -> tuple[Condition, ...]:
-        """What sums with releases of other parts take for granted. Those for persons add up, so they take nothing,
-        unless their names are remembered."""
-        whom = self.unit.name
-        if self.part is None or (whom != "case" and not self.remembered):
-            return ()
-        if self.remembered:
-            text = f"Every {whom} has one name in all exports, and no other {whom} has it."
-            return (Condition("units-keep-their-names", "program", text),)
-        text = f"A case that is released as one of {self.part.rule!r} is in no other part, also where the log grows."
-        return (Condition("cases-keep-their-part", "program", text),)
+        """What sums with releases of other parts take for granted."""
+        return conditions_of_part(self.part, self.unit, self.remembered)
 
     @property
     def variants(self) -> Variants:

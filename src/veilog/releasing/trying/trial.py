@@ -19,7 +19,7 @@ from veilog.privacy.account.guarantee import Charge, Condition, Guarantee
 from veilog.privacy.domain import ACTIVITIES_FROM_LOG, FROM_LOG, LENGTH_FROM_LOG, Fact
 from veilog.privacy.events import columns_taken
 from veilog.privacy.mechanisms.mechanism import Sensitivity, Stated
-from veilog.privacy.unit import ONE_CASE, Unit
+from veilog.privacy.unit import ONE_CASE, Unit, conditions_of_part
 from veilog.releasing.planned import Planned
 from veilog.releasing.run import LABELS_SHARE, run_plan
 
@@ -78,6 +78,7 @@ def tried(plan: Planned, activities: int | None = None, longest: int | None = No
         conditions = tuple(dict.fromkeys((*conditions, *columns_taken(_made_up()))))
     if plan.part is None:
         return replace(guarantee, conditions=conditions)
+    conditions = (*conditions_of_part(plan.part, plan.unit, plan.remember_units), *conditions)
     neighbours = plan.part.among(guarantee.neighbours)
     return replace(guarantee, conditions=conditions, part=plan.part, neighbours=neighbours)
 
