@@ -56,15 +56,16 @@ class Tape:
         paid = isinstance(holder, Rounds | EventRounds)  # each of these was charged when they were paid for
         asked = asked if paid else (type(holder).__name__, *asked)
         if self.position is None:
-            before = len(self._charges(holder))
+            before, noted = len(self._charges(holder)), len(_totals(holder))
             answer = self._apart(holder, name, given, named)
-            self.entries.append((asked, answer, self._charges(holder)[before:]))
+            self.entries.append((asked, answer, [self._charges(holder)[before:], _totals(holder)[noted:]]))
         else:
-            answer, charges = self._next(asked)
+            answer, (charges, totals) = self._next(asked)
             if paid:
                 holder._asked += 1
             else:
                 holder._account.carry(charges)
+            _totals(holder).extend(totals)
         if name == "find_activities":  # it narrows the domain, also that of a curator that was not asked itself
             holder._narrow(answer)
             self.domain = holder.domain
@@ -146,6 +147,11 @@ class Tape:
             return [self.domain.fit(log if isinstance(log, Variants) else log.variants).sequences]
         assert isinstance(log, EventLog)
         return list(RawCases(log, self.domain).blocks(arguments["alphabet"], arguments["codings"]))
+
+
+def _totals(holder: Any) -> list[Any]:
+    """The totals of the answers of a curator so far; of what it opened none are noted."""
+    return holder._totals.answers if isinstance(holder, Curator) else []
 
 
 def recorded_and_replayed(planned: Plan, one: Log, other: Log) -> tuple[Release, Release, Tape]:
