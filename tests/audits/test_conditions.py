@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 import veilog
+from veilog.audits import auditing
 from veilog.audits.attacks import ALPHABET, LONGEST, MANY_CASES, Attempt, attempts
 from veilog.audits.auditing import AuditResult, audit
 from veilog.logs.variants import Variants
@@ -140,16 +141,16 @@ def test_a_slow_case_is_caught_where_seconds_are_published(monkeypatch: pytest.M
     pair = some(SLOW)[0]
     events = {"now": 0}
 
-    run = veilog.Plan.run
+    run = auditing.run_plan
 
-    def run_timed(self: veilog.Plan, log: Any, **named: Any) -> Any:
+    def run_timed(planned: Any, log: Any, **named: Any) -> Any:
         events["now"] = log.events
-        return run(self, log, **named)
+        return run(planned, log, **named)
 
     def telling(self: veilog.Release) -> dict[str, object]:
         return honest(self) | {"guarantee": {"seconds": events["now"] * 1e-6}}
 
-    monkeypatch.setattr(veilog.Plan, "run", run_timed)
+    monkeypatch.setattr(auditing, "run_plan", run_timed)
     monkeypatch.setattr(veilog.Release, "to_json", telling)
     found = audited("travas", [pair], epsilon=1, delta="1e-3")
     assert found.score == "seconds told" and found.audited_epsilon > 1

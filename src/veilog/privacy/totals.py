@@ -48,8 +48,8 @@ class Answer(NamedTuple):
         bounded by that of the Gaussian with the parameter of its law."""
         if isinstance(self.noise, GaussianRounds):
             return self.numbers * s**2 * self.noise.noises[0].variance / 2
-        kept = math.exp(-float(self.noise.decay))
-        one = 2 * math.log1p(-kept) - np.log1p(-kept * np.exp(s)) - np.log1p(-kept * np.exp(-s))
+        decay = float(self.noise.decay)
+        one = 2 * math.log1p(-math.exp(-decay)) - np.log1p(-np.exp(s - decay)) - np.log1p(-np.exp(-s - decay))
         return self.numbers * np.asarray(one, dtype=np.float64)
 
 

@@ -46,6 +46,8 @@ class Tape:
     """Shown to functions in the replay."""
     domain: Domain
     entries: list[tuple[Any, Any, list[Any]]] = dataclasses.field(default_factory=list)
+    totals: dict[int, list[Any]] = dataclasses.field(default_factory=dict)
+    """By the number of the question, what it noted of its answer."""
     position: int | None = None
 
     def question(self, holder: Any, name: str, given: tuple[Any, ...], named: dict[str, Any]) -> Any:
@@ -58,14 +60,15 @@ class Tape:
         if self.position is None:
             before, noted = len(self._charges(holder)), len(_totals(holder))
             answer = self._apart(holder, name, given, named)
-            self.entries.append((asked, answer, [self._charges(holder)[before:], _totals(holder)[noted:]]))
+            self.totals[len(self.entries)] = _totals(holder)[noted:]
+            self.entries.append((asked, answer, self._charges(holder)[before:]))
         else:
-            answer, (charges, totals) = self._next(asked)
+            _totals(holder).extend(self.totals[self.position])
+            answer, charges = self._next(asked)
             if paid:
                 holder._asked += 1
             else:
                 holder._account.carry(charges)
-            _totals(holder).extend(totals)
         if name == "find_activities":  # it narrows the domain, also that of a curator that was not asked itself
             holder._narrow(answer)
             self.domain = holder.domain
