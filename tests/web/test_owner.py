@@ -72,6 +72,22 @@ def test_a_budget_is_proposed_set_changed_and_taken_away(server: Served, client:
         assert send(client, f"{log}/account", f"{log}/account/limit", **wrong).status_code == 400
 
 
+def test_a_column_is_a_person_by_its_name_or_by_the_users_word(server: Served, client: httpx.Client) -> None:
+    visits = "".join(
+        f"{i},{step},2026-01-0{day},d{i // 2},p{i // 2}\n" for i in range(40) for day, step in ((1, "a"), (2, "b"))
+    )
+    log = brought(server, client, b"case,activity,time,Diagnosis,patient\n" + visits.encode())
+    assert '<option value="Diagnosis">' in client.get(log).text, "the user may know better"
+    for page in ("release", "account"):
+        assert '<option value="patient"' in client.get(f"{log}/{page}").text
+        assert '<option value="Diagnosis"' not in client.get(f"{log}/{page}").text
+    chosen = {"person": "Diagnosis", "max_cases": "2"}
+    send(client, log, f"{log}/meanings", **chosen)
+    read_as(server, log, chosen)
+    for page in ("release", "account"):
+        assert '<option value="Diagnosis"' in client.get(f"{log}/{page}").text
+
+
 def test_a_budget_is_for_cases_or_for_persons(server: Served, client: httpx.Client, log: str) -> None:
     person = {**LAPLACE, "unit": "person", "max_cases": "2"}
     send(client, f"{log}/account", f"{log}/account/limit", epsilon="1", unit="case")

@@ -15,7 +15,7 @@ from veilog.web.access.visits import Visits, leading_to
 from veilog.web.jobs.problems import Problem
 from veilog.web.jobs.records import JobRecord, LogRecord
 from veilog.web.pages import render as pages
-from veilog.web.work.accounts import AccountSeen, account_seen, count_all, limit, put_on, units_of
+from veilog.web.work.accounts import AccountSeen, account_seen, count_all, limit, persons_of, put_on
 from veilog.web.work.standing import entered_by
 
 __all__ = ["Owner"]
@@ -82,7 +82,7 @@ class Owner(Visits):
                 raise Problem(400, "No budget was given.", "Write a number, e.g. 2.")
             delta = fields.get("delta", "").strip().replace(",", ".") or "0"
             unit = fields.get("unit", "").strip() or None
-            if log.measured is not None and unit not in (None, *units_of(log.measured)):
+            if log.measured is not None and unit not in (None, *persons_of(log)):
                 raise Problem(400, "There is no such column.", "Choose one from the list.")
             if fields.get("none"):
                 limit(log, self.settings, None, "0", None)

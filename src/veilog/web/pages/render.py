@@ -40,7 +40,7 @@ from veilog.web.pages.words import (
     said_by_scripts,
     side_by_side,
 )
-from veilog.web.work.accounts import PROPOSALS, AccountSeen, units_of
+from veilog.web.work.accounts import PROPOSALS, AccountSeen, persons_of
 from veilog.web.work.leaving import may_leave
 from veilog.web.work.planning import DryRun, Refused
 from veilog.web.work.request import UNPROTECTED, can_be_asked_for, delta_for, plan_of
@@ -278,7 +278,7 @@ def account(
         notes=notes,
         picked=picked,
         pair=side_by_side(*(made[number] for number in picked)) if len(picked) == 2 else (),
-        units=units_of(log.measured),
+        units=persons_of(log),
         proposals=PROPOSALS,
         once=once,
     )

@@ -22,7 +22,6 @@ from veilog.releasing.plan import Plan
 from veilog.report.explorer import clean
 from veilog.report.words import of_other_accounts
 from veilog.web.jobs.problems import Problem
-from veilog.web.jobs.read_log import Measured
 from veilog.web.jobs.records import LogRecord, Settings
 from veilog.web.work.costs import Figures, cost_in_words, figures
 from veilog.web.work.request import plain_advice
@@ -39,9 +38,9 @@ __all__ = [
     "foreseen",
     "join",
     "limit",
+    "persons_of",
     "price",
     "put_on",
-    "units_of",
 ]
 
 PROPOSALS = (("1", "good"), ("2", "moderate"))
@@ -259,9 +258,12 @@ def count_all(log: LogRecord, settings: Settings) -> None:
     ledger.count_uncounted(mark)
 
 
-def units_of(measured: Measured) -> tuple[str, ...]:
-    """Return for whom a budget can be, as releases name it."""
-    return ("case", "person", *(column.unit for column in measured.units))
+def persons_of(log: LogRecord) -> tuple[str, ...]:
+    """Return for whom a budget can be, as releases name it: of the columns, those that are called after persons, and
+    the one that was chosen."""
+    units = log.measured.units if log.measured else ()
+    chosen = log.columns.get("person")
+    return ("case", "person", *(column.unit for column in units if column.person or column.unit == chosen))
 
 
 def put_on(log: LogRecord, settings: Settings, account: int, mine: Iterable[LogRecord]) -> None:
