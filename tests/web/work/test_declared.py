@@ -207,13 +207,13 @@ def test_words_and_colour_follow_the_strength_everywhere(
     assert verdict(page) == (tone, f"Protection is {strength}: ε = {epsilon}")
     assert learnt in page and "Protected" not in page
     nobody = strength == "none in practice"
-    protects = "Nobody is protected to speak of" if nobody else "one case, such as one visit, and not a person who has"
+    protects = "Nobody is protected to speak of" if nobody else "It does not protect a person who has several"
     assert protects in page
     assert (tone == "bad") == ("The release, whose protection" in page)
     answer = "Treat it as you treat" if nobody else "The names of all activities of the log are no secret"
     assert page.index(answer) < page.index("Download") < page.index("Holds only if")
     outside = (tmp_path / "out" / "outside.html").read_text()
-    assert f'<div class="tile {tone}">' in outside and f"protection is {strength}" in outside
+    assert f'<div class="tile {tone}">' in outside and f"Protection is {strength}" in outside
     assert result.account.strength == strength
 
 
