@@ -1,7 +1,6 @@
 """Thousands of requests that nobody means well: no answer is a defect, nothing leaks, nothing is written elsewhere."""
 
 import random
-import re
 import socket
 import string
 from collections import Counter

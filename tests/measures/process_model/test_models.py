@@ -168,7 +168,7 @@ def test_sacofa_as_published_gives_a_better_model_than_laplace(logs: Path) -> No
     receipt = files.read(logs / "receipt.xes.gz").variants
     settings: dict[str, Any] = {"epsilon": 1, "seed": 0, "as_published": True, "depth": 10}
     sacofa = release(receipt, "sacofa", threshold_harmful=3, **settings).variants
-    laplace = release(receipt, "laplace", threshold=3, **settings).variants
+    laplace = release(receipt, "laplace", threshold=3, program="sacofa", **settings).variants
     better, worse = (model_quality(receipt, log, seconds=120, prefixes=100).f_score for log in (sacofa, laplace))
     assert better is not None and worse is not None
     assert better > 0.75 > 0.5 > worse

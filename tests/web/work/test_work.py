@@ -563,7 +563,7 @@ def test_a_method_of_another_package_has_its_card_its_dry_run_and_its_release(
     )
     monkeypatch.setattr(METHODS, "_held", dict(METHODS._held))
     here = "veilog.web.work.planning.tried_beside"  # what is added here is not known beside
-    monkeypatch.setattr(here, lambda plan, given_up: Plan.from_json(json.loads(plan)).cost)
+    monkeypatch.setattr(here, lambda asked, given_up: Plan.from_json(json.loads(asked)["plan"]).cost)
     monkeypatch.setitem(METHODS.others, "elsewhere", AddOn("elsewhere", other, "other 1.0"))
     log = record(read(hospital_file))
     form = {"method": "elsewhere", "epsilon": "1", "labels": "log", "longest": "log", "p_kindness": "7"}
