@@ -62,8 +62,8 @@ def every(method: str) -> list[dict[str, Any]]:
 @pytest.mark.slow
 @pytest.mark.parametrize("method", sorted(CHOICES))
 def test_certified_releases_never_peek(method: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> None:
-    rules = tmp_path / "rules.txt"
-    rules.write_text("never c then b\nalways a before c\n")
+    rules = tmp_path / "rules.json"
+    rules.write_text('{"never": [["c", "b"]], "before": [["a", "c"]]}')
 
     def refused(self: Curator, reason: str) -> Variants:
         raise AssertionError(f"peeked: {reason}")
