@@ -364,3 +364,13 @@ def test_the_page_names_the_column_taken_for_people_unless_it_was_said_whose_the
         assert (guess in pages.job_page(job("release", made, form), record(read(path)), "once", settings=settings)) == (
             seeming != ""
         )
+
+
+def test_whether_another_door_enters_the_same_account_is_told(
+    path: Path, settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log, result = record(read(path)), released(path, EVOLVE, settings, tmp_path / "out")
+    for ledger, apart in (("none", True), (str(settings.ledger), False)):
+        monkeypatch.setenv("VEILOG_LEDGER", ledger)
+        page = pages.job_page(job("release", result, EVOLVE), log, ONCE, settings=settings)
+        assert ("The account here does not learn of it" in page) == apart
