@@ -59,10 +59,12 @@ def options(command: str) -> set[str]:
     return found
 
 
+@pytest.mark.slow
 def test_the_tables_of_the_docs_are_those_of_the_code() -> None:
     assert sorted(TABLES.stale()) == [], "make tables"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", sorted(TABLES.TABLES))
 def test_a_table_that_the_code_gives_is_written_between_its_marks(name: str) -> None:
     where, table = TABLES.TABLES[name]
@@ -260,6 +262,7 @@ def test_python_of_the_docs_ends() -> None:
             assert not re.search(r"\d{3}_?000_?000\b", block), page
 
 
+@pytest.mark.slow
 def test_what_the_json_of_a_release_holds_is_documented() -> None:
     made = veilog.release(hospital(100, seed=1), "evolve", epsilon=1, activities="log").to_json()
     section = (DOCS / "command.md").read_text().partition("## What the JSON holds")[2].partition("\n## ")[0]

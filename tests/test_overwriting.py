@@ -43,6 +43,7 @@ WRITERS: dict[str, tuple[str, Callable[[Path], Writer]]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("what", WRITERS)
 def test_a_file_that_is_there_stays_as_it_is_unless_it_may_go(what: str, tmp_path: Path) -> None:
     name, prepared = WRITERS[what]
@@ -55,6 +56,7 @@ def test_a_file_that_is_there_stays_as_it_is_unless_it_may_go(what: str, tmp_pat
     assert place.read_bytes() != BEFORE and place.stat().st_size > len(BEFORE)
 
 
+@pytest.mark.slow
 def test_a_paid_release_is_not_replaced_by_the_next(tmp_path: Path) -> None:
     RELEASED.save(tmp_path / "paid.xes")
     paid = (tmp_path / "paid.xes").read_bytes()

@@ -104,6 +104,7 @@ def test_many_cases_are_written_in_pieces_as_few_are(
     assert (tmp_path / "many.xes").read_bytes() == (tmp_path / "few.xes").read_bytes()
 
 
+@pytest.mark.slow
 def test_a_drawn_log_says_where_it_is_from(capsys: pytest.CaptureFixture[str], model: Path, tmp_path: Path) -> None:
     run(capsys, "sample", model, tmp_path / "out.xes", "--cases", 5)
     text = (tmp_path / "out.xes").read_text()

@@ -185,6 +185,7 @@ def test_a_measure_that_fails_costs_its_own_value(
     assert result.to_json()["added"] == {name: {"from": "veilog_failing 1.0", number: None}}
 
 
+@pytest.mark.slow
 def test_nothing_is_imported_before_it_is_asked_for() -> None:
     code = (
         "import sys; from veilog.measures import MEASURES; len(list(MEASURES)); MEASURES['keep_real'];"

@@ -53,6 +53,7 @@ def test_travas_as_published_derives_the_same() -> None:
     assert (guarantee.epsilon, guarantee.nominal_epsilon) == (1.0, 1.0)
 
 
+@pytest.mark.slow
 @given(n=st.integers(1, 12))
 def test_utravas_splits_its_budget_without_a_remainder(n: int) -> None:
     guarantee = openly.release(LOG, "utravas", epsilon="0.7", delta="0.001", subqueries=n).guarantee

@@ -75,6 +75,7 @@ def test_what_is_rare_is_left_out_where_there_is_no_cut(text: str, without: str,
     assert (str(discover(log(text))), str(discover(log(text), noise=0.2))) == (without, with_noise)
 
 
+@pytest.mark.slow
 @given(logs)
 def test_without_noise_every_trace_of_the_log_is_one_of_the_tree(variants: Variants) -> None:
     language = Language(discover(variants))

@@ -36,6 +36,7 @@ WRONG = {
 }
 
 
+@pytest.mark.slow
 def test_they_are_those_of_the_methods() -> None:
     call = [sys.executable, str(ROOT / "tools" / "keywords.py"), "--check"]
     told = subprocess.run(call, capture_output=True, text=True, check=False)

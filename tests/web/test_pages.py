@@ -177,6 +177,7 @@ def test_nothing_on_a_page_needs_more_than_the_servers_own_files(
             assert tag not in ("img", "iframe", "object", "embed", "base"), name
 
 
+@pytest.mark.slow
 def test_names_are_text_and_never_marks(hostile: dict[str, str]) -> None:
     for name, text in hostile.items():
         assert "alert(1)</script>" not in text, name
@@ -185,6 +186,7 @@ def test_names_are_text_and_never_marks(hostile: dict[str, str]) -> None:
         assert "W" * 400 not in text, name
 
 
+@pytest.mark.slow
 def test_every_page_is_light(ordinary: dict[str, str], hostile: dict[str, str]) -> None:
     assets = sum(path.stat().st_size for path in STATIC.iterdir() if path.suffix in (".css", ".js", ".svg"))
     for name, text in each(ordinary, hostile):
@@ -227,6 +229,7 @@ TERMS = {
 """Words that somebody who decides about a hospital's data may not know, and how pages say them."""
 
 
+@pytest.mark.slow
 def test_no_term_of_the_field_is_left_unexplained(ordinary: dict[str, str]) -> None:
     used = set()
     for name, text in ordinary.items():
@@ -240,6 +243,7 @@ def test_no_term_of_the_field_is_left_unexplained(ordinary: dict[str, str]) -> N
     assert used == set(TERMS), "and none is listed that no page says"
 
 
+@pytest.mark.slow
 def test_whoever_cannot_see_or_has_no_mouse_finds_their_way(ordinary: dict[str, str]) -> None:
     for name, text in ordinary.items():
         reader = Reader(text)
@@ -328,6 +332,7 @@ def test_a_method_of_another_package_has_a_card_that_says_so(monkeypatch: pytest
     assert last.when == "Try it. (An add-on: other-package 1.0.)"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "rows",
     [
@@ -397,11 +402,13 @@ def test_the_usual_choice_is_made_beforehand(settings: Settings, tmp_path: Path)
     assert re.search(r'name="delta" value="1e-6"', needing)
 
 
+@pytest.mark.slow
 @given(st.integers(1, 10**8))
 def test_the_delta_offered_is_below_one_over_the_cases(cases: int) -> None:
     assert float(delta_for(cases)) * cases <= 0.01
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("cases", "word"), [(9_000, "good"), (90_000, "moderate")])
 def test_a_form_says_of_a_delta_what_plan_trial_and_account_say(
     cases: int, word: str, settings: Settings, tmp_path: Path
@@ -444,6 +451,7 @@ def test_the_result_says_what_it_is_worth_first_and_marks_what_is_raw(ordinary: 
         assert f"/files/{name}" in text
 
 
+@pytest.mark.slow
 def test_no_first_visitor_waits_for_a_template(monkeypatch: pytest.MonkeyPatch, settings: Settings) -> None:
     pages._environment.cache_clear()
     pages.warm()
@@ -460,6 +468,7 @@ def test_test_mode_is_said_on_every_page(settings: Settings) -> None:
     assert "Test mode." not in pages.home([], [], settings, ONCE)
 
 
+@pytest.mark.slow
 @given(st.text(max_size=200))
 def test_any_words_make_a_page(words: str) -> None:
     text = pages.problem(400, words, words)
@@ -477,6 +486,7 @@ def test_what_an_older_release_kept_is_still_shown() -> None:
     assert results._kept(None) is None
 
 
+@pytest.mark.slow
 def test_what_counts_of_starts_and_ends_can_be_chosen_where_there_are_any(settings: Settings, tmp_path: Path) -> None:
     path = tmp_path / "steps.csv"
     steps = [("start", 0), ("complete", 30)]
@@ -489,6 +499,7 @@ def test_what_counts_of_starts_and_ends_can_be_chosen_where_there_are_any(settin
     assert '<option value="intervals" selected>A start and its end are one event</option>' in again
 
 
+@pytest.mark.slow
 def test_starts_of_events_can_be_asked_for_where_the_log_has_them(settings: Settings, tmp_path: Path) -> None:
     path = tmp_path / "started.xes"
     files.write(started(hospital(40, seed=3)), path)
@@ -501,6 +512,7 @@ def test_starts_of_events_can_be_asked_for_where_the_log_has_them(settings: Sett
     assert "<td>start_timestamp" not in found["result"] and ">start_timestamp<" not in found["result"]
 
 
+@pytest.mark.slow
 def test_times_can_be_asked_for_where_variants_are_released(ordinary: dict[str, str]) -> None:
     for name, method in METHODS.items():
         can = method.takes_epsilon and not method.full_log

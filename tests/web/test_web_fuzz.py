@@ -227,6 +227,7 @@ def test_no_request_finds_a_defect_a_secret_or_a_way_out(server: Served) -> None
     assert list((data / "incoming").iterdir()) == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "request_",
     [

@@ -80,6 +80,7 @@ def test_ibis_on_duckdb_gives_the_variants_of_the_log_read_whole(rows, unit: str
     assert files.read(there, index="seq").variants == read(events)
 
 
+@pytest.mark.slow
 def test_times_finer_than_a_microsecond_are_refused_and_others_of_that_type_are_not() -> None:
     time = pa.array([900, 100, -1000, -900], pa.int64()).cast(pa.timestamp("ns"))
     events = pa.table({"case": ["1"] * 4, "activity": list("abcd"), "time": time, "seq": [0, 1, 2, 3]})
@@ -209,6 +210,7 @@ def test_an_engine_that_no_test_runs_on_is_probed_first(monkeypatch: pytest.Monk
         files.read_variants(there, index="seq")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("column", ["case", "activity"])
 @pytest.mark.parametrize("collation", ["NOCASE", "NOACCENT"])
 def test_an_engine_that_takes_spellings_for_one_name_is_not_used(
