@@ -1,8 +1,9 @@
 """Shared by all tests: the rings, the folder of real logs, and Hypothesis and noise that are the same in every run.
 
-Three rings: ``make test`` runs the tests without a mark, with few examples each; ``make test-all`` those marked ``slow``
-too; ``make nightly`` those marked ``nightly``. A mark with ``but=N`` leaves the first N cases of a test in the ring
-before. HYPOTHESIS_PROFILE=search looks further than the usual run does, with fresh examples and noise each time.
+Three rings: ``make test`` runs the tests without a mark, with few examples each; ``make test-all`` adds those that are
+``slow``; ``make nightly`` runs those that are ``nightly``. A mark with ``but=N`` leaves the first N cases of a test in
+the ring before. HYPOTHESIS_PROFILE=search looks further than the usual run does, with fresh examples and noise each
+time.
 """
 
 import importlib

@@ -82,6 +82,7 @@ def test_no_sentence_is_missing_and_none_unused(language: str) -> None:
     assert not empty
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("language", OTHERS)
 def test_a_catalogue_is_as_its_tool_writes_it(language: str) -> None:
     text = (FOLDER / f"{language}.po").read_text(encoding="utf-8")

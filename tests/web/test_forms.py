@@ -144,6 +144,7 @@ def test_a_release_of_the_log_as_it_was_read_before_is_another_one(
     assert other.status_code == 303 and other.headers["location"] != first
 
 
+@pytest.mark.slow
 def test_a_cancelled_release_is_not_asked_about(client: httpx.Client, log: str) -> None:
     first = send(client, f"{log}/release", f"{log}/jobs", **LAPLACE).headers["location"]
     send(client, first, f"{first}/cancel")

@@ -170,6 +170,7 @@ def test_a_cookie_that_names_no_language_is_none(server: Served) -> None:
             assert language_of(client.get("/", headers=headers)) == "nl"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("came_from", "goes_to"),
     [

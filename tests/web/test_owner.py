@@ -302,6 +302,7 @@ def test_releases_that_the_ledger_lost_are_missed(server: Served, client: httpx.
     assert f'href="/jobs/{job}' not in page.text, "that one is of another job"
 
 
+@pytest.mark.slow
 def test_a_failed_attempt_is_no_release(server: Served, client: httpx.Client, log: str) -> None:
     ledger_of(server, log).reserve(data_of(server, log), "laplace", epsilon=1).withdraw()
     plan = text_of(client.post(f"{log}/plan", data=LAPLACE, headers={"hx-request": "true"}))

@@ -287,6 +287,7 @@ def luminance(colour: str) -> float:
     return 0.2126 * red + 0.7152 * green + 0.0722 * blue
 
 
+@pytest.mark.slow
 def test_every_form_that_changes_something_is_marked(ordinary: dict[str, str]) -> None:
     for name, text in ordinary.items():
         for form in re.findall(r"<form.*?</form>", text, re.DOTALL):
@@ -296,6 +297,7 @@ def test_every_form_that_changes_something_is_marked(ordinary: dict[str, str]) -
             assert f'name="once" value="{ONCE}"' in form, name
 
 
+@pytest.mark.slow
 def test_a_page_that_waits_looks_again_by_itself(ordinary: dict[str, str]) -> None:
     for name in ("reading", "running", "waiting", "too early", "home"):
         assert '<noscript><meta http-equiv="refresh"' in ordinary[name], name
@@ -307,6 +309,7 @@ def test_a_page_that_waits_looks_again_by_itself(ordinary: dict[str, str]) -> No
     assert "About 12 seconds left for all of it" in ordinary["running"]
 
 
+@pytest.mark.slow
 def test_every_method_has_a_card_with_its_guarantee_and_warning(ordinary: dict[str, str]) -> None:
     assert {card.name for card in cards()} == set(METHODS)
     for card in cards():
@@ -373,6 +376,7 @@ def test_two_releases_are_looked_at_side_by_side(ordinary: dict[str, str]) -> No
     assert '<th scope="row">Relative log similarity</th>' in text
 
 
+@pytest.mark.slow
 def test_a_release_has_a_small_map_in_its_account_and_what_was_tried_has_many(ordinary: dict[str, str]) -> None:
     assert ordinary["account"].count('class="thumb after"') == 1
     assert ordinary["tried"].count('class="thumb') == 7
@@ -429,6 +433,7 @@ def test_a_form_says_of_a_delta_what_plan_trial_and_account_say(
     assert (dry.strength, dry.account.strength) == (word, word)
 
 
+@pytest.mark.slow
 def test_the_result_says_what_it_is_worth_first_and_marks_what_is_raw(ordinary: dict[str, str]) -> None:
     text = ordinary["result"]
     order = [

@@ -136,6 +136,7 @@ def test_no_file_of_the_server_is_read_because_a_form_names_it(
     assert "root:" not in ask(client, log, **fields).text
 
 
+@pytest.mark.slow
 def test_the_dry_run_is_a_part_or_a_page_and_asks_nothing(server: Served, client: httpx.Client, log: str) -> None:
     fields = {**LAPLACE}
     part = client.post(f"{log}/plan", data=fields, headers={"hx-request": "true"})

@@ -89,6 +89,7 @@ def test_times_finer_than_a_microsecond_are_refused_and_others_of_that_type_are_
     assert files.read_variants(on_duckdb(events.slice(2, 1)), index="seq").to_dict() == {("c",): 1}
 
 
+@pytest.mark.slow
 def test_whole_numbers_and_dates_are_taken_as_they_are_elsewhere() -> None:
     events = pa.table({"case": [7, 8, 7], "activity": [1, 2, 3], "time": [date(2024, 1, d) for d in (2, 1, 1)]})
     assert files.read_variants(on_duckdb(events)) == files.read(events).variants

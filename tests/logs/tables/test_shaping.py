@@ -47,6 +47,7 @@ WORD = st.text(st.characters(codec="ascii", categories=["L", "N"]), min_size=1, 
 USUAL = st.sampled_from(["case", "activity", "time", "Fall", "Datum", "event"])
 
 
+@pytest.mark.slow
 @settings(max_examples=30)
 @given(names=st.lists(WORD, min_size=3, max_size=6), data=st.data())
 def test_no_row_of_data_is_taken_for_the_header(names: list[str], data: st.DataObject) -> None:

@@ -370,6 +370,7 @@ def test_the_page_names_the_column_taken_for_people_unless_it_was_said_whose_the
         )
 
 
+@pytest.mark.slow
 def test_whether_another_door_enters_the_same_account_is_told(
     path: Path, settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -300,6 +300,7 @@ def test_dry_runs_are_given_up_when_the_server_stops(settings: Settings, monkeyp
     assert dry_run(record(None), {**request, "max_length": "5"}, settings).tried is not None
 
 
+@pytest.mark.slow
 def test_a_plan_says_where_nothing_would_be_guaranteed(settings: Settings) -> None:
     found = dry_run(record(None), {"method": "sapa", "epsilon": "1", "as_published": "on"}, settings)
     assert not found.tried.guarantee.proven
