@@ -173,7 +173,7 @@ def test_a_start_waits_for_nothing_that_it_does_not_use(start: str) -> None:
     assert not heavy & set(done.stdout.split())
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_tests_do_not_hang_on_compiled_files_of_other_packages(tmp_path: Path) -> None:
     """With nothing compiled yet, as in a copied environment."""
     one = str(SOURCE.parents[1] / "tests" / "methods" / "test_travas.py")

@@ -190,7 +190,7 @@ def test_questions_about_attributes_are_answered_and_their_evidence_is_within_wh
     assert all(abs(answer.evidence) <= answer.priced.epsilon + 1e-9 for answer in again if answer.priced)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly(but=1)
 @pytest.mark.parametrize(
     ("method", "pair", "settings"),
     [

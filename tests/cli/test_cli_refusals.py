@@ -221,7 +221,7 @@ def in_group(group: int) -> list[str]:
     return found
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.skipif(not Path("/proc/self").is_dir(), reason="this system has no /proc")
 @pytest.mark.usefixtures("interruptible")
 def test_ctrl_c_ends_an_audit_with_its_processes() -> None:

@@ -347,7 +347,7 @@ def test_ctrl_c_while_the_command_is_loaded_is_a_line_and_a_status() -> None:
     assert (done.returncode, done.stderr) == (130, "Error: interrupted; nothing half written was left.\n")
 
 
-@pytest.mark.slow
+@pytest.mark.nightly(but=1)
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="limits of addresses")
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 @pytest.mark.parametrize("words", [["release", "--help"], ["serve", "--no-open", "--folder", "nowhere"]])

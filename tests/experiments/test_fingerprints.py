@@ -104,7 +104,7 @@ def of_today(name: str) -> str:
     return of_measure(EXPERIMENTS[name], "") if name in EXPERIMENTS else of_method(name)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly(but=2)
 @pytest.mark.parametrize("what", PLANTED)
 def test_a_planted_change_of_behaviour_is_noticed(copy: Path, what: str) -> None:
     name, file, old, new = PLANTED[what]

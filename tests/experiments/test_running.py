@@ -99,7 +99,7 @@ def test_an_interrupted_run_keeps_what_is_finished(
     assert [json.loads(line)["cell"]["run"] for line in kept] == [0, 1, 2, 3]
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.usefixtures("interruptible")
 def test_ctrl_c_ends_all_processes_and_keeps_what_is_finished(folder: Path, tmp_path: Path) -> None:
     options = [

@@ -46,7 +46,7 @@ def test_lengths_are_nearly_unbiased(cases: int, bias: float, spread: float) -> 
     assert np.std(off) < spread
 
 
-@pytest.mark.slow
+@pytest.mark.nightly(but=1)
 @pytest.mark.parametrize("cases", [300, 3_000])
 def test_draws_differ_as_the_truth_does(cases: int) -> None:
     """Truths drawn from what is believed beforehand are, among draws from what is believed of their answers, at any

@@ -97,7 +97,7 @@ RELEASE = (
 )
 
 
-@pytest.mark.slow
+@pytest.mark.nightly(but=3)
 @pytest.mark.parametrize("command", ["info", "risk", "release", "release with times", "suggest", "convert"])
 @pytest.mark.parametrize("suffix", SUFFIXES)
 def test_a_command_opens_its_log_once_and_sniffs_it_once(

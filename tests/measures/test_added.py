@@ -121,7 +121,7 @@ def test_an_added_measure_can_be_checked(added: Path) -> None:
     check_measure(MEASURES["two_numbers"])
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_the_command_and_the_report_know_an_added_measure(added: Path, tmp_path: Path) -> None:
     log, released, page = tmp_path / "log.xes", tmp_path / "released.xes", tmp_path / "page.html"
     original = hospital(20, seed=1)

@@ -151,7 +151,7 @@ def nonempty_runs(variants: Variants, epsilon: str, delta: str, runs: int = 10) 
     raise AssertionError("hardly any run releases anything")
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_travas_reproduces_the_published_similarities(real_log: tuple[str, Variants]) -> None:
     """Every cell of the papers' heat maps: the mean of 10 seeded runs within 0.03.
 

@@ -104,7 +104,7 @@ def variants_of(log: Path) -> Variants:
     return veilog.read_variants(log)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly(but=1)
 @pytest.mark.parametrize(
     ("name", "epsilon", "expected"),
     [

@@ -75,7 +75,7 @@ def started(tmp_path: Path, stderr: IO[bytes]) -> tuple[subprocess.Popen[str], s
     return server, server.stdout.readline().strip()
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.skipif(resource is None, reason="limits of open files")
 def test_half_sent_requests_keep_nobody_out_and_fill_no_log(tmp_path: Path) -> None:
     with (tmp_path / "stderr").open("wb") as stderr:

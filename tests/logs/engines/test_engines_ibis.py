@@ -282,7 +282,7 @@ def write(folder: Path, name: str, events: pa.Table) -> None:
     pq.write_table(events, folder / name, row_group_size=3)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @settings(max_examples=3, phases=QUICKLY)
 @given(rows_of_logs, rows_of_logs, st.sampled_from(["ms", "us", "ns"]), st.booleans())
 def test_spark_duckdb_and_ibis_agree_on_a_folder(
@@ -302,7 +302,7 @@ def test_spark_duckdb_and_ibis_agree_on_a_folder(
     assert files.read_variants(on_duckdb(both), index="seq") == expected
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_a_table_of_spark_is_grouped_in_its_session(spark, request: pytest.FixtureRequest) -> None:
     rows = [("1", "z", 0), ("1", "a", 0), ("2", "活動", 3), ("2", "💊", -1), ("2", "a\u0308", 3)]
     events = table(rows)
@@ -378,7 +378,7 @@ def test_an_index_is_for_tables_only(tmp_path: Path) -> None:
         files.read(tmp_path / "1.parquet", index="seq")
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize("collated", [("case",), ("activity",), ("case", "activity")])
 def test_a_collation_of_spark_makes_no_spelling_of_one_case_that_of_others(
     spark: Any, collated: tuple[str, ...]

@@ -136,7 +136,7 @@ def test_the_deep_critic_of_the_paper_costs_more_than_the_paper_says() -> None:
 # What it learns ------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_draws_have_the_shares_of_the_nearest_variants() -> None:
     """cc (4 cases) and bb (3) are too rare to be columns; they count in what is nearest to them."""
     trained = train(curator(), request("2", "1e-5"), replace(QUICK, free_generator_steps=300))
