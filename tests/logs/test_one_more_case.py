@@ -364,7 +364,7 @@ def test_names_of_objects_are_read_each_by_itself(tmp_path: Path, how: str) -> N
                 assert told(veilog.read(FORMATS[how](more, tmp_path)), whole=False, starts=False) == before, other
 
 
-@pytest.mark.slow
+@pytest.mark.nightly(but=8)
 @pytest.mark.parametrize("base", BASES)
 @pytest.mark.parametrize("how", FORMATS)
 def test_what_a_case_brings_changes_how_no_other_is_read(tmp_path: Path, how: str, base: str) -> None:
