@@ -104,7 +104,7 @@ def of_today(name: str) -> str:
     return of_measure(EXPERIMENTS[name], "") if name in EXPERIMENTS else of_method(name)
 
 
-@pytest.mark.nightly(but=2)
+@pytest.mark.nightly(but=1)
 @pytest.mark.parametrize("what", PLANTED)
 def test_a_planted_change_of_behaviour_is_noticed(copy: Path, what: str) -> None:
     name, file, old, new = PLANTED[what]
@@ -115,7 +115,7 @@ def test_a_planted_change_of_behaviour_is_noticed(copy: Path, what: str) -> None
     assert found != of_today(name)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_renamings_moves_and_words_are_not_noticed(copy: Path) -> None:
     """All ten in one copy, with every docstring of a line reworded."""
     for file, (old, new) in RENAMED.items():
@@ -132,7 +132,7 @@ def test_renamings_moves_and_words_are_not_noticed(copy: Path) -> None:
     assert fingerprinted(names, copy.parent) == [of_today(name) for name in names]
 
 
-@pytest.mark.slow
+@pytest.mark.nightly(but=1)
 @pytest.mark.parametrize("name", METHODS)
 def test_a_method_is_tried_where_its_branches_are(name: str) -> None:
     """Nearly every trial is a release, and most have cases: a refusal tells nothing of a method."""
