@@ -44,7 +44,8 @@ for i in range(16):
         os.close(go)
         os.read(start, 1)
         try:
-            openly.release(log, "laplace", epsilon=1, ledger=Ledger.open(path, patience=60)).save(f"{folder}/{i}.csv")
+            ledger = Ledger.open(path, patience=60)
+            openly.release(log, "laplace", epsilon=1, seed=i, ledger=ledger).save(f"{folder}/{i}.csv")
         except BudgetError:
             os._exit(3)
         os._exit(0)
@@ -66,7 +67,8 @@ for i in range(kills):
     child = os.fork()
     if child == 0:
         try:
-            openly.release(log, "laplace", epsilon="0.1", largest_log=1000 + i, ledger=path).save(f"{folder}/{i}.csv")
+            mark = {"seed": i, "largest_log": 1000 + i}
+            openly.release(log, "laplace", epsilon="0.1", **mark, ledger=path).save(f"{folder}/{i}.csv")
         except BudgetError:
             os._exit(3)
         os._exit(0)

@@ -32,7 +32,8 @@ def killed(pieces, path, **how):
         os.kill(os.getpid(), signal.SIGKILL)
     write(pieces, path, **how)
 files.write_pieces = killed
-veilog.release(hospital(200, seed=1), "evolve", epsilon=1, activities=ACTIVITIES, ledger=sys.argv[1]).save(sys.argv[2])
+log = hospital(200, seed=1)
+veilog.release(log, "evolve", epsilon=1, activities=ACTIVITIES, seed=1, ledger=sys.argv[1]).save(sys.argv[2])
 """
 
 
