@@ -44,8 +44,7 @@ for i in range(16):
         os.close(go)
         os.read(start, 1)
         try:
-            ledger = Ledger.open(path, patience=60)
-            openly.release(log, "laplace", epsilon=1, seed=i, ledger=ledger).save(f"{folder}/{i}.csv")
+            openly.release(log, "laplace", epsilon=1, ledger=Ledger.open(path, patience=60)).save(f"{folder}/{i}.csv")
         except BudgetError:
             os._exit(3)
         os._exit(0)
@@ -67,8 +66,7 @@ for i in range(kills):
     child = os.fork()
     if child == 0:
         try:
-            mark = {"seed": i, "largest_log": 1000 + i}
-            openly.release(log, "laplace", epsilon="0.1", **mark, ledger=path).save(f"{folder}/{i}.csv")
+            openly.release(log, "laplace", epsilon="0.1", largest_log=1000 + i, ledger=path).save(f"{folder}/{i}.csv")
         except BudgetError:
             os._exit(3)
         os._exit(0)
@@ -109,6 +107,7 @@ forks = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 
 @pytest.mark.slow
 @forks
+@pytest.mark.false_alarm(1e-9, "15 times: noise of 12 counts takes 4,800 cases below 850, 1e-21 (Chernoff)")
 def test_sixteen_at_once_on_a_budget_for_five(tmp_path: Path) -> None:
     ends = run_script(TOGETHER, tmp_path)
     assert sorted(ends) == [0] * 5 + [3] * 11
@@ -118,6 +117,7 @@ def test_sixteen_at_once_on_a_budget_for_five(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 @forks
+@pytest.mark.false_alarm(1e-9, "15 times: noise of 12 counts takes 4,800 cases below 850, 1e-21 (Chernoff)")
 def test_killed_at_any_moment_no_output_is_without_its_charge(tmp_path: Path) -> None:
     kills = int(os.environ.get("VEILOG_KILLS", "15"))
     outputs, _reserved, charged, written = run_script(KILLED, tmp_path, kills)
