@@ -139,7 +139,7 @@ def test_the_door_of_who_analyses(folder: Path, shell: dict[str, str]) -> None:
     assert (folder / "demo/again.xes").stat().st_size > 0
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.false_alarm(1e-9, "a release of 2,000 cases is noise alone if all its answers are: 1e-100 (Chernoff)")
 def test_the_door_of_who_builds(folder: Path, shell: dict[str, str]) -> None:
     ((language, text),) = door("You build")

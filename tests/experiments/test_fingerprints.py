@@ -146,6 +146,7 @@ def test_a_method_is_tried_where_its_branches_are(name: str) -> None:
         assert {"unit", "times", "attributes", "as_published"} <= {key for asked in asked_of for key in asked}
 
 
+@pytest.mark.slow
 def test_fingerprints_are_of_one_method_each() -> None:
     found = {of_method(name) for name in ("sapa", "dpim", "pretsa")}
     assert {len(fingerprint) for fingerprint in found} == {12}
