@@ -73,6 +73,7 @@ def test_the_readme_is_short() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.false_alarm(1e-9, "a release of 2,000 cases is noise alone if all its answers are: 1e-100 (Chernoff)")
 def test_the_door_of_who_decides(folder: Path, shell: dict[str, str]) -> None:
     ((language, text),) = door("You decide")
     assert language == "sh"
@@ -127,6 +128,7 @@ class server:
 
 
 @pytest.mark.nightly
+@pytest.mark.false_alarm(1e-9, "a release of 2,000 cases is noise alone if all its answers are: 1e-100 (Chernoff)")
 def test_the_door_of_who_analyses(folder: Path, shell: dict[str, str]) -> None:
     ((language, text),) = door("You analyse")
     assert language == "python"
@@ -138,6 +140,7 @@ def test_the_door_of_who_analyses(folder: Path, shell: dict[str, str]) -> None:
 
 
 @pytest.mark.nightly
+@pytest.mark.false_alarm(1e-9, "a release of 2,000 cases is noise alone if all its answers are: 1e-100 (Chernoff)")
 def test_the_door_of_who_builds(folder: Path, shell: dict[str, str]) -> None:
     ((language, text),) = door("You build")
     assert language == "sh"

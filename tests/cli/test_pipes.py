@@ -163,7 +163,7 @@ def test_a_signal_leaves_nothing_of_the_log_behind(tmp_path: Path) -> None:
     assert process.stdin is not None
     process.stdin.write(b"case,activity,time\n" * 200_000)
     process.stdin.flush()
-    for _ in range(200):
+    for _ in range(1200):
         if list(tmp_path.glob("veilog-pipe-*/stdin.csv")):
             break
         time.sleep(0.1)

@@ -227,6 +227,17 @@ def test_what_waits_says_how_many_are_before_it_and_can_be_cancelled(tmp_path: P
     queue.close()
 
 
+def killed() -> int:
+    """The number of workers that were killed."""
+    number = 0
+    for child in Path(f"/proc/{os.getpid()}/task").glob("*/children"):
+        for pid in child.read_text().split():
+            if b"spawn_main" in Path(f"/proc/{pid}/cmdline").read_bytes():
+                os.kill(int(pid), signal.SIGKILL)
+                number += 1
+    return number
+
+
 @pytest.mark.nightly
 def test_a_worker_that_was_killed_while_it_waited_costs_no_job(tmp_path: Path) -> None:
     queue = Queue(tmp_path / "data")
@@ -234,11 +245,9 @@ def test_a_worker_that_was_killed_while_it_waited_costs_no_job(tmp_path: Path) -
     try:
         first = queue.ended(queue.submit("short"))
         assert first.state == "done"
-        time.sleep(0.5)
-        for child in Path(f"/proc/{os.getpid()}/task").glob("*/children"):
-            for pid in child.read_text().split():
-                if b"spawn_main" in Path(f"/proc/{pid}/cmdline").read_bytes():
-                    os.kill(int(pid), signal.SIGKILL)
+        end = time.monotonic() + 60
+        while not killed() and time.monotonic() < end:
+            time.sleep(0.05)
         assert queue.ended(queue.submit("short")).state == "done"
     finally:
         queue.close()
@@ -269,6 +278,9 @@ def test_a_worker_that_dies_before_it_hears_of_its_job_costs_no_job(
 
 
 @pytest.mark.slow
+@pytest.mark.false_alarm(
+    1e-9, "levels 1 and 2 are asked in vain if noise of scale 50 takes 2,000 cases below 400: exp(-32)"
+)
 def test_a_release_that_is_cancelled_stays_in_the_ledger(queue: Queue) -> None:
     job = queue.submit("release and stop")
     queue.until(job, lambda record: record.text == "asked 3")
@@ -284,6 +296,9 @@ def test_a_release_that_is_cancelled_stays_in_the_ledger(queue: Queue) -> None:
 
 
 @pytest.mark.nightly
+@pytest.mark.false_alarm(
+    1e-9, "levels 1 and 2 are asked in vain if noise of scale 50 takes 2,000 cases below 400: exp(-32)"
+)
 def test_a_release_whose_worker_is_killed_stays_reserved_in_full(queue: Queue) -> None:
     before = {e.number for account in Ledger.open(queue.settings.ledger, create=True).show() for e in account.entries}
     job = queue.submit("release and stop")
