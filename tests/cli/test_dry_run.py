@@ -120,7 +120,7 @@ def test_an_account_that_would_not_take_the_log_is_told(here: Path, capsys: pyte
         assert said in " ".join(capsys.readouterr().out.split())
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_a_release_of_another_kind_of_case_is_foreseen_to_be_refused(
     here: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

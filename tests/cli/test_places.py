@@ -111,7 +111,7 @@ def test_json_goes_over_json_and_a_release_beside_the_folder_of_its_log(
     assert main(release("night/out.xes").split()) == 0, "no log of the folder ends so"
 
 
-@pytest.mark.nightly(but=1)
+@pytest.mark.nightly
 @pytest.mark.parametrize("letters", ["latin-1", "ascii", "cp1252"])
 def test_what_a_terminal_has_no_letters_for_fails_no_release(here: Path, letters: str) -> None:
     """A nightly job would make it again, and pay twice."""
@@ -151,7 +151,7 @@ def test_json_on_a_terminal_of_few_letters_is_json(here: Path) -> None:
     assert json.loads(done.stdout)["owner_only"]["input"][0]["path"] == "é😀.csv"
 
 
-@pytest.mark.nightly(but=1)
+@pytest.mark.nightly
 @pytest.mark.parametrize("target", ["out.xes", "out.xes.gz", "out.parquet", "out.csv"])
 def test_a_release_that_was_paid_for_is_not_replaced_by_the_next(
     here: Path, target: str, capsys: pytest.CaptureFixture[str]
@@ -168,7 +168,7 @@ def test_a_release_that_was_paid_for_is_not_replaced_by_the_next(
     assert Path(target).stat().st_ino != inode, "it is another file"
 
 
-@pytest.mark.nightly(but=1)
+@pytest.mark.nightly
 @pytest.mark.parametrize("target", ["out.xes", "out.csv"])
 def test_of_two_releases_to_one_file_at_the_same_time_none_is_lost(
     here: Path, target: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
@@ -192,7 +192,7 @@ def test_of_two_releases_to_one_file_at_the_same_time_none_is_lost(
     assert files.read(kept).variants.cases
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_the_second_file_of_a_release_is_not_replaced_either(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     both = "release log.csv {} -m evolve -p for=both --epsilon 1 --activities log --no-ledger --no-compare"
     assert main(both.format("a.xes").split()) == 0
@@ -201,7 +201,7 @@ def test_the_second_file_of_a_release_is_not_replaced_either(here: Path, capsys:
     assert "a-models.xes" in capsys.readouterr().err
 
 
-@pytest.mark.nightly(but=1)
+@pytest.mark.nightly
 @pytest.mark.parametrize(
     ("paid", "words"),
     [

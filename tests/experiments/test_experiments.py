@@ -198,7 +198,7 @@ def test_the_frontier_compares_at_equal_derived_epsilon(compared: Run) -> None:
             assert row.get("derived_epsilon") == pytest.approx(asked, rel=1e-9), row.cell.in_words()
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_the_frontier_states_the_best_for_every_log_and_epsilon(compared: Run) -> None:
     winners = frontier.tables(compared.rows)[0]
     assert [row[:2] for row in winners.rows] == [("hospital", e) for e in ("2", "1", "0.1", "0.01")]
@@ -286,7 +286,7 @@ def test_the_frontier_takes_all_certified_methods_with_an_epsilon() -> None:
     assert set(frontier.CERTIFIED) == {m.name for m in METHODS.values() if m.certified and m.takes_epsilon}
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_the_command_writes_rows_for_machines_and_a_page_for_people(
     folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -151,7 +151,7 @@ def test_inside_it_compares_with_the_original_and_is_marked(released: veilog.Rel
     assert any(tag == "img" and "original against release" in (facts["alt"] or "") for tag, facts in page.tags)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_outside_it_has_none_of_that(released: veilog.Release) -> None:
     text = page_of(released).text
     for said in ("ot for release", "NOT FOR RELEASE", "Risk before", "What the release kept", "before"):
@@ -276,7 +276,7 @@ def test_hostile_labels_are_text_and_nothing_else() -> None:
         assert "and 476 more events" in page.text or "×500" in page.text
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_many_variants_are_cut_and_the_page_says_so() -> None:
     many = {("start", f"a{i % 40}", f"b{i // 40}"): 1 + i % 3 for i in range(100_000)}
     released = replace(veilog.release(LOG, "travas", epsilon=1, delta="1e-4"), variants=Variants.from_dict(many))
@@ -379,7 +379,7 @@ def in_containers(log: EventLog) -> EventLog:
     return replace(log, metadata=replace(log.metadata, attributes=(box, *others)))
 
 
-@pytest.mark.slow
+@pytest.mark.nightly(but=1)
 @pytest.mark.parametrize("suffix", [".xes", ".parquet"])
 def test_every_form_of_the_file_tells_the_same(tmp_path: Path, suffix: str) -> None:
     from veilog.report.told import told_by_file
@@ -483,7 +483,7 @@ def test_sepsis_has_a_page(logs: Path) -> None:
     assert len([1 for _, facts in page.tags if facts.get("class") == "variant"]) >= 60
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_it_says_of_how_many_cases_durations_are_and_where_these_are_too_few(released: veilog.Release) -> None:
     """Noise makes a case or two of nothing, whose mean of months would read like a fact."""
     few = "They are too few to tell how long cases last."
