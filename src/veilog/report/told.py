@@ -89,8 +89,6 @@ def told_by_release(released: Release) -> Told:
 
 def has_times(released: Release) -> bool:
     """Whether its timestamps say more than the order of events."""
-    if isinstance(released.full, StoredLog):
-        return not released.full.shape.artificial_times
     if released.full is not None:
         return not released.full.artificial_times
     return released.details is not None and released.details.times is not None
