@@ -137,7 +137,7 @@ def test_the_door_of_who_analyses(folder: Path, shell: dict[str, str]) -> None:
     assert (folder / "demo/again.xes").stat().st_size > 0
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_the_door_of_who_builds(folder: Path, shell: dict[str, str]) -> None:
     ((language, text),) = door("You build")
     assert language == "sh"

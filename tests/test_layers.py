@@ -82,6 +82,7 @@ def imported(path: Path) -> set[str]:
     return parts
 
 
+@pytest.mark.slow
 def test_a_module_imports_only_its_own_layer_and_those_before() -> None:
     for path in MODULES:
         own = path.relative_to(SOURCE).parts[0].removesuffix(".py")
@@ -110,6 +111,7 @@ DATA_TYPES = {
 texts of one are listed, each once."""
 
 
+@pytest.mark.slow
 def test_the_kernel_imports_errors_and_three_data_types() -> None:
     for path in KERNEL:
         tree = ast.parse(path.read_text())
@@ -161,6 +163,7 @@ def test_questions_draw_from_what_they_charged() -> None:
                 assert name not in samplers - allowed, f"{path}:{node.lineno} calls {name}"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("start", ["import veilog", "from veilog.cli import main; main(['--version'])"])
 def test_a_start_waits_for_nothing_that_it_does_not_use(start: str) -> None:
     """Which modules are imported, not how long that takes: numbers and tables come when they are asked for."""
@@ -170,7 +173,7 @@ def test_a_start_waits_for_nothing_that_it_does_not_use(start: str) -> None:
     assert not heavy & set(done.stdout.split())
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_tests_do_not_hang_on_compiled_files_of_other_packages(tmp_path: Path) -> None:
     """With nothing compiled yet, as in a copied environment."""
     one = str(SOURCE.parents[1] / "tests" / "methods" / "test_travas.py")

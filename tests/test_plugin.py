@@ -91,7 +91,7 @@ def test_the_pages_have_a_card_and_python_a_plan(installed: Path) -> None:
     subprocess.run([sys.executable, "-c", code], env=environment, check=True)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_the_experiment_compares_it(installed: Path, log: Path, tmp_path: Path) -> None:
     run(
         installed,

@@ -121,6 +121,7 @@ def test_an_interpreter_ends_with_the_block_and_in_time() -> None:
     assert process.returncode == 0
 
 
+@pytest.mark.slow
 def test_a_pool_of_one_is_none_and_others_have_one_thread() -> None:
     with pool(1) as workers:
         assert workers is None

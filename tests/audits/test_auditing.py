@@ -102,7 +102,7 @@ AUDITED += [("evolve", "0.5", 90)]
 SOME = ["a canary variant", "a case with many new directly-follows pairs", "one more than 8 cases of a variant"]
 
 
-@pytest.mark.slow
+@pytest.mark.nightly(but=3)
 @pytest.mark.parametrize(("method", "epsilon", "runs"), AUDITED)
 def test_a_certified_method_keeps_its_epsilon(method: str, epsilon: str, runs: int) -> None:
     delta = "1e-3" if METHODS[method].needs_delta else 0

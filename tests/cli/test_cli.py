@@ -103,6 +103,7 @@ def test_release_writes_the_log_and_derives_its_guarantee(
     assert (facts["cases"], facts["variants"]) == (released.cases.num_rows, len(released.variants))
 
 
+@pytest.mark.slow
 def test_as_published_prints_nominal_and_derived_with_the_reason(
     capsys: pytest.CaptureFixture[str], log: Path, tmp_path: Path
 ) -> None:
@@ -119,6 +120,7 @@ def test_as_published_prints_nominal_and_derived_with_the_reason(
     assert "scores best against the raw log" in words
 
 
+@pytest.mark.slow
 def test_release_shows_what_was_kept_but_never_writes_it(
     capsys: pytest.CaptureFixture[str], log: Path, tmp_path: Path
 ) -> None:
@@ -185,6 +187,7 @@ def test_compare_measures_the_model_unless_told_otherwise(
     assert by_pm4py["fitness"] is None and "veilog[models]" in by_pm4py["not_computed"]["fitness"]
 
 
+@pytest.mark.slow
 def test_risk_measures_the_exposure(capsys: pytest.CaptureFixture[str], log: Path) -> None:
     found = as_json(capsys, "risk", log, "--background", "set,sequence", "--size", "1-3")
     assert found["findings"] == []
@@ -288,6 +291,7 @@ def visits(tmp_path: Path) -> Path:
     return path
 
 
+@pytest.mark.slow
 def test_info_and_validate_tell_findings_columns_life_cycle_and_persons(
     capsys: pytest.CaptureFixture[str], visits: Path
 ) -> None:

@@ -19,6 +19,7 @@ def log(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
+@pytest.mark.slow
 def test_a_release_with_times_and_attributes(capsys: pytest.CaptureFixture[str], log: Path, tmp_path: Path) -> None:
     ages = tmp_path / "ages.txt"
     ages.write_text("0-17\n18-39\n40-59\n60-79\n80+\n")

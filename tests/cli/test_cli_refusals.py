@@ -221,7 +221,7 @@ def in_group(group: int) -> list[str]:
     return found
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.skipif(not Path("/proc/self").is_dir(), reason="this system has no /proc")
 @pytest.mark.usefixtures("interruptible")
 def test_ctrl_c_ends_an_audit_with_its_processes() -> None:
@@ -272,6 +272,7 @@ def test_a_release_that_cannot_be_written_is_kept_elsewhere(
     assert veilog.read(kept).variants.cases > 0
 
 
+@pytest.mark.slow
 def test_a_release_for_both_writes_two_files_of_one_run(
     capsys: pytest.CaptureFixture[str], log: Path, tmp_path: Path
 ) -> None:
@@ -323,6 +324,7 @@ sys.exit(main(["info", "log.xes", "--json", "told.json"]))
 """
 
 
+@pytest.mark.slow
 def test_a_command_that_is_stopped_while_it_loads_what_it_needs_says_so_in_json(tmp_path: Path) -> None:
     """In its first second it ended with a traceback of numpy's, and as if the input could not be used."""
     done = subprocess.run(

@@ -39,6 +39,7 @@ def test_a_twin_of_declared_sizes_needs_no_log(tmp_path: Path, capsys: pytest.Ca
     assert "what is missing: cases and length" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_a_twin_says_how_far_off_its_number_of_cases_is(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     log = tmp_path / "one.csv"
     log.write_text("case,activity,time\n1,a,2024-01-01\n1,b,2024-01-02\n")

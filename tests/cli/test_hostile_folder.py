@@ -57,15 +57,18 @@ def test_a_large_file_that_two_processes_read(folder: Path) -> None:
     run(folder, "info", "large.xes")
 
 
+@pytest.mark.nightly
 def test_a_comparison_by_pm4py(folder: Path) -> None:
     pytest.importorskip("pm4py")
     run(folder, "compare", "log.xes", "log.xes", "--pm4py")
 
 
+@pytest.mark.nightly
 def test_an_audit(folder: Path) -> None:
     run(folder, "audit", "travas", "--epsilon", "1", "--delta", "0.01", "--runs", "50", "--processes", "2")
 
 
+@pytest.mark.nightly
 def test_an_experiment(folder: Path) -> None:
     (folder / "logs").mkdir()
     for name in ("one", "other"):
@@ -74,6 +77,7 @@ def test_an_experiment(folder: Path) -> None:
     run(folder, "experiment", "quantification-table-3", *asked)
 
 
+@pytest.mark.nightly
 def test_the_pages(folder: Path) -> None:
     command = [COMMAND, "serve", "--no-open", "--port", "0", "--folder", str(folder / "data"), "--workers", "1"]
     with subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as server:

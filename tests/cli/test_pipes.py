@@ -74,6 +74,7 @@ def logs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("format_", ["xes", "csv", "parquet"])
 def test_a_log_from_standard_input_is_the_log_of_the_file(pipes: Pipes, logs: Path, format_: str) -> None:
     path = logs / f"log.{format_}"
@@ -88,6 +89,7 @@ def test_a_log_from_standard_input_is_the_log_of_the_file(pipes: Pipes, logs: Pa
         assert pipes.err == ""
 
 
+@pytest.mark.slow
 def test_nothing_but_the_log_goes_to_standard_output(pipes: Pipes, logs: Path, tmp_path: Path) -> None:
     path = logs / "log.csv"
     assert pipes("convert", path, tmp_path / "whole.xes") == 0

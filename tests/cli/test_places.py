@@ -40,6 +40,7 @@ def digests(folder: Path) -> dict[str, str]:
     return {str(path): sha256(path.read_bytes()).hexdigest() for path in folder.rglob("*") if path.is_file()}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "words",
     [
@@ -80,6 +81,7 @@ def test_nothing_is_written_over_what_is_read_or_written_besides(
     assert capsys.readouterr().err.count("\n") in (1, 2)
 
 
+@pytest.mark.slow
 def test_the_second_file_of_a_release_is_one_of_its_places(here: Path) -> None:
     both = "release log.csv a.csv -m evolve -p for=both --epsilon 1 --activities log --no-ledger --json a-models.csv"
     assert main(both.split()) == 5
@@ -87,6 +89,7 @@ def test_the_second_file_of_a_release_is_one_of_its_places(here: Path) -> None:
     assert json.loads(Path("a-models.csv").read_text())["error"]["status"] == 5
 
 
+@pytest.mark.slow
 def test_an_error_as_json_does_not_go_over_a_log_that_is_json(here: Path) -> None:
     Path("log.json").write_text('{"events": []}')
     assert main(["info", "log.json", "--json", "log.json"]) == 5
@@ -94,6 +97,7 @@ def test_an_error_as_json_does_not_go_over_a_log_that_is_json(here: Path) -> Non
     assert Path("log.json").read_text() == '{"events": []}'
 
 
+@pytest.mark.slow
 def test_a_release_beside_the_folder_of_its_log(here: Path) -> None:
     release: Callable[[str], str] = (
         "release night {} -m laplace --epsilon 1 --activities log --max-length log --no-ledger".format
@@ -102,6 +106,7 @@ def test_a_release_beside_the_folder_of_its_log(here: Path) -> None:
     assert main(release("night/out.xes").split()) == 0, "no log of the folder ends so"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("letters", ["latin-1", "ascii", "cp1252"])
 def test_what_a_terminal_has_no_letters_for_fails_no_release(here: Path, letters: str) -> None:
     """A nightly job would make it again, and pay twice."""
@@ -129,6 +134,7 @@ def test_what_a_terminal_has_no_letters_for_fails_no_release(here: Path, letters
     assert done.returncode == 0 and b"Traceback" not in done.stderr and Path("出.xes").exists()
 
 
+@pytest.mark.slow
 def test_json_on_a_terminal_of_few_letters_is_json(here: Path) -> None:
     files.write(hospital(40, seed=1), Path("é😀.csv"))
     done = subprocess.run(
@@ -140,6 +146,7 @@ def test_json_on_a_terminal_of_few_letters_is_json(here: Path) -> None:
     assert json.loads(done.stdout)["owner_only"]["input"][0]["path"] == "é😀.csv"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("target", ["out.xes", "out.csv"])
 def test_a_release_is_not_replaced_by_the_next(
     here: Path, target: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
@@ -158,6 +165,7 @@ def test_a_release_is_not_replaced_by_the_next(
     assert Path(target).stat().st_ino != inode, "it is another file"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("target", ["out.xes", "out.csv"])
 def test_of_two_releases_to_one_file_at_the_same_time_none_is_lost(
     here: Path, target: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
@@ -181,6 +189,7 @@ def test_of_two_releases_to_one_file_at_the_same_time_none_is_lost(
     assert files.read(kept).variants.cases
 
 
+@pytest.mark.slow
 def test_the_second_file_of_a_release_is_not_replaced_either(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     both = "release log.csv {} -m evolve -p for=both --epsilon 1 --activities log --no-ledger --no-compare"
     assert main(both.format("a.xes").split()) == 0
@@ -189,6 +198,7 @@ def test_the_second_file_of_a_release_is_not_replaced_either(here: Path, capsys:
     assert "a-models.xes" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("there", "words"),
     [
@@ -250,6 +260,7 @@ def test_what_is_there_is_replaced_by_any_command_that_is_told_so(here: Path) ->
     assert json.loads(Path("told.json").read_text())["error"]["status"] == 1
 
 
+@pytest.mark.slow
 def test_a_dry_run_and_what_is_read_are_no_reason_to_refuse(here: Path) -> None:
     Path("out.xes").write_text("of others")
     assert main([*EVOLVED.format("out.xes").split(), "--dry-run", "--sizes", "log"]) == 0
@@ -268,6 +279,7 @@ def test_a_model_is_kept_as_a_release_is(here: Path) -> None:
     assert {name: digest for name, digest in digests(here).items() if "drawn" not in name} == before
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("target", "status"), [("a" * 300 + ".xes", 5), ("circle.xes", 0)])
 def test_a_name_that_cannot_be_looked_at_is_told_in_words(
     here: Path, target: str, status: int, capsys: pytest.CaptureFixture[str]

@@ -182,6 +182,7 @@ def counted(given: Given, cell: Cell) -> Measured:
     return Measured({"cpu": 2.0, "similarity": float(cell.run)}, texts={"found": cell.method})
 
 
+@pytest.mark.slow
 def test_one_row_that_comes_out_otherwise_leaves_those_of_its_method_stale(
     published: ModuleType, tmp_path: Path
 ) -> None:

@@ -198,6 +198,7 @@ def test_the_frontier_compares_at_equal_derived_epsilon(compared: Run) -> None:
             assert row.get("derived_epsilon") == pytest.approx(asked, rel=1e-9), row.cell.in_words()
 
 
+@pytest.mark.slow
 def test_the_frontier_states_the_best_for_every_log_and_epsilon(compared: Run) -> None:
     winners = frontier.tables(compared.rows)[0]
     assert [row[:2] for row in winners.rows] == [("hospital", e) for e in ("2", "1", "0.1", "0.01")]

@@ -104,7 +104,7 @@ def of_today(name: str) -> str:
     return of_measure(EXPERIMENTS[name], "") if name in EXPERIMENTS else of_method(name)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly(but=2)
 @pytest.mark.parametrize("what", PLANTED)
 def test_a_planted_change_of_behaviour_is_noticed(copy: Path, what: str) -> None:
     name, file, old, new = PLANTED[what]
@@ -146,6 +146,7 @@ def test_a_method_is_tried_where_its_branches_are(name: str) -> None:
         assert {"unit", "times", "attributes", "as_published"} <= {key for asked in asked_of for key in asked}
 
 
+@pytest.mark.slow
 def test_fingerprints_are_of_one_method_each() -> None:
     found = {of_method(name) for name in ("sapa", "dpim", "pretsa")}
     assert {len(fingerprint) for fingerprint in found} == {12}

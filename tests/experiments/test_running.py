@@ -85,6 +85,7 @@ def test_a_finished_cell_is_never_computed_again(folder: Path, tmp_path: Path, m
     assert [row.get("cases") for row in again.rows] == [150.0] * 4
 
 
+@pytest.mark.slow
 def test_an_interrupted_run_keeps_what_is_finished(
     folder: Path, tmp_path: Path, marks: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -98,7 +99,7 @@ def test_an_interrupted_run_keeps_what_is_finished(
     assert [json.loads(line)["cell"]["run"] for line in kept] == [0, 1, 2, 3]
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.usefixtures("interruptible")
 def test_ctrl_c_ends_all_processes_and_keeps_what_is_finished(folder: Path, tmp_path: Path) -> None:
     options = [

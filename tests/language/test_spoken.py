@@ -162,6 +162,7 @@ def test_all_notes_for_the_owner_are_translated_with_names_as_they_are(language:
         assert all(values[name] in told for name in ("attribute", "names") if name in values)
 
 
+@pytest.mark.slow
 def test_what_a_release_notes_for_its_owner_is_made_of_these_sentences(tmp_path: Path) -> None:
     """With persons, a declaration that leaves out most, a length, and an attribute with a value too few."""
     day = "2026-01-01 10:00"

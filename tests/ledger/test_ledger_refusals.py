@@ -57,6 +57,7 @@ def test_a_damaged_ledger_is_refused_and_never_read_as_less(used: Path, tmp_path
     assert refused > 150
 
 
+@pytest.mark.slow
 def test_forged_content_is_refused(used: Path) -> None:
     with contextlib.closing(sqlite3.connect(used)) as connection, connection:
         connection.execute("UPDATE releases SET epsilon = '1/8' WHERE release = 1")
@@ -64,6 +65,7 @@ def test_forged_content_is_refused(used: Path) -> None:
         Ledger.open(used)
 
 
+@pytest.mark.slow
 def test_removed_rows_are_noticed(used: Path) -> None:
     with contextlib.closing(sqlite3.connect(used)) as connection, connection:
         connection.execute("DELETE FROM releases WHERE release = 2")
@@ -71,6 +73,7 @@ def test_removed_rows_are_noticed(used: Path) -> None:
         Ledger.open(used)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("version", [0, 5, 9])
 def test_a_ledger_of_another_version_is_refused(used: Path, version: int) -> None:
     with contextlib.closing(sqlite3.connect(used)) as connection:
@@ -82,6 +85,7 @@ def test_a_ledger_of_another_version_is_refused(used: Path, version: int) -> Non
     assert used.read_bytes() == before
 
 
+@pytest.mark.slow
 def test_checkpoints_are_under_the_seal(used: Path) -> None:
     Ledger.open(used).reserve(SMALL, "training", epsilon=Fraction(1), mark="first", part=Part.of("year=2024"))
     with ledger_file.transaction(used, write=False, patience=1, waiting=None) as book:
@@ -104,6 +108,7 @@ def test_another_database_or_file_is_left_as_it_is(tmp_path: Path) -> None:
         assert (tmp_path / name).read_bytes() == before
 
 
+@pytest.mark.slow
 def test_folders_and_links_to_nothing_are_refused_and_links_are_followed(used: Path, tmp_path: Path) -> None:
     with pytest.raises(InputError, match="directory"):
         Ledger.open(tmp_path)
@@ -135,6 +140,7 @@ def test_a_locked_ledger_is_waited_for_and_then_refused(used: Path) -> None:
     ledger.reserve(SMALL, "x", epsilon=Fraction(1))
 
 
+@pytest.mark.slow
 def test_without_a_writable_ledger_there_is_no_release(used: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def read_only(place: Path) -> sqlite3.Connection:
         return sqlite3.connect(f"{place.as_uri()}?mode=ro", uri=True, isolation_level=None)

@@ -146,7 +146,7 @@ def test_numbers_of_random_logs_are_those_of_pm4py() -> None:
         check(random_log(draw, activities + "z"), released, draw.choice([0.0, 0.2]))
 
 
-@pytest.mark.slow
+@pytest.mark.nightly(but=1)
 @needs_pm4py
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize(

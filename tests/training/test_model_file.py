@@ -249,6 +249,7 @@ def test_a_model_draws_without_anything_but_its_file(path: Path, tmp_path: Path)
     assert set(drawn.to_dict()) <= set(model().columns)
 
 
+@pytest.mark.slow
 def test_more_than_a_million_cases_keep_the_shares_of_the_first(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("veilog.training.model._FRESH", 20_000)
     first, many = model().sample(20_000, seed=1), model().sample(10**12, seed=1)

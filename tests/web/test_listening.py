@@ -75,7 +75,7 @@ def started(tmp_path: Path, stderr: IO[bytes]) -> tuple[subprocess.Popen[str], s
     return server, server.stdout.readline().strip()
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.skipif(resource is None, reason="limits of open files")
 def test_half_sent_requests_keep_nobody_out_and_fill_no_log(tmp_path: Path) -> None:
     with (tmp_path / "stderr").open("wb") as stderr:
@@ -117,6 +117,7 @@ def is_dropped(connection: socket.socket) -> bool:
         return False
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("begun", [b"", b"GET / HT", b"GET / HTTP/1.1\r\nHost: x\r\n", b"whole"])
 def test_a_connection_whose_request_does_not_come_is_dropped(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, begun: bytes
@@ -133,6 +134,7 @@ def test_a_connection_whose_request_does_not_come_is_dropped(
         assert is_dropped(connection)
 
 
+@pytest.mark.slow
 def test_the_oldest_connection_that_asks_nothing_makes_room(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with bounded_server(tmp_path, monkeypatch, 16) as server, contextlib.ExitStack() as stack:
         monkeypatch.setattr("veilog.web.access.connections._HEAD", 60.0)
@@ -149,6 +151,7 @@ def test_the_oldest_connection_that_asks_nothing_makes_room(tmp_path: Path, monk
             connections[-1].recv(1)
 
 
+@pytest.mark.slow
 def test_as_many_files_as_the_system_allows_may_be_opened() -> None:
     """In a process of its own, whose limit it raises."""
     code = (

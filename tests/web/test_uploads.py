@@ -178,6 +178,7 @@ def test_a_name_without_a_format_is_refused(name: str) -> None:
         suffix_of(name)
 
 
+@pytest.mark.slow
 @given(st.text(max_size=400))
 def test_a_name_is_shown_short_and_without_what_is_not_seen(name: str) -> None:
     shown = shown_name(name)
@@ -293,6 +294,7 @@ def large(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
         yield found
 
 
+@pytest.mark.slow
 def test_of_one_browser_two_uploads_come_at_once(large: Served) -> None:
     server = large
     with server.browser() as client, server.browser() as other, contextlib.ExitStack() as stack:
@@ -311,6 +313,7 @@ def test_of_one_browser_two_uploads_come_at_once(large: Served) -> None:
         assert upload(client, SMALL).status_code == 303
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("full", [False, True])
 def test_what_would_be_refused_in_the_end_is_not_written(tmp_path: Path, full: bool) -> None:
     """Without a mark of a form, or where the browser may keep no more."""
@@ -328,6 +331,7 @@ def test_what_would_be_refused_in_the_end_is_not_written(tmp_path: Path, full: b
             assert connection.recv(65536).split(b" ")[1] == (b"507" if full else b"400")
 
 
+@pytest.mark.slow
 def test_uploads_leave_room_for_the_ledgers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What is paid for is entered, however much browsers send."""
     room = 100 << 20
@@ -346,6 +350,7 @@ def test_uploads_leave_room_for_the_ledgers(tmp_path: Path, monkeypatch: pytest.
     assert 30 << 20 < max(written) <= room - (64 << 20)
 
 
+@pytest.mark.slow
 def test_an_upload_that_stands_still_is_given_up(large: Served, monkeypatch: pytest.MonkeyPatch) -> None:
     server = large
     monkeypatch.setattr("veilog.web.access.access._STALLED", 1.0)

@@ -137,6 +137,7 @@ def test_names_that_need_quoting_are_quoted(tmp_path: Path) -> None:
     assert found.to_dict() == {('x"', "y'"): 1}
 
 
+@pytest.mark.slow
 def test_columns_called_like_our_own_or_alike_but_for_case_are_not_mixed_up(tmp_path: Path) -> None:
     time = pa.array([1, 0], pa.timestamp("us"))
     for a, t, c in (("a", "t", "c"), ("t", "c", "a"), ("i", "file_row_number", "x"), ("A", "a", "T")):

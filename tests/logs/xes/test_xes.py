@@ -31,7 +31,7 @@ COUNTS = {
 needs_logs = pytest.mark.skipif("VEILOG_LOGS" not in os.environ, reason="VEILOG_LOGS names no folder of logs")
 
 
-@pytest.mark.slow
+@pytest.mark.nightly(but=4)
 @needs_logs
 @pytest.mark.parametrize("name", COUNTS)
 def test_public_logs_have_their_published_counts(name: str) -> None:
@@ -40,7 +40,7 @@ def test_public_logs_have_their_published_counts(name: str) -> None:
     assert (counts.cases, counts.activities, counts.events, counts.variants) == COUNTS[name]
 
 
-@pytest.mark.slow
+@pytest.mark.nightly(but=1)
 @needs_logs
 @pytest.mark.parametrize("name", [name for name in COUNTS if name != "traffic_fines"])
 def test_public_logs_survive_writing_and_the_plain_reader_agrees(name: str, tmp_path: Path) -> None:

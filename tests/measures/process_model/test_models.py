@@ -133,19 +133,21 @@ def test_precision_counts_enabled_activities_that_the_log_never_takes() -> None:
     assert worker._precision(enabled, following, passing) == pytest.approx(1 - 8 / (10 + 24))
 
 
+@pytest.mark.nightly(but=1)
 @pytest.mark.parametrize("by", BOTH)
 def test_a_perfect_log_has_a_perfect_model(by: Miner) -> None:
     result = model_quality(Variants.from_dict({("a", "b"): 9}), Variants.from_dict({("a", "b"): 4}), by=by)
     assert (result.fitness, result.precision, result.f_score) == (1.0, 1.0, 1.0)
 
 
+@pytest.mark.nightly(but=1)
 @pytest.mark.parametrize("by", BOTH)
 def test_cases_without_events_and_unknown_activities_do_no_harm(by: Miner) -> None:
     result = model_quality(Variants.from_dict({(): 2, ("a", "b"): 9, ("x",): 1}), SMALL, by=by)
     assert result.not_computed == {} and 0.0 < (result.fitness or 0) < 1.0
 
 
-@pytest.mark.slow
+@pytest.mark.nightly(but=1)
 @pytest.mark.parametrize("by", ["veilog", pytest.param("pm4py", marks=needs_pm4py)])
 def test_receipt_against_itself(logs: Path, by: Miner) -> None:
     receipt = files.read(logs / "receipt.xes.gz").variants
@@ -154,7 +156,7 @@ def test_receipt_against_itself(logs: Path, by: Miner) -> None:
     assert [round(v or 0, 4) for v in values] == [0.9447, 0.2662, 0.6411]
 
 
-@pytest.mark.slow
+@pytest.mark.nightly(but=1)
 @pytest.mark.parametrize("by", ["veilog", pytest.param("pm4py", marks=needs_pm4py)])
 def test_precision_from_some_prefixes_is_near_that_from_all(logs: Path, by: Miner) -> None:
     receipt = files.read(logs / "receipt.xes.gz").variants

@@ -157,6 +157,7 @@ def test_a_column_that_is_none_is_refused() -> None:
     assert error.value.parameter == "person"
 
 
+@pytest.mark.slow
 def test_no_value_depends_on_the_order_of_cases() -> None:
     own = population(30, 3)
     days = np.random.default_rng(4).integers(0, 9, own.number_of_cases).tolist()

@@ -187,6 +187,7 @@ def never(*given: Any) -> Any:
 # The steps
 
 
+@pytest.mark.slow
 @given(st.integers(0, 10_000), st.integers(1, 60), st.integers(1, 4))
 @settings(max_examples=40, deadline=None)
 def test_exchanging_is_among_events_of_an_activity_and_towards_what_is_wanted(

@@ -51,6 +51,7 @@ def test_the_charges_add_up_to_epsilon_exactly(log: Variants, epsilon: str) -> N
     assert all(charge.delta == 0 and charge.epsilon > 0 for charge in charges)
 
 
+@pytest.mark.slow
 def test_the_guarantee_is_proven_and_pure() -> None:
     guarantee = openly.release(LOG, "evolve", epsilon="0.3").guarantee
     assert guarantee.proven
@@ -58,12 +59,14 @@ def test_the_guarantee_is_proven_and_pure() -> None:
     assert [c.code for c in guarantee.conditions] == ["activities-from-log"]
 
 
+@pytest.mark.slow
 def test_with_a_declared_alphabet_nothing_is_assumed() -> None:
     domain = Domain.of(["register", "check", "pay", "reject", "never seen"])
     released = openly.release(LOG, "evolve", epsilon=1, domain=domain)
     assert released.guarantee.conditions == ()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("epsilon", "seed"), [("1", 1), ("1", 2), ("5", 1)])
 def test_long_loops_survive(epsilon: str, seed: int) -> None:
     """Intake, 30 to 59 sessions, end; sessions were lost with these seeds where noise hides how many cases repeat."""
@@ -84,6 +87,7 @@ def test_cases_of_a_hundred_events_are_not_cut() -> None:
     assert relative_log_similarity(log, released).value > 0.98
 
 
+@pytest.mark.slow
 def test_a_few_very_long_cases_are_released_beside_many_short_ones() -> None:
     log = Variants.from_dict({("in", "vitals", "out"): 2700, ("in", *["vitals"] * 40, "out"): 300})
     released, _, _ = run(log, "1", 1)
@@ -128,6 +132,7 @@ def test_traces_are_imagined_as_long_as_is_declared() -> None:
     assert released.counts[released.lengths > 200].sum() == pytest.approx(60, abs=3)
 
 
+@pytest.mark.slow
 def test_a_budget_without_noise_to_speak_of_gives_the_log_back() -> None:
     released = openly.release(LOG, "evolve", epsilon=500, seed=1).variants
     assert relative_log_similarity(LOG, released).value > 0.97
@@ -195,6 +200,7 @@ def test_similarity_on_real_logs(logs: Path, name: str, epsilon: str, at_least: 
     assert np.mean(values) > at_least - 3 * 0.04 * (1 - at_least)
 
 
+@pytest.mark.slow
 def test_a_budget_at_which_nothing_can_survive_is_refused_unasked() -> None:
     log = hospital(50, seed=1).variants
     with pytest.raises(ParameterError, match="From epsilon = 2e-05 on"):

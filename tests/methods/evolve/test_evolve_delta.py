@@ -196,6 +196,7 @@ def test_real_variants_that_are_found_are_all_released_and_it_says_so(log: Varia
         assert {v for v, count in counts.items() if count > int(threshold[1])} <= set(answer)
 
 
+@pytest.mark.slow
 def test_a_log_without_frequent_variants_is_released_without_real_ones() -> None:
     log = Variants.from_dict({("a", "b"): 3, ("a",): 2})
     release = openly.release(log, "evolve", epsilon=1, delta="1e-6", seed=1)
@@ -226,6 +227,7 @@ def test_a_given_share_asks_for_no_concentration_and_coverage_alone_decides() ->
     assert asked(many)[:3] == ["partitions", "count", "sums"]
 
 
+@pytest.mark.slow
 def test_a_share_that_cannot_find_anything_is_kept_small() -> None:
     """With so small a delta Gaussian noise does not pay, and variants are asked for all the same."""
     with patch.object(Curator, "count", lambda self, epsilon: MANY.cases):
@@ -257,6 +259,7 @@ def test_real_variants_that_are_too_long_to_imagine_are_released_all_the_same() 
     assert "sums" in asked(release)
 
 
+@pytest.mark.slow
 def test_empty_cases_are_a_variant_like_others() -> None:
     log = Variants.from_dict({(): 500, ("a",): 300})
     release, answer = found_by(log, epsilon=2, delta="1e-4", seed=1)

@@ -127,6 +127,7 @@ def test_traces_longer_than_the_depth_are_cut_there() -> None:
     assert release(SMALL, "laplace", epsilon=900, seed=1, depth=2).variants.to_dict() == cut
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("program", "released"),
     [
@@ -157,6 +158,7 @@ def test_as_published_the_query_of_pripel_gives_amuns_table_6(logs: Path) -> Non
         assert frequency_emd(original, made) == pytest.approx(290.47, abs=0.005)
 
 
+@pytest.mark.slow
 def test_what_happens_to_cases_whose_continuation_did_not_survive() -> None:
     variants = Variants.from_dict({("a", "b"): 40, **{("a", "c", *"abc"[i : i + 1], *"c" * i): 4 for i in range(3)}})
 
@@ -340,6 +342,7 @@ def test_as_published_a_tree_that_runs_away_is_stopped() -> None:
         release(variants, "laplace", epsilon="0.01", depth=40, threshold=10, as_published=True, domain=domain)
 
 
+@pytest.mark.slow
 def test_certified_a_threshold_far_below_the_noise_cannot_make_the_tree_run_away() -> None:
     domain = Domain(tuple(f"activity {i}" for i in range(100)), 50)
     variants = Variants.from_dict({("activity 1",): 5})

@@ -136,7 +136,7 @@ def test_the_deep_critic_of_the_paper_costs_more_than_the_paper_says() -> None:
 # What it learns ------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_draws_have_the_shares_of_the_nearest_variants() -> None:
     """cc (4 cases) and bb (3) are too rare to be columns; they count in what is nearest to them."""
     trained = train(curator(), request("2", "1e-5"), replace(QUICK, free_generator_steps=300))
@@ -276,6 +276,7 @@ def test_as_published_nothing_can_be_derived_and_the_reasons_are_said() -> None:
     assert trained.cases == LOG.cases
 
 
+@pytest.mark.slow
 def test_as_published_an_interrupted_run_goes_on() -> None:
     states: list[TrainingState] = []
     train(curator(), request("1", "1e-6", True), shortened(), checkpoint=states.append)
@@ -298,6 +299,7 @@ def test_the_papers_configurations_are_chosen_by_name_at_their_own_budget() -> N
         )
 
 
+@pytest.mark.slow
 def test_as_published_logs_that_do_not_fit_are_refused_in_words() -> None:
     one, few = Variants.from_dict({("a",): 500}), Variants.from_dict({("a",): 5, ("b",): 5})
     name = {"configuration": "bpic13-1-1e-6"}

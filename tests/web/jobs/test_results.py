@@ -49,10 +49,12 @@ def shown(store: Store, tmp_path: Path) -> str:
     return pages.job_page(job, log, "once", settings=settings)
 
 
+@pytest.mark.slow
 def test_what_is_kept_has_its_pages(store: Store, tmp_path: Path) -> None:
     assert "--method evolve --epsilon 0.5 --activities log -p rounds=2" in shown(store, tmp_path)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("text", ["{}", "[]", "7", '{"certificate": 3}', "no JSON"])
 def test_a_result_that_nobody_understands_is_said_to_be_so(store: Store, tmp_path: Path, text: str) -> None:
     with store._writing() as connection:

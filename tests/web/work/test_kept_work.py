@@ -69,6 +69,7 @@ class Full:
         self._save(own, target, **named)
 
 
+@pytest.mark.slow
 def test_without_room_for_its_files_nothing_is_asked(
     path: Path, settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -106,6 +107,7 @@ def test_a_release_that_cannot_be_kept_yet_waits_for_room(
     assert len(Ledger.open(settings.ledger).show()[0].entries) == 1
 
 
+@pytest.mark.slow
 def test_a_worker_that_is_killed_while_it_writes_loses_no_release(
     path: Path, settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -238,6 +240,7 @@ def test_a_release_without_any_file_of_its_log_is_not_called_ready(
     assert "Your release is ready" not in page and "could not be written" in page
 
 
+@pytest.mark.slow
 def test_what_is_stopped_while_its_files_are_written_is_kept(
     path: Path, settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -286,6 +289,7 @@ def server(tmp_path: Path) -> Iterator[Served]:
         yield found
 
 
+@pytest.mark.slow
 def test_the_button_makes_a_job_that_only_writes(server: Served) -> None:
     with server.browser() as client, server.browser() as other:
         log = upload(client, SMALL).headers["location"]

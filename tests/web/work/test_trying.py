@@ -123,6 +123,7 @@ def test_no_log_is_opened_and_what_there_is_so_far_is_kept(
     assert late.late and not late.rows[0].cells
 
 
+@pytest.mark.slow
 def test_sizes_of_a_release_are_those_of_its_cases(
     log: LogRecord, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
