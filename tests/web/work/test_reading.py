@@ -424,12 +424,6 @@ def test_curves_never_say_that_who_knows_more_finds_less() -> None:
     assert _rising([(3, 0.008), (5, 0.0), (10, 0.052)]) == [(3, 0.008), (5, 0.008), (10, 0.052)]
 
 
-def test_a_page_of_an_earlier_version_is_shown_without_what_it_did_not_count(stays: ReadLog) -> None:
-    assert stays.measured is not None
-    earlier = replace(stays, measured=replace(stays.measured, alone=None, example=""))
-    assert "different paths for 40 cases" in exposure_of(earlier)
-
-
 def test_of_a_log_of_one_case_the_pages_speak_of_one(tmp_path: Path) -> None:
     path = written(tmp_path / "one.csv", "case,activity,timestamp", "1,a,2024-01-01", "1,b,2024-01-02")
     log = record(read(path))

@@ -195,8 +195,8 @@ class Measured:
     """People with a path that nobody else has."""
     people: int
     """The persons where a column identifies them, else the cases."""
-    sizes: Sizes
-    """Exact ones, for synthetic logs of the same size."""
+    sizes: Sizes | None
+    """Exact ones, for synthetic logs of the same size; None where there can be none."""
     read_as: str
     """How it was read, which a ledger notes with parts."""
     without_numbers: tuple[str, ...] = ()

@@ -80,7 +80,9 @@ def asked_to_try(form: Mapping[str, str], log: LogRecord, paid: JobRecord | None
         return ReleaseRequest(form={**kept, "s_from": source, "s_release": paid.id})
     measured = log.measured
     if source == "log" and measured is not None:
-        sizes = measured.sizes
+        found, own = measured.statistics, {"activities": measured.statistics.activities}
+        plain = {"cases": found.cases, "length": found.events / max(1, found.cases), "variants": found.variants, **own}
+        sizes = measured.sizes or Sizes(**plain)  # type: ignore[arg-type]
     elif source == "declared":
         sizes = _declared(form)
     else:
