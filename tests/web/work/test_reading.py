@@ -404,7 +404,7 @@ def test_nobody_is_alone_where_all_paths_are_shared(tmp_path: Path) -> None:
 def test_a_share_that_is_told_without_digits_is_not_about_so_much(stays: ReadLog) -> None:
     assert stays.measured is not None
     found = replace(stays.measured.singled_out[0], singled_out=2e-5, low=1e-6, high=0.006, guessed=2e-5)
-    rare = replace(stays.measured, alone=3, people=None, person="", singled_out=(found,))
+    rare = replace(stays.measured, alone=3, people=100_000, person="", singled_out=(found,))
     rare = replace(rare, statistics=replace(rare.statistics, cases=100_000))
     page = html.unescape(exposure_of(replace(stays, measured=rare)))
     assert "found in under 0.1 % (under 0.1 % to 0.6 %)," in page
