@@ -6,7 +6,7 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 # Some machines tell Python to keep nothing compiled: every command that a test starts would compile all of it anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test test-all nightly coverage oracles lint format bench mutants wheel words catalogues tables pictures screens constraints licences docs clean
+.PHONY: demo test test-all nightly coverage oracles lint format bench mutants wheel flakes words catalogues tables pictures screens constraints licences docs clean
 
 demo: $(VENV)/.core
 	$(BIN)/veilog demo demo --overwrite
@@ -64,6 +64,10 @@ wheel: $(VENV)/.dev
 # Sentences of reports in each language: adds what is new, removes what nothing says any more.
 catalogues: $(VENV)/.dev
 	$(BIN)/python tools/catalogues.py
+
+# The tests with chance in them, and how often a correct program fails them.
+flakes: $(VENV)/.dev
+	$(BIN)/python tools/false_alarms.py
 
 # Words of the docs that gave way to others.
 words:

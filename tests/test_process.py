@@ -93,7 +93,7 @@ def test_a_child_that_does_not_stop_is_ended_with_all_that_it_started() -> None:
     child.ask_to_stop()
     assert child.end(patience=0.1) is None
     assert not child.alive
-    for _ in range(100):
+    for _ in range(1200):
         if not is_running(other):
             break
         time.sleep(0.05)

@@ -106,7 +106,7 @@ def test_a_release_beside_the_folder_of_its_log(here: Path) -> None:
     assert main(release("night/out.xes").split()) == 0, "no log of the folder ends so"
 
 
-@pytest.mark.slow
+@pytest.mark.nightly(but=1)
 @pytest.mark.parametrize("letters", ["latin-1", "ascii", "cp1252"])
 def test_what_a_terminal_has_no_letters_for_fails_no_release(here: Path, letters: str) -> None:
     """A nightly job would make it again, and pay twice."""
@@ -134,7 +134,7 @@ def test_what_a_terminal_has_no_letters_for_fails_no_release(here: Path, letters
     assert done.returncode == 0 and b"Traceback" not in done.stderr and Path("出.xes").exists()
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_json_on_a_terminal_of_few_letters_is_json(here: Path) -> None:
     files.write(hospital(40, seed=1), Path("é😀.csv"))
     done = subprocess.run(
@@ -165,7 +165,7 @@ def test_a_release_is_not_replaced_by_the_next(
     assert Path(target).stat().st_ino != inode, "it is another file"
 
 
-@pytest.mark.slow
+@pytest.mark.nightly(but=1)
 @pytest.mark.parametrize("target", ["out.xes", "out.csv"])
 def test_of_two_releases_to_one_file_at_the_same_time_none_is_lost(
     here: Path, target: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
@@ -240,7 +240,7 @@ def test_no_command_replaces_a_file_that_is_there(here: Path, there: str, words:
     assert digests(here) == before, "nothing is gone, and no account is another one"
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_what_is_there_is_replaced_by_any_command_that_is_told_so(here: Path) -> None:
     assert main(EVOLVED.format("paid.xes").split()) == 0
     for words in (
@@ -267,7 +267,7 @@ def test_a_dry_run_and_what_is_read_are_no_reason_to_refuse(here: Path) -> None:
     assert Path("out.xes").read_text() == "of others"
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_a_model_is_kept_as_a_release_is(here: Path) -> None:
     asked = "train log.csv m.model --no-ledger --epsilon 3 --delta 0.01 --activities log --max-length {}"
     train = asked.format(9).split()

@@ -158,7 +158,7 @@ def test_at_a_terminal_losses_are_confirmed_before_anything_is_spent(here: Path,
 
     leader, follower = pty.openpty()
     command = [sys.executable, "-m", "veilog", "release", "log.csv", "out.xes", "-m", "evolve", "--epsilon", "1"]
-    command += ["--activities", "admission,New test,Discharge", "--no-compare", "--ledger", "own.ledger"]
+    command += ["--activities", "admission,New test,Discharge", "--no-compare", "--ledger", "own.ledger", "--seed", "1"]
     running = subprocess.Popen(command, stdin=follower, stdout=follower, stderr=follower)
     os.close(follower)
     shown, answered, until = b"", False, time.monotonic() + 240

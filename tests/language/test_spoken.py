@@ -126,10 +126,10 @@ def test_what_is_nearly_a_sentence_is_not_looked_at_for_long() -> None:
     """What somebody writes into a form comes back in a refusal, and a server answers nobody meanwhile."""
     sentence = "The budget does not suffice: {word} = {asked} was asked for, and of {budget} in all {left} is left."
     text = "The budget does not suffice: x" + "y = y was asked for, and of y in all y" * 120
-    begun = time.monotonic()
+    begun = time.process_time()
     with spoken("de"):
         assert recognised(text, (sentence,)) == text
-    assert time.monotonic() - begun < 2
+    assert time.process_time() - begun < 2
 
 
 def test_sentences_of_the_kernel_are_recognised_with_their_numbers_and_names() -> None:

@@ -169,7 +169,18 @@ def test_locks_that_do_nothing_are_noticed_in_a_process_of_their_own(ledger: Led
     assert states(ledger) == []
 
 
-ASKED = ("-m", "evolve", "--epsilon", "1", "--no-compare", "--quiet", "--activities", ",".join(ACTIVITIES))
+ASKED = (
+    "-m",
+    "laplace",
+    "-p",
+    "depth=1",
+    "--epsilon",
+    "1",
+    "--no-compare",
+    "--quiet",
+    "--activities",
+    ",".join(ACTIVITIES),
+)
 
 
 @pytest.fixture
@@ -185,6 +196,7 @@ def ward(tmp_path: Path) -> list[str]:
 
 
 @pytest.mark.slow
+@pytest.mark.false_alarm(1e-6, "empty if noise of scale 5 takes 101 cases of one first activity below 30: exp(-14)/2")
 def test_three_nightly_jobs_at_once_release_the_same_days_once(ward: list[str], tmp_path: Path) -> None:
     def job(number: int) -> list[str]:
         words = [*ward[:2], str(tmp_path / f"night-{number}.xes"), *ward[3:]]
@@ -192,10 +204,11 @@ def test_three_nightly_jobs_at_once_release_the_same_days_once(ward: list[str], 
 
     jobs = [subprocess.Popen(job(n), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) for n in range(3)]
     statuses = sorted(job.wait(timeout=300) for job in jobs)
-    assert statuses[0] == 0 and set(statuses[1:]) <= {2, 3}, "one made it; the others were refused or found none left"
+    made = [status for status in statuses if status in (0, 6)]  # 101 cases may look as noise alone does
+    assert len(made) == 1 and {*statuses} - {*made} <= {2, 3}, "the others were refused or found none left"
     (account,) = Ledger.open(tmp_path / "w.ledger").show()
-    made = [entry.part for entry in account.entries if entry.state == "written"]
-    assert made == ["began=2024-01-01..2024-01-03", "began=2024-01-03..2024-01-06"]
+    parts = [entry.part for entry in account.entries if entry.state == "written"]
+    assert parts == ["began=2024-01-01..2024-01-03", "began=2024-01-03..2024-01-06"]
     assert account.spent == (1, 0), "no day twice"
 
 

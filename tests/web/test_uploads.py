@@ -237,11 +237,11 @@ def test_a_connection_that_breaks_leaves_nothing(server: Served) -> None:
         head += f"Content-Type: {FORM}\r\nContent-Length: 900000\r\n\r\n"
         with socket.create_connection(("127.0.0.1", server.settings.port)) as connection:
             connection.sendall(head.encode() + sent)
-            until = time.monotonic() + 10
+            until = time.monotonic() + 60
             while server.files() == before and time.monotonic() < until:
                 time.sleep(0.02)
             assert server.files() != before, "it is being written"
-        until = time.monotonic() + 10
+        until = time.monotonic() + 60
         while server.files() != before and time.monotonic() < until:
             time.sleep(0.02)
         assert server.files() == before
@@ -301,14 +301,14 @@ def test_of_one_browser_two_uploads_come_at_once(large: Served) -> None:
         once = once_of(client.get("/"))
         for _ in range(6):
             stack.enter_context(sent_in_chunks(server, client, once, 1_200_000))
-        assert within(10, lambda: bytes_of(server) > 2 << 20)
+        assert within(60, lambda: bytes_of(server) > 2 << 20)
         time.sleep(0.5)
         assert len(list((server.settings.folder / "incoming").iterdir())) == 2
         assert bytes_of(server) < 3 << 20
         refused = client.post("/logs", data={"once": once}, files={"file": ("a.csv", SMALL)})
         assert refused.status_code == 429
         assert upload(other, SMALL).status_code == 303, "nobody else is"
-    assert within(10, lambda: bytes_of(server) == 0)
+    assert within(60, lambda: bytes_of(server) == 0)
     with server.browser() as client:
         assert upload(client, SMALL).status_code == 303
 
@@ -355,6 +355,6 @@ def test_an_upload_that_stands_still_is_given_up(large: Served, monkeypatch: pyt
     server = large
     monkeypatch.setattr("veilog.web.access.access._STALLED", 1.0)
     with server.browser() as client, sent_in_chunks(server, client, once_of(client.get("/")), 1_200_000) as connection:
-        assert within(10, lambda: bytes_of(server) > 0)
+        assert within(60, lambda: bytes_of(server) > 0)
         assert connection.recv(65536).split(b" ")[1] == b"400"
-        assert within(10, lambda: bytes_of(server) == 0)
+        assert within(60, lambda: bytes_of(server) == 0)
