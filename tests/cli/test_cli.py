@@ -114,7 +114,7 @@ def test_as_published_prints_nominal_and_derived_with_the_reason(
     words = " ".join(re.sub("[│╭╮╰╯─]", " ", out).split())
     assert "asked for epsilon = 1, delta = 0.1; derived: none" in words
     assert "scores best against the raw log" in words
-    words = " ".join(re.sub("[│╭╮╰╯─]", " ", run(capsys, *arguments, "--details")[1]).split())
+    words = " ".join(re.sub("[│╭╮╰╯─]", " ", run(capsys, *arguments, "--details", "--overwrite")[1]).split())
     assert "nominal (what was asked for): epsilon = 1, delta = 0.1" in words
     assert "derived (what is proved): none" in words
     assert "scores best against the raw log" in words
@@ -131,7 +131,7 @@ def test_release_shows_what_was_kept_but_never_writes_it(
     assert "similarity" not in (tmp_path / "facts.json").read_text()
     assert "similarity" not in (tmp_path / "r.xes").read_text()
     assert "similarity" not in run(capsys, *arguments, "--no-compare")[1]
-    assert "relative log similarity" in run(capsys, *arguments, "--details")[1]
+    assert "relative log similarity" in run(capsys, *arguments, "--details", "--overwrite")[1]
 
 
 @pytest.mark.nightly

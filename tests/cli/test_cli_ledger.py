@@ -111,7 +111,8 @@ def test_export_writes_a_row_a_release(capsys: pytest.CaptureFixture[str], log: 
     assert (status, err.endswith("A ledger is exported to .json or .csv.")) == (5, True)
     before = (tmp_path / "log.xes.ledger").read_bytes()
     (tmp_path / "l.json").symlink_to(tmp_path / "log.xes.ledger")
-    status, _, err = run(capsys, "ledger", "export", log, tmp_path / "l.json")
+    assert run(capsys, "ledger", "export", log, tmp_path / "l.json")[0] == 5
+    status, _, err = run(capsys, "ledger", "export", log, tmp_path / "l.json", "--overwrite")
     assert (status, "overwrite the ledger" in err) == (2, True)
     assert (tmp_path / "log.xes.ledger").read_bytes() == before
 

@@ -11,7 +11,7 @@ import pytest
 from veilog.cli import main
 
 RELEASE = ["-m", "laplace", "-p", "depth=2", "--epsilon", "1", "--activities", "Admission,Discharge"]
-DRY = ["release", "night.csv", "x.xes", *RELEASE, "--purposes", "", "--dry-run", "--json", "told.json"]
+DRY = ["release", "night.csv", "x.xes", *RELEASE, "--purposes", "", "--dry-run", "--json", "told.json", "--overwrite"]
 
 
 @pytest.fixture

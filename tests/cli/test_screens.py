@@ -26,7 +26,7 @@ SHOWN: dict[str, list[str]] = {
     "info": ["info", "hospital.xes"],
     "risk": ["risk", "hospital.xes", "--size", "3"],
     "methods": ["methods"],
-    "release": [*RELEASE, "--seed", "1", "--no-ledger"],
+    "release": [*RELEASE, "--seed", "1", "--no-ledger", "--overwrite"],
     "compare": ["compare", "hospital.xes", "out.xes", "--no-models"],
     "mistake": ["release", "hospital.xes", "x.xes", "-m", "evolv", "--epsilon", "1"],
     "usage": ["release", "hospital.xes", "x.xes"],

@@ -93,7 +93,7 @@ def test_too_dear_a_release_is_refused_before_any_question(path: Path, monkeypat
     def asked(*_: object, **__: object) -> None:
         raise AssertionError("a question was asked")
 
-    for question in ("count", "concentration", "histogram", "sums", "partitions", "peek", "peek_log", "peek_pieces"):
+    for question in ("count", "concentration", "histogram", "sums", "partitions", "peek", "peek_log"):
         monkeypatch.setattr(Curator, question, asked)
     with pytest.raises(BudgetError):
         openly.release(SMALL, "laplace", epsilon="1.001", ledger=ledger)

@@ -46,7 +46,7 @@ def test_it_never_peeks(monkeypatch: pytest.MonkeyPatch) -> None:
         raise AssertionError("peeked")
 
     monkeypatch.setattr(Curator, "peek", forbidden)
-    monkeypatch.setattr(Curator, "peek_pieces", forbidden)
+    monkeypatch.setattr(Curator, "peek_log", forbidden)
     assert veilog.suggest(FEW, epsilon=1, delta="1e-4").guarantee.proven
 
 

@@ -395,24 +395,6 @@ def test_every_form_of_the_file_tells_the_same(tmp_path: Path, suffix: str) -> N
     assert told_by_file(veilog.read(tmp_path / f"now{suffix}")) == told
 
 
-def test_the_sentences_of_files_of_before_are_read_as_conditions(tmp_path: Path) -> None:
-    from veilog.report.told import told_by_file
-
-    released = veilog.release(LOG, "laplace", epsilon=1, activities="log", domain=veilog.Domain(max_length="log"))
-    log = read_again(released, tmp_path)
-
-    def before(attribute: Attribute) -> Attribute:
-        kept = [before(child) for child in attribute.children if "condition-" not in child.key]
-        told = [c.value.partition(": ")[2] for c in attribute.children if "condition-" in c.key]
-        kept += [Attribute("privacy:assumptions", " ".join(told), "string")] if told else []
-        return replace(attribute, children=tuple(kept))
-
-    attributes = tuple(before(attribute) for attribute in log.metadata.attributes)
-    found = told_by_file(replace(log, metadata=replace(log.metadata, attributes=attributes))).guarantee.conditions
-    assert {c.code for c in found} == {"activities-from-log", "length-from-log"}
-    assert {c.text for c in found} == {c.text for c in released.guarantee.conditions}
-
-
 def test_a_log_that_says_nothing_of_privacy_is_refused(tmp_path: Path, proven: veilog.Release) -> None:
     with pytest.raises(InputError, match="does not say how it was made private"):
         report.html(LOG)

@@ -618,14 +618,3 @@ def test_a_worker_takes_the_plan_and_reads_no_form(
     made = work_on(task, settings, silent)
     assert isinstance(made, ReleasedLog) and made.account is not None
     assert made.account.spent == Amount(0.5, 0.0)
-
-
-@pytest.mark.nightly
-def test_a_job_that_an_earlier_version_queued_is_done(hospital_file: Path, settings: Settings, tmp_path: Path) -> None:
-    request = ReleaseRequest.from_json({**EVOLVE, "epsilon": "0,5", "delta": ""})
-    assert request.plan is None and request.write is None
-    (tmp_path / "out").mkdir()
-    task = Task("release", str(hospital_file), "log.xes", {}, request, str(tmp_path / "out"))
-    made = work_on(task, settings, silent)
-    assert isinstance(made, ReleasedLog) and made.account is not None
-    assert made.account.spent == Amount(0.5, 0.0)
