@@ -26,7 +26,7 @@ from veilog.methods import METHODS
 
 __all__ = ["PaperCell", "PaperFigure", "PaperSeries", "Reproduction", "reproductions"]
 
-PAPERS = ("travag", "travas", "sacofa")
+PAPERS = ("travag", "travag-metrics", "travas", "quantification", "amun", "sacofa")
 _EXACT = ("epsilon", "delta", "guessing_advantage")
 """Settings that stay text, as 0.1 is no float."""
 _QUICK_SECONDS = 60.0

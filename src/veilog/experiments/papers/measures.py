@@ -36,6 +36,7 @@ __all__ = [
     "disclosure",
     "drawn",
     "file_to_file",
+    "in_the_file",
     "models_and_sizes",
     "statistics",
     "suppression",
