@@ -107,12 +107,12 @@ class Reproduction:
         return [cell for cell in own if all(cell.axes[name] in ("", *chosen) for name, chosen in few)]
 
     def cells(self, plan: Plan) -> Iterator[Cell]:
-        """Yield what is to be computed, all cells once before any is run again."""
+        """Yield what is to be computed, all cells once before any is run again; equal settings are one cell."""
         seconds = min(self.models, _QUICK_SECONDS) if plan.quick else self.models
         prefixes = PREFIXES if plan.quick and self.models else 0
         for log in plan.logs:
             for run in range(plan.runs):
-                for cell in self.of_log(log, plan.quick):
+                for cell in {cell.key: cell for cell in self.of_log(log, plan.quick)}.values():
                     if run < (cell.series.runs or plan.runs):
                         yield Cell(log, cell.series.method, cell.settings, run, seconds, prefixes)
 
