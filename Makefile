@@ -6,23 +6,29 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 # Some machines tell Python to keep nothing compiled: every command that a test starts would compile all of it anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test test-all coverage oracles lint format bench mutants wheel words catalogues tables pictures screens constraints licences docs clean
+.PHONY: demo test test-all nightly coverage oracles lint format bench mutants wheel flakes words catalogues tables pictures screens constraints licences docs clean
 
 demo: $(VENV)/.core
 	$(BIN)/veilog demo demo --overwrite
 
-# Laws at small sizes: what people run after every change.
+# The laws with few examples, and one pass through every room: what people run after every change. P=ledger, or
+# P=methods/evolve: all tests of one room.
 test: $(VENV)/.dev
-	$(BIN)/python -m pytest -n 2 -m "not slow"
+	$(BIN)/python -m pytest -n 2 $(if $(P),tests/$(P) -m "not nightly",-m "not slow and not nightly")
 
 # What the quick tests run of the code: it takes them twice the time.
 coverage: $(VENV)/.dev
-	$(BIN)/python -m pytest -n 2 -q -m "not slow" --cov=veilog --cov-report=term:skip-covered
+	$(BIN)/python -m pytest -n 2 -q -m "not slow and not nightly" --cov=veilog --cov-report=term:skip-covered
 
-# Everything; VEILOG_LOGS=FOLDER adds what needs real logs.
+# Everything but what is for every night; VEILOG_LOGS=FOLDER adds what needs real logs.
 test-all: $(VENV)/.dev
-	$(BIN)/python -m pytest -n 2 -q -m "not slow"
-	$(BIN)/python -m pytest -n 2 --dist worksteal -m slow --durations=20
+	$(BIN)/python -m pytest -n 2 --dist worksteal -q -m "not nightly" --durations=20
+
+# For every night, not for every change: the browser on every page, clusters, servers, long audits, and the mutants of the
+# kernel. It takes hours.
+nightly: $(VENV)/.dev
+	$(BIN)/python -m pytest -n 2 --dist worksteal -q -m nightly --durations=20
+	$(BIN)/python bench/mutants.py
 
 # Packages that our numbers are held against, in an environment of their own: for VEILOG_ORACLES=.venv-oracles/bin/python.
 oracles:
@@ -58,6 +64,10 @@ wheel: $(VENV)/.dev
 # Sentences of reports in each language: adds what is new, removes what nothing says any more.
 catalogues: $(VENV)/.dev
 	$(BIN)/python tools/catalogues.py
+
+# The tests with chance in them, and how often a correct program fails them.
+flakes: $(VENV)/.dev
+	$(BIN)/python tools/false_alarms.py
 
 # Words of the docs that gave way to others.
 words:

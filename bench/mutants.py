@@ -1,6 +1,7 @@
 """Mutants of the kernel: are there lines of sensitivity, scale, charge and clipping that could be wrong unnoticed?
 
-    python bench/mutants.py [--only privacy.curator] [--sample 200] [--processes 2] [--list] [--record mutants.json]
+    python bench/mutants.py [--only privacy.curator] [--changed HEAD~5] [--sample 200] [--processes 2] [--list]
+                            [--record mutants.json]
 
 Each mutant is one small change in one function of ``TARGETS``: a number one larger, a comparison that takes in its
 border or not, plus for minus, a factor two on a budget, two arguments exchanged, a call left out, a condition turned
@@ -22,8 +23,10 @@ import random
 import re
 import resource
 import signal
+import subprocess
 import sys
 import time
+from collections import defaultdict
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -165,6 +168,7 @@ def main() -> None:
     parser.add_argument("--only", default="", help="a regular expression that the names of the mutants match")
     parser.add_argument("--processes", type=int, default=2)
     parser.add_argument("--sample", type=int, default=None, help="run so many of them, drawn at random but repeatably")
+    parser.add_argument("--changed", metavar="REVISION", help="those in lines that changed since a revision of git")
     parser.add_argument("--tests", default="", help="a pytest expression (-k): the tests to run, in place of all")
     parser.add_argument("--patience", type=float, default=PATIENCE, help="seconds of tests that each is tried with")
     parser.add_argument("--new", action="store_true", help="not those of which it is known why they live")
@@ -172,17 +176,39 @@ def main() -> None:
     parser.add_argument("--record", type=Path, help="a JSON file of what was found, which is not run again")
     given = parser.parse_args()
     chosen = [mutant for mutant in mutants() if re.search(given.only, mutant.name)]
+    if given.changed:
+        lines = changed(given.changed)
+        chosen = [mutant for mutant in chosen if lines[Path(source_file(mutant.module))].intersection(mutant.lines)]
     if given.sample is not None and given.sample < len(chosen):
         picked = set(random.Random(1).sample(range(len(chosen)), given.sample))
         chosen = [mutant for place, mutant in enumerate(chosen) if place in picked]
     record = Record(given.record)
     if given.list:
         print(*(mutant.name for mutant in chosen), sep="\n")
-    else:
+    elif chosen:
         settled = [m for m in chosen if record.died(m) or (reason_for(m) and (given.new or record.died(m) is False))]
         run(sorted((m for m in chosen if m not in settled), key=lambda m: reason_for(m) != ""), record, given)
     summary(chosen, record)
     sys.exit(any(record.died(mutant) is False and not reason_for(mutant) for mutant in chosen))
+
+
+def changed(revision: str) -> dict[Path, set[int]]:
+    """Return the lines of each source that are not as they were in a revision."""
+    told = subprocess.run(
+        ["git", "diff", "--unified=0", "--no-color", "--no-ext-diff", revision, "--", "src"],
+        cwd=ROOT,
+        check=True,
+        capture_output=True,
+        text=True,
+    ).stdout
+    lines: dict[Path, set[int]] = defaultdict(set)
+    path = ROOT
+    for line in told.splitlines():
+        if line.startswith("+++ b/"):
+            path = ROOT / line.removeprefix("+++ b/")
+        elif hunk := re.match(r"@@ \S+ \+(\d+)(?:,(\d+))? @@", line):
+            lines[path].update(range(int(hunk[1]), int(hunk[1]) + int(hunk[2] or 1)))
+    return lines
 
 
 def run(chosen: list[Mutant], record: Record, given: argparse.Namespace) -> None:

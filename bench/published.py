@@ -18,7 +18,7 @@ from pathlib import Path
 
 from veilog.experiments import frontier
 from veilog.experiments.experiment import Experiment, Plan, Row, Table
-from veilog.experiments.fingerprints import CLOCKED
+from veilog.experiments.fingerprints import CLOCKED, compute
 from veilog.experiments.known_logs import find
 from veilog.experiments.runner import kept_file, kept_rows, versions_of
 from veilog.experiments.workers import answers
@@ -175,12 +175,14 @@ def _values(rows: Sequence[Row], log: str, name: str, epsilon: str) -> list[floa
     return frontier.known(frontier.of(_rows(rows, name), log, epsilon=epsilon), "similarity")
 
 
-def check(experiments: Sequence[Experiment], logs: Path | None) -> int:
+def check(experiments: Sequence[Experiment], logs: Path | None, processes: int = 1) -> int:
     """Print how many published rows are stale by today's fingerprints and these logs; return 1 where one is."""
     there = find(logs) if logs else {}
     stale_ones = 0
+    kept = {experiment.name: kept_rows(kept_file(RESULTS, experiment)) for experiment in experiments}
+    compute(((experiment, row.cell) for experiment in experiments for row in kept[experiment.name]), processes)
     for experiment in experiments:
-        rows = kept_rows(kept_file(RESULTS, experiment))
+        rows = kept[experiment.name]
         if not rows:
             if experiment.page:
                 print(f"{experiment.name}: no rows are kept; docs/{experiment.page} has numbers from before they were")

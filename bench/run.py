@@ -82,7 +82,7 @@ def once(experiment: Experiment, given: argparse.Namespace) -> bool:
             only=given.only.split(",") if given.only else (),
             quick=given.quick,
             options=dict(pair.split("=", 1) for pair in given.set),
-            processes=given.processes,
+            processes=given.processes or 1,
             progress=progress,
         )
     except VeilogError as error:
@@ -107,7 +107,7 @@ def main() -> int:
     parser.add_argument("--quick", action="store_true", help="a small part, for a first look")
     parser.add_argument("--again", action="store_true", help="measure again what is there")
     parser.add_argument("--set", action="append", default=[], metavar="NAME=VALUE")
-    parser.add_argument("--processes", type=int, default=1)
+    parser.add_argument("--processes", type=int, help="default: all cores for --check, else 1")
     parser.add_argument("--out", type=Path, default=HERE / "out", help="folder that keeps finished cells")
     parser.add_argument("--list", action="store_true")
     parser.add_argument("--publish", action="store_true")
@@ -123,12 +123,14 @@ def main() -> int:
             print(f"{experiment.name:24} {experiment.what}")
         return 0
     if given.check:
-        return published.check([known[name] for name in given.names or known], given.logs)
+        return published.check(
+            [known[name] for name in given.names or known], given.logs, given.processes or os.cpu_count() or 1
+        )
     if (given.publish or given.confirm) and not given.names:
         parser.error("name what is to be published or confirmed")
     if given.confirm:
         kept = [known[name] for name in given.names]
-        return max(published.confirm(one, given.logs, given.share, given.processes) for one in kept)
+        return max(published.confirm(one, given.logs, given.share, given.processes or 1) for one in kept)
     if given.publish:
         options = dict(pair.split("=", 1) for pair in given.set)
         return max(published.publish(known[name], given.out, given.quick, options) for name in given.names)

@@ -1,12 +1,16 @@
-"""Shared by all tests: the folder of real logs, and Hypothesis and noise that are the same in every run.
+"""Shared by all tests: the rings, the folder of real logs, and Hypothesis and noise that are the same in every run.
 
-HYPOTHESIS_PROFILE=search looks further than the usual run does, with fresh examples and noise each time.
+Three rings: ``make test`` runs the tests without a mark, with few examples each; ``make test-all`` adds those that are
+``slow``; ``make nightly`` runs those that are ``nightly``. A mark with ``but=N`` leaves the first N cases of a test in
+the ring before. HYPOTHESIS_PROFILE=search looks further than the usual run does, with fresh examples and noise each
+time.
 """
 
 import importlib
 import os
 import signal
 import tempfile
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -27,8 +31,30 @@ settings.register_profile(
 settings.register_profile(
     "search", settings.get_profile("repeatable"), derandomize=False, max_examples=1000, print_blob=True
 )
+settings.register_profile("few", settings.get_profile("repeatable"), max_examples=10)
 PROFILE = os.environ.get("HYPOTHESIS_PROFILE", "repeatable")
 settings.load_profile(PROFILE)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    if PROFILE == "repeatable" and "not slow" in config.option.markexpr:
+        settings.load_profile("few")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Leave the first cases of a test in the ring before: what is nightly is slow there, and what is slow has no
+    mark."""
+    seen: Counter[tuple[str, Any]] = Counter()
+    for item in items:
+        for name, instead in (("nightly", [pytest.mark.slow.mark]), ("slow", [])):
+            mark = next((mark for mark in item.own_markers if mark.name == name), None)
+            if mark is None or "but" not in mark.kwargs:
+                continue
+            test = (name, getattr(item, "function", item))
+            seen[test] += 1
+            if seen[test] <= mark.kwargs["but"]:
+                item.own_markers[:] = [own for own in item.own_markers if own is not mark] + instead
 
 
 class _Chance:

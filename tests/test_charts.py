@@ -57,6 +57,7 @@ def test_the_picture_is_self_contained_and_names_its_axes() -> None:
     assert len(list(picture.iter(f"{SVG}polyline"))) == 4
 
 
+@pytest.mark.slow
 def test_everything_lies_inside_the_picture() -> None:
     picture = drawn(LOG, hospital(40, seed=2))
     width, height = (float(picture.get(side, "")) for side in ("width", "height"))
@@ -66,17 +67,20 @@ def test_everything_lies_inside_the_picture() -> None:
         assert (points >= 0).all() and (points <= [width, height]).all()
 
 
+@pytest.mark.slow
 def test_equal_logs_draw_equal_lines() -> None:
     lines = [line.get("points") for line in drawn(LOG, LOG).iter(f"{SVG}polyline")]
     assert lines[0] == lines[1] and lines[2] == lines[3]
 
 
+@pytest.mark.slow
 def test_without_times_the_picture_says_why_and_shows_the_variants() -> None:
     picture = drawn(LOG, LOG.variants)
     assert "only the variants were given" in words(picture) and "Cases by variant" in words(picture)
     assert not list(picture.iter(f"{SVG}polyline"))
 
 
+@pytest.mark.slow
 def test_an_empty_release_is_drawn() -> None:
     assert "real: 0 cases" in words(drawn(LOG, Variants.from_dict({})))
     assert drawn(Variants.from_dict({}), Variants.from_dict({})) is not None
@@ -85,6 +89,7 @@ def test_an_empty_release_is_drawn() -> None:
 YEAR_1, YEAR_9999 = (int(np.datetime64(t, "us").astype(np.int64)) for t in ("0001-01-01", "9999-12-31T23:59:59"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("first", "last"),
     [

@@ -59,10 +59,12 @@ def options(command: str) -> set[str]:
     return found
 
 
+@pytest.mark.slow
 def test_the_tables_of_the_docs_are_those_of_the_code() -> None:
     assert sorted(TABLES.stale()) == [], "make tables"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", sorted(TABLES.TABLES))
 def test_a_table_that_the_code_gives_is_written_between_its_marks(name: str) -> None:
     where, table = TABLES.TABLES[name]
@@ -130,7 +132,7 @@ IN_THE_BROWSER = {"account-in-the-browser"}
 HOW_TO = [page for page in sorted((DOCS / "how-to").glob("*.md")) if page.stem not in IN_THE_BROWSER]
 
 
-@pytest.mark.slow
+@pytest.mark.nightly(but=1)
 @pytest.mark.filterwarnings("ignore")  # pm4py and what it imports warn of things of their own
 @pytest.mark.parametrize("page", HOW_TO, ids=lambda p: p.stem)
 def test_the_how_to_pages_run(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -147,7 +149,7 @@ ELSEWHERE = {"tutorial", "models"}
 WITH_BLOCKS = [p for p in PAGES if re.search(r"^```(sh|python)$", p.read_text(), re.MULTILINE)]
 
 
-@pytest.mark.slow
+@pytest.mark.nightly(but=1)
 @pytest.mark.parametrize("page", sorted(p for p in WITH_BLOCKS if p.stem not in ELSEWHERE), ids=lambda p: p.stem)
 def test_what_a_page_shows_runs(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """With a log under the names that the pages have for one, and a user who has a ledger."""
@@ -260,6 +262,7 @@ def test_python_of_the_docs_ends() -> None:
             assert not re.search(r"\d{3}_?000_?000\b", block), page
 
 
+@pytest.mark.slow
 def test_what_the_json_of_a_release_holds_is_documented() -> None:
     made = veilog.release(hospital(100, seed=1), "evolve", epsilon=1, activities="log").to_json()
     section = (DOCS / "command.md").read_text().partition("## What the JSON holds")[2].partition("\n## ")[0]

@@ -62,14 +62,14 @@ def test_a_layer_stands_once() -> None:
     assert len(RANK) == sum(map(len, LAYERS))
 
 
-def imported(path: Path) -> set[str]:
-    """The parts of veilog that a file imports, also inside functions and under TYPE_CHECKING."""
-    parts = set()
+def imported(path: Path) -> dict[str, int]:
+    """The parts of veilog that a file imports, also inside functions and under TYPE_CHECKING, each with a line."""
+    parts = {}
     for node in nodes(path):
         if isinstance(node, ast.Import):
             names = [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom):
-            assert node.level == 0, f"{path}: relative imports hide the layer"
+            assert node.level == 0, f"{path}:{node.lineno}: relative imports hide the layer"
             names = [node.module or ""]
             if node.module == "veilog":
                 names = [f"veilog.{alias.name}" for alias in node.names]
@@ -78,16 +78,17 @@ def imported(path: Path) -> set[str]:
         for name in names:
             if name == "veilog" or name.startswith("veilog."):
                 part = name.partition(".")[2].split(".")[0] or "__init__"
-                parts.add(part if part in RANK else "__init__")
+                parts[part if part in RANK else "__init__"] = node.lineno
     return parts
 
 
+@pytest.mark.slow
 def test_a_module_imports_only_its_own_layer_and_those_before() -> None:
     for path in MODULES:
         own = path.relative_to(SOURCE).parts[0].removesuffix(".py")
         assert own in RANK, f"{own} has no place in the layers"
-        later = {part for part in imported(path) if RANK[part] > RANK[own]}
-        assert not later, f"{own} imports {sorted(later)}"
+        later = [f"{path}:{line} imports {part}" for part, line in imported(path).items() if RANK[part] > RANK[own]]
+        assert later == []
 
 
 def test_methods_reach_raw_data_through_questions_only() -> None:
@@ -97,8 +98,8 @@ def test_methods_reach_raw_data_through_questions_only() -> None:
             if isinstance(node, ast.Attribute):
                 private = node.attr.startswith("_") and not node.attr.startswith("__")
                 own = isinstance(node.value, ast.Name) and node.value.id in {"self", "cls"}
-                assert not private or own, f"{path.name}:{node.lineno} uses {node.attr}"
-                assert node.attr not in {"default_rng", "urandom"}, f"{path.name}:{node.lineno} draws {node.attr}"
+                assert not private or own, f"{path}:{node.lineno} uses {node.attr}"
+                assert node.attr not in {"default_rng", "urandom"}, f"{path}:{node.lineno} draws {node.attr}"
 
 
 DATA_TYPES = {
@@ -110,18 +111,19 @@ DATA_TYPES = {
 texts of one are listed, each once."""
 
 
+@pytest.mark.slow
 def test_the_kernel_imports_errors_and_three_data_types() -> None:
     for path in KERNEL:
-        tree = ast.parse(path.read_text())
-        assert not [node for node in ast.walk(tree) if isinstance(node, ast.Import) and "veilog" in ast.dump(node)]
-        for node in ast.walk(tree):
+        assert not [node for node in nodes(path) if isinstance(node, ast.Import) and "veilog" in ast.dump(node)], path
+        for node in nodes(path):
             if not isinstance(node, ast.ImportFrom):
                 continue
             module = node.module or ""
             if module.split(".")[0] != "veilog" or module == "veilog.errors" or module.startswith("veilog.privacy"):
                 continue
             names = {alias.name for alias in node.names}
-            assert names <= DATA_TYPES.get(module, set()), f"{path.name} imports {sorted(names)} from {module}"
+            place = f"{path}:{node.lineno}"
+            assert names <= DATA_TYPES.get(module, set()), f"{place} imports {sorted(names)} from {module}"
 
 
 @pytest.mark.slow
@@ -161,6 +163,7 @@ def test_questions_draw_from_what_they_charged() -> None:
                 assert name not in samplers - allowed, f"{path}:{node.lineno} calls {name}"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("start", ["import veilog", "from veilog.cli import main; main(['--version'])"])
 def test_a_start_waits_for_nothing_that_it_does_not_use(start: str) -> None:
     """Which modules are imported, not how long that takes: numbers and tables come when they are asked for."""
@@ -170,7 +173,7 @@ def test_a_start_waits_for_nothing_that_it_does_not_use(start: str) -> None:
     assert not heavy & set(done.stdout.split())
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_tests_do_not_hang_on_compiled_files_of_other_packages(tmp_path: Path) -> None:
     """With nothing compiled yet, as in a copied environment."""
     one = str(SOURCE.parents[1] / "tests" / "methods" / "test_travas.py")
@@ -196,6 +199,7 @@ def _module(path: Path) -> str:
     return ".".join(("veilog", *(parts[:-1] if parts[-1] == "__init__" else parts)))
 
 
+@functools.cache
 def _imports() -> dict[str, set[str]]:
     """Of every module those that it imports, also inside functions and under TYPE_CHECKING."""
     modules = {_module(path): path for path in SOURCE.rglob("*.py")}
@@ -252,4 +256,5 @@ def test_a_room_imports_those_before_it_only(folder: str) -> None:
 def test_a_folder_fits_one_glance_and_says_what_it_holds() -> None:
     for folder in sorted({path.parent for path in MODULES}):
         assert len(list(folder.glob("*.py"))) <= 16, f"{folder}: what belongs together in it can have a room"
-        assert ast.get_docstring(ast.parse((folder / "__init__.py").read_text())), folder
+        (module,) = (node for node in nodes(folder / "__init__.py") if isinstance(node, ast.Module))
+        assert ast.get_docstring(module), folder

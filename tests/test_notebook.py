@@ -72,6 +72,7 @@ def test_a_log_shows_its_sizes_and_its_frequent_variants(log: veilog.EventLog) -
     assert "Event log" in shown(replace(log, events=log.events.slice(0, 0), cases=log.cases.slice(0, 0)))
 
 
+@pytest.mark.slow
 def test_a_release_shows_its_guarantee_and_nothing_for_the_owner(released: veilog.Release) -> None:
     assert released.owner_only.notes
     text = shown(released)
@@ -113,6 +114,7 @@ def test_a_suggestion_is_a_frame(log: veilog.EventLog) -> None:
     assert ranked.to_frame().method.tolist() == [one.name for one in ranked.ranking]
 
 
+@pytest.mark.slow
 def test_plans_twins_and_suggestions_show_what_they_are(log: veilog.EventLog) -> None:
     planned = veilog.plan("evolve", epsilon=1, activities=[EVIL, "b"], times=0.3)
     assert repr(planned).startswith("Plan(evolve, epsilon='1', activities=")
@@ -128,6 +130,7 @@ def test_plans_twins_and_suggestions_show_what_they_are(log: veilog.EventLog) ->
     assert "--activities" not in text and "activities='log'" in text
 
 
+@pytest.mark.slow
 def test_a_logs_own_words_are_no_markup(log: veilog.EventLog) -> None:
     words = pa.array([EVIL] * len(log)).dictionary_encode()
     place = log.events.column_names.index(ACTIVITY)
@@ -143,7 +146,7 @@ def test_figures_are_for_people() -> None:
     assert said == ["-", "yes", "no", "0.2500", "12,346", "1,234", "x"]
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_whatever_holds_a_log_is_compared_released_and_judged(
     log: veilog.EventLog, released: veilog.Release, tmp_path: Path
 ) -> None:
@@ -206,7 +209,7 @@ def test_no_module_with_examples_is_forgotten() -> None:
     assert ">>> " in (source / "methods" / "measured.py").read_text()
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_the_notebook_of_the_examples_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Every cell, in order; what stands last in one is shown."""
     pages = json.loads((Path(__file__).parents[1] / "examples" / "first-steps.ipynb").read_text())
@@ -227,7 +230,7 @@ def test_the_notebook_of_the_examples_runs(tmp_path: Path, monkeypatch: pytest.M
     assert veilog.read(tmp_path / "release.xes").cases.num_rows > 0
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_a_plain_script_audits(tmp_path: Path) -> None:
     """Without an ``if __name__`` guard: the script is not run again by processes of its own."""
     script = tmp_path / "script.py"
@@ -261,6 +264,7 @@ def test_errors_speak_python_in_python(text: str) -> None:
     assert (str(error), error.in_command()) == (SAID[text], text)
 
 
+@pytest.mark.slow
 def test_what_a_console_shows_is_short_and_tells_nothing_of_the_owner() -> None:
     log = hospital(100, seed=1)
     released = veilog.release(log, "evolve", epsilon=1, activities="log")

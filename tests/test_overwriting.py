@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -16,12 +17,14 @@ from veilog.logs.made_up.simulate import hospital
 from veilog.report import dossier
 
 LOG = hospital(40, seed=1)
-RELEASED = veilog.release(LOG, "evolve", epsilon=1, activities="log", seed=1)
-BOTH = veilog.release(LOG, "evolve", epsilon=1, activities="log", for_="both", seed=1)
-DOSSIER = dossier.dossier(RELEASED)
 BEFORE = b"what was there before"
 
 Writer = Callable[..., Any]
+
+
+@cache
+def released(goal: str = "similarity") -> veilog.Release:
+    return veilog.release(LOG, "evolve", epsilon=1, activities="log", for_=goal, seed=1)
 
 
 def _ledger(folder: Path) -> Ledger:
@@ -32,17 +35,21 @@ def _ledger(folder: Path) -> Ledger:
 
 WRITERS: dict[str, tuple[str, Callable[[Path], Writer]]] = {
     "log": ("log.xes", lambda folder: lambda path, **more: veilog.write(LOG, path, **more)),
-    "release": ("out.xes", lambda folder: RELEASED.save),
-    "release as a table": ("out.csv", lambda folder: RELEASED.save),
-    "release as a workbook": ("out.xlsx", lambda folder: RELEASED.save),
-    "two releases": ("out.parquet", lambda folder: BOTH.save),
+    "release": ("out.xes", lambda folder: released().save),
+    "release as a table": ("out.csv", lambda folder: released().save),
+    "release as a workbook": ("out.xlsx", lambda folder: released().save),
+    "two releases": ("out.parquet", lambda folder: released("both").save),
     "twin": ("twin.xes", lambda folder: veilog.twin(cases=30, length=4).save),
-    "report": ("page.html", lambda folder: lambda path, **more: veilog.report.write(RELEASED, path, **more)),
-    "dossier": ("dossier.md", lambda folder: lambda path, **more: dossier.write(DOSSIER, path, **more)),
+    "report": ("page.html", lambda folder: lambda path, **more: veilog.report.write(released(), path, **more)),
+    "dossier": (
+        "dossier.md",
+        lambda folder: lambda path, **more: dossier.write(dossier.dossier(released()), path, **more),
+    ),
     "ledger": ("accounts.csv", lambda folder: _ledger(folder).export),
 }
 
 
+@pytest.mark.slow(but=1)
 @pytest.mark.parametrize("what", WRITERS)
 def test_a_file_that_is_there_stays_as_it_is_unless_it_may_go(what: str, tmp_path: Path) -> None:
     name, prepared = WRITERS[what]
@@ -55,8 +62,9 @@ def test_a_file_that_is_there_stays_as_it_is_unless_it_may_go(what: str, tmp_pat
     assert place.read_bytes() != BEFORE and place.stat().st_size > len(BEFORE)
 
 
+@pytest.mark.slow
 def test_a_paid_release_is_not_replaced_by_the_next(tmp_path: Path) -> None:
-    RELEASED.save(tmp_path / "paid.xes")
+    released().save(tmp_path / "paid.xes")
     paid = (tmp_path / "paid.xes").read_bytes()
     with pytest.raises(OutputError):
         veilog.release(LOG, "evolve", epsilon=2, activities="log", seed=2).save(tmp_path / "paid.xes")
@@ -68,7 +76,7 @@ def test_a_paid_release_is_not_replaced_by_the_next(tmp_path: Path) -> None:
 def test_what_was_made_beside_a_release_is_not_replaced_either(tmp_path: Path) -> None:
     (tmp_path / "out-models.xes").write_bytes(BEFORE)
     with pytest.raises(OutputError):
-        BOTH.save(tmp_path / "out.xes")
+        released("both").save(tmp_path / "out.xes")
     assert [path.name for path in tmp_path.iterdir()] == ["out-models.xes"]
     assert (tmp_path / "out-models.xes").read_bytes() == BEFORE
 

@@ -93,7 +93,7 @@ def test_a_child_that_does_not_stop_is_ended_with_all_that_it_started() -> None:
     child.ask_to_stop()
     assert child.end(patience=0.1) is None
     assert not child.alive
-    for _ in range(100):
+    for _ in range(1200):
         if not is_running(other):
             break
         time.sleep(0.05)
@@ -121,6 +121,7 @@ def test_an_interpreter_ends_with_the_block_and_in_time() -> None:
     assert process.returncode == 0
 
 
+@pytest.mark.slow
 def test_a_pool_of_one_is_none_and_others_have_one_thread() -> None:
     with pool(1) as workers:
         assert workers is None

@@ -17,7 +17,7 @@ from veilog.web.jobs.released_log import Certificate, Promise, ReleasedLog
 from veilog.web.jobs.results import to_text
 from veilog.web.jobs.worker import RESULT, Progress, Task
 
-SMALL_LOG = 60
+SMALL_LOG = 2_000
 FOREVER = 120.0
 
 

@@ -19,6 +19,7 @@ from veilog.audits.bounds import (
 )
 
 
+@pytest.mark.slow
 @given(runs=st.integers(1, 60), p=st.floats(0.001, 0.999), failure=st.sampled_from([0.1, 0.01, 1e-6]))
 def test_a_bound_is_wrong_no_more_often_than_stated(runs: int, p: float, failure: float) -> None:
     seen = np.arange(runs + 1)

@@ -106,6 +106,7 @@ def test_a_sample_and_noised_steps_against_their_formulas() -> None:
     assert steps.excess_at(0.0) == pytest.approx(2 * normal - 1, abs=2e-3)
 
 
+@pytest.mark.slow
 def test_curves_are_never_below_the_losses_of_the_account_and_hardly_above() -> None:
     """Two ways to the same numbers: FFT over a grid here, dp-accounting there."""
     for asked, losses in (
@@ -123,6 +124,7 @@ def test_curves_are_never_below_the_losses_of_the_account_and_hardly_above() -> 
 # The exact test -------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_the_exact_test_refutes_what_is_too_little_and_nothing_that_is_right() -> None:
     """Over draws at the very edge of what is allowed it refutes no more often than it says."""
     shape = (Questions((Priced("count", 1.0, 0.0),)),)
@@ -188,7 +190,7 @@ def test_questions_about_attributes_are_answered_and_their_evidence_is_within_wh
     assert all(abs(answer.evidence) <= answer.priced.epsilon + 1e-9 for answer in again if answer.priced)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize(
     ("method", "pair", "settings"),
     [
@@ -236,7 +238,7 @@ def test_sums_that_are_paid_for_together_are_one_answer_and_are_asked_again() ->
     assert again.evidence != rounds.evidence
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_an_audit_is_sharp_and_repeats_itself() -> None:
     first, second = (
         audit("travas", epsilon=1, delta="1e-3", white_box=True, runs=1500, pairs=[THOUSANDS], seed=2, processes=1)
@@ -255,6 +257,7 @@ def test_what_has_no_derived_epsilon_is_refused() -> None:
         audit("sapa", epsilon=1, as_published=True, white_box=True, runs=100, processes=1)
 
 
+@pytest.mark.slow
 def test_so_few_runs_that_they_could_show_nothing_are_refused_with_how_many_would_do() -> None:
     arguments: dict[str, Any] = {"epsilon": 1, "delta": "1e-3", "white_box": True, "pairs": [THOUSANDS], "processes": 1}
     with pytest.raises(ParameterError, match=r"^3 runs could not show more than the derived .* at least 9\.$") as told:

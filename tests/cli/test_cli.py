@@ -32,7 +32,7 @@ def as_json(capsys: pytest.CaptureFixture[str], *arguments: object) -> object:
     return json.loads(out)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly(but=1)
 @pytest.mark.parametrize("name", sorted(README_TABLE))
 def test_info_counts_the_public_logs(capsys: pytest.CaptureFixture[str], logs: Path, name: str) -> None:
     facts = as_json(capsys, "info", logs / f"{name}.xes.gz")
@@ -103,6 +103,7 @@ def test_release_writes_the_log_and_derives_its_guarantee(
     assert (facts["cases"], facts["variants"]) == (released.cases.num_rows, len(released.variants))
 
 
+@pytest.mark.slow
 def test_as_published_prints_nominal_and_derived_with_the_reason(
     capsys: pytest.CaptureFixture[str], log: Path, tmp_path: Path
 ) -> None:
@@ -119,6 +120,7 @@ def test_as_published_prints_nominal_and_derived_with_the_reason(
     assert "scores best against the raw log" in words
 
 
+@pytest.mark.slow
 def test_release_shows_what_was_kept_but_never_writes_it(
     capsys: pytest.CaptureFixture[str], log: Path, tmp_path: Path
 ) -> None:
@@ -132,7 +134,7 @@ def test_release_shows_what_was_kept_but_never_writes_it(
     assert "relative log similarity" in run(capsys, *arguments, "--details")[1]
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_a_release_is_told_in_twelve_lines(
     capsys: pytest.CaptureFixture[str], log: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -172,7 +174,7 @@ def test_compare_measures_the_loss(capsys: pytest.CaptureFixture[str], log: Path
     assert set(same["variants"]) == {"common", "added", "lost", "added_cases", "lost_cases"}
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_compare_measures_the_model_unless_told_otherwise(
     capsys: pytest.CaptureFixture[str], log: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -185,6 +187,7 @@ def test_compare_measures_the_model_unless_told_otherwise(
     assert by_pm4py["fitness"] is None and "veilog[models]" in by_pm4py["not_computed"]["fitness"]
 
 
+@pytest.mark.slow
 def test_risk_measures_the_exposure(capsys: pytest.CaptureFixture[str], log: Path) -> None:
     found = as_json(capsys, "risk", log, "--background", "set,sequence", "--size", "1-3")
     assert found["findings"] == []
@@ -206,7 +209,7 @@ def test_risk_measures_the_exposure(capsys: pytest.CaptureFixture[str], log: Pat
     assert "case disclosure" in run(capsys, "risk", log, "--size", 2, "--details")[1]
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_attacks_are_held_against_people_held_out(
     capsys: pytest.CaptureFixture[str], log: Path, tmp_path: Path
 ) -> None:
@@ -258,7 +261,7 @@ def test_the_demo_leaves_a_release(
     assert main([*by_hand[1:], "--no-compare"]) == 0, "it goes over no release that the demo made"
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_the_demo_declares_what_is_public(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     made = as_json(capsys, "demo", tmp_path / "demo")
     guarantee = made["released"]["guarantee"]
@@ -288,6 +291,7 @@ def visits(tmp_path: Path) -> Path:
     return path
 
 
+@pytest.mark.slow
 def test_info_and_validate_tell_findings_columns_life_cycle_and_persons(
     capsys: pytest.CaptureFixture[str], visits: Path
 ) -> None:

@@ -55,6 +55,7 @@ def rows(capsys: pytest.CaptureFixture[str], *arguments: str) -> dict[str, str]:
     return {name: said.strip() for name, _, said in lines}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("more", "first"),
     [
@@ -85,6 +86,7 @@ def test_a_release_in_no_ledger_says_so_once_and_with_the_delta_of_an_account() 
     assert all("`veilog ledger set LOG --epsilon BUDGET --delta BUDGET`" in told[-1] for told in notes)
 
 
+@pytest.mark.slow
 def test_of_one_case_nothing_is_concluded_and_that_it_is_too_few_comes_first(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
@@ -115,6 +117,7 @@ def test_a_list_that_is_not_there_is_wrong_usage_in_words(capsys: pytest.Capture
         assert "Errno" not in told and told.count("none.txt") == 1
 
 
+@pytest.mark.slow
 def test_the_first_remark_is_told_with_what_to_do_about_it_and_all_with_details(
     capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
@@ -139,6 +142,7 @@ def test_of_a_condition_the_first_sentence_is_told_and_that_there_is_more(tmp_pa
         assert told in [str(cell) for cell in cells]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("cases", "warned"), [(1, True), (29, True), (30, False)])
 def test_how_long_cases_last_says_of_how_many_released_cases(cases: int, warned: bool) -> None:
     starts, hour = np.zeros(cases, dtype=np.int64), 3_600_000_000
@@ -156,6 +160,7 @@ def test_one_of_a_thing_is_one() -> None:
     assert [counted(n, "variant") for n in (0, 1, 2)] == ["0 variants", "1 variant", "2 variants"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("target", "more", "said"),
     [
@@ -172,6 +177,7 @@ def test_what_is_next_can_be_done(target: str, more: list[str], said: str, capsy
         assert main(told.partition(" writes")[0].split()[1:]) == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("unit", "said"),
     [
@@ -210,6 +216,7 @@ def test_an_attribute_of_another_name_is_found(capsys: pytest.CaptureFixture[str
     assert "Did you mean 'Patient'? It has: Patient." in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_numbers_that_are_stored_as_text_have_a_way_to_be_numbers(capsys: pytest.CaptureFixture[str]) -> None:
     case = (
         '<trace><string key="concept:name" value="{0}"/><string key="amount" value="{1}"/>'
@@ -249,7 +256,7 @@ def test_summer_and_winter_time_are_one_finding_that_is_harmless(capsys: pytest.
     assert (found.rule, found.severity, found.policy) == ("mixed-time-zones", "info", "keep")
 
 
-@pytest.mark.slow
+@pytest.mark.nightly(but=1)
 @pytest.mark.parametrize(("cases", "events", "labels"), [(5, 2, "ab"), (30, 3, "a"), (2, 20_000, "abc")])
 def test_odd_shapes_are_looked_at_and_released(
     cases: int, events: int, labels: str, capsys: pytest.CaptureFixture[str]
@@ -261,6 +268,7 @@ def test_odd_shapes_are_looked_at_and_released(
     assert veilog.read("odd.xes").variants.cases > 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("target", ["out.csv", "out.parquet", "out.xlsx", "out.xes"])
 def test_a_release_is_compared_with_an_original_whose_columns_are_called_otherwise(
     target: str, capsys: pytest.CaptureFixture[str]

@@ -45,6 +45,7 @@ def own() -> Ledger:
     return Ledger.open(place)
 
 
+@pytest.mark.slow
 def test_command_and_python_have_one_account_of_a_log(capsys: pytest.CaptureFixture[str], log: Path) -> None:
     made(capsys, log, "0.5")
     veilog.release(veilog.read(log), "laplace", epsilon="0.25", activities="log", depth=2)
@@ -60,6 +61,7 @@ def test_whoever_has_entered_nothing_has_no_account(capsys: pytest.CaptureFixtur
     assert not log.with_name("home").exists(), "looking makes nothing"
 
 
+@pytest.mark.slow
 def test_a_ledger_beside_the_log_wins(capsys: pytest.CaptureFixture[str], log: Path) -> None:
     beside = log.with_name("log.csv.ledger")
     made(capsys, log, "0.5")
@@ -72,6 +74,7 @@ def test_a_ledger_beside_the_log_wins(capsys: pytest.CaptureFixture[str], log: P
     assert [len(one.show()[0].uncounted) for one in (own(), Ledger.open(beside))] == [0, 1]
 
 
+@pytest.mark.slow
 def test_releases_without_a_ledger_are_listed_and_counted_when_it_is_said(
     capsys: pytest.CaptureFixture[str], log: Path
 ) -> None:
@@ -92,6 +95,7 @@ def test_a_seeded_run_is_on_nobodys_account(capsys: pytest.CaptureFixture[str], 
     assert place is not None and not place.exists()
 
 
+@pytest.mark.slow
 def test_a_script_goes_on_where_the_level_falls_and_has_a_code(capsys: pytest.CaptureFixture[str], log: Path) -> None:
     made(capsys, log, "1")
     told = made(capsys, log, "1.5")
@@ -100,6 +104,7 @@ def test_a_script_goes_on_where_the_level_falls_and_has_a_code(capsys: pytest.Ca
     assert "account-level-falls" not in json.dumps(rest)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("answer", "status", "releases"), [("n", 3, 1), ("", 3, 1), ("y", 0, 2)])
 def test_whoever_is_at_a_terminal_is_asked_where_the_level_falls(
     capsys: pytest.CaptureFixture[str],
@@ -119,6 +124,7 @@ def test_whoever_is_at_a_terminal_is_asked_where_the_level_falls(
     assert len(own().show()[0].entries) == releases
 
 
+@pytest.mark.slow
 def test_a_budget_of_one_log_refuses_no_other(capsys: pytest.CaptureFixture[str], log: Path) -> None:
     assert run(capsys, "ledger", "set", log, "--epsilon", "1")[0] == 0
     other = log.with_name("other.csv")

@@ -53,6 +53,7 @@ def test_a_folder_a_pattern_and_a_table_are_one_log(warehouse: Path, capsys: pyt
     assert here == there
 
 
+@pytest.mark.slow
 def test_a_release_from_a_table_within_a_memory_limit(warehouse: Path, capsys: pytest.CaptureFixture[str]) -> None:
     means = ("--memory-limit", "300MB", "--temp-directory", str(warehouse))
     table = ("events", "--engine", "duckdb:log.duckdb")
@@ -113,6 +114,7 @@ def test_commands_that_need_events_say_so_of_several_files(
     assert "where variants are enough" in " ".join(capsys.readouterr().err.split())
 
 
+@pytest.mark.slow
 def test_a_folder_of_anything_else_is_refused(warehouse: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (warehouse / "warehouse" / "_SUCCESS").touch()
     (warehouse / "warehouse" / ".part").touch()

@@ -59,7 +59,7 @@ def elsewhere(log: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, 
     return {"folder": [str(folder / "months")], "pattern": [str(folder / "months" / "*.parquet")], "table": table}
 
 
-@pytest.mark.slow
+@pytest.mark.nightly(but=1)
 @pytest.mark.parametrize(
     ("where", "options"),
     [
@@ -113,6 +113,7 @@ def test_a_method_that_needs_all_events_says_how_many_will_do(
     assert not ledger.exists()
 
 
+@pytest.mark.slow
 def test_a_disk_that_fills_up_charges_nothing(
     elsewhere: dict[str, list[str]],
     tmp_path: Path,
@@ -142,6 +143,7 @@ def test_a_method_that_needs_all_events_gets_them(log: Path, tmp_path: Path, mon
     )
 
 
+@pytest.mark.slow
 def test_what_was_kept_of_a_log_on_disk_is_shown(
     log: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -57,6 +57,7 @@ def released(log: Path, epsilon: object, *more: object) -> tuple[object, ...]:
     )
 
 
+@pytest.mark.slow
 def test_a_budget_is_set_spent_and_kept(capsys: pytest.CaptureFixture[str], log: Path) -> None:
     facts = as_json(capsys, "ledger", "set", log, "--epsilon", "1", "--delta", "1e-5")
     assert facts["ledger"] == f"{log}.ledger"
@@ -77,6 +78,7 @@ def test_a_budget_is_set_spent_and_kept(capsys: pytest.CaptureFixture[str], log:
     assert "nothing is left of epsilon = 1" in " ".join(out.split())
 
 
+@pytest.mark.slow
 def test_show_lists_every_release_without_reading_the_log(capsys: pytest.CaptureFixture[str], log: Path) -> None:
     ledger = log.with_name("log.xes.ledger")
     run(capsys, "ledger", "set", log, "--epsilon", "none")
@@ -93,6 +95,7 @@ def test_show_lists_every_release_without_reading_the_log(capsys: pytest.Capture
     assert entry["outputs"][0][:12] in out
 
 
+@pytest.mark.slow
 def test_export_writes_a_row_a_release(capsys: pytest.CaptureFixture[str], log: Path, tmp_path: Path) -> None:
     run(capsys, "ledger", "set", log, "--epsilon", "3")
     for epsilon in ("0.7", "1.3"):
@@ -140,6 +143,7 @@ def test_ledger_names_another_and_no_ledger_none(capsys: pytest.CaptureFixture[s
     assert (status, "exclude each other" in err) == (2, True)
 
 
+@pytest.mark.slow
 def test_a_mistyped_path_begins_no_empty_ledger_and_a_new_one_is_told(
     capsys: pytest.CaptureFixture[str], log: Path, tmp_path: Path
 ) -> None:
@@ -157,6 +161,7 @@ def test_a_mistyped_path_begins_no_empty_ledger_and_a_new_one_is_told(
     assert "a new ledger was made" in " ".join(run(capsys, "twin", log, "--epsilon", "1", *named)[1].split())
 
 
+@pytest.mark.slow
 def test_a_grown_log_is_put_on_the_account_of_the_old(capsys: pytest.CaptureFixture[str], log: Path) -> None:
     run(capsys, "ledger", "set", log, "--epsilon", "2")
     run(capsys, *released(log, "1"))
@@ -195,6 +200,7 @@ def test_bad_budgets_are_refused(
     assert not ledger.exists() or Ledger.open(ledger).show() == ()
 
 
+@pytest.mark.slow
 def test_a_ledger_that_cannot_be_used_stops_the_release_before_the_log_is_read(
     capsys: pytest.CaptureFixture[str], log: Path, tmp_path: Path
 ) -> None:
@@ -212,6 +218,7 @@ def test_a_ledger_that_cannot_be_used_stops_the_release_before_the_log_is_read(
     assert (status, "folder does not exist" in err) == (5, True)
 
 
+@pytest.mark.slow
 def test_a_mistake_makes_no_ledger(capsys: pytest.CaptureFixture[str], log: Path, tmp_path: Path) -> None:
     assert run(capsys, *released(log, "0", "--ledger", tmp_path / "new"))[0] == 2
     assert run(capsys, *released(tmp_path / "gone.xes", "1", "--ledger", tmp_path / "new"))[0] == 1
@@ -235,6 +242,7 @@ def test_what_has_no_ledger_is_told_how_to_get_one(capsys: pytest.CaptureFixture
     assert (status, "Name one with --ledger" in err) == (2, True)
 
 
+@pytest.mark.slow
 def test_a_plan_says_what_is_left_now_and_when_all_of_it_is_made(capsys: pytest.CaptureFixture[str], log: Path) -> None:
     run(capsys, "ledger", "set", log, "--releases", "100", "--each", "0.1", "--delta", "1e-6")
     for number in (0, 1, 2):
@@ -269,6 +277,7 @@ def codes(told: dict[str, Any]) -> list[str]:
     return [warning["code"] for warning in told["owner_only"].get("warnings", [])]
 
 
+@pytest.mark.nightly
 def test_an_account_that_opens_beside_another_of_its_name_is_told(
     capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
@@ -300,6 +309,7 @@ def test_an_account_that_opens_beside_another_of_its_name_is_told(
     assert "named nb.csv (1, 2, 3)" in told["owner_only"]["warnings"][0]["text"]
 
 
+@pytest.mark.slow
 def test_a_budget_is_for_a_unit_that_the_log_has_and_releases_protect(
     capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
@@ -327,6 +337,7 @@ def test_a_budget_is_for_a_unit_that_the_log_has_and_releases_protect(
     assert run(capsys, "ledger", "set", tmp_path / "log.xes", "--unit", "PatNr")[::2] == (0, "")
 
 
+@pytest.mark.slow
 def test_a_named_account_is_in_a_ledger_that_is_there_and_a_new_ledger_is_told_to_the_quiet(
     capsys: pytest.CaptureFixture[str], log: Path, tmp_path: Path
 ) -> None:

@@ -104,6 +104,7 @@ def test_many_cases_are_written_in_pieces_as_few_are(
     assert (tmp_path / "many.xes").read_bytes() == (tmp_path / "few.xes").read_bytes()
 
 
+@pytest.mark.slow
 def test_a_drawn_log_says_where_it_is_from(capsys: pytest.CaptureFixture[str], model: Path, tmp_path: Path) -> None:
     run(capsys, "sample", model, tmp_path / "out.xes", "--cases", 5)
     text = (tmp_path / "out.xes").read_text()
@@ -114,6 +115,7 @@ def test_a_drawn_log_says_where_it_is_from(capsys: pytest.CaptureFixture[str], m
     assert events.column("lifecycle:transition").to_pylist() == ["complete"] * len(events)
 
 
+@pytest.mark.slow
 def test_without_a_number_about_as_many_cases_come_as_the_log_had(
     capsys: pytest.CaptureFixture[str], model: Path, tmp_path: Path
 ) -> None:
@@ -121,6 +123,7 @@ def test_without_a_number_about_as_many_cases_come_as_the_log_had(
     assert facts["cases"] == facts["cases_expected"] == veilog.Model.load(model).cases
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", ["0", "-5", str(10**13)])
 def test_a_senseless_number_of_cases_is_refused(
     capsys: pytest.CaptureFixture[str], model: Path, tmp_path: Path, number: str
@@ -129,6 +132,7 @@ def test_a_senseless_number_of_cases_is_refused(
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("suffix", [".xes", ".csv", ".parquet"])
 def test_more_than_the_disk_holds_is_refused_at_once(
     capsys: pytest.CaptureFixture[str], model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, suffix: str
@@ -153,7 +157,7 @@ def test_a_stream_is_a_case_a_line(capsys: pytest.CaptureFixture[str], model: Pa
         assert shares[sequence] / 2000 == pytest.approx(count / 20_000, abs=0.06)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_a_stream_ends_quietly_when_its_reader_goes(model: Path) -> None:
     command = [sys.executable, "-m", "veilog", "sample", str(model), "--stream"]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
@@ -178,6 +182,7 @@ def test_a_stream_ends_quietly_on_ctrl_c(model: Path) -> None:
     assert (process.returncode, err) == (0, "")
 
 
+@pytest.mark.slow
 def test_a_stream_and_a_file_exclude_each_other(
     capsys: pytest.CaptureFixture[str], model: Path, tmp_path: Path
 ) -> None:
@@ -187,6 +192,7 @@ def test_a_stream_and_a_file_exclude_each_other(
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("command", ["sample", "inspect"])
 @pytest.mark.parametrize("damage", ["missing", "folder", "empty", "cut", "log"])
 def test_what_is_no_model_is_one_clear_message(
@@ -230,6 +236,7 @@ def test_a_training_needs_a_budget(
     assert re.search("epsilon|delta", refused(capsys, "train", log, tmp_path / "m", *budget))
 
 
+@pytest.mark.slow
 def test_nothing_that_is_read_is_written_over(
     capsys: pytest.CaptureFixture[str], log: Path, model: Path, tmp_path: Path
 ) -> None:
@@ -265,7 +272,7 @@ def steps_that(monkeypatch: pytest.MonkeyPatch, act: Callable[[int], None]) -> l
     return taken
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_a_stopped_training_goes_on_without_spending_twice(
     capsys: pytest.CaptureFixture[str], log: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -343,7 +350,7 @@ def test_a_training_is_entered_once_in_the_ledger_of_its_log(
     assert facts["owner_only"]["account"]
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_a_training_as_published_stays_without_guarantee(
     capsys: pytest.CaptureFixture[str], log: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

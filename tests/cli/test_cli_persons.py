@@ -28,6 +28,7 @@ def told(capsys: pytest.CaptureFixture[str], *arguments: object) -> dict[str, ob
     return json.loads(capsys.readouterr().out)  # type: ignore[no-any-return]
 
 
+@pytest.mark.slow
 def test_the_column_taken_for_people_is_named_and_how_to_say_otherwise(
     capsys: pytest.CaptureFixture[str], wards: Path
 ) -> None:
@@ -40,6 +41,7 @@ def test_the_column_taken_for_people_is_named_and_how_to_say_otherwise(
     assert "told by" not in shown and "too narrow" not in shown and "If one half of these cases were published" in shown
 
 
+@pytest.mark.slow
 def test_the_owner_says_whose_the_cases_are(capsys: pytest.CaptureFixture[str], wards: Path) -> None:
     asked = ["compare", wards, wards, "--no-models"]
     assert told(capsys, *asked)["person"] == "client"
@@ -47,6 +49,7 @@ def test_the_owner_says_whose_the_cases_are(capsys: pytest.CaptureFixture[str], 
     assert told(capsys, *asked, "--person", "patient")["person"] == "patient"
 
 
+@pytest.mark.slow
 def test_what_intervals_over_a_control_do_not_take_into_account_is_said(
     capsys: pytest.CaptureFixture[str], wards: Path
 ) -> None:
@@ -68,6 +71,7 @@ def release(wards: Path) -> Path:
     return made
 
 
+@pytest.mark.slow
 def test_a_report_says_who_was_taken_for_people_and_hears_whose_the_cases_are(wards: Path, release: Path) -> None:
     said = {
         options: _page("report", wards, release, *options)
@@ -77,6 +81,7 @@ def test_a_report_says_who_was_taken_for_people_and_hears_whose_the_cases_are(wa
     assert [guess in page for page in said.values()] == [True, False, False]
 
 
+@pytest.mark.slow
 def test_a_dossier_hears_whose_the_cases_of_its_control_are(
     capsys: pytest.CaptureFixture[str], wards: Path, release: Path
 ) -> None:
@@ -101,6 +106,7 @@ def _refused(capsys: pytest.CaptureFixture[str], original: Path, release: Path, 
     return " ".join(capsys.readouterr().err.split())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("command", ["risk", "compare", "dossier", "report"])
 @pytest.mark.parametrize(
     ("options", "said"),
@@ -120,6 +126,7 @@ def test_a_person_that_means_nothing_is_refused(
     assert said in " ".join(capsys.readouterr().err.split())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("command", "options"),
     [
@@ -139,6 +146,7 @@ def test_what_is_said_of_an_original_that_is_not_there_is_refused(
     assert "the original" in capsys.readouterr().err and not page.exists()
 
 
+@pytest.mark.slow
 def test_risk_counts_the_people_of_the_column(capsys: pytest.CaptureFixture[str], wards: Path) -> None:
     """150 cases of 30 clients; each patient is known by name to have one case."""
     people = {}

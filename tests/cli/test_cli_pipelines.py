@@ -78,6 +78,7 @@ def test_a_result_says_what_it_is_about_and_of_the_raw_log_to_its_owner_alone(lo
     assert read not in json.dumps([told, about])
 
 
+@pytest.mark.slow
 def test_quiet_prints_errors_only(log: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["--quiet", "info", "log.xes"]) == 0
     assert main(["info", "log.xes", "--quiet", "--json", "told.json"]) == 0
@@ -127,6 +128,7 @@ def test_a_share_may_be_a_percentage() -> None:
     assert plan.wanted.times == veilog.plan("evolve", epsilon=1, times="0.3", activities=["a"]).wanted.times
 
 
+@pytest.mark.slow
 def test_a_list_of_all_commands_loads_none_of_them() -> None:
     """And says of each what its own help begins with."""
     code = "import sys; from veilog.cli import main; main(['--help']); print(*sys.modules)"

@@ -44,6 +44,7 @@ def test_without_a_word_about_labels_nothing_is_asked_and_nothing_written(
     assert sorted(tmp_path.iterdir()) == before
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("said", ["Log", "LOG", "logs", "privatly", "Privately", "priv"])
 def test_a_mistyped_keyword_is_no_list_of_one_activity(
     said: str, log: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
@@ -63,6 +64,7 @@ def test_a_mistyped_keyword_is_no_list_of_one_activity(
     assert Budget(activities=f"@{tmp_path / 'names'}").domain().alphabet == (said,)
 
 
+@pytest.mark.slow
 def test_the_owners_word_is_the_one_condition(log: Path, tmp_path: Path) -> None:
     out = tmp_path / "out.xes"
     facts = told(log, out, "-m", "evolve", "--epsilon", "1", "--activities", "log")
@@ -75,6 +77,7 @@ def test_the_owners_word_is_the_one_condition(log: Path, tmp_path: Path) -> None
     assert "activities-from-log" in page.read_text()
 
 
+@pytest.mark.slow
 def test_a_declaration_that_leaves_labels_out_is_remarked_on_to_the_owner_alone(log: Path, tmp_path: Path) -> None:
     labels = list(veilog.read(log).variants.labels)
     out = tmp_path / "out.xes"
@@ -88,6 +91,7 @@ def test_a_declaration_that_leaves_labels_out_is_remarked_on_to_the_owner_alone(
     assert "leaves out" not in json.dumps(facts)
 
 
+@pytest.mark.slow
 def test_a_declared_length_that_cuts_cases_is_remarked_on_to_the_owner_alone(
     log: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -151,6 +155,7 @@ def test_no_protection_is_called_what_it_is(log: Path, tmp_path: Path, capsys: p
     assert "none in practice" in capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_columns_that_tell_persons_are_pointed_out(tmp_path: Path) -> None:
     lines = ["case,activity,timestamp,Patient"]
     for case in range(60):
@@ -166,7 +171,7 @@ def test_columns_that_tell_persons_are_pointed_out(tmp_path: Path) -> None:
     assert not any("--unit" in note for note in protected["owner_only"]["notes"])
 
 
-@pytest.mark.slow
+@pytest.mark.nightly(but=1)
 @pytest.mark.parametrize(("answer", "status"), [("y", 0), ("n", 2)])
 def test_at_a_terminal_the_labels_are_shown_and_the_owner_is_asked(
     answer: str, status: int, log: Path, tmp_path: Path
@@ -174,7 +179,9 @@ def test_at_a_terminal_the_labels_are_shown_and_the_owner_is_asked(
     leader, follower = pty.openpty()
     out = tmp_path / "out.xes"
     command = [sys.executable, "-m", "veilog", "release", str(log), str(out), "-m", "evolve", "--epsilon", "1"]
-    running = subprocess.Popen([*command, "--no-compare"], stdin=follower, stdout=follower, stderr=follower)
+    running = subprocess.Popen(
+        [*command, "--no-compare", "--seed", "1"], stdin=follower, stdout=follower, stderr=follower
+    )
     os.close(follower)
     shown, answered, until = b"", False, time.monotonic() + 120
     while time.monotonic() < until:

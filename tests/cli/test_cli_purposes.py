@@ -17,6 +17,7 @@ def log(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
+@pytest.mark.slow
 def test_purposes_stand_in_json_with_what_they_are_held_against(capsys: pytest.CaptureFixture[str], log: Path) -> None:
     arguments = ["compare", str(log), str(log), "--no-models", "--purposes", "discovery,conformance", "--json", "-"]
     assert main(arguments) == 0
@@ -29,6 +30,7 @@ def test_purposes_stand_in_json_with_what_they_are_held_against(capsys: pytest.C
             assert numbers["value"] == numbers["ceiling"]
 
 
+@pytest.mark.slow
 def test_purposes_are_a_sentence_each_at_the_terminal(capsys: pytest.CaptureFixture[str], log: Path) -> None:
     assert main(["compare", str(log), str(log), "--no-models", "--purposes", "discovery"]) == 0
     assert "Good for discovering a model" in " ".join(capsys.readouterr().out.split())

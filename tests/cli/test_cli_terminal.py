@@ -38,6 +38,7 @@ def test_colours_of_our_own_still_work() -> None:
     assert "\x1b[1mbold\x1b[0m" in shown("[bold]bold[/]", colours=True)
 
 
+@pytest.mark.slow
 @given(st.text())
 def test_no_text_reaches_the_terminal_as_a_control(text: str) -> None:
     table = Table("activity")

@@ -35,6 +35,7 @@ def told() -> dict[str, object]:
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("more", "cases"),
     [
@@ -55,11 +56,13 @@ def test_exact_sizes_are_those_of_the_cases_that_count(
     assert ("the sizes are those of the cases that started" in shown) == bool({"--since", "--part"} & set(more))
 
 
+@pytest.mark.slow
 def test_an_empty_part_promises_nothing(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main([*DRY, "--sizes", "log", "--part", "month=2025-01"]) == 2
     assert "No case of the log is in the part month=2025-01" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_declared_sizes_are_said_to_be_of_the_part(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     declared = ["--cases", "40", "--length", "2", "--part", "month=2024-04"]
     assert main([*DRY, *declared]) == 0
@@ -67,6 +70,7 @@ def test_declared_sizes_are_said_to_be_of_the_part(here: Path, capsys: pytest.Ca
     assert "taken to be those of this part, not of the log: the cases that started in 2024-04" in shown
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("more", [["--account", "w"], []])
 def test_a_dry_run_says_what_the_account_would_have_left_and_reserves_nothing(
     here: Path, more: list[str], capsys: pytest.CaptureFixture[str]
@@ -86,6 +90,7 @@ def test_a_dry_run_says_what_the_account_would_have_left_and_reserves_nothing(
     assert "refused" in told()["owner_only"]["account"]  # type: ignore[operator]
 
 
+@pytest.mark.slow
 def test_a_night_is_free_of_what_other_nights_cost(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     place = ["--ledger", "n.ledger", "--account", "w"]
     night = ["--part", "month=2024-03"]
@@ -101,6 +106,7 @@ def test_a_night_is_free_of_what_other_nights_cost(here: Path, capsys: pytest.Ca
         assert said in capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_an_account_that_would_not_take_the_log_is_told(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["ledger", "set", "night.csv", "--epsilon", "1", "--ledger", "n.ledger", "--account", "w"]) == 0
     Path("other.csv").write_text("case,activity,time\n1,Admission,2024-01-01\n")
@@ -114,6 +120,7 @@ def test_an_account_that_would_not_take_the_log_is_told(here: Path, capsys: pyte
         assert said in " ".join(capsys.readouterr().out.split())
 
 
+@pytest.mark.slow
 def test_a_release_of_another_kind_of_case_is_foreseen_to_be_refused(
     here: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

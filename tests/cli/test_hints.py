@@ -34,6 +34,7 @@ def hint(text: str, command: str) -> list[str]:
     return next(shlex.split(line) for line in text.splitlines() if line.strip().startswith(f"veilog {command}"))
 
 
+@pytest.mark.nightly
 def test_the_release_that_a_suggestion_prints_reads_the_log_alike_and_is_charged_alike(
     here: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -52,6 +53,7 @@ def test_the_release_that_a_suggestion_prints_reads_the_log_alike_and_is_charged
     assert "suggest" in shown and "evolve" in shown
 
 
+@pytest.mark.slow
 def test_a_map_says_the_activities_of_the_release_that_is_suggested(
     here: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

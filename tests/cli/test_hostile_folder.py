@@ -51,21 +51,26 @@ def run(folder: Path, *arguments: str, command: tuple[str, ...] = (COMMAND,)) ->
     assert done.returncode == 0, done.stderr
 
 
+@pytest.mark.nightly
 def test_a_large_file_that_two_processes_read(folder: Path) -> None:
     padded = trace(EVENT) + " " * (1 << 15)
     (folder / "large.xes").write_text("<log>" + padded * (65 << 5) + "</log>")
     run(folder, "info", "large.xes")
 
 
+@pytest.mark.nightly
 def test_a_comparison_by_pm4py(folder: Path) -> None:
     pytest.importorskip("pm4py")
     run(folder, "compare", "log.xes", "log.xes", "--pm4py")
 
 
+@pytest.mark.nightly
 def test_an_audit(folder: Path) -> None:
-    run(folder, "audit", "travas", "--epsilon", "1", "--delta", "0.01", "--runs", "50", "--processes", "2")
+    small = ("--epsilon", "1", "--delta", "0.01", "--runs", "50", "--processes", "2", "--seed", "1")
+    run(folder, "audit", "travas", *small)
 
 
+@pytest.mark.nightly
 def test_an_experiment(folder: Path) -> None:
     (folder / "logs").mkdir()
     for name in ("one", "other"):
@@ -74,11 +79,12 @@ def test_an_experiment(folder: Path) -> None:
     run(folder, "experiment", "quantification-table-3", *asked)
 
 
+@pytest.mark.nightly
 def test_the_pages(folder: Path) -> None:
     command = [COMMAND, "serve", "--no-open", "--port", "0", "--folder", str(folder / "data"), "--workers", "1"]
     with subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as server:
         try:
-            until = time.monotonic() + 60
+            until = time.monotonic() + 180
             while not (begun := loaded(server.pid)) and time.monotonic() < until and not caught(folder):
                 time.sleep(0.1)
         finally:
@@ -97,6 +103,7 @@ def loaded(parent: int) -> bool:
     return False
 
 
+@pytest.mark.nightly
 def test_the_package_run_as_a_module(tmp_path: Path) -> None:
     """Python itself has taken a few modules from there, such as ``typing``, before any line of veilog's is run."""
     veilog.write(hospital(60, seed=1), tmp_path / "log.xes")

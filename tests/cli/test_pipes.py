@@ -74,6 +74,7 @@ def logs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("format_", ["xes", "csv", "parquet"])
 def test_a_log_from_standard_input_is_the_log_of_the_file(pipes: Pipes, logs: Path, format_: str) -> None:
     path = logs / f"log.{format_}"
@@ -88,6 +89,7 @@ def test_a_log_from_standard_input_is_the_log_of_the_file(pipes: Pipes, logs: Pa
         assert pipes.err == ""
 
 
+@pytest.mark.slow
 def test_nothing_but_the_log_goes_to_standard_output(pipes: Pipes, logs: Path, tmp_path: Path) -> None:
     path = logs / "log.csv"
     assert pipes("convert", path, tmp_path / "whole.xes") == 0
@@ -100,7 +102,7 @@ def test_nothing_but_the_log_goes_to_standard_output(pipes: Pipes, logs: Path, t
     assert pipes.out[:4] == b"PAR1"
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_a_release_from_and_to_pipes_is_the_release_of_files(pipes: Pipes, logs: Path, tmp_path: Path) -> None:
     path, ledger = logs / "log.csv", tmp_path / "log.ledger"
     assert pipes("release", path, tmp_path / "released.xes", *RELEASE, "--no-ledger") == 0
@@ -161,7 +163,7 @@ def test_a_signal_leaves_nothing_of_the_log_behind(tmp_path: Path) -> None:
     assert process.stdin is not None
     process.stdin.write(b"case,activity,time\n" * 200_000)
     process.stdin.flush()
-    for _ in range(200):
+    for _ in range(1200):
         if list(tmp_path.glob("veilog-pipe-*/stdin.csv")):
             break
         time.sleep(0.1)
@@ -185,7 +187,7 @@ def test_a_release_that_nobody_takes_is_kept(pipes: Pipes, logs: Path, monkeypat
     assert veilog.read(kept).cases.num_rows
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_a_release_to_a_closed_standard_output_is_kept(logs: Path, tmp_path: Path) -> None:
     """Schedulers of jobs start programs with it closed (>&-); the release was paid for, and ended with a traceback."""
     words = ["release", "-", "-", "--format", "csv", "--to", "xes", *RELEASE, "--ledger", str(tmp_path / "l.ledger")]
@@ -195,7 +197,7 @@ def test_a_release_to_a_closed_standard_output_is_kept(logs: Path, tmp_path: Pat
     assert str(kept) in ran.stderr and veilog.read(kept).variants.cases > 0
 
 
-@pytest.mark.slow
+@pytest.mark.nightly(but=1)
 @pytest.mark.parametrize(
     ("closed", "words", "status", "said"),
     [

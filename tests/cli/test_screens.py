@@ -70,6 +70,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return place
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("width", WIDTHS)
 @pytest.mark.parametrize("name", LIGHT)
 def test_a_screen_that_needs_no_log(name: str, width: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,6 +13,7 @@ from veilog.ledger.ledger import Ledger
 HEADER = "case,activity,time\n"
 
 
+@pytest.mark.slow
 def test_a_release_for_spreadsheets_runs_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     log, out = tmp_path / "log.csv", tmp_path / "out.csv"
     log.write_text(HEADER + "".join(f"{case},=cmd,2024-01-01\n" for case in range(200)))

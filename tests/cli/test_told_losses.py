@@ -35,6 +35,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
+@pytest.mark.slow
 def test_a_quiet_release_says_in_one_line_what_it_left_out(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """In the documented nightly command a new activity dropped out each night unseen."""
     with Path("log.csv").open("a") as file:
@@ -47,6 +48,7 @@ def test_a_quiet_release_says_in_one_line_what_it_left_out(here: Path, capsys: p
     assert "40 of 120 events were not used. Reading the log: 1 event dropped: missing-timestamp." in err
 
 
+@pytest.mark.slow
 def test_a_quiet_release_that_left_nothing_out_says_nothing(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["release", "log.csv", "out.xes", *RELEASE, "--activities", "log", "--quiet"]) == 0
     assert capsys.readouterr() == ("", "")
@@ -59,6 +61,7 @@ def test_that_a_night_had_no_case_is_a_loss_and_that_it_is_in_no_ledger_is_none(
     assert [tells_loss(note) for note in notes] == [True, *[False] * (len(notes) - 1)] and len(notes) > 1
 
 
+@pytest.mark.slow
 def test_cases_of_persons_that_do_not_count_are_told_to_the_owner_alone(here: Path) -> None:
     """Of 9,075 cases 7,350 were released, and nothing was said."""
     person = ["--activities", "log", "--unit", "Patient", "--max-cases", "3", "--json", "told.json"]
@@ -84,6 +87,7 @@ def test_how_many_persons_and_cases(here: Path, most: int, notes: list[str]) -> 
     assert uncounted_cases(log, Unit.of("person", 1)) == uncounted_cases(log, Unit.of("case", None)) == []
 
 
+@pytest.mark.slow
 def test_a_log_with_an_empty_cell_of_the_person_is_released_and_the_loss_is_said(here: Path) -> None:
     lines = Path("log.csv").read_text().splitlines()
     head = lines[0].split(",")
@@ -104,6 +108,7 @@ def test_a_log_with_an_empty_cell_of_the_person_is_released_and_the_loss_is_said
         assert "1 of 40" not in Path("out.xes").read_text()
 
 
+@pytest.mark.slow
 def test_losses_are_the_first_line_and_the_first_of_what_is_the_owners(
     here: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -123,6 +128,7 @@ def test_losses_are_the_first_line_and_the_first_of_what_is_the_owners(
     assert said.index("losses") < said.index("released")
 
 
+@pytest.mark.slow
 def test_a_dry_run_names_what_would_be_lost(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     command = ["release", "log.csv", "out.xes", *RELEASE, "--activities", "admission,Discharge", "--dry-run"]
     assert main([*command, "--cases", "40", "--length", "3", "--json", "told.json"]) == 0
@@ -131,6 +137,7 @@ def test_a_dry_run_names_what_would_be_lost(here: Path, capsys: pytest.CaptureFi
     assert "'Admission'" in capsys.readouterr().out
 
 
+@pytest.mark.slow
 @pytest.mark.noise_status
 def test_a_night_without_a_case_is_noise_only_and_has_its_own_status(here: Path) -> None:
     """A job saw status 0, and sent noise."""
@@ -142,6 +149,7 @@ def test_a_night_without_a_case_is_noise_only_and_has_its_own_status(here: Path)
     assert json.loads(Path("told.json").read_text())["noise_only"] is False
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="POSIX terminals")
 @pytest.mark.parametrize(("answer", "status"), [("y", 0), ("n", 2)])
 def test_at_a_terminal_losses_are_confirmed_before_anything_is_spent(here: Path, answer: str, status: int) -> None:
@@ -150,7 +158,7 @@ def test_at_a_terminal_losses_are_confirmed_before_anything_is_spent(here: Path,
 
     leader, follower = pty.openpty()
     command = [sys.executable, "-m", "veilog", "release", "log.csv", "out.xes", "-m", "evolve", "--epsilon", "1"]
-    command += ["--activities", "admission,New test,Discharge", "--no-compare", "--ledger", "own.ledger"]
+    command += ["--activities", "admission,New test,Discharge", "--no-compare", "--ledger", "own.ledger", "--seed", "1"]
     running = subprocess.Popen(command, stdin=follower, stdout=follower, stderr=follower)
     os.close(follower)
     shown, answered, until = b"", False, time.monotonic() + 240

@@ -278,7 +278,7 @@ def test_precision_is_estimated_where_all_prefixes_take_too_long(monkeypatch: py
 # To the end on the made-up hospital --------------------------------------------------------------------------------
 
 
-@pytest.mark.slow
+@pytest.mark.nightly(but=1)
 @pytest.mark.parametrize(
     "name", ["travas-figures", "amun-table-6", "amun-table-7", "quantification-figure-2", "quantification-table-3"]
 )
@@ -296,7 +296,7 @@ def compared(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Run:
     return run(frontier.FRONTIER, folder, tmp_path_factory.mktemp("out"), runs=1, methods=methods, quick=True)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_the_frontier_compares_at_equal_derived_epsilon(compared: Run) -> None:
     cells = [row for row in compared.rows if row.cell.method]
     assert {row.cell.method for row in cells} == {"evolve", "laplace", "travas", "pripel"}
@@ -308,6 +308,7 @@ def test_the_frontier_compares_at_equal_derived_epsilon(compared: Run) -> None:
             assert row.get("derived_epsilon") == pytest.approx(asked, rel=1e-9), row.cell.in_words()
 
 
+@pytest.mark.slow
 def test_the_frontier_states_the_best_for_every_log_and_epsilon(compared: Run) -> None:
     winners = frontier.tables(compared.rows)[0]
     assert [row[:2] for row in winners.rows] == [("hospital", e) for e in ("2", "1", "0.1", "0.01")]
@@ -378,7 +379,7 @@ def test_the_frontier_in_brief_has_the_log_itself_our_own_and_the_best_of_the_ot
     assert "best of the others" in few.svg and "sapa" not in few.svg
 
 
-@pytest.mark.slow
+@pytest.mark.nightly(but=1)
 @pytest.mark.parametrize(("name", "weights", "drawn"), [("sepsis", 0.908, 0.857), ("bpic2013_incidents", 0.556, 0.556)])
 def test_the_leak_line_of_public_logs(logs: Path, name: str, weights: float, drawn: float) -> None:
     original = veilog.read(logs / f"{name}.xes.gz").variants

@@ -1,60 +1,62 @@
 """Fingerprints notice behaviour and nothing else: planted changes, renamings and moves, in copies of the source."""
 
+import functools
 import json
-import os
 import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
+import fingerprints_elsewhere
 import pytest
 
 import veilog
-from veilog.experiments import EXPERIMENTS, fingerprints
+from veilog.experiments import fingerprints
 from veilog.experiments.experiment import Cell, Experiment, Given, Measured, Plan
-from veilog.experiments.fingerprints import of_measure, of_method, trials
+from veilog.experiments.fingerprints import compute, of_measure, of_method, trials
 from veilog.experiments.small_logs import few_variants, small_log
 from veilog.methods import METHODS
 
 SOURCE = Path(veilog.__file__).parent
-MEASURED = ("frontier", "quantification-figure-2")
-PROGRAM = """
-import json, sys
-from veilog.experiments import EXPERIMENTS
-from veilog.experiments.fingerprints import of_measure, of_method
-print(json.dumps([of_measure(EXPERIMENTS[n], "") if n in EXPERIMENTS else of_method(n) for n in sys.argv[1:]]))
-"""
+MEASURE = "quantification-figure-2"
+PROGRAM = Path(__file__).parents[1] / "_support" / "fingerprints_elsewhere.py"
 PLANTED = {
-    "a threshold of prefix trees": ("laplace", "methods/_prefix_tree/expand.py", "ENDED = 0.8", "ENDED = 0.7"),
-    "the play-outs' share of noise": ("df-laplace", "methods/df_laplace.py", "REACHED = 0.6", "REACHED = 0.5"),
-    "a default of a setting": ("libra", "methods/libra/__init__.py", "CERTIFIED_RATE = 0.9", "CERTIFIED_RATE = 0.8"),
-    "a smallest split": ("utravas", "methods/travas.py", "SMALLEST_SPLIT = 2", "SMALLEST_SPLIT = 3"),
-    "a learning rate": (
-        "travag",
-        "methods/travag/settings.py",
-        "learning_rate: float = 0.005",
-        "learning_rate: float = 0.006",
+    "a threshold of prefix trees": ("laplace", "large", "methods/_prefix_tree/expand.py", "ENDED = 0.8", "ENDED = 0.7"),
+    "the play-outs' share of noise": (
+        "df-laplace",
+        "playout",
+        "methods/df_laplace.py",
+        "REACHED = 0.6",
+        "REACHED = 0.5",
     ),
-    "a growth of votes": ("evolve", "methods/evolve/constants.py", "growth: float = 1.5", "growth: float = 1.6"),
-    "noise of durations": ("evolve", "methods/_events/times/durations.py", "CELL_NOISES = 3", "CELL_NOISES = 4"),
-    "a frequency": ("tlkc", "methods/tlkc/__init__.py", "Bounds(1e-9, 1)] = 0.5", "Bounds(1e-9, 1)] = 0.7"),
-    "a seed's bits": (
-        "sapa",
-        "privacy/mechanisms/noise.py",
-        "PCG64(seed)",
-        "PCG64(seed + 1)",
+    "a default of a setting": (
+        "libra",
+        "",
+        "methods/libra/__init__.py",
+        "CERTIFIED_RATE = 0.9",
+        "CERTIFIED_RATE = 0.8",
     ),
-    "a measure of prediction": (
-        "frontier",
-        "measures/purposes/prediction/ngrams.py",
-        "ORDER = 1 + RECENT",
-        "ORDER = RECENT",
+    "a smallest split": ("utravas", "", "methods/travas.py", "SMALLEST_SPLIT = 2", "SMALLEST_SPLIT = 3"),
+    "a learning rate": ("travag", "", "methods/travag/settings.py", "rate: float = 0.005", "rate: float = 0.006"),
+    "a growth of votes": (
+        "evolve",
+        "rounds",
+        "methods/evolve/constants.py",
+        "growth: float = 1.5",
+        "growth: float = 1.6",
     ),
+    "noise of durations": (
+        *("evolve", "attributes", "methods/_events/times/durations.py"),
+        *("CELL_NOISES = 3", "CELL_NOISES = 4"),
+    ),
+    "a frequency": ("tlkc", "", "methods/tlkc/__init__.py", "Bounds(1e-9, 1)] = 0.5", "Bounds(1e-9, 1)] = 0.7"),
+    "a seed's bits": ("sapa", "", "privacy/mechanisms/noise.py", "PCG64(seed)", "PCG64(seed + 1)"),
+    "a measure's largest value": (MEASURE, "", "measures/disclosure/measure.py", "min(1.0, level", "min(0.1, level"),
 }
-"""What is fingerprinted, and a patch of its source."""
+"""What is fingerprinted, in which trials, and a patch of one file."""
 RENAMED = {
     "methods/_relations/playout.py": ("play_out_guided", "guided_walks"),
     "methods/_prefix_tree/expand.py": ("published_variants", "variants_as_published"),
@@ -63,29 +65,23 @@ RENAMED = {
     "methods/evolve/constants.py": ("usual_length", "expected_length"),
     "methods/amun/priors.py": ("Knowledge", "Beliefs"),
     "privacy/mechanisms/noise.py": ("discrete_laplace", "two_sided_geometric"),
-    "measures/similarity/distances.py": ("without_overlap", "apart"),
+    "measures/disclosure/measure.py": ("_exact_result", "_result_of_level"),
 }
 """A name that a file defines, and another."""
 MOVED = {
     "veilog.methods._relations.playout": "veilog.methods._relations.walks",
     "veilog.measures.disclosure.results": "veilog.measures.disclosure.found",
 }
+REACHED = (
+    *((MEASURE, ""), ("laplace", "rest"), ("df-laplace", "playout"), ("utravas", ""), ("evolve", "")),
+    *(("amun", ""), ("evolve", "times")),
+)
+"""Where that code is run."""
 
 
-@pytest.fixture
-def copy(tmp_path: Path) -> Iterator[Path]:
-    shutil.copytree(SOURCE, tmp_path / "veilog", ignore=shutil.ignore_patterns("__pycache__", "static", "templates"))
-    yield tmp_path / "veilog"
-    shutil.rmtree(tmp_path / "veilog")
-
-
-def fingerprinted(names: tuple[str, ...], folder: Path) -> list[str]:
-    """The fingerprints by the source in a folder."""
-    environment = {**os.environ, "PYTHONPATH": str(folder)}
-    run = subprocess.run([sys.executable, "-c", PROGRAM, *names], env=environment, capture_output=True, text=True)
-    assert run.returncode == 0, run.stderr
-    found: list[str] = json.loads(run.stdout)
-    return found
+@functools.cache
+def of_today(name: str, setting: str) -> str:
+    return fingerprints_elsewhere.found(name, setting)
 
 
 def everywhere(copy: Path, change: Callable[[str], str]) -> int:
@@ -100,39 +96,43 @@ def everywhere(copy: Path, change: Callable[[str], str]) -> int:
     return changed
 
 
-def of_today(name: str) -> str:
-    return of_measure(EXPERIMENTS[name], "") if name in EXPERIMENTS else of_method(name)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("what", PLANTED)
-def test_a_planted_change_of_behaviour_is_noticed(copy: Path, what: str) -> None:
-    name, file, old, new = PLANTED[what]
-    source = (copy / file).read_text()
-    assert old in source
-    (copy / file).write_text(source.replace(old, new))
-    (found,) = fingerprinted((name,), copy.parent)
-    assert found != of_today(name)
-
-
-@pytest.mark.slow
-def test_renamings_moves_and_words_are_not_noticed(copy: Path) -> None:
-    """All ten in one copy, with every docstring of a line reworded."""
+def renamed(folder: Path) -> None:
+    """Make all renamings and moves in one copy, with every docstring of a line reworded."""
+    copy = folder / "veilog"
+    shutil.copytree(SOURCE, copy, ignore=shutil.ignore_patterns("__pycache__", "static", "templates"))
     for file, (old, new) in RENAMED.items():
         assert re.search(rf"(def|class) {old}\b", (copy / file).read_text()), file
         assert everywhere(copy, lambda text, old=old, new=new: re.sub(rf"\b{old}\b", new, text))  # type: ignore[misc]
     for old, new in MOVED.items():
-        before, after = (copy.parent / Path(*name.split(".")).with_suffix(".py") for name in (old, new))
+        before, after = (folder / Path(*name.split(".")).with_suffix(".py") for name in (old, new))
         before.rename(after)
         assert everywhere(copy, lambda text, old=old, new=new: text.replace(old, new))  # type: ignore[misc]
     assert everywhere(
         copy, lambda text: re.sub(r'^(\s+""")[A-Z].*(\."""|"""\s*)$', r"\1Other words.\2", text, flags=re.M)
     )
-    names = (*MEASURED, "laplace", "df-laplace", "travas", "evolve", "amun")
-    assert fingerprinted(names, copy.parent) == [of_today(name) for name in names]
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
+def test_changes_of_behaviour_are_noticed_and_renamings_moves_and_words_are_not(tmp_path: Path) -> None:
+    """Ten changes, each for itself and in a trial of what it touches: a fingerprint is a hash of all trials. Ten
+    renamings and moves together."""
+    renamed(tmp_path)
+    changes: list[dict[str, object]] = [
+        {"name": name, "setting": setting, "folder": str(SOURCE.parent), "file": str(SOURCE / file)}
+        | {"old": old, "new": new}
+        for name, setting, file, old, new in PLANTED.values()
+    ]
+    changes.append({"folder": str(tmp_path), "reached": REACHED})
+    run = subprocess.run([sys.executable, str(PROGRAM)], input=json.dumps(changes), capture_output=True, text=True)
+    assert run.returncode == 0, run.stderr
+    *planted, other_names = json.loads(run.stdout)
+    today = [of_today(name, setting) for name, setting, *_ in PLANTED.values()]
+    assert [what for what, (new,), old in zip(PLANTED, planted, today, strict=True) if new == old] == []
+    assert other_names == [of_today(name, setting) for name, setting in REACHED]
+    assert len(PLANTED) == 10 == len(RENAMED) + len(MOVED)
+
+
+@pytest.mark.nightly(but=1)
 @pytest.mark.parametrize("name", METHODS)
 def test_a_method_is_tried_where_its_branches_are(name: str) -> None:
     """Nearly every trial is a release, and most have cases: a refusal tells nothing of a method."""
@@ -146,11 +146,12 @@ def test_a_method_is_tried_where_its_branches_are(name: str) -> None:
         assert {"unit", "times", "attributes", "as_published"} <= {key for asked in asked_of for key in asked}
 
 
+@pytest.mark.slow
 def test_fingerprints_are_of_one_method_each() -> None:
     found = {of_method(name) for name in ("sapa", "dpim", "pretsa")}
     assert {len(fingerprint) for fingerprint in found} == {12}
     assert len(found) == 3
-    assert of_method.__wrapped__("sapa") == of_method("sapa")
+    assert fingerprints._of_method("sapa", as_published=False) == of_method("sapa")
 
 
 def valued(given: Given, cell: Cell) -> Measured:
@@ -180,6 +181,17 @@ def test_the_fingerprint_of_a_measure_is_of_its_values() -> None:
     for other in ({"more": 1e-4}, {"why": "refused"}):
         assert of_measure(experiment(**other), "travas") != usual
     assert of_measure(replace(experiment(), small=None), "travas") == ""
+
+
+@pytest.mark.slow
+def test_processes_find_the_same_fingerprints(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those that are known are not computed again; others are computed elsewhere."""
+    cells = [(experiment(), Cell("small", name)) for name in ("pretsa", "dpim")]
+    alone = [of_method(name) for name in ("pretsa", "dpim")]
+    monkeypatch.setattr(fingerprints, "_found", {fingerprints._method_task("dpim", False): "known"})
+    compute(cells, 2)
+    monkeypatch.setattr(fingerprints, "trials", None)
+    assert [of_method(name) for name in ("pretsa", "dpim")] == [alone[0], "known"]
 
 
 def test_small_logs_are_what_they_were() -> None:

@@ -20,6 +20,7 @@ def fresh() -> None:
     png._settings.cache_clear()
 
 
+@pytest.mark.slow
 def test_a_plot_becomes_a_png_of_twice_its_size_with_its_text() -> None:
     pytest.importorskip("resvg_py")
     if (why := png.why_no_png()) is not None:

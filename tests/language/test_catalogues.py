@@ -72,6 +72,7 @@ def test_there_are_german_french_and_dutch() -> None:
     assert languages() == ("en", "de", "fr", "nl")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("language", OTHERS)
 def test_no_sentence_is_missing_and_none_unused(language: str) -> None:
     """``python tools/catalogues.py`` adds what is missing and takes out what is unused; then it is to be translated."""
@@ -81,6 +82,7 @@ def test_no_sentence_is_missing_and_none_unused(language: str) -> None:
     assert not empty
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("language", OTHERS)
 def test_a_catalogue_is_as_its_tool_writes_it(language: str) -> None:
     text = (FOLDER / f"{language}.po").read_text(encoding="utf-8")
@@ -200,6 +202,7 @@ def filled_in(node: ast.expr) -> str:
     return ""
 
 
+@pytest.mark.slow
 def test_what_methods_remark_is_listed_and_translated() -> None:
     """Each is recognised, with what is filled in: a remark that is new or changed is to be listed and translated."""
     files = [*(ROOT / "src/veilog/methods").rglob("*.py"), ROOT / "src/veilog/releasing/result.py"]
@@ -213,6 +216,7 @@ def test_what_methods_remark_is_listed_and_translated() -> None:
         assert "für ein Epsilon von 0,5 je Fall" in told and told.endswith("Ein Epsilon von etwa 2,5 würde genügen.")
 
 
+@pytest.mark.slow
 def test_what_questions_are_for_is_listed_and_translated() -> None:
     """As the code says it, or as its default is; ``7 by 7``, two attributes, may be said of anything."""
     folders = [ROOT / "src/veilog" / name for name in ("methods", "privacy", "releasing")]
@@ -237,6 +241,7 @@ def purposes(path: Path) -> Iterator[str]:
                         yield text
 
 
+@pytest.mark.slow
 def test_noise_is_told_in_each_language() -> None:
     """Mechanisms and sensitivities of a release with many of them."""
     log = hospital(200, seed=1)

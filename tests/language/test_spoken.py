@@ -126,10 +126,10 @@ def test_what_is_nearly_a_sentence_is_not_looked_at_for_long() -> None:
     """What somebody writes into a form comes back in a refusal, and a server answers nobody meanwhile."""
     sentence = "The budget does not suffice: {word} = {asked} was asked for, and of {budget} in all {left} is left."
     text = "The budget does not suffice: x" + "y = y was asked for, and of y in all y" * 120
-    begun = time.monotonic()
+    begun = time.process_time()
     with spoken("de"):
         assert recognised(text, (sentence,)) == text
-    assert time.monotonic() - begun < 2
+    assert time.process_time() - begun < 2
 
 
 def test_sentences_of_the_kernel_are_recognised_with_their_numbers_and_names() -> None:
@@ -162,6 +162,7 @@ def test_all_notes_for_the_owner_are_translated_with_names_as_they_are(language:
         assert all(values[name] in told for name in ("attribute", "names") if name in values)
 
 
+@pytest.mark.slow
 def test_what_a_release_notes_for_its_owner_is_made_of_these_sentences(tmp_path: Path) -> None:
     """With persons, a declaration that leaves out most, a length, and an attribute with a value too few."""
     day = "2026-01-01 10:00"

@@ -129,6 +129,7 @@ def test_what_was_released_before_counts_by_the_sum(ledger: Ledger) -> None:
         ledger.set_budget(SMALL, "0.3", "1e-6", composed=True)
 
 
+@pytest.mark.slow
 def test_a_rule_stays_when_its_limit_changes_and_goes_when_it_is_not_named(ledger: Ledger) -> None:
     first = ledger.set_budget(SMALL, 2, "1e-6", composed=True)
     ledger.reserve(SMALL, "laplace", epsilon=TENTH)
@@ -257,6 +258,7 @@ def test_what_parts_cost_together_is_that_of_the_dearest_of_every_rank(costs: li
         assert found.planned >= alone.planned - Fraction(1, 50) and found.composed >= alone.composed
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("costs", "delta", "limit"),
     [
@@ -327,6 +329,7 @@ def test_rules_are_set_and_shown_by_the_command(tmp_path: Path, capsys: pytest.C
     assert Ledger.open(f"{log}.ledger").show()[0].budget == (2, MILLIONTH)
 
 
+@pytest.mark.slow
 def test_a_composed_limit_goes_on_only_where_none_is_lowered(ledger: Ledger) -> None:
     first = ledger.set_budget(SMALL, 5, "1e-6", composed=True)
     for _ in range(3):
@@ -340,6 +343,7 @@ def test_a_composed_limit_goes_on_only_where_none_is_lowered(ledger: Ledger) -> 
         ledger.set_budget(SMALL, "0.3", "1e-6", composed=True)
 
 
+@pytest.mark.slow
 def test_an_account_is_worth_its_sum_or_its_limit_and_not_what_it_came_to_so_far() -> None:
     """An odometer that is read when it is convenient bounds nothing."""
     made = entries([(Fraction(1, 20), NONE)] * 80)
@@ -363,6 +367,7 @@ def test_what_an_account_is_worth_heeds_its_delta_and_knows_composition() -> Non
     assert known.strength == known.totals()["level"] == "weak"
 
 
+@pytest.mark.slow
 def test_a_release_is_entered_with_the_cases_that_its_delta_is_judged_by(ledger: Ledger) -> None:
     released = openly.release(SMALL, "travas", epsilon=1, delta="0.01", ledger=ledger)
     account = ledger.account(SMALL)
@@ -372,6 +377,7 @@ def test_a_release_is_entered_with_the_cases_that_its_delta_is_judged_by(ledger:
     assert len(set(words)) == 1 and words[0] != "good"
 
 
+@pytest.mark.slow
 def test_an_account_that_takes_in_another_begins_anew(ledger: Ledger) -> None:
     ledger.reserve(OTHER, "laplace", epsilon=TENTH)
     ledger.reserve(SMALL, "laplace", epsilon=TENTH)
@@ -382,6 +388,7 @@ def test_an_account_that_takes_in_another_begins_anew(ledger: Ledger) -> None:
     assert moved.spent == moved.composed == (3 * TENTH, 0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("planned_first", [True, False], ids=["the plan takes in", "the plan is taken in"])
 def test_a_plan_is_over_where_other_releases_come_to_it(ledger: Ledger, planned_first: bool) -> None:
     """It began anew: four releases of 0.1 more, after others of 5, were "0.4 together, strong"."""

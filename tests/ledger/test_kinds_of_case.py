@@ -37,6 +37,7 @@ def logs_of(table: Path) -> dict[str, veilog.EventLog]:
     }
 
 
+@pytest.mark.slow
 def test_a_release_of_patients_is_refused_on_an_account_of_visits(
     table: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -63,6 +64,7 @@ def test_a_release_of_patients_is_refused_on_an_account_of_visits(
     assert account.spent == (2, 0)
 
 
+@pytest.mark.slow
 def test_without_a_budget_nothing_bounds_releases_of_visits_and_of_patients(
     table: Path, path: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -89,6 +91,7 @@ def test_without_a_budget_nothing_bounds_releases_of_visits_and_of_patients(
         ledger.reserve(logs["Patient"], "laplace", epsilon=Fraction(1))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("limited", ["Fallnr", "Patient"])
 @pytest.mark.parametrize("unit", ["case", "Patient"])
 def test_accounts_whose_releases_do_not_add_up_are_put_together_only_without_a_budget(
@@ -124,6 +127,7 @@ def test_accounts_of_the_same_kind_are_put_together_with_their_budget(table: Pat
     assert ledger.enter(fewer, account=1).spent == (2, 0)
 
 
+@pytest.mark.slow
 def test_variants_say_what_their_cases_are(table: Path, path: Path) -> None:
     """Methods that need no events get variants, from the pages and from large tables."""
     logs = logs_of(table)
@@ -148,6 +152,7 @@ def test_releases_for_persons_are_not_concerned(table: Path, path: Path) -> None
     assert ledger.show()[0].spent == (2, 0)
 
 
+@pytest.mark.slow
 def test_a_file_that_keeps_the_name_of_the_column_goes_on_and_one_that_lost_it_is_refused(
     table: Path, path: Path, tmp_path: Path
 ) -> None:
@@ -167,6 +172,7 @@ def test_a_file_that_keeps_the_name_of_the_column_goes_on_and_one_that_lost_it_i
     assert ledger.show()[0].kinds == ("Fallnr",)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("limit", ["2", "none"])
 def test_patients_in_a_csv_of_ours_are_no_way_onto_the_account_of_visits(
     table: Path, tmp_path: Path, limit: str

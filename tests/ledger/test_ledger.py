@@ -76,6 +76,7 @@ def test_sums_are_exact_so_that_ten_tenths_fit_into_one(path: Path) -> None:
         openly.release(SMALL, "laplace", epsilon="1e-9", ledger=ledger)
 
 
+@pytest.mark.slow
 def test_delta_has_a_budget_of_its_own(path: Path) -> None:
     ledger = Ledger.open(path, create=True)
     ledger.set_budget(SMALL, 10, "1e-5")
@@ -99,6 +100,7 @@ def test_too_dear_a_release_is_refused_before_any_question(path: Path, monkeypat
     assert spent(path) == 0
 
 
+@pytest.mark.slow
 def test_the_reservation_stands_while_questions_are_asked(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     seen = []
     histogram = Curator.histogram
@@ -153,6 +155,7 @@ def test_a_method_that_breaks_its_word_is_withheld_and_stays_reserved(path: Path
     assert spent(path) == 3
 
 
+@pytest.mark.slow
 def test_what_nothing_bounds_is_recorded_without_a_budget_and_refused_with_one(path: Path) -> None:
     ledger = Ledger.open(path, create=True)
     openly.release(SMALL, "sacofa", epsilon=1, as_published=True, ledger=ledger)
@@ -175,6 +178,7 @@ def test_as_published_is_charged_what_is_derived_where_something_is(path: Path) 
     assert spent(path) == Fraction(str(released.guarantee.epsilon))
 
 
+@pytest.mark.slow
 def test_changed_data_do_not_evade_a_budget_unseen(path: Path) -> None:
     ledger = Ledger.open(path, create=True)
     ledger.set_budget(SMALL, 2)
@@ -211,6 +215,7 @@ def test_putting_accounts_together_never_loses_a_budget(path: Path) -> None:
     assert ledger.account(SMALL) == ledger.account(OTHER)
 
 
+@pytest.mark.slow
 def test_a_budget_below_what_is_spent_leaves_nothing(path: Path) -> None:
     ledger = Ledger.open(path, create=True)
     openly.release(SMALL, "laplace", epsilon=2, ledger=ledger)
@@ -226,6 +231,7 @@ def test_budgets_that_are_none_are_refused(path: Path, epsilon: object) -> None:
     assert not path.exists()
 
 
+@pytest.mark.slow
 def test_costs_of_different_units_are_never_added_up(path: Path) -> None:
     log = veilog.read(_people())
     ledger = Ledger.open(path, create=True)
@@ -321,6 +327,7 @@ def test_the_same_log_is_known_by_other_names_columns_and_orders(tmp_path: Path)
     assert len(found) == 1
 
 
+@pytest.mark.slow
 @given(st.lists(st.lists(st.sampled_from("abc"), max_size=4).map(tuple), min_size=1, max_size=8), st.randoms())
 def test_a_log_is_known_by_how_many_cases_have_which_activities(traces: list[tuple[str, ...]], rng: Random) -> None:
     """Neither the order of cases nor that of a case's events counts, nor cases without events; all else does."""
@@ -378,6 +385,7 @@ def test_nothing_of_the_log_is_in_the_ledger(tmp_path: Path, path: Path) -> None
     assert path.stat().st_mode & 0o077 == 0
 
 
+@pytest.mark.slow
 def test_a_sum_over_persons_is_for_those_of_no_more_cases_than_the_least_that_was_said(path: Path) -> None:
     """Releases for persons of at most 5 and at most 3 cases: together they say nothing of a person with 4."""
     ledger = Ledger.open(path, create=True)
@@ -388,6 +396,7 @@ def test_a_sum_over_persons_is_for_those_of_no_more_cases_than_the_least_that_wa
     assert account.totals()["most_cases"] == 3
 
 
+@pytest.mark.slow
 def test_an_account_is_worth_what_its_sum_is(path: Path) -> None:
     ledger = Ledger.open(path, create=True)
     found = []

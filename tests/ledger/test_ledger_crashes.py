@@ -107,6 +107,7 @@ forks = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 
 @pytest.mark.slow
 @forks
+@pytest.mark.false_alarm(1e-9, "15 times: noise of 12 counts takes 4,800 cases below 850, 1e-21 (Chernoff)")
 def test_sixteen_at_once_on_a_budget_for_five(tmp_path: Path) -> None:
     ends = run_script(TOGETHER, tmp_path)
     assert sorted(ends) == [0] * 5 + [3] * 11
@@ -116,6 +117,7 @@ def test_sixteen_at_once_on_a_budget_for_five(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 @forks
+@pytest.mark.false_alarm(1e-9, "15 times: noise of 12 counts takes 4,800 cases below 850, 1e-21 (Chernoff)")
 def test_killed_at_any_moment_no_output_is_without_its_charge(tmp_path: Path) -> None:
     kills = int(os.environ.get("VEILOG_KILLS", "15"))
     outputs, _reserved, charged, written = run_script(KILLED, tmp_path, kills)

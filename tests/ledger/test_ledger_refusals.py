@@ -59,6 +59,7 @@ def test_a_damaged_ledger_is_refused_and_never_read_as_less(used: Path, tmp_path
     assert refused > 150
 
 
+@pytest.mark.slow
 def test_forged_content_is_refused(used: Path) -> None:
     with contextlib.closing(sqlite3.connect(used)) as connection, connection:
         connection.execute("UPDATE releases SET epsilon = '1/8' WHERE release = 1")
@@ -66,6 +67,7 @@ def test_forged_content_is_refused(used: Path) -> None:
         Ledger.open(used)
 
 
+@pytest.mark.slow
 def test_removed_rows_are_noticed(used: Path) -> None:
     with contextlib.closing(sqlite3.connect(used)) as connection, connection:
         connection.execute("DELETE FROM releases WHERE release = 2")
@@ -73,6 +75,7 @@ def test_removed_rows_are_noticed(used: Path) -> None:
         Ledger.open(used)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("version", "later"), [(1, ("runs", *LATEST)), (2, LATEST), (3, LATEST[3:])])
 def test_an_older_ledger_is_read_and_becomes_one_of_ours_when_it_is_written(
     used: Path, version: int, later: tuple[str, ...]
@@ -99,6 +102,7 @@ def test_an_older_ledger_is_read_and_becomes_one_of_ours_when_it_is_written(
         Ledger.open(used)
 
 
+@pytest.mark.slow
 def test_a_ledger_of_a_newer_version_is_refused(used: Path) -> None:
     with contextlib.closing(sqlite3.connect(used)) as connection:
         connection.execute("PRAGMA user_version = 9")
@@ -120,6 +124,7 @@ def test_another_database_or_file_is_left_as_it_is(tmp_path: Path) -> None:
         assert (tmp_path / name).read_bytes() == before
 
 
+@pytest.mark.slow
 def test_folders_and_links_to_nothing_are_refused_and_links_are_followed(used: Path, tmp_path: Path) -> None:
     with pytest.raises(InputError, match="directory"):
         Ledger.open(tmp_path)
@@ -151,6 +156,7 @@ def test_a_locked_ledger_is_waited_for_and_then_refused(used: Path) -> None:
     ledger.reserve(SMALL, "x", epsilon=Fraction(1))
 
 
+@pytest.mark.slow
 def test_without_a_writable_ledger_there_is_no_release(used: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def read_only(place: Path) -> sqlite3.Connection:
         return sqlite3.connect(f"{place.as_uri()}?mode=ro", uri=True, isolation_level=None)

@@ -89,6 +89,7 @@ def test_persons_have_cases_in_several_parts_so_theirs_add_up(releases: list[tup
     assert list(account(releases, unit="patient").spent or ()) == total
 
 
+@pytest.mark.slow
 def test_months_cost_their_maximum_and_the_whole_adds_to_each(path: Path) -> None:
     ledger = Ledger.open(path, create=True)
     ledger.set_budget(SMALL, 1)
@@ -111,6 +112,7 @@ def test_months_cost_their_maximum_and_the_whole_adds_to_each(path: Path) -> Non
         ledger.reserve(SMALL, "laplace", epsilon=Fraction("0.1"), part=Part.of("month=2024-03"))
 
 
+@pytest.mark.slow
 def test_releases_of_parts_are_entered_and_refused_before_any_question(path: Path) -> None:
     log = hospital(300, seed=3)
     ledger = Ledger.open(path, create=True)
@@ -127,6 +129,7 @@ def test_releases_of_parts_are_entered_and_refused_before_any_question(path: Pat
         openly.release(log, "laplace", epsilon=1, ledger=ledger)
 
 
+@pytest.mark.slow
 def test_parts_of_a_log_that_is_read_in_two_ways_add_up(path: Path, tmp_path: Path) -> None:
     """A case that begins in March and goes on in April is in one part by its starts and in another by its ends."""
     rows = [f"c{i},a,2024-03-31 22:00,2024-04-01 05:00" for i in range(3)]
@@ -192,6 +195,7 @@ DAYS = [f"2024-03-{day:02}" for day in range(1, 8)]
 SPANS = [None, "ward=A", *(f"began={a}..{b}" for a, b in itertools.combinations(DAYS, 2))]
 
 
+@pytest.mark.slow
 @given(
     releases=st.lists(st.tuples(st.sampled_from(SPANS), COSTS), max_size=8),
     part=st.sampled_from([span for span in SPANS if span and span.startswith("began")]),
@@ -225,6 +229,7 @@ def test_an_attribute_that_is_called_as_spans_are_adds_up() -> None:
     assert account([("began=A", cost), ("began=2024-03-01..2024-03-02", cost)]).spent == (2, 0)
 
 
+@pytest.mark.slow
 def test_a_log_that_grows_every_night_stays_on_its_account(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Without hands: a file of another name and with other cases each night, each day released once."""
     whole = hospital(240, seed=1)

@@ -73,6 +73,7 @@ def test_a_part_has_a_condition_in_the_guarantee_its_json_and_its_entry(tmp_path
     )
 
 
+@pytest.mark.slow
 def test_a_case_that_moves_is_left_out_of_the_later_part(tmp_path: Path, ledger: Ledger) -> None:
     moves = [f"s{n}" for n in range(20)]
     march, april = extracts(tmp_path, moves)
@@ -89,6 +90,7 @@ def test_a_case_that_moves_is_left_out_of_the_later_part(tmp_path: Path, ledger:
     assert abs(looked_at(released(april, PARTS[1], without, remember=False)) - 60) < 5, "it lost both"
 
 
+@pytest.mark.slow
 def test_a_unit_changes_what_is_kept_and_left_out_of_itself_alone(tmp_path: Path) -> None:
     """Neighbours in all releases: the logs that are looked at differ by the unit, and by nothing else."""
     ledgers = [Ledger.open(tmp_path / f"{n}.ledger", create=True, account="w") for n in range(2)]
@@ -117,6 +119,7 @@ def test_a_unit_changes_what_is_kept_and_left_out_of_itself_alone(tmp_path: Path
     assert not {"s1", "s2"} & april
 
 
+@pytest.mark.slow
 def test_persons_are_known_by_their_own_names_and_their_parts_cost_the_largest(tmp_path: Path, ledger: Ledger) -> None:
     """The case has another name in April; the patient has not."""
     march = written(tmp_path / "march.csv", [*rows("03", [f"m{n}" for n in range(40)]), *rows("03", ["x"])])
@@ -184,6 +187,7 @@ def test_what_cannot_be_remembered_is_refused(tmp_path: Path, ledger: Ledger, mo
     assert caught.value.parameter == "remember_units"
 
 
+@pytest.mark.slow
 def test_the_command_remembers_them(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     march, april = extracts(tmp_path, ["span"])
     kept = ["--ledger", str(tmp_path / "w.ledger"), "--account", "w", "--remember-units", "--overwrite"]

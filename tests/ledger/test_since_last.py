@@ -165,6 +165,7 @@ def test_a_release_that_was_paid_for_and_is_nowhere_is_made_again_and_that_is_sa
     assert Ledger.open("w.ledger").show()[0].spent == (2, 0), "a case of these days lost both"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("more", "words"),
     [
@@ -191,6 +192,7 @@ def test_a_dry_run_says_the_same_days_and_enters_nothing(night: Night, capsys: p
     assert len(parts()) == 1
 
 
+@pytest.mark.slow
 def test_without_an_account_it_is_refused(night: Night, capsys: pytest.CaptureFixture[str]) -> None:
     for more in (["--ledger", "w.ledger"], ["--no-ledger"]):
         words = ["release", "first.csv", "o.xes", "-m", "evolve", "--epsilon", "1", "--activities", "log", *more]

@@ -49,6 +49,7 @@ def states(ledger: Ledger) -> list[str]:
     return [entry.state for entry in ledger.show()[0].entries]
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="the system does not show processes")
 @pytest.mark.parametrize(("how", "left"), [("never", 1), ("asked", 0)])
 def test_a_start_that_was_killed_counts_only_once_it_asked(ledger: Ledger, how: str, left: int) -> None:
@@ -155,6 +156,7 @@ int flock(int file, int operation) { return 0; }
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(shutil.which("cc") is None or sys.platform != "linux", reason="no compiler, or no such system")
 def test_locks_that_do_nothing_are_noticed_in_a_process_of_their_own(ledger: Ledger, tmp_path: Path) -> None:
     source, shim = tmp_path / "shim.c", tmp_path / "shim.so"
@@ -167,7 +169,18 @@ def test_locks_that_do_nothing_are_noticed_in_a_process_of_their_own(ledger: Led
     assert states(ledger) == []
 
 
-ASKED = ("-m", "evolve", "--epsilon", "1", "--no-compare", "--quiet", "--activities", ",".join(ACTIVITIES))
+ASKED = (
+    "-m",
+    "laplace",
+    "-p",
+    "depth=1",
+    "--epsilon",
+    "1",
+    "--no-compare",
+    "--quiet",
+    "--activities",
+    ",".join(ACTIVITIES),
+)
 
 
 @pytest.fixture
@@ -182,6 +195,8 @@ def ward(tmp_path: Path) -> list[str]:
     return words
 
 
+@pytest.mark.slow
+@pytest.mark.false_alarm(1e-6, "empty if noise of scale 5 takes 101 cases of one first activity below 30: exp(-14)/2")
 def test_three_nightly_jobs_at_once_release_the_same_days_once(ward: list[str], tmp_path: Path) -> None:
     def job(number: int) -> list[str]:
         words = [*ward[:2], str(tmp_path / f"night-{number}.xes"), *ward[3:]]
@@ -189,13 +204,15 @@ def test_three_nightly_jobs_at_once_release_the_same_days_once(ward: list[str], 
 
     jobs = [subprocess.Popen(job(n), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) for n in range(3)]
     statuses = sorted(job.wait(timeout=300) for job in jobs)
-    assert statuses[0] == 0 and set(statuses[1:]) <= {2, 3}, "one made it; the others were refused or found none left"
+    made = [status for status in statuses if status in (0, 6)]  # 101 cases may look as noise alone does
+    assert len(made) == 1 and {*statuses} - {*made} <= {2, 3}, "the others were refused or found none left"
     (account,) = Ledger.open(tmp_path / "w.ledger").show()
-    made = [entry.part for entry in account.entries if entry.state == "written"]
-    assert made == ["began=2024-01-01..2024-01-03", "began=2024-01-03..2024-01-06"]
+    parts = [entry.part for entry in account.entries if entry.state == "written"]
+    assert parts == ["began=2024-01-01..2024-01-03", "began=2024-01-03..2024-01-06"]
     assert account.spent == (1, 0), "no day twice"
 
 
+@pytest.mark.slow
 def test_days_that_a_live_run_reserved_are_refused_and_those_of_a_dead_one_are_not(
     ward: list[str], tmp_path: Path
 ) -> None:
@@ -221,6 +238,7 @@ def test_days_that_a_live_run_reserved_are_refused_and_those_of_a_dead_one_are_n
         ledger.reserve(log, "evolve", epsilon=Fraction(1), part=later)
 
 
+@pytest.mark.slow
 def test_threads_of_one_process_release_the_same_days_once(ward: list[str], tmp_path: Path) -> None:
     ledger, log = Ledger.open(tmp_path / "w.ledger", account="ward-7"), veilog.read(tmp_path / "ward.csv")
     part, ended = ledger.since_last(log, until="2024-01-06"), []

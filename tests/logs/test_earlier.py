@@ -40,6 +40,7 @@ def conditions(log: EventLog) -> dict[str, str]:
     return {condition.code: condition.text for condition in made.guarantee.conditions}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("suffix", [".parquet", ".xes.gz", ".xlsx"])
 def test_a_release_of_a_file_says_what_one_of_the_file_before_says(csv: Path, suffix: str) -> None:
     before = read(csv)
@@ -54,6 +55,7 @@ def test_a_release_of_a_file_says_what_one_of_the_file_before_says(csv: Path, su
     assert conditions(again) == conditions(before) and again.read_as == after.read_as
 
 
+@pytest.mark.slow
 def test_so_do_variants_and_logs_on_disk(csv: Path) -> None:
     before, path = read(csv), csv.with_suffix(".parquet")
     veilog.write(before, path)
@@ -71,7 +73,7 @@ def test_so_do_variants_and_logs_on_disk(csv: Path) -> None:
     assert mapped.startswith(before.mapped) and mapped.count("Activities were grouped") == 2
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::DeprecationWarning", "ignore::FutureWarning")  # Ibis's
 def test_so_do_variants_that_spark_groups(csv: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
     """They were released without the conditions of the log that their file was made of."""
@@ -113,6 +115,7 @@ def test_days_of_times_of_which_some_had_no_zone_are_not_known_to_be_apart(csv: 
     assert of_rule("ward", way) is not None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("suffix", "given"),
     [

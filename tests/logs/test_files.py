@@ -156,6 +156,7 @@ def test_ctrl_c_in_the_middle_of_writing_a_log_leaves_the_old_file(
     assert path.read_bytes() == b"old"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("room", [0, 5, 20, 2_000])
 def test_a_disk_that_fills_up_under_a_compressed_file_is_told_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, room: int
@@ -226,6 +227,7 @@ def test_what_a_killed_process_left_is_gone_after_the_next_write_and_what_anothe
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == {"slow.csv": b"half", "out.csv": b"whole"}
 
 
+@pytest.mark.slow
 def test_many_that_write_into_a_folder_at_once_remove_nothing_of_each_other(tmp_path: Path) -> None:
     def written(place: int) -> None:
         for again in range(40):
@@ -294,6 +296,7 @@ def test_several_files_count_as_one_table_in_the_order_of_their_names(tmp_path: 
         files.read_variants(tmp_path / "log-*")
 
 
+@pytest.mark.slow
 def test_a_file_name_with_pattern_signs_is_a_name_when_it_exists(tmp_path: Path, log: EventLog) -> None:
     for suffix in (".csv", ".parquet"):
         path = tmp_path / f"log [1]*{suffix}"

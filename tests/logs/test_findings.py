@@ -145,6 +145,7 @@ def test_times_that_stand_for_none_are_noticed(tmp_path: Path) -> None:
     assert said[1]["unlikely-time"] == (2, "9999-12-31T00:00:00 in case '1'")
 
 
+@pytest.mark.slow
 @given(st.lists(st.tuples(*[st.integers(0, 1)] * 4), min_size=2, max_size=12))
 def test_repeated_events_are_those_a_set_would_lose(rows: list[tuple[int, int, int, int]]) -> None:
     table = pa.table(

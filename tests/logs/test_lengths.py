@@ -32,6 +32,7 @@ def process(seed: int) -> FloatArray:
     return np.bincount(bins, minlength=len(BINS)) / 4_000
 
 
+@pytest.mark.nightly(but=1)
 @pytest.mark.parametrize(("cases", "bias", "spread"), [(200, 0.5, 1.2), (700, 0.1, 0.3), (5_000, 0.03, 0.1)])
 def test_lengths_are_nearly_unbiased(cases: int, bias: float, spread: float) -> None:
     """Means over forty logs, five standard errors apart from what is refused: where the bias is within the bound, this
@@ -45,7 +46,7 @@ def test_lengths_are_nearly_unbiased(cases: int, bias: float, spread: float) -> 
     assert np.std(off) < spread
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize("cases", [300, 3_000])
 def test_draws_differ_as_the_truth_does(cases: int) -> None:
     """Truths drawn from what is believed beforehand are, among draws from what is believed of their answers, at any
@@ -94,6 +95,7 @@ def test_no_case_is_longer_than_declared_and_the_same_answers_say_the_same() -> 
     assert np.array_equal(again.shares, found.shares) and again.length == found.length
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("cases", "longest"), [(1, None), (1, 0), (10_000_000, None), (5, 1)])
 def test_whatever_is_answered_there_are_shares(cases: int, longest: int | None) -> None:
     for answers in ((0,) * len(BINS), (-500,) * len(BINS), tuple(range(-1_000, 1_300, 100)), (cases,) * len(BINS)):

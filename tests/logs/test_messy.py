@@ -29,6 +29,7 @@ def events(log: EventLog) -> Counter[tuple[str, ...]]:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mess", [mess for mess in MESSY if not mess.refused], ids=lambda mess: mess.what[:40])
 def test_a_messy_file_is_read_with_all_that_it_holds(tmp_path: Path, mess: Mess) -> None:
     path = made(mess, tmp_path)

@@ -219,6 +219,7 @@ def read(log: Any, lifecycle: str | None, classifier: str | None) -> EventLog | 
         return None
 
 
+@pytest.mark.slow
 def test_a_case_whose_segment_varies_changes_no_other_on_a_disk(tmp_path: Path) -> None:
     def kept(rows: list[Row]) -> EventLog:
         log = store(in_parquet(rows, tmp_path))
@@ -255,6 +256,7 @@ STAMPS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("how", ["pandas", "pm4py"])
 @pytest.mark.parametrize("base", [name for name in STAMPS if not name.startswith("no")])
 def test_times_of_objects_are_read_each_by_itself(tmp_path: Path, how: str, base: str) -> None:
@@ -303,6 +305,7 @@ def test_an_index_that_is_no_number_puts_no_events_of_others_in_order(tmp_path: 
     assert after == before
 
 
+@pytest.mark.slow
 def test_rows_of_a_case_are_no_header_of_others(tmp_path: Path) -> None:
     """Whatever signs they have: the first line with three names is the header, and its delimiter that of all rows."""
     place = tmp_path / "log.csv"
@@ -350,6 +353,7 @@ def test_times_that_are_names_are_read_each_by_itself(name: Any, kind: str | Non
         assert labels([*rows, row("x", other, 1)]) == labels(rows), other
 
 
+@pytest.mark.nightly(but=1)
 @pytest.mark.parametrize("how", ["pandas", "pm4py", "excel"])
 def test_names_of_objects_are_read_each_by_itself(tmp_path: Path, how: str) -> None:
     for name in NAMES if how != "excel" else NAMES[:3] + NAMES[6:]:
@@ -360,13 +364,14 @@ def test_names_of_objects_are_read_each_by_itself(tmp_path: Path, how: str) -> N
                 assert told(veilog.read(FORMATS[how](more, tmp_path)), whole=False, starts=False) == before, other
 
 
-@pytest.mark.slow
+@pytest.mark.nightly(but=1)
 @pytest.mark.parametrize("base", BASES)
 @pytest.mark.parametrize("how", FORMATS)
 def test_what_a_case_brings_changes_how_no_other_is_read(tmp_path: Path, how: str, base: str) -> None:
     assert compared(FORMATS[how], tmp_path, base, LIFE_CYCLES, CLASSIFIERS, whole=how in TYPED) > 100
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("how", FORMATS)
 def test_what_a_case_brings_makes_no_intervals_of_others(tmp_path: Path, how: str) -> None:
     """What was found wrong, of what the slow test tries in all ways."""

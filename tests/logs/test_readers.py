@@ -80,6 +80,7 @@ def test_a_parquet_file_of_cases_that_only_an_index_tells_apart_keeps_it_too(tmp
     check_reader(ARROW, [pa.table(rows), pa.table(rows).slice(0, 2)])
 
 
+@pytest.mark.slow
 def test_readers_of_tables_in_memory_keep_the_contract(neighbours: tuple[EventLog, EventLog]) -> None:
     tables = [log.to_arrow() for log in neighbours]
     check_reader(ARROW, tables)
@@ -302,6 +303,7 @@ def adding(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     readers.added.cache_clear()
 
 
+@pytest.mark.slow
 def test_a_reader_of_another_package_reads_what_none_of_ours_does(tmp_path: Path, adding: Any) -> None:
     path = written(tmp_path / "log.lines", 4)
     with pytest.raises(InputError, match=r"Known suffixes: .*\.parquet, .*\.zip\."):

@@ -97,7 +97,7 @@ RELEASE = (
 )
 
 
-@pytest.mark.slow
+@pytest.mark.nightly(but=3)
 @pytest.mark.parametrize("command", ["info", "risk", "release", "release with times", "suggest", "convert"])
 @pytest.mark.parametrize("suffix", SUFFIXES)
 def test_a_command_opens_its_log_once_and_sniffs_it_once(
@@ -121,6 +121,7 @@ def test_a_command_opens_its_log_once_and_sniffs_it_once(
     assert watched.found == 1
 
 
+@pytest.mark.slow
 def test_a_file_is_opened_again_for_a_second_pass_only(tmp_path: Path, watch: Callable[[Path], Watch]) -> None:
     """Where a date may be meant in two ways and rows come in pieces, the column of times is read before."""
     path = tmp_path / "log.csv"

@@ -132,6 +132,7 @@ def test_events_that_say_no_transition_stay_as_they_are(tmp_path: Path) -> None:
     ]
 
 
+@pytest.mark.slow
 @given(st.lists(st.tuples(st.integers(0, 2), st.integers(0, 1), st.sampled_from([1, -1, -1, 0, 1]))))
 def test_pairs_are_those_of_waiting_in_line(events: list[tuple[int, int, int]]) -> None:
     events.sort(key=lambda event: event[0])

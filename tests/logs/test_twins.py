@@ -32,6 +32,7 @@ def test_a_twin_has_about_the_sizes_told(frequent: float) -> None:
     assert made.frequent is not None and abs(made.frequent - frequent) < 0.12
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("frequent", "ten", "hundred"), [(0.1, 0.4, 0.8), (0.05, 0.3, 0.95), (0.5, 0.6, 0.9)])
 def test_the_most_frequent_variants_have_the_cases_told(frequent: float, ten: float, hundred: float) -> None:
     """Budgets that find a variant of so many cases find it in the twin, too, whatever the process gave."""
@@ -42,6 +43,7 @@ def test_the_most_frequent_variants_have_the_cases_told(frequent: float, ten: fl
     assert made.ten == pytest.approx(ten, abs=0.02) and made.hundred == pytest.approx(hundred, abs=0.03)
 
 
+@pytest.mark.slow
 def test_cases_of_a_twin_seldom_do_again_what_they_did() -> None:
     """As in logs: without that half of the events of a sharp process are repetitions of few activities."""
     made = [twin_of(Sizes(cases=300, length=6, activities=20, frequent=0.2), seed) for seed in range(4)]
@@ -50,6 +52,7 @@ def test_cases_of_a_twin_seldom_do_again_what_they_did() -> None:
     assert different / events > 0.8
 
 
+@pytest.mark.slow
 def test_twins_of_noisy_sizes_are_of_sizes_that_may_have_given_them() -> None:
     sizes = Sizes(cases=300, length=4, activities=5, frequent=0.2, off=(100.0, 30.0))
     made = [Sizes.of(twin_of(sizes, seed)) for seed in range(6)]
@@ -74,6 +77,7 @@ def test_twins_of_noisy_lengths_are_of_lengths_that_may_have_given_the_answers()
             replace(sizes, off=off)
 
 
+@pytest.mark.nightly
 def test_what_cannot_be_is_mended_in_each_twin_and_not_in_the_answers() -> None:
     """An answer of more cases for one variant than for ten says nothing more of ten than their own answer."""
     sizes = Sizes(cases=300, length=4, activities=5, frequent=0.7, ten=0.7, hundred=0.8, off=(0.0, 20.0))
@@ -84,6 +88,7 @@ def test_what_cannot_be_is_mended_in_each_twin_and_not_in_the_answers() -> None:
         replace(sizes, held=(1.0,))
 
 
+@pytest.mark.slow
 def test_there_may_be_no_more_variants_than_are_counted_together() -> None:
     """Where nearly all cases are of the hundred most frequent variants, some twins have no more."""
     sizes = Sizes(cases=300, length=4, activities=5, frequent=0.3, ten=0.7, hundred=0.97, off=(0.0, 30.0))

@@ -91,6 +91,7 @@ def test_a_folder_with_what_may_not_be_looked_at_is_refused(tmp_path: Path, monk
         veilog.read_variants(tmp_path)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("size", [MAX_VALUE + 1, 17 << 20])
 def test_a_value_beyond_the_limit_is_refused_with_its_line(tmp_path: Path, size: int) -> None:
     path = tmp_path / "log.xes"

@@ -30,6 +30,7 @@ def xes(folder: Path, keys: int, *, of: str = "event") -> Path:
     return path
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("of", ["event", "case"])
 def test_an_attribute_of_its_own_for_each_event_is_refused(tmp_path: Path, of: str) -> None:
     with pytest.raises(InputError) as caught:
@@ -38,6 +39,7 @@ def test_an_attribute_of_its_own_for_each_event_is_refused(tmp_path: Path, of: s
     assert pa.default_memory_pool().max_memory() < 1 << 30
 
 
+@pytest.mark.slow
 def test_nearly_as_many_are_read_and_looked_at(tmp_path: Path) -> None:
     log = veilog.read(xes(tmp_path, FEWER))
     assert len(log.events.column_names) == FEWER + 4
@@ -62,6 +64,7 @@ def test_a_filled_table_of_that_size_is_read(tmp_path: Path, monkeypatch: pytest
     veilog.read(xes(tmp_path, 20))
 
 
+@pytest.mark.slow
 def test_a_table_has_no_more_either(tmp_path: Path) -> None:
     def table(columns: int) -> pa.Table:
         more = {f"lab_{place}": ["1"] for place in range(columns)}
@@ -80,6 +83,7 @@ def test_a_header_that_is_too_long_is_called_so(tmp_path: Path) -> None:
         veilog.read(path)
 
 
+@pytest.mark.slow
 def test_nor_has_an_object_centric_log(tmp_path: Path) -> None:
     def document(attributes: int) -> str:
         events = [

@@ -121,7 +121,7 @@ def test_an_added_measure_can_be_checked(added: Path) -> None:
     check_measure(MEASURES["two_numbers"])
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_the_command_and_the_report_know_an_added_measure(added: Path, tmp_path: Path) -> None:
     log, released, page = tmp_path / "log.xes", tmp_path / "released.xes", tmp_path / "page.html"
     original = hospital(20, seed=1)
@@ -185,6 +185,7 @@ def test_a_measure_that_fails_costs_its_own_value(
     assert result.to_json()["added"] == {name: {"from": "veilog_failing 1.0", number: None}}
 
 
+@pytest.mark.slow
 def test_nothing_is_imported_before_it_is_asked_for() -> None:
     code = (
         "import sys; from veilog.measures import MEASURES; len(list(MEASURES)); MEASURES['keep_real'];"

@@ -44,6 +44,7 @@ def test_cases_without_events_cannot_be_told_apart() -> None:
         normal_share(log(("", 3)), log(("ab", 1)))
 
 
+@pytest.mark.slow
 def test_unknown_activities_and_empty_traces_are_described() -> None:
     pytest.importorskip("sklearn")
     original = log(("abc", 30), ("", 2), ("a", 5))

@@ -59,6 +59,7 @@ def numbers(value: object) -> list[float]:
     return [value] if isinstance(value, int | float) else []
 
 
+@pytest.mark.slow
 def test_a_log_compared_with_itself_lost_nothing() -> None:
     events = hospital(60, seed=1)
     result = compare(events, events)
@@ -102,6 +103,7 @@ def test_every_measure_has_a_finite_value_or_a_reason(a: Variants, b: Variants) 
     assert result.verdict.endswith(".")
 
 
+@pytest.mark.slow
 def test_a_release_is_not_taken_for_the_original() -> None:
     log = hospital(40, seed=1)
     release = veilog.release(log, "evolve", epsilon=1, activities="log", seed=1)
@@ -123,6 +125,7 @@ def test_logs_without_a_common_activity_are_compared_and_it_is_said() -> None:
     assert "no activity in common" in result.verdict
 
 
+@pytest.mark.slow
 def test_artificial_or_missing_times_are_no_times() -> None:
     events = hospital(20, seed=1)
     mark = Attribute(ARTIFICIAL_TIMES, True, "boolean")
@@ -137,6 +140,7 @@ def test_artificial_or_missing_times_are_no_times() -> None:
     assert compare(events, plain).dfg_time_emd == 0.0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("suffix", ["csv", "tsv", "parquet", "xes"])
 def test_times_of_a_release_without_times_are_artificial_whatever_file_it_was_in(suffix: str, tmp_path: Path) -> None:
     original = hospital(60, seed=1)
@@ -199,6 +203,7 @@ def test_no_share_in_the_verdict_is_rounded_to_nothing_or_to_all() -> None:
     assert "It has 300 times as many cases" in compare(log(("ab", 1)), log(("ab", 300)), models=False).verdict
 
 
+@pytest.mark.slow
 def test_the_frame_has_the_numbers_of_purposes_with_what_is_kept() -> None:
     first, second = log(("abc", 30), ("abd", 20)), log(("abc", 28), ("abd", 22))
     frame = compare(first, second, models=False, purposes="discovery, conformance").to_frame().set_index("measure")
@@ -211,6 +216,7 @@ def test_the_frame_has_the_numbers_of_purposes_with_what_is_kept() -> None:
             compare(first, second, purposes=wrong)  # type: ignore[arg-type]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("part", ["began=2024-01-01..2024-01-03", "urgency=1"])
 def test_a_release_of_a_part_is_held_against_the_same_part(part: str, tmp_path: Path) -> None:
     whole = hospital(400, seed=1)

@@ -62,6 +62,7 @@ PEOPLE = st.lists(st.one_of(st.none(), st.integers(0, 12).map(str)), min_size=2,
 )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("parts", [held_out, halved])
 @given(people=PEOPLE, share=st.floats(0.05, 0.95), seed=st.integers(0, 9))
 def test_nobody_is_on_both_sides_and_each_has_about_its_share(
@@ -140,6 +141,7 @@ def timed(log: EventLog, shift: int = 0) -> EventLog:
     return EventLog(log.events.set_column(3, TIMESTAMP, times), log.cases)
 
 
+@pytest.mark.slow
 def test_people_who_are_in_the_original_are_no_control() -> None:
     log = timed(visits([f"p{i // 3}" for i in range(60)]))
     later = timed(visits([f"p{19 + i // 3}" for i in range(60)], [f"later {i}" for i in range(60)]), 1000)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -28,6 +29,7 @@ def test_cases_that_do_something_again_and_steps_that_stay_are_counted() -> None
     ]
 
 
+@pytest.mark.slow
 @given(some_logs, some_logs)
 def test_the_shares_are_those_of_counting_one_by_one(
     one: dict[tuple[str, ...], int], two: dict[tuple[str, ...], int]

@@ -32,6 +32,7 @@ def test_none_is_advised_that_would_protect_nobody(needed: float) -> None:
     assert "No epsilon that is advised (2 at most) would do: collect more cases" in said
 
 
+@pytest.mark.slow
 def test_that_no_epsilon_would_do_is_said_once_in_a_release() -> None:
     none = advised(9)
     remarks = [f"Few cases. {none}", "Prototypes.", f"Rough times. {none}", "Mostly noise. An epsilon of 1 would do."]
@@ -58,6 +59,7 @@ def test_the_epsilon_that_would_do_is_for_whom_the_release_protects() -> None:
     assert _advised(of_a_person) == pytest.approx(4 * _advised(of_a_case), rel=0.1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("asked", [{"times": 0.5}, {"method": "pripel", "times_share": 0.5, "query": "laplace"}])
 def test_the_epsilon_that_would_do_is_that_of_times_too(asked: dict[str, object]) -> None:
     log = hospital(400, 1)

@@ -77,6 +77,7 @@ def test_a_start_that_ends_allows_the_trace_without_events() -> None:
     assert flower(()) == ProcessTree()
 
 
+@pytest.mark.slow
 @given(st.lists(st.text("abcd", min_size=1, max_size=6), min_size=1, max_size=5))
 def test_a_tree_has_the_activities_of_its_pairs(traces: list[str]) -> None:
     tree = tree_of(LETTERS, edges(" ".join(traces)))
@@ -140,6 +141,7 @@ def test_what_cannot_be_is_refused_before_anything_is_asked() -> None:
         release(LOG, "dpim", epsilon="1e-6")
 
 
+@pytest.mark.slow
 def test_as_published_derives_nothing_and_says_why() -> None:
     released = release(LOG, "dpim", epsilon=1, as_published=True, seed=1)
     assert released.guarantee.epsilon is None
@@ -151,6 +153,7 @@ FITTING = Variants.from_dict({("a", "b"): 1000})
 LONG = ("b",) * 5000
 
 
+@pytest.mark.slow
 def test_as_published_releases_nothing_where_no_tree_is_fit_enough(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(as_published, "_ATTEMPTS", 3)
     with_it = Variants.from_dict({**FITTING.to_dict(), LONG: 1})
@@ -159,6 +162,7 @@ def test_as_published_releases_nothing_where_no_tree_is_fit_enough(monkeypatch: 
     assert any("No tree was fit enough" in remark for remark in released.remarks)
 
 
+@pytest.mark.slow
 def test_one_long_case_changes_a_fitness_by_more_than_a_half() -> None:
     replay = Replay(workflow_net(tree_of(LETTERS, edges("ab"))))
     with_it = Variants.from_dict({**FITTING.to_dict(), LONG: 1})
@@ -168,7 +172,7 @@ def test_one_long_case_changes_a_fitness_by_more_than_a_half() -> None:
     )
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_an_audit_shows_more_than_the_published_epsilon() -> None:
     """The trees of the usual pairs are accepted without the case and never with it."""
     with_it = Variants.from_dict({**FITTING.to_dict(), LONG[:1000]: 1})
@@ -220,7 +224,7 @@ def quality(released: veilog.Release, known: Prefixes) -> tuple[float, float]:
 TREES: dict[str, ProcessTree] = {}
 
 
-@pytest.mark.slow
+@pytest.mark.nightly(but=1)
 @pytest.mark.parametrize(
     ("name", "fewest", "most", "fitness", "precise"),
     [("sepsis", 120, 149, 0.998, 0.158), ("bpic2013_incidents", 5, 19, 0.989, 0.663)],

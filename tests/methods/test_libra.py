@@ -121,6 +121,7 @@ def test_sepsis_is_clipped_to_nothing_from_a_thousandth_on_and_certified_it_is_n
     assert certified.guarantee.proven and certified.variants.cases > 0
 
 
+@pytest.mark.slow
 def test_as_published_derives_nothing_and_says_why() -> None:
     released = openly.release(HOSPITAL, "libra", epsilon=1, seed=2, **PUBLISHED)
     assert released.guarantee.status == "none"

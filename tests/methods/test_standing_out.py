@@ -96,6 +96,7 @@ SAID = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", SAID)
 def test_a_release_says_first_what_is_too_rare_to_be_in_it(method: str) -> None:
     delta = "1e-4" if method in ("travas", "utravas") else 0
@@ -106,6 +107,7 @@ def test_a_release_says_first_what_is_too_rare_to_be_in_it(method: str) -> None:
         assert len([text for text in said if not text.startswith(others) and "have no event" not in text]) <= 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["laplace", "sacofa", "df-laplace", "dpim"])
 def test_the_number_of_cases_that_is_said_is_near_that_of_the_log(method: str) -> None:
     near = 0

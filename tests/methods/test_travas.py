@@ -53,6 +53,7 @@ def test_travas_as_published_derives_the_same() -> None:
     assert (guarantee.epsilon, guarantee.nominal_epsilon) == (1.0, 1.0)
 
 
+@pytest.mark.slow
 @given(n=st.integers(1, 12))
 def test_utravas_splits_its_budget_without_a_remainder(n: int) -> None:
     guarantee = openly.release(LOG, "utravas", epsilon="0.7", delta="0.001", subqueries=n).guarantee
@@ -150,7 +151,7 @@ def nonempty_runs(variants: Variants, epsilon: str, delta: str, runs: int = 10) 
     raise AssertionError("hardly any run releases anything")
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_travas_reproduces_the_published_similarities(real_log: tuple[str, Variants]) -> None:
     """Every cell of the papers' heat maps: the mean of 10 seeded runs within 0.03.
 
@@ -168,7 +169,7 @@ def test_travas_reproduces_the_published_similarities(real_log: tuple[str, Varia
     assert not far
 
 
-@pytest.mark.slow
+@pytest.mark.nightly(but=1)
 @pytest.mark.parametrize(
     ("name", "epsilon", "delta", "published"),
     [

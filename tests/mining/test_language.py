@@ -22,6 +22,7 @@ logs = st.dictionaries(
 ).map(Variants.from_dict)
 
 
+@pytest.mark.slow
 @given(trees("abc"))
 def test_derivatives_accept_the_language_and_nothing_else(tree: ProcessTree) -> None:
     traces = language_of(tree, 3)

@@ -45,6 +45,7 @@ def test_the_tree_is_that_of_a_walk_through_every_case(counts: dict[tuple[str, .
         assert Prefixes.of(log) == walked(log)
 
 
+@pytest.mark.slow
 def test_long_cases_that_share_a_beginning_are_looked_at_together() -> None:
     """One case of a million equal events took half a minute for each entropy, and as long for the model."""
     long = [("a",) * 100_000, ("a",) * 90_000, ("a",) * 80_000 + ("b",) * 30_000]

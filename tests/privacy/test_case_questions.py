@@ -208,6 +208,7 @@ def test_the_table_that_is_most_apart_is_named() -> None:
         asker.most_apart(cells, tables, (0,), 1, codings=CODINGS)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("epsilon", [Fraction(1, 5), Fraction(3)])
 def test_the_place_of_a_noisy_maximum_costs_epsilon_and_is_as_likely_as_said(epsilon: Fraction) -> None:
     """By exact probabilities, over all scores of neighbours near to each other."""

@@ -60,6 +60,7 @@ def test_a_case_with_many_labels_adds_no_more_than_any_other(labels: int) -> Non
     assert set(added.values()) - {0} == {WEIGHT // min(labels, MOST)}
 
 
+@pytest.mark.slow
 def test_what_a_case_has_beyond_its_labels_that_count_is_never_found() -> None:
     """A case of 100,000 labels of its own was told by one of them in 9 of 100 releases, at a delta of 0.001."""
     names = [f"{i:06d}" for i in range(100_000)]

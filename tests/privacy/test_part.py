@@ -177,6 +177,7 @@ def test_one_attribute_is_one_rule_however_it_is_spelled() -> None:
     assert Part.of("note=a=b").value == "a=b"
 
 
+@pytest.mark.slow
 def test_every_day_is_in_one_month_week_quarter_and_year() -> None:
     """Over a leap year and the turns of two years, at their first and last microseconds."""
     days = [datetime.datetime(2023, 12, 20, tzinfo=datetime.UTC) + i * DAY for i in range(400)]
@@ -231,6 +232,7 @@ def test_a_part_by_an_attribute_takes_the_columns_for_granted() -> None:
     assert by_attribute - by_time == {"columns-from-log", "columns-read-together"}
 
 
+@pytest.mark.slow
 def test_a_release_of_a_part_is_that_of_a_log_of_its_cases() -> None:
     """Of which the same is public: what the owner takes from the log is of all of it."""
     whole = _hospital()
@@ -266,6 +268,7 @@ SPELLED = ("7", "7.0", "7.50", "True", "nan", "007", "A", "-0", "1.5e+3", "90071
 BESIDE = ("ICU", "3", "2.5", "false", "")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("spelled", SPELLED)
 @pytest.mark.parametrize("column", ["ward", "case:ward"])
 def test_which_part_a_case_is_in_follows_from_no_other_case(tmp_path: Path, spelled: str, column: str) -> None:

@@ -97,6 +97,7 @@ PERSONS = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "base", [["1.1", "1.10"], ["2", "2.0"], ["007", "7"], ["true", "True"], PERSONS[-2:], ["7", "2"]]
 )
@@ -176,6 +177,7 @@ ATTRIBUTES = st.dictionaries(
 CASES = st.lists(st.tuples(ATTRIBUTES, ATTRIBUTES), min_size=1, max_size=3)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("unit", ["patient", "case:patient", "patient (int)"])
 @pytest.mark.parametrize("write", [in_xes, in_ocel])
 @given(cases=CASES, extra=st.tuples(ATTRIBUTES, ATTRIBUTES), first=st.booleans())
@@ -197,6 +199,7 @@ def test_which_attribute_tells_the_person_does_not_depend_on_another_case(
 PLAIN = st.dictionaries(st.sampled_from(["patient", "patient (int)"]), st.sampled_from(["p", "q", 7, True]))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("unit", ["patient", "patient (int)"])
 @pytest.mark.parametrize("suffix", [".csv", ".xlsx", ".parquet", ""])
 @given(
@@ -290,6 +293,7 @@ def test_a_unit_that_makes_no_sense_is_refused_in_words(unit: str, most: int | N
         openly.release(log(["p", "q"]), "evolve", epsilon=1, unit=unit, max_cases=most)
 
 
+@pytest.mark.slow(but=1)
 @pytest.mark.parametrize("method", ["evolve", "laplace", "travas"])
 def test_the_guarantee_says_person_and_costs_what_was_asked(method: str) -> None:
     delta = "1e-3" if method == "travas" else 0
@@ -310,6 +314,7 @@ def test_the_guarantee_says_person_and_costs_what_was_asked(method: str) -> None
     assert sum(operation.epsilon for operation in released.operations) == pytest.approx(0.9)
 
 
+@pytest.mark.slow
 def test_a_named_person_needs_no_condition_about_how_many_cases_people_have() -> None:
     released = openly.release(log(["p"] * 400), "evolve", epsilon=9, unit="case:person", max_cases=100)
     assert [c.code for c in released.guarantee.conditions] == ["activities-from-log"]

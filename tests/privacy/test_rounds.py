@@ -41,6 +41,7 @@ def test_the_strength_is_the_largest_that_the_budget_allows(epsilon: float, delt
     assert lost(epsilon, mu * (1 + 1e-4)) > delta
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("weights", [[1], [1] * 12, [1] * 30, [1, 2, 3, 4, 5]])
 @pytest.mark.parametrize("epsilon", [Fraction(1, 2), Fraction(2)])
 def test_by_their_exact_loss_the_rounds_cost_no_more_than_is_charged(weights: list[int], epsilon: Fraction) -> None:
@@ -132,6 +133,7 @@ def test_bins_above_a_threshold_are_as_many_as_noise_makes_them_and_the_count_is
     assert low <= survivors <= high
 
 
+@pytest.mark.slow
 def test_a_count_has_the_noise_of_its_round() -> None:
     counts: list[int] = []
     for seed in range(300):

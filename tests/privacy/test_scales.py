@@ -148,6 +148,7 @@ def test_empty_bins_above_a_threshold_are_as_many_and_as_large_as_noise_makes_th
     assert over.min() == 0 and stats.chisquare(seen, expected).pvalue > SURE
 
 
+@pytest.mark.slow
 def test_each_empty_bin_is_above_a_threshold_as_often_as_any_other() -> None:
     curator, runs = Curator(LOG, randomness=noise.seeded(12)), 200
     of_one = lambda b: np.where(b.lengths == 1, 2, -1)  # noqa: E731 - bin 2 of 5 has cases
@@ -157,6 +158,7 @@ def test_each_empty_bin_is_above_a_threshold_as_often_as_any_other() -> None:
     assert often[2] == runs and all(stats.binomtest(n, runs, chance).pvalue > SURE for n in often[[0, 1, 3, 4]])
 
 
+@pytest.mark.slow
 def test_where_all_empty_bins_come_back_none_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever number of them is drawn at a time."""
     monkeypatch.setattr(noise, "gaps", lambda to, n, source: np.zeros(n, np.int64))
@@ -274,6 +276,7 @@ ASKED: dict[str, tuple[Callable[[Curator], object], tuple[str, Fraction, Fractio
 }
 
 
+@pytest.mark.slow(but=1)
 @pytest.mark.parametrize("question", sorted(ASKED))
 def test_what_is_asked_is_charged_once_and_in_full(question: str) -> None:
     log = events(4)
@@ -344,6 +347,7 @@ def test_as_many_sums_as_can_be_held_are_not_refused() -> None:
     check_sums(50_000_000, 1, 1, Fraction(1))
 
 
+@pytest.mark.slow
 def test_a_histogram_is_asked_up_to_its_limits_and_beyond_them_is_refused_and_not_charged() -> None:
     curator = Curator(LOG, randomness=noise.seeded(6))
     ask = lambda size, **more: curator.histogram(lambda b: np.full(len(b), -1), size, 1, **more)  # noqa: E731
@@ -441,6 +445,7 @@ def test_a_training_has_the_steps_and_the_noise_of_its_plan() -> None:
             training.step(part, zeros)
 
 
+@pytest.mark.slow
 def test_a_step_that_all_take_part_in_sums_what_all_cases_have() -> None:
     """Each case has a gradient of 3, evenly in its row of the weights and in the bias; the noise is of 18 a number."""
 
@@ -499,6 +504,7 @@ def test_every_bin_counts_the_first_and_the_last_too() -> None:
     assert (above.bins.tolist(), above.counts.tolist()) == ([0, 1], [34, 500])
 
 
+@pytest.mark.slow
 def test_values_are_those_of_the_cases_that_have_one_wherever_they_are() -> None:
     """At an epsilon at which the noise is 0 and k is 1 but for a chance of exp(-900)."""
     for colours in ((None, "red", "red", "blue"), ("red", None, "blue", "red"), ("red", "blue", "red", None)):

@@ -126,6 +126,7 @@ def test_a_vector_above_the_euclidean_bound_is_scaled_down_to_it(
             assert abs(one) > abs(given_) * scale * (1 - 1 / squares**0.5) - 1.001
 
 
+@pytest.mark.slow(but=1)
 @pytest.mark.parametrize(("bound", "resolution"), [(1, 1), (6, 4), (1000, 1024)])
 @pytest.mark.parametrize("epsilon", [0.1, 1.0])
 def test_with_a_delta_sums_cost_no_more_than_is_charged_by_their_exact_loss(

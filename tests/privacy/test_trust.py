@@ -189,6 +189,7 @@ def test_row_6_a_vector_beyond_all_bounds_is_cut_and_paid_for() -> None:
         assert [c.epsilon for c in curator.charges] == [100]
 
 
+@pytest.mark.slow
 def test_row_6_a_release_that_fails_in_a_question_costs_its_ledger_what_was_asked(tmp_path: Any) -> None:
     """What was charged before the failure is not given back."""
     log = people({f"p{i}": 1 for i in range(90)})

@@ -37,6 +37,7 @@ def account() -> veilog.Account:
     return found
 
 
+@pytest.mark.slow
 def test_releases_add_up_where_no_ledger_is_named() -> None:
     """Six releases of one log were made, and an account of it began at zero."""
     for _ in range(2):
@@ -50,6 +51,7 @@ def test_releases_add_up_where_no_ledger_is_named() -> None:
     assert Ledger.open(place).set_budget(LOG, 2).left == (1, 0)
 
 
+@pytest.mark.slow
 def test_experiments_are_entered_only_where_a_ledger_is_named(home: Path) -> None:
     assert released(seed=1).entry is None and released(seed=1, ledger=False).owner_only.warnings == ()
     veilog.twin(LOG, epsilon="0.1", seed=1)
@@ -58,6 +60,7 @@ def test_experiments_are_entered_only_where_a_ledger_is_named(home: Path) -> Non
     assert released(seed=1, ledger=home / "named.ledger").entry is not None
 
 
+@pytest.mark.slow
 def test_what_is_kept_out_is_listed_as_not_counted() -> None:
     assert codes(released(ledger=False)) == ["uncounted-releases"]
     veilog.twin(LOG, epsilon="0.1", ledger=False)
@@ -67,6 +70,7 @@ def test_what_is_kept_out_is_listed_as_not_counted() -> None:
     assert codes(released()) == ["uncounted-releases"]
 
 
+@pytest.mark.slow
 def test_no_ledger_is_kept_where_the_environment_says_so(monkeypatch: pytest.MonkeyPatch, home: Path) -> None:
     monkeypatch.setenv("VEILOG_LEDGER", "none")
     assert released().entry is None and released(ledger=False).owner_only.warnings == ()
@@ -75,6 +79,7 @@ def test_no_ledger_is_kept_where_the_environment_says_so(monkeypatch: pytest.Mon
     assert released().entry is not None and (home / "mine.ledger").exists()
 
 
+@pytest.mark.slow
 def test_a_release_that_takes_the_sum_to_a_lower_level_has_a_code() -> None:
     assert codes(released("1")) == [], "the level of the first is its own"
     assert codes(released("0.5")) == ["account-level-falls"]
@@ -83,6 +88,7 @@ def test_a_release_that_takes_the_sum_to_a_lower_level_has_a_code() -> None:
     assert codes(released("1.5")) == ["account-level-falls"]
 
 
+@pytest.mark.slow
 def test_a_new_ledger_says_what_the_user_s_own_has_of_the_log(home: Path) -> None:
     released("0.1")
     made = released("0.1", ledger=home / "log.ledger")
@@ -90,6 +96,7 @@ def test_a_new_ledger_says_what_the_user_s_own_has_of_the_log(home: Path) -> Non
     assert codes(released("0.1", ledger=home / "log.ledger")) == []
 
 
+@pytest.mark.slow
 def test_the_code_is_in_owner_only_and_in_nothing_that_is_given_away(tmp_path: Path) -> None:
     released("1")
     made = released("1.5")
@@ -101,6 +108,7 @@ def test_the_code_is_in_owner_only_and_in_nothing_that_is_given_away(tmp_path: P
         assert "account-level-falls" not in text and "level falls" not in text
 
 
+@pytest.mark.slow
 def test_a_ledger_that_has_no_place_is_an_error_and_costs_nothing(home: Path) -> None:
     (home / "home").write_text("no folder")
     with pytest.raises(OutputError, match="VEILOG_LEDGER"):

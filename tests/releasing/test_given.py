@@ -43,6 +43,7 @@ def _account(log: Any, to: Path) -> veilog.Account | None:
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("call", CALLS)
 def test_a_log_is_taken_however_it_is_given(call: str, place: Path, tmp_path: Path) -> None:
     frame = LOG.to_pandas()
@@ -59,6 +60,7 @@ def test_what_is_no_log_is_refused_in_words(call: str, tmp_path: Path) -> None:
         CALLS[call](3, tmp_path)
 
 
+@pytest.mark.slow
 def test_a_log_is_written_however_it_is_given(place: Path, tmp_path: Path) -> None:
     for given in (place / "log.xes", LOG.to_pandas()):
         veilog.write(given, tmp_path / "again.csv", overwrite=True)
@@ -69,6 +71,7 @@ def test_a_log_is_written_however_it_is_given(place: Path, tmp_path: Path) -> No
         veilog.write(RELEASED, tmp_path / "again.csv")
 
 
+@pytest.mark.slow
 def test_a_report_and_a_dossier_know_a_release_by_its_file(tmp_path: Path) -> None:
     RELEASED.save(tmp_path / "out.xes")
     veilog.report.write(str(tmp_path / "out.xes"), tmp_path / "page.html")
@@ -79,6 +82,7 @@ def test_a_report_and_a_dossier_know_a_release_by_its_file(tmp_path: Path) -> No
             call(RELEASED.variants)
 
 
+@pytest.mark.slow
 def test_several_files_are_read_as_one_table(place: Path) -> None:
     for given in (place / "pieces", str(place / "pieces" / "*.parquet")):
         assert veilog.release(given, "evolve", epsilon=1, activities="log", seed=1).variants.cases

@@ -79,6 +79,7 @@ def test_senseless_requests_are_refused(name: str, changes: dict[str, object], w
         openly.release(LOG, name, **{"guessing_advantage": 0.2, **changes})  # type: ignore[arg-type]
 
 
+@pytest.mark.slow
 def test_the_command_takes_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     log, out, facts = tmp_path / "log.parquet", tmp_path / "out.parquet", tmp_path / "facts.json"
     openly.release(LOG, "laplace", epsilon=20, seed=1).save(log)
@@ -97,6 +98,7 @@ def test_the_command_takes_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]
         assert not out.exists()
 
 
+@pytest.mark.slow
 def test_a_model_is_trained_for_it_too() -> None:
     model = train(LOG, "travag", guessing_advantage=0.3, delta="1e-3", free_generator_steps=1)
     assert 0 < (model.guarantee.guessing_advantage or 0) <= 0.3

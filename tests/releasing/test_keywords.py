@@ -36,6 +36,7 @@ WRONG = {
 }
 
 
+@pytest.mark.slow
 def test_they_are_those_of_the_methods() -> None:
     call = [sys.executable, str(ROOT / "tools" / "keywords.py"), "--check"]
     told = subprocess.run(call, capture_output=True, text=True, check=False)
@@ -45,7 +46,7 @@ def test_they_are_those_of_the_methods() -> None:
     assert set(Keywords.__annotations__) == own
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_a_type_checker_refuses_what_there_is_not_in_a_line(tmp_path: Path) -> None:
     (tmp_path / "right.py").write_text(RIGHT)
     lines = ["import veilog", 'log = veilog.read("log.csv")', *WRONG]

@@ -17,6 +17,7 @@ def planned(**more: Any) -> veilog.Plan:
     return veilog.plan("evolve", **({"epsilon": 1, "activities": ACTIVITIES} | more))
 
 
+@pytest.mark.slow
 def test_whole_numbers_of_numpy_are_whole_numbers() -> None:
     found = planned(
         seed=np.int64(3), unit="person", max_cases=np.int32(2), domain=veilog.Domain(max_length=np.int64(9))
@@ -92,6 +93,7 @@ def test_other_calls_refuse_in_words_too() -> None:
             call()
 
 
+@pytest.mark.slow
 def test_a_number_of_activities_that_is_not_what_is_declared_is_refused() -> None:
     with pytest.raises(veilog.ParameterError, match="so there are not 5"):
         planned().expected(cases=100, length=5, activities=5)

@@ -28,6 +28,7 @@ def released(**changes: object) -> veilog.Release:
     return openly.release(LOG, "travas", **{"epsilon": 2, "delta": "1e-2", "seed": 1, **changes})  # type: ignore[arg-type]
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("small_pieces")
 @pytest.mark.parametrize("suffix", SUFFIXES)
 def test_the_file_is_that_of_the_log_written_at_once(tmp_path: Path, suffix: str) -> None:

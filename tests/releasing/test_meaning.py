@@ -73,6 +73,7 @@ def test_the_bounds_are_what_the_two_point_mechanism_attains(epsilon: float, del
     assert advantage == pytest.approx(sum(max(0.0, p - q) for p, q in zip(present, absent, strict=True)), abs=1e-12)
 
 
+@pytest.mark.slow
 @given(budgets)
 def test_it_lies_between_the_guessing_advantage_and_twice_that(budget: tuple[float, float]) -> None:
     """The one is a difference of rates, the other the largest rise of a belief at the worst prior."""
@@ -84,6 +85,7 @@ def test_it_lies_between_the_guessing_advantage_and_twice_that(budget: tuple[flo
         assert advantage == pytest.approx(2 * belief / (1 + belief**2), rel=1e-9)
 
 
+@pytest.mark.slow
 @given(budgets, st.floats(1e-6, 1 - 1e-6))
 def test_no_number_is_below_its_formula(budget: tuple[float, float], rate: float) -> None:
     epsilon, delta, p = map(mpmath.mpf, (*budget, rate))
@@ -153,6 +155,7 @@ def test_two_values_are_two_steps_apart(epsilon: float) -> None:
     )
 
 
+@pytest.mark.slow
 @given(st.floats(0.01, 10), st.floats(0.001, 0.999))
 def test_a_guess_at_a_secret_is_never_above_what_bayes_says_of_a_replaced_case(epsilon: float, prior: float) -> None:
     def bayes(p: float) -> float:
@@ -163,6 +166,7 @@ def test_a_guess_at_a_secret_is_never_above_what_bayes_says_of_a_replaced_case(e
     assert largest([(epsilon, 0.0)], kink) == pytest.approx(bayes(kink), rel=1e-9)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("deviation", [0.7, 1.0, 3.0])
 def test_losses_of_gaussian_noise_give_its_closed_forms(deviation: float) -> None:
     mu = 1 / deviation
@@ -174,6 +178,7 @@ def test_losses_of_gaussian_noise_give_its_closed_forms(deviation: float) -> Non
         assert exact <= largest(pairs, rate) <= exact * 1.01
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scale", [0.5, 1.0, 4.0])
 def test_losses_of_laplace_noise_say_less_than_its_epsilon(scale: float) -> None:
     """Its trade-off curve in closed form: Dong, Roth, Su, 2022, appendix A."""
@@ -186,6 +191,7 @@ def test_losses_of_laplace_noise_say_less_than_its_epsilon(scale: float) -> None
     assert meaning_of_pairs(pairs).membership_test_gap < meaning_of_pairs([(epsilon, 0.0)]).membership_test_gap
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("epsilon", "delta"), [(0.5, 0.0), (1.0, 1e-4), (2.0, 0.1)])
 def test_losses_of_a_pair_say_what_the_pair_says(epsilon: float, delta: float) -> None:
     pairs = pairs_in(pld.from_privacy_parameters(pld.common.DifferentialPrivacyParameters(epsilon, delta)))
@@ -311,6 +317,7 @@ def test_a_release_says_what_its_guarantee_means() -> None:
     )
 
 
+@pytest.mark.slow
 def test_where_nothing_is_proven_nothing_is_said() -> None:
     released = veilog.release(LOG, "evolve", epsilon=1, activities="log", seed=1)
     assert meaning_of(released.guarantee) is None

@@ -41,6 +41,7 @@ def said(name: str, epsilon: float, *, as_published: bool) -> list[str]:
     return [*released.remarks, *released.owner_only.notes, *held, compared.verdict]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("as_published", [False, True])
 @pytest.mark.parametrize("name", sorted(set(METHODS) - {"travag"}))
 def test_no_sentence_of_a_release_of_one_case_speaks_of_one_as_of_several(name: str, as_published: bool) -> None:
@@ -78,6 +79,7 @@ def test_a_comparison_counts_one_case_as_one() -> None:
     assert added.endswith("; 1 released case")
 
 
+@pytest.mark.slow
 def test_one_empty_case_went_missing() -> None:
     released = veilog.release(hospital(300, seed=1), "evolve", epsilon=1, activities="log", seed=1)
     told = veilog.report.facts.gathered(veilog.report.told.told_by_release(released), released, None)

@@ -39,6 +39,7 @@ def test_a_suggestion_for_people_costs_a_person_its_share_and_leaves_the_rest(fo
     assert found.epsilon_left == Fraction(9, 10)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("ask", ["suggest", "twin"])
 def test_what_is_asked_of_people_sees_so_many_cases_of_each(ask: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Another visit of a person who has two does not change what any question looks at."""
@@ -62,6 +63,7 @@ def test_the_noise_of_an_answer_is_that_of_a_person() -> None:
     assert "times that of a case" in for_a_person.reason and "times that of a case" not in for_a_case.reason
 
 
+@pytest.mark.slow
 def test_the_release_that_is_suggested_is_for_the_same_people(tmp_path: Path) -> None:
     held = visits(3)
     found = suggest(held, epsilon=1, unnamed="own", **WHOM)
@@ -93,6 +95,7 @@ def test_a_twin_of_declared_sizes_protects_no_one() -> None:
         twin(cases=50, length=4, **WHOM)
 
 
+@pytest.mark.slow
 def test_the_commands_ask_for_people_and_say_the_release_for_them(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -114,6 +117,7 @@ def test_the_commands_ask_for_people_and_say_the_release_for_them(
         assert "Did you mean 'Patient'?" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_a_dry_run_with_declared_sizes_says_that_they_are_of_the_cases_that_count(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -40,6 +40,7 @@ def noted(log: EventLog, **more: object) -> str:
     return "\n".join(released.owner_only.notes)
 
 
+@pytest.mark.slow
 def test_what_is_left_out_of_cases_is_said_in_four_languages() -> None:
     names = list(LOG.variants.labels)
     said = noted(LOG, activities=None, domain=veilog.Domain(activities=(names[0] + "x", *names[1:]), max_length=2))
@@ -52,6 +53,7 @@ def test_what_is_left_out_of_cases_is_said_in_four_languages() -> None:
     assert "more cases than count, 1 each: " in noted(LOG, unit="age group", max_cases=1)
 
 
+@pytest.mark.slow
 def test_values_outside_the_declared_ones_are_counted_and_what_was_meant_is_said() -> None:
     typo = AGES[0] + "x"
     share = LOG.cases.column("age group").to_pylist().count(AGES[0])
@@ -63,6 +65,7 @@ def test_values_outside_the_declared_ones_are_counted_and_what_was_meant_is_said
     assert "leaves out" not in noted(LOG, attributes=["age group"], domain=right)
 
 
+@pytest.mark.slow
 def test_numbers_beyond_the_declared_range_are_counted_and_truth_values_are_text() -> None:
     costs = [cost for cost in LOG.events.column("cost").to_pylist() if cost is not None]
     beyond = sum(cost > 50 for cost in costs)
@@ -76,6 +79,7 @@ def test_numbers_beyond_the_declared_range_are_counted_and_truth_values_are_text
     assert "leaves out 1 value of the log: false (60). 60 of 120 (50 %)" in said
 
 
+@pytest.mark.slow
 def test_how_many_events_have_no_known_time_is_told_where_times_are_released() -> None:
     assert "No event of the log has a known time" in noted(with_times(0), times=0.3)
     events = len(LOG)
@@ -90,6 +94,7 @@ def test_how_many_events_have_no_known_time_is_told_where_times_are_released() -
     assert "known time" not in noted(with_times(10)) + noted(LOG, times=0.3)
 
 
+@pytest.mark.slow
 def test_a_log_that_was_read_without_times_is_refused_them_before_anything_is_asked(tmp_path: Path) -> None:
     veilog.write(with_times(0), tmp_path / "log.xes")
     log = veilog.read(tmp_path / "log.xes")
@@ -102,11 +107,13 @@ def test_a_log_that_was_read_without_times_is_refused_them_before_anything_is_as
     assert veilog.release(log, "evolve", epsilon=1, activities="log").variants.cases
 
 
+@pytest.mark.slow
 def test_times_of_a_release_without_times_are_said_to_be_artificial(tmp_path: Path) -> None:
     veilog.release(LOG, "evolve", epsilon=1, activities="log").save(tmp_path / "out.csv")
     assert "times of the log are artificial" in noted(veilog.read(tmp_path / "out.csv"), times=0.3)
 
 
+@pytest.mark.slow
 def test_the_owner_is_told_of_texts_that_a_spreadsheet_program_would_run_and_they_are_written_as_they_are(
     tmp_path: Path,
 ) -> None:

@@ -223,6 +223,7 @@ def test_the_cost_is_known_before_and_is_what_the_release_claims(method: str) ->
     assert told.conditions == done.conditions and told.charges
 
 
+@pytest.mark.slow
 def test_the_cost_has_the_conditions_of_the_release_and_not_of_the_dry_run() -> None:
     planned = veilog.plan("evolve", epsilon=1, unit="patient", max_cases=3)
     assert planned.undeclared == ["activities"] and planned.cost.conditions == ()
@@ -230,6 +231,7 @@ def test_the_cost_has_the_conditions_of_the_release_and_not_of_the_dry_run() -> 
     assert [condition.code for condition in said.cost.conditions] == ["activities-from-log"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("method", "asked"),
     [
@@ -248,6 +250,7 @@ def test_that_attributes_are_looked_at_is_a_condition_of_the_cost(method: str, a
     assert [condition.code for condition in told] == [*stays, "columns-from-log"] and told == done
 
 
+@pytest.mark.slow
 def test_the_cost_of_labels_that_are_found_privately_is_in_it() -> None:
     planned = veilog.plan("evolve", epsilon=1, delta="1e-3", activities="privately")
     assert planned.cost.proven and planned.cost.charges[0].question == "labels"
@@ -294,6 +297,7 @@ def test_columns_that_a_log_does_not_have_are_refused_before_anything_is_entered
     assert ledger.show() == ()
 
 
+@pytest.mark.slow
 def test_nothing_is_said_beside_a_plan_that_it_would_not_heed() -> None:
     made = veilog.plan("evolve", epsilon=1, activities="log")
     beside: list[dict[str, Any]] = [

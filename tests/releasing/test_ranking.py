@@ -117,12 +117,14 @@ def test_a_method_that_spends_no_delta_is_given_none() -> None:
     assert found.promising and not found.spends_delta
 
 
+@pytest.mark.slow
 def test_for_similarity_nothing_is_told_that_was_not_before() -> None:
     assert not {"for", "settings", "ranking", "not_ranked", "spends_delta"} & set(
         veilog.suggest(LOG, epsilon=1, seed=1).to_json()
     )
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("measured")
 def test_the_command_ranks(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "log.xes"

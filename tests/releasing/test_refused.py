@@ -139,6 +139,7 @@ def _with_range(book: veilog.Ledger, name: str, low: float, high: float) -> veil
     return veilog.release(LOG, "laplace", epsilon=1, depth=2, domain=domain, attributes=[name], ledger=book)
 
 
+@pytest.mark.slow
 def test_more_variants_than_a_noisy_number_of_cases_are_as_many() -> None:
     """They were refused after the answer had been paid for, by chance."""
     twins = [veilog.twin(Variants.from_dict({("a",): 3}), epsilon=1, variants=3, seed=seed) for seed in range(20)]
@@ -162,6 +163,7 @@ def test_a_bound_on_lengths_that_is_more_than_any_case_has_cuts_nothing() -> Non
     assert found.variants == veilog.release(LOG, seed=1, **LAPLACE).variants
 
 
+@pytest.mark.slow
 def test_dates_are_in_the_years_that_files_have() -> None:
     """A range of a billion days gave dates before the year 1, which no file takes, in a release that was paid for."""
     frame = LOG.to_pandas()
@@ -174,6 +176,7 @@ def test_dates_are_in_the_years_that_files_have() -> None:
     assert years and min(years) >= 1 and max(years) <= 9999
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("asked", "said"),
     [

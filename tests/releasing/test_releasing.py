@@ -163,6 +163,7 @@ def test_no_parameter_of_a_method_has_the_name_of_one_of_release(method: veilog.
     assert clash <= {"guessing_advantage"}, "release() would take it for its own"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["evolve", "laplace"])
 def test_a_part_without_events_is_released_with_the_facts_of_the_log(tmp_path: Path, method: str) -> None:
     """That it is refused would tell that nobody is in it, which no fact of the log says."""
@@ -196,6 +197,7 @@ def test_a_window_of_the_log_that_is_too_wide_is_refused_before_anything_is_paid
     assert account.spent == (0, 0)
 
 
+@pytest.mark.slow
 def test_the_owner_is_told_what_delta_costs_among_all_cases_where_few_come_out() -> None:
     alike, own = {("a",): 100}, {("b",) * (i + 1): 1 for i in range(2000)}
     found = veilog.release(Variants.from_dict({**alike, **own}), "travas", epsilon=1, delta=0.001)

@@ -76,6 +76,7 @@ def test_what_a_delta_is_for_is_said() -> None:
     assert "Without the delta" not in str(veilog.suggest(RARE, epsilon="0.5", seed=1).remarks)
 
 
+@pytest.mark.slow
 def test_a_budget_too_small_for_anything_is_called_so() -> None:
     found = veilog.suggest(RARE, epsilon="0.001", seed=1)
     assert not found.promising
@@ -103,7 +104,7 @@ def variants_of(log: Path) -> Variants:
     return veilog.read_variants(log)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly(but=1)
 @pytest.mark.parametrize(
     ("name", "epsilon", "expected"),
     [
@@ -126,6 +127,7 @@ def test_public_logs_get_what_was_measured_best_or_within_a_hundredth(
     assert found.count(expected) >= 9
 
 
+@pytest.mark.slow
 def test_the_ledger_is_charged_and_refuses(tmp_path: Path) -> None:
     ledger = Ledger.open(tmp_path / "log.ledger", create=True)
     ledger.set_budget(FEW, "0.15", "1e-4")
@@ -193,6 +195,7 @@ def test_the_command_leaves_reports(path: Path, tmp_path: Path, capsys: pytest.C
     assert "Not for release" in (tmp_path / "again.html").read_text()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "wrong",
     [
@@ -228,6 +231,7 @@ def test_a_wide_log_is_not_called_promising() -> None:
     assert relative_log_similarity(log, reached).value < 0.6
 
 
+@pytest.mark.slow
 def test_activities_are_declared_as_for_a_release() -> None:
     """As the command takes them: log, names, or how many; it took a number alone, and the others in a domain."""
     log = hospital(60, seed=1)

@@ -31,6 +31,7 @@ def coded(losses: tuple[Loss, ...]) -> dict[str, Loss]:
     return {loss.code: loss for loss in losses}
 
 
+@pytest.mark.slow
 def test_a_list_that_drops_most_events_is_a_coded_loss_before_and_after() -> None:
     """`veilog release` printed it in the seventh line, and Python nothing."""
     planned = plan("evolve", epsilon=1, activities=NAMES[:2])
@@ -45,6 +46,7 @@ def test_a_list_that_drops_most_events_is_a_coded_loss_before_and_after() -> Non
     assert next(iter(released.to_json()["owner_only"])) == "losses"  # type: ignore[call-overload]
 
 
+@pytest.mark.slow
 def test_an_activity_in_the_wrong_case_is_named_with_the_one_that_is_meant() -> None:
     """It spent the whole budget on an activity that nobody has."""
     wrong = f" {NAMES[0].upper()}"
@@ -94,6 +96,7 @@ def test_a_release_of_few_cases_and_few_activities_says_so() -> None:
     assert coded(losses_after(LOG.variants, few, known)).keys() <= {"cases-not-counted", "activities-not-released"}
 
 
+@pytest.mark.slow
 def test_losses_reach_nobody_but_the_owner(tmp_path: Path) -> None:
     """Releases that differ in their losses alone are equal in all that others get."""
     released = veilog.release(LOG, "evolve", epsilon=1, activities=NAMES, seed=1)
@@ -106,6 +109,7 @@ def test_losses_reach_nobody_but_the_owner(tmp_path: Path) -> None:
     assert (tmp_path / "0.xes").read_bytes() == (tmp_path / "1.xes").read_bytes()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("numbers", [1, 12, 400])
 def test_noise_alone_exceeds_its_level_no_more_often_than_stated(numbers: int) -> None:
     """2,000 sums of noise, seed 7: at a rate of 1 in 20, 1 in 20 is above, but for chance and the approximation."""
@@ -120,6 +124,7 @@ def empty() -> Variants:
     return LOG.variants.with_counts(np.zeros(len(LOG.variants), dtype=np.int64))
 
 
+@pytest.mark.slow
 def test_a_release_of_no_cases_is_known_by_its_answers() -> None:
     """Of 30 releases (seeds 0 to 29) none is missed, where 1 in 100 may be; of 300 cases none is taken for noise."""
     planned = plan("df-laplace", epsilon=1, domain=veilog.Domain(activities=NAMES, max_length=20))
@@ -133,6 +138,7 @@ def test_a_release_of_no_cases_is_known_by_its_answers() -> None:
     assert not any(NOISE_ONLY in released.remarks for released in real)
 
 
+@pytest.mark.slow
 def test_a_part_without_cases_is_noise_only_in_json_outside_the_owners_part() -> None:
     released = veilog.release(LOG, "evolve", epsilon=1, activities=NAMES, seed=3, part="month=1999-01")
     assert released.noise_only is True and released.to_json()["noise_only"] is True

@@ -74,6 +74,7 @@ def test_nothing_is_ticked_that_no_function_verifies(code: str) -> None:
         Check(code, "checked", "It holds.", "")  # type: ignore[arg-type]
 
 
+@pytest.mark.slow
 def test_ticks_are_made_in_one_place() -> None:
     """A template or a module with a tick of its own would be one that nothing verifies."""
     ticks = re.compile("[☑✓✔✅]|&#(?:x2611|9745|10003);")
@@ -144,6 +145,7 @@ def texts_of(path: Path) -> list[str]:
     return [str(node.value) for node in strings if id(node) not in described]
 
 
+@pytest.mark.nightly
 def test_no_text_gives_a_permission() -> None:
     """Neither a page nor a report, a dossier, the command or the docs say that something may be sent or published."""
     package = ROOT / "src" / "veilog"
@@ -159,6 +161,7 @@ def test_no_text_gives_a_permission() -> None:
     assert PERMISSIONS["en"].search("You may send it to anybody") and PERMISSIONS["en"].search("Do not send it.")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("language", ["de", "fr", "nl"])
 def test_no_translation_gives_a_permission(language: str) -> None:
     """Of the sentences that are still said."""
@@ -208,6 +211,7 @@ def test_staff_are_named_to_the_owner_by_their_column() -> None:
     assert "org:resource" not in said(outside) and "staff" in outside.whom
 
 
+@pytest.mark.slow
 def test_of_a_wide_log_the_names_that_occur_once_are_named_to_the_owner_alone() -> None:
     wide = Variants.from_dict({("arrive", "leave"): 400, **{("arrive", f"Dr. {i:03}"): 1 for i in range(300)}})
     released = veilog.release(wide, "laplace", epsilon=1, activities="log", depth=2, seed=None)
@@ -239,6 +243,7 @@ def log_of_persons(folder: Path) -> veilog.EventLog:
     return veilog.read(folder / "log.csv")
 
 
+@pytest.mark.slow
 def test_a_person_with_twenty_cases_stands_against_it_where_cases_are_protected(tmp_path: Path) -> None:
     log = log_of_persons(tmp_path)
     released = replace(veilog.release(log, "travas", epsilon=1, delta="1e-6"), variants=log.variants)
@@ -256,6 +261,7 @@ def test_a_person_with_twenty_cases_stands_against_it_where_cases_are_protected(
     assert (found["cases-bounded"], found["unit"]) == ("checked", "to-confirm")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("released", "words"),
     [
@@ -271,6 +277,7 @@ def test_where_nothing_is_proven_it_says_no_and_why(released: object, words: str
     assert decision.checks == () and decision.tone == "bad"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("epsilons", "state", "words"),
     [
@@ -305,6 +312,7 @@ def test_of_variants_it_says_nothing_about_columns() -> None:
     assert "No column looks as if it told persons" in said(decision_of(released_at("1"), hospital(300, seed=1)))
 
 
+@pytest.mark.slow
 def test_where_there_are_other_accounts_nobody_knows_whether_it_is_the_only_release(tmp_path: Path) -> None:
     """A ledger cannot know whether next month's file is about the same people."""
     ledger = veilog.Ledger.open(tmp_path / "log.ledger", create=True, name="klinik-03.csv")
@@ -336,6 +344,7 @@ def test_a_ledger_that_does_not_have_the_release_does_not_vouch_for_it(tmp_path:
         assert states(decision)["other-releases"] == "to-confirm"
 
 
+@pytest.mark.nightly
 def test_what_is_written_says_of_which_day_it_is(tmp_path: Path) -> None:
     ledger = veilog.Ledger.open(tmp_path / "log.ledger", create=True)
     made = released_in(ledger, "1")

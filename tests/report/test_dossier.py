@@ -186,6 +186,7 @@ def test_a_guarantee_that_is_worth_nothing_is_no_answer_either() -> None:
     assert "not implemented" in section(made, "A.4.2.a")
 
 
+@pytest.mark.slow
 def test_the_first_page_says_the_right_thing_of_a_wide_log_of_one_case_and_of_persons(tmp_path: Path) -> None:
     wide = Variants.from_dict({("arrive", "leave"): 400, **{("arrive", f"Dr. {i:03}"): 1 for i in range(300)}})
     made = veilog.dossier(veilog.release(wide, "laplace", epsilon=1, activities="log", depth=2), wide)
@@ -203,6 +204,7 @@ def test_the_first_page_says_the_right_thing_of_a_wide_log_of_one_case_and_of_pe
     assert "A person with 20 cases is protected at 20 times ε" in said
 
 
+@pytest.mark.slow
 def test_an_empty_release_has_a_dossier(released: veilog.Release) -> None:
     made = veilog.dossier(replace(released, variants=Variants.from_dict({})), VARIANTS)
     assert "there is nothing to send" in section(made, "0.1")
@@ -210,6 +212,7 @@ def test_an_empty_release_has_a_dossier(released: veilog.Release) -> None:
     assert "Nothing: it is empty." in section(made, "E.2")
 
 
+@pytest.mark.slow
 def test_the_owner_sees_what_attacks_achieved_with_intervals_and_the_bound() -> None:
     released = veilog.release(VARIANTS, "laplace", epsilon=1, activities=list(VARIANTS.labels), depth=4)
     made = veilog.dossier(released, LOG)
@@ -223,7 +226,7 @@ def test_the_owner_sees_what_attacks_achieved_with_intervals_and_the_bound() -> 
     assert gains and bound == 46.3 and max(gains) <= bound
 
 
-@pytest.mark.slow
+@pytest.mark.nightly(but=1)
 @pytest.mark.parametrize("method", ["evolve", "travas", "laplace"])
 @pytest.mark.parametrize("name", ["ccc19", "sepsis"])
 def test_no_attack_on_a_real_log_gains_more_than_the_bound(name: str, method: str, logs: Path) -> None:
@@ -252,6 +255,7 @@ def test_the_three_risks_are_attacked_by_name_and_the_control_is_named() -> None
     assert "Nobody was held out." in alone and "others' cases alone" in alone
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("which", ["released", "unproven"])
 def test_disclosure_of_made_up_cases_is_not_shown(which: str, request: pytest.FixtureRequest) -> None:
     made = veilog.dossier(request.getfixturevalue(which), VARIANTS)
@@ -264,6 +268,7 @@ def test_disclosure_of_made_up_cases_is_not_shown(which: str, request: pytest.Fi
 # What it does not hold ----------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_outside_no_number_or_name_of_the_original_is_found() -> None:
     original = Variants.from_dict({("reg", "see", "leave"): 70_001, ("reg", "leave"): 40_003, ("reg", "Ms Secret"): 1})
     released = veilog.release(original, "travas", epsilon=1, delta="1e-4")
@@ -286,6 +291,7 @@ def test_outside_equal_releases_of_different_originals_have_one_dossier(released
     assert as_html(veilog.dossier(same)) == as_html(veilog.dossier(replace(released, remarks=())))
 
 
+@pytest.mark.slow
 def test_law_is_spoken_of_soberly(released: veilog.Release, unproven: veilog.Release) -> None:
     for made in (veilog.dossier(released, LOG), veilog.dossier(unproven)):
         text = as_markdown(made).lower()
@@ -387,6 +393,7 @@ def test_the_file_alone_has_a_dossier_that_says_whose_word_it_is(tmp_path: Path,
         veilog.dossier(released, files=[tmp_path / "gone.xes"])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("suffix", [".xes", ".xes.gz", ".parquet"])
 @pytest.mark.parametrize("delta", ["1e-3", "1e-4", "1e-6", "0"])
 def test_the_answer_is_the_same_from_the_release_and_from_its_file(delta: str, suffix: str, tmp_path: Path) -> None:
@@ -417,6 +424,7 @@ def test_that_delta_decides_is_said_wherever_the_word_stands() -> None:
     assert enough.weighed is None and "decides that" not in enough.in_words()
 
 
+@pytest.mark.slow
 def test_dates_in_a_made_up_year_are_remarked_on_for_the_recipient(tmp_path: Path) -> None:
     rows = [
         f"{i},{a},2024-03-{1 + i % 27:02d} 08:0{j}:00,19{40 + i % 60}-05-01T00:00:00Z"
@@ -439,6 +447,7 @@ def test_dates_in_a_made_up_year_are_remarked_on_for_the_recipient(tmp_path: Pat
     assert "only where that is remarked" in section(veilog.dossier(windowed), "E.3")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("suffix", [".xes", ".xes.gz", ".parquet"])
 def test_nobody_vouches_for_the_log_itself(suffix: str, tmp_path: Path) -> None:
     released = veilog.release(LOG, "evolve", epsilon=1, activities="log")
@@ -448,6 +457,7 @@ def test_nobody_vouches_for_the_log_itself(suffix: str, tmp_path: Path) -> None:
             about(released, files=[tmp_path / f"raw{suffix}"])
 
 
+@pytest.mark.slow
 def test_one_attribute_is_one(tmp_path: Path) -> None:
     made = veilog.dossier(
         veilog.release(

@@ -79,6 +79,7 @@ def points_of(path: str) -> Iterator[tuple[float, float]]:
         yield from (BENDS @ places[start : start + 4]).tolist()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("log", LOGS, ids=range(len(LOGS)))
 @pytest.mark.parametrize("more", [False, True])
 def test_no_line_runs_over_a_box_and_no_number_lies_on_one(log: Variants, more: bool) -> None:
@@ -92,6 +93,7 @@ def test_no_line_runs_over_a_box_and_no_number_lies_on_one(log: Variants, more: 
         assert not [b.name for b in found.boxes if abs(b.x - line.x) < 75 and abs(b.y - line.y + 4) < half], line
 
 
+@pytest.mark.slow
 def test_numbers_keep_out_of_each_others_way() -> None:
     steps = steps_of(LOGS[1])
     found = drawn(steps, arranged([steps], more=True))
@@ -137,6 +139,7 @@ def least_of_main_ways(log: Variants, found: FlowMap) -> list[str]:
     return lacking
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("log", LOGS, ids=range(len(LOGS)))
 @pytest.mark.parametrize("more", [False, True])
 def test_every_activity_keeps_its_most_frequent_way_in_and_out(log: Variants, more: bool) -> None:
@@ -144,6 +147,7 @@ def test_every_activity_keeps_its_most_frequent_way_in_and_out(log: Variants, mo
     assert least_of_main_ways(log, drawn(steps, arranged([steps], more=more))) == []
 
 
+@pytest.mark.nightly
 @given(st.dictionaries(st.text("abcdefghijklmnopqrstuvwxyz", max_size=9).map(tuple), st.integers(1, 9), min_size=1))
 def test_a_random_log_keeps_them_too_and_so_do_two(cases: dict[tuple[str, ...], int]) -> None:
     """At a detail so low that hardly anything else is shown, too."""
@@ -192,11 +196,13 @@ def test_a_log_without_events_is_a_map_without_lines() -> None:
     assert drawn(steps, arranged([steps])).lines == ()
 
 
+@pytest.mark.slow
 def test_the_picture_is_the_same_each_time() -> None:
     steps = steps_of(LOGS[1])
     assert drawn(steps, arranged([steps])) == drawn(steps, arranged([steps]))
 
 
+@pytest.mark.slow
 def test_steps_of_a_log_with_times_say_how_long_they_take() -> None:
     log = hospital(100, seed=1)
     steps = steps_of(log.variants, log)
@@ -205,6 +211,7 @@ def test_steps_of_a_log_with_times_say_how_long_they_take() -> None:
     assert all(line.lasting == "" for line in drawn(steps_of(log.variants), arranged([steps])).lines)
 
 
+@pytest.mark.slow
 def test_more_is_drawn_where_it_can_be_filtered() -> None:
     steps = steps_of(random_log(3))
     few, many = drawn(steps, arranged([steps])), drawn(steps, arranged([steps], more=True))

@@ -93,6 +93,7 @@ def test_it_says_what_was_released_and_what_is_guaranteed(proven: veilog.Release
         assert said in text
 
 
+@pytest.mark.slow
 def test_the_chances_follow_bayes_and_are_never_understated(proven: veilog.Release) -> None:
     # Even odds times e is a chance of e / (1 + e) = 0.73106; printed rounded up.
     rows = "on average over the noise 1 % 2.7 % 10 % 23.3 % 50 % 73.2 % 90 % 96.1 %"
@@ -118,6 +119,7 @@ def test_the_chances_are_means_for_the_noise_that_a_delta_buys(epsilon: float, d
         assert float((weights * belief).sum()) <= float(after.rstrip(" %\u202f\xa0")) / 100 + 1e-9
 
 
+@pytest.mark.slow
 def test_guesses_are_told_in_a_table_and_never_understated(proven: veilog.Release) -> None:
     # e^1 / 10 and 1 - e^-1 / 2, each with the delta of 0.0001, rounded up.
     text = page_of(proven).text
@@ -132,7 +134,7 @@ def test_guesses_are_told_in_a_table_and_never_understated(proven: veilog.Releas
     assert "What can somebody guess?" not in page_of(nothing).text
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_inside_it_compares_with_the_original_and_is_marked(released: veilog.Release) -> None:
     page = page_of(released, LOG)
     for said in (
@@ -149,12 +151,14 @@ def test_inside_it_compares_with_the_original_and_is_marked(released: veilog.Rel
     assert any(tag == "img" and "original against release" in (facts["alt"] or "") for tag, facts in page.tags)
 
 
+@pytest.mark.slow
 def test_outside_it_has_none_of_that(released: veilog.Release) -> None:
     text = page_of(released).text
     for said in ("ot for release", "NOT FOR RELEASE", "Risk before", "What the release kept", "before"):
         assert said not in text.replace("sure before", "")
 
 
+@pytest.mark.slow
 def test_outside_equal_releases_of_different_originals_give_equal_bytes() -> None:
     other = hospital(400, seed=2)
     first = veilog.release(LOG, "travas", epsilon=1, delta="1e-4", seed=5)
@@ -166,6 +170,7 @@ def test_outside_equal_releases_of_different_originals_give_equal_bytes() -> Non
     assert report.html(first) != report.html(second)
 
 
+@pytest.mark.slow
 def test_outside_no_number_or_name_of_the_original_is_found() -> None:
     # Counts that noise cannot give: all other noise on these counts is within k of them, and they are rare numbers.
     original = Variants.from_dict({("reg", "see", "leave"): 70_001, ("reg", "leave"): 40_003, ("reg", "Ms Secret"): 1})
@@ -182,6 +187,7 @@ def test_outside_no_number_or_name_of_the_original_is_found() -> None:
     assert f"{original.cases:,}" in inside
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("activities", "told"),
     [("log", 302), ([f"Dr. {i:03}" for i in range(400)] + ["arrive", "leave"], 402), ("privately", None)],
@@ -201,6 +207,7 @@ def test_outside_how_many_activities_there_are_is_told_only_as_far_as_it_is_publ
     assert (assumed in text) == (activities == "log")
 
 
+@pytest.mark.slow
 def test_outside_questions_and_remarks_of_a_release_without_a_guarantee_are_left_out() -> None:
     released = veilog.release(LOG, "laplace", epsilon=1, seed=1, activities="log", depth=5)
     assert not released.guarantee.proven
@@ -213,6 +220,7 @@ def test_outside_questions_and_remarks_of_a_release_without_a_guarantee_are_left
     assert "This release has no differential privacy guarantee. Seeded" in outside
 
 
+@pytest.mark.slow
 def test_group_models_are_stated_in_their_own_words() -> None:
     released = veilog.release(LOG, "tlkc", as_published=True, k=5, l=2)
     text = page_of(released).text
@@ -221,6 +229,7 @@ def test_group_models_are_stated_in_their_own_words() -> None:
     assert "fit to be published as it is" in text
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("inside", [True, False])
 def test_nothing_is_loaded_from_elsewhere(released: veilog.Release, inside: bool) -> None:
     text = report.html(released, LOG if inside else None)
@@ -250,6 +259,7 @@ HOSTILE = (
 )
 
 
+@pytest.mark.slow
 def test_hostile_labels_are_text_and_nothing_else() -> None:
     original = Variants.from_dict({HOSTILE: 900, HOSTILE[::-1]: 800, (HOSTILE[0],) * 500: 700})
     released = veilog.release(original, "travas", epsilon=1, delta="1e-3")
@@ -280,6 +290,7 @@ def test_many_variants_are_cut_and_the_page_says_so() -> None:
     assert "more knowledge takes a while: veilog risk" in page.text
 
 
+@pytest.mark.slow
 def test_an_empty_release_and_one_of_empty_cases_have_a_page() -> None:
     empty = replace(veilog.release(LOG, "travas", epsilon=1, delta="1e-4"), variants=Variants.from_dict({}))
     assert "Nothing was released." in page_of(empty).text
@@ -288,6 +299,7 @@ def test_an_empty_release_and_one_of_empty_cases_have_a_page() -> None:
     assert "7 cases went missing" in page_of(blank).text
 
 
+@pytest.mark.slow
 def test_a_report_is_written_whole_or_not_at_all(tmp_path: Path, proven: veilog.Release) -> None:
     report.write(proven, tmp_path / "page.html")
     assert (tmp_path / "page.html").read_text(encoding="utf-8") == report.html(proven)
@@ -341,6 +353,7 @@ def test_the_file_alone_tells_the_same_guarantee(tmp_path: Path, proven: veilog.
     assert f"{proven.variants.cases:,} released cases" in text
 
 
+@pytest.mark.slow
 def test_operations_of_a_file_add_up_and_never_to_less(tmp_path: Path) -> None:
     released = veilog.release(LOG, "evolve", epsilon=1, times="0.3", activities="log")
     from veilog.report.told import told_by_file
@@ -470,6 +483,7 @@ def test_sepsis_has_a_page(logs: Path) -> None:
     assert len([1 for _, facts in page.tags if facts.get("class") == "variant"]) >= 60
 
 
+@pytest.mark.slow
 def test_it_says_of_how_many_cases_durations_are_and_where_these_are_too_few(released: veilog.Release) -> None:
     """Noise makes a case or two of nothing, whose mean of months would read like a fact."""
     few = "They are too few to tell how long cases last."

@@ -125,6 +125,7 @@ def test_a_fault_is_named(run: Any, named: str) -> None:
         check_method(faulty(run))
 
 
+@pytest.mark.slow
 def test_missing_words_and_taken_names_are_named() -> None:
     method = dataclasses.replace(METHODS["laplace"], name="No Name", advice=" ")
     with pytest.raises(AssertionError, match=r"no name.*advice is empty"):

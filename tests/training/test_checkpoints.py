@@ -70,6 +70,7 @@ def test_a_run_is_gone_on_with_where_it_was(path: Path) -> None:
     assert found.plan == state().plan
 
 
+@pytest.mark.slow
 def test_the_file_counts_steps_before_they_are_taken(path: Path) -> None:
     """At no call has a run taken more steps than the file says, whenever it might be killed."""
     keeper = Keeper(path)
@@ -324,6 +325,7 @@ def entries(folder: Path) -> list[tuple[str, Any]]:
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kept", [True, False])
 def test_the_ledger_has_what_the_model_claims(tmp_path: Path, kept: bool) -> None:
     """It had what the questions came to, which was a smaller delta."""
@@ -346,6 +348,7 @@ def test_a_copied_checkpoint_is_not_finished_a_second_time(stopped: Path, monkey
     assert taken == [] and entries(stopped) == [("charged", 2)]
 
 
+@pytest.mark.slow
 def test_a_copy_is_refused_from_the_moment_on_that_another_went_on(
     stopped: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -427,6 +430,7 @@ def test_without_a_ledger_the_condition_remains(tmp_path: Path) -> None:
     assert ONE_RUN in model.guarantee.conditions
 
 
+@pytest.mark.slow
 def test_a_run_that_was_begun_before_marks_goes_on_with_the_condition(stopped: Path) -> None:
     """Its checkpoint and the ledger know no mark yet; nobody can know whether it was resumed before."""
     content = modelfile.read(stopped / "run", "checkpoint")

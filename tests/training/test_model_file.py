@@ -76,7 +76,7 @@ def test_the_layout_is_that_of_safetensors(path: Path) -> None:
     assert np.array_equal(found, weights["decoder.0.weight"])
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_changed_bytes_and_cuts_are_noticed(path: Path) -> None:
     data = path.read_bytes()
     for place in [*range(64), *range(64, len(data), 7)]:
@@ -186,7 +186,7 @@ def test_a_forged_file_with_a_right_checksum_is_refused(path: Path, lie: str) ->
         Model.load(path)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_random_changes_of_facts_give_a_model_or_words(path: Path) -> None:
     """Whatever is put in place of whatever: an error of ours, or a model that can be drawn from."""
     content = modelfile.read(path, "model")
@@ -249,6 +249,7 @@ def test_a_model_draws_without_anything_but_its_file(path: Path, tmp_path: Path)
     assert set(drawn.to_dict()) <= set(model().columns)
 
 
+@pytest.mark.slow
 def test_more_than_a_million_cases_keep_the_shares_of_the_first(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("veilog.training.model._FRESH", 20_000)
     first, many = model().sample(20_000, seed=1), model().sample(10**12, seed=1)

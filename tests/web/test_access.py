@@ -53,6 +53,7 @@ def test_without_a_cookie_nothing_is_shown(server: Served, address: str) -> None
         assert "set-cookie" not in answer.headers
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("address", POSTS)
 def test_without_a_cookie_nothing_is_done(server: Served, address: str) -> None:
     with server.stranger() as stranger:
@@ -218,6 +219,7 @@ def test_what_is_another_sessions_is_as_unknown_as_what_is_not_there(server: Ser
         assert owner.get(log).status_code == 200
 
 
+@pytest.mark.slow
 def test_a_draft_is_of_one_browser_though_both_brought_the_same_file(server: Served) -> None:
     with server.browser() as owner, server.browser() as other:
         mine, theirs = (upload(client, SMALL, "same.csv").headers["location"] for client in (owner, other))
@@ -275,6 +277,7 @@ def planned(client: httpx.Client, log: str, epsilon: str = "0.1") -> str:
     return told.replace(log, "LOG")
 
 
+@pytest.mark.nightly
 def test_every_browser_sees_the_sums_of_a_log_and_no_name_of_anothers_file(server: Served) -> None:
     """A second browser saw an account of its own, in which nothing was spent: a private window was a new budget."""
     with server.browser() as owner, server.browser() as other:
@@ -292,6 +295,7 @@ def test_every_browser_sees_the_sums_of_a_log_and_no_name_of_anothers_file(serve
         assert "would be refused" in planned(owner, mine, "0.9") and "would be refused" in planned(other, same, "0.9")
 
 
+@pytest.mark.nightly
 def test_a_budget_of_one_log_lets_others_release_and_says_so(tmp_path: Path) -> None:
     with served(tmp_path / "data") as server, server.browser() as owner, server.browser() as other:
         mine = upload(owner, SMALL, "ward-7.csv").headers["location"]

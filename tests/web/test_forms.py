@@ -19,6 +19,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
         yield found
 
 
+@pytest.mark.slow
 def test_the_form_comes_back_as_it_was_left(client: httpx.Client, log: str) -> None:
     assert value_of(client.get(f"{log}/release"), "epsilon") == "1"
     asked = {**LAPLACE, "unit": "person", "max_cases": "4"}
@@ -31,6 +32,7 @@ def test_the_form_comes_back_as_it_was_left(client: httpx.Client, log: str) -> N
     assert (value_of(exactly, "epsilon"), value_of(exactly, "max_cases")) == ("2", ""), "an address means what it says"
 
 
+@pytest.mark.slow
 def test_a_dry_run_in_one_tab_is_what_another_tab_opens_with(client: httpx.Client, log: str) -> None:
     client.post(f"{log}/plan", data={**LAPLACE, "epsilon": "0,3"}, headers={"hx-request": "true"})
     assert value_of(client.get(f"{log}/release"), "epsilon") == "0,3"
@@ -38,6 +40,7 @@ def test_a_dry_run_in_one_tab_is_what_another_tab_opens_with(client: httpx.Clien
     assert with_other.status_code == 200
 
 
+@pytest.mark.slow
 def test_another_method_keeps_budget_people_and_its_own_parameters(client: httpx.Client, log: str) -> None:
     filled = {**LAPLACE, "epsilon": "0.3", "unit": "person", "max_cases": "2", "p_depth": "4"}
     answer = client.post(f"{log}/method", data={**filled, "to": "travas"})
@@ -52,6 +55,7 @@ def test_another_method_keeps_budget_people_and_its_own_parameters(client: httpx
     assert (value_of(page, "epsilon"), value_of(page, "p_depth")) == ("0.3", "4")
 
 
+@pytest.mark.slow
 def test_a_recommended_budget_is_not_undone_by_what_was_on_its_way(
     server: Served, client: httpx.Client, log: str
 ) -> None:
@@ -70,6 +74,7 @@ def test_a_recommended_budget_is_not_undone_by_what_was_on_its_way(
     assert value_of(client.get(f"{log}/release"), "epsilon") == "7", "a tab that was open is kept, too"
 
 
+@pytest.mark.slow
 def test_a_job_that_is_tried_again_with_changes_opens_with_all_that_it_asked(
     server: Served, client: httpx.Client, log: str
 ) -> None:
@@ -88,6 +93,7 @@ def test_a_job_that_is_tried_again_with_changes_opens_with_all_that_it_asked(
     assert 'value="month=2024-01"' not in client.get(f"{other}/release?{link[1].partition('?')[2]}").text
 
 
+@pytest.mark.slow
 def test_the_same_release_within_an_hour_is_asked_about(server: Served, client: httpx.Client, log: str) -> None:
     first = send(client, f"{log}/release", f"{log}/jobs", **LAPLACE).headers["location"]
     second = send(client, f"{log}/release", f"{log}/jobs", **LAPLACE)
@@ -103,6 +109,7 @@ def test_the_same_release_within_an_hour_is_asked_about(server: Served, client: 
     assert send(client, f"{log}/release", f"{log}/jobs", **LAPLACE).status_code == 303, "an hour later it is meant"
 
 
+@pytest.mark.slow
 def test_the_same_release_from_several_tabs_at_once_is_made_once(
     server: Served, client: httpx.Client, log: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -121,6 +128,7 @@ def test_the_same_release_from_several_tabs_at_once_is_made_once(
     assert len(server.store.releases(log.rpartition("/")[2])) == 1, "each would be charged"
 
 
+@pytest.mark.slow
 def test_a_release_of_the_log_as_it_was_read_before_is_another_one(
     server: Served, client: httpx.Client, log: str
 ) -> None:
@@ -136,12 +144,14 @@ def test_a_release_of_the_log_as_it_was_read_before_is_another_one(
     assert other.status_code == 303 and other.headers["location"] != first
 
 
+@pytest.mark.slow
 def test_a_cancelled_release_is_not_asked_about(client: httpx.Client, log: str) -> None:
     first = send(client, f"{log}/release", f"{log}/jobs", **LAPLACE).headers["location"]
     send(client, first, f"{first}/cancel")
     assert send(client, f"{log}/release", f"{log}/jobs", **LAPLACE).status_code == 303
 
 
+@pytest.mark.slow
 def test_what_columns_are_is_kept_and_only_another_person_is_read_again(
     server: Served, client: httpx.Client, log: str
 ) -> None:
@@ -162,6 +172,7 @@ def test_what_columns_are_is_kept_and_only_another_person_is_read_again(
     assert record.measured is not None, "people were counted without a column before, so nothing is read again"
 
 
+@pytest.mark.slow
 def test_a_reading_that_failed_can_be_asked_for_again(server: Served, client: httpx.Client) -> None:
     log = str(upload(client, SMALL).headers["location"])
     (job,) = [job.id for job in server.store.queued() if log.endswith(server.store.any_job(job.id)[0].log)]

@@ -115,6 +115,7 @@ def language_of(page: httpx.Response) -> str:
     return found[1]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("address", SAID)
 @pytest.mark.parametrize("language", languages())
 def test_every_page_is_in_the_language_of_the_browser(
@@ -169,6 +170,7 @@ def test_a_cookie_that_names_no_language_is_none(server: Served) -> None:
             assert language_of(client.get("/", headers=headers)) == "nl"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("came_from", "goes_to"),
     [
@@ -208,6 +210,7 @@ def test_a_choice_comes_from_a_page_of_ours_and_is_one_of_the_list(server: Serve
         assert 'action="/language"' not in shut_out.text, "where it could not be chosen it is not offered"
 
 
+@pytest.mark.slow
 def test_a_server_has_a_usual_language(tmp_path: Path) -> None:
     with served(tmp_path / "data", language="fr") as server, server.browser() as client:
         assert language_of(client.get("/", headers={"accept-language": "de"})) == "fr"
@@ -377,6 +380,7 @@ WRONG = (
 """Forms that are refused in sentences of the library, which are English."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("language", OTHERS)
 def test_what_a_form_is_refused_for_is_said_in_the_language(language: str) -> None:
     english = []

@@ -13,6 +13,7 @@ from veilog.cli import main
 RELEASE = {"method": "laplace", "epsilon": "1", "labels": "log", "longest": "log", "p_depth": "3"}
 
 
+@pytest.mark.slow
 def test_a_browser_that_keeps_as_much_as_it_may_is_refused_more_and_told_what_to_do(tmp_path: Path) -> None:
     with served(tmp_path / "data", max_kept=2) as server, server.browser() as client, server.browser() as other:
         log = brought(server, client)
@@ -32,6 +33,7 @@ def test_a_browser_that_keeps_as_much_as_it_may_is_refused_more_and_told_what_to
         assert brought(server, client), "there is room again"
 
 
+@pytest.mark.slow
 def test_what_came_to_nothing_does_not_count(tmp_path: Path) -> None:
     with served(tmp_path / "data", max_kept=2) as server, server.browser() as client:
         log = brought(server, client)
@@ -40,6 +42,7 @@ def test_what_came_to_nothing_does_not_count(tmp_path: Path) -> None:
         assert send(client, f"{log}/release", f"{log}/jobs", **{**RELEASE, "epsilon": "0.5"}).status_code == 303
 
 
+@pytest.mark.slow
 def test_a_browser_whose_jobs_wait_is_refused_more_and_loses_none(tmp_path: Path) -> None:
     with served(tmp_path / "data", max_waiting=1) as server, server.browser() as client, server.browser() as other:
         log = brought(server, client)

@@ -75,7 +75,7 @@ def started(tmp_path: Path, stderr: IO[bytes]) -> tuple[subprocess.Popen[str], s
     return server, server.stdout.readline().strip()
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.skipif(resource is None, reason="limits of open files")
 def test_half_sent_requests_keep_nobody_out_and_fill_no_log(tmp_path: Path) -> None:
     with (tmp_path / "stderr").open("wb") as stderr:
@@ -89,7 +89,7 @@ def test_half_sent_requests_keep_nobody_out_and_fill_no_log(tmp_path: Path) -> N
                 connections.append(socket.create_connection((place.hostname, place.port), timeout=10))
                 connections[-1].sendall(b"GET / HTTP/1.1\r\nHost: x\r\nX-Slow: ")
             for _ in range(5):
-                assert httpx.get(url.partition("?")[0], timeout=8).status_code == 403
+                assert httpx.get(url.partition("?")[0], timeout=8).status_code == 403  # they are dropped after 10 s
         finally:
             for connection in connections:
                 connection.close()
@@ -108,7 +108,7 @@ def bounded_server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, most: int) -
 
 def is_dropped(connection: socket.socket) -> bool:
     """Whether the server ended a connection without an answer, within a while."""
-    connection.settimeout(8)
+    connection.settimeout(60)
     try:
         return connection.recv(100) == b""
     except ConnectionError:
@@ -117,6 +117,7 @@ def is_dropped(connection: socket.socket) -> bool:
         return False
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("begun", [b"", b"GET / HT", b"GET / HTTP/1.1\r\nHost: x\r\n", b"whole"])
 def test_a_connection_whose_request_does_not_come_is_dropped(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, begun: bytes
@@ -124,7 +125,7 @@ def test_a_connection_whose_request_does_not_come_is_dropped(
     """Also where it is the second one."""
     with bounded_server(tmp_path, monkeypatch, 50) as server, contextlib.ExitStack() as stack:
         place = ("127.0.0.1", server.settings.port)
-        connection = stack.enter_context(socket.create_connection(place, timeout=8))
+        connection = stack.enter_context(socket.create_connection(place, timeout=30))
         if begun == b"whole":
             connection.sendall(b"HEAD / HTTP/1.1\r\nHost: 127.0.0.1:%d\r\n\r\n" % place[1])
             assert connection.recv(65536).startswith(b"HTTP/1.1 403")
@@ -133,12 +134,13 @@ def test_a_connection_whose_request_does_not_come_is_dropped(
         assert is_dropped(connection)
 
 
+@pytest.mark.slow
 def test_the_oldest_connection_that_asks_nothing_makes_room(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with bounded_server(tmp_path, monkeypatch, 16) as server, contextlib.ExitStack() as stack:
         monkeypatch.setattr("veilog.web.access.connections._HEAD", 60.0)
         connections = []
         for _ in range(40):
-            connections.append(socket.create_connection(("127.0.0.1", server.settings.port), timeout=8))
+            connections.append(socket.create_connection(("127.0.0.1", server.settings.port), timeout=30))
             stack.enter_context(connections[-1])
             time.sleep(0.01)
         with server.stranger() as stranger:
@@ -149,6 +151,7 @@ def test_the_oldest_connection_that_asks_nothing_makes_room(tmp_path: Path, monk
             connections[-1].recv(1)
 
 
+@pytest.mark.slow
 def test_as_many_files_as_the_system_allows_may_be_opened() -> None:
     """In a process of its own, whose limit it raises."""
     code = (

@@ -177,6 +177,7 @@ def test_nothing_on_a_page_needs_more_than_the_servers_own_files(
             assert tag not in ("img", "iframe", "object", "embed", "base"), name
 
 
+@pytest.mark.slow
 def test_names_are_text_and_never_marks(hostile: dict[str, str]) -> None:
     for name, text in hostile.items():
         assert "alert(1)</script>" not in text, name
@@ -185,6 +186,7 @@ def test_names_are_text_and_never_marks(hostile: dict[str, str]) -> None:
         assert "W" * 400 not in text, name
 
 
+@pytest.mark.slow
 def test_every_page_is_light(ordinary: dict[str, str], hostile: dict[str, str]) -> None:
     assets = sum(path.stat().st_size for path in STATIC.iterdir() if path.suffix in (".css", ".js", ".svg"))
     for name, text in each(ordinary, hostile):
@@ -227,6 +229,7 @@ TERMS = {
 """Words that somebody who decides about a hospital's data may not know, and how pages say them."""
 
 
+@pytest.mark.slow
 def test_no_term_of_the_field_is_left_unexplained(ordinary: dict[str, str]) -> None:
     used = set()
     for name, text in ordinary.items():
@@ -240,6 +243,7 @@ def test_no_term_of_the_field_is_left_unexplained(ordinary: dict[str, str]) -> N
     assert used == set(TERMS), "and none is listed that no page says"
 
 
+@pytest.mark.slow
 def test_whoever_cannot_see_or_has_no_mouse_finds_their_way(ordinary: dict[str, str]) -> None:
     for name, text in ordinary.items():
         reader = Reader(text)
@@ -283,6 +287,7 @@ def luminance(colour: str) -> float:
     return 0.2126 * red + 0.7152 * green + 0.0722 * blue
 
 
+@pytest.mark.slow
 def test_every_form_that_changes_something_is_marked(ordinary: dict[str, str]) -> None:
     for name, text in ordinary.items():
         for form in re.findall(r"<form.*?</form>", text, re.DOTALL):
@@ -292,6 +297,7 @@ def test_every_form_that_changes_something_is_marked(ordinary: dict[str, str]) -
             assert f'name="once" value="{ONCE}"' in form, name
 
 
+@pytest.mark.slow
 def test_a_page_that_waits_looks_again_by_itself(ordinary: dict[str, str]) -> None:
     for name in ("reading", "running", "waiting", "too early", "home"):
         assert '<noscript><meta http-equiv="refresh"' in ordinary[name], name
@@ -303,6 +309,7 @@ def test_a_page_that_waits_looks_again_by_itself(ordinary: dict[str, str]) -> No
     assert "About 12 seconds left for all of it" in ordinary["running"]
 
 
+@pytest.mark.slow
 def test_every_method_has_a_card_with_its_guarantee_and_warning(ordinary: dict[str, str]) -> None:
     assert {card.name for card in cards()} == set(METHODS)
     for card in cards():
@@ -328,6 +335,7 @@ def test_a_method_of_another_package_has_a_card_that_says_so(monkeypatch: pytest
     assert last.when == "Try it. (An add-on: other-package 1.0.)"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "rows",
     [
@@ -368,6 +376,7 @@ def test_two_releases_are_looked_at_side_by_side(ordinary: dict[str, str]) -> No
     assert '<th scope="row">Relative log similarity</th>' in text
 
 
+@pytest.mark.slow
 def test_a_release_has_a_small_map_in_its_account_and_what_was_tried_has_many(ordinary: dict[str, str]) -> None:
     assert ordinary["account"].count('class="thumb after"') == 1
     assert ordinary["tried"].count('class="thumb') == 7
@@ -397,11 +406,13 @@ def test_the_usual_choice_is_made_beforehand(settings: Settings, tmp_path: Path)
     assert re.search(r'name="delta" value="1e-6"', needing)
 
 
+@pytest.mark.slow
 @given(st.integers(1, 10**8))
 def test_the_delta_offered_is_below_one_over_the_cases(cases: int) -> None:
     assert float(delta_for(cases)) * cases <= 0.01
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("cases", "word"), [(9_000, "good"), (90_000, "moderate")])
 def test_a_form_says_of_a_delta_what_plan_trial_and_account_say(
     cases: int, word: str, settings: Settings, tmp_path: Path
@@ -422,6 +433,7 @@ def test_a_form_says_of_a_delta_what_plan_trial_and_account_say(
     assert (dry.strength, dry.account.strength) == (word, word)
 
 
+@pytest.mark.slow
 def test_the_result_says_what_it_is_worth_first_and_marks_what_is_raw(ordinary: dict[str, str]) -> None:
     text = ordinary["result"]
     order = [
@@ -444,6 +456,7 @@ def test_the_result_says_what_it_is_worth_first_and_marks_what_is_raw(ordinary: 
         assert f"/files/{name}" in text
 
 
+@pytest.mark.slow
 def test_no_first_visitor_waits_for_a_template(monkeypatch: pytest.MonkeyPatch, settings: Settings) -> None:
     pages._environment.cache_clear()
     pages.warm()
@@ -460,6 +473,7 @@ def test_test_mode_is_said_on_every_page(settings: Settings) -> None:
     assert "Test mode." not in pages.home([], [], settings, ONCE)
 
 
+@pytest.mark.slow
 @given(st.text(max_size=200))
 def test_any_words_make_a_page(words: str) -> None:
     text = pages.problem(400, words, words)
@@ -477,6 +491,7 @@ def test_what_an_older_release_kept_is_still_shown() -> None:
     assert results._kept(None) is None
 
 
+@pytest.mark.slow
 def test_what_counts_of_starts_and_ends_can_be_chosen_where_there_are_any(settings: Settings, tmp_path: Path) -> None:
     path = tmp_path / "steps.csv"
     steps = [("start", 0), ("complete", 30)]
@@ -489,6 +504,7 @@ def test_what_counts_of_starts_and_ends_can_be_chosen_where_there_are_any(settin
     assert '<option value="intervals" selected>A start and its end are one event</option>' in again
 
 
+@pytest.mark.nightly
 def test_starts_of_events_can_be_asked_for_where_the_log_has_them(settings: Settings, tmp_path: Path) -> None:
     path = tmp_path / "started.xes"
     files.write(started(hospital(40, seed=3)), path)
@@ -501,6 +517,7 @@ def test_starts_of_events_can_be_asked_for_where_the_log_has_them(settings: Sett
     assert "<td>start_timestamp" not in found["result"] and ">start_timestamp<" not in found["result"]
 
 
+@pytest.mark.slow
 def test_times_can_be_asked_for_where_variants_are_released(ordinary: dict[str, str]) -> None:
     for name, method in METHODS.items():
         can = method.takes_epsilon and not method.full_log

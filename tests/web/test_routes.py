@@ -61,6 +61,7 @@ def test_the_way_from_a_log_to_a_release_and_back_to_nothing(server: Served, cli
     assert not list((server.settings.folder / "logs").glob(log.rpartition("/")[2]))
 
 
+@pytest.mark.slow
 def test_columns_chosen_by_hand_are_read_anew(server: Served, client: httpx.Client, log: str) -> None:
     answer = send(client, log, f"{log}/columns", case="activity", activity="case", on_x="drop", evil="1", timestamp="")
     assert answer.headers["location"] == log
@@ -75,6 +76,7 @@ def _is_of(server: Served, job: str, log: str) -> bool:
     return found is not None and log.endswith(found[0].log)
 
 
+@pytest.mark.slow
 def test_the_same_form_sent_twice_is_one_release(server: Served, client: httpx.Client, log: str) -> None:
     once = once_of(client.get(f"{log}/release"))
     fields = {"once": once, **LAPLACE}
@@ -89,6 +91,7 @@ def test_the_same_form_sent_twice_is_one_release(server: Served, client: httpx.C
         assert answer.headers["location"] == "/"
 
 
+@pytest.mark.slow
 def test_a_form_that_was_refused_can_be_corrected_and_sent_again(client: httpx.Client, log: str) -> None:
     once = once_of(client.get(f"{log}/release"))
     for wrong in ({"method": "none"}, {"method": "laplace", "epsilon": "-1"}, {"method": "laplace", "epsilon": "x"}):
@@ -133,6 +136,7 @@ def test_no_file_of_the_server_is_read_because_a_form_names_it(
     assert "root:" not in ask(client, log, **fields).text
 
 
+@pytest.mark.slow
 def test_the_dry_run_is_a_part_or_a_page_and_asks_nothing(server: Served, client: httpx.Client, log: str) -> None:
     fields = {**LAPLACE}
     part = client.post(f"{log}/plan", data=fields, headers={"hx-request": "true"})
@@ -145,6 +149,7 @@ def test_the_dry_run_is_a_part_or_a_page_and_asks_nothing(server: Served, client
     assert not server.settings.ledger.exists()
 
 
+@pytest.mark.slow
 def test_progress_is_asked_for_by_short_connections(client: httpx.Client, log: str) -> None:
     job = ask(client, log).headers["location"]
     assert f'data-now="{job}/now"' in client.get(job).text
@@ -156,6 +161,7 @@ def test_progress_is_asked_for_by_short_connections(client: httpx.Client, log: s
     assert client.get(f"{job}/now").status_code == 404
 
 
+@pytest.mark.slow
 def test_downloads_are_attachments_of_a_fixed_list(server: Served, client: httpx.Client, log: str) -> None:
     job = ask(client, log).headers["location"]
     number = job.rpartition("/")[2]
@@ -196,6 +202,7 @@ def test_the_programs_own_files_are_light_and_ours(client: httpx.Client) -> None
         assert not re.search(rb"@import|url\(\s*['\"]?(https?:)?//", answer.content)
 
 
+@pytest.mark.slow
 def test_browsers_keep_the_programs_files_until_they_change(client: httpx.Client, log: str) -> None:
     addresses = set()
     for page in ("/", f"{log}/exposure", f"{log}/release"):
@@ -211,6 +218,7 @@ def test_browsers_keep_the_programs_files_until_they_change(client: httpx.Client
             assert client.get(other).headers["cache-control"] == "no-cache", "it may be another version's"
 
 
+@pytest.mark.slow
 def test_a_head_is_a_get_without_a_body(client: httpx.Client, log: str) -> None:
     job = ask(client, log).headers["location"]
     for address in (
@@ -228,6 +236,7 @@ def test_a_head_is_a_get_without_a_body(client: httpx.Client, log: str) -> None:
         assert answer.status_code == (404 if address == "/nothing" else 200)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("address", ["/nothing", "/logs/", "/jobs", "/logs/x", "/jobs/" + "0" * 33, "//", "/%00", "/é"])
 def test_what_is_not_there_is_a_page_too(client: httpx.Client, server: Served, address: str) -> None:
     answer = client.send(client.build_request("GET", httpx.URL(server.origin + address)))
@@ -236,6 +245,7 @@ def test_what_is_not_there_is_a_page_too(client: httpx.Client, server: Served, a
     assert "There is no such page." in answer.text
 
 
+@pytest.mark.slow
 def test_a_method_that_an_address_does_not_take_is_told(client: httpx.Client, log: str) -> None:
     for method, address in (
         ("GET", "/logs"),
@@ -251,6 +261,7 @@ def test_a_method_that_an_address_does_not_take_is_told(client: httpx.Client, lo
         assert answer.headers["allow"]
 
 
+@pytest.mark.slow
 def test_forms_that_are_not_ours_are_refused_on_a_page(client: httpx.Client, log: str) -> None:
     form = {"content-type": "application/x-www-form-urlencoded"}
     action = f"{log}/columns"
@@ -279,6 +290,7 @@ def test_a_full_disk_is_told_on_a_page_and_passes(server: Served, client: httpx.
     assert len(list((server.settings.folder / "incoming").iterdir())) == 0
 
 
+@pytest.mark.slow
 def test_a_page_is_there_while_an_upload_is_on_its_way(client: httpx.Client, server: Served) -> None:
     once = once_of(client.get("/"))
 
@@ -299,6 +311,7 @@ def test_a_page_is_there_while_an_upload_is_on_its_way(client: httpx.Client, ser
 TRY = {"method": "laplace", "epsilon": "1", "s_from": "declared", "s_cases": "50", "s_length": "3"}
 
 
+@pytest.mark.slow
 def test_trying_costs_nothing_and_the_same_is_not_tried_twice(server: Served, client: httpx.Client, log: str) -> None:
     page = f"{log}/release"
     waiting = len(server.store.queued())
@@ -321,6 +334,7 @@ def test_trying_costs_nothing_and_the_same_is_not_tried_twice(server: Served, cl
     assert job.id not in client.get("/").text
 
 
+@pytest.mark.slow
 def test_nobody_tries_for_the_log_of_another_browser(server: Served, client: httpx.Client, log: str) -> None:
     once = once_of(client.get(f"{log}/release"))
     with server.browser() as other:
@@ -330,6 +344,7 @@ def test_nobody_tries_for_the_log_of_another_browser(server: Served, client: htt
     assert client.post(f"{log}/try", data=TRY).status_code == 400  # a form that was not made here
 
 
+@pytest.mark.slow
 def test_a_method_is_taken_with_its_budget(client: httpx.Client, log: str) -> None:
     page = f"{log}/release"
     send(client, page, f"{log}/try", **TRY)

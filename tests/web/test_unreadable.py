@@ -62,6 +62,7 @@ UNREAD = {
 """Files that cannot be read as they are."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", UNREAD)
 def test_why_a_file_cannot_be_read_is_said_in_the_language(name: str, tmp_path: Path) -> None:
     path = tmp_path / name

@@ -184,7 +184,7 @@ def written(folder: Path) -> set[Path]:
     return {path for path in folder.rglob("*") if path.is_file()}
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_no_request_finds_a_defect_a_secret_or_a_way_out(server: Served) -> None:
     outside = server.settings.folder.parent
     with server.browser() as owner, server.browser() as client:
@@ -227,6 +227,7 @@ def test_no_request_finds_a_defect_a_secret_or_a_way_out(server: Served) -> None
     assert list((data / "incoming").iterdir()) == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "request_",
     [

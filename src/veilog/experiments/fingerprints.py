@@ -22,15 +22,16 @@ import json
 import re
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import as_completed
 from dataclasses import replace
 from fractions import Fraction
-from functools import cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
+from veilog._process import pool
 from veilog.errors import VeilogError
 from veilog.experiments.experiment import Cell, Experiment, Given, Measured
 from veilog.experiments.small_logs import SENSITIVE, few_variants, small_log
@@ -47,7 +48,7 @@ from veilog.privacy.mechanisms import noise
 from veilog.releasing.release import release
 from veilog.releasing.result import Release
 
-__all__ = ["CLOCKED", "of_measure", "of_method"]
+__all__ = ["CLOCKED", "compute", "of_measure", "of_method"]
 
 CLOCKED = (
     "cpu",
@@ -67,6 +68,8 @@ CLOCKED = (
 """Values that come out differently every time."""
 
 Trial = tuple[EventLog | Variants, dict[str, Any]]
+_Task = tuple[Any, ...]
+"""A function that computes a fingerprint, and what it is called with."""
 _FEW, _MEASURED, _MANY, _LARGE = 60, 150, 400, 5_000
 """Cases. Times of a large log are tried with evolve alone: all methods have them from the same code."""
 _SEED = 7
@@ -126,11 +129,13 @@ _PUBLISHED: dict[str, Any] = _SHORT | {"autoencoder_steps": _STEPS, "critic_step
 _DRAWN = 1000
 
 
-@cache
+_found: dict[_Task, str] = {}
+"""Fingerprints that this process knows, by what computes each."""
+
+
 def of_method(name: str, as_published: bool = False) -> str:
     """Return the fingerprint of a method in one mode: of its releases of small logs with what it can be asked for."""
-    own = [trial for trial in trials(METHODS[name]) if trial[1].get("as_published", False) == as_published]
-    return _hash([*(_tried(name, *trial) for trial in own), *_trainings(name, as_published)])
+    return _computed(_method_task(name, as_published))
 
 
 def of_measure(experiment: Experiment, method: str) -> str:
@@ -138,14 +143,48 @@ def of_measure(experiment: Experiment, method: str) -> str:
 
     Empty for an experiment without a ``small`` plan.
     """
+    task = _measure_task(experiment, method)
+    return _computed(task) if task else ""
+
+
+def compute(cells: Iterable[tuple[Experiment, Cell]], processes: int) -> None:
+    """Compute the fingerprints of cells in as many processes, so that they are at hand afterwards."""
+    tasks: dict[_Task, None] = {}
+    for experiment, cell in cells:
+        if cell.method:
+            tasks[_method_task(cell.method, cell.get("as_published", False) is True)] = None
+        if task := _measure_task(experiment, cell.method):
+            tasks[task] = None
+    with pool(processes) as workers:
+        if workers is not None:
+            running = {workers.submit(*task): task for task in tasks if task not in _found}
+            _found.update({running[done]: done.result() for done in as_completed(running)})
+
+
+def _computed(task: _Task) -> str:
+    if task not in _found:
+        function, *arguments = task
+        _found[task] = function(*arguments)
+    return _found[task]
+
+
+def _method_task(name: str, as_published: bool) -> _Task:
+    return (_of_method, name, as_published)
+
+
+def _measure_task(experiment: Experiment, method: str) -> _Task | None:
     if experiment.small is None:
-        return ""
+        return None
     cells = list(experiment.cells(experiment.small))
     own = [cell for cell in cells if cell.method == _STAND_IN.get(method, method)] or cells
-    return _of_cells(experiment.measure, tuple(dict.fromkeys((own[0], own[-1]))))
+    return (_of_cells, experiment.measure, tuple(dict.fromkeys((own[0], own[-1]))))
 
 
-@cache
+def _of_method(name: str, as_published: bool) -> str:
+    own = [trial for trial in trials(METHODS[name]) if trial[1].get("as_published", False) == as_published]
+    return _hash([*(_tried(name, *trial) for trial in own), *_trainings(name, as_published)])
+
+
 def _of_cells(measure: Callable[[Given, Cell], Measured], cells: tuple[Cell, ...]) -> str:
     with tempfile.TemporaryDirectory() as folder:
         return _hash(_measured(measure, cell, Path(folder)) for cell in cells)

@@ -69,7 +69,7 @@ def read(events: pa.Table) -> Variants:
     return files.read(events.drop_columns(["seq"])).variants
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @settings(max_examples=20, phases=QUICKLY)
 @given(rows_of_logs, st.sampled_from(["s", "ms", "us", "ns"]), st.booleans())
 def test_ibis_on_duckdb_gives_the_variants_of_the_log_read_whole(rows, unit: str, zoned: bool) -> None:
@@ -80,6 +80,7 @@ def test_ibis_on_duckdb_gives_the_variants_of_the_log_read_whole(rows, unit: str
     assert files.read(there, index="seq").variants == read(events)
 
 
+@pytest.mark.slow
 def test_times_finer_than_a_microsecond_are_refused_and_others_of_that_type_are_not() -> None:
     time = pa.array([900, 100, -1000, -900], pa.int64()).cast(pa.timestamp("ns"))
     events = pa.table({"case": ["1"] * 4, "activity": list("abcd"), "time": time, "seq": [0, 1, 2, 3]})
@@ -88,6 +89,7 @@ def test_times_finer_than_a_microsecond_are_refused_and_others_of_that_type_are_
     assert files.read_variants(on_duckdb(events.slice(2, 1)), index="seq").to_dict() == {("c",): 1}
 
 
+@pytest.mark.slow
 def test_whole_numbers_and_dates_are_taken_as_they_are_elsewhere() -> None:
     events = pa.table({"case": [7, 8, 7], "activity": [1, 2, 3], "time": [date(2024, 1, d) for d in (2, 1, 1)]})
     assert files.read_variants(on_duckdb(events)) == files.read(events).variants
@@ -209,6 +211,7 @@ def test_an_engine_that_no_test_runs_on_is_probed_first(monkeypatch: pytest.Monk
         files.read_variants(there, index="seq")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("column", ["case", "activity"])
 @pytest.mark.parametrize("collation", ["NOCASE", "NOACCENT"])
 def test_an_engine_that_takes_spellings_for_one_name_is_not_used(
@@ -279,7 +282,7 @@ def write(folder: Path, name: str, events: pa.Table) -> None:
     pq.write_table(events, folder / name, row_group_size=3)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @settings(max_examples=3, phases=QUICKLY)
 @given(rows_of_logs, rows_of_logs, st.sampled_from(["ms", "us", "ns"]), st.booleans())
 def test_spark_duckdb_and_ibis_agree_on_a_folder(
@@ -299,7 +302,7 @@ def test_spark_duckdb_and_ibis_agree_on_a_folder(
     assert files.read_variants(on_duckdb(both), index="seq") == expected
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_a_table_of_spark_is_grouped_in_its_session(spark, request: pytest.FixtureRequest) -> None:
     rows = [("1", "z", 0), ("1", "a", 0), ("2", "活動", 3), ("2", "💊", -1), ("2", "a\u0308", 3)]
     events = table(rows)
@@ -313,7 +316,7 @@ def test_a_table_of_spark_is_grouped_in_its_session(spark, request: pytest.Fixtu
         files.read_variants(there.filter(there.case == "1"))
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_a_table_of_spark_with_all_its_columns_is_the_log_read_whole(
     spark, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
 ) -> None:
@@ -338,7 +341,7 @@ def test_a_table_of_spark_with_all_its_columns_is_the_log_read_whole(
     assert [path.name for path in tmp_path.iterdir()] == ["log.parquet"]
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_a_job_of_spark_that_dies_half_way_is_told_in_one_line(spark, tmp_path: Path) -> None:
     write(tmp_path, "1.parquet", table([("1", "a", i) for i in range(50)]))
     write(tmp_path, "2.parquet", table([("1", "b", i) for i in range(50)]))
@@ -375,7 +378,7 @@ def test_an_index_is_for_tables_only(tmp_path: Path) -> None:
         files.read(tmp_path / "1.parquet", index="seq")
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize("collated", [("case",), ("activity",), ("case", "activity")])
 def test_a_collation_of_spark_makes_no_spelling_of_one_case_that_of_others(
     spark: Any, collated: tuple[str, ...]

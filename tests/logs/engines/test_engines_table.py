@@ -42,7 +42,7 @@ def database(folder: Path, events: pa.Table, *more: str) -> str:
     return f"duckdb:{path}"
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @settings(max_examples=12)
 @given(
     rows_of_logs, st.sampled_from(["s", "ms", "us", "ns"]), st.booleans(), st.sampled_from([1, -7, 1 << 39, 1 << 41])
@@ -60,6 +60,7 @@ def test_a_table_and_a_view_of_it_give_the_variants_of_the_log_read_whole(
         assert files.read_variants("a view", engine=engine, index="seq") == whole
 
 
+@pytest.mark.slow
 def test_a_view_with_open_ties_needs_an_index(tmp_path: Path) -> None:
     events = events_of([("1", "z", 0), ("1", "a", 0), ("2", "a", 0), ("2", "a", 0)])
     more = ("CREATE VIEW v AS SELECT * FROM log", "CREATE VIEW w AS SELECT * FROM log WHERE \"case\" = '2'")
@@ -79,6 +80,7 @@ def test_the_order_that_veilog_itself_has_written_stands_above_times(tmp_path: P
     assert files.read(events).variants.to_dict() == {("a", "b", "c"): 1}
 
 
+@pytest.mark.slow
 def test_gaps_are_counted_and_refused_or_left_out(tmp_path: Path) -> None:
     sql = (
         "CREATE TABLE gaps AS SELECT * FROM log",
@@ -116,6 +118,7 @@ def test_numbers_and_dates_serve_as_names_and_times(tmp_path: Path) -> None:
     assert files.read_variants("s.days", engine=engine).to_dict() == {("0",): 1, ("1",): 1}
 
 
+@pytest.mark.slow
 def test_what_is_not_there_is_said_with_what_is(tmp_path: Path) -> None:
     engine = database(tmp_path, events_of([("1", "a", 0)]), "CREATE VIEW other AS SELECT 1 AS one")
     with pytest.raises(InputError, match=r"no table 'events'.*It has: log, other\."):
@@ -131,6 +134,7 @@ def test_what_is_not_there_is_said_with_what_is(tmp_path: Path) -> None:
         files.read_variants("log", engine=f"duckdb:{tmp_path / 'text.duckdb'}")
 
 
+@pytest.mark.slow
 def test_an_empty_table_is_an_error_and_the_database_stays_as_it_is(tmp_path: Path) -> None:
     engine = database(tmp_path, events_of([("1", "a", 0)]), "CREATE TABLE none AS FROM log LIMIT 0")
     before = (tmp_path / "it's.duckdb").read_bytes()
@@ -141,6 +145,7 @@ def test_an_empty_table_is_an_error_and_the_database_stays_as_it_is(tmp_path: Pa
     assert [path.name for path in tmp_path.iterdir()] == ["it's.duckdb"]
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::DeprecationWarning", "ignore::FutureWarning")  # Ibis's
 @pytest.mark.parametrize("collation", ["NOCASE", "NOACCENT", "NOCASE.NOACCENT"])
 @pytest.mark.parametrize("through", ["duckdb", "ibis", "disk"])

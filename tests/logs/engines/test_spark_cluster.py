@@ -212,7 +212,7 @@ def in_parts(events: pa.Table, folder: Path) -> None:
         pq.write_table(events.take(rows), folder / f"{part}.parquet", row_group_size=size)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.skipif(not Path("/proc/self/task").is_dir(), reason="finds the executor of a worker by /proc")
 def test_a_worker_that_is_killed_half_way_costs_time_and_nothing_else(
     cluster: tuple[str, list[int]], tmp_path: Path
@@ -230,7 +230,7 @@ def test_a_worker_that_is_killed_half_way_costs_time_and_nothing_else(
     assert {tuple(activities): count for activities, count in found["variants"]} == expected.to_dict()
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.skipif(not Path("/proc/self/task").is_dir(), reason="finds the executor of a worker by /proc")
 def test_what_workers_keep_is_released_as_the_log_in_memory_is_and_outlives_one_of_them(
     cluster: tuple[str, list[int]], tmp_path: Path

@@ -42,6 +42,7 @@ def test_a_file_that_was_cut_is_not_taken_for_whole(tmp_path: Path) -> None:
         shelf.read(np.array([[8, 10]]))
 
 
+@pytest.mark.slow
 @given(st.lists(st.integers(0, 9), max_size=20), st.integers(1, 20))
 def test_runs_are_as_long_as_they_may_be(sizes: list[int], most: int) -> None:
     found = list(runs(np.array(sizes, dtype=np.int64), most))

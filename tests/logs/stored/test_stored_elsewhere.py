@@ -101,7 +101,7 @@ def in_small_pieces(patch: pytest.MonkeyPatch, size: int) -> None:
     patch.setattr(sorting, "_PIECE", size)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @given(ROWS, st.integers(1, 9), st.integers(0, 30))
 @settings(max_examples=4, deadline=None)
 def test_every_source_gives_the_log_that_is_read(
@@ -151,7 +151,7 @@ def sources(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Callable[[], 
     }
 
 
-@pytest.mark.slow
+@pytest.mark.nightly(but=1)
 @pytest.mark.parametrize("unit", [{}, {"unit": "age group", "max_cases": 5, "part": "urgency=2"}])
 def test_a_release_is_the_same_from_every_source(
     sources: dict[str, Callable[[], Any]], monkeypatch: pytest.MonkeyPatch, unit: dict[str, Any]
@@ -239,6 +239,7 @@ def test_files_whose_columns_stand_in_another_order_are_one_log(tmp_path: Path) 
     assert told(log.whole()) == told(veilog.read(events))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("where", ["several", "log"])
 def test_gaps_are_refused_or_left_out_but_not_kept(tmp_path: Path, where: str) -> None:
     good = events_of([("p", "a", 0, "x", True), ("q", "b", 1, "x", True)])
@@ -262,6 +263,7 @@ def test_gaps_are_refused_or_left_out_but_not_kept(tmp_path: Path, where: str) -
     assert [(f.rule, f.count) for f in log.findings] == [("case-without-name", 2), ("missing-timestamp", 1)]
 
 
+@pytest.mark.slow
 def test_a_view_whose_events_nothing_orders_is_refused_even_where_variants_are_not(tmp_path: Path) -> None:
     engine = as_database(tmp_path, events_of([("p", "a", 0, "x", True), ("p", "a", 0, "y", True)]))
     assert veilog.read_variants("backward", engine=engine).to_dict() == {("a", "a"): 1}
@@ -308,6 +310,7 @@ def test_a_method_that_needs_all_events_is_refused_before_one_is_read(
             whole_of(source, Asked(), "pripel")
 
 
+@pytest.mark.slow
 def test_a_number_that_64_bits_do_not_hold_changes_no_piece(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Which type a column has depends on no value, and so on no piece."""
     events = hundred().append_column("size", pa.array([1] * 99 + [1 << 63], pa.uint64()))
@@ -317,6 +320,7 @@ def test_a_number_that_64_bits_do_not_hold_changes_no_piece(tmp_path: Path, monk
     assert sorted(log.whole().events["size"].to_pylist()) == ["1"] * 99 + [str(1 << 63)]
 
 
+@pytest.mark.slow
 def test_a_table_may_be_called_as_a_file_or_a_folder_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     engine = as_database(tmp_path, hundred())
     monkeypatch.chdir(tmp_path)
@@ -349,6 +353,7 @@ def fails(error: BaseException) -> Callable[..., Any]:
     return raising
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("where", ["several", "log", "ibis"])
 def test_a_disk_that_fills_up_is_told_and_nothing_is_left(
     tmp_path: Path, spill: Path, monkeypatch: pytest.MonkeyPatch, where: str
@@ -388,6 +393,7 @@ def test_a_real_disk_that_fills_up_while_it_sorts(tmp_path: Path, spill: Path) -
     assert list(spill.iterdir()) == []
 
 
+@pytest.mark.slow
 def test_what_ends_it_half_way_leaves_nothing(tmp_path: Path, spill: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A query that is cancelled, a connection that breaks, Ctrl-C: after the first piece was written."""
     engine = as_database(tmp_path, hundred())
@@ -443,6 +449,7 @@ def test_rows_that_do_not_come_by_case_are_refused(tmp_path: Path, monkeypatch: 
         store("log", engine=engine)
 
 
+@pytest.mark.slow
 def test_the_rows_of_a_case_are_whole_whatever_the_pieces(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     in_small_pieces(monkeypatch, 7)
     log = store("log", engine=as_database(tmp_path, hundred()))

@@ -146,6 +146,7 @@ def asked(events: EventQuestions, labels: tuple[str, ...]) -> list[Any]:
     ]
 
 
+@pytest.mark.nightly
 def test_every_answer_is_that_in_memory_and_on_disk(log: StoredLog, on_disk: StoredLog, whole: EventLog) -> None:
     assert log.variants == on_disk.variants == whole.variants
     curators = [
@@ -156,6 +157,7 @@ def test_every_answer_is_that_in_memory_and_on_disk(log: StoredLog, on_disk: Sto
     assert curators[0].guarantee() == curators[2].guarantee()
 
 
+@pytest.mark.nightly
 def test_what_many_tasks_find_is_made_one_on_the_way(
     log: StoredLog, on_disk: StoredLog, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -164,6 +166,7 @@ def test_what_many_tasks_find_is_made_one_on_the_way(
     assert log.only(np.arange(2400)).variants == on_disk.only(np.arange(2400)).variants
 
 
+@pytest.mark.nightly
 def test_a_release_is_that_of_the_log_in_memory_and_fetched(log: StoredLog, there: Any, whole: EventLog) -> None:
     fetched = store(there, index="seq")
     assert fetched is not None
@@ -191,6 +194,7 @@ def test_a_release_is_that_of_the_log_in_memory_and_fetched(log: StoredLog, ther
         assert other.log.cases.equals(first.log.cases)
 
 
+@pytest.mark.nightly
 def test_persons_and_parts_are_those_of_the_same_pieces_on_disk(log: StoredLog, on_disk: StoredLog) -> None:
     assert '"zones": ' in log.read_as and log.read_as == on_disk.read_as, (
         "whether times have a zone is known there, too"
@@ -219,6 +223,7 @@ def told(log: EventLog) -> dict[str, list[Any]]:
     }
 
 
+@pytest.mark.nightly
 def test_what_is_left_out_mapped_or_differs_within_a_case_is_as_where_it_is_fetched(tables: Tables) -> None:
     rows = made_up().slice(0, 600)
     ward = pa.array(
@@ -244,6 +249,7 @@ def test_what_is_left_out_mapped_or_differs_within_a_case_is_as_where_it_is_fetc
 # ---- what goes wrong
 
 
+@pytest.mark.nightly
 def test_a_table_whose_events_nothing_orders_is_refused(tables: Tables) -> None:
     rows = made_up().slice(0, 50)
     twice = tables.of(pa.concat_tables([rows, rows.slice(0, 1)]))
@@ -258,6 +264,7 @@ def test_a_table_whose_events_nothing_orders_is_refused(tables: Tables) -> None:
         )
 
 
+@pytest.mark.nightly
 def test_a_function_that_fails_on_a_worker_says_nothing_and_is_paid_for(log: StoredLog) -> None:
     curator = Curator(log.variants, log=log, randomness=noise.seeded(1))
 
@@ -292,6 +299,7 @@ def test_a_worker_that_breaks_is_told_without_what_it_said_and_all_is_spent(
     assert [account.spent[0] for account in kept.show()] == [1]
 
 
+@pytest.mark.nightly
 def test_a_worker_that_dies_is_told_in_one_line(log: StoredLog) -> None:
     with pytest.raises(EngineError) as caught:
         log.together(lambda piece, _: os._exit(1), lambda found: sum(found), ())
@@ -299,6 +307,7 @@ def test_a_worker_that_dies_is_told_in_one_line(log: StoredLog) -> None:
     assert sum(log.each(lambda piece, _: piece.cases.num_rows)) == 2500, "others take its place"
 
 
+@pytest.mark.nightly
 def test_pieces_that_spark_counts_twice_or_not_at_all_give_no_answer(
     log: StoredLog, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -311,6 +320,7 @@ def test_pieces_that_spark_counts_twice_or_not_at_all_give_no_answer(
             list(log.each(lambda piece, _: piece.cases.num_rows))
 
 
+@pytest.mark.nightly
 def test_workers_of_another_version_are_not_asked(log: StoredLog, monkeypatch: pytest.MonkeyPatch) -> None:
     one = next(log.each(lambda piece, _: piece.cases.num_rows))
     question = log.keeper._question(lambda piece, _: piece.cases.num_rows, Scope((Held(0),), log.shape))
@@ -319,11 +329,13 @@ def test_workers_of_another_version_are_not_asked(log: StoredLog, monkeypatch: p
         log.together(lambda piece, _: one, sum)
 
 
+@pytest.mark.nightly
 def test_what_would_take_the_log_along_is_refused(log: StoredLog) -> None:
     with pytest.raises(EngineError, match="does not travel"):
         log.together(lambda piece, _: log.number_of_cases, lambda found: sum(found), ())
 
 
+@pytest.mark.nightly
 def test_what_spark_loses_is_made_again_and_refused_if_it_is_another(tables: Tables) -> None:
     rows = made_up()
     log = stored(tables.of(rows))

@@ -13,6 +13,7 @@ from veilog.logs.tables.dialects import Dialect
 from veilog.logs.tables.watched import Watched
 
 
+@pytest.mark.slow
 def test_threads_that_read_at_once_find_no_fault_that_is_none() -> None:
     """Arrow reads ahead in threads of its own while what is left is drained: their blocks must not be mixed up."""
     data = b'case,activity,time\n1,"' + b'a\n""b' * 400_000 + b'"'
@@ -35,6 +36,7 @@ def test_threads_that_read_at_once_find_no_fault_that_is_none() -> None:
         assert sum(got) == len(data)
 
 
+@pytest.mark.slow
 def test_rows_are_read_in_whole_blocks_whatever_their_letters(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("veilog.logs.tables.delimited.BLOCK", 1 << 16)
     rows = [f"c{n},Ersteinschätzung {'ä' * (n % 7)},2024-01-01 00:00:{n % 60:02d}\n" for n in range(80_000)]

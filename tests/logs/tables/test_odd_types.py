@@ -112,6 +112,7 @@ def test_what_polars_does_not_tell_is_refused_in_words(lazy: bool) -> None:
         veilog.read(pl.LazyFrame(rows()).select(CASE, ACTIVITY, TIMESTAMP, "nothing"))
 
 
+@pytest.mark.slow
 def test_types_that_duckdb_gives_back_otherwise_are_left_to_the_reader(tmp_path: Path) -> None:
     names = pa.array([uuid.UUID(int=1).bytes] * 4, pa.binary(16)).cast(pa.uuid())
     for values in (names, pa.array([[1]] * 4, pa.list_view(pa.int64()))):
@@ -143,6 +144,7 @@ def test_uuids_name_cases_and_are_text(tmp_path: Path) -> None:
     assert veilog.read_variants(tmp_path / "log.parquet") == veilog.read(table).variants
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("infinite", ["infinity", "-infinity"])
 def test_infinite_times_are_none(tmp_path: Path, infinite: str) -> None:
     """Of a table they are missing, whether its variants are wanted or all of it; of Parquet they are out of range."""

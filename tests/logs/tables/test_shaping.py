@@ -47,6 +47,7 @@ WORD = st.text(st.characters(codec="ascii", categories=["L", "N"]), min_size=1, 
 USUAL = st.sampled_from(["case", "activity", "time", "Fall", "Datum", "event"])
 
 
+@pytest.mark.slow
 @settings(max_examples=30)
 @given(names=st.lists(WORD, min_size=3, max_size=6), data=st.data())
 def test_no_row_of_data_is_taken_for_the_header(names: list[str], data: st.DataObject) -> None:
@@ -174,6 +175,7 @@ def test_dates_and_times_of_tables_with_types_are_put_together() -> None:
     assert times(veilog.read(pa.table(stamps))) == expected
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("day", "clock", "time_"),
     [
@@ -210,6 +212,7 @@ def test_one_column_of_times_is_enough_where_it_is_named_or_has_a_better_name(tm
     assert times(read(tmp_path, better)) == ["2024-01-01T00:00:00+00:00"]
 
 
+@pytest.mark.slow
 def test_which_number_is_the_day_is_asked_for_in_two_columns_too(tmp_path: Path) -> None:
     text = "case,activity,date,time\n1,a,3/4/2024,08:15\n"
     for attempt in (lambda **o: read(tmp_path, text, **o), lambda **o: veilog.read_variants(tmp_path / "log.csv", **o)):

@@ -348,7 +348,7 @@ def _mutant(rng: random.Random, data: bytes) -> bytes:
     return bytes(pieces)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_every_mutant_is_an_error_or_adds_up_to_its_rows(tmp_path: Path) -> None:
     rng = random.Random(1)
     base = [["case", "activity", "time", "case:age", "note"]]
@@ -380,6 +380,7 @@ def test_every_mutant_is_an_error_or_adds_up_to_its_rows(tmp_path: Path) -> None
     assert min(outcomes.values()) >= 100
 
 
+@pytest.mark.slow
 @given(
     st.lists(st.tuples(st.integers(0, 2), st.none() | st.integers(0, 1)), max_size=8),
     st.sampled_from([pa.string(), pa.int64(), pa.float64(), pa.bool_()]),
@@ -402,6 +403,7 @@ def test_of_a_case_a_column_says_the_value_that_its_rows_have_or_the_first(
     assert [f.count for f in findings.result()] == ([differing] if differing else [])
 
 
+@pytest.mark.slow
 @given(st.lists(st.tuples(st.sampled_from("pqrs"), st.integers(1, 9)), max_size=12), st.integers(0, 40))
 def test_cases_are_numbered_as_they_appear_whether_or_not_their_rows_come_together(runs: list, cut: int) -> None:
     names = [name for name, times in runs for _ in range(times)]

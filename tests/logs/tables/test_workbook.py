@@ -64,6 +64,7 @@ def test_a_log_comes_back_with_every_type(tmp_path: Path) -> None:
     assert again.variants == files.read_variants(tmp_path / "log.xlsx")
 
 
+@pytest.mark.slow
 def test_the_columns_are_those_of_csv_and_dates_are_dates(tmp_path: Path) -> None:
     log = hospital(20, seed=1)
     files.write(log, tmp_path / "log.xlsx")
@@ -127,6 +128,7 @@ def test_cases_without_events_and_of_one_name_are_refused_as_in_csv(tmp_path: Pa
         files.write(empty, tmp_path / "log.xlsx")
 
 
+@pytest.mark.slow
 def test_more_events_than_a_sheet_has_rows_are_refused_and_leave_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -149,6 +151,7 @@ def test_more_events_than_a_sheet_has_rows_are_refused_and_leave_nothing(
     assert sorted(path.name for path in tmp_path.iterdir()) == ["l.ledger", "log.csv"]
 
 
+@pytest.mark.nightly
 def test_a_release_keeps_its_guarantee_for_reports_and_is_not_replaced(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -170,6 +173,7 @@ def test_a_release_keeps_its_guarantee_for_reports_and_is_not_replaced(
     assert main(["release", "log.csv", "plain.xlsx", *RELEASE]) == 0, "that was no release"
 
 
+@pytest.mark.slow
 def test_a_workbook_that_is_no_release_is_not_vouched_for(tmp_path: Path) -> None:
     files.write(hospital(60, seed=1), tmp_path / "raw.xlsx")
     released = veilog.release(hospital(60, seed=1), "evolve", epsilon=1, activities="log")
@@ -177,6 +181,7 @@ def test_a_workbook_that_is_no_release_is_not_vouched_for(tmp_path: Path) -> Non
         veilog.report.write(released, tmp_path / "page.html", files=(tmp_path / "raw.xlsx",))
 
 
+@pytest.mark.slow
 def test_a_sheet_beside_that_is_damaged_is_said_and_others_of_its_name_are_read(tmp_path: Path) -> None:
     files.write(hospital(20, seed=1), tmp_path / "log.xlsx")
     book = openpyxl.load_workbook(tmp_path / "log.xlsx")
@@ -220,7 +225,7 @@ texts = st.text(
 )
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @settings(max_examples=40, deadline=None)
 @given(st.lists(st.tuples(texts, st.integers(-(2**63), 2**63 - 1), st.floats(-1e300, 1e300)), min_size=1, max_size=9))
 def test_any_text_and_number_survives(tmp_path_factory: pytest.TempPathFactory, data: list[Any]) -> None:

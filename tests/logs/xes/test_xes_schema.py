@@ -89,6 +89,7 @@ def test_a_release_is_valid_by_the_rules(released: Release, tmp_path: Path) -> N
     assert b'xes.version="1.0"' in document
 
 
+@pytest.mark.slow
 def test_a_release_is_valid_by_the_schema(
     released: Release, tmp_path: Path, by_schema: Callable[[bytes], bool]
 ) -> None:
@@ -134,6 +135,7 @@ def test_a_release_without_events_has_the_column_too() -> None:
     assert log.events.column(LIFECYCLE).to_pylist() == []
 
 
+@pytest.mark.slow
 def test_a_file_says_nothing_of_its_owner(tmp_path: Path) -> None:
     made = openly.release(LOG, "evolve", epsilon=1)
     first = replace(made)
@@ -173,6 +175,7 @@ def test_pm4py_opens_a_release(released: Release, tmp_path: Path) -> None:
     assert said["privacy:method"] == released.operations[0].method
 
 
+@pytest.mark.slow
 def test_r4pm_opens_a_release(released: Release, tmp_path: Path) -> None:
     r4pm = pytest.importorskip("r4pm", reason="r4pm is in the group bench")
     pytest.importorskip("polars", reason="r4pm needs polars for tables")
@@ -224,6 +227,7 @@ def test_keys_become_names_and_none_falls_together() -> None:
     assert legal_keys(legal_keys(table)).schema.equals(legal_keys(table).schema, check_metadata=True)
 
 
+@pytest.mark.slow
 def test_an_attribute_keeps_its_name_where_that_is_legal(tmp_path: Path) -> None:
     method, settings = RELEASES["with times and attributes"]
     made = openly.release(LOG, method, **settings)
@@ -285,6 +289,7 @@ def test_a_version_with_lists_stays(tmp_path: Path, version: str) -> None:
         assert f'xes.version="{version}"' in (tmp_path / "out.xes").read_text()
 
 
+@pytest.mark.slow
 def test_logs_are_written_valid(tmp_path: Path) -> None:
     plain = EventLog(LOG.events, LOG.cases.select([ACTIVITY, "urgency"]), Metadata())
     for log in (plain, replace(plain, metadata=LOG.metadata)):

@@ -41,6 +41,7 @@ fractions = st.one_of(
 )
 
 
+@pytest.mark.slow
 @given(st.lists(dates, min_size=1, max_size=40))
 @example(["2024-01-01T00:00:00Z", "2024-01-01T24:00:00Z", "2024-02-30T00:00:00Z", "2024-01-01T00:00:60Z"])
 @example(["2024-01-01T00:00:00+01:00", "2024-01-01T00:00:00-01:00", "2024-01-01T00:00:00 01:00"])
@@ -61,6 +62,7 @@ def together(kind: str, texts: Sequence[str]) -> list[Any]:
     return [next(values) if found.good is None or found.good[i] else None for i in range(len(texts))]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("kind", "values"), [("int", whole), ("float", fractions)])
 @given(data=st.data())
 def test_numbers_in_bulk_are_those_that_each_is_alone(kind: str, values: st.SearchStrategy[str], data: Any) -> None:

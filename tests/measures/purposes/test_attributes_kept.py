@@ -133,6 +133,7 @@ def test_a_frequent_number_is_a_part_of_its_own() -> None:
     assert amount.codes[0].tolist() == [0] * 3 + [1] * 14 + [2] * 3
 
 
+@pytest.mark.slow
 @given(st.lists(st.one_of(st.integers(-3, 3).map(float), st.floats(allow_nan=False, allow_infinity=False)), min_size=1))
 def test_parts_have_about_as_many_values_of_the_original_each_and_none_is_empty(values: list[float]) -> None:
     column = Values(np.array([*values, np.nan, np.inf]))

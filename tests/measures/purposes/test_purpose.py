@@ -174,6 +174,7 @@ def test_where_the_verdict_alone_is_wanted_no_more_is_found_than_it_goes_by(aspe
     assert len(said) == 2 and sides in said[1]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["prediction", "discovery"])
 def test_purposes_of_the_package_find_the_same_at_a_glance(name: str) -> None:
     pair = Pair(hospital(120, seed=1).variants, hospital(120, seed=2).variants)

@@ -240,6 +240,7 @@ def test_real_log_against_itself(logs: Path):
     assert absolute_log_difference(variants, variants).value == 0
 
 
+@pytest.mark.slow
 def test_distances_that_are_not_kept_give_the_same(random_logs):
     a, b = random_logs
     assert relative_log_similarity(a, b, memory=0).value == relative_log_similarity(a, b).value

@@ -120,6 +120,7 @@ def test_huge_masses_move_to_the_last_unit():
     assert transport(whole, whole[::-1].copy(), matrix_costs(np.array([[0, 1], [1, 0]]))).cost == LARGEST_MASS - 10
 
 
+@pytest.mark.slow
 def test_the_lower_bound_holds_at_every_early_stop():
     a, b, matrix = problem(400, 380, 7)
     optimum = transport(a, b, matrix_costs(matrix)).cost

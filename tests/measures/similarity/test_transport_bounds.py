@@ -52,6 +52,7 @@ def test_the_difference_is_in_its_interval(original: Variants, released: Variant
     assert (bounded.unmatched, bounded.matched) == (true.unmatched, true.matched)
 
 
+@pytest.mark.slow
 @given(LOG, LOG)
 @settings(max_examples=30, deadline=None)
 def test_exact_matching_is_bounded_by_what_direct_matching_leaves(original: Variants, released: Variants) -> None:
@@ -109,6 +110,7 @@ def test_a_pass_in_blocks_keeps_the_plan_a_plan() -> None:
     assert np.bincount(plan.columns, weights=plan.mass, minlength=len(columns)).tolist() == b.tolist()
 
 
+@pytest.mark.slow
 def test_a_comparison_says_that_it_knows_an_interval_only(monkeypatch: pytest.MonkeyPatch) -> None:
     original = Variants.from_dict({("a", "b"): 5, ("a", "c"): 3, ("b",): 2})
     released = Variants.from_dict({("a", "b"): 2, ("c", "c", "a"): 3, ("b", "d"): 9})

@@ -108,6 +108,7 @@ def test_what_is_known_of_cases_is_said_once() -> None:
     )
 
 
+@pytest.mark.slow
 def test_nothing_is_called_zero_that_was_not_measured() -> None:
     many = Variants.from_dict({("a", *("b" * i), "c"): 1 for i in range(200)})
     row = exposure(many, sizes=[1]).results[0]
@@ -221,6 +222,7 @@ def test_a_persons_own_cases_hide_nobody() -> None:
     assert "person" in like_who(by_person.example, persons=True)
 
 
+@pytest.mark.slow
 def test_the_same_question_has_the_same_answer_whatever_else_is_asked() -> None:
     """The command asked for 1, 2 and 3 events, the pages for 5 and 10, too: 18.2 % and 16.1 %, and another example."""
     log = hospital(150, seed=3)

@@ -120,6 +120,7 @@ def test_why_no_attribute_is_guessed_is_said() -> None:
     assert "no attribute" in str(inference(events, bare).without_attributes)
 
 
+@pytest.mark.slow
 @settings(max_examples=12)
 @given(some_logs, st.one_of(some_logs, st.just(Variants.from_dict({}))), st.one_of(st.none(), some_logs))
 def test_shares_are_shares(a: Variants, b: Variants, control: Variants | None) -> None:

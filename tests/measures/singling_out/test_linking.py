@@ -141,6 +141,7 @@ def test_nobody_has_cases_in_both_halves_where_it_is_known_whose_they_are(tmp_pa
     assert max(half.number_of_cases for half in halves(log, person="Patient")) <= 52
 
 
+@pytest.mark.slow
 @settings(max_examples=12)
 @given(some_logs, st.one_of(some_logs, st.just(Variants.from_dict({}))), st.one_of(st.none(), some_logs))
 def test_shares_are_shares(a: Variants, b: Variants, control: Variants | None) -> None:

@@ -157,6 +157,7 @@ def test_a_column_that_is_none_is_refused() -> None:
     assert error.value.parameter == "person"
 
 
+@pytest.mark.slow
 def test_no_value_depends_on_the_order_of_cases() -> None:
     own = population(30, 3)
     days = np.random.default_rng(4).integers(0, 9, own.number_of_cases).tolist()
@@ -375,7 +376,7 @@ def test_what_people_win_and_lose_together_makes_the_interval_wider() -> None:
     assert found.high == pytest.approx(Z_BEYOND * (2 * 20 / 40**2 - 200 / 400**2 + 1 / 20**2) ** 0.5)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly(but=1)
 @pytest.mark.parametrize("attack", [singling_out, inference, linkability])
 def test_a_release_of_other_people_is_not_blamed_for_what_people_do_again(attack: Any) -> None:
     """200 releases that are drawn, like the log, from one population; 1 in 400 rows may be above by chance."""

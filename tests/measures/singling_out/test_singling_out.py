@@ -97,6 +97,7 @@ def test_an_independent_log_of_the_same_process_tells_no_more_than_others_cases(
         assert "no more about people" in in_words(result)
 
 
+@pytest.mark.slow
 def test_raw_cases_that_slip_into_a_release_are_seen() -> None:
     a, b = hospital(300, seed=1).variants, hospital(300, seed=2).variants
     slipped = Variants.from_dict(
@@ -129,6 +130,7 @@ def test_a_small_release_of_frequent_traces_is_not_blamed() -> None:
     assert not row.more
 
 
+@pytest.mark.slow
 def test_the_expected_baseline_is_what_drawing_logs_gives() -> None:
     original = log(("ab", 3), ("ac", 2), ("bc", 1), ("abc", 2))
     expected = only(singling_out(original, log(("ab", 5)), sizes=[1])).singled_out.baseline.value
@@ -158,6 +160,7 @@ def test_drawn_attacks_agree_with_all_of_them() -> None:
     assert drawn.beyond.low <= every.beyond.value <= drawn.beyond.high
 
 
+@pytest.mark.slow
 def test_the_start_narrows_people_down_where_both_logs_have_real_times() -> None:
     events = hospital(200, seed=1)
     blind, knowing = singling_out(events, events, sizes=[3]).results
@@ -172,6 +175,7 @@ def test_the_start_narrows_people_down_where_both_logs_have_real_times() -> None
     assert wrong[1].guessed.released.value < blind.guessed.released.value and not wrong[1].more
 
 
+@pytest.mark.slow
 def test_why_the_start_is_of_no_use_is_said() -> None:
     events = hospital(50, seed=1)
     assert "variants" in str(singling_out(events, events.variants).without_start)
@@ -201,6 +205,7 @@ def test_no_value_depends_on_the_order_of_cases() -> None:
     assert same[0].results == same[1].results == same[2].results
 
 
+@pytest.mark.slow
 @settings(max_examples=25)
 @given(some_logs, st.one_of(some_logs, st.just(Variants.from_dict({}))))
 def test_shares_are_shares_and_what_stands_alone_is_guessed(a: Variants, b: Variants) -> None:
@@ -228,6 +233,7 @@ def test_compare_says_why_there_is_no_risk_to_speak_of() -> None:
         singling_out(log(), log(("ab", 1)))
 
 
+@pytest.mark.slow
 def test_people_are_shown_the_table_and_what_it_means() -> None:
     events = hospital(200, seed=1)
     console = Console(width=200, record=True, file=io.StringIO())

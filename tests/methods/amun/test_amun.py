@@ -113,6 +113,7 @@ def test_priors_are_those_of_the_rule_for_every_group(
         assert known.priors[rows].tolist() == pytest.approx(brute_force(values, precision, 0.2, clamped), abs=1e-12)
 
 
+@pytest.mark.slow
 @given(st.floats(0.001, 0.999), st.floats(0.01, 0.9))
 def test_the_epsilon_of_a_prior_is_the_largest_that_keeps_the_posterior_within_the_advantage(
     prior: float, advantage: float

@@ -124,6 +124,7 @@ def test_an_advantage_that_filters_every_case_is_an_error_that_says_so() -> None
     assert any(text.startswith("Filtering keeps 0 of 12 cases") for text in said)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("cases", [[[("a", 5), ("b", 5), ("a", 70)]], [[("a", 5)]]])
 def test_a_log_of_a_single_case_and_one_of_a_single_event(cases: list[list[tuple[str, int]]]) -> None:
     log = log_of(cases)

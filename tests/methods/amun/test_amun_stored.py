@@ -118,7 +118,7 @@ def test_the_release_is_that_of_the_log_in_memory(
         assert same(released(log, **asked), released(in_pieces(log, size), **asked))
 
 
-@pytest.mark.slow
+@pytest.mark.nightly(but=1)
 @pytest.mark.parametrize("mode", MODES)
 def test_so_it_is_with_hundreds_of_cases(mode: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """And so are its files and its report."""
@@ -145,6 +145,7 @@ def test_so_it_is_with_hundreds_of_cases(mode: str, monkeypatch: pytest.MonkeyPa
         assert pages[0].read_text() == pages[1].read_text()
 
 
+@pytest.mark.slow
 def test_progress_of_writing_is_told(tmp_path: Path) -> None:
     told: list[float | None] = []
     release = released(in_pieces(hospital(50, seed=1), 20), seed=1)
@@ -202,6 +203,7 @@ def test_a_disk_without_room_is_an_error_that_says_so(monkeypatch: pytest.Monkey
         openly.release(stored, "amun", as_published=True, seed=1)
 
 
+@pytest.mark.slow
 def test_events_without_times_are_refused_and_counted_in_all_pieces() -> None:
     log = log_of([[("a", 0), ("b", 9)]] * 12)
     kind = log.events.schema.field(TIMESTAMP).type

@@ -75,6 +75,7 @@ def test_certified_releases_never_peek(method: str, monkeypatch: pytest.MonkeyPa
         assert (guarantee.status, guarantee.epsilon, guarantee.reasons) == ("proven", 1.0, ()), settings
 
 
+@pytest.mark.slow(but=1)
 @pytest.mark.parametrize("method", sorted(CHOICES))
 def test_certified_releases_depend_on_the_log_through_the_answers_alone(
     method: str, monkeypatch: pytest.MonkeyPatch

@@ -162,6 +162,7 @@ def test_neighbouring_logs_publish_the_same_bytes_where_labels_are_found_private
     assert [name for name in one if one[name] != other[name]] == []
 
 
+@pytest.mark.slow
 def test_the_label_of_one_case_is_published_where_the_log_says_what_is_public(tmp_path: Path) -> None:
     """What the condition is about: the same comparison fails where the labels are those of the log."""
     domain = Domain(activities="log", max_length=15)

@@ -39,6 +39,7 @@ def test_the_first_of_contradicting_tables_yield_but_rows_still_differ() -> None
         assert table[2 * k, 0] > table[2 * k + 1, 0], "a case of the first kind has the first value more often"
 
 
+@pytest.mark.slow
 def test_known_sums_of_rows_tell_a_count_from_noise() -> None:
     """A row of which the sum is known has it all in the one cell that stands out of the noise."""
     found = []
@@ -63,6 +64,7 @@ def _shares(table: Any) -> Any:
     return np.array([table.sum(axis=tuple(b for b in axes if b != a))[1] for a in axes]) / table.sum()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("together", [0.0, 0.3, 0.8], ids=["independent", "weakly dependent", "strongly dependent"])
 def test_a_table_of_several_attributes_is_believed_beside_their_shares(together: float) -> None:
     """Five attributes of two values, 1,000 cases, noise as large as many a cell: the table comes out nearer than beside
@@ -144,6 +146,7 @@ def sites() -> EventLog:
     return EventLog(pa.table(events), pa.table({"concept:name": [str(i) for i in range(1500)]}))
 
 
+@pytest.mark.slow
 def test_what_changes_goes_with_other_attributes_of_its_event() -> None:
     log = sites()
     domain = Domain(
@@ -178,6 +181,7 @@ def numbers_told(numbers: np.ndarray, epsilon: Fraction, rng: np.random.Generato
     return found, float(np.abs(np.diff(reached) - np.diff(really)).sum() / 2)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("kind", "most"), [("even", 0.095), ("bell", 0.08), ("few", 0.045)])
 def test_numbers_are_told_as_finely_as_noise_allows(kind: str, most: float) -> None:
     """With bins always split in 16, and brought near to all counts at once, these are 0.12, 0.093 and 0.052."""
@@ -196,6 +200,7 @@ def test_numbers_are_told_as_finely_as_noise_allows(kind: str, most: float) -> N
     assert np.mean(errors) < most, np.mean(errors)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("kind", "most"), [("long tail", 0.25), ("even", 0.05), ("two humps", 0.05)])
 def test_noise_in_empty_bins_moves_no_mean(kind: str, most: float) -> None:
     """A long tail was told 1.7 times as large, with noise left in bins that nearly nobody is in. Means of 12 tables."""
@@ -225,6 +230,7 @@ def test_counts_that_are_certain_stay_and_empty_bins_stay_empty() -> None:
     assert present(np.array([3.0, 500.0]), np.full(2, 5.0), 1000.0) == pytest.approx([0, 500], abs=1)
 
 
+@pytest.mark.slow
 def test_numbers_without_noise_are_told_as_they_are() -> None:
     numbers = np.random.default_rng(2).choice([3, 500, 998], p=[0.5, 0.3, 0.2], size=4000)
     found, _ = numbers_told(numbers, Fraction(10**6), np.random.default_rng(1))

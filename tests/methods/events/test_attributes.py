@@ -42,6 +42,7 @@ def told(log: EventLog) -> tuple[dict[str, float], float]:
     return by, float((frame["case:ward"].first()[summer] == "north").mean())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("window", [None, "2024-01-01..2025-01-01"])
 def test_attributes_go_with_how_long_cases_last_and_when_they_start(window: str | None) -> None:
     """At this budget noise is no matter. By the path alone both kinds last 9 hours, and a quarter is of the ward."""
@@ -59,6 +60,7 @@ def test_attributes_go_with_how_long_cases_last_and_when_they_start(window: str 
         assert not any("by start" in remark for remark in made.remarks), "the year is made up"
 
 
+@pytest.mark.slow
 @given(st.lists(st.lists(st.one_of(st.none(), st.integers(0, 50)), max_size=4), min_size=1, max_size=6), st.data())
 def test_the_part_of_time_of_a_case_is_its_own(times: list[list[int | None]], data: st.DataObject) -> None:
     """With another case it is the same, so that a case adds 1 to one cell; and by hand."""
@@ -134,6 +136,7 @@ def test_a_purely_private_method_takes_a_delta_for_values_only() -> None:
 # What comes out
 
 
+@pytest.mark.slow
 def test_released_values_are_in_the_declared_domain_and_distributed_like_the_original() -> None:
     release = openly.release(
         HOSPITAL,
@@ -221,6 +224,7 @@ def test_a_seed_repeats_attributes() -> None:
     assert first.cases.equals(second.cases)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("suffix", [".xes", ".parquet"])
 def test_a_saved_release_keeps_its_attributes(tmp_path: Any, suffix: str) -> None:
     release = released(attributes=["kind", "colour", "fast"], epsilon=20)

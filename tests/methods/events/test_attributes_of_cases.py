@@ -51,6 +51,7 @@ def wards() -> veilog.Release:
     return openly.release(WARDS, "df-laplace", epsilon=8, domain=OF_WARDS, seed=1, **given)
 
 
+@pytest.mark.slow
 def test_an_attribute_of_cases_does_not_change_within_a_case(wards: veilog.Release) -> None:
     """Neither one that was said to be, nor one of which the answers say so."""
     for name in ("team", "age"):
@@ -81,6 +82,7 @@ def test_attributes_hang_together_and_with_the_path(wards: veilog.Release) -> No
     assert np.mean([(t == "red") == ((b or 2000) < 1965) for t, b in zip(teams, born, strict=True)]) > 0.9
 
 
+@pytest.mark.slow
 def test_a_number_is_released_where_the_mass_is() -> None:
     cases = [({"paid": 35.5 if i % 3 else 4000.0}, [{"activity": "a"}]) for i in range(3000)]
     domain = Domain(attributes={"paid": (0, 5000)})
@@ -90,6 +92,7 @@ def test_a_number_is_released_where_the_mass_is() -> None:
     assert paid[4000.0] / sum(paid.values()) == pytest.approx(1 / 3, abs=0.05)
 
 
+@pytest.mark.slow
 def test_dates_are_as_far_from_the_start_of_their_case() -> None:
     start, day = datetime.datetime(2024, 5, 1, tzinfo=datetime.UTC), datetime.timedelta(days=1)
     names = ["case:index", "event:index", "concept:name", "time:timestamp"]
@@ -118,6 +121,7 @@ def _numbers(values: list[float | None], epsilon: float, seed: int, bounds: tupl
     return np.array([v for v in made.cases.column("paid").to_pylist() if v is not None])
 
 
+@pytest.mark.slow
 def test_numbers_are_written_with_the_decimals_that_they_have() -> None:
     rng = np.random.default_rng(1)
     for decimals in (0, 1, 2):
@@ -135,6 +139,7 @@ def test_numbers_of_which_noise_hides_how_they_are_written_have_cents() -> None:
     assert np.array_equal(np.round(found, 2), found)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("bounds", [(0, 1e18), (1e15, 1e15 + 10), (-1e-9, 1e-9), (0.5, 1.25)])
 def test_ranges_of_any_size_have_numbers_in_them(bounds: tuple[float, float]) -> None:
     values = np.linspace(*bounds, 400).tolist()
@@ -144,6 +149,7 @@ def test_ranges_of_any_size_have_numbers_in_them(bounds: tuple[float, float]) ->
     assert found.max() <= bounds[1] * (1 + 1e-9)
 
 
+@pytest.mark.slow
 def test_zero_stays_what_it_is() -> None:
     rng = np.random.default_rng(3)
     values = np.where(rng.random(2000) < 0.5, 0.0, np.round(rng.uniform(1, 20, size=2000), 2)).tolist()
@@ -163,6 +169,7 @@ def test_what_a_boolean_may_be_its_type_says() -> None:
         assert found.count(False) / len(found) == pytest.approx(0.1, abs=0.05)
 
 
+@pytest.mark.slow
 def test_dates_without_a_time_of_day_are_released_so() -> None:
     start, day = datetime.datetime(2024, 5, 1, 7, tzinfo=datetime.UTC), datetime.timedelta(days=1)
     names = ["case:index", "event:index", "concept:name", "time:timestamp"]
@@ -253,6 +260,7 @@ def test_a_person_costs_what_was_asked_for() -> None:
     assert sum((c.epsilon for c in release.guarantee.charges), Fraction(0)) == 2
 
 
+@pytest.mark.slow
 def test_attributes_that_are_drawn_in_blocks_are_as_those_drawn_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Values of events that change, of events that stay, and of cases: in many blocks as often as in one."""
     wanted = {"attributes": ["kind", "colour", "fast"], "epsilon": 40, "seed": 3}

@@ -68,6 +68,7 @@ def test_cells_are_as_fine_as_a_pair_has_gaps_and_lie_in_coarser_ones() -> None:
         assert np.diff(finer).max() == 1
 
 
+@pytest.mark.slow
 @given(st.lists(st.integers(0, 2**47), min_size=1, max_size=20), st.lists(st.floats(0, 1e5), min_size=1, max_size=5))
 def test_a_gap_is_told_in_one_cell_of_its_pair(gaps: list[int], known: list[float]) -> None:
     cells = Cells.of(np.array(known))

@@ -59,6 +59,7 @@ def test_what_is_said_of_repeated_cases_is_what_each_has(owner: list[int]) -> No
     assert cases.counts.tolist() == [owner.count(i) for i in range(4)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("most", [1, 7, 100, 1000])
 @given(owner=st.lists(st.integers(0, 3), min_size=1, max_size=60))
 def test_blocks_are_all_cases_with_their_events(most: int, owner: list[int]) -> None:

@@ -238,6 +238,7 @@ def week_by(epsilon: float, seed: int, cases: int, days: int, open_for: int) -> 
     return hours.asked_hours(Price(curator, Fraction(epsilon)), cases)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("epsilon", [0.001, 0.01, 0.1])
 def test_hours_and_days_that_are_even_seldom_become_anything_else(epsilon: float) -> None:
     found = [week_by(epsilon, seed, 1_008, 7, 24) for seed in range(60)]
@@ -248,6 +249,7 @@ def test_hours_and_days_that_are_even_seldom_become_anything_else(epsilon: float
     assert np.mean(far) <= 0.05, "and nearly as even where noise is taken for something"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("epsilon", [0.001, 0.005, 0.02, 0.1])
 def test_hours_and_days_are_nowhere_farther_than_even_ones_beyond_what_runs_differ(epsilon: float) -> None:
     real = np.where((np.arange(24) >= 8) & (np.arange(24) < 18), 0.1, 0.0), np.where(np.arange(7) < 5, 0.2, 0.0)
@@ -436,6 +438,7 @@ def test_pairs_are_looked_up_as_they_are_found(number: int) -> None:
     assert steps.places(pairs, first, second, size).tolist() == wanted
 
 
+@pytest.mark.slow
 @given(st.lists(st.lists(st.sampled_from([UNKNOWN_TIME, -5, 0, 3, 4]), max_size=5), max_size=6))
 def test_gaps_are_known_between_known_times_in_order(cases: list[list[int]]) -> None:
     times = np.array([time for case in cases for time in case], dtype=np.int64)

@@ -41,7 +41,7 @@ def run(log: Variants, epsilon: str, seed: int, domain: Domain | None = None) ->
     return evolve(curator, request, EvolveSettings()), curator, remarks
 
 
-@pytest.mark.slow
+@pytest.mark.nightly(but=1)
 @pytest.mark.parametrize("epsilon", ["0.001", "0.1", "1", "1/3", "30"])
 @pytest.mark.parametrize("log", [LOG, variants_only(300, 70, 8.0)], ids=["few activities", "many activities"])
 def test_the_charges_add_up_to_epsilon_exactly(log: Variants, epsilon: str) -> None:
@@ -51,6 +51,7 @@ def test_the_charges_add_up_to_epsilon_exactly(log: Variants, epsilon: str) -> N
     assert all(charge.delta == 0 and charge.epsilon > 0 for charge in charges)
 
 
+@pytest.mark.slow
 def test_the_guarantee_is_proven_and_pure() -> None:
     guarantee = openly.release(LOG, "evolve", epsilon="0.3").guarantee
     assert guarantee.proven
@@ -58,12 +59,14 @@ def test_the_guarantee_is_proven_and_pure() -> None:
     assert [c.code for c in guarantee.conditions] == ["activities-from-log"]
 
 
+@pytest.mark.slow
 def test_with_a_declared_alphabet_nothing_is_assumed() -> None:
     domain = Domain.of(["register", "check", "pay", "reject", "never seen"])
     released = openly.release(LOG, "evolve", epsilon=1, domain=domain)
     assert released.guarantee.conditions == ()
 
 
+@pytest.mark.nightly(but=1)
 @pytest.mark.parametrize(("epsilon", "seed"), [("1", 1), ("1", 2), ("5", 1)])
 def test_long_loops_survive(epsilon: str, seed: int) -> None:
     """Intake, 30 to 59 sessions, end; sessions were lost with these seeds where noise hides how many cases repeat."""
@@ -84,6 +87,7 @@ def test_cases_of_a_hundred_events_are_not_cut() -> None:
     assert relative_log_similarity(log, released).value > 0.98
 
 
+@pytest.mark.slow
 def test_a_few_very_long_cases_are_released_beside_many_short_ones() -> None:
     log = Variants.from_dict({("in", "vitals", "out"): 2700, ("in", *["vitals"] * 40, "out"): 300})
     released, _, _ = run(log, "1", 1)
@@ -100,7 +104,7 @@ def test_a_seed_repeats_the_release_whatever_the_order_of_the_cases() -> None:
     assert first != other
 
 
-@pytest.mark.slow
+@pytest.mark.nightly(but=1)
 @pytest.mark.parametrize("epsilon", ["0.00002", "0.05", "5"])
 @pytest.mark.parametrize("log", SMALL_OR_ODD.values(), ids=SMALL_OR_ODD.keys())
 def test_odd_logs_and_tiny_budgets_end_in_a_release(log: Variants, epsilon: str) -> None:
@@ -120,7 +124,7 @@ def test_released_traces_keep_to_the_length_bound() -> None:
     assert openly.release(log, "evolve", epsilon=10, seed=1, domain=domain, max_length=7).variants.lengths.max() <= 5
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_traces_are_imagined_as_long_as_is_declared() -> None:
     log = SMALL_OR_ODD["traces far above the length bound"]
     assert openly.release(log, "evolve", epsilon=10, seed=1).variants.lengths.max() <= 200
@@ -128,6 +132,7 @@ def test_traces_are_imagined_as_long_as_is_declared() -> None:
     assert released.counts[released.lengths > 200].sum() == pytest.approx(60, abs=3)
 
 
+@pytest.mark.slow
 def test_a_budget_without_noise_to_speak_of_gives_the_log_back() -> None:
     released = openly.release(LOG, "evolve", epsilon=500, seed=1).variants
     assert relative_log_similarity(LOG, released).value > 0.97
@@ -172,7 +177,7 @@ def test_frequent_activities_of_a_wide_log_are_asked_for_first() -> None:
     assert purposes[2].startswith("directly-follows relations")
 
 
-@pytest.mark.slow
+@pytest.mark.nightly(but=1)
 @pytest.mark.parametrize(
     ("name", "epsilon", "at_least"),
     [
@@ -195,6 +200,7 @@ def test_similarity_on_real_logs(logs: Path, name: str, epsilon: str, at_least: 
     assert np.mean(values) > at_least - 3 * 0.04 * (1 - at_least)
 
 
+@pytest.mark.slow
 def test_a_budget_at_which_nothing_can_survive_is_refused_unasked() -> None:
     log = hospital(50, seed=1).variants
     with pytest.raises(ParameterError, match="From epsilon = 2e-05 on"):

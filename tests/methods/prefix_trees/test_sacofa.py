@@ -88,6 +88,7 @@ def test_the_number_of_harmful_ones_has_the_distribution_of_the_exponential_mech
     assert drawn_number(0, rate, random) == 0
 
 
+@pytest.mark.slow
 def test_a_rule_keeps_out_what_breaks_it(tmp_path: Path) -> None:
     path = tmp_path / "rules.json"
     path.write_text('{"never": [["c", "a"]]}', encoding="utf-8")
@@ -95,6 +96,7 @@ def test_a_rule_keeps_out_what_breaks_it(tmp_path: Path) -> None:
     assert released == {("a", "b", "c"): 300, ("a", "c"): 200, ("b",): 100}
 
 
+@pytest.mark.slow
 def test_harmful_prefixes_need_the_higher_count(tmp_path: Path) -> None:
     """At this epsilon many harmful prefixes are let in; of the two that occur one is frequent enough."""
     variants = Variants.from_dict({("a", "b"): 400, ("b", "a"): 90, ("c", "a"): 300, ("c",): 500})

@@ -217,6 +217,7 @@ def test_any_variant_method_is_a_query(query: str, matching: str) -> None:
     assert released.log.events.column_names[4:] == ["size", LIFECYCLE]
 
 
+@pytest.mark.slow
 def test_tiny_logs_and_empty_answers_come_out_as_logs() -> None:
     for log in (log_of([("a", 0)]), log_of([], [("a", 0)]), log_of([("a", 0), ("b", 0)], [("a", None)])):
         for seed in range(4):

@@ -194,6 +194,7 @@ def test_however_long_a_declaration_lets_cases_be_no_bound_is_too_large_to_add_u
         assert release(SMALL, method, epsilon=1, domain=held, seed=seed).variants.cases > 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("method", "parameters"), [("df-laplace", {}), ("sapa", {}), ("dpim", {}), ("sacofa", {"rule_share": 0.3})]
 )

@@ -55,7 +55,7 @@ def all_outcomes(relation: tuple[tuple[int, ...], ...]) -> dict[tuple[tuple[str,
     return results
 
 
-@pytest.mark.slow
+@pytest.mark.nightly(but=1)
 @pytest.mark.parametrize(
     "relation",
     [
@@ -83,6 +83,7 @@ def test_outcomes_have_the_probabilities_of_algorithm_2(
         assert abs(seen[outcome] - runs * p) <= 4.5 * np.sqrt(runs * p * (1 - p)) + 1
 
 
+@pytest.mark.slow
 @given(relation=relations, seed=st.integers(0, 99))
 def test_no_relation_is_used_more_often_than_it_is_counted(relation: np.ndarray, seed: int) -> None:
     variants = play_out(ABC, relation, np.random.default_rng(seed))
@@ -141,6 +142,7 @@ def test_spare_relations_close_a_gap_up_to_their_counts() -> None:
     assert balanced(relation, spare).tolist() == [[0, 7, 0], [0, 0, 7], [7, 0, 0]]
 
 
+@pytest.mark.slow
 def test_a_random_circuit_is_not_always_the_same() -> None:
     relation = exact_relation(Variants.from_dict({("a", "b", "a"): 3, ("b",): 2, ("a", "a"): 2}), AB)
     random = np.random.default_rng(1)

@@ -32,6 +32,7 @@ def test_pairs_within_a_distance_are_those_of_some_trace(cases: list[tuple[str, 
     assert (within_distance(Variants.from_dict(Counter(cases)).sequences, ABC, k) == expected).all()
 
 
+@pytest.mark.slow
 @given(near=graphs, k=st.integers(1, 6))
 def test_pairs_within_k_steps_of_a_graph(near: np.ndarray, k: int) -> None:
     """By walking: from the start (row 3) or an activity, over activities, to an activity or the end (column 3)."""

@@ -115,6 +115,7 @@ def test_a_normalised_layer_has_the_derivatives_that_differences_show() -> None:
     assert network.parameters == sum(array.size for array in weights.values())
 
 
+@pytest.mark.slow
 def test_the_whole_batch_is_clipped_and_noised_but_not_the_encoder(monkeypatch: pytest.MonkeyPatch) -> None:
     """So one case may move the decoder as far as all together, which is why there is no guarantee."""
     given: dict[str, Any] = {}
@@ -161,6 +162,7 @@ def test_of_outputs_that_are_rounded_to_1_the_first_by_name_is_drawn() -> None:
     assert drawn == {("b", "a"): 0, ("a b",): 10, ("a", "b"): 0, ("c",): 0}, "a blank is before a comma"
 
 
+@pytest.mark.slow
 def test_the_critic_is_clipped_case_by_case_and_its_weights_are_cut(monkeypatch: pytest.MonkeyPatch) -> None:
     noised: list[tuple[float, float]] = []
 
@@ -177,6 +179,7 @@ def test_the_critic_is_clipped_case_by_case_and_its_weights_are_cut(monkeypatch:
     assert max(float(np.abs(array).max()) for array in critic.values()) <= 0.01 + 1e-9
 
 
+@pytest.mark.slow
 def test_an_interrupted_run_goes_on_and_the_model_can_be_kept() -> None:
     states: list[TrainingState] = []
     trained_by(shortened(), checkpoint=states.append)

@@ -262,6 +262,7 @@ def test_every_question_is_tried() -> None:
         assert public <= known
 
 
+@pytest.mark.slow(but=1)
 @pytest.mark.parametrize("question", sorted(QUESTIONS))
 def test_a_charge_in_words(question: str) -> None:
     _, mechanism, sensitivity = QUESTIONS[question]

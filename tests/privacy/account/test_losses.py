@@ -80,6 +80,7 @@ a_loss = st.one_of(
 )
 
 
+@pytest.mark.slow
 @given(st.lists(a_loss, min_size=1, max_size=4), st.floats(0, 3))
 @settings(max_examples=60, deadline=None)
 def test_the_delta_is_never_below_the_truth_and_hardly_above(losses: list[Loss], epsilon: float) -> None:
@@ -143,6 +144,7 @@ def test_levels_of_a_tree() -> None:
         assert float(found) == pytest.approx(expected, abs=0.002)
 
 
+@pytest.mark.slow
 def test_it_is_what_dp_accounting_says_of_the_same_charges() -> None:
     charges = [
         Charge("sums", "", Laplace(Fraction(10), grid=1000), Sensitivity.of(1, "L1", "clipped"), Fraction(1, 10))
@@ -157,6 +159,7 @@ def test_it_is_what_dp_accounting_says_of_the_same_charges() -> None:
     assert float(composed_epsilon(losses, MILLIONTH)) == pytest.approx(accountant.get_epsilon(1e-6), rel=2e-3)
 
 
+@pytest.mark.slow
 def test_charges_have_the_losses_of_their_mechanisms() -> None:
     asked = Curator(Variants.from_dict({("a",): 40}), domain=Domain(("a",), 3), randomness=noise.seeded(1))
     asked.count("1/3")

@@ -42,6 +42,7 @@ def proposed(variance: Fraction) -> Iterator[tuple[int, Fraction]]:
         yield start + g, (1 - bounds[-1]) * (1 - ratio) * ratio**g * kept
 
 
+@pytest.mark.slow(but=1)
 @pytest.mark.parametrize("variance", VARIANCES, ids=str)
 def test_the_coins_multiply_to_the_discrete_gaussian(variance: Fraction) -> None:
     """Every number's odds against 0 are ``exp(-y**2 / (2 variance))``, in rational arithmetic to 2**-150."""
@@ -106,6 +107,7 @@ def test_a_coin_of_a_square_that_31_bits_do_not_decide_takes_as_many_as_it_needs
     assert list(given) == []
 
 
+@pytest.mark.slow
 def test_taylors_bounds_enclose_the_exponential() -> None:
     x = np.arange(0, 2**29, 2**29 // 997)
     exact = [2**31 * exponential(Fraction(int(value), 2**31)) for value in x]
@@ -179,6 +181,7 @@ class Worded:
         return np.concatenate([np.array(given, np.uint32), self.further.words(n - len(given))])
 
 
+@pytest.mark.slow(but=1)
 @pytest.mark.parametrize("steps", [48, 80, 112])
 def test_a_cell_whose_bound_is_met_by_all_bits_at_hand_takes_more(steps: int) -> None:
     """The word that begins like the bound between two cells: one more digit decides, in either direction."""
@@ -193,6 +196,7 @@ def test_a_cell_whose_bound_is_met_by_all_bits_at_hand_takes_more(steps: int) ->
         assert gaussian._settled_cells(cells, begun, source).tolist() == [cell]
 
 
+@pytest.mark.slow
 def test_seeded_numbers_repeat_and_blocks_join() -> None:
     one, other = (discrete_gaussian(Fraction(10**12), 100_000, noise.seeded(3)) for _ in "ab")
     assert np.array_equal(one, other) and len(np.unique(one)) > 90_000

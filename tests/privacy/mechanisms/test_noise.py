@@ -1,7 +1,7 @@
 """The samplers have exactly the distributions they claim, and these are differentially private.
 
-Statistical tests run on a seeded source, so they cannot fail by chance: a seed was not chosen to pass, and the stated
-false-alarm rate is the chance that a correct sampler would fail for a fresh seed.
+Statistical tests run on a seeded source, so they cannot fail by chance, but for two that are marked. A seed was not
+chosen to pass, and the stated false-alarm rate is the chance that a correct sampler would fail for a fresh seed.
 """
 
 import itertools
@@ -150,9 +150,10 @@ def test_tsgd_fits_its_distribution(epsilon: str, delta: str) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.false_alarm(2e-7, "Chernoff bounds of chi-square sums of 9, 17 and 161 fair splits: 9e-8, 6e-8, 3e-8")
 @pytest.mark.parametrize("scale", [0.5, 1.0, 10.0])
 def test_discrete_laplace_agrees_with_opendp(scale: float) -> None:
-    """Two samples, ours and OpenDP's, from one distribution. OpenDP cannot be seeded: false-alarm rate 1e-6."""
+    """Two samples, ours and OpenDP's, from one distribution. OpenDP cannot be seeded."""
     n = 50_000
     dp.enable_features("contrib")
     space = dp.vector_domain(dp.atom_domain(T=int)), dp.l1_distance(T=int)
@@ -161,11 +162,12 @@ def test_discrete_laplace_agrees_with_opendp(scale: float) -> None:
     reach = int(8 * scale)
     table = np.array([np.bincount(np.clip(x, -reach, reach) + reach, minlength=2 * reach + 1) for x in (ours, theirs)])
     table = table[:, table.sum(axis=0) >= 10]
-    assert stats.chi2_contingency(table).pvalue > 1e-6
+    assert stats.chi2_contingency(table).pvalue > 1e-9
 
 
+@pytest.mark.false_alarm(4e-6, "chi-square test at 1e-6; its 38 cells as Poisson numbers, by convolution: 3.2e-6")
 def test_the_operating_systems_noise_fits_too(operating_system: noise.Randomness) -> None:
-    """The path that protects data, not only the seeded one. Not seeded: false-alarm rate 1e-6."""
+    """The path that protects data, not only the seeded one."""
     eps = Fraction(1, 2)
     n, reach = 200_000, 40
     drawn = np.clip(noise.discrete_laplace(eps, n, operating_system), -reach, reach)

@@ -58,6 +58,7 @@ def test_a_plan_that_costs_more_than_is_set_aside_is_refused_and_nothing_is_char
         assert run.taken == left
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("clip", [1e-46, 0.0, -1.0, 9e-7, 1.1e6, math.inf, math.nan])
 def test_a_clipping_bound_that_floats_cannot_hold_is_refused_before_anything_is_charged(clip: float) -> None:
     """With 1e-46 the noise of single precision was zero, and the guarantee was called proven."""

@@ -77,6 +77,7 @@ def shown(store: Store, tmp_path: Path) -> str:
     return pages.job_page(job, log, "once", settings=settings)
 
 
+@pytest.mark.slow
 def test_old_records_have_their_pages(store: Store, tmp_path: Path) -> None:
     page = shown(store, tmp_path)
     assert "--method evolve --epsilon 0.5 --activities log -p rounds=2" in page

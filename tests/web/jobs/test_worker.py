@@ -85,6 +85,7 @@ sys.stdin.read()
 """
 
 
+@pytest.mark.slow
 def test_memory_is_that_of_the_whole_group(tmp_path: Path) -> None:
     """Of a process that holds 200 MiB and starts one that holds as much, in a group that nobody else is in."""
     program = tmp_path / "holds.py"

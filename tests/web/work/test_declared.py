@@ -86,7 +86,7 @@ def test_what_becomes_of_cases_that_name_nobody_is_asked_for() -> None:
     assert asked_for({**said, "unnamed": "left-out"}).unit.name == "case", "the form has it whoever is protected"
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_a_part_of_the_cases_is_asked_for_and_pays_for_itself(
     path: Path, log: LogRecord, settings: Settings, tmp_path: Path
 ) -> None:
@@ -105,6 +105,7 @@ def test_a_part_of_the_cases_is_asked_for_and_pays_for_itself(
     assert other.account.refused is None and (other.account.left, other.account.after) == (("1", "0"), ("0", "0"))
 
 
+@pytest.mark.slow
 def test_the_dry_run_says_what_is_missing_and_what_the_release_would_be_worth(
     log: LogRecord, settings: Settings
 ) -> None:
@@ -120,6 +121,7 @@ def test_the_dry_run_says_what_is_missing_and_what_the_release_would_be_worth(
     assert listed.tried.guarantee.conditions == ()
 
 
+@pytest.mark.slow
 def test_labels_that_are_found_privately_are_a_question_of_their_own(log: LogRecord, settings: Settings) -> None:
     request = {"method": "df-laplace", "epsilon": "2", "labels": "privately", "longest": "log"}
     assert "δ above 0" in dry_run(log, request, settings).problem
@@ -182,7 +184,7 @@ def verdict(page: str) -> tuple[str, str]:
     return found[1], found[2]
 
 
-@pytest.mark.slow
+@pytest.mark.nightly(but=1)
 @pytest.mark.parametrize(
     ("epsilon", "tone", "strength", "learnt"),
     [
@@ -217,7 +219,7 @@ def test_words_and_colour_follow_the_strength_everywhere(
     assert result.account.strength == strength
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_the_account_is_judged_by_all_that_it_gave_away(path: Path, settings: Settings, tmp_path: Path) -> None:
     log = record(read(path))
     for number in range(3):
@@ -296,6 +298,7 @@ def test_a_column_called_person_is_offered_and_never_leaves_then(tmp_path: Path)
     assert not may_leave("person", log) and may_leave("person", record(found, {"is_person": "release"}))
 
 
+@pytest.mark.slow
 def test_every_one_of_hundreds_of_columns_may_be_chosen(tmp_path: Path) -> None:
     names = [f"c{i}" for i in range(300)]
     rows = [",".join(["1", "a", "2024-01-01", *["x"] * 300]), ",".join(["2", "a", "2024-01-02", *["x"] * 300])]
@@ -315,7 +318,7 @@ def test_times_and_numbers_of_every_size_name_nobody(path: Path) -> None:
     assert set(units) <= {*log.cases.column_names, *log.events.column_names} - {"concept:name", "time:timestamp"}
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_what_noise_does_to_an_attribute_is_said_beforehand(log: LogRecord, settings: Settings) -> None:
     assert log.measured is not None
     name = log.measured.case_attributes[0]
@@ -348,6 +351,7 @@ def test_whose_the_cases_are_is_what_was_said_of_the_release_or_of_the_log(
     assert whose(columns, unit) == person
 
 
+@pytest.mark.nightly
 def test_the_page_names_the_column_taken_for_people_unless_it_was_said_whose_the_cases_are(
     settings: Settings, tmp_path: Path
 ) -> None:
@@ -364,3 +368,14 @@ def test_the_page_names_the_column_taken_for_people_unless_it_was_said_whose_the
         assert (guess in pages.job_page(job("release", made, form), record(read(path)), "once", settings=settings)) == (
             seeming != ""
         )
+
+
+@pytest.mark.nightly
+def test_whether_another_door_enters_the_same_account_is_told(
+    path: Path, settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log, result = record(read(path)), released(path, EVOLVE, settings, tmp_path / "out")
+    for ledger, apart in (("none", True), (str(settings.ledger), False)):
+        monkeypatch.setenv("VEILOG_LEDGER", ledger)
+        page = pages.job_page(job("release", result, EVOLVE), log, ONCE, settings=settings)
+        assert ("The account here does not learn of it" in page) == apart

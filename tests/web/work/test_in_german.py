@@ -40,6 +40,7 @@ def export(tmp_path: Path) -> Path:
     return path
 
 
+@pytest.mark.slow
 def test_a_column_of_persons_with_gaps_is_named_with_what_to_do(export: Path, settings: Settings) -> None:
     """It was not offered, the page said that no column tells persons, and the release, once paid for, that one does."""
     log = record(read(export))
@@ -56,6 +57,7 @@ def test_a_column_of_persons_with_gaps_is_named_with_what_to_do(export: Path, se
     assert full.measured is not None and [(u.unit, u.unnamed) for u in full.measured.units] == [("Patient", 0)]
 
 
+@pytest.mark.slow
 def test_what_was_noticed_is_told_without_options_of_the_command(export: Path, settings: Settings) -> None:
     with spoken("de"):
         page = html.unescape(pages.log_page(record(read(export)), "once", settings=settings))
@@ -73,6 +75,7 @@ def test_shares_in_a_remark_are_written_as_the_language_writes_them() -> None:
         assert stated("discrete Laplace") == "diskretes Laplace"
 
 
+@pytest.mark.slow
 def test_the_account_counts_the_files_that_its_link_gives(export: Path, settings: Settings, tmp_path: Path) -> None:
     """The inside report is not among them: it said seven, and gave six."""
     made = released(export, ASKED, settings, tmp_path / "out", name="Köln.csv")
@@ -84,6 +87,7 @@ def test_the_account_counts_the_files_that_its_link_gives(export: Path, settings
     assert f"{len(made.files) - 1} files" in page and f"{len(made.files)} files" not in page
 
 
+@pytest.mark.slow
 def test_nothing_is_recommended_before_all_was_tried(export: Path, settings: Settings) -> None:
     log, nothing = record(read(export)), FlowMap((), (), 0, 0, 1.0)
     assert log.measured is not None and log.measured.sizes is not None

@@ -63,6 +63,7 @@ def test_two_columns_of_one_name_are_told_in_words(tmp_path: Path) -> None:
     assert "Say below which column is which." not in page_of(found)
 
 
+@pytest.mark.slow
 def test_of_a_workbook_with_two_sheets_one_is_chosen(tmp_path: Path) -> None:
     openpyxl = pytest.importorskip("openpyxl")
     book = openpyxl.Workbook()
@@ -83,6 +84,7 @@ def test_of_a_workbook_with_two_sheets_one_is_chosen(tmp_path: Path) -> None:
     assert read(path, {"sheet": "Sheet3"}).inside == Inside("sheet", ("Sheet", "Notes"), None)
 
 
+@pytest.mark.slow
 def test_of_an_object_centric_log_the_type_of_its_cases_is_chosen(tmp_path: Path) -> None:
     path = tmp_path / "log.json"
     path.write_bytes(ocel_json())
@@ -94,6 +96,7 @@ def test_of_an_object_centric_log_the_type_of_its_cases_is_chosen(tmp_path: Path
     assert found.inside is not None and found.inside.chosen == "bed"
 
 
+@pytest.mark.slow
 def test_the_transitions_that_a_log_has_are_advised_in_each_language(tmp_path: Path) -> None:
     rows = [f"1,a,2024-01-01,{step}" for step in ("begun", "begun", "over and out", "over and out", "over and out")]
     found = read(written(tmp_path / "log.csv", "case,activity,timestamp,lifecycle:transition", *rows))
@@ -132,6 +135,7 @@ def test_no_page_advises_an_option_of_the_command_or_tells_a_place(advice: str |
     assert plain_advice(advice) == kept
 
 
+@pytest.mark.slow
 def test_dates_are_shown_as_they_are_understood(tmp_path: Path) -> None:
     rows = ["1,a,05/06/2024 14:00", "1,b,25/12/2024", "2,a,2024-03-01", "2,b,never"]
     path = written(tmp_path / "log.csv", "case,activity,timestamp", *rows)
@@ -162,6 +166,7 @@ def stays(tmp_path_factory: pytest.TempPathFactory) -> ReadLog:
     return read(written(tmp_path_factory.mktemp("stays") / "stays.csv", header, *rows))
 
 
+@pytest.mark.slow
 def test_import_asks_for_the_person_and_what_each_column_is(stays: ReadLog) -> None:
     page = page_of(stays)
     assert "Patienten-ID: 20 values, at most 2 cases each" in page
@@ -199,6 +204,7 @@ def test_attributes_that_cannot_be_released_are_refused_before_a_job_is_made(
     assert said in dry_run(log, {**EVOLVE, **asked}, settings).problem
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("said", "asked", "why"),
     [
@@ -257,6 +263,7 @@ def test_every_setting_that_names_attributes_to_release_is_looked_at() -> None:
     assert found == leaving._NAMING == set(trial._OF_THE_LOG)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("columns", [{}, {"is_ward": "release"}])
 def test_a_part_by_what_is_neither_a_rule_nor_a_column_is_said_to_be_so(
     stays: ReadLog, settings: Settings, columns: dict[str, str]
@@ -271,6 +278,7 @@ def test_a_part_by_what_is_neither_a_rule_nor_a_column_is_said_to_be_so(
     assert not isinstance(dry_run(record(stays, columns), {**asked, "part": "month=2024-02"}, settings), Refused)
 
 
+@pytest.mark.slow
 def test_listed_activities_that_the_log_lacks_are_told_before_paying(stays: ReadLog, settings: Settings) -> None:
     log = record(stays)
     assert log.measured is not None
@@ -282,6 +290,7 @@ def test_listed_activities_that_the_log_lacks_are_told_before_paying(stays: Read
     assert not dry_run(log, {**listed, "activities": "\n".join(own)}, settings).warnings
 
 
+@pytest.mark.slow
 def test_a_time_in_which_the_log_has_nothing_is_told_before_paying(stays: ReadLog, settings: Settings) -> None:
     asked = {**EVOLVE, "times": "0.3"}
     for start, end, told in (("2030", "2031", 1), ("2023", "2024", 1), ("2023", "2025", 0)):
@@ -297,6 +306,7 @@ def test_enter_in_the_form_only_looks(stays: ReadLog, settings: Settings) -> Non
     assert buttons[0] == "plan" and "method" in buttons
 
 
+@pytest.mark.slow
 def test_a_name_that_lists_others_asks_for_none_of_them(settings: Settings, tmp_path: Path) -> None:
     rows = [f"{case},{step},2024-01-0{1 + case % 9},x,y,z" for case in range(40) for step in ("come", "go")]
     found = read(written(tmp_path / "log.csv", 'case,activity,timestamp,"Alter, Beruf",Beruf,Alter', *rows))
@@ -320,6 +330,7 @@ def test_names_that_a_list_would_break_are_known(name: str) -> None:
     assert can_be_asked_for("Alter und Beruf; s|t")
 
 
+@pytest.mark.slow
 def test_starts_of_events_come_with_times_and_not_as_an_attribute(settings: Settings, tmp_path: Path) -> None:
     path = tmp_path / "started.xes"
     files.write(started(hospital(40, seed=3)), path)
@@ -332,6 +343,7 @@ def test_starts_of_events_come_with_times_and_not_as_an_attribute(settings: Sett
     assert "was said to identify people" in refused.problem
 
 
+@pytest.mark.slow
 def test_values_of_attributes_are_listed_in_the_form(stays: ReadLog, settings: Settings) -> None:
     log = record(stays)
     asked = {**EVOLVE, "attributes": "ward"}
@@ -344,6 +356,7 @@ def test_values_of_attributes_are_listed_in_the_form(stays: ReadLog, settings: S
     assert with_delta.undeclared is None
 
 
+@pytest.mark.slow
 def test_a_range_is_of_numbers_and_may_have_decimal_commas(settings: Settings, tmp_path: Path) -> None:
     rows = (f'{case},go,2024-01-{1 + case:02d},{case}.5,"{case},5"' for case in range(9))
     log = record(read(written(tmp_path / "costs.csv", "case,activity,timestamp,cost,price", *rows)))
@@ -355,6 +368,7 @@ def test_a_range_is_of_numbers_and_may_have_decimal_commas(settings: Settings, t
     assert "'price' holds no numbers" in refused.problem and "decimal comma" in refused.problem
 
 
+@pytest.mark.slow
 def test_numbers_of_parameters_may_have_decimal_commas(stays: ReadLog, settings: Settings) -> None:
     planned = dry_run(record(stays), {**EVOLVE, "p_real_share": "0,25", "delta": "1e-6"}, settings)
     assert isinstance(planned, DryRun) and planned.plan.settings.real_share == 0.25
@@ -397,6 +411,7 @@ def test_a_share_that_is_told_without_digits_is_not_about_so_much(stays: ReadLog
     assert '<p class="lead">Under 0.1 % of the 100,000 cases' in page
 
 
+@pytest.mark.slow
 def test_what_was_not_counted_is_no_zero(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr("veilog.web.work.exposure._MANY", 3)
     monkeypatch.setattr("veilog.web.work.exposure._WORK", 1.0)

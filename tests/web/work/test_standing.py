@@ -51,6 +51,7 @@ def page_of(made: ReleasedLog, path: Path, settings: Settings) -> str:
     return re.sub(r"\s+", " ", html.unescape(re.sub(r"<[^>]+>", " ", page)))
 
 
+@pytest.mark.nightly
 def test_the_page_of_the_first_release_knows_of_the_second(settings: Settings, tmp_path: Path) -> None:
     path = ward(tmp_path / "klinik-03.csv", 400)
     first = made_of(path, "1", settings)
@@ -67,6 +68,7 @@ def test_the_page_of_the_first_release_knows_of_the_second(settings: Settings, t
     assert "ε = 3 spent in all, ε = 1 left." in page_of(first, path, settings)
 
 
+@pytest.mark.slow
 def test_the_page_is_shown_with_one_read_of_the_ledger(
     settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -78,6 +80,7 @@ def test_the_page_is_shown_with_one_read_of_the_ledger(
     assert len(reads) == 1
 
 
+@pytest.mark.nightly
 def test_next_months_file_may_be_about_the_same_people(settings: Settings, tmp_path: Path) -> None:
     march, april = ward(tmp_path / "klinik-03.csv", 400), ward(tmp_path / "klinik-04.csv", 500)
     before = pages.plan_part(dry_run(owned(march), ASKED, settings), owned(march))
@@ -93,6 +96,7 @@ def test_next_months_file_may_be_about_the_same_people(settings: Settings, tmp_p
     assert said in page and "klinik-03" not in page, "it may be another browser's file"
 
 
+@pytest.mark.slow
 def test_where_the_ledger_is_gone_the_page_does_not_vouch_for_it(settings: Settings, tmp_path: Path) -> None:
     path = ward(tmp_path / "klinik-03.csv", 400)
     made = made_of(path, "1", settings)
@@ -115,6 +119,7 @@ def _log(path: Path) -> LogRecord:
     return record(read(path), name=path.name)
 
 
+@pytest.mark.slow
 def test_a_shared_inside_report_names_no_file_of_another_browser(settings: Settings, tmp_path: Path) -> None:
     march, april = ward(tmp_path / "klinik-03.csv", 400), ward(tmp_path / "klinik-04.csv", 500)
     made_of(march, "1", settings)
@@ -129,6 +134,7 @@ def of_persons(path: Path, cases: int) -> Path:
     return written(path, "case,activity,timestamp,Patient", *rows)
 
 
+@pytest.mark.nightly
 def test_that_persons_have_several_cases_stands_against_the_unit(settings: Settings, tmp_path: Path) -> None:
     plain, persons = ward(tmp_path / "plain.csv", 400), of_persons(tmp_path / "persons.csv", 400)
     sentence = "A case is what has to be protected, and not a person with several."
@@ -136,6 +142,7 @@ def test_that_persons_have_several_cases_stands_against_the_unit(settings: Setti
     assert f"☒ {sentence}" in page_of(made_of(persons, "1", settings), persons, settings)
 
 
+@pytest.mark.nightly
 def test_persons_with_several_cases_are_spoken_of_once(settings: Settings, tmp_path: Path) -> None:
     """The note of the command says in English what the decision says in the language of the page."""
     path = of_persons(tmp_path / "persons.csv", 400)
@@ -155,6 +162,7 @@ def test_persons_with_several_cases_are_spoken_of_once(settings: Settings, tmp_p
     assert "--unit" not in " ".join(decision.cautions)
 
 
+@pytest.mark.slow
 def test_two_releases_side_by_side_keep_the_number_and_the_share_of_activities(
     settings: Settings, tmp_path: Path
 ) -> None:
@@ -163,6 +171,7 @@ def test_two_releases_side_by_side_keep_the_number_and_the_share_of_activities(
     assert rows["activities"] == ("2", "2") and rows["activities (kept)"] == ("100\u202f%", "100\u202f%")
 
 
+@pytest.mark.slow
 def test_the_inside_report_knows_the_persons_that_the_page_knows(settings: Settings, tmp_path: Path) -> None:
     """It looked at variants, which have no columns, and said that no column told persons."""
     path = of_persons(tmp_path / "persons.csv", 400)
@@ -171,6 +180,7 @@ def test_the_inside_report_knows_the_persons_that_the_page_knows(settings: Setti
     assert "The log seems to know persons: “Patient”" in report and "No column looks as if" not in report
 
 
+@pytest.mark.slow
 def test_a_release_that_came_out_empty_was_finished(settings: Settings, tmp_path: Path) -> None:
     path = ward(tmp_path / "small.csv", 12)
     asked = {"method": "travas", "epsilon": "0.1", "delta": "1e-9"}
@@ -185,6 +195,7 @@ def test_a_release_that_came_out_empty_was_finished(settings: Settings, tmp_path
     assert "ε = 0.1, δ = 9.29323·10⁻¹⁰" in page, "in a few digits, rounded up"
 
 
+@pytest.mark.slow
 def test_an_empty_release_has_no_files(settings: Settings, tmp_path: Path) -> None:
     """It stood among the downloads, as a ZIP file of its certificate alone, and was said to be empty four times."""
     path = ward(tmp_path / "small.csv", 12)

@@ -103,7 +103,7 @@ def test_between_two_budgets_it_is_on_the_line_and_beyond_them_unknown() -> None
     assert keeps(row("a"), "1") is None
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_no_log_is_opened_and_what_there_is_so_far_is_kept(
     log: LogRecord, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -128,6 +128,7 @@ def test_no_log_is_opened_and_what_there_is_so_far_is_kept(
     assert late.late and not late.rows[0].cells
 
 
+@pytest.mark.slow
 def test_sizes_of_a_release_are_those_of_its_cases(
     log: LogRecord, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -83,6 +83,7 @@ def test_what_is_read_is_what_the_library_says_of_the_log(hospital_file: Path) -
     assert sum(row.released for row in result.measured.explorer.rows) <= log.variants.cases
 
 
+@pytest.mark.slow
 def test_columns_that_are_not_clear_are_asked_for_and_taken_as_chosen(tmp_path: Path) -> None:
     rows = [f"{i // 3},x{i % 3},y{i % 2},2024-01-0{i % 9 + 1}" for i in range(30)]
     path = written(tmp_path / "log.csv", "who,what,how,when", *rows)
@@ -111,6 +112,7 @@ def test_two_columns_of_one_name_are_refused_in_the_words_of_the_command(tmp_pat
     assert found.preview.rows == (("1", "a", "2024-01-01", "x", "y"),)
 
 
+@pytest.mark.slow
 def test_what_a_date_means_is_asked_for_and_taken_as_chosen(tmp_path: Path) -> None:
     path = tmp_path / "log.csv"
     path.write_text("case,activity,time\n1,a,5/6/2024\n1,b,6/5/2024\n")
@@ -119,6 +121,7 @@ def test_what_a_date_means_is_asked_for_and_taken_as_chosen(tmp_path: Path) -> N
     assert read(path, {"time_format": "mm/dd/yyyy"}).measured.explorer.rows[0].chevrons[0][0] == "a"
 
 
+@pytest.mark.slow
 def test_what_counts_of_starts_and_ends_is_chosen(tmp_path: Path) -> None:
     rows = [f"{case},{name},{step},2024-01-01 1{i}:{minute}" for case in (1, 2) for i, name in enumerate("ab")
             for step, minute in (("start", "00"), ("complete", "30"))]  # fmt: skip
@@ -132,6 +135,7 @@ def test_what_counts_of_starts_and_ends_is_chosen(tmp_path: Path) -> None:
     assert wrong.columns is not None, "something else can be chosen"
 
 
+@pytest.mark.slow
 def test_a_name_that_a_page_cannot_show_whole_is_still_the_column(tmp_path: Path) -> None:
     name = "n" * 500 + "\x07"
     path = written(tmp_path / "log.csv", f"case,{name},timestamp", "1,a,2024-01-01", "1,b,2024-01-02")
@@ -140,6 +144,7 @@ def test_a_name_that_a_page_cannot_show_whole_is_still_the_column(tmp_path: Path
     assert read(path, {"activity": shown}).measured.statistics.activities == 2
 
 
+@pytest.mark.slow
 def test_a_finding_that_stops_reading_is_the_owners_to_decide(tmp_path: Path) -> None:
     rows = ["1,a,2024-01-01", "1,b,", "2,a,2024-01-03"]
     path = written(tmp_path / "log.csv", "case,activity,timestamp", *rows)
@@ -222,7 +227,7 @@ def test_a_plan_tells_cost_and_questions_and_leaves_the_account_as_it_is(
     assert not settings.ledger.exists()
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_a_plan_knows_what_is_left_and_what_would_be_refused(hospital_file: Path, settings: Settings) -> None:
     data = files.read(hospital_file)
     Ledger.open(settings.ledger, create=True).set_budget(data, "1")
@@ -239,7 +244,7 @@ def test_a_plan_knows_what_is_left_and_what_would_be_refused(hospital_file: Path
     assert unknown.refused is None and unknown.beside_budget
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_a_plan_that_cannot_wait_tells_what_it_knows_and_nothing_else(
     settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -256,6 +261,7 @@ def test_a_plan_that_cannot_wait_tells_what_it_knows_and_nothing_else(
     assert later.tried.guarantee.charges
 
 
+@pytest.mark.nightly
 def test_a_trial_that_takes_too_long_is_ended_and_the_page_says_so(
     settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -278,6 +284,7 @@ def test_a_trial_that_takes_too_long_is_ended_and_the_page_says_so(
     assert dry_run(record(None), {**certified, "p_depth": "20"}, settings).tried is not None, "its thread is free again"
 
 
+@pytest.mark.nightly
 def test_dry_runs_are_given_up_when_the_server_stops(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
     """A million levels would take minutes; nobody waits for them to end, and the next server has its own."""
     monkeypatch.setattr("veilog.web.work.planning._PATIENCE", 0.0)
@@ -293,6 +300,7 @@ def test_dry_runs_are_given_up_when_the_server_stops(settings: Settings, monkeyp
     assert dry_run(record(None), {**request, "max_length": "5"}, settings).tried is not None
 
 
+@pytest.mark.slow
 def test_a_plan_says_where_nothing_would_be_guaranteed(settings: Settings) -> None:
     found = dry_run(record(None), {"method": "sapa", "epsilon": "1", "as_published": "on"}, settings)
     assert not found.tried.guarantee.proven
@@ -316,7 +324,7 @@ def test_a_mistake_is_told_and_raises_nothing(settings: Settings) -> None:
 # The release.
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_a_release_leaves_its_files_and_is_entered(hospital_file: Path, settings: Settings, tmp_path: Path) -> None:
     out = tmp_path / "out"
     request = {"method": "evolve", "epsilon": "1", "times": "0.3", "labels": "log"}
@@ -341,6 +349,7 @@ def test_a_release_leaves_its_files_and_is_entered(hospital_file: Path, settings
     assert "NOT FOR RELEASE" not in (out / "outside.html").read_text()
 
 
+@pytest.mark.nightly
 def test_of_more_events_than_excel_is_of_use_for_no_workbook_is_made(
     hospital_file: Path, settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -350,7 +359,7 @@ def test_of_more_events_than_excel_is_of_use_for_no_workbook_is_made(
     assert result.missing == () and result.unwritten == ()
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_the_same_seed_gives_the_librarys_release(hospital_file: Path, settings: Settings, tmp_path: Path) -> None:
     test_mode = Settings(folder=tmp_path, ledger=settings.ledger, token="t", seed=11)
     released(hospital_file, {"method": "evolve", "epsilon": "2", "labels": "log"}, test_mode, tmp_path / "out")
@@ -359,7 +368,7 @@ def test_the_same_seed_gives_the_librarys_release(hospital_file: Path, settings:
     assert (tmp_path / "out" / "release.xes").read_bytes() == (tmp_path / "again.xes").read_bytes()
 
 
-@pytest.mark.slow
+@pytest.mark.nightly(but=1)
 @pytest.mark.parametrize(
     "request_",
     [
@@ -401,6 +410,7 @@ def test_the_command_and_the_python_that_are_shown_do_the_same(
     assert Path("release.xes").read_bytes() == expected
 
 
+@pytest.mark.slow
 def test_an_empty_release_is_no_error_and_stays_on_record(settings: Settings, tmp_path: Path) -> None:
     path = tmp_path / "small.xes"
     files.write(hospital(30, seed=1), path)
@@ -410,6 +420,7 @@ def test_an_empty_release_is_no_error_and_stays_on_record(settings: Settings, tm
     assert len(Ledger.open(settings.ledger).show()[0].entries) == 1
 
 
+@pytest.mark.slow
 def test_the_certificate_holds_no_exact_number_of_a_log_whose_release_proves_nothing(
     settings: Settings, tmp_path: Path
 ) -> None:
@@ -425,6 +436,7 @@ def test_the_certificate_holds_no_exact_number_of_a_log_whose_release_proves_not
     assert any("7 cases without events" in note for note in result.owner_only.notes)
 
 
+@pytest.mark.slow
 def test_what_the_account_cannot_pay_is_refused_and_costs_nothing(
     hospital_file: Path, settings: Settings, tmp_path: Path
 ) -> None:
@@ -436,6 +448,7 @@ def test_what_the_account_cannot_pay_is_refused_and_costs_nothing(
     assert list((tmp_path / "out").iterdir()) == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("trouble", ["damaged", "no folder"])
 def test_a_ledger_that_cannot_be_used_is_told_without_a_path_of_this_machine(
     hospital_file: Path, settings: Settings, tmp_path: Path, trouble: str
@@ -450,6 +463,7 @@ def test_a_ledger_that_cannot_be_used_is_told_without_a_path_of_this_machine(
     assert said[trouble] in error.value.in_command() and "another time" not in error.value.in_command()
 
 
+@pytest.mark.slow
 def test_what_cannot_be_noted_as_set_aside_is_given_back(
     hospital_file: Path, settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -508,7 +522,7 @@ def test_how_far_a_job_is_is_said_of_all_of_it_in_few_words() -> None:
     assert said[0] == "Reading the log (step 1 of 5)" and "transport" not in " ".join(said)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_logs_of_very_many_variants_are_compared_after_all_the_rest(
     settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -526,7 +540,7 @@ def test_logs_of_very_many_variants_are_compared_after_all_the_rest(
         assert bool(made.beside.not_compared) != thorough
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_a_release_for_both_can_be_downloaded_twice(settings: Settings, tmp_path: Path) -> None:
     path, out = tmp_path / "log.xes", tmp_path / "out"
     files.write(hospital(40, seed=3), path)
@@ -548,7 +562,7 @@ class OwnSettings(LaplaceSettings):
     kindness: Annotated[int, "how kind it is", Bounds(1, 9)] = 3
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_a_method_of_another_package_has_its_card_its_dry_run_and_its_release(
     hospital_file: Path, settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -589,7 +603,7 @@ def test_a_method_of_another_package_has_its_card_its_dry_run_and_its_release(
 # From the server to the worker.
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_a_worker_takes_the_plan_and_reads_no_form(
     hospital_file: Path, settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -606,7 +620,7 @@ def test_a_worker_takes_the_plan_and_reads_no_form(
     assert made.account.spent == Amount(0.5, 0.0)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_a_job_that_an_earlier_version_queued_is_done(hospital_file: Path, settings: Settings, tmp_path: Path) -> None:
     request = ReleaseRequest.from_json({**EVOLVE, "epsilon": "0,5", "delta": ""})
     assert request.plan is None and request.write is None

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from markupsafe import Markup
 
 from veilog._language import current, gettext, gettext_noop, languages
+from veilog._places import default_ledger
 from veilog._version import __version__
 from veilog.errors import VeilogError
 from veilog.logs.eventlog import START
@@ -328,6 +329,8 @@ def _of_release(
         "others": said_of_others(standing)[1],
         "beside": beside,
         "files": _FILES,
+        # Where the command and Python have the ledger of these pages, what they release is in the same account.
+        "apart": settings is None or settings.ledger != default_ledger(),
         "written": any(name.startswith("release.") for name in made.files),
         "kind_words": KNOWN,
         "chart": Markup((beside and beside.chart) or ""),  # charts hold no text but ours
