@@ -239,7 +239,9 @@ def _cell(
 
 def _experiment(paper: str, told: dict[str, Any]) -> tuple[Experiment, tuple[PaperFigure, ...]]:
     name, axes = told["name"], tuple(told.get("axes", ()))
-    of_figures = [{key: tuple(v) if isinstance(v, list) else v for key, v in f.items()} for f in told["figure"]]
+    of_figures: list[dict[str, Any]] = [
+        {key: tuple(v) if isinstance(v, list) else v for key, v in f.items()} for f in told["figure"]
+    ]
     columns = tuple(dict.fromkeys(m for f in of_figures for m in f["measures"]))
     series = {one["name"]: PaperSeries(**one) for one in told["series"]}
     text = (files(measures.__package__) / f"{name}.csv").read_text(encoding="utf-8")

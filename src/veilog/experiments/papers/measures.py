@@ -6,9 +6,10 @@ import itertools
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -66,7 +67,8 @@ def statistics(given: Given, cell: Cell) -> Measured:
 
 def utilities(given: Given, cell: Cell) -> Measured:
     """Return similarity and difference; with models, how each side's model replays the other side's cases."""
-    original, known = given.log.variants, {}
+    original = given.log.variants
+    known: dict[str, Any] = {}
     if cell.get("settings") == "program":
         made, known = _generated(given, cell)
     else:
@@ -120,7 +122,8 @@ def by_place(original: Mapping[tuple[str, ...], int], made: Mapping[tuple[str, .
     Its library takes the variants at the same place of both lists for equal, and moves only the rest of their shares.
     """
     ours, theirs = sum(original.values()), sum(made.values())
-    rest, other = ({s: n * by for s, n in side.items()} for side, by in ((original, theirs), (made, ours)))
+    rest: dict[Sequence[str], int] = {s: n * theirs for s, n in original.items()}
+    other: dict[Sequence[str], int] = {s: n * ours for s, n in made.items()}
     for (one, n), (two, m) in zip(list(rest.items()), list(other.items()), strict=False):
         rest[one], other[two] = n - min(n, m), m - min(n, m)
     left = sum(rest.values())
