@@ -224,7 +224,7 @@ def run(chosen: list[Mutant], record: Record, given: argparse.Namespace) -> None
     os.environ["HYPOTHESIS_PROFILE"] = PROFILE
     judge = Judge(chosen, record, given.processes, given.patience)
     with Path(os.devnull).open("w") as nowhere, contextlib.redirect_stdout(nowhere):
-        quietly = ["-q", "-p", "no:cacheprovider", "--tb=no", "--capture=sys", "-k", given.tests]
+        quietly = ["-q", "-p", "no:cacheprovider", "--tb=no", "--capture=sys", "-k", given.tests, "-m", "not nightly"]
         quietly += ["-W", "ignore::pytest.PytestAssertRewriteWarning"]  # Hypothesis is there already
         pytest.main([*quietly, str(TESTS)], plugins=[judge])
 
