@@ -132,7 +132,7 @@ IN_THE_BROWSER = {"account-in-the-browser"}
 HOW_TO = [page for page in sorted((DOCS / "how-to").glob("*.md")) if page.stem not in IN_THE_BROWSER]
 
 
-@pytest.mark.nightly(but=4)
+@pytest.mark.nightly(but=1)
 @pytest.mark.filterwarnings("ignore")  # pm4py and what it imports warn of things of their own
 @pytest.mark.parametrize("page", HOW_TO, ids=lambda p: p.stem)
 def test_the_how_to_pages_run(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -149,7 +149,7 @@ ELSEWHERE = {"tutorial", "models"}
 WITH_BLOCKS = [p for p in PAGES if re.search(r"^```(sh|python)$", p.read_text(), re.MULTILINE)]
 
 
-@pytest.mark.nightly(but=3)
+@pytest.mark.nightly(but=1)
 @pytest.mark.parametrize("page", sorted(p for p in WITH_BLOCKS if p.stem not in ELSEWHERE), ids=lambda p: p.stem)
 def test_what_a_page_shows_runs(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """With a log under the names that the pages have for one, and a user who has a ledger."""

@@ -127,7 +127,7 @@ class server:
         self._process.wait(PATIENCE)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.false_alarm(1e-9, "a release of 2,000 cases is noise alone if all its answers are: 1e-100 (Chernoff)")
 def test_the_door_of_who_analyses(folder: Path, shell: dict[str, str]) -> None:
     ((language, text),) = door("You analyse")
@@ -164,7 +164,7 @@ def pictures() -> ModuleType:
     return module
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_the_picture_is_what_its_command_draws(pictures: ModuleType) -> None:
     assert pictures.drawn() == (ROOT / "docs/before-after.svg").read_text(encoding="utf-8"), "make pictures"
 
@@ -180,7 +180,7 @@ def test_the_screens_are_those_that_the_docs_show(pictures: ModuleType) -> None:
         assert len(picture) <= pictures.MOST_BYTES
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_who_is_found_is_what_the_log_says(pictures: ModuleType, logs: Path) -> None:
     found = pictures.exposed(logs)
     assert pictures.why(found) == (ROOT / "docs/why.svg").read_text(encoding="utf-8"), "make pictures VEILOG_LOGS=..."

@@ -146,7 +146,7 @@ def test_figures_are_for_people() -> None:
     assert said == ["-", "yes", "no", "0.2500", "12,346", "1,234", "x"]
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_whatever_holds_a_log_is_compared_released_and_judged(
     log: veilog.EventLog, released: veilog.Release, tmp_path: Path
 ) -> None:
@@ -209,7 +209,7 @@ def test_no_module_with_examples_is_forgotten() -> None:
     assert ">>> " in (source / "methods" / "measured.py").read_text()
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_the_notebook_of_the_examples_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Every cell, in order; what stands last in one is shown."""
     pages = json.loads((Path(__file__).parents[1] / "examples" / "first-steps.ipynb").read_text())
@@ -230,7 +230,7 @@ def test_the_notebook_of_the_examples_runs(tmp_path: Path, monkeypatch: pytest.M
     assert veilog.read(tmp_path / "release.xes").cases.num_rows > 0
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_a_plain_script_audits(tmp_path: Path) -> None:
     """Without an ``if __name__`` guard: the script is not run again by processes of its own."""
     script = tmp_path / "script.py"

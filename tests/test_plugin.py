@@ -49,7 +49,7 @@ def log(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_it_is_listed_with_its_package_and_a_broken_one_is_warned_of(installed: Path) -> None:
     done = run(installed, "methods", "--json", "-")
     ours = {method["name"]: method for method in json.loads(done.stdout)}
@@ -76,7 +76,7 @@ def test_the_command_releases_with_it(installed: Path, log: Path, tmp_path: Path
     assert "method-of-another-package" not in ours.stdout
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_the_pages_have_a_card_and_python_a_plan(installed: Path) -> None:
     code = (
         "from veilog.web.pages.methods import cards; import veilog\n"
@@ -102,7 +102,7 @@ def test_the_experiment_compares_it(installed: Path, log: Path, tmp_path: Path) 
     assert any("ends" in path.read_text() for path in tmp_path.rglob("*.md"))
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_the_check_of_the_docs_leaves_it_to_its_package(installed: Path) -> None:
     tests = str(ROOT / "tests" / "test_docs.py")
     run(installed, "-q", "-p", "no:cacheprovider", "-W", "ignore", tests, "-k", "every_method", module="pytest")

@@ -47,7 +47,7 @@ def test_a_sound_mechanism_is_cleared_and_the_audit_is_sharp(epsilon: float) -> 
     assert 0.85 * epsilon < found.tally.epsilon <= epsilon
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_noise_that_int_cuts_off_is_caught() -> None:
     """int() makes 0 of all noise in (-1, 1): a nominal 0.01 becomes 0.01 + ln 2."""
 
@@ -102,7 +102,7 @@ AUDITED += [("evolve", "0.5", 90)]
 SOME = ["a canary variant", "a case with many new directly-follows pairs", "one more than 8 cases of a variant"]
 
 
-@pytest.mark.nightly(but=3)
+@pytest.mark.nightly(but=1)
 @pytest.mark.parametrize(("method", "epsilon", "runs"), AUDITED)
 def test_a_certified_method_keeps_its_epsilon(method: str, epsilon: str, runs: int) -> None:
     delta = "1e-3" if METHODS[method].needs_delta else 0
@@ -131,7 +131,7 @@ def test_the_published_calibration_of_laplace_is_caught() -> None:
     assert "nominal epsilon does not hold" in found.verdict
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_a_person_with_many_cases_exceeds_the_epsilon_of_a_case_unless_people_are_protected() -> None:
     bare = audit("travas", epsilon=1, delta="1e-3", person_cases=20, runs=400, seed=1, processes=1)
     assert "promises nothing" in bare.verdict and "20 cases" in bare.verdict
@@ -143,13 +143,13 @@ def test_a_person_with_many_cases_exceeds_the_epsilon_of_a_case_unless_people_ar
     assert bounded.derived_epsilon == 1 and bounded.audited_epsilon <= 1
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_an_audit_repeats_itself_under_a_seed() -> None:
     first, second = (audit("travas", epsilon=1, delta="1e-3", runs=300, seed=4, processes=1) for _ in range(2))
     assert (first.attack, first.tally) == (second.attack, second.tally)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_an_audit_says_everything_in_json() -> None:
     told = audit("travas", epsilon=1, delta="1e-3", runs=200, seed=4, processes=1).to_json()
     wanted = {"nominal_epsilon", "derived_epsilon", "audited_epsilon", "confidence", "attack", "runs"}
@@ -197,7 +197,7 @@ def test_an_audit_attacks_the_users_own_log() -> None:
 # Bad input ------------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_too_few_runs_to_say_anything_are_refused_with_how_many_would_do() -> None:
     with pytest.raises(ParameterError, match=r"At least (\d+) runs") as error:
         audit("travas", epsilon=3, delta="1e-3", runs=50)

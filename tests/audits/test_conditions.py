@@ -33,7 +33,7 @@ def audited(method: str, pairs: list[Attempt], **more: Any) -> AuditResult:
 # A label of its own ---------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.nightly(but=1)
+@pytest.mark.nightly
 @pytest.mark.parametrize("method", ["sapa", "df-laplace"])
 def test_a_label_of_its_own_is_caught_where_the_labels_are_those_of_the_log(method: str) -> None:
     found = audited(method, some(LABEL), activities="log")
@@ -46,7 +46,7 @@ def test_a_label_of_its_own_is_caught_where_the_labels_are_those_of_the_log(meth
     assert told["breaks"] == "activities-from-log" and told["conditions"][0]["code"] == "activities-from-log"  # type: ignore[index]
 
 
-@pytest.mark.nightly(but=1)
+@pytest.mark.nightly
 @pytest.mark.parametrize("method", ["sapa", "df-laplace", "laplace", "sacofa"])
 def test_a_label_of_its_own_is_not_seen_where_the_labels_are_declared(method: str) -> None:
     found = audited(method, some(LABEL))
@@ -54,7 +54,7 @@ def test_a_label_of_its_own_is_not_seen_where_the_labels_are_declared(method: st
     assert found.audited_epsilon <= 0.5 and "Nothing contradicts the claim:" in found.verdict
 
 
-@pytest.mark.nightly(but=1)
+@pytest.mark.nightly
 @pytest.mark.parametrize("method", ["sapa", "laplace"])
 def test_a_label_of_its_own_is_not_seen_where_labels_are_found_privately(method: str) -> None:
     """At epsilon 3 and a log of five times the size, so that labels are found at all."""
@@ -114,7 +114,7 @@ def test_who_has_more_cases_than_nobody_has_is_caught() -> None:
     assert beyond.audited_epsilon > 1 and "The condition nobody-has-more does not hold" in found.verdict
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_who_has_more_cases_than_count_is_protected_where_a_column_tells_the_persons() -> None:
     pairs = some("a canary variant", PERSON_20, cases=8, whole=True)
     found = audited("travas", pairs, epsilon=1, delta="1e-3", unit="case:person", max_cases=4, person_cases=8)
@@ -157,7 +157,7 @@ def test_a_slow_case_is_caught_where_seconds_are_published(monkeypatch: pytest.M
     assert "contradicts the derived epsilon" in found.verdict
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_a_slow_case_breaks_the_condition_on_the_length() -> None:
     domain = Domain(ALPHABET, "log")
     found = audited("laplace", some("a canary variant", SLOW), domain=domain, runs=100, epsilon="0.2", confidence=0.9)
@@ -180,13 +180,13 @@ def run(folder: Path, text: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run([sys.executable, "script.py"], cwd=folder, capture_output=True, text=True, check=False)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_a_plain_script_is_run_once(tmp_path: Path) -> None:
     done = run(tmp_path, SCRIPT.format(more=""))
     assert (done.returncode, done.stdout.split()) == (0, ["begins", "120"]), done.stderr
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_a_plain_script_that_wants_processes_is_told_what_to_do(tmp_path: Path) -> None:
     done = run(tmp_path, SCRIPT.format(more=", processes=2"))
     assert done.stdout.split() == ["begins"]

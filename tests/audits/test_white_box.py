@@ -190,7 +190,7 @@ def test_questions_about_attributes_are_answered_and_their_evidence_is_within_wh
     assert all(abs(answer.evidence) <= answer.priced.epsilon + 1e-9 for answer in again if answer.priced)
 
 
-@pytest.mark.nightly(but=1)
+@pytest.mark.nightly
 @pytest.mark.parametrize(
     ("method", "pair", "settings"),
     [
@@ -238,7 +238,7 @@ def test_sums_that_are_paid_for_together_are_one_answer_and_are_asked_again() ->
     assert again.evidence != rounds.evidence
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_an_audit_is_sharp_and_repeats_itself() -> None:
     first, second = (
         audit("travas", epsilon=1, delta="1e-3", white_box=True, runs=1500, pairs=[THOUSANDS], seed=2, processes=1)

@@ -32,7 +32,7 @@ def as_json(capsys: pytest.CaptureFixture[str], *arguments: object) -> object:
     return json.loads(out)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly(but=1)
 @pytest.mark.parametrize("name", sorted(README_TABLE))
 def test_info_counts_the_public_logs(capsys: pytest.CaptureFixture[str], logs: Path, name: str) -> None:
     facts = as_json(capsys, "info", logs / f"{name}.xes.gz")
@@ -134,7 +134,7 @@ def test_release_shows_what_was_kept_but_never_writes_it(
     assert "relative log similarity" in run(capsys, *arguments, "--details")[1]
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_a_release_is_told_in_twelve_lines(
     capsys: pytest.CaptureFixture[str], log: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -174,7 +174,7 @@ def test_compare_measures_the_loss(capsys: pytest.CaptureFixture[str], log: Path
     assert set(same["variants"]) == {"common", "added", "lost", "added_cases", "lost_cases"}
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_compare_measures_the_model_unless_told_otherwise(
     capsys: pytest.CaptureFixture[str], log: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -209,7 +209,7 @@ def test_risk_measures_the_exposure(capsys: pytest.CaptureFixture[str], log: Pat
     assert "case disclosure" in run(capsys, "risk", log, "--size", 2, "--details")[1]
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_attacks_are_held_against_people_held_out(
     capsys: pytest.CaptureFixture[str], log: Path, tmp_path: Path
 ) -> None:
@@ -261,7 +261,7 @@ def test_the_demo_leaves_a_release(
     assert main([*by_hand[1:], "--no-compare"]) == 0, "it goes over no release that the demo made"
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_the_demo_declares_what_is_public(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     made = as_json(capsys, "demo", tmp_path / "demo")
     guarantee = made["released"]["guarantee"]

@@ -256,7 +256,7 @@ def test_summer_and_winter_time_are_one_finding_that_is_harmless(capsys: pytest.
     assert (found.rule, found.severity, found.policy) == ("mixed-time-zones", "info", "keep")
 
 
-@pytest.mark.slow
+@pytest.mark.nightly(but=1)
 @pytest.mark.parametrize(("cases", "events", "labels"), [(5, 2, "ab"), (30, 3, "a"), (2, 20_000, "abc")])
 def test_odd_shapes_are_looked_at_and_released(
     cases: int, events: int, labels: str, capsys: pytest.CaptureFixture[str]

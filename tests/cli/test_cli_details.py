@@ -44,7 +44,7 @@ def test_a_release_with_times_and_attributes(capsys: pytest.CaptureFixture[str],
     assert "veilog:artificial_timestamps" not in {a.key for a in released.metadata.attributes}
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_the_time_distance_is_shown(capsys: pytest.CaptureFixture[str], log: Path, tmp_path: Path) -> None:
     usual = [option for option in USUAL if option != "--no-compare"]
     arguments = ["release", str(log), str(tmp_path / "out.csv"), *usual, "--times", "0.5", "--window", "log"]

@@ -36,7 +36,7 @@ def test_it_writes_a_page_and_the_record_beside_it(folder: Path, tmp_path: Path)
     assert (tmp_path / "dossier.registry.yaml").read_text().startswith("url_slug: ")
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_with_the_original_it_is_for_the_owner_and_knows_the_ledger(folder: Path, tmp_path: Path) -> None:
     log = tmp_path / "log.xes"
     log.write_bytes((folder / "log.xes").read_bytes())
@@ -59,7 +59,7 @@ def test_with_the_original_it_is_for_the_owner_and_knows_the_ledger(folder: Path
     assert "The ledger knows of 2" in page.read_text() and "out.xes, SHA-256" in page.read_text()
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_the_owner_is_told_of_the_other_accounts_of_the_ledger(folder: Path, tmp_path: Path) -> None:
     """A log of last month is another log to the ledger, whoever is in it."""
     log, out = tmp_path / "log.xes", tmp_path / "out.xes"

@@ -59,7 +59,7 @@ def elsewhere(log: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, 
     return {"folder": [str(folder / "months")], "pattern": [str(folder / "months" / "*.parquet")], "table": table}
 
 
-@pytest.mark.slow
+@pytest.mark.nightly(but=1)
 @pytest.mark.parametrize(
     ("where", "options"),
     [

@@ -277,7 +277,7 @@ def codes(told: dict[str, Any]) -> list[str]:
     return [warning["code"] for warning in told["owner_only"].get("warnings", [])]
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_an_account_that_opens_beside_another_of_its_name_is_told(
     capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:

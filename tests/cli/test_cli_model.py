@@ -157,7 +157,7 @@ def test_a_stream_is_a_case_a_line(capsys: pytest.CaptureFixture[str], model: Pa
         assert shares[sequence] / 2000 == pytest.approx(count / 20_000, abs=0.06)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_a_stream_ends_quietly_when_its_reader_goes(model: Path) -> None:
     command = [sys.executable, "-m", "veilog", "sample", str(model), "--stream"]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
@@ -272,7 +272,7 @@ def steps_that(monkeypatch: pytest.MonkeyPatch, act: Callable[[int], None]) -> l
     return taken
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_a_stopped_training_goes_on_without_spending_twice(
     capsys: pytest.CaptureFixture[str], log: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -350,7 +350,7 @@ def test_a_training_is_entered_once_in_the_ledger_of_its_log(
     assert facts["owner_only"]["account"]
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_a_training_as_published_stays_without_guarantee(
     capsys: pytest.CaptureFixture[str], log: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

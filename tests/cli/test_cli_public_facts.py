@@ -171,7 +171,7 @@ def test_columns_that_tell_persons_are_pointed_out(tmp_path: Path) -> None:
     assert not any("--unit" in note for note in protected["owner_only"]["notes"])
 
 
-@pytest.mark.slow
+@pytest.mark.nightly(but=1)
 @pytest.mark.parametrize(("answer", "status"), [("y", 0), ("n", 2)])
 def test_at_a_terminal_the_labels_are_shown_and_the_owner_is_asked(
     answer: str, status: int, log: Path, tmp_path: Path

@@ -189,7 +189,7 @@ def size_of(path: Path) -> int:
         return 0
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.usefixtures("interruptible")
 def test_ctrl_c_leaves_nothing_half_written(folder: Path, tmp_path: Path) -> None:
     """Interrupt a conversion while its output is being written: status 130, one line, no file."""

@@ -56,7 +56,7 @@ def whole_numbers(app: App, *before: str) -> Iterator[list[str]]:
                     yield [*before, name, *itertools.chain(*needed), found.names[0]]
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_a_number_that_is_not_whole_is_refused_by_every_option_that_takes_whole_ones(
     capsys: pytest.CaptureFixture[str],
 ) -> None:

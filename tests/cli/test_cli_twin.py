@@ -39,7 +39,7 @@ def test_a_twin_of_declared_sizes_needs_no_log(tmp_path: Path, capsys: pytest.Ca
     assert "what is missing: cases and length" in capsys.readouterr().err
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_a_twin_says_how_far_off_its_number_of_cases_is(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     log = tmp_path / "one.csv"
     log.write_text("case,activity,time\n1,a,2024-01-01\n1,b,2024-01-02\n")
@@ -62,7 +62,7 @@ def test_nobody_is_told_to_write_a_twin_over_the_log(log: Path, capsys: pytest.C
     assert log.read_bytes() == before
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_a_twin_that_asks_is_paid_for_and_its_json_feeds_a_dry_run(
     log: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -80,7 +80,7 @@ def test_a_twin_that_asks_is_paid_for_and_its_json_feeds_a_dry_run(
     assert "urgency: noise alone will give up to about" in capsys.readouterr().out
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_a_dry_run_reads_nothing_unless_the_owner_allows_exact_sizes(
     log: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -34,7 +34,7 @@ def hint(text: str, command: str) -> list[str]:
     return next(shlex.split(line) for line in text.splitlines() if line.strip().startswith(f"veilog {command}"))
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_the_release_that_a_suggestion_prints_reads_the_log_alike_and_is_charged_alike(
     here: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

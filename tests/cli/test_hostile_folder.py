@@ -51,6 +51,7 @@ def run(folder: Path, *arguments: str, command: tuple[str, ...] = (COMMAND,)) ->
     assert done.returncode == 0, done.stderr
 
 
+@pytest.mark.nightly
 def test_a_large_file_that_two_processes_read(folder: Path) -> None:
     padded = trace(EVENT) + " " * (1 << 15)
     (folder / "large.xes").write_text("<log>" + padded * (65 << 5) + "</log>")
@@ -102,6 +103,7 @@ def loaded(parent: int) -> bool:
     return False
 
 
+@pytest.mark.nightly
 def test_the_package_run_as_a_module(tmp_path: Path) -> None:
     """Python itself has taken a few modules from there, such as ``typing``, before any line of veilog's is run."""
     veilog.write(hospital(60, seed=1), tmp_path / "log.xes")

@@ -102,7 +102,7 @@ def test_nothing_but_the_log_goes_to_standard_output(pipes: Pipes, logs: Path, t
     assert pipes.out[:4] == b"PAR1"
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_a_release_from_and_to_pipes_is_the_release_of_files(pipes: Pipes, logs: Path, tmp_path: Path) -> None:
     path, ledger = logs / "log.csv", tmp_path / "log.ledger"
     assert pipes("release", path, tmp_path / "released.xes", *RELEASE, "--no-ledger") == 0
@@ -187,7 +187,7 @@ def test_a_release_that_nobody_takes_is_kept(pipes: Pipes, logs: Path, monkeypat
     assert veilog.read(kept).cases.num_rows
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_a_release_to_a_closed_standard_output_is_kept(logs: Path, tmp_path: Path) -> None:
     """Schedulers of jobs start programs with it closed (>&-); the release was paid for, and ended with a traceback."""
     words = ["release", "-", "-", "--format", "csv", "--to", "xes", *RELEASE, "--ledger", str(tmp_path / "l.ledger")]
@@ -197,7 +197,7 @@ def test_a_release_to_a_closed_standard_output_is_kept(logs: Path, tmp_path: Pat
     assert str(kept) in ran.stderr and veilog.read(kept).variants.cases > 0
 
 
-@pytest.mark.slow
+@pytest.mark.nightly(but=1)
 @pytest.mark.parametrize(
     ("closed", "words", "status", "said"),
     [

@@ -111,7 +111,7 @@ def test_json_goes_over_json_and_a_release_beside_the_folder_of_its_log(
     assert main(release("night/out.xes").split()) == 0, "no log of the folder ends so"
 
 
-@pytest.mark.slow
+@pytest.mark.nightly(but=1)
 @pytest.mark.parametrize("letters", ["latin-1", "ascii", "cp1252"])
 def test_what_a_terminal_has_no_letters_for_fails_no_release(here: Path, letters: str) -> None:
     """A nightly job would make it again, and pay twice."""
@@ -139,7 +139,7 @@ def test_what_a_terminal_has_no_letters_for_fails_no_release(here: Path, letters
     assert done.returncode == 0 and b"Traceback" not in done.stderr and Path("出.xes").exists()
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_json_on_a_terminal_of_few_letters_is_json(here: Path) -> None:
     files.write(hospital(40, seed=1), Path("é😀.csv"))
     done = subprocess.run(
@@ -151,7 +151,7 @@ def test_json_on_a_terminal_of_few_letters_is_json(here: Path) -> None:
     assert json.loads(done.stdout)["owner_only"]["input"][0]["path"] == "é😀.csv"
 
 
-@pytest.mark.slow
+@pytest.mark.nightly(but=1)
 @pytest.mark.parametrize("target", ["out.xes", "out.xes.gz", "out.parquet", "out.csv"])
 def test_a_release_that_was_paid_for_is_not_replaced_by_the_next(
     here: Path, target: str, capsys: pytest.CaptureFixture[str]
@@ -168,7 +168,7 @@ def test_a_release_that_was_paid_for_is_not_replaced_by_the_next(
     assert Path(target).stat().st_ino != inode, "it is another file"
 
 
-@pytest.mark.slow
+@pytest.mark.nightly(but=1)
 @pytest.mark.parametrize("target", ["out.xes", "out.csv"])
 def test_of_two_releases_to_one_file_at_the_same_time_none_is_lost(
     here: Path, target: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
@@ -201,7 +201,7 @@ def test_the_second_file_of_a_release_is_not_replaced_either(here: Path, capsys:
     assert "a-models.xes" in capsys.readouterr().err
 
 
-@pytest.mark.slow
+@pytest.mark.nightly(but=1)
 @pytest.mark.parametrize(
     ("paid", "words"),
     [
@@ -232,7 +232,7 @@ def test_no_command_replaces_what_was_paid_for(
     assert digests(here) == before
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_what_was_paid_for_is_replaced_by_any_command_that_is_told_so(here: Path) -> None:
     for target in ("paid.csv", "paid.xes"):
         assert main(EVOLVED.format(target).split()) == 0
@@ -241,7 +241,7 @@ def test_what_was_paid_for_is_replaced_by_any_command_that_is_told_so(here: Path
         assert Path(target).stat().st_ino != inode
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_a_dry_run_and_what_is_read_are_no_reason_to_refuse(here: Path) -> None:
     """They go over nothing; nor does a page that is made again."""
     assert main(EVOLVED.format("paid.xes").split()) == 0
@@ -252,7 +252,7 @@ def test_a_dry_run_and_what_is_read_are_no_reason_to_refuse(here: Path) -> None:
         assert main(["compare", "log.csv", "paid.xes", "--chart", "c.svg", "--json", "c.json"]) == 0
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_a_model_is_kept_as_a_release_is(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     asked = "train log.csv m.model --no-ledger --epsilon 3 --delta 0.01 --activities log --max-length {}"
     train = asked.format(9).split()
@@ -267,7 +267,7 @@ def test_a_model_is_kept_as_a_release_is(here: Path, capsys: pytest.CaptureFixtu
     assert {name: digest for name, digest in digests(here).items() if "drawn" not in name} == before
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_what_costs_nothing_to_make_again_is_replaced(here: Path) -> None:
     for _ in range(2):
         assert main([*EVOLVED.format("out.xes").split()[:-2], "--no-ledger", "--seed", "1"]) == 0

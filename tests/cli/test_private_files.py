@@ -43,7 +43,7 @@ def others_may_know(facts: dict[str, Any]) -> str:
     return json.dumps({key: value for key, value in facts.items() if key != "owner_only"})
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_files_with_raw_numbers_are_readable_by_their_owner_alone(log: Path) -> None:
     Path("in.html").write_text("of before, readable by all")
     pages = ("--report", "in.html", "--report-outside", "out.html", "--dossier", "out.md", "--json", "m.json")
@@ -56,7 +56,7 @@ def test_files_with_raw_numbers_are_readable_by_their_owner_alone(log: Path) -> 
     assert {mode(name) for name in ("out.xes", "out.html", "out.md", "page.html", "r.yaml")} == {0o644}
 
 
-@pytest.mark.slow
+@pytest.mark.nightly(but=1)
 @pytest.mark.parametrize(
     "words",
     [

@@ -36,7 +36,7 @@ def called(*arguments: object, stdout: int) -> tuple[int, str]:
     return done.returncode, done.stderr
 
 
-@pytest.mark.slow
+@pytest.mark.nightly(but=1)
 @pytest.mark.parametrize("arguments", [["--help"], ["methods"], ["info", "LOG"], ["release", "LOG", "OUT", *RELEASE]])
 def test_a_reader_that_goes_away_ends_no_work(log: Path, tmp_path: Path, arguments: list[str]) -> None:
     out = tmp_path / "out.xes"
@@ -50,7 +50,7 @@ def test_a_reader_that_goes_away_ends_no_work(log: Path, tmp_path: Path, argumen
     assert out.exists() == ("release" in arguments)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.skipif(not FULL.exists(), reason="no such device here")
 def test_a_full_disk_behind_standard_output_is_a_line_and_a_status(log: Path, tmp_path: Path) -> None:
     out, facts = tmp_path / "out.xes", tmp_path / "facts.json"
@@ -118,7 +118,7 @@ TWIN = ("twin", "LOG", "--epsilon", "0.5")
 TRAIN = ("train", "LOG", "MODEL", "--epsilon", "2", "--delta", "1e-3", "-p", "free_generator_steps=20")
 
 
-@pytest.mark.slow
+@pytest.mark.nightly(but=1)
 @pytest.mark.parametrize(
     ("command", "where", "said"),
     [
@@ -300,7 +300,7 @@ def test_what_is_stopped_when_all_is_done_says_what_there_is(
     assert f"interrupted; nothing half written was left. The release is written to {out}" in capsys.readouterr().err
 
 
-@pytest.mark.slow
+@pytest.mark.nightly(but=1)
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_signal_once_all_is_said_makes_no_failure_of_it(log: Path, number: int) -> None:
     """While Python took itself apart SIGTERM ended it without a word, with a status as if the release had failed."""
@@ -347,7 +347,7 @@ def test_ctrl_c_while_the_command_is_loaded_is_a_line_and_a_status() -> None:
     assert (done.returncode, done.stderr) == (130, "Error: interrupted; nothing half written was left.\n")
 
 
-@pytest.mark.nightly(but=1)
+@pytest.mark.nightly
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="limits of addresses")
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 @pytest.mark.parametrize("words", [["release", "--help"], ["serve", "--no-open", "--folder", "nowhere"]])

@@ -52,7 +52,7 @@ def published(bench: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> M
     return module
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_every_benchmark_has_cells_a_page_and_a_name_of_its_own(program: ModuleType) -> None:
     found = list(program.benchmarks())
     names = [experiment.name for experiment in found]
@@ -182,7 +182,7 @@ def counted(given: Given, cell: Cell) -> Measured:
     return Measured({"cpu": 2.0, "similarity": float(cell.run)}, texts={"found": cell.method})
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_one_row_that_comes_out_otherwise_leaves_those_of_its_method_stale(
     published: ModuleType, tmp_path: Path
 ) -> None:

@@ -168,7 +168,7 @@ def test_precision_is_estimated_where_all_prefixes_take_too_long(monkeypatch: py
 # To the end on the made-up hospital --------------------------------------------------------------------------------
 
 
-@pytest.mark.slow
+@pytest.mark.nightly(but=1)
 @pytest.mark.parametrize(
     "name", ["travas-figures", "amun-table-6", "amun-table-7", "quantification-figure-2", "quantification-table-3"]
 )
@@ -186,7 +186,7 @@ def compared(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Run:
     return run(frontier.FRONTIER, folder, tmp_path_factory.mktemp("out"), runs=1, methods=methods, quick=True)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_the_frontier_compares_at_equal_derived_epsilon(compared: Run) -> None:
     cells = [row for row in compared.rows if row.cell.method]
     assert {row.cell.method for row in cells} == {"evolve", "laplace", "travas", "pripel"}
@@ -269,7 +269,7 @@ def test_the_frontier_in_brief_has_the_log_itself_our_own_and_the_best_of_the_ot
     assert "best of the others" in few.svg and "sapa" not in few.svg
 
 
-@pytest.mark.slow
+@pytest.mark.nightly(but=1)
 @pytest.mark.parametrize(("name", "weights", "drawn"), [("sepsis", 0.908, 0.857), ("bpic2013_incidents", 0.556, 0.556)])
 def test_the_leak_line_of_public_logs(logs: Path, name: str, weights: float, drawn: float) -> None:
     original = veilog.read(logs / f"{name}.xes.gz").variants

@@ -112,7 +112,7 @@ def renamed(folder: Path) -> None:
     )
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_changes_of_behaviour_are_noticed_and_renamings_moves_and_words_are_not(tmp_path: Path) -> None:
     """Ten changes, each for itself and in a trial of what it touches: a fingerprint is a hash of all trials. Ten
     renamings and moves together."""
@@ -132,7 +132,7 @@ def test_changes_of_behaviour_are_noticed_and_renamings_moves_and_words_are_not(
     assert len(PLANTED) == 10 == len(RENAMED) + len(MOVED)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly(but=1)
 @pytest.mark.parametrize("name", METHODS)
 def test_a_method_is_tried_where_its_branches_are(name: str) -> None:
     """Nearly every trial is a release, and most have cases: a refusal tells nothing of a method."""

@@ -187,7 +187,7 @@ def made_up(given: Given, cell: Cell) -> Measured:
 MADE_UP = replace(COUNTED, name="made-up", cells=lambda plan: (Cell("", run=i) for i in range(3)), measure=made_up)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_a_benchmark_needs_no_logs_and_has_a_process_for_each_cell(tmp_path: Path) -> None:
     done = run(replace(MADE_UP, alone=True), None, tmp_path)
     processes = {row.get("process") for row in done.rows}
@@ -216,7 +216,7 @@ def test_a_refused_cell_says_why_and_the_run_goes_on(
     assert run(COUNTED, folder, tmp_path, runs=3).computed == 0, "it would be refused again"
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_a_killed_process_costs_one_cell_which_is_tried_again(
     folder: Path, tmp_path: Path, marks: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -113,7 +113,7 @@ def test_the_empty_sequence_and_no_sequence_at_all() -> None:
     assert (nothing.states, len(nothing), nothing.final.tolist()) == (1, 0, [False])
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_a_very_long_sequence_is_one_chain() -> None:
     """No recursion, and work in proportion to the events."""
     length = 200_000

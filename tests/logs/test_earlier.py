@@ -73,7 +73,7 @@ def test_so_do_variants_and_logs_on_disk(csv: Path) -> None:
     assert mapped.startswith(before.mapped) and mapped.count("Activities were grouped") == 2
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::DeprecationWarning", "ignore::FutureWarning")  # Ibis's
 def test_so_do_variants_that_spark_groups(csv: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
     """They were released without the conditions of the log that their file was made of."""

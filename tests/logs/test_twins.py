@@ -77,7 +77,7 @@ def test_twins_of_noisy_lengths_are_of_lengths_that_may_have_given_the_answers()
             replace(sizes, off=off)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_what_cannot_be_is_mended_in_each_twin_and_not_in_the_answers() -> None:
     """An answer of more cases for one variant than for ten says nothing more of ten than their own answer."""
     sizes = Sizes(cases=300, length=4, activities=5, frequent=0.7, ten=0.7, hundred=0.8, off=(0.0, 20.0))

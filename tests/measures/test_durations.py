@@ -58,7 +58,7 @@ def test_durations_by_hand() -> None:
     assert result.emd == pytest.approx(wasserstein_distance([0, 1, 2, 3, 6], [2, 4]))
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @settings(derandomize=True, max_examples=80, deadline=None)
 @given(some_times, some_times)
 def test_any_two_logs_compare_as_a_plain_loop_does(first: list[Times], second: list[Times]) -> None:

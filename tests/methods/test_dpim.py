@@ -172,7 +172,7 @@ def test_one_long_case_changes_a_fitness_by_more_than_a_half() -> None:
     )
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_an_audit_shows_more_than_the_published_epsilon() -> None:
     """The trees of the usual pairs are accepted without the case and never with it."""
     with_it = Variants.from_dict({**FITTING.to_dict(), LONG[:1000]: 1})
@@ -224,7 +224,7 @@ def quality(released: veilog.Release, known: Prefixes) -> tuple[float, float]:
 TREES: dict[str, ProcessTree] = {}
 
 
-@pytest.mark.slow
+@pytest.mark.nightly(but=1)
 @pytest.mark.parametrize(
     ("name", "fewest", "most", "fitness", "precise"),
     [("sepsis", 120, 149, 0.998, 0.158), ("bpic2013_incidents", 5, 19, 0.989, 0.663)],

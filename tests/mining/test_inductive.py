@@ -148,7 +148,7 @@ def random_log(draw: random.Random) -> Variants:
     return Variants.from_dict(counts)
 
 
-@pytest.mark.nightly(but=1)
+@pytest.mark.nightly
 @pytest.mark.filterwarnings("ignore")  # pm4py and what it imports warn of things of their own
 @pytest.mark.parametrize("noise", [0.0, 0.2, 0.5])
 def test_trees_of_a_thousand_random_logs_are_those_of_pm4py(noise: float) -> None:
@@ -158,7 +158,7 @@ def test_trees_of_a_thousand_random_logs_are_those_of_pm4py(noise: float) -> Non
         assert str(discover(variants, noise=noise)) == by_pm4py(variants, noise), seed
 
 
-@pytest.mark.slow
+@pytest.mark.nightly(but=1)
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("name", REAL)
 def test_trees_of_real_logs_are_those_of_pm4py(logs: Path, name: str) -> None:

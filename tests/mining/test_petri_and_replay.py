@@ -97,7 +97,7 @@ def test_a_tree_that_allows_a_log_without_parallel_parts_replays_it_whole(log: V
         assert replayed(Replay(workflow_net(tree)), Prefixes.of(log)).fitness == 1.0
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @given(logs, logs, st.integers(2, 4))
 def test_all_cases_several_times_have_the_same_values(first: Variants, second: Variants, times: int) -> None:
     again = first.with_counts(first.counts * times)
@@ -135,7 +135,7 @@ def check(original: Variants, released: Variants, noise: float) -> None:
         assert getattr(ours, name) == pytest.approx(theirs[name], abs=1e-9), name
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @needs_pm4py
 @pytest.mark.filterwarnings("ignore")  # pm4py and what it imports warn of things of their own
 def test_numbers_of_random_logs_are_those_of_pm4py() -> None:

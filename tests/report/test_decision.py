@@ -145,7 +145,7 @@ def texts_of(path: Path) -> list[str]:
     return [str(node.value) for node in strings if id(node) not in described]
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_no_text_gives_a_permission() -> None:
     """Neither a page nor a report, a dossier, the command or the docs say that something may be sent or published."""
     package = ROOT / "src" / "veilog"
@@ -344,7 +344,7 @@ def test_a_ledger_that_does_not_have_the_release_does_not_vouch_for_it(tmp_path:
         assert states(decision)["other-releases"] == "to-confirm"
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_what_is_written_says_of_which_day_it_is(tmp_path: Path) -> None:
     ledger = veilog.Ledger.open(tmp_path / "log.ledger", create=True)
     made = released_in(ledger, "1")

@@ -226,7 +226,7 @@ def test_the_owner_sees_what_attacks_achieved_with_intervals_and_the_bound() -> 
     assert gains and bound == 46.3 and max(gains) <= bound
 
 
-@pytest.mark.slow
+@pytest.mark.nightly(but=1)
 @pytest.mark.parametrize("method", ["evolve", "travas", "laplace"])
 @pytest.mark.parametrize("name", ["ccc19", "sepsis"])
 def test_no_attack_on_a_real_log_gains_more_than_the_bound(name: str, method: str, logs: Path) -> None:

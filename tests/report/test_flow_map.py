@@ -147,7 +147,7 @@ def test_every_activity_keeps_its_most_frequent_way_in_and_out(log: Variants, mo
     assert least_of_main_ways(log, drawn(steps, arranged([steps], more=more))) == []
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @given(st.dictionaries(st.text("abcdefghijklmnopqrstuvwxyz", max_size=9).map(tuple), st.integers(1, 9), min_size=1))
 def test_a_random_log_keeps_them_too_and_so_do_two(cases: dict[tuple[str, ...], int]) -> None:
     """At a detail so low that hardly anything else is shown, too."""

@@ -134,7 +134,7 @@ def test_guesses_are_told_in_a_table_and_never_understated(proven: veilog.Releas
     assert "What can somebody guess?" not in page_of(nothing).text
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_inside_it_compares_with_the_original_and_is_marked(released: veilog.Release) -> None:
     page = page_of(released, LOG)
     for said in (

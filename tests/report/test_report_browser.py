@@ -60,7 +60,7 @@ def chromium() -> Iterator[sync_api.Browser]:
         browser.close()
 
 
-@pytest.mark.slow
+@pytest.mark.nightly(but=1)
 @pytest.mark.parametrize("width", WIDTHS)
 @pytest.mark.parametrize("version", ["inside", "outside", "dossier"])
 def test_a_report_asks_nobody_fails_nowhere_and_fits(
@@ -87,7 +87,7 @@ def test_a_report_asks_nobody_fails_nowhere_and_fits(
     context.close()
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_on_a_phone_a_table_is_cards_that_name_what_they_hold(
     chromium: sync_api.Browser, pages: dict[str, Path]
 ) -> None:
@@ -100,7 +100,7 @@ def test_on_a_phone_a_table_is_cards_that_name_what_they_hold(
     page.close()
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_in_print_pages_are_numbered_rows_are_whole_and_what_is_folded_is_open(
     chromium: sync_api.Browser, pages: dict[str, Path], tmp_path: Path
 ) -> None:
@@ -139,7 +139,7 @@ def texts_drawn(pdf: bytes) -> int:
     return found
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_searching_leaves_the_variants_that_have_the_activity(
     chromium: sync_api.Browser, pages: dict[str, Path]
 ) -> None:

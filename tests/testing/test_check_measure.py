@@ -13,7 +13,7 @@ from veilog.testing import check_measure
 OURS = [name for name in MEASURES if not MEASURES.added_by(name)]
 
 
-@pytest.mark.slow
+@pytest.mark.nightly(but=1)
 @pytest.mark.parametrize("name", OURS)
 def test_our_measures_keep_the_contract(name: str) -> None:
     try:

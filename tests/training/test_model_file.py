@@ -76,7 +76,7 @@ def test_the_layout_is_that_of_safetensors(path: Path) -> None:
     assert np.array_equal(found, weights["decoder.0.weight"])
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_changed_bytes_and_cuts_are_noticed(path: Path) -> None:
     data = path.read_bytes()
     for place in [*range(64), *range(64, len(data), 7)]:
@@ -186,7 +186,7 @@ def test_a_forged_file_with_a_right_checksum_is_refused(path: Path, lie: str) ->
         Model.load(path)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_random_changes_of_facts_give_a_model_or_words(path: Path) -> None:
     """Whatever is put in place of whatever: an error of ours, or a model that can be drawn from."""
     content = modelfile.read(path, "model")

@@ -277,7 +277,7 @@ def planned(client: httpx.Client, log: str, epsilon: str = "0.1") -> str:
     return told.replace(log, "LOG")
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_every_browser_sees_the_sums_of_a_log_and_no_name_of_anothers_file(server: Served) -> None:
     """A second browser saw an account of its own, in which nothing was spent: a private window was a new budget."""
     with server.browser() as owner, server.browser() as other:
@@ -295,7 +295,7 @@ def test_every_browser_sees_the_sums_of_a_log_and_no_name_of_anothers_file(serve
         assert "would be refused" in planned(owner, mine, "0.9") and "would be refused" in planned(other, same, "0.9")
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_a_budget_of_one_log_lets_others_release_and_says_so(tmp_path: Path) -> None:
     with served(tmp_path / "data") as server, server.browser() as owner, server.browser() as other:
         mine = upload(owner, SMALL, "ward-7.csv").headers["location"]

@@ -70,6 +70,7 @@ def attacker(planted: list[str]) -> Iterator[tuple[int, list[str]]]:
         other.server_close()
 
 
+@pytest.mark.nightly
 def test_the_pages_are_reached_at_a_host_of_their_own_and_no_other_port_gets_the_cookie(
     tmp_path: Path, server: Served
 ) -> None:
@@ -92,6 +93,7 @@ def test_the_pages_are_reached_at_a_host_of_their_own_and_no_other_port_gets_the
         assert page.goto(server.origin).status == 403, "at 127.0.0.1 nothing is shown, whatever cookies there are"
 
 
+@pytest.mark.nightly
 def test_the_profile_of_a_browser_keeps_nothing_of_the_token(tmp_path: Path, server: Served) -> None:
     """Neither its history nor its sessions, icons or forms; the codes that it keeps are used up."""
     with profile(tmp_path / "profile") as context:

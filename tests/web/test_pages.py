@@ -504,7 +504,7 @@ def test_what_counts_of_starts_and_ends_can_be_chosen_where_there_are_any(settin
     assert '<option value="intervals" selected>A start and its end are one event</option>' in again
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_starts_of_events_can_be_asked_for_where_the_log_has_them(settings: Settings, tmp_path: Path) -> None:
     path = tmp_path / "started.xes"
     files.write(started(hospital(40, seed=3)), path)

@@ -49,7 +49,7 @@ class Answer(NamedTuple):
         if isinstance(self.noise, GaussianRounds):
             return self.numbers * s**2 * self.noise.noises[0].variance / 2
         decay = float(self.noise.decay)
-        one = 2 * math.log1p(-math.exp(-decay)) - np.log1p(-np.exp(s - decay)) - np.log1p(-np.exp(-s - decay))
+        one = 2 * math.log(-math.expm1(-decay)) - np.log(-np.expm1(s - decay)) - np.log(-np.expm1(-s - decay))
         return self.numbers * np.asarray(one, dtype=np.float64)
 
 

@@ -47,7 +47,7 @@ gaps = st.tuples(
 )
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @settings(max_examples=40)
 @given(st.lists(cells, min_size=1, max_size=20), st.sampled_from(["s", "ms", "us", "ns"]), st.booleans())
 def test_plain_parquet_gives_the_variants_of_the_log_read_whole(
@@ -59,7 +59,7 @@ def test_plain_parquet_gives_the_variants_of_the_log_read_whole(
     assert files.read_variants(path) == files.read(path).variants
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @settings(max_examples=40)
 @given(st.lists(gaps, min_size=1, max_size=15), st.sampled_from([KEEP, DROP]))
 def test_gaps_are_treated_alike_under_every_policy(
@@ -186,7 +186,7 @@ def test_nothing_stays_in_the_temporary_directory(tmp_path: Path) -> None:
     assert list((tmp_path / "spill").iterdir()) == []
 
 
-@pytest.mark.slow
+@pytest.mark.nightly(but=1)
 @pytest.mark.parametrize("suffix", [".csv", ".parquet"])
 def test_very_many_activities_are_no_trouble(tmp_path: Path, suffix: str) -> None:
     count = 200_000

@@ -69,7 +69,7 @@ def read(events: pa.Table) -> Variants:
     return files.read(events.drop_columns(["seq"])).variants
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @settings(max_examples=20, phases=QUICKLY)
 @given(rows_of_logs, st.sampled_from(["s", "ms", "us", "ns"]), st.booleans())
 def test_ibis_on_duckdb_gives_the_variants_of_the_log_read_whole(rows, unit: str, zoned: bool) -> None:
@@ -316,7 +316,7 @@ def test_a_table_of_spark_is_grouped_in_its_session(spark, request: pytest.Fixtu
         files.read_variants(there.filter(there.case == "1"))
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_a_table_of_spark_with_all_its_columns_is_the_log_read_whole(
     spark, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
 ) -> None:
@@ -341,7 +341,7 @@ def test_a_table_of_spark_with_all_its_columns_is_the_log_read_whole(
     assert [path.name for path in tmp_path.iterdir()] == ["log.parquet"]
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_a_job_of_spark_that_dies_half_way_is_told_in_one_line(spark, tmp_path: Path) -> None:
     write(tmp_path, "1.parquet", table([("1", "a", i) for i in range(50)]))
     write(tmp_path, "2.parquet", table([("1", "b", i) for i in range(50)]))

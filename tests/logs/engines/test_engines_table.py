@@ -42,7 +42,7 @@ def database(folder: Path, events: pa.Table, *more: str) -> str:
     return f"duckdb:{path}"
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @settings(max_examples=12)
 @given(
     rows_of_logs, st.sampled_from(["s", "ms", "us", "ns"]), st.booleans(), st.sampled_from([1, -7, 1 << 39, 1 << 41])

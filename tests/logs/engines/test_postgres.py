@@ -112,7 +112,7 @@ def meanwhile(does: Callable[[], object]) -> Iterator[None]:
 # --- the same answers ---
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @settings(max_examples=8, phases=(Phase.explicit, Phase.generate))
 @given(rows_of_logs, st.sampled_from(["timestamptz", "timestamp", "date"]))
 def test_postgres_gives_the_variants_of_the_log_read_whole(server: Server, rows, kind: str) -> None:

@@ -66,7 +66,7 @@ def same(log: EventLog, other: EventLog) -> bool:
     )
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @given(ROWS, st.integers(1, 9), st.integers(1, 5))
 @settings(max_examples=25, deadline=None)
 def test_the_pieces_are_the_log(
@@ -227,7 +227,7 @@ def test_texts_that_hardly_repeat_are_kept_as_texts(in_three: StoredLog) -> None
     assert [column.type for column in names] == [pa.string()] * 3
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_one_case_of_a_million_events_among_others_is_answered_and_bounded(tmp_path: Path) -> None:
     """It is a piece of its own, and adds to a sum what any other case can add at most."""
     rng, most = np.random.default_rng(1), 1_000_000

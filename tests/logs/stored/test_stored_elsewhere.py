@@ -101,7 +101,7 @@ def in_small_pieces(patch: pytest.MonkeyPatch, size: int) -> None:
     patch.setattr(sorting, "_PIECE", size)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @given(ROWS, st.integers(1, 9), st.integers(0, 30))
 @settings(max_examples=4, deadline=None)
 def test_every_source_gives_the_log_that_is_read(
@@ -151,7 +151,7 @@ def sources(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Callable[[], 
     }
 
 
-@pytest.mark.slow
+@pytest.mark.nightly(but=1)
 @pytest.mark.parametrize("unit", [{}, {"unit": "age group", "max_cases": 5, "part": "urgency=2"}])
 def test_a_release_is_the_same_from_every_source(
     sources: dict[str, Callable[[], Any]], monkeypatch: pytest.MonkeyPatch, unit: dict[str, Any]

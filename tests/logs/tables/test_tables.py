@@ -348,7 +348,7 @@ def _mutant(rng: random.Random, data: bytes) -> bytes:
     return bytes(pieces)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_every_mutant_is_an_error_or_adds_up_to_its_rows(tmp_path: Path) -> None:
     rng = random.Random(1)
     base = [["case", "activity", "time", "case:age", "note"]]

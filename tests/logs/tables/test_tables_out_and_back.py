@@ -129,7 +129,7 @@ rows = st.lists(
 )
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @settings(max_examples=40)
 @given(rows)
 def test_any_text_survives_csv_and_parquet(tmp_path_factory: pytest.TempPathFactory, data) -> None:

@@ -151,7 +151,7 @@ def test_more_events_than_a_sheet_has_rows_are_refused_and_leave_nothing(
     assert sorted(path.name for path in tmp_path.iterdir()) == ["l.ledger", "log.csv"]
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_a_release_keeps_its_guarantee_for_reports_and_is_not_replaced(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -225,7 +225,7 @@ texts = st.text(
 )
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @settings(max_examples=40, deadline=None)
 @given(st.lists(st.tuples(texts, st.integers(-(2**63), 2**63 - 1), st.floats(-1e300, 1e300)), min_size=1, max_size=9))
 def test_any_text_and_number_survives(tmp_path_factory: pytest.TempPathFactory, data: list[Any]) -> None:

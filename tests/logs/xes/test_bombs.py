@@ -53,7 +53,7 @@ def test_what_is_just_long_is_read(tmp_path: Path) -> None:
     assert files.read(tmp_path / "log.xes").variants.to_dict() == {(value,): 1}
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="only Linux tells the most memory of one program")
 def test_memory_stays_bounded_however_much_is_unpacked(tmp_path: Path) -> None:
     with gzip.open(tmp_path / "bomb.xes.gz", "wb", compresslevel=1) as out:

@@ -31,7 +31,7 @@ COUNTS = {
 needs_logs = pytest.mark.skipif("VEILOG_LOGS" not in os.environ, reason="VEILOG_LOGS names no folder of logs")
 
 
-@pytest.mark.nightly(but=4)
+@pytest.mark.nightly(but=1)
 @needs_logs
 @pytest.mark.parametrize("name", COUNTS)
 def test_public_logs_have_their_published_counts(name: str) -> None:
@@ -62,7 +62,7 @@ def written_log(log: EventLog) -> bytes:
     return target.getvalue()
 
 
-@pytest.mark.slow
+@pytest.mark.nightly(but=1)
 @needs_logs
 @pytest.mark.parametrize("name", ["sepsis", "receipt"])
 def test_public_logs_are_read_as_elementtree_reads_them(name: str, tmp_path: Path) -> None:

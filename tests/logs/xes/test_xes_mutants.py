@@ -135,7 +135,7 @@ def test_every_mutant_is_refused_or_read_exactly(tmp_path: Path, seed: int, monk
     assert 10 <= read <= 90, "mutants that are all broken, or all whole, test little"
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_truncations_are_refused(tmp_path: Path) -> None:
     path = tmp_path / "short.xes"
     whole = len(SEED.rstrip())

@@ -121,7 +121,7 @@ def document(cases: list[Any], described: Metadata) -> bytes:
     return ElementTree.tostring(root, encoding="utf-8")
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @settings(max_examples=80, deadline=None, derandomize=True)
 @given(cases=st.lists(CASES, min_size=1, max_size=4), described=METADATA)
 def test_any_log_is_read_written_and_read_again_without_loss(

@@ -205,7 +205,7 @@ def test_receipt_has_the_recomputed_values(logs: Path) -> None:
     assert [round(r.case_disclosure or 0, 4) for r in results] == [0.1285, 0.3230, 0.4966, 0.6411, 0.7565]
 
 
-@pytest.mark.slow
+@pytest.mark.nightly(but=1)
 @pytest.mark.parametrize("background", BACKGROUNDS)
 def test_intervals_of_estimates_contain_the_exact_value(background: str) -> None:
     """95 % intervals: at least 93 % of 200 seeded repetitions."""
@@ -280,7 +280,7 @@ def test_estimates_follow_weights_and_arrangements(monkeypatch: pytest.MonkeyPat
         assert rough.candidates == pytest.approx(exact.candidates, rel=0.1)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_a_million_activities_are_counted_and_estimated() -> None:
     million = Variants.from_arrays([f"a{i}" for i in range(10**6)], np.arange(10**6), np.arange(0, 10**6 + 1, 1000))
     one, two = risk(million, "sequence", (1, 2), samples=50)

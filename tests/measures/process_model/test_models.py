@@ -34,7 +34,7 @@ def fake(monkeypatch: pytest.MonkeyPatch, folder: Path, body: str) -> None:
     monkeypatch.setattr("importlib.util.find_spec", lambda name: object())
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_what_was_reached_before_the_time_was_over_is_kept(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     body = """print(json.dumps({"fitness": 0.5, "stage": "replaying prefixes"}), flush=True)\ntime.sleep(60)"""
     fake(monkeypatch, tmp_path, body)

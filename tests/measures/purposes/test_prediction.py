@@ -195,7 +195,7 @@ def test_without_scikit_learn_the_n_gram_stands_alone(monkeypatch: pytest.Monkey
         trees.available.cache_clear()
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_logs_are_judged_alike_whatever_the_order_of_their_cases() -> None:
     log = hospital(150, seed=1)
     mixed = log.only(np.random.default_rng(1).permutation(log.number_of_cases))
@@ -214,7 +214,7 @@ def test_a_release_of_a_part_knows_nothing_of_the_others() -> None:
     assert set(Given(None, part=log).split(0.7, 4)[1].variants.labels) != set(unseen.variants.labels)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_real_logs_are_predicted_as_they_were_measured(logs: Path) -> None:
     measured = {"sepsis": (0.640, 0.204), "receipt": (0.876, 0.144), "bpic2013_incidents": (0.735, 0.550)}
     for name, (real, majority) in measured.items():

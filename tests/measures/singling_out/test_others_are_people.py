@@ -376,7 +376,7 @@ def test_what_people_win_and_lose_together_makes_the_interval_wider() -> None:
     assert found.high == pytest.approx(Z_BEYOND * (2 * 20 / 40**2 - 200 / 400**2 + 1 / 20**2) ** 0.5)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly(but=1)
 @pytest.mark.parametrize("attack", [singling_out, inference, linkability])
 def test_a_release_of_other_people_is_not_blamed_for_what_people_do_again(attack: Any) -> None:
     """200 releases that are drawn, like the log, from one population; 1 in 400 rows may be above by chance."""

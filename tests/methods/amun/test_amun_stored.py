@@ -118,7 +118,7 @@ def test_the_release_is_that_of_the_log_in_memory(
         assert same(released(log, **asked), released(in_pieces(log, size), **asked))
 
 
-@pytest.mark.slow
+@pytest.mark.nightly(but=1)
 @pytest.mark.parametrize("mode", MODES)
 def test_so_it_is_with_hundreds_of_cases(mode: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """And so are its files and its report."""

@@ -42,7 +42,7 @@ some_cases = st.lists(
 COMPLETE = ({"kind": "new"}, [{"activity": "ask", "colour": "red", "price": 1.5}])
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @given(raw=some_cases)
 @settings(max_examples=20)
 def test_a_case_contributes_by_itself_and_within_the_bound(raw: list[Any]) -> None:

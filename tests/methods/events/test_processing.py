@@ -71,7 +71,7 @@ def exact() -> Worked:
 # How long events take, and what overlaps
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_without_noise_activities_take_as_long_as_they_do(exact: Worked) -> None:
     real, made = processing_of(LOG)[0], processing_of(exact.log)[0]
     often = [label for label, took in real.items() if len(took) >= 200]
@@ -94,7 +94,7 @@ def test_without_noise_as_many_events_begin_before_the_one_before_ended(exact: W
         assert made[label] == pytest.approx(share, abs=0.06), label
 
 
-@pytest.mark.slow
+@pytest.mark.nightly(but=1)
 @pytest.mark.parametrize(("epsilon", "delta"), [("0.01", "0"), ("0.3", "0"), ("0.3", "1e-4"), ("200", "0")])
 def test_what_holds_whatever_the_noise(epsilon: str, delta: str) -> None:
     made = worked(LOG, epsilon, seed=3, delta=delta)
@@ -124,7 +124,7 @@ def test_starts_that_are_missing_or_after_the_end_tell_nothing() -> None:
     assert np.array_equal(made[0].begun, made[1].begun)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly(but=1)
 @pytest.mark.parametrize(("epsilon", "rough"), [("0.1", True), ("400", False)])
 def test_a_release_says_where_noise_hides_how_long_events_take(epsilon: str, rough: bool) -> None:
     said: list[str] = []

@@ -41,7 +41,7 @@ def run(log: Variants, epsilon: str, seed: int, domain: Domain | None = None) ->
     return evolve(curator, request, EvolveSettings()), curator, remarks
 
 
-@pytest.mark.slow
+@pytest.mark.nightly(but=1)
 @pytest.mark.parametrize("epsilon", ["0.001", "0.1", "1", "1/3", "30"])
 @pytest.mark.parametrize("log", [LOG, variants_only(300, 70, 8.0)], ids=["few activities", "many activities"])
 def test_the_charges_add_up_to_epsilon_exactly(log: Variants, epsilon: str) -> None:
@@ -66,7 +66,7 @@ def test_with_a_declared_alphabet_nothing_is_assumed() -> None:
     assert released.guarantee.conditions == ()
 
 
-@pytest.mark.slow
+@pytest.mark.nightly(but=1)
 @pytest.mark.parametrize(("epsilon", "seed"), [("1", 1), ("1", 2), ("5", 1)])
 def test_long_loops_survive(epsilon: str, seed: int) -> None:
     """Intake, 30 to 59 sessions, end; sessions were lost with these seeds where noise hides how many cases repeat."""
@@ -104,7 +104,7 @@ def test_a_seed_repeats_the_release_whatever_the_order_of_the_cases() -> None:
     assert first != other
 
 
-@pytest.mark.slow
+@pytest.mark.nightly(but=1)
 @pytest.mark.parametrize("epsilon", ["0.00002", "0.05", "5"])
 @pytest.mark.parametrize("log", SMALL_OR_ODD.values(), ids=SMALL_OR_ODD.keys())
 def test_odd_logs_and_tiny_budgets_end_in_a_release(log: Variants, epsilon: str) -> None:
@@ -124,7 +124,7 @@ def test_released_traces_keep_to_the_length_bound() -> None:
     assert openly.release(log, "evolve", epsilon=10, seed=1, domain=domain, max_length=7).variants.lengths.max() <= 5
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_traces_are_imagined_as_long_as_is_declared() -> None:
     log = SMALL_OR_ODD["traces far above the length bound"]
     assert openly.release(log, "evolve", epsilon=10, seed=1).variants.lengths.max() <= 200
@@ -177,7 +177,7 @@ def test_frequent_activities_of_a_wide_log_are_asked_for_first() -> None:
     assert purposes[2].startswith("directly-follows relations")
 
 
-@pytest.mark.slow
+@pytest.mark.nightly(but=1)
 @pytest.mark.parametrize(
     ("name", "epsilon", "at_least"),
     [

@@ -83,7 +83,7 @@ def test_where_no_share_finds_real_variants_a_delta_is_refused() -> None:
         openly.release(LOG, "evolve", epsilon=1, delta="1e-6", real_share=0)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly(but=1)
 @pytest.mark.parametrize("epsilon", ["0.00002", "0.001", "0.1", "1", "1/3", "30"])
 @pytest.mark.parametrize("log", [LOG, MANY, variants_only(300, 70, 8.0)], ids=["few variants", "many", "wide"])
 def test_by_default_too_the_charges_add_up_to_epsilon_and_delta_exactly(log: Variants, epsilon: str) -> None:
@@ -220,7 +220,7 @@ def test_where_they_do_not_relations_are_asked() -> None:
     assert "starts from" not in str(release.remarks)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_a_given_share_asks_for_no_concentration_and_coverage_alone_decides() -> None:
     few, many = (openly.release(log, "evolve", epsilon=1, delta="1e-4", seed=1, real_share=0.3) for log in (LOG, MANY))
     assert asked(few)[:3] == ["partitions", "count", "histogram"]
@@ -248,7 +248,7 @@ def test_a_wide_log_of_few_variants_needs_no_frequent_activities() -> None:
     assert relative_log_similarity(log, release.variants).value > 0.9
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_real_variants_that_are_too_long_to_imagine_are_released_all_the_same() -> None:
     log = Variants.from_dict({("a", "b") * 150: 900, ("a",): 300})
     for longest in (1, 60):
@@ -361,7 +361,7 @@ def test_the_chain_of_known_variants_counts_as_the_question_for_relations_does()
     assert (chain.support == (chain.flow > 0)).all()
 
 
-@pytest.mark.slow
+@pytest.mark.nightly(but=1)
 @pytest.mark.parametrize(
     ("name", "epsilon", "at_least"),
     [("receipt", "1", 0.955), ("unrineweginfectie", "1", 0.979), ("unrineweginfectie", "0.1", 0.915)],

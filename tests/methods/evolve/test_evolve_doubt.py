@@ -127,7 +127,7 @@ def repeating(log: Variants) -> float:
     return float(log.counts[again].sum() / log.cases)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_fewer_cases_repeat_activities_in_releases_of_a_log_where_none_does() -> None:
     """Six activities in any order: half of the ways a chain takes among them go back. Means of six releases."""
     rng = np.random.default_rng(5)
@@ -152,7 +152,7 @@ EXTREME: dict[str, Callable[[int, np.random.Generator], np.ndarray]] = {
 }
 
 
-@pytest.mark.slow
+@pytest.mark.nightly(but=1)
 @pytest.mark.filterwarnings("error::RuntimeWarning")
 @pytest.mark.parametrize("activities", [1, 4])
 @pytest.mark.parametrize("cases", [-FAR, 0, 300, FAR])

@@ -50,7 +50,7 @@ def by_case(features: tuple[np.ndarray, np.ndarray, np.ndarray], cases: int, siz
     return matrix
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @given(CASES)
 def test_distinct_traces_come_in_the_order_of_their_codes_whether_keys_are_numbers_or_bytes(
     cases: list[list[int]],
@@ -96,7 +96,7 @@ def test_what_a_case_adds_does_not_depend_on_the_other_cases(cases: list[list[in
         assert (present[i] == [code in case for code in range(4)]).all()
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @given(CASES, CASES)
 def test_a_vote_is_for_the_first_nearest_prototype_whatever_else_is_in_the_log(
     cases: list[list[int]], prototypes: list[list[int]]
@@ -219,7 +219,7 @@ def test_as_much_flows_into_an_activity_as_out_of_it() -> None:
     assert chain.flow[flow > 0] == pytest.approx(flow[flow > 0], abs=60)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_pure_noise_still_gives_a_chain_with_a_way_through() -> None:
     rng = np.random.default_rng(3)
     for low in (True, False):
@@ -253,7 +253,7 @@ def test_many_rare_relations_are_found_by_the_balance_of_the_flow(monkeypatch: p
     assert np.array_equal(clean(noisy, 20.0, 3000.0, False, DEFAULTS, rng).flow, without.flow)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_ways_that_many_perturbed_answers_share_are_nearer_to_the_log() -> None:
     """Four steps, each to one of three activities, in noise nearly as large as a relation: the mean of the optima is
     nearer than the one optimum, in squares, on average over ten answers."""
@@ -378,7 +378,7 @@ def test_rounding_keeps_the_total_and_drops_the_small(weights: list[float], smal
         assert counts.sum() == 0
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @given(CASES, st.integers(1, 6))
 def test_relations_and_repeats_of_a_case_add_at_most_five_by_the_case_alone(
     cases: list[list[int]], longest: int

@@ -54,7 +54,7 @@ def similarity(log: Variants, seeds: tuple[int, ...], constants: Constants = DEF
     return float(np.mean([relative_log_similarity(log, release).value for release in releases]))
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_where_cases_have_a_long_memory_triples_are_asked_for_and_gain() -> None:
     log = kinds(4000, 10, 5)
     assert released(log, "1", 0)[1]
@@ -62,20 +62,20 @@ def test_where_cases_have_a_long_memory_triples_are_asked_for_and_gain() -> None
     assert similarity(log, (0, 1)) > similarity(log, (0, 1), NEVER) + 0.04
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_where_noise_would_drown_them_triples_are_not_asked_for() -> None:
     assert not released(kinds(4000, 10, 5), "0.05", 1)[1]
     assert not released(kinds(300, 10, 5), "1", 1)[1]
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_a_log_without_memory_loses_next_to_nothing_by_the_question() -> None:
     """One order, skips and steps back at random: the first order tells everything."""
     log = kinds(4000, 10, 1)
     assert similarity(log, (0, 1, 2)) > similarity(log, (0, 1, 2), NEVER) - 0.01
 
 
-@pytest.mark.slow
+@pytest.mark.nightly(but=1)
 @pytest.mark.parametrize("name", ["sepsis", "receipt", "unrineweginfectie"])
 def test_small_real_logs_are_not_asked_for_triples(logs: Path, name: str) -> None:
     log = veilog.read(logs / f"{name}.xes.gz").variants

@@ -25,7 +25,7 @@ def test_a_variant_that_is_there_keeps_its_cases() -> None:
     assert with_real(SYNTHETIC, Variants.from_dict({("x", "y"): 10})) == SYNTHETIC
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @given(synthetic=some, real=some)
 def test_real_variants_are_all_there_and_the_number_of_cases_stays(
     synthetic: dict[tuple[str, ...], int], real: dict[tuple[str, ...], int]

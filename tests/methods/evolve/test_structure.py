@@ -69,7 +69,7 @@ def plain(weights: dict[tuple[int, ...], int]) -> tuple[dict[int, float], dict[t
     return {code: repeating[code] / n for code, n in having.items()}, {e: n / largest[e[0]] for e, n in edges.items()}
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @given(made)
 def test_repetitions_and_edges_are_those_counted_one_by_one(weights: dict[tuple[int, ...], int]) -> None:
     given = imagined(weights)
@@ -84,7 +84,7 @@ def test_repetitions_and_edges_are_those_counted_one_by_one(weights: dict[tuple[
         assert least == pytest.approx(min(edges[pair] for pair in itertools.pairwise((SIZE, *row, SIZE))))
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @given(made, st.integers(0, 2))
 def test_every_candidate_keeps_its_structure_all_cases_and_what_is_real(
     weights: dict[tuple[int, ...], int], real: int
@@ -106,7 +106,7 @@ def test_every_candidate_keeps_its_structure_all_cases_and_what_is_real(
             assert all(edges[pair] > candidate.threshold - 1e-9 for pair in steps)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @settings(max_examples=30)
 @given(made, st.sampled_from([DEFAULTS.similarity, DEFAULTS.models, Aim(0.0, 5.0)]))
 def test_the_best_candidate_that_is_near_enough_is_chosen(weights: dict[tuple[int, ...], int], aim: Aim) -> None:
@@ -167,7 +167,7 @@ def test_a_release_of_much_to_judge_tries_fewer_structures(monkeypatch: pytest.M
     assert numbers[0][-1] == numbers[1][-1]
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_the_curator_is_asked_the_same_whatever_the_release_is_for(monkeypatch: pytest.MonkeyPatch) -> None:
     """The search is post-processing: equal questions, charges and answers, and nothing else of the curator is used."""
     asked: list[tuple[str, Any]] = []
@@ -189,7 +189,7 @@ def test_the_curator_is_asked_the_same_whatever_the_release_is_for(monkeypatch: 
     assert seen["detail"] == seen["similarity"] == seen["models"] == seen["both"]
 
 
-@pytest.mark.slow
+@pytest.mark.nightly(but=1)
 @pytest.mark.parametrize("delta", [0, "1e-2"])
 def test_a_seed_repeats_the_structured_release(delta: Any) -> None:
     first, again = (
@@ -202,7 +202,7 @@ def test_a_seed_repeats_the_structured_release(delta: Any) -> None:
     assert len(first.variants) <= len(fine.variants)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly(but=1)
 @pytest.mark.parametrize("delta", [0, "1e-2"])
 def test_both_releases_are_those_that_each_would_have_been(delta: Any) -> None:
     """With one seed: the same variants as of two releases, for the answers of one."""

@@ -53,7 +53,7 @@ def test_confidence_is_accepted_where_it_holds_and_nowhere_else(
     assert passes_tlkc(given_log, background, 2, 2, c, "disease") == expected
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @given(traces, st.lists(st.integers(0, 2), min_size=80, max_size=80), st.integers(1, 3))
 @settings(max_examples=100)
 def test_relative_times_are_part_of_what_is_known(log: list[tuple[str, ...]], hours: list[int], k: int) -> None:

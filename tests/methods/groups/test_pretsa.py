@@ -217,7 +217,7 @@ def test_durations_need_times() -> None:
 # Real logs ------------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_sepsis_with_k_8(logs: Path) -> None:
     log = veilog.read(logs / "sepsis.xes.gz")
     variants = released(log, k=8).variants

@@ -111,7 +111,7 @@ def test_the_conditions_name_what_was_taken_from_the_log() -> None:
 # What it counts ---------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.slow
+@pytest.mark.nightly(but=1)
 @settings(max_examples=30)
 @given(cases=traces)
 @pytest.mark.parametrize("rest", ["stop", "drop", "share"])
@@ -171,7 +171,7 @@ def test_what_happens_to_cases_whose_continuation_did_not_survive() -> None:
     assert released("share") == {("a", "b"): 52}
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @given(cases=traces, depth=st.integers(1, 5), others=traces)
 def test_a_case_is_counted_at_its_own_prefix_whatever_else_is_in_the_log(
     cases: list[tuple[str, ...]], depth: int, others: list[tuple[str, ...]]
@@ -277,7 +277,7 @@ def test_with_a_delta_deep_trees_get_gaussian_noise_and_shallow_ones_say_that_it
         assert (shallow.guarantee.epsilon, shallow.guarantee.delta) == (1.0, 1e-6), "what was asked for is charged"
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_as_many_noise_prefixes_survive_as_were_expected() -> None:
     """One case, 500 activities, one level: 3 of 501 continuations are expected (mean of 300 runs, 4.5 sigma)."""
     domain = Domain(tuple(f"activity {i}" for i in range(500)), 3)
@@ -354,7 +354,7 @@ def test_certified_a_threshold_far_below_the_noise_cannot_make_the_tree_run_away
 # Real logs ----------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.slow
+@pytest.mark.nightly(but=1)
 @pytest.mark.parametrize("method", ["laplace", "sacofa"])
 @pytest.mark.parametrize("name", ["sepsis", "receipt", "bpic2013_incidents", "unrineweginfectie", "ccc19"])
 def test_no_blow_up_on_real_logs_as_deep_as_the_longest_trace(logs: Path, name: str, method: str) -> None:

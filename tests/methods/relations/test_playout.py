@@ -55,7 +55,7 @@ def all_outcomes(relation: tuple[tuple[int, ...], ...]) -> dict[tuple[tuple[str,
     return results
 
 
-@pytest.mark.slow
+@pytest.mark.nightly(but=1)
 @pytest.mark.parametrize(
     "relation",
     [

@@ -59,7 +59,7 @@ def test_certified_it_costs_exactly_what_was_asked_for(epsilon: str, delta: str,
     assert "float" not in guarantee.numerics
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_the_noise_of_the_gradients_is_what_their_charge_pays_for() -> None:
     asked = curator()
     states: list[TrainingState] = []
@@ -69,7 +69,7 @@ def test_the_noise_of_the_gradients_is_what_their_charge_pays_for() -> None:
     assert 0.99 * charge.epsilon <= cost <= charge.epsilon
 
 
-@pytest.mark.slow
+@pytest.mark.nightly(but=1)
 @pytest.mark.parametrize(
     "values",
     [
@@ -91,7 +91,7 @@ def test_every_setting_costs_the_same_and_draws_from_its_columns_only(values: di
     assert sample(trained, 500, np.random.default_rng(0)).sum() == 500
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_encoder_and_decoder_are_noised_together_when_they_are_noised_at_all() -> None:
     """Clipping the decoder's gradients alone would not bound what a case does to the encoder."""
     configuration = replace(QUICK, autoencoder_steps=3, autoencoder_share=0.5, free_autoencoder_steps=0)
@@ -214,7 +214,7 @@ def test_there_are_no_more_columns_than_memory_allows() -> None:
 # Interruptions -------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.slow
+@pytest.mark.nightly(but=1)
 @pytest.mark.parametrize(
     "configuration",
     [
@@ -243,7 +243,7 @@ def test_an_interrupted_run_goes_on_and_costs_what_one_run_costs(configuration: 
     assert [charge.question for charge in guarantee.charges] == ["count", "partitions", "gradients"]
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_a_run_does_not_go_on_with_another_budget_or_configuration() -> None:
     states: list[TrainingState] = []
     train(curator(), request(), QUICK, checkpoint=states.append)
@@ -315,7 +315,7 @@ def test_as_published_logs_that_do_not_fit_are_refused_in_words() -> None:
 # Real logs -----------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.slow
+@pytest.mark.nightly(but=1)
 @pytest.mark.parametrize(("epsilon", "delta", "paper"), [("1", "1e-6", 0.794), ("0.1", "1e-6", 0.601)])
 def test_on_bpic13_it_beats_the_published_similarity_at_the_same_budget(
     logs: Any, epsilon: str, delta: str, paper: float

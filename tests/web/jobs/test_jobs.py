@@ -93,7 +93,7 @@ def test_a_job_is_done_with_its_files(queue: Queue) -> None:
     assert other.entry != job.result.entry, "every job has a process of its own"
 
 
-@pytest.mark.slow
+@pytest.mark.nightly(but=1)
 @pytest.mark.parametrize(
     ("do", "words"),
     [
@@ -112,7 +112,7 @@ def test_whatever_ends_a_job_is_told(queue: Queue, do: str, words: str) -> None:
     assert queue.files(job.id) == []
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_what_runs_tells_its_progress_and_can_be_cancelled(queue: Queue) -> None:
     job = queue.submit("long")
     seen = queue.until(job, lambda record: record.fraction is not None)
@@ -141,7 +141,7 @@ def test_cancelling_at_any_moment_leaves_all_or_nothing(queue: Queue) -> None:
         assert queue.files(job) == (["release.xes", "result.json"] if ended.state == "done" else [])
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="the system tells no processor times")
 def test_a_job_that_takes_all_the_time_there_is_is_stopped(tmp_path: Path) -> None:
     queue = Queue(tmp_path / "data", seconds=1.2)
@@ -173,7 +173,7 @@ def test_what_a_job_had_entered_is_known_whatever_ended_it(queue: Queue) -> None
     assert (job.state, job.entry) == ("failed", 8)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_cancelling_what_does_not_listen_ends_it_too(queue: Queue) -> None:
     job = queue.submit("deaf")
     queue.until(job, lambda record: record.text == "deaf")
@@ -182,7 +182,7 @@ def test_cancelling_what_does_not_listen_ends_it_too(queue: Queue) -> None:
     assert queue.files(job) == []
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_deleting_what_runs_ends_it_with_its_files(queue: Queue) -> None:
     job = queue.submit("deaf")
     queue.until(job, lambda record: record.text == "deaf")
@@ -238,7 +238,7 @@ def killed() -> int:
     return number
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_a_worker_that_was_killed_while_it_waited_costs_no_job(tmp_path: Path) -> None:
     queue = Queue(tmp_path / "data")
     queue.jobs.start()
@@ -253,7 +253,7 @@ def test_a_worker_that_was_killed_while_it_waited_costs_no_job(tmp_path: Path) -
         queue.close()
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_a_worker_that_dies_before_it_hears_of_its_job_costs_no_job(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -295,7 +295,7 @@ def test_a_release_that_is_cancelled_stays_in_the_ledger(queue: Queue) -> None:
     assert Ledger.open(queue.settings.ledger).show() == (account,)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.false_alarm(
     1e-9, "levels 1 and 2 are asked in vain if noise of scale 50 at most takes 2,000 cases below 400: exp(-32)"
 )
@@ -320,7 +320,7 @@ def _works_in(process: Path, folder: Path) -> bool:
         return False
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_what_ran_when_the_server_stopped_failed_and_what_waited_goes_on(tmp_path: Path) -> None:
     first = Queue(tmp_path / "data")
     first.jobs.start()

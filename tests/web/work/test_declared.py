@@ -86,7 +86,7 @@ def test_what_becomes_of_cases_that_name_nobody_is_asked_for() -> None:
     assert asked_for({**said, "unnamed": "left-out"}).unit.name == "case", "the form has it whoever is protected"
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_a_part_of_the_cases_is_asked_for_and_pays_for_itself(
     path: Path, log: LogRecord, settings: Settings, tmp_path: Path
 ) -> None:
@@ -184,7 +184,7 @@ def verdict(page: str) -> tuple[str, str]:
     return found[1], found[2]
 
 
-@pytest.mark.slow
+@pytest.mark.nightly(but=1)
 @pytest.mark.parametrize(
     ("epsilon", "tone", "strength", "learnt"),
     [
@@ -219,7 +219,7 @@ def test_words_and_colour_follow_the_strength_everywhere(
     assert result.account.strength == strength
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_the_account_is_judged_by_all_that_it_gave_away(path: Path, settings: Settings, tmp_path: Path) -> None:
     log = record(read(path))
     for number in range(3):
@@ -318,7 +318,7 @@ def test_times_and_numbers_of_every_size_name_nobody(path: Path) -> None:
     assert set(units) <= {*log.cases.column_names, *log.events.column_names} - {"concept:name", "time:timestamp"}
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_what_noise_does_to_an_attribute_is_said_beforehand(log: LogRecord, settings: Settings) -> None:
     assert log.measured is not None
     name = log.measured.case_attributes[0]
@@ -351,7 +351,7 @@ def test_whose_the_cases_are_is_what_was_said_of_the_release_or_of_the_log(
     assert whose(columns, unit) == person
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_the_page_names_the_column_taken_for_people_unless_it_was_said_whose_the_cases_are(
     settings: Settings, tmp_path: Path
 ) -> None:
@@ -370,7 +370,7 @@ def test_the_page_names_the_column_taken_for_people_unless_it_was_said_whose_the
         )
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_whether_another_door_enters_the_same_account_is_told(
     path: Path, settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -95,7 +95,7 @@ def test_the_room_is_taken_before_the_first_question(
     assert list((tmp_path / "out").iterdir()) == []
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_a_release_that_cannot_be_kept_yet_waits_for_room(
     path: Path, settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -133,7 +133,7 @@ def test_a_worker_that_is_killed_while_it_writes_loses_no_release(
     assert not kept.parent.exists()
 
 
-@pytest.mark.slow
+@pytest.mark.nightly(but=1)
 @pytest.mark.parametrize("both", [False, True], ids=["one log", "two logs"])
 def test_what_had_no_room_is_written_again_without_another_question(
     path: Path, settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, both: bool
@@ -183,7 +183,7 @@ def unfinished(path: Path, settings: Settings, tmp_path: Path) -> Path:
     return first
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_what_is_stopped_before_a_file_that_is_written_again_is_noted_has_no_such_file(
     unfinished: Path, settings: Settings, tmp_path: Path
 ) -> None:
@@ -200,7 +200,7 @@ def test_what_is_stopped_before_a_file_that_is_written_again_is_noted_has_no_suc
     assert len(Ledger.open(settings.ledger).show()[0].entries[0].outputs) == 2, "what there was room for"
 
 
-@pytest.mark.slow
+@pytest.mark.nightly(but=1)
 @pytest.mark.parametrize("again", [False, True], ids=["at first", "again"])
 def test_files_of_which_a_lost_ledger_knows_nothing_are_said_to_be_there_and_not_where(
     unfinished: Path, path: Path, settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, again: bool
@@ -227,7 +227,7 @@ def test_files_of_which_a_lost_ledger_knows_nothing_are_said_to_be_there_and_not
     assert not any(str(tmp_path) in words for words in result.missing)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_a_release_without_any_file_of_its_log_is_not_called_ready(
     path: Path, settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -240,7 +240,7 @@ def test_a_release_without_any_file_of_its_log_is_not_called_ready(
     assert "Your release is ready" not in page and "could not be written" in page
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_what_is_stopped_while_its_files_are_written_is_kept(
     path: Path, settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -51,7 +51,7 @@ def page_of(made: ReleasedLog, path: Path, settings: Settings) -> str:
     return re.sub(r"\s+", " ", html.unescape(re.sub(r"<[^>]+>", " ", page)))
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_the_page_of_the_first_release_knows_of_the_second(settings: Settings, tmp_path: Path) -> None:
     path = ward(tmp_path / "klinik-03.csv", 400)
     first = made_of(path, "1", settings)
@@ -80,7 +80,7 @@ def test_the_page_is_shown_with_one_read_of_the_ledger(
     assert len(reads) == 1
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_next_months_file_may_be_about_the_same_people(settings: Settings, tmp_path: Path) -> None:
     march, april = ward(tmp_path / "klinik-03.csv", 400), ward(tmp_path / "klinik-04.csv", 500)
     before = pages.plan_part(dry_run(owned(march), ASKED, settings), owned(march))
@@ -134,7 +134,7 @@ def of_persons(path: Path, cases: int) -> Path:
     return written(path, "case,activity,timestamp,Patient", *rows)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_that_persons_have_several_cases_stands_against_the_unit(settings: Settings, tmp_path: Path) -> None:
     plain, persons = ward(tmp_path / "plain.csv", 400), of_persons(tmp_path / "persons.csv", 400)
     sentence = "A case is what has to be protected, and not a person with several."
@@ -142,7 +142,7 @@ def test_that_persons_have_several_cases_stands_against_the_unit(settings: Setti
     assert f"☒ {sentence}" in page_of(made_of(persons, "1", settings), persons, settings)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_persons_with_several_cases_are_spoken_of_once(settings: Settings, tmp_path: Path) -> None:
     """The note of the command says in English what the decision says in the language of the page."""
     path = of_persons(tmp_path / "persons.csv", 400)

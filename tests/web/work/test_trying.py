@@ -103,7 +103,7 @@ def test_between_two_budgets_it_is_on_the_line_and_beyond_them_unknown() -> None
     assert keeps(row("a"), "1") is None
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_no_log_is_opened_and_what_there_is_so_far_is_kept(
     log: LogRecord, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -227,7 +227,7 @@ def test_a_plan_tells_cost_and_questions_and_leaves_the_account_as_it_is(
     assert not settings.ledger.exists()
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_a_plan_knows_what_is_left_and_what_would_be_refused(hospital_file: Path, settings: Settings) -> None:
     data = files.read(hospital_file)
     Ledger.open(settings.ledger, create=True).set_budget(data, "1")
@@ -244,7 +244,7 @@ def test_a_plan_knows_what_is_left_and_what_would_be_refused(hospital_file: Path
     assert unknown.refused is None and unknown.beside_budget
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_a_plan_that_cannot_wait_tells_what_it_knows_and_nothing_else(
     settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -261,7 +261,7 @@ def test_a_plan_that_cannot_wait_tells_what_it_knows_and_nothing_else(
     assert later.tried.guarantee.charges
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_a_trial_that_takes_too_long_is_ended_and_the_page_says_so(
     settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -284,7 +284,7 @@ def test_a_trial_that_takes_too_long_is_ended_and_the_page_says_so(
     assert dry_run(record(None), {**certified, "p_depth": "20"}, settings).tried is not None, "its thread is free again"
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_dry_runs_are_given_up_when_the_server_stops(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
     """A million levels would take minutes; nobody waits for them to end, and the next server has its own."""
     monkeypatch.setattr("veilog.web.work.planning._PATIENCE", 0.0)
@@ -324,7 +324,7 @@ def test_a_mistake_is_told_and_raises_nothing(settings: Settings) -> None:
 # The release.
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_a_release_leaves_its_files_and_is_entered(hospital_file: Path, settings: Settings, tmp_path: Path) -> None:
     out = tmp_path / "out"
     request = {"method": "evolve", "epsilon": "1", "times": "0.3", "labels": "log"}
@@ -349,7 +349,7 @@ def test_a_release_leaves_its_files_and_is_entered(hospital_file: Path, settings
     assert "NOT FOR RELEASE" not in (out / "outside.html").read_text()
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_of_more_events_than_excel_is_of_use_for_no_workbook_is_made(
     hospital_file: Path, settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -359,7 +359,7 @@ def test_of_more_events_than_excel_is_of_use_for_no_workbook_is_made(
     assert result.missing == () and result.unwritten == ()
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_the_same_seed_gives_the_librarys_release(hospital_file: Path, settings: Settings, tmp_path: Path) -> None:
     test_mode = Settings(folder=tmp_path, ledger=settings.ledger, token="t", seed=11)
     released(hospital_file, {"method": "evolve", "epsilon": "2", "labels": "log"}, test_mode, tmp_path / "out")
@@ -368,7 +368,7 @@ def test_the_same_seed_gives_the_librarys_release(hospital_file: Path, settings:
     assert (tmp_path / "out" / "release.xes").read_bytes() == (tmp_path / "again.xes").read_bytes()
 
 
-@pytest.mark.slow
+@pytest.mark.nightly(but=1)
 @pytest.mark.parametrize(
     "request_",
     [
@@ -522,7 +522,7 @@ def test_how_far_a_job_is_is_said_of_all_of_it_in_few_words() -> None:
     assert said[0] == "Reading the log (step 1 of 5)" and "transport" not in " ".join(said)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_logs_of_very_many_variants_are_compared_after_all_the_rest(
     settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -540,7 +540,7 @@ def test_logs_of_very_many_variants_are_compared_after_all_the_rest(
         assert bool(made.beside.not_compared) != thorough
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_a_release_for_both_can_be_downloaded_twice(settings: Settings, tmp_path: Path) -> None:
     path, out = tmp_path / "log.xes", tmp_path / "out"
     files.write(hospital(40, seed=3), path)
@@ -562,7 +562,7 @@ class OwnSettings(LaplaceSettings):
     kindness: Annotated[int, "how kind it is", Bounds(1, 9)] = 3
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_a_method_of_another_package_has_its_card_its_dry_run_and_its_release(
     hospital_file: Path, settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -603,7 +603,7 @@ def test_a_method_of_another_package_has_its_card_its_dry_run_and_its_release(
 # From the server to the worker.
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_a_worker_takes_the_plan_and_reads_no_form(
     hospital_file: Path, settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -620,7 +620,7 @@ def test_a_worker_takes_the_plan_and_reads_no_form(
     assert made.account.spent == Amount(0.5, 0.0)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_a_job_that_an_earlier_version_queued_is_done(hospital_file: Path, settings: Settings, tmp_path: Path) -> None:
     request = ReleaseRequest.from_json({**EVOLVE, "epsilon": "0,5", "delta": ""})
     assert request.plan is None and request.write is None
