@@ -3,15 +3,14 @@
 ``release`` makes up 2,000 variants with so many cases, releases them and writes the release. ``compare`` and ``risk``
 make up so many variants a side: of the second log two fifths are the first's, two fifths differ by one or two events,
 one fifth is new. ``questions`` asks for times, attributes and persons of a log of so many events, read into memory or
-kept on disk, and ``amun`` releases it; both must give the same either way, which their digests show. ``--set size=N``
-for other sizes. ``large-events`` releases logs on disk by evolve with times and two attributes, Parquet to Parquet;
+kept on disk, which must give the same either way, as their digests show. ``--set size=N`` for other sizes.
+``large-events`` releases logs on disk by evolve with times and two attributes, Parquet to Parquet;
 ``million-events`` a made-up hospital of a million events with times and four attributes, from memory and from disk.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
 from datetime import datetime, timedelta
 from fractions import Fraction
 from functools import partial
@@ -48,7 +47,6 @@ from veilog.releasing.result import Release
 ACTIVITIES = 20
 FIRST = 1_600_000_000_000_000
 """Microseconds since 1970 before which no case starts; all start in the two years from then on."""
-MODES = ("sampling", "filtering", "oversampling")
 
 
 def made_up(number: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
@@ -138,10 +136,7 @@ def measure(given: Given, cell: Cell) -> Measured:
         path = given.folder / f"log-{size}.parquet"
         if not path.exists():
             make(size, path)
-        work: Callable[[EventLog], str] = questions
-        if what == "amun":
-            work = partial(by_amun, mode=str(cell.get("which")), target=given.folder / "out.parquet")
-        costs, text = timed(lambda: work(opened(path, str(cell.get("how")))))
+        costs, text = timed(lambda: questions(opened(path, str(cell.get("how")))))
     return Measured(costs, texts={"result": text})
 
 
@@ -227,12 +222,6 @@ def questions(log: EventLog) -> str:
     return f"{len(curator.charges)} charges, {int(times.sum() % 10**9)} {names_}, {one.variants.cases:,} persons"
 
 
-def by_amun(log: EventLog, mode: str, target: Path) -> str:
-    made = release(log, "amun", as_published=True, seed=1, mode=mode)
-    made.save(target, overwrite=True)
-    return f"{made.variants.cases:,} cases, digest {hashlib.sha256(target.read_bytes()).hexdigest()[:16]}"
-
-
 def only(what: str, *arguments: str, **settings: Any) -> Cells:
     """A grid of this work, which ``--set what=`` another leaves out."""
     cells = grid(*arguments, what=what, **settings)
@@ -252,7 +241,6 @@ BENCHMARKS = (
             only("compare", **_PAIR),
             only("risk", which=_KINDS, **_PAIR),
             only("questions", how=("disk", "memory"), **_SIZE),
-            only("amun", "amun", how=("disk", "memory"), which=MODES, **_SIZE),
         ],
         (CPU, WALL, PEAK, Column("result", "result", show="text")),
         runs=1,

@@ -11,14 +11,15 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from benchmark import SIMILARITY, SMALL, asked, benchmark, grid
+from veilog.experiments import EXPERIMENTS
 from veilog.experiments.experiment import Cell, Given, Measured, Number, Plan
 from veilog.experiments.measuring import models, released
-from veilog.experiments.papers import sacofa_figures
 from veilog.experiments.summary import Column
 from veilog.measures.directly_follows import frequency_emd, time_emd
 from veilog.measures.disclosure.measure import risk
 from veilog.measures.similarity.measure import relative_log_similarity
 
+_FIGURES = EXPERIMENTS["sacofa-figures"]
 LOGS = ("sepsis", "receipt", "bpic2013_incidents", "traffic_fines", "unrineweginfectie")
 SIZE = Column("released cases", "size_ratio", ".2f", "spread")
 SECONDS = Column("CPU s", "cpu")
@@ -82,15 +83,15 @@ def measure_models(given: Given, cell: Cell) -> Measured:
 def models_cells(plan: Plan) -> Iterator[Cell]:
     """Certified releases; and the play-outs as published, which the experiment has among others."""
     small = replace(plan, logs=tuple(log for log in plan.logs if log in ("receipt", "sepsis")))
-    published = (c for c in sacofa_figures.cells(small) if c.method in ("df-laplace", "sapa"))
+    published = (c for c in _FIGURES.cells(small) if c.method in ("df-laplace", "sapa"))
     for cell in (*asked(*_CERTIFIED_MODELS)(small), *published):
         yield replace(cell, models=30.0 if plan.quick else 120.0)
 
 
 def trees_as_published(plan: Plan) -> Iterator[Cell]:
     """The settings of Table 4 of the SaCoFa paper, without models."""
-    small = replace(plan, logs=tuple(log for log in plan.logs if log in sacofa_figures.TABLE_4))
-    return (replace(cell, models=0.0, prefixes=0) for cell in sacofa_figures.cells(small) if cell.method)
+    small = replace(plan, logs=tuple(log for log in plan.logs if log in _FIGURES.logs))
+    return (replace(cell, models=0.0, prefixes=0) for cell in _FIGURES.cells(small) if cell.method)
 
 
 def groups_cells(plan: Plan) -> Iterator[Cell]:

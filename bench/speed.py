@@ -10,14 +10,15 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
 
 from benchmark import benchmark, grid
 from timing import cpu_of
+from veilog.experiments import EXPERIMENTS
 from veilog.experiments.experiment import Cell, Given, Measured, Plan
-from veilog.experiments.papers.sacofa_figures import TABLE_4
 from veilog.experiments.summary import Column
 from veilog.logs.eventlog import EventLog
 from veilog.logs.made_up.simulate import hospital
@@ -135,8 +136,9 @@ def noisy_play(given: Given, cell: Cell) -> Measured:
 
 def sacofa_cells(plan: Plan) -> Iterator[Cell]:
     for log in plan.logs:
-        for epsilon, (depth, harmful, _) in zip(("1", "0.1", "0.01"), TABLE_4[log], strict=True):
-            given = {"epsilon": epsilon, "depth": depth, "threshold_harmful": harmful}
+        once = replace(plan, logs=(log,), runs=1, quick=False)
+        for cell in (found for found in EXPERIMENTS["sacofa-figures"].cells(once) if found.method == "sacofa"):
+            given = {name: cell.get(name) for name in ("epsilon", "depth", "threshold_harmful")}
             yield from grid("sacofa", logs=(log,), **given, who="pm4py", python=plan.options.get("pm4py", ""))(plan)
             yield from grid("sacofa", logs=(log,), **given, who="veilog")(plan)
 

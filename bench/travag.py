@@ -10,11 +10,9 @@ command goes on where it was. The papers' figures themselves are ``veilog experi
 
 from __future__ import annotations
 
-import itertools
 import json
 import statistics
-from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
@@ -24,12 +22,12 @@ import numpy as np
 from benchmark import NO_LOG, SIMILARITY, benchmark, grid
 from timing import cpu_of, timed
 from veilog.experiments.experiment import Cell, Given, Measured, Plan
+from veilog.experiments.papers.measures import by_place, drawn, in_the_file
 from veilog.experiments.summary import Column
-from veilog.logs.eventlog import EventLog
 from veilog.logs.variants import Sequences, Variants
 from veilog.measures.similarity import absolute_log_difference, relative_log_similarity
 from veilog.methods.method import Request
-from veilog.methods.travag import PROGRAM, PUBLISHED, Configuration, Trained, TrainingState, draws, sample, train
+from veilog.methods.travag import PROGRAM, PUBLISHED, Configuration, Trained, TrainingState, sample, train
 from veilog.methods.travag.model import state_from, state_to
 from veilog.methods.travag.networks import Weights, backward, forward, gradients, initial
 from veilog.methods.travag.optimisers import adam, rmsprop
@@ -50,8 +48,6 @@ PROGRAM_CELLS = ("sepsis-1-0.01", "bpic13-1-0.01", "bpic13-0.1-0.01", "bpic13-1-
 """Of the authors' program, those that are repeated."""
 FOUND = {"bpic13-1-0.01": 0.803, "bpic13-0.1-0.01": 0.669, "bpic13-1-1e-6": 0.794, "sepsis-1-0.01": 0.726}
 """Relative log similarity in the program's files of results."""
-OVER = 100
-"""So many times the log are drawn by the program, which divides the counts by that."""
 REPEATS = 5
 Step = Callable[[], None]
 
@@ -177,46 +173,15 @@ def program(given: Given, cell: Cell) -> Measured:
     """One training with the settings of the authors' program, and its draws."""
     name, variants = str(cell.get("configuration")), given.log.variants
     costs, trained = trained_as(given, PROGRAM[name], cell.run)
-    chosen = np.concatenate(list(draws(trained, OVER * variants.cases, np.random.default_rng(cell.run))))
-    columns = trained.columns
-    counts = np.bincount(chosen, minlength=len(columns))
-    drawn = Variants.from_arrays(columns.labels, columns.codes, columns.offsets, counts)
-    released = {columns[int(place)]: int(counts[place]) // OVER for place in in_order(chosen)}
+    _, every, listed = drawn(trained, variants.cases, cell.run)
     values = {
-        "similarity": relative_log_similarity(variants, drawn).value,
-        "by_place": by_place(in_the_file(given.log), released),
+        "similarity": relative_log_similarity(variants, every).value,
+        "by_place": by_place(in_the_file(given.log), listed),
         "found": FOUND[name],
-        "variants": len(drawn),
+        "variants": len(every),
         "cpu": costs["cpu"],
     }
     return Measured(values)
-
-
-def in_order(found: np.ndarray) -> np.ndarray:
-    """What is there, in the order in which it comes first."""
-    values, first = np.unique(found, return_index=True)
-    return values[np.argsort(first)]
-
-
-def in_the_file(log: EventLog) -> dict[tuple[str, ...], int]:
-    """The cases of each variant, in the order in which the file has them first."""
-    labels, codes = log.activity_codes
-    names = np.array(labels, dtype=object)[codes]
-    return dict(Counter(tuple(names[a:b]) for a, b in itertools.pairwise(log.offsets.tolist())))
-
-
-def by_place(original: Mapping[tuple[str, ...], int], released: Mapping[tuple[str, ...], int]) -> float:
-    """Relative log similarity as the program computes it: the library that it asks for the earth mover's distance takes
-    the variants at the same place of both lists for equal, and moves only what is left of their shares."""
-    ours, theirs = sum(original.values()), sum(released.values())
-    rest, other = ({s: n * by for s, n in side.items()} for side, by in ((original, theirs), (released, ours)))
-    for (one, n), (two, m) in zip(list(rest.items()), list(other.items()), strict=False):
-        rest[one], other[two] = n - min(n, m), m - min(n, m)
-    left = sum(rest.values())
-    if not left:
-        return 1.0
-    moved = relative_log_similarity(Variants.from_dict(rest), Variants.from_dict(other)).loss
-    return 1 - moved * left / (ours * theirs)
 
 
 def program_cells(plan: Plan) -> Iterator[Cell]:

@@ -72,7 +72,7 @@ def test_a_log_shows_its_sizes_and_its_frequent_variants(log: veilog.EventLog) -
     assert "Event log" in shown(replace(log, events=log.events.slice(0, 0), cases=log.cases.slice(0, 0)))
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_a_release_shows_its_guarantee_and_nothing_for_the_owner(released: veilog.Release) -> None:
     assert released.owner_only.notes
     text = shown(released)
@@ -114,7 +114,7 @@ def test_a_suggestion_is_a_frame(log: veilog.EventLog) -> None:
     assert ranked.to_frame().method.tolist() == [one.name for one in ranked.ranking]
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_plans_twins_and_suggestions_show_what_they_are(log: veilog.EventLog) -> None:
     planned = veilog.plan("evolve", epsilon=1, activities=[EVIL, "b"], times=0.3)
     assert repr(planned).startswith("Plan(evolve, epsilon='1', activities=")
@@ -194,7 +194,7 @@ EXAMPLES = (
 """Modules whose docstrings have examples."""
 
 
-@pytest.mark.slow
+@pytest.mark.nightly(but=1)
 @pytest.mark.parametrize("module", EXAMPLES)
 def test_the_examples_of_docstrings_run(module: str) -> None:
     done = doctest.testmod(importlib.import_module(module))
@@ -264,7 +264,7 @@ def test_errors_speak_python_in_python(text: str) -> None:
     assert (str(error), error.in_command()) == (SAID[text], text)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_what_a_console_shows_is_short_and_tells_nothing_of_the_owner() -> None:
     log = hospital(100, seed=1)
     released = veilog.release(log, "evolve", epsilon=1, activities="log")

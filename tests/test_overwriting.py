@@ -49,7 +49,7 @@ WRITERS: dict[str, tuple[str, Callable[[Path], Writer]]] = {
 }
 
 
-@pytest.mark.slow(but=1)
+@pytest.mark.nightly(but=1)
 @pytest.mark.parametrize("what", WRITERS)
 def test_a_file_that_is_there_stays_as_it_is_unless_it_may_go(what: str, tmp_path: Path) -> None:
     name, prepared = WRITERS[what]

@@ -84,7 +84,7 @@ def test_a_child_that_is_asked_to_stop_tidies_up() -> None:
     assert child.end(patience=30) == 1
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.skipif(not Path("/proc/self").is_dir(), reason="this system has no /proc")
 def test_a_child_that_does_not_stop_is_ended_with_all_that_it_started() -> None:
     child = Child(wait_with_another)

@@ -26,6 +26,7 @@ except ModuleNotFoundError:  # Windows: nobody can tell there that nobody writes
 __all__ = [
     "Naming",
     "atomic_target",
+    "check_absent",
     "check_writable",
     "claim",
     "content_of",
@@ -149,10 +150,16 @@ def path_of(given: object, parameter: str, advice: str = "") -> Path:
 
 def _taken(path: str | os.PathLike[str]) -> OutputError:
     return OutputError(
-        "There is a file of this name, and nothing was written.",
+        "There is a file of this name, and it was not replaced.",
         path=os.fspath(path),
-        advice="Name another file, or say overwrite=True.",
+        advice="Name another file, or add --overwrite to replace this one.",
     )
+
+
+def check_absent(path: str | os.PathLike[str]) -> None:
+    """Raise :class:`OutputError` if a file is here already; devices and pipes are no files to replace."""
+    if os.path.isfile(path):  # noqa: PTH113 - which refuses no name that is too long, or holds a zero
+        raise _taken(path)
 
 
 def check_writable(path: str | os.PathLike[str], *, overwrite: bool = True) -> Path:

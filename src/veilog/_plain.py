@@ -116,31 +116,22 @@ def _written(hint: Any, value: Any) -> Any:
     return to_plain(value)
 
 
-def from_plain(kind: type[T], value: Any, *, lenient: bool = False) -> T:
-    """The dataclass of this plain value; :class:`Misfit` where a field is missing, unknown or of another type.
-
-    ``lenient`` is for what another version may have written: what is missing is as usual, where something is, and what
-    is unknown is left out.
-    """
+def from_plain(kind: type[T], value: Any) -> T:
+    """The dataclass of this plain value; :class:`Misfit` where a field is missing, unknown or of another type."""
     if hasattr(kind, "Plain"):
-        return kind.of_plain(from_plain(kind.Plain, value, lenient=lenient))  # type: ignore[attr-defined,no-any-return]
+        return kind.of_plain(from_plain(kind.Plain, value))  # type: ignore[attr-defined,no-any-return]
     hints = _hints(kind)  # type: ignore[arg-type]
     fields = dataclasses.fields(kind)  # type: ignore[arg-type]
     names = {field.name for field in fields}
-    needed = {field.name for field in fields if not (lenient and _has_usual(field))}
-    if not isinstance(value, dict) or not needed <= value.keys() or not (lenient or value.keys() <= names):
+    if not isinstance(value, dict) or value.keys() != names:
         raise Misfit(f"not a {kind.__name__}")
     try:
-        return kind(**{name: _read(hints[name], item, lenient) for name, item in value.items() if name in names})
+        return kind(**{name: _read(hints[name], item) for name, item in value.items()})
     except ValueError as error:
         raise Misfit(f"not a {kind.__name__}: {error}") from None
 
 
-def _has_usual(field: dataclasses.Field[Any]) -> bool:
-    return field.default is not dataclasses.MISSING or field.default_factory is not dataclasses.MISSING
-
-
-def _read(hint: Any, value: Any, lenient: bool) -> Any:
+def _read(hint: Any, value: Any) -> Any:
     origin = get_origin(hint)
     if origin is Literal:
         if value in get_args(hint) and any(type(value) is type(option) for option in get_args(hint)):
@@ -148,19 +139,19 @@ def _read(hint: Any, value: Any, lenient: bool) -> Any:
     elif origin in (Union, types.UnionType):
         for option in get_args(hint):
             try:
-                return _read(option, value, lenient)
+                return _read(option, value)
             except Misfit:
                 continue
     elif origin is tuple and isinstance(value, list):
         parts = get_args(hint)
         if len(parts) == 2 and parts[1] is Ellipsis:
-            return tuple(_read(parts[0], item, lenient) for item in value)
+            return tuple(_read(parts[0], item) for item in value)
         if len(parts) == len(value):
-            return tuple(_read(part, item, lenient) for part, item in zip(parts, value, strict=True))
+            return tuple(_read(part, item) for part, item in zip(parts, value, strict=True))
     elif origin is Mapping and isinstance(value, dict) and all(type(name) is str for name in value):
-        return {name: _read(get_args(hint)[1], item, lenient) for name, item in value.items()}
+        return {name: _read(get_args(hint)[1], item) for name, item in value.items()}
     elif dataclasses.is_dataclass(hint):
-        return from_plain(hint, value, lenient=lenient)  # type: ignore[arg-type]
+        return from_plain(hint, value)  # type: ignore[arg-type]
     elif hint is Fraction:
         return _fraction(value)
     elif hint is float and type(value) in (int, float) and math.isfinite(value):

@@ -22,8 +22,8 @@ __all__ = ["WRITTEN", "run_demo"]
 
 CASES = 2000
 METHOD, EPSILON = "evolve", "1"
-WRITTEN = ("hospital.xes", "release.xes")
-"""The logs that it writes."""
+WRITTEN = ("hospital.xes", "activities.txt", "release.xes", "inside.html", "outside.html")
+"""The files that it writes."""
 
 
 def run_demo(folder: Path, show: Callable[[RenderableType], None]) -> dict[str, object]:
@@ -33,8 +33,7 @@ def run_demo(folder: Path, show: Callable[[RenderableType], None]) -> dict[str, 
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise OutputError(f"The folder cannot be made: {error.strerror}.", path=folder) from error
-    original_path, release_path = (folder / name for name in WRITTEN)
-    activities_path = folder / "activities.txt"
+    original_path, activities_path, release_path, inside, outside = (folder / name for name in WRITTEN)
 
     made = simulate.hospital(CASES, seed=1)
     files.write(made, original_path, overwrite=True)
@@ -49,7 +48,6 @@ def run_demo(folder: Path, show: Callable[[RenderableType], None]) -> dict[str, 
     released = run_plan(plan(METHOD, epsilon=EPSILON, activities=simulate.ACTIVITIES), original)
     released.save(release_path, overwrite=True)
     result = compare(original, files.read(release_path))
-    inside, outside = folder / "inside.html", folder / "outside.html"
     report.write(released, inside, original, comparison=result, overwrite=True)
     report.write(released, outside, overwrite=True)
     written = [str(release_path), f"{outside} (a page to send with it)", f"{inside} (a page for you only)"]

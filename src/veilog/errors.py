@@ -31,7 +31,7 @@ __all__ = [
     "nearest",
 ]
 
-_FLAGS = {"as-published", "allow-no-protection", "white-box", "lossy", "composed"}
+_FLAGS = {"as-published", "overwrite", "allow-no-protection", "white-box", "lossy", "composed"}
 _OPTION = re.compile(
     r"veilog [a-z]+(?: [a-z]+)?(?: [A-Z]+)*(?: --[a-z-]+ [^\s.,;)]+)*"  # a whole command stays one
     r"|-p (?P<setting>\w+)=(?P<worth>\w+)"

@@ -113,7 +113,7 @@ def test_a_certified_method_keeps_its_epsilon(method: str, epsilon: str, runs: i
     assert [attack for attack, _ in found.tried] == SOME
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_travas_is_audited_sharply() -> None:
     near = [a for a in attempts(False) if a.attack == "one more than 24 cases of a variant"]
     found = audit("travas", epsilon=1, delta="1e-3", pairs=near, runs=4000, seed=2, processes=1)
@@ -187,7 +187,7 @@ def test_neighbours_of_a_users_log_differ_by_one_of_its_cases(whole: bool) -> No
         assert all(n <= known[t] for t, n in less.items())
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_an_audit_attacks_the_users_own_log() -> None:
     log = Variants.from_dict({tuple("abc"): 50, tuple("ab"): 30, tuple("acb"): 20})
     found = audit("travas", epsilon=1, delta="1e-3", log=log, runs=400, seed=1, processes=1, confidence=SURE)

@@ -103,7 +103,7 @@ def test_a_person_with_20_cases_is_attacked_in_every_audit() -> None:
     assert [a.cases for a in attempts(True, 5) if a.attack == PERSON_20] == [MANY_CASES]
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_who_has_more_cases_than_nobody_has_is_caught() -> None:
     near = some("a canary variant", PERSON_20, cases=2)
     found = audited("travas", near, epsilon=1, delta="1e-3", unit="person", max_cases=2, confidence=0.999)
@@ -124,7 +124,7 @@ def test_who_has_more_cases_than_count_is_protected_where_a_column_tells_the_per
 # A slow case ----------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_a_slow_case_shows_in_nothing_that_is_published() -> None:
     pairs = some(SLOW)
     assert {score.what for score in pairs[0].scores} == {"seconds told", "characters told"}
@@ -134,7 +134,7 @@ def test_a_slow_case_shows_in_nothing_that_is_published() -> None:
     assert found.conditions == () and found.audited_epsilon <= 1
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_a_slow_case_is_caught_where_seconds_are_published(monkeypatch: pytest.MonkeyPatch) -> None:
     """As releases were once; the time of a release is made to depend on its log by a clock that counts its events."""
     honest = veilog.Release.to_json

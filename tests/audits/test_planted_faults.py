@@ -89,7 +89,7 @@ def audited(name: str, runs: int = RUNS) -> AuditResult:
         return audit(method, epsilon=1, white_box=True, runs=runs, pairs=[pair], seed=1, processes=1, **settings)
 
 
-@pytest.mark.nightly(but=1)
+@pytest.mark.nightly
 @pytest.mark.parametrize("name", FAULTS)
 def test_a_planted_fault_is_caught(name: str) -> None:
     found = audited(name, RUNS if name not in ("half the noise", "float sums", "sensitivity off by one") else 700)

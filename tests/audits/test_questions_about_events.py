@@ -148,7 +148,7 @@ def audited(name: str, fault: tuple[Any, str, Any] | None = None, runs: int = RU
     return prove(recorder, [asked.pair], runs, 0.0, 0.99, seeds, lambda text, fraction: None)
 
 
-@pytest.mark.nightly(but=1)
+@pytest.mark.nightly
 @pytest.mark.parametrize("name", QUESTIONS)
 def test_the_question_keeps_what_is_charged_for_it_and_the_audit_is_sharp(name: str) -> None:
     found = audited(name)
@@ -205,7 +205,7 @@ PLANTED = [
 ]
 
 
-@pytest.mark.nightly(but=1)
+@pytest.mark.nightly
 @pytest.mark.parametrize(("name", "fault"), PLANTED)
 def test_a_planted_fault_is_caught(name: str, fault: str) -> None:
     # That nothing was charged is seen in any run, what is told by how often answers come in many.

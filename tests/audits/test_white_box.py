@@ -257,7 +257,7 @@ def test_what_has_no_derived_epsilon_is_refused() -> None:
         audit("sapa", epsilon=1, as_published=True, white_box=True, runs=100, processes=1)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_so_few_runs_that_they_could_show_nothing_are_refused_with_how_many_would_do() -> None:
     arguments: dict[str, Any] = {"epsilon": 1, "delta": "1e-3", "white_box": True, "pairs": [THOUSANDS], "processes": 1}
     with pytest.raises(ParameterError, match=r"^3 runs could not show more than the derived .* at least 9\.$") as told:

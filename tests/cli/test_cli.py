@@ -32,7 +32,7 @@ def as_json(capsys: pytest.CaptureFixture[str], *arguments: object) -> object:
     return json.loads(out)
 
 
-@pytest.mark.nightly(but=1)
+@pytest.mark.nightly
 @pytest.mark.parametrize("name", sorted(README_TABLE))
 def test_info_counts_the_public_logs(capsys: pytest.CaptureFixture[str], logs: Path, name: str) -> None:
     facts = as_json(capsys, "info", logs / f"{name}.xes.gz")
@@ -103,7 +103,7 @@ def test_release_writes_the_log_and_derives_its_guarantee(
     assert (facts["cases"], facts["variants"]) == (released.cases.num_rows, len(released.variants))
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_as_published_prints_nominal_and_derived_with_the_reason(
     capsys: pytest.CaptureFixture[str], log: Path, tmp_path: Path
 ) -> None:
@@ -114,13 +114,13 @@ def test_as_published_prints_nominal_and_derived_with_the_reason(
     words = " ".join(re.sub("[│╭╮╰╯─]", " ", out).split())
     assert "asked for epsilon = 1, delta = 0.1; derived: none" in words
     assert "scores best against the raw log" in words
-    words = " ".join(re.sub("[│╭╮╰╯─]", " ", run(capsys, *arguments, "--details")[1]).split())
+    words = " ".join(re.sub("[│╭╮╰╯─]", " ", run(capsys, *arguments, "--details", "--overwrite")[1]).split())
     assert "nominal (what was asked for): epsilon = 1, delta = 0.1" in words
     assert "derived (what is proved): none" in words
     assert "scores best against the raw log" in words
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_release_shows_what_was_kept_but_never_writes_it(
     capsys: pytest.CaptureFixture[str], log: Path, tmp_path: Path
 ) -> None:
@@ -131,7 +131,7 @@ def test_release_shows_what_was_kept_but_never_writes_it(
     assert "similarity" not in (tmp_path / "facts.json").read_text()
     assert "similarity" not in (tmp_path / "r.xes").read_text()
     assert "similarity" not in run(capsys, *arguments, "--no-compare")[1]
-    assert "relative log similarity" in run(capsys, *arguments, "--details")[1]
+    assert "relative log similarity" in run(capsys, *arguments, "--details", "--overwrite")[1]
 
 
 @pytest.mark.nightly
@@ -163,7 +163,7 @@ def test_one_method_is_told_in_full(capsys: pytest.CaptureFixture[str], monkeypa
     assert "laplac" in err
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_compare_measures_the_loss(capsys: pytest.CaptureFixture[str], log: Path) -> None:
     same = as_json(capsys, "compare", log, log)
     assert same["relative_log_similarity"] == 1
@@ -187,7 +187,7 @@ def test_compare_measures_the_model_unless_told_otherwise(
     assert by_pm4py["fitness"] is None and "veilog[models]" in by_pm4py["not_computed"]["fitness"]
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_risk_measures_the_exposure(capsys: pytest.CaptureFixture[str], log: Path) -> None:
     found = as_json(capsys, "risk", log, "--background", "set,sequence", "--size", "1-3")
     assert found["findings"] == []

@@ -289,7 +289,8 @@ def test_converting_to_a_table_says_which_conditions_it_has_no_place_for(
     said = {}
     for target in ("new.csv", "new.parquet"):
         words = ["convert", str(tmp_path / "log.csv"), str(tmp_path / target), "--on", "duplicate-case-id=drop"]
-        assert main([*words, "--map", str(tmp_path / "map.csv"), "--json", str(tmp_path / "facts.json")]) == 0
+        words += ["--map", str(tmp_path / "map.csv"), "--json", str(tmp_path / "facts.json"), "--overwrite"]
+        assert main(words) == 0
         shown = " ".join(capsys.readouterr().out.split())
         said[target] = json.loads((tmp_path / "facts.json").read_text())["conditions"]
         assert ("A CSV has no place for what its releases take for granted" in shown) == (target == "new.csv")

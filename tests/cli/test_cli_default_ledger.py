@@ -61,7 +61,7 @@ def test_whoever_has_entered_nothing_has_no_account(capsys: pytest.CaptureFixtur
     assert not log.with_name("home").exists(), "looking makes nothing"
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_a_ledger_beside_the_log_wins(capsys: pytest.CaptureFixture[str], log: Path) -> None:
     beside = log.with_name("log.csv.ledger")
     made(capsys, log, "0.5")

@@ -63,7 +63,7 @@ def test_a_release_from_a_table_within_a_memory_limit(warehouse: Path, capsys: p
     assert not list(warehouse.glob("veilog-*"))
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_a_release_is_compared_with_the_variants_of_its_original_wherever_that_is(
     warehouse: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

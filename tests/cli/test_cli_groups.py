@@ -41,7 +41,7 @@ def released(log: str, capsys: pytest.CaptureFixture[str]) -> list[str]:
     return files
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_the_groups_of_a_release_are_not_grouped_again(log: str, released: list[str]) -> None:
     """Its B are the A of the log; taken as the activity of that name they became C, and nothing was similar."""
     for file in released:

@@ -29,8 +29,6 @@ def log(tmp_path_factory: pytest.TempPathFactory) -> Path:
     [
         [*EVOLVE, "--times", "0.3", "--attributes", "urgency,org:resource"],
         [*EVOLVE, "--times", "0.3", "--window", "log", "--unit", "age group", "--max-cases", "20"],
-        [*AMUN, "mode=sampling"],
-        [*AMUN, "mode=filtering"],
     ],
 )
 def test_the_release_is_that_of_the_log_in_memory(
@@ -59,7 +57,7 @@ def elsewhere(log: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, 
     return {"folder": [str(folder / "months")], "pattern": [str(folder / "months" / "*.parquet")], "table": table}
 
 
-@pytest.mark.nightly(but=1)
+@pytest.mark.nightly
 @pytest.mark.parametrize(
     ("where", "options"),
     [
@@ -94,20 +92,26 @@ def test_the_release_of_several_files_or_a_table_is_that_of_the_log_in_memory(
     assert list(spill.iterdir()) == []
 
 
-@pytest.mark.parametrize("where", ["folder", "table"])
+PRIPEL = ["--method", "pripel", "--epsilon", "1", "--activities", "log"]
+
+
+@pytest.mark.parametrize(
+    ("where", "options"), [("folder", PRIPEL), ("table", PRIPEL), ("folder", [*AMUN, "mode=sampling"])]
+)
 def test_a_method_that_needs_all_events_says_how_many_will_do(
     elsewhere: dict[str, list[str]],
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
     where: str,
+    options: list[str],
 ) -> None:
     monkeypatch.setattr(storing, "LARGE", 1000)
     monkeypatch.setattr(storing, "stored", None)
     (log, *engine), ledger = elsewhere[where], tmp_path / "ledger"
-    options = ["-m", "pripel", "--epsilon", "1", "--activities", "log", "--ledger", str(ledger)]
+    options = [*options, "--ledger", str(ledger)]
     assert main(["release", log, str(tmp_path / "out.xes"), *options, *engine]) == 2
-    assert "'pripel' needs all events in memory" in (said := " ".join(capsys.readouterr().err.split()))
+    assert f"'{options[1]}' needs all events in memory" in (said := " ".join(capsys.readouterr().err.split()))
     assert "Up to 1,000 events will do" in said
     assert not (tmp_path / "out.xes").exists()
     assert not ledger.exists()
@@ -149,5 +153,5 @@ def test_what_was_kept_of_a_log_on_disk_is_shown(
 ) -> None:
     monkeypatch.setattr(storing, "LARGE", 10)
     monkeypatch.setattr(large, "read_log", None)
-    assert main(["release", str(log), str(tmp_path / "out.csv"), *AMUN, "mode=oversampling"]) == 0
+    assert main(["release", str(log), str(tmp_path / "out.csv"), *EVOLVE, "--times", "0.3", "--no-ledger"]) == 0
     assert "\nkept " in capsys.readouterr().out

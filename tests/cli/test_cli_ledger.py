@@ -95,7 +95,7 @@ def test_show_lists_every_release_without_reading_the_log(capsys: pytest.Capture
     assert entry["outputs"][0][:12] in out
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_export_writes_a_row_a_release(capsys: pytest.CaptureFixture[str], log: Path, tmp_path: Path) -> None:
     run(capsys, "ledger", "set", log, "--epsilon", "3")
     for epsilon in ("0.7", "1.3"):
@@ -111,7 +111,8 @@ def test_export_writes_a_row_a_release(capsys: pytest.CaptureFixture[str], log: 
     assert (status, err.endswith("A ledger is exported to .json or .csv.")) == (5, True)
     before = (tmp_path / "log.xes.ledger").read_bytes()
     (tmp_path / "l.json").symlink_to(tmp_path / "log.xes.ledger")
-    status, _, err = run(capsys, "ledger", "export", log, tmp_path / "l.json")
+    assert run(capsys, "ledger", "export", log, tmp_path / "l.json")[0] == 5
+    status, _, err = run(capsys, "ledger", "export", log, tmp_path / "l.json", "--overwrite")
     assert (status, "overwrite the ledger" in err) == (2, True)
     assert (tmp_path / "log.xes.ledger").read_bytes() == before
 
@@ -125,7 +126,7 @@ def test_a_link_to_the_log_leads_to_its_ledger(capsys: pytest.CaptureFixture[str
     assert (status, "does not suffice" in err) == (3, True)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_ledger_names_another_and_no_ledger_none(capsys: pytest.CaptureFixture[str], log: Path, tmp_path: Path) -> None:
     assert "account" not in as_json(capsys, *released(log, "1"))
     run(capsys, "ledger", "set", log, "--epsilon", "1")
@@ -143,7 +144,7 @@ def test_ledger_names_another_and_no_ledger_none(capsys: pytest.CaptureFixture[s
     assert (status, "exclude each other" in err) == (2, True)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_a_mistyped_path_begins_no_empty_ledger_and_a_new_one_is_told(
     capsys: pytest.CaptureFixture[str], log: Path, tmp_path: Path
 ) -> None:
@@ -161,7 +162,7 @@ def test_a_mistyped_path_begins_no_empty_ledger_and_a_new_one_is_told(
     assert "a new ledger was made" in " ".join(run(capsys, "twin", log, "--epsilon", "1", *named)[1].split())
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_a_grown_log_is_put_on_the_account_of_the_old(capsys: pytest.CaptureFixture[str], log: Path) -> None:
     run(capsys, "ledger", "set", log, "--epsilon", "2")
     run(capsys, *released(log, "1"))
@@ -242,7 +243,7 @@ def test_what_has_no_ledger_is_told_how_to_get_one(capsys: pytest.CaptureFixture
     assert (status, "Name one with --ledger" in err) == (2, True)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_a_plan_says_what_is_left_now_and_when_all_of_it_is_made(capsys: pytest.CaptureFixture[str], log: Path) -> None:
     run(capsys, "ledger", "set", log, "--releases", "100", "--each", "0.1", "--delta", "1e-6")
     for number in (0, 1, 2):
@@ -309,7 +310,7 @@ def test_an_account_that_opens_beside_another_of_its_name_is_told(
     assert "named nb.csv (1, 2, 3)" in told["owner_only"]["warnings"][0]["text"]
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_a_budget_is_for_a_unit_that_the_log_has_and_releases_protect(
     capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:

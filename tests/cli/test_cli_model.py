@@ -57,7 +57,7 @@ def refused(capsys: pytest.CaptureFixture[str], *arguments: object) -> str:
     return err
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_training_says_what_it_guarantees(capsys: pytest.CaptureFixture[str], log: Path, tmp_path: Path) -> None:
     facts = as_json(capsys, "train", log, tmp_path / "m", *LEARN)
     guarantee = facts["guarantee"]
@@ -170,7 +170,7 @@ def test_a_stream_ends_quietly_when_its_reader_goes(model: Path) -> None:
     process.stderr.close()
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.usefixtures("interruptible")
 def test_a_stream_ends_quietly_on_ctrl_c(model: Path) -> None:
     command = [sys.executable, "-m", "veilog", "sample", str(model), "--stream"]
@@ -298,7 +298,7 @@ class Killed(BaseException):
     """What nobody catches."""
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_a_killed_training_does_not_take_its_steps_again(
     log: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -318,7 +318,7 @@ def test_a_killed_training_does_not_take_its_steps_again(
     assert [p.name for p in tmp_path.iterdir()] == ["m"]
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_a_complete_training_is_not_lost_before_its_model_is_saved(
     capsys: pytest.CaptureFixture[str], log: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -333,7 +333,7 @@ def test_a_complete_training_is_not_lost_before_its_model_is_saved(
         assert np.array_equal(second.trained.weights[name], array)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_a_training_is_entered_once_in_the_ledger_of_its_log(
     capsys: pytest.CaptureFixture[str], log: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -96,7 +96,7 @@ def test_a_dossier_hears_whose_the_cases_of_its_control_are(
 
 def _page(command: str, original: Path, release: Path, *options: str) -> str:
     page = original.with_name("page.html")
-    assert main([command, str(release), str(page), "--original", str(original), *options]) == 0
+    assert main([command, str(release), str(page), "--original", str(original), "--overwrite", *options]) == 0
     return html.unescape(" ".join(page.read_text().split()))
 
 

@@ -90,7 +90,7 @@ def test_quiet_prints_errors_only(log: Path, capsys: pytest.CaptureFixture[str])
     assert "most frequent" in capsys.readouterr().out
 
 
-@pytest.mark.slow
+@pytest.mark.nightly(but=1)
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
 def test_shells_complete_commands_and_options(shell: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["completion", shell]) == 0

@@ -91,7 +91,7 @@ def test_a_declaration_that_leaves_labels_out_is_remarked_on_to_the_owner_alone(
     assert "leaves out" not in json.dumps(facts)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_a_declared_length_that_cuts_cases_is_remarked_on_to_the_owner_alone(
     log: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -110,7 +110,7 @@ def test_a_declared_length_that_cuts_cases_is_remarked_on_to_the_owner_alone(
     assert not [note for note in longer["owner_only"]["notes"] if "declared length" in note]
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_labels_are_found_privately_with_a_delta(log: Path, tmp_path: Path) -> None:
     facts = told(
         *(log, tmp_path / "out.xes", "-m", "evolve", "--epsilon", "8", "--delta", "1e-3"),
@@ -171,7 +171,7 @@ def test_columns_that_tell_persons_are_pointed_out(tmp_path: Path) -> None:
     assert not any("--unit" in note for note in protected["owner_only"]["notes"])
 
 
-@pytest.mark.nightly(but=1)
+@pytest.mark.nightly
 @pytest.mark.parametrize(("answer", "status"), [("y", 0), ("n", 2)])
 def test_at_a_terminal_the_labels_are_shown_and_the_owner_is_asked(
     answer: str, status: int, log: Path, tmp_path: Path

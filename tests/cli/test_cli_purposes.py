@@ -17,7 +17,7 @@ def log(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_purposes_stand_in_json_with_what_they_are_held_against(capsys: pytest.CaptureFixture[str], log: Path) -> None:
     arguments = ["compare", str(log), str(log), "--no-models", "--purposes", "discovery,conformance", "--json", "-"]
     assert main(arguments) == 0

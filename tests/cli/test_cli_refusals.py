@@ -271,7 +271,7 @@ def test_a_release_that_cannot_be_written_is_kept_elsewhere(
     assert veilog.read(kept).variants.cases > 0
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_a_release_for_both_writes_two_files_of_one_run(
     capsys: pytest.CaptureFixture[str], log: Path, tmp_path: Path
 ) -> None:

@@ -156,7 +156,7 @@ def test_the_address_holds_no_token(tmp_path: Path) -> None:
     assert GOOD not in repr(settings)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.skipif(os.name != "posix", reason="signals")
 def test_it_serves_until_it_is_interrupted(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "veilog", "serve", "--no-open", "--folder", str(tmp_path / "data"), "--seed", "1"]

@@ -11,7 +11,7 @@ import pytest
 from veilog.cli import main
 
 RELEASE = ["-m", "laplace", "-p", "depth=2", "--epsilon", "1", "--activities", "Admission,Discharge"]
-DRY = ["release", "night.csv", "x.xes", *RELEASE, "--purposes", "", "--dry-run", "--json", "told.json"]
+DRY = ["release", "night.csv", "x.xes", *RELEASE, "--purposes", "", "--dry-run", "--json", "told.json", "--overwrite"]
 
 
 @pytest.fixture
@@ -120,7 +120,7 @@ def test_an_account_that_would_not_take_the_log_is_told(here: Path, capsys: pyte
         assert said in " ".join(capsys.readouterr().out.split())
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_a_release_of_another_kind_of_case_is_foreseen_to_be_refused(
     here: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -53,7 +53,7 @@ def test_the_release_that_a_suggestion_prints_reads_the_log_alike_and_is_charged
     assert "suggest" in shown and "evolve" in shown
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_a_map_says_the_activities_of_the_release_that_is_suggested(
     here: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -199,7 +199,7 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return place
 
 
-@pytest.mark.nightly(but=1)
+@pytest.mark.nightly
 @pytest.mark.parametrize("name", CALLS)
 def test_what_is_written_fits_its_schema(
     name: str, files: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

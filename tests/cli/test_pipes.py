@@ -155,7 +155,7 @@ def test_standard_input_may_bring_no_more_than_is_allowed(pipes: Pipes, logs: Pa
     assert "More than 100 bytes came" in pipes.err
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_a_signal_leaves_nothing_of_the_log_behind(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "veilog", "info", "-", "--format", "csv"]
     environment = {**os.environ, "TMPDIR": str(tmp_path)}
@@ -197,7 +197,7 @@ def test_a_release_to_a_closed_standard_output_is_kept(logs: Path, tmp_path: Pat
     assert str(kept) in ran.stderr and veilog.read(kept).variants.cases > 0
 
 
-@pytest.mark.nightly(but=1)
+@pytest.mark.nightly
 @pytest.mark.parametrize(
     ("closed", "words", "status", "said"),
     [

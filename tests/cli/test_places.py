@@ -98,12 +98,7 @@ def test_an_error_as_json_does_not_go_over_a_log_that_is_json(here: Path) -> Non
 
 
 @pytest.mark.slow
-def test_json_goes_over_json_and_a_release_beside_the_folder_of_its_log(
-    here: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    for _ in range(2):
-        assert main(["info", "log.csv", "--json", "told.json"]) == 0
-    assert json.loads(Path("told.json").read_text())["about"]["command"] == "info"
+def test_a_release_beside_the_folder_of_its_log(here: Path) -> None:
     release: Callable[[str], str] = (
         "release night {} -m laplace --epsilon 1 --activities log --max-length log --no-ledger".format
     )
@@ -151,19 +146,21 @@ def test_json_on_a_terminal_of_few_letters_is_json(here: Path) -> None:
     assert json.loads(done.stdout)["owner_only"]["input"][0]["path"] == "é😀.csv"
 
 
-@pytest.mark.nightly(but=1)
-@pytest.mark.parametrize("target", ["out.xes", "out.xes.gz", "out.parquet", "out.csv"])
-def test_a_release_that_was_paid_for_is_not_replaced_by_the_next(
-    here: Path, target: str, capsys: pytest.CaptureFixture[str]
+@pytest.mark.slow
+@pytest.mark.parametrize("target", ["out.xes", "out.csv"])
+def test_a_release_is_not_replaced_by_the_next(
+    here: Path, target: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """The second was written over the first without a word: paid for, and gone."""
     assert main(EVOLVED.format(target).split()) == 0
     before, inode = digests(here), Path(target).stat().st_ino
-    capsys.readouterr()
-    assert main(EVOLVED.format(target).split()) == 5
-    said = capsys.readouterr().err
-    assert "Add --overwrite if it may go, or name another file." in said and target in said
-    assert digests(here) == before, "nothing was asked, and nothing is gone"
+    with monkeypatch.context() as patch:
+        patch.setattr(release_command, "read_needed", None)
+        assert main([*EVOLVED.format(target).split(), "--json", "told.json"]) == 5
+    error = json.loads(Path("told.json").read_text())["error"]
+    Path("told.json").unlink()
+    assert (error["kind"], error["status"], error["path"]) == ("OutputError", 5, target)
+    assert digests(here) == before, "nothing was read or asked, and nothing is gone"
     assert main([*EVOLVED.format(target).split(), "--overwrite"]) == 0
     assert Path(target).stat().st_ino != inode, "it is another file"
 
@@ -201,79 +198,85 @@ def test_the_second_file_of_a_release_is_not_replaced_either(here: Path, capsys:
     assert "a-models.xes" in capsys.readouterr().err
 
 
-@pytest.mark.nightly(but=1)
+@pytest.mark.slow
 @pytest.mark.parametrize(
-    ("paid", "words"),
+    ("there", "words"),
     [
-        ("out.csv", "convert log.csv {}"),
-        ("out.xes", "convert log.csv {}"),
-        ("night/out.csv", "convert log.csv {}"),
-        ("night/out.parquet", "convert log.csv {}"),
-        ("out.csv", "map log.csv {}"),
-        ("out.csv", "ledger export log.csv {}"),
-        ("out.xes", "twin --out {} --cases 10 --activities 3 --length 3"),
-        ("out.xes", "train log.csv {} --epsilon 1 --delta 0.1"),
-        ("out.csv", "sample some.model {}"),
-        ("out.xes", "report night/a.parquet {}"),
+        ("notes.csv", EVOLVED.format("notes.csv")),
+        ("p.html", EVOLVED.format("o.xes") + " --report p.html"),
+        ("p.html", EVOLVED.format("o.xes") + " --report-outside p.html"),
+        ("d.md", EVOLVED.format("o.xes") + " --dossier d.md"),
+        ("told.json", EVOLVED.format("o.xes") + " --json told.json"),
+        ("told.json", EVOLVED.format("o.xes") + " --dry-run --sizes log --json told.json"),
+        ("told.json", "info log.csv --json told.json"),
+        ("told.json", "info nowhere.csv --json told.json"),
+        ("told.json", "info log.csv --bogus --json told.json"),
+        ("empty.json", "info log.csv --json empty.json"),
+        ("linked.json", "info log.csv --json linked.json"),
+        ("o.csv", "convert log.csv o.csv"),
+        ("o.csv", "map log.csv o.csv"),
+        ("o.csv", "ledger export log.csv o.csv --ledger l.ledger"),
+        ("o.csv", "ledger write log.csv 1 o.csv --ledger l.ledger"),
+        ("o.xes", "twin --out o.xes --cases 10 --activities 3 --length 3"),
+        ("o.model", "train log.csv o.model --epsilon 1 --delta 0.1"),
+        ("o.csv", "sample some.model o.csv"),
+        ("p.html", "report night/a.parquet p.html"),
+        ("d.md", "dossier night/a.parquet d.md"),
+        ("d.registry.yaml", "dossier night/a.parquet d.md"),
+        ("c.svg", "compare log.csv night/a.parquet --chart c.svg"),
         ("release.xes", "demo ."),
+        ("inside.html", "demo ."),
     ],
 )
-def test_no_command_replaces_what_was_paid_for(
-    here: Path, paid: str, words: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """Only `release` asked; `convert` and others went over a release without a word."""
-    assert main(EVOLVED.format(paid).split()) == 0
-    Path("l.ledger").rename("log.csv.ledger")
+def test_no_command_replaces_a_file_that_is_there(here: Path, there: str, words: str) -> None:
+    """Only what said itself that it was paid for was kept; a page, a list or a log of others was gone."""
+    Path("held").write_text("of others")
+    if there == "linked.json":
+        Path(there).symlink_to("held")
+    else:
+        Path(there).write_text("" if there == "empty.json" else "of others")
     before = digests(here)
-    capsys.readouterr()
-    assert main(words.format(paid).split()) == 5
-    said = capsys.readouterr().err
-    assert "which was paid for" in said and "Add --overwrite if it may go" in said
-    assert digests(here) == before
+    assert main(words.split()) == (2 if "--bogus" in words else 5)
+    assert digests(here) == before, "nothing is gone, and no account is another one"
 
 
 @pytest.mark.nightly
-def test_what_was_paid_for_is_replaced_by_any_command_that_is_told_so(here: Path) -> None:
-    for target in ("paid.csv", "paid.xes"):
-        assert main(EVOLVED.format(target).split()) == 0
-        inode = Path(target).stat().st_ino
-        assert main(["--overwrite", "convert", "log.csv", target]) == 0
-        assert Path(target).stat().st_ino != inode
-
-
-@pytest.mark.nightly
-def test_a_dry_run_and_what_is_read_are_no_reason_to_refuse(here: Path) -> None:
-    """They go over nothing; nor does a page that is made again."""
+def test_what_is_there_is_replaced_by_any_command_that_is_told_so(here: Path) -> None:
     assert main(EVOLVED.format("paid.xes").split()) == 0
-    assert main([*EVOLVED.format("paid.xes").split(), "--dry-run", "--sizes", "log"]) == 0
-    for _ in range(2):
-        assert main(["report", "paid.xes", "page.html", "--json", "page.json"]) == 0
-        assert main(["dossier", "paid.xes", "dossier.md"]) == 0
-        assert main(["compare", "log.csv", "paid.xes", "--chart", "c.svg", "--json", "c.json"]) == 0
+    for words in (
+        EVOLVED.format("paid.xes") + " --json told.json --report p.html --dossier d.md",
+        "convert log.csv paid.csv --json told.json",
+        "report paid.xes p.html --json told.json",
+        "dossier paid.xes d.md",
+        "compare log.csv paid.xes --chart c.svg --json told.json",
+        "map log.csv groups.csv",
+        "ledger export log.csv all.csv --ledger l.ledger",
+        "twin --out twin.xes --cases 10 --activities 3 --length 3",
+        "demo .",
+        "info nowhere.csv --json told.json",
+    ):
+        statuses = {main(["--overwrite", *words.split()]) for _ in range(2)}
+        assert statuses == ({1} if "nowhere" in words else {0}), words
+    assert json.loads(Path("told.json").read_text())["error"]["status"] == 1
+
+
+@pytest.mark.slow
+def test_a_dry_run_and_what_is_read_are_no_reason_to_refuse(here: Path) -> None:
+    Path("out.xes").write_text("of others")
+    assert main([*EVOLVED.format("out.xes").split(), "--dry-run", "--sizes", "log"]) == 0
+    assert Path("out.xes").read_text() == "of others"
 
 
 @pytest.mark.nightly
-def test_a_model_is_kept_as_a_release_is(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_model_is_kept_as_a_release_is(here: Path) -> None:
     asked = "train log.csv m.model --no-ledger --epsilon 3 --delta 0.01 --activities log --max-length {}"
     train = asked.format(9).split()
     assert main(train) == 0
     before = digests(here)
-    capsys.readouterr()
     assert main(train) == 5
-    assert "a model in this file, which was paid for" in capsys.readouterr().err
-    assert main(["convert", "log.csv", "m.model"]) == 5
-    assert main(["sample", "m.model", "drawn.csv"]) == 0, "it is read, and a table knows of no guarantee"
+    assert main(["sample", "m.model", "drawn.csv"]) == 0, "it is read"
     assert main(["inspect", "m.model"]) == 0
     assert {name: digest for name, digest in digests(here).items() if "drawn" not in name} == before
-
-
-@pytest.mark.nightly
-def test_what_costs_nothing_to_make_again_is_replaced(here: Path) -> None:
-    for _ in range(2):
-        assert main([*EVOLVED.format("out.xes").split()[:-2], "--no-ledger", "--seed", "1"]) == 0
-    assert main(EVOLVED.format("out.xes").split()) == 0, "it has no guarantee"
-    assert main(["convert", "log.csv", "other.xes"]) == 0
-    assert main(EVOLVED.format("other.xes").split()) == 0, "it is no release"
 
 
 @pytest.mark.slow

@@ -26,7 +26,7 @@ SHOWN: dict[str, list[str]] = {
     "info": ["info", "hospital.xes"],
     "risk": ["risk", "hospital.xes", "--size", "3"],
     "methods": ["methods"],
-    "release": [*RELEASE, "--seed", "1", "--no-ledger"],
+    "release": [*RELEASE, "--seed", "1", "--no-ledger", "--overwrite"],
     "compare": ["compare", "hospital.xes", "out.xes", "--no-models"],
     "mistake": ["release", "hospital.xes", "x.xes", "-m", "evolv", "--epsilon", "1"],
     "usage": ["release", "hospital.xes", "x.xes"],
@@ -78,7 +78,7 @@ def test_a_screen_that_needs_no_log(name: str, width: int, tmp_path: Path, monke
     compared(name, width, tmp_path)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly(but=1)
 @pytest.mark.parametrize("width", WIDTHS)
 @pytest.mark.parametrize("name", [name for name in SHOWN if name not in LIGHT])
 def test_a_screen_is_as_it_was(name: str, width: int, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

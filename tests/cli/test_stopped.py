@@ -271,7 +271,7 @@ def test_a_release_for_standard_output_that_was_stopped_before_it_was_sent_is_ke
     assert "stdout.csv" not in said and veilog.read(kept).cases.num_rows
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_a_model_that_is_there_is_said_and_entered_though_it_was_stopped_then(
     log: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -300,7 +300,7 @@ def test_what_is_stopped_when_all_is_done_says_what_there_is(
     assert f"interrupted; nothing half written was left. The release is written to {out}" in capsys.readouterr().err
 
 
-@pytest.mark.nightly(but=1)
+@pytest.mark.nightly
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_signal_once_all_is_said_makes_no_failure_of_it(log: Path, number: int) -> None:
     """While Python took itself apart SIGTERM ended it without a word, with a status as if the release had failed."""

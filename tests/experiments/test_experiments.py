@@ -11,13 +11,15 @@ import pytest
 
 import veilog
 from veilog.cli import main
-from veilog.experiments import EXPERIMENTS, frontier, measuring
-from veilog.experiments.experiment import Cell, Plan, Row, Table, Value, of, spread
+from veilog.errors import ParameterError
+from veilog.experiments import EXPERIMENTS, FIGURES, frontier, known_logs, manifest, measuring
+from veilog.experiments.experiment import Cell, Plan, Reason, Row, Table, Value, of, spread
 from veilog.experiments.known_logs import LOGS
-from veilog.experiments.papers import amun_table_6, amun_table_7, sacofa_figures, travas_figures
+from veilog.experiments.papers import measures as papers_measures
 from veilog.experiments.plots import HeatMap, heat_maps, lines, panels
 from veilog.experiments.runner import Run, run
 from veilog.logs.made_up import simulate
+from veilog.logs.variants import Variants
 from veilog.measures.process_model import ModelQuality
 from veilog.measures.similarity import relative_log_similarity
 from veilog.methods import METHODS
@@ -77,27 +79,135 @@ def test_quick_is_a_part_and_every_log_and_method_is_known(name: str) -> None:
     assert len({row.cell for row in full}) == len(full)
 
 
-def test_published_grids_have_the_shape_of_their_tables() -> None:
-    for grid in travas_figures.PUBLISHED.values():
-        assert [len(row) for row in grid] == [5, 5, 5, 5]
-    for rows in amun_table_6.PUBLISHED.values():
-        assert [len(row) for row in rows] == [10, 10, 10]
-    assert set(amun_table_6.PUBLISHED) == set(amun_table_7.PUBLISHED) == set(amun_table_6.AMUN_LOGS)
+def line(table: Table, *starts: str) -> dict[str, str]:
+    """The one line of a table that begins so, by its heads."""
+    (found,) = [row for row in table.rows if row[: len(starts)] == starts]
+    return dict(zip(table.head, found, strict=True))
 
 
-def test_the_papers_value_stands_beside_ours() -> None:
-    tables = EXPERIMENTS["travas-figures"].tables(list(made_up("travas-figures")))
-    bpic = next(t for t in tables if t.title == "bpic2013_incidents: relative log similarity")
-    assert bpic.rows[0][1].endswith("[0.928]")
-    assert bpic.rows[3][5].endswith("[0.797]")
+def titled(tables: list[Table], *words: str) -> Table:
+    (found,) = [table for table in tables if all(word in table.title for word in words)]
+    return found
 
 
-def test_sacofa_uses_the_settings_of_table_4() -> None:
-    cells = list(sacofa_figures.cells(Plan(("sepsis",), 1, False)))
-    (cell,) = [c for c in cells if c.method == "sacofa" and c.get("epsilon") == "0.01"]
-    assert (cell.get("depth"), cell.get("threshold_harmful"), cell.get("threshold_harmless")) == (23, 190, 150)
-    (cell,) = [c for c in cells if c.method == "sacofa" and c.get("epsilon") == "1"]
-    assert cell.get("threshold_harmless", "as the harmful one") == "as the harmful one"
+@pytest.mark.parametrize(
+    ("name", "table", "starts", "published"),
+    [
+        ("travag-figures", ("Figure 2: ", "similarity"), ("bpic2013_incidents", "TraVaG", "1", "0.01"), "0.803"),
+        ("travag-figures", ("Figure 2: ", "difference"), ("bpic2013_incidents", "benchmark", "1", "0.01"), "6,954,440"),
+        ("travag-figures", ("Figure 5: ", "fitness of release"), ("sepsis", "TraVaG", "1", "0.01"), "0.946"),
+        ("travag-figures", ("Figure 3: ", "similarity"), ("sepsis", "TraVaG", "0.01", "0.01"), "0.563"),
+        ("travas-figures", ("similarity",), ("bpic2013_incidents", "TraVaS", "2", "0.5"), "0.928"),
+        ("travas-figures", ("similarity",), ("sepsis", "SaCoFa", "0.01", "0.001"), "0.629"),
+        ("amun-table-6", ("frequency",), ("unrineweginfectie", "PRIPEL", "0.3", "0.5"), "290.47"),
+        ("amun-table-6", ("time",), ("sepsis", "Amun, oversampling", "0.4", ""), "26.61"),
+        ("amun-table-9", ("frequency",), ("sepsis", "SaCoFa", "0.2", "1"), "118.91"),
+        ("amun-table-10", ("time",), ("unrineweginfectie", "PRIPEL", "0.4", "5"), "27,205"),
+        ("amun-table-7", ("cpu minutes",), ("bpic2018", "Amun, oversampling"), "-"),
+        ("amun-figure-3", ("lost",), ("sepsis", "PRIPEL"), "839.00"),
+        ("quantification-figure-2", ("2a", "case disclosure"), ("sepsis", "sequence", "3"), "0.188"),
+        ("quantification-table-3", ("Table 3", "events"), ("sepsis", "TLKC, sequence", "40"), "4,460"),
+    ],
+)
+def test_the_papers_value_stands_beside_ours(
+    name: str, table: tuple[str, ...], starts: tuple[str, ...], published: str
+) -> None:
+    found = line(titled(EXPERIMENTS[name].tables(list(made_up(name))), *table), *starts)
+    assert found["paper"] == published
+    assert found["why"] == Reason.PAPER_GIVES_NONE if published == "-" else found["deviation"] != "-"
+
+
+def test_a_cell_without_a_value_has_a_reason() -> None:
+    for name, experiment in EXPERIMENTS.items():
+        if name == "frontier":
+            continue
+        rows = [Row(cell, {}, Reason.LOG_NOT_HERE, 0, "") for cell in experiment.cells(Plan(experiment.logs, 1, False))]
+        for table in experiment.tables(rows):
+            told = [dict(zip(table.head, row, strict=True)) for row in table.rows]
+            assert told and all(row["here"] == "-" and row["why"] == Reason.LOG_NOT_HERE for row in told), table.title
+
+
+@pytest.mark.parametrize(
+    ("paper", "numbers"),
+    [
+        ("TraVaG, 2023", {"Table 2", "Figure 2", "Figure 3", "Figure 4", "Figure 5"}),
+        ("quantifying", {"Table 1", "Table 2", "Table 3", "Figure 2a", "Figure 2b", "Figure 3a", "Figure 3b"}),
+        ("Amun", {"Table 6", "Table 7", "Table 8", "Table 9", "Table 10", "Figure 3"}),
+        ("SaCoFa", {"Table 1", "Table 2", "Table 3", *(f"Figure {i}" for i in range(2, 11))}),
+        ("metrics", {"Figures 1.1 and 1.2", "Figures 1.3 and 1.4"}),
+    ],
+)
+def test_the_manifest_has_every_table_and_figure_with_results(paper: str, numbers: set[str]) -> None:
+    own = [figure for figure in FIGURES if paper in figure.paper]
+    assert numbers <= {figure.number for figure in own}
+    root = Path(__file__).resolve().parents[2]
+    assert all((root / figure.test).exists() if figure.test else figure.experiment in EXPERIMENTS for figure in own)
+
+
+def test_methods_have_the_papers_settings() -> None:
+    def settings(name: str, log: str, method: str, **axes: str) -> list[dict[str, Value]]:
+        cells = EXPERIMENTS[name].cells(Plan((log,), 1, False))
+        told = [dict(cell.settings) for cell in cells if cell.method == method]
+        return [one for one in told if axes.items() <= one.items()]
+
+    (sacofa,) = settings("sacofa-figures", "sepsis", "sacofa", epsilon="0.01")
+    assert (sacofa["depth"], sacofa["threshold_harmful"], sacofa["threshold_harmless"]) == (23, 190, 150)
+    (sacofa,) = settings("sacofa-figures", "sepsis", "sacofa", epsilon="1")
+    assert "threshold_harmless" not in sacofa
+    benchmark = settings("travag-figures", "sepsis", "laplace", epsilon="1/19")
+    assert [one["threshold"] for one in benchmark] == [38, 39] and not any("delta" in one for one in benchmark)
+    trained = settings("travag-figures", "bpic2013_incidents", "travag", settings="program")
+    assert len(trained) == 20 and trained[0]["configuration"] == "bpic13-2-0.01"
+    pripel = settings("amun-table-6", "unrineweginfectie", "pripel", epsilon="3.41")
+    assert pripel[0]["query_parameters"] == "depth=4,threshold=8"
+    assert [one["k"] for one in settings("sacofa-figure-10", "receipt", "sapa", epsilon="1")] == [1, 2, 3, 4, 5]
+
+
+def test_a_row_with_an_unknown_setting_is_refused() -> None:
+    series = {"x": manifest.PaperSeries("x", "laplace")}
+    with pytest.raises(ParameterError):
+        manifest._cell({"series": "x", "log": "sepsis", "depht": "3"}, series, (), ())
+
+
+def test_similarity_by_place_cancels_different_variants() -> None:
+    ours, theirs = {("a", "b"): 3, ("c", "d"): 1}, {("c", "d"): 3, ("a", "b"): 1}
+    assert papers_measures.by_place(ours, theirs) == 1.0
+    assert relative_log_similarity(Variants.from_dict(ours), Variants.from_dict(theirs)).value == 0.5
+
+
+def test_a_log_may_be_a_part_of_a_published_one(tmp_path: Path) -> None:
+    rows = [("1", "a", "start"), ("1", "a", "COMPLETE"), ("2", "b", "start"), ("3", "b", "complete")]
+    lines_ = [f"{c},{a},2024-01-0{i + 1}T00:00:00,{t}" for i, (c, a, t) in enumerate(rows)]
+    head = "case:concept:name,concept:name,time:timestamp,lifecycle:transition"
+    (tmp_path / "bpic2012.csv").write_text("\n".join([head, *lines_]) + "\n")
+    found = known_logs.find(tmp_path, ("bpic2012_complete",))
+    assert found["bpic2012_complete"] == found["bpic2012"]
+    whole = veilog.read(found["bpic2012"], lifecycle="all")
+    part = known_logs.part_of("bpic2012_complete", whole)
+    assert part.variants.to_dict() == {("a",): 1, ("b",): 1}
+    assert known_logs.part_of("bpic2012", whole) is whole
+
+
+def test_what_takes_too_long_and_what_is_not_here_is_a_line_with_its_reason(folder: Path, tmp_path: Path) -> None:
+    done = run(EXPERIMENTS["travag-figures"], folder, tmp_path, runs=1, quick=True, methods=("travag",), hours=0)
+    assert not done.computed
+    reasons = {row.cell.log: {r.problem for r in done.not_run if r.cell.log == row.cell.log} for row in done.not_run}
+    assert set(reasons) == {"hospital", "sepsis", "bpic2013_incidents"}
+
+
+@pytest.mark.slow
+def test_the_list_has_what_is_here_and_what_is_done(
+    logs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    told = tmp_path / "list.json"
+    assert main(["experiment", "--list", "--logs", str(logs), "--out", str(tmp_path), "--json", str(told)]) == 0
+    found = json.loads(told.read_text())
+    assert len(found) == len(FIGURES)
+    (app,) = [one for one in found if one["number"] == "Figure 2b"]
+    assert (app["not_here"], app["status"]) == ({"bpic2017_app": LOGS["bpic2017"].doi}, "log not here")
+    assert "10.4121" in capsys.readouterr().out
+    assert main(["experiment", "--logs", str(logs)]) == 2
+    assert main(["experiment", "travas-figures"]) == 2
 
 
 def test_spread_says_how_many_runs_have_a_value() -> None:
@@ -198,7 +308,7 @@ def test_the_frontier_compares_at_equal_derived_epsilon(compared: Run) -> None:
             assert row.get("derived_epsilon") == pytest.approx(asked, rel=1e-9), row.cell.in_words()
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_the_frontier_states_the_best_for_every_log_and_epsilon(compared: Run) -> None:
     winners = frontier.tables(compared.rows)[0]
     assert [row[:2] for row in winners.rows] == [("hospital", e) for e in ("2", "1", "0.1", "0.01")]
@@ -286,7 +396,7 @@ def test_the_frontier_takes_all_certified_methods_with_an_epsilon() -> None:
     assert set(frontier.CERTIFIED) == {m.name for m in METHODS.values() if m.certified and m.takes_epsilon}
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_the_command_writes_rows_for_machines_and_a_page_for_people(
     folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -294,12 +404,14 @@ def test_the_command_writes_rows_for_machines_and_a_page_for_people(
     command = ["experiment", "quantification-figure-2", "--logs", str(folder), "--quick", "--processes", "1"]
     assert main([*command, "--out", str(out), "--json", str(rows)]) == 0
     written = json.loads(rows.read_text())
-    assert written["computed"] == len(written["rows"]) == 18
+    assert written["computed"] == len(written["rows"]) == 24
+    assert {row["log"] for row in written["not_run"]} == {"sepsis", "bpic2017_app"}
+    assert all(row["why"].startswith(Reason.LOG_NOT_HERE) for row in written["not_run"])
     page = (out / "quantification-figure-2" / "quantification-figure-2.md").read_text()
     assert "`veilog experiment quantification-figure-2 --logs FOLDER --quick`" in page
     assert LOGS["bpic2017"].doi in page
     assert str(folder) not in page
-    assert (out / "quantification-figure-2" / "disclosure-hospital.svg").exists()
-    assert "18 cells computed" in capsys.readouterr().out
+    assert (out / "quantification-figure-2" / "quantification-figure-2-figure-2a-case-disclosure-hospital.svg").exists()
+    assert "24 cells computed" in capsys.readouterr().out
     assert main([*command, "--out", str(out)]) == 0
-    assert "0 cells computed, 18 were there already" in capsys.readouterr().out
+    assert "0 cells computed, 24 were there already" in capsys.readouterr().out

@@ -132,7 +132,7 @@ def test_changes_of_behaviour_are_noticed_and_renamings_moves_and_words_are_not(
     assert len(PLANTED) == 10 == len(RENAMED) + len(MOVED)
 
 
-@pytest.mark.nightly(but=1)
+@pytest.mark.nightly
 @pytest.mark.parametrize("name", METHODS)
 def test_a_method_is_tried_where_its_branches_are(name: str) -> None:
     """Nearly every trial is a release, and most have cases: a refusal tells nothing of a method."""
@@ -183,7 +183,7 @@ def test_the_fingerprint_of_a_measure_is_of_its_values() -> None:
     assert of_measure(replace(experiment(), small=None), "travas") == ""
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_processes_find_the_same_fingerprints(monkeypatch: pytest.MonkeyPatch) -> None:
     """Those that are known are not computed again; others are computed elsewhere."""
     cells = [(experiment(), Cell("small", name)) for name in ("pretsa", "dpim")]

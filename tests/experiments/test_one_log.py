@@ -23,7 +23,7 @@ def found(log: veilog.EventLog) -> veilog.Benchmark:
     return veilog.benchmark(log, methods, epsilons=[1, "0.1"], delta="1e-3", runs=2, purposes=["conformance"])
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_it_has_a_row_for_each_method_budget_and_run(found: veilog.Benchmark) -> None:
     frame = found.to_frame()
     names = ["laplace", "laplace, delta 0.001", "travas, delta 0.001"]

@@ -202,7 +202,7 @@ def filled_in(node: ast.expr) -> str:
     return ""
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_what_methods_remark_is_listed_and_translated() -> None:
     """Each is recognised, with what is filled in: a remark that is new or changed is to be listed and translated."""
     files = [*(ROOT / "src/veilog/methods").rglob("*.py"), ROOT / "src/veilog/releasing/result.py"]

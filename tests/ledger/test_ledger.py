@@ -93,7 +93,7 @@ def test_too_dear_a_release_is_refused_before_any_question(path: Path, monkeypat
     def asked(*_: object, **__: object) -> None:
         raise AssertionError("a question was asked")
 
-    for question in ("count", "concentration", "histogram", "sums", "partitions", "peek", "peek_log", "peek_pieces"):
+    for question in ("count", "concentration", "histogram", "sums", "partitions", "peek", "peek_log"):
         monkeypatch.setattr(Curator, question, asked)
     with pytest.raises(BudgetError):
         openly.release(SMALL, "laplace", epsilon="1.001", ledger=ledger)
@@ -266,7 +266,7 @@ def _people() -> object:
     return pa.table({name: [row[i] for row in rows] for i, name in enumerate(names)})
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @settings(max_examples=12)
 @given(st.lists(st.tuples(st.fractions(Fraction(1, 50), 2, max_denominator=60), st.fractions(0, 1)), max_size=8))
 def test_the_sum_is_never_above_the_budget_at_any_moment(steps: list[tuple[Fraction, Fraction]]) -> None:

@@ -32,7 +32,7 @@ def process(seed: int) -> FloatArray:
     return np.bincount(bins, minlength=len(BINS)) / 4_000
 
 
-@pytest.mark.nightly(but=1)
+@pytest.mark.nightly
 @pytest.mark.parametrize(("cases", "bias", "spread"), [(200, 0.5, 1.2), (700, 0.1, 0.3), (5_000, 0.03, 0.1)])
 def test_lengths_are_nearly_unbiased(cases: int, bias: float, spread: float) -> None:
     """Means over forty logs, five standard errors apart from what is refused: where the bias is within the bound, this

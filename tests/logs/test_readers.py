@@ -48,7 +48,7 @@ def neighbours() -> tuple[EventLog, EventLog]:
     return log, log.only(np.delete(np.arange(30), 11))
 
 
-@pytest.mark.slow
+@pytest.mark.nightly(but=1)
 @pytest.mark.parametrize(
     ("reader", "suffix"),
     [

@@ -247,7 +247,7 @@ def test_a_column_that_another_file_of_the_log_lacks_is_named(tmp_path: Path) ->
         veilog.read_variants(tmp_path)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly(but=1)
 @pytest.mark.parametrize(("suffix", "other"), [(".xes", "tables.parquet"), (".csv", "xes.read")])
 def test_a_log_loads_the_reader_that_it_needs_and_no_engine(
     tmp_path: Path, log: EventLog, suffix: str, other: str

@@ -58,6 +58,7 @@ def test_missing_directory_and_misnamed(tmp_path: Path) -> None:
     assert "cannot be read" in _refusal(_file(tmp_path, "c", b"") / "below").problem
 
 
+@pytest.mark.nightly
 def test_every_truncation_of_a_gzip_is_noticed(tmp_path: Path) -> None:
     data = gzip.compress(b"<log>" + bytes(range(256)) + b"</log>")
     for size in range(2, len(data)):

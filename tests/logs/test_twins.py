@@ -32,7 +32,7 @@ def test_a_twin_has_about_the_sizes_told(frequent: float) -> None:
     assert made.frequent is not None and abs(made.frequent - frequent) < 0.12
 
 
-@pytest.mark.slow
+@pytest.mark.nightly(but=1)
 @pytest.mark.parametrize(("frequent", "ten", "hundred"), [(0.1, 0.4, 0.8), (0.05, 0.3, 0.95), (0.5, 0.6, 0.9)])
 def test_the_most_frequent_variants_have_the_cases_told(frequent: float, ten: float, hundred: float) -> None:
     """Budgets that find a variant of so many cases find it in the twin, too, whatever the process gave."""
@@ -52,7 +52,7 @@ def test_cases_of_a_twin_seldom_do_again_what_they_did() -> None:
     assert different / events > 0.8
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_twins_of_noisy_sizes_are_of_sizes_that_may_have_given_them() -> None:
     sizes = Sizes(cases=300, length=4, activities=5, frequent=0.2, off=(100.0, 30.0))
     made = [Sizes.of(twin_of(sizes, seed)) for seed in range(6)]
@@ -88,7 +88,7 @@ def test_what_cannot_be_is_mended_in_each_twin_and_not_in_the_answers() -> None:
         replace(sizes, held=(1.0,))
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_there_may_be_no_more_variants_than_are_counted_together() -> None:
     """Where nearly all cases are of the hundred most frequent variants, some twins have no more."""
     sizes = Sizes(cases=300, length=4, activities=5, frequent=0.3, ten=0.7, hundred=0.97, off=(0.0, 30.0))

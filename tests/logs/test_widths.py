@@ -39,7 +39,7 @@ def test_an_attribute_of_its_own_for_each_event_is_refused(tmp_path: Path, of: s
     assert pa.default_memory_pool().max_memory() < 1 << 30
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_nearly_as_many_are_read_and_looked_at(tmp_path: Path) -> None:
     log = veilog.read(xes(tmp_path, FEWER))
     assert len(log.events.column_names) == FEWER + 4
@@ -83,7 +83,7 @@ def test_a_header_that_is_too_long_is_called_so(tmp_path: Path) -> None:
         veilog.read(path)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_nor_has_an_object_centric_log(tmp_path: Path) -> None:
     def document(attributes: int) -> str:
         events = [

@@ -89,7 +89,7 @@ def test_false_positives_and_negatives_carry_their_cases() -> None:
     assert (counts.added_cases, counts.lost_cases) == (5, 5)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @settings(max_examples=60)
 @given(some_logs, some_logs)
 def test_every_measure_has_a_finite_value_or_a_reason(a: Variants, b: Variants) -> None:
@@ -103,7 +103,7 @@ def test_every_measure_has_a_finite_value_or_a_reason(a: Variants, b: Variants) 
     assert result.verdict.endswith(".")
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_a_release_is_not_taken_for_the_original() -> None:
     log = hospital(40, seed=1)
     release = veilog.release(log, "evolve", epsilon=1, activities="log", seed=1)
@@ -216,7 +216,7 @@ def test_the_frame_has_the_numbers_of_purposes_with_what_is_kept() -> None:
             compare(first, second, purposes=wrong)  # type: ignore[arg-type]
 
 
-@pytest.mark.slow
+@pytest.mark.nightly(but=1)
 @pytest.mark.parametrize("part", ["began=2024-01-01..2024-01-03", "urgency=1"])
 def test_a_release_of_a_part_is_held_against_the_same_part(part: str, tmp_path: Path) -> None:
     whole = hospital(400, seed=1)

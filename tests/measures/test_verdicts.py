@@ -70,7 +70,7 @@ def test_the_grade_of_times_follows_the_durations(hours: np.ndarray, error: floa
     assert found.grade == grade, found
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_a_hospital_whose_times_are_noise_is_not_close() -> None:
     """In- and outpatients: the release was "close to the original" though mean stays were a fifth of the true ones."""
     result = veilog.compare(TIMED, lasting(np.minimum(HOURS, 4)), models=False)
@@ -82,7 +82,7 @@ def test_a_hospital_whose_times_are_noise_is_not_close() -> None:
     assert "noise" in headline and "The release is close" not in result.verdict
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_a_release_whose_small_budget_drowns_the_times_is_no_better_than_they_are() -> None:
     """Epsilon 0.5 for a person with three cases, 0.3 of it for times; seed 1."""
     released = veilog.release(TIMED, "evolve", epsilon=0.5 / 3, times=0.3, activities="log", seed=1)

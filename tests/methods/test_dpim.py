@@ -224,7 +224,7 @@ def quality(released: veilog.Release, known: Prefixes) -> tuple[float, float]:
 TREES: dict[str, ProcessTree] = {}
 
 
-@pytest.mark.nightly(but=1)
+@pytest.mark.nightly
 @pytest.mark.parametrize(
     ("name", "fewest", "most", "fitness", "precise"),
     [("sepsis", 120, 149, 0.998, 0.158), ("bpic2013_incidents", 5, 19, 0.989, 0.663)],

@@ -169,7 +169,7 @@ def test_travas_reproduces_the_published_similarities(real_log: tuple[str, Varia
     assert not far
 
 
-@pytest.mark.nightly(but=1)
+@pytest.mark.nightly
 @pytest.mark.parametrize(
     ("name", "epsilon", "delta", "published"),
     [

@@ -158,7 +158,7 @@ def test_trees_of_a_thousand_random_logs_are_those_of_pm4py(noise: float) -> Non
         assert str(discover(variants, noise=noise)) == by_pm4py(variants, noise), seed
 
 
-@pytest.mark.nightly(but=1)
+@pytest.mark.nightly
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("name", REAL)
 def test_trees_of_real_logs_are_those_of_pm4py(logs: Path, name: str) -> None:

@@ -154,9 +154,7 @@ def test_a_release_is_that_of_the_log_in_memory(unit: dict[str, Any]) -> None:
     assert made[0].log.cases.equals(made[1].log.cases)
 
 
-@pytest.mark.parametrize(
-    "method", sorted(name for name, method in METHODS.items() if method.full_log and not method.in_pieces)
-)
+@pytest.mark.parametrize("method", sorted(name for name, method in METHODS.items() if method.full_log))
 def test_a_method_that_needs_all_events_says_so(method: str) -> None:
     published = not METHODS[method].certified
     arguments = {} if not METHODS[method].takes_epsilon else {"epsilon": 1}

@@ -51,7 +51,7 @@ def test_releases_add_up_where_no_ledger_is_named() -> None:
     assert Ledger.open(place).set_budget(LOG, 2).left == (1, 0)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_experiments_are_entered_only_where_a_ledger_is_named(home: Path) -> None:
     assert released(seed=1).entry is None and released(seed=1, ledger=False).owner_only.warnings == ()
     veilog.twin(LOG, epsilon="0.1", seed=1)

@@ -126,7 +126,7 @@ def test_an_interval_is_wider_where_twins_differ() -> None:
     assert Interval.of([0.99, 1.0], 0.03).high == 1.0
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_with_many_activities_it_is_said_how_many_survive_and_in_how_many_cases() -> None:
     """Of 624 activities 42 were left, which was said when it was paid for. Here a made-up log of 120 (seed 11) is
     released (seed 1) beside what was expected of three others of its public sizes."""

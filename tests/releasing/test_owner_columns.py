@@ -79,7 +79,7 @@ def test_numbers_beyond_the_declared_range_are_counted_and_truth_values_are_text
     assert "leaves out 1 value of the log: false (60). 60 of 120 (50 %)" in said
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_how_many_events_have_no_known_time_is_told_where_times_are_released() -> None:
     assert "No event of the log has a known time" in noted(with_times(0), times=0.3)
     events = len(LOG)

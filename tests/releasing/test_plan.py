@@ -123,7 +123,7 @@ def test_the_python_of_a_plan_makes_the_same_plan(method: str, monkeypatch: pyte
     assert made == [planned]
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @given(
     epsilon=st.fractions(Fraction(1, 1000), Fraction(389, 100), max_denominator=1000),
     depth=st.none() | st.integers(1, 50),

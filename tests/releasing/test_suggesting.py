@@ -46,7 +46,7 @@ def test_it_never_peeks(monkeypatch: pytest.MonkeyPatch) -> None:
         raise AssertionError("peeked")
 
     monkeypatch.setattr(Curator, "peek", forbidden)
-    monkeypatch.setattr(Curator, "peek_pieces", forbidden)
+    monkeypatch.setattr(Curator, "peek_log", forbidden)
     assert veilog.suggest(FEW, epsilon=1, delta="1e-4").guarantee.proven
 
 
@@ -160,7 +160,7 @@ def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return target
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_the_command_suggests(path: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["suggest", str(path), "--epsilon", "1", "--delta", "1e-4", "--json", "-"]) == 0
     facts = json.loads(capsys.readouterr().out)
@@ -220,7 +220,7 @@ def test_a_log_that_is_no_release_gets_no_report(
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_a_wide_log_is_not_called_promising() -> None:
     """400 activities and 30 events a case drown in noise, which the number of cases alone does not tell."""
     log = variants_only(300, 400, 30)

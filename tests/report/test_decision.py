@@ -312,7 +312,7 @@ def test_of_variants_it_says_nothing_about_columns() -> None:
     assert "No column looks as if it told persons" in said(decision_of(released_at("1"), hospital(300, seed=1)))
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_where_there_are_other_accounts_nobody_knows_whether_it_is_the_only_release(tmp_path: Path) -> None:
     """A ledger cannot know whether next month's file is about the same people."""
     ledger = veilog.Ledger.open(tmp_path / "log.ledger", create=True, name="klinik-03.csv")

@@ -226,7 +226,7 @@ def test_the_owner_sees_what_attacks_achieved_with_intervals_and_the_bound() -> 
     assert gains and bound == 46.3 and max(gains) <= bound
 
 
-@pytest.mark.nightly(but=1)
+@pytest.mark.nightly
 @pytest.mark.parametrize("method", ["evolve", "travas", "laplace"])
 @pytest.mark.parametrize("name", ["ccc19", "sepsis"])
 def test_no_attack_on_a_real_log_gains_more_than_the_bound(name: str, method: str, logs: Path) -> None:
@@ -393,7 +393,7 @@ def test_the_file_alone_has_a_dossier_that_says_whose_word_it_is(tmp_path: Path,
         veilog.dossier(released, files=[tmp_path / "gone.xes"])
 
 
-@pytest.mark.slow
+@pytest.mark.nightly(but=1)
 @pytest.mark.parametrize("suffix", [".xes", ".xes.gz", ".parquet"])
 @pytest.mark.parametrize("delta", ["1e-3", "1e-4", "1e-6", "0"])
 def test_the_answer_is_the_same_from_the_release_and_from_its_file(delta: str, suffix: str, tmp_path: Path) -> None:
@@ -447,7 +447,7 @@ def test_dates_in_a_made_up_year_are_remarked_on_for_the_recipient(tmp_path: Pat
     assert "only where that is remarked" in section(veilog.dossier(windowed), "E.3")
 
 
-@pytest.mark.slow
+@pytest.mark.nightly(but=1)
 @pytest.mark.parametrize("suffix", [".xes", ".xes.gz", ".parquet"])
 def test_nobody_vouches_for_the_log_itself(suffix: str, tmp_path: Path) -> None:
     released = veilog.release(LOG, "evolve", epsilon=1, activities="log")
@@ -457,7 +457,7 @@ def test_nobody_vouches_for_the_log_itself(suffix: str, tmp_path: Path) -> None:
             about(released, files=[tmp_path / f"raw{suffix}"])
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_one_attribute_is_one(tmp_path: Path) -> None:
     made = veilog.dossier(
         veilog.release(

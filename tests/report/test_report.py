@@ -151,7 +151,7 @@ def test_inside_it_compares_with_the_original_and_is_marked(released: veilog.Rel
     assert any(tag == "img" and "original against release" in (facts["alt"] or "") for tag, facts in page.tags)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_outside_it_has_none_of_that(released: veilog.Release) -> None:
     text = page_of(released).text
     for said in ("ot for release", "NOT FOR RELEASE", "Risk before", "What the release kept", "before"):
@@ -276,7 +276,7 @@ def test_hostile_labels_are_text_and_nothing_else() -> None:
         assert "and 476 more events" in page.text or "×500" in page.text
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_many_variants_are_cut_and_the_page_says_so() -> None:
     many = {("start", f"a{i % 40}", f"b{i // 40}"): 1 + i % 3 for i in range(100_000)}
     released = replace(veilog.release(LOG, "travas", epsilon=1, delta="1e-4"), variants=Variants.from_dict(many))
@@ -379,7 +379,7 @@ def in_containers(log: EventLog) -> EventLog:
     return replace(log, metadata=replace(log.metadata, attributes=(box, *others)))
 
 
-@pytest.mark.slow
+@pytest.mark.nightly(but=1)
 @pytest.mark.parametrize("suffix", [".xes", ".parquet"])
 def test_every_form_of_the_file_tells_the_same(tmp_path: Path, suffix: str) -> None:
     from veilog.report.told import told_by_file
@@ -393,24 +393,6 @@ def test_every_form_of_the_file_tells_the_same(tmp_path: Path, suffix: str) -> N
     assert told_by_file(veilog.read(tmp_path / f"before{suffix}")) == replace(told, remarks=())
     released.save(tmp_path / f"now{suffix}")
     assert told_by_file(veilog.read(tmp_path / f"now{suffix}")) == told
-
-
-def test_the_sentences_of_files_of_before_are_read_as_conditions(tmp_path: Path) -> None:
-    from veilog.report.told import told_by_file
-
-    released = veilog.release(LOG, "laplace", epsilon=1, activities="log", domain=veilog.Domain(max_length="log"))
-    log = read_again(released, tmp_path)
-
-    def before(attribute: Attribute) -> Attribute:
-        kept = [before(child) for child in attribute.children if "condition-" not in child.key]
-        told = [c.value.partition(": ")[2] for c in attribute.children if "condition-" in c.key]
-        kept += [Attribute("privacy:assumptions", " ".join(told), "string")] if told else []
-        return replace(attribute, children=tuple(kept))
-
-    attributes = tuple(before(attribute) for attribute in log.metadata.attributes)
-    found = told_by_file(replace(log, metadata=replace(log.metadata, attributes=attributes))).guarantee.conditions
-    assert {c.code for c in found} == {"activities-from-log", "length-from-log"}
-    assert {c.text for c in found} == {c.text for c in released.guarantee.conditions}
 
 
 def test_a_log_that_says_nothing_of_privacy_is_refused(tmp_path: Path, proven: veilog.Release) -> None:
@@ -483,7 +465,7 @@ def test_sepsis_has_a_page(logs: Path) -> None:
     assert len([1 for _, facts in page.tags if facts.get("class") == "variant"]) >= 60
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_it_says_of_how_many_cases_durations_are_and_where_these_are_too_few(released: veilog.Release) -> None:
     """Noise makes a case or two of nothing, whose mean of months would read like a fact."""
     few = "They are too few to tell how long cases last."

@@ -60,7 +60,7 @@ def chromium() -> Iterator[sync_api.Browser]:
         browser.close()
 
 
-@pytest.mark.nightly(but=1)
+@pytest.mark.nightly
 @pytest.mark.parametrize("width", WIDTHS)
 @pytest.mark.parametrize("version", ["inside", "outside", "dossier"])
 def test_a_report_asks_nobody_fails_nowhere_and_fits(

@@ -260,7 +260,7 @@ def test_more_than_a_million_cases_keep_the_shares_of_the_first(monkeypatch: pyt
     assert np.allclose(drawn / 300_000, first.counts / first.cases, atol=0.02)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_a_release_from_a_model_carries_its_guarantee(tmp_path: Path) -> None:
     released = model().release(50, seed=1)
     assert released.guarantee == model().guarantee

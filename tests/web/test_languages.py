@@ -242,7 +242,7 @@ def test_a_job_is_done_in_the_language_of_whoever_asks_for_it(server: Served) ->
     )  # before there were some
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_reports_follow_the_page_and_the_certificate_is_english(tmp_path: Path) -> None:
     path = tmp_path / "ward.xes"
     files.write(hospital(40, seed=3), path)

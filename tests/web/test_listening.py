@@ -134,7 +134,7 @@ def test_a_connection_whose_request_does_not_come_is_dropped(
         assert is_dropped(connection)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_the_oldest_connection_that_asks_nothing_makes_room(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with bounded_server(tmp_path, monkeypatch, 16) as server, contextlib.ExitStack() as stack:
         monkeypatch.setattr("veilog.web.access.connections._HEAD", 60.0)

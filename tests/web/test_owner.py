@@ -368,7 +368,7 @@ def test_the_first_page_has_the_sum_of_each_log_and_no_level_of_a_release(
     assert page.count("protection is") == 1
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_nobody_waits_for_the_ledger_of_another(server: Served, client: httpx.Client, log: str) -> None:
     spend(server, log)
     book = sqlite3.connect(ledger_of(server, log).path, isolation_level=None)
@@ -492,7 +492,7 @@ def test_names_of_downloads_are_safe_whatever_was_typed(epsilon: str) -> None:
     assert named(1e9, None, "release-models.xes") == named(1e9, "x", "release-models.xes")
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_an_example_can_be_tried(server: Served) -> None:
     with server.browser() as client:
         log = str(send(client, "/", "/example").headers["location"])

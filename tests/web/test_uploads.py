@@ -350,7 +350,7 @@ def test_uploads_leave_room_for_the_ledgers(tmp_path: Path, monkeypatch: pytest.
     assert 30 << 20 < max(written) <= room - (64 << 20)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_an_upload_that_stands_still_is_given_up(large: Served, monkeypatch: pytest.MonkeyPatch) -> None:
     server = large
     monkeypatch.setattr("veilog.web.access.access._STALLED", 1.0)

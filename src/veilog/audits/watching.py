@@ -28,7 +28,7 @@ QUESTIONS = (
 """What answers with numbers or names; ``sums`` is asked of curators, of their questions about events and of rounds."""
 OPENING = ("subsample", "training", "rounds")
 """What gives a curator, steps, histograms or sums to ask further."""
-PEEKING = ("peek", "peek_log", "peek_pieces")
+PEEKING = ("peek", "peek_log")
 
 
 class Watcher(Protocol):

@@ -133,8 +133,8 @@ _FOR_WHAT_IS_WRITTEN, _FOR_WHAT_IS_READ = (
 )
 """Options that other programs have for files, which are words without an option here."""
 _MORE = (
-    "With every command: --quiet prints errors, and what a release left out; --overwrite replaces a release that was "
-    "paid for, which is kept otherwise; --json FILE (or -) writes the result or the error as JSON."
+    "With every command: --quiet prints errors, and what a release left out; --overwrite replaces files "
+    "that are there, which is refused otherwise; --json FILE (or -) writes the result or the error as JSON."
 )
 _EXAMPLES = {
     "": ("info hospital.csv", "release hospital.csv out.xes -m evolve --epsilon 1 --activities @list.txt"),

@@ -3,29 +3,40 @@
 from __future__ import annotations
 
 import os
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
 
 from cyclopts import Parameter
 from rich.markdown import Markdown
+from rich.table import Table
 from rich.text import Text
 
 from veilog.cli.shared.common import Json, Output, shown_progress
 from veilog.cli.shared.numbers import WHOLE
 from veilog.errors import ParameterError
-from veilog.experiments import experiment_named, results, runner
+from veilog.experiments import experiment_named, listing, results, runner
 
 __all__ = ["experiment"]
 
 
 def experiment(
-    name: Annotated[str, Parameter(help="Which table or figure: frontier, travag-figures, amun-table-6 and so on.")],
+    name: Annotated[
+        str | None, Parameter(help="Which table or figure: frontier, travag-figures, amun-table-6 and so on.")
+    ] = None,
     *,
-    logs: Annotated[Path, Parameter(help="Folder of the logs, one file each.")],
+    logs: Annotated[Path | None, Parameter(help="Folder of the logs, one file each.")] = None,
+    list_: Annotated[
+        bool, Parameter(name="--list", negative="", help="The papers' tables and figures, and which logs are here.")
+    ] = False,
     runs: Annotated[int | None, WHOLE, Parameter(help="Runs of every setting; by default as in the paper.")] = None,
     methods: Annotated[str | None, Parameter(help="Only these methods: a,b,c.")] = None,
     only: Annotated[str | None, Parameter(help="Only these logs of the folder: a,b,c.")] = None,
     quick: Annotated[bool, Parameter(negative="", help="A small part, for a first look.")] = False,
+    hours: Annotated[
+        float | None,
+        Parameter(help="Most hours that a cell may take by its estimate; 0.1 with --quick, else no limit."),
+    ] = None,
     out: Annotated[Path, Parameter(help="Folder that keeps finished cells and gets the results.")] = Path(
         "experiments"
     ),
@@ -34,6 +45,15 @@ def experiment(
 ) -> None:
     """Re-run a paper's table or figure on the logs of a folder, or go on with a run that was stopped."""
     output = Output(json)
+    if list_:
+        _list(output, logs, out)
+        return
+    if name is None or logs is None:
+        raise ParameterError(
+            "No experiment is named." if name is None else "No folder of logs is named.",
+            parameter="name" if name is None else "logs",
+            advice="Add its name and --logs FOLDER; --list shows all.",
+        )
     chosen = experiment_named(name)
     with shown_progress() as progress:
         done = runner.run(
@@ -44,11 +64,12 @@ def experiment(
             methods=_listed(methods, "methods"),
             only=_listed(only, "only"),
             quick=quick,
+            hours=hours,
             processes=min(2, os.cpu_count() or 1) if processes is None else processes,
             progress=progress,
         )
     command = f"veilog experiment {name} --logs FOLDER"
-    for option, value in (("runs", runs), ("methods", methods), ("only", only)):
+    for option, value in (("runs", runs), ("methods", methods), ("only", only), ("hours", hours)):
         command += "" if value is None else f" --{option} {value}"
     found = results.write(done, out, command + (" --quick" if quick else ""))
     output.json(results.to_json(done))
@@ -59,6 +80,22 @@ def experiment(
         output.show(Text(f"written: {path}", style="dim"))
     if found.no_png is not None:
         output.show(Text(found.no_png, style="dim"))
+
+
+def _list(output: Output, logs: Path | None, out: Path) -> None:
+    """Show the manifest: each table and figure, its experiment, its logs, and how much of it is done."""
+    found = listing.figures(logs, out)
+    output.json([asdict(one) for one in found])
+    table = Table("paper", "table or figure", "experiment", "logs", "status", box=None, header_style="bold")
+    for one in found:
+        absent = set(one.not_here)
+        names = ", ".join(f"{log} (not here)" if log in absent else log for log in one.logs)
+        table.add_row(one.paper, f"{one.number}: {one.title}", one.experiment, names, one.status)
+    output.show(table)
+    where = {log: doi for one in found for log, doi in one.not_here.items()}
+    if where:
+        told = "; ".join(f"{log}: doi:{doi}" if doi else f"{log}: not public" for log, doi in where.items())
+        output.show(Text(f"Logs that are not here are published at {told}."))
 
 
 def _listed(text: str | None, option: str) -> tuple[str, ...]:

@@ -36,7 +36,6 @@ from veilog.cli.shared.common import (
 from veilog.cli.shared.limits import UNLIMITED, Limits
 from veilog.cli.shared.numbers import WHOLE
 from veilog.cli.shared.pipes import is_pipe
-from veilog.cli.shared.replaced import check_not_replaced
 from veilog.cli.shared.terminal import CALL, SafeConsole
 from veilog.errors import InputError, ParameterError, meant
 from veilog.ledger.counting import Together
@@ -261,7 +260,7 @@ def export(
     kept = _existing(log, ledger)
     if target.exists() and target.samefile(kept.path):
         raise ParameterError("This would overwrite the ledger itself.", parameter="target", advice="Give another file.")
-    kept.export(target, overwrite=True)
+    kept.export(target, overwrite=CALL.get().overwrite)
     releases = sum(len(account.entries) for account in kept.show())
     out.json({"ledger": str(kept.path), "releases": releases}, target)
     out.show(display.key_values([("releases", releases), ("written to", str(target))]))
@@ -281,8 +280,7 @@ def write(
     out = Output(json)
     kept = _existing(log, ledger)
     check_target(target, None, spreadsheet_safe=spreadsheet_safe)
-    check_not_replaced([target], [kept.path])
-    entry, how = Entered(kept.path, number), {"overwrite": True, "spreadsheet_safe": spreadsheet_safe}
+    entry, how = Entered(kept.path, number), {"overwrite": CALL.get().overwrite, "spreadsheet_safe": spreadsheet_safe}
     with shown_progress() as progress:
         written = write_kept(entry, target, progress=progress, **how)
     out.json({"ledger": str(kept.path), "release": number, "written": [str(file) for file in written]}, *written)

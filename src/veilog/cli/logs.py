@@ -31,6 +31,7 @@ from veilog.cli.shared.common import (
 )
 from veilog.cli.shared.large import fits
 from veilog.cli.shared.pipes import in_words, is_pipe, send
+from veilog.cli.shared.terminal import CALL
 from veilog.errors import ParameterError
 from veilog.logs import files
 from veilog.logs.eventlog import Statistics
@@ -141,7 +142,7 @@ def map(  # noqa: A001 - its name on the command line
     if out is None:
         screen.show(Text(text))
         return
-    with atomic_target(out) as file:
+    with atomic_target(out, overwrite=CALL.get().overwrite) as file:
         file.write(text.encode())
     screen.show(Text(f"written to {out}: edit it, then --map {out} --level 1 or 2"))
 
@@ -164,7 +165,7 @@ def convert(
     event_log = read_log(source, reading)
     with shown_progress() as progress:
         progress(f"writing {place.name}", None)
-        files.write(event_log, place, lossy=lossy, overwrite=True, spreadsheet_safe=spreadsheet_safe)
+        files.write(event_log, place, lossy=lossy, overwrite=CALL.get().overwrite, spreadsheet_safe=spreadsheet_safe)
     if is_pipe(target):
         send(place)
     facts = {"cases": event_log.cases.num_rows, "events": len(event_log)}

@@ -10,6 +10,7 @@ import re
 import statistics
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from enum import StrEnum
 from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any, TypeAlias
@@ -17,6 +18,7 @@ from xml.sax.saxutils import unescape
 
 from veilog._plain import InJson, ToJson
 from veilog.errors import ParameterError
+from veilog.experiments.known_logs import part_of
 from veilog.logs import files
 from veilog.logs.eventlog import EventLog
 from veilog.measures.persons import person_of
@@ -30,6 +32,7 @@ __all__ = [
     "Number",
     "Plan",
     "Plot",
+    "Reason",
     "Row",
     "Table",
     "Value",
@@ -41,6 +44,15 @@ __all__ = [
 
 Value: TypeAlias = "str | int | float | bool"
 Number: TypeAlias = "float | int | None"
+
+
+class Reason(StrEnum):
+    """Why a cell has no value: the paper's or ours."""
+
+    LOG_NOT_PUBLIC = "log not public"
+    LOG_NOT_HERE = "log not here"
+    PAPER_GIVES_NONE = "paper gives none"
+    OVER_HOURS = "over {limit:g} hours (about {estimate:g})"
 
 
 @dataclass(frozen=True)
@@ -84,12 +96,14 @@ class Given:
     path: Path | None
     folder: Path = Path()
     """Where the measure may keep what it makes up: a large log, say."""
+    name: str = ""
+    """The name of the log; some are a part of the one in the file (:mod:`veilog.experiments.known_logs`)."""
     part: EventLog | None = None
     """The log where it is a part of the one in the file."""
 
     @cached_property
     def log(self) -> EventLog:
-        return files.read(self.file) if self.part is None else self.part
+        return part_of(self.name, files.read(self.file)) if self.part is None else self.part
 
     def split(self, share: float, seed: int) -> tuple[Given, EventLog]:
         """Return what is given of a random part of the cases, to make a release of, and the log of the other cases,
@@ -204,6 +218,10 @@ def _no_plots(rows: Sequence[Row]) -> list[Plot]:
     return []
 
 
+def _no_estimate(cell: Cell) -> float:
+    return 0.0
+
+
 @dataclass(frozen=True)
 class Experiment:
     """A table or figure of a paper, a comparison of our own, or a benchmark.
@@ -229,6 +247,8 @@ class Experiment:
     small: Plan | None = None
     """The plan of the cells by which its measure's fingerprint is made, on a small synthetic log in the place of each
     log. None where it measures time or memory, or takes long: its rows are known by their methods alone."""
+    hours: Callable[[Cell], float] = _no_estimate
+    """About how many hours a cell takes."""
     notes: tuple[str, ...] = ()
     alone: bool = False
     """Every cell in a fresh process, one after the other: where time or memory is measured."""

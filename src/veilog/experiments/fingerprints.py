@@ -274,7 +274,7 @@ def _trainings(name: str, as_published: bool) -> Iterator[object]:
 def _measured(measure: Callable[[Given, Cell], Measured], cell: Cell, folder: Path) -> object:
     """The values of a cell on a small log; those that are clocked only by name."""
     try:
-        found = measure(Given(None, folder, small_log(_MEASURED)), cell)
+        found = measure(Given(None, folder, part=small_log(_MEASURED)), cell)
     except VeilogError:
         found = Measured({}, "refused")
     values = ((name, None if name in CLOCKED else value) for name, value in found.values.items())

@@ -1,18 +1,26 @@
-"""The public logs that the papers use: how they are recognised, where they are published, which are in a folder."""
+"""The public logs that the papers use: how they are recognised, where they are published, which are in a folder.
+
+A paper may use a part of a published log: the complete events, say. Such a log has a name of its own.
+"""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from veilog.errors import InputError, VeilogError
 from veilog.logs import files
+from veilog.logs.eventlog import LIFECYCLE, EventLog
 from veilog.logs.input.source import suffix_of
 from veilog.logs.variants import Variants
 
-__all__ = ["LOGS", "KnownLog", "find", "missing"]
+__all__ = ["LOGS", "KnownLog", "find", "missing", "part_of"]
 
 Counts = tuple[int, int, int, int]
 """Cases, events, activities and variants."""
@@ -26,6 +34,10 @@ class KnownLog:
     doi: str
     files: tuple[str, ...] = ()
     counts: Counts | None = None
+    of: str = ""
+    """The published log that this one is a part of."""
+    events: tuple[str, str] | None = None
+    """The attribute of the events that are kept, and its value."""
 
 
 _COSELOG = "10.4121/uuid:26aba40d-8b2d-435b-b5af-6d4bfbd7a270"
@@ -48,6 +60,13 @@ LOGS = {
         "10.4121/uuid:3926db30-f712-4394-aebc-75976070e91f",
         ("BPI_Challenge_2012", "financial_log"),
         (13087, 262200, 24, 4366),
+    ),
+    "bpic2012_complete": KnownLog(
+        "BPI Challenge 2012, complete events",
+        "10.4121/uuid:3926db30-f712-4394-aebc-75976070e91f",
+        counts=(13087, 164506, 23, 4336),
+        of="bpic2012",
+        events=(LIFECYCLE, "complete"),
     ),
     "bpic2013_incidents": KnownLog(
         "BPI Challenge 2013, incidents",
@@ -72,6 +91,19 @@ LOGS = {
         "10.4121/uuid:5f3067df-f10b-45da-b98b-86ae4c7a310b",
         ("BPI_Challenge_2017",),
         (31509, 1202267, 26, 15930),
+    ),
+    "bpic2017_app": KnownLog(
+        "BPI Challenge 2017, application events",
+        "10.4121/uuid:5f3067df-f10b-45da-b98b-86ae4c7a310b",
+        counts=(31509, 239595, 10, 102),
+        of="bpic2017",
+        events=("EventOrigin", "application"),
+    ),
+    "bpic2017_complete": KnownLog(
+        "BPI Challenge 2017, complete events",
+        "10.4121/uuid:5f3067df-f10b-45da-b98b-86ae4c7a310b",
+        of="bpic2017",
+        events=(LIFECYCLE, "complete"),
     ),
     "bpic2018": KnownLog(
         "BPI Challenge 2018",
@@ -143,7 +175,7 @@ def find(folder: Path, wanted: Sequence[str] = ()) -> dict[str, Path]:
     """Return the logs of a folder by name: a known log by its file's name, any other by that name without suffixes.
 
     A log that is ``wanted`` and has no file of its name is also looked for by its counts of cases, events, activities
-    and variants, in files whose names say nothing; these are read for it.
+    and variants, in files whose names say nothing; these are read for it. A part of a log is found where that log is.
     """
     if not folder.is_dir():
         raise InputError(
@@ -162,12 +194,24 @@ def find(folder: Path, wanted: Sequence[str] = ()) -> dict[str, Path]:
             advice=f"Logs are files that end in {', '.join(files.SUFFIXES)}; the papers' are on doi.org, for example "
             f"sepsis at doi:{LOGS['sepsis'].doi}.",
         )
-    by_counts = {LOGS[name].counts: name for name in wanted if name not in found}
+    wanted = [*wanted, *(LOGS[name].of for name in wanted if LOGS[name].of)]
+    by_counts = {LOGS[name].counts: name for name in wanted if name not in found and LOGS[name].counts}
     for stem in [stem for stem in found if by_counts and stem not in LOGS]:
         name = by_counts.pop(_counts(found[stem]), None)
         if name is not None:
             found[name] = found.pop(stem)
-    return found
+    return found | {name: found[LOGS[name].of] for name in wanted if name not in found and LOGS[name].of in found}
+
+
+def part_of(name: str, log: EventLog) -> EventLog:
+    """Return the events of a log that belong to the log of this name: all of them, unless it is a part of another."""
+    known = LOGS.get(name)
+    if known is None or known.events is None or known.events[0] not in log.events.column_names:
+        return log
+    column, value = known.events
+    texts = pc.utf8_lower(log.events.column(column).cast(pa.string()))
+    left = replace(log, events=log.events.filter(pc.fill_null(pc.equal(texts, value), False)))
+    return left.only(np.flatnonzero(np.diff(left.offsets)))
 
 
 def _name(stem: str) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from veilog.errors import VeilogError
-from veilog.experiments.experiment import Cell, Given, Measured, Number
+from veilog.experiments.experiment import Cell, Given, Number
 from veilog.logs.variants import Variants
 from veilog.measures import MEASURES, Measure, Pair
 from veilog.measures.process_model import MEASURES as OF_MODELS
@@ -16,7 +16,7 @@ from veilog.privacy.domain import ALL_FROM_LOG
 from veilog.releasing.release import release
 from veilog.releasing.result import Release
 
-__all__ = ["EMPTY", "PREFIXES", "added_columns", "certainty", "heat_map_cell", "models", "released", "utility"]
+__all__ = ["EMPTY", "PREFIXES", "added_columns", "certainty", "models", "released", "utility"]
 
 EMPTY = "Nothing was released."
 PREFIXES = 100
@@ -96,17 +96,3 @@ def models(original: Variants, made: Variants, cell: Cell) -> tuple[dict[str, Nu
     except VeilogError as error:
         return dict.fromkeys(OF_MODELS), str(error)
     return {name: getattr(quality, name) for name in OF_MODELS}, remark
-
-
-def heat_map_cell(given: Given, cell: Cell) -> Measured:
-    """Similarity and difference, and fitness and precision where models are wanted."""
-    made = released(given, cell).variants
-    if made.events == 0:
-        return Measured({}, EMPTY)
-    original = given.log.variants
-    values = utility(original, made)
-    problem = None
-    if cell.models:
-        more, problem = models(original, made, cell)
-        values.update(more)
-    return Measured(values, problem)

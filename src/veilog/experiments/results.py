@@ -95,12 +95,14 @@ def markdown(run: Run, command: str, plots: Sequence[Plot] = ()) -> str:
         f"{experiment.what} {experiment.paper}",
         "",
         f"`{command}`, veilog {__version__}, {profile}: {len(run.rows)} cells, each setting run {times} at most. "
-        "In square brackets: the paper's value.",
+        "In square brackets, or under *paper*: the published value.",
         "",
     ]
     parts += [f"- {note}" for note in (*experiment.notes, *run.remarks)]
     parts.append("")
-    parts += [table.markdown() for table in (*experiment.tables(run.rows), *_tables_of_added(run.rows))]
+    parts += [
+        table.markdown() for table in (*experiment.tables((*run.rows, *run.not_run)), *_tables_of_added(run.rows))
+    ]
     if plots:
         parts += ["## Plots", ""]
         parts += [f"![{plot.title}]({plot.name}.svg)\n" for plot in plots]
@@ -151,4 +153,5 @@ def to_json(run: Run) -> dict[str, object]:
         "computed": run.computed,
         "remarks": list(run.remarks),
         "rows": json.loads(json.dumps(rows)),
+        "not_run": [{**row.cell.to_json(), "why": row.problem} for row in run.not_run],
     }

@@ -9,15 +9,17 @@ from __future__ import annotations
 
 import contextlib
 import json
+import math
+import time
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from veilog._process import check_processes
 from veilog.errors import OutputError, ParameterError, meant
-from veilog.experiments.experiment import Cell, Experiment, Plan, Row
+from veilog.experiments.experiment import Cell, Experiment, Plan, Reason, Row
 from veilog.experiments.fingerprints import of_measure, of_method
-from veilog.experiments.known_logs import find, missing
+from veilog.experiments.known_logs import LOGS, find, missing
 from veilog.experiments.versions import file_digest, machine
 from veilog.experiments.workers import Task, answers
 
@@ -25,6 +27,8 @@ __all__ = ["Progress", "Run", "kept_file", "kept_rows", "run", "versions_of"]
 
 Progress = Callable[[str, float | None], None]
 _MOST_RUNS = 10_000
+_QUICK_HOURS = 0.1
+"""What takes longer is no part of a first look."""
 
 
 @dataclass(frozen=True)
@@ -37,6 +41,8 @@ class Run:
     computed: int
     """Cells that were computed now; the others were there."""
     remarks: tuple[str, ...]
+    not_run: tuple[Row, ...] = ()
+    """Cells that were not computed, with the :class:`Reason` of each."""
 
 
 def run(
@@ -48,19 +54,22 @@ def run(
     methods: Iterable[str] = (),
     only: Iterable[str] = (),
     quick: bool = False,
+    hours: float | None = None,
     options: Mapping[str, str] | None = None,
     processes: int = 1,
     progress: Progress = lambda text, fraction: None,
 ) -> Run:
     """Compute what is not there yet of an experiment on the logs of a folder, or without any where it makes up its own;
-    keep every cell under ``out``."""
+    keep every cell under ``out``. Cells that take longer than ``hours`` are left out."""
     if runs is not None and not 1 <= runs <= _MOST_RUNS:
         raise ParameterError(f"runs must be from 1 to {_MOST_RUNS}, not {runs}.", parameter="runs")
     check_processes(processes)
     there = {} if folder is None else find(folder, experiment.logs)
     logs = _chosen_logs(experiment, there, tuple(only), quick)
     plan = Plan(logs, runs or (experiment.quick_runs if quick else experiment.runs), quick, options or {})
-    cells = list(_chosen_cells(experiment, plan, tuple(methods)))
+    chosen = list(_chosen_cells(experiment, plan, tuple(methods)))
+    limit = hours if hours is not None else _QUICK_HOURS if quick else math.inf
+    cells = [cell for cell in chosen if experiment.hours(cell) <= limit]
     place = kept_file(out, experiment)
     try:
         place.parent.mkdir(parents=True, exist_ok=True)
@@ -72,7 +81,8 @@ def run(
     done = {cell: row for cell in cells if (row := kept.get(cell.key)) and row.version == versions[cell]}
     left = [cell for cell in cells if cell not in done]
     tasks: list[Task] = [(cell, there.get(cell.log), place.parent) for cell in left]
-    progress(f"{len(done)} of {len(cells)} cells were there", len(done) / len(cells))
+    progress(f"{len(done)} of {len(cells)} cells were there", len(done) / max(1, len(cells)))
+    begun, there_already = time.monotonic(), len(done)
     coming = answers(experiment.measure, tasks, processes, experiment.alone)
     with contextlib.closing(coming):  # also ends processes on Ctrl-C
         for answer in coming:
@@ -81,9 +91,32 @@ def run(
             done[cell] = row
             if answer.lasting:
                 _keep(place, row)
-            progress(f"{len(done)} of {len(cells)} cells: {cell.in_words()}", len(done) / len(cells))
+            seconds = (time.monotonic() - begun) / (len(done) - there_already) * (len(cells) - len(done))
+            told = f"{len(done)} of {len(cells)} cells, about {_duration(seconds)} left: {cell.in_words()}"
+            progress(told, len(done) / len(cells))
     remark = missing(experiment.logs, there)
-    return Run(experiment, plan, tuple(done[cell] for cell in cells), len(left), (remark,) if remark else ())
+    absent = tuple(name for name in experiment.logs if name not in there and not tuple(only))
+    not_run = [
+        *(
+            Row(c, {}, Reason.OVER_HOURS.format(limit=limit, estimate=experiment.hours(c)), 0, "")
+            for c in chosen
+            if c not in cells
+        ),
+        *(
+            Row(c, {}, _why_absent(c.log), 0, "")
+            for c in _cells_of(experiment, replace(plan, logs=absent, runs=1), tuple(methods))
+        ),
+    ]
+    rows = tuple(done[cell] for cell in cells)
+    return Run(experiment, plan, rows, len(left), (remark,) if remark else (), tuple(not_run))
+
+
+def _duration(seconds: float) -> str:
+    return f"{seconds / 3600:.1f} h" if seconds >= 3600 else f"{math.ceil(seconds / 60)} min"
+
+
+def _why_absent(log: str) -> str:
+    return f"{Reason.LOG_NOT_HERE}: doi:{LOGS[log].doi}" if LOGS[log].doi else Reason.LOG_NOT_PUBLIC
 
 
 def _chosen_logs(
@@ -113,10 +146,14 @@ def _chosen_cells(experiment: Experiment, plan: Plan, methods: tuple[str, ...]) 
             parameter="methods",
             advice=f"{meant(unknown[0], experiment.methods)}{possible}",
         )
-    cells = [cell for cell in experiment.cells(plan) if not methods or cell.method in ("", *methods)]
+    cells = _cells_of(experiment, plan, methods)
     if not cells:
         raise ParameterError("With these methods and logs there is nothing to compute.", parameter="methods")
-    return dict.fromkeys(cells)
+    return cells
+
+
+def _cells_of(experiment: Experiment, plan: Plan, methods: tuple[str, ...]) -> dict[Cell, None]:
+    return dict.fromkeys(cell for cell in experiment.cells(plan) if not methods or cell.method in ("", *methods))
 
 
 def versions_of(experiment: Experiment, cells: Iterable[Cell], there: Mapping[str, Path]) -> dict[Cell, str]:

@@ -32,9 +32,9 @@ class Answer:
 
 
 @lru_cache(maxsize=2)
-def _given(path: Path | None, folder: Path, changed: int) -> Given:
+def _given(path: Path | None, folder: Path, name: str, changed: int) -> Given:
     """The log, read once for neighbouring cells; ``changed`` is when the file was written."""
-    return Given(path, folder)
+    return Given(path, folder, name)
 
 
 def _measured(measure: Measure, place: int, task: Task) -> Answer:
@@ -42,7 +42,7 @@ def _measured(measure: Measure, place: int, task: Task) -> Answer:
     started = time.perf_counter()
     lasting = True
     try:
-        found = measure(_given(path, folder, 0 if path is None else path.stat().st_mtime_ns), cell)
+        found = measure(_given(path, folder, cell.log, 0 if path is None else path.stat().st_mtime_ns), cell)
     except VeilogError as error:
         found = Measured({}, str(error))
     except OSError as error:

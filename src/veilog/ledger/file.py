@@ -70,9 +70,6 @@ _TABLES = (
     "CREATE TABLE holders (release INTEGER PRIMARY KEY, holder TEXT NOT NULL)",
     "CREATE TABLE units (release INTEGER PRIMARY KEY, digests BLOB NOT NULL)",
 )
-"""Those after the first came with later versions; an older ledger gets them when it is next written."""
-_TABLES_OF = {1: 4, 2: 5, 3: 8, 4: 9, 5: 10, 6: 12}
-"""How many of them a ledger of each version has."""
 _NAMES = (
     *("book", "accounts", "data", "releases", "runs", "parts", "counting", "answers", "ways"),
     *("uncounted", "holders", "units"),
@@ -174,10 +171,6 @@ def transaction(place: Path, *, write: bool, patience: float, waiting: Waiting |
         insist("BEGIN IMMEDIATE" if write else "BEGIN")
         insist("SELECT count(*) FROM sqlite_master")
         book = _loaded(connection, place)
-        if write and _version(connection) < _VERSION:
-            for table in _TABLES[_TABLES_OF[_version(connection)] :]:
-                insist(table)
-            insist(f"PRAGMA user_version = {_VERSION}")
         yield _without_abandoned(book, write=write)
         if write:
             _seal(connection)
@@ -250,13 +243,9 @@ def _rows(connection: sqlite3.Connection, table: str) -> list[tuple[Any, ...]]:
 
 
 def _sealed(connection: sqlite3.Connection, key: bytes) -> str:
-    content = [_rows(connection, table) for table in _NAMES[1 : _TABLES_OF[_version(connection)]]]
+    content = [_rows(connection, table) for table in _NAMES[1:]]
     text = json.dumps(content, default=lambda blob: hashlib.sha256(blob).hexdigest())
     return hmac.new(key, text.encode(), hashlib.sha256).hexdigest()
-
-
-def _version(connection: sqlite3.Connection) -> int:
-    return int(connection.execute("PRAGMA user_version").fetchone()[0])
 
 
 def _seal(connection: sqlite3.Connection) -> None:
@@ -265,18 +254,19 @@ def _seal(connection: sqlite3.Connection) -> None:
 
 
 def _loaded(connection: sqlite3.Connection, place: Path) -> Book:
-    version = _version(connection)
+    (version,) = connection.execute("PRAGMA user_version").fetchone()
     if connection.execute("PRAGMA application_id").fetchone()[0] != _APPLICATION:
         raise InputError("This is a database, but not a ledger of veilog.", path=place)
-    if version > _VERSION:
+    if version != _VERSION:
         raise InputError(
-            f"This ledger was written by a newer veilog (format {version}; this one knows {_VERSION}).",
+            f"This ledger was written by another version of veilog: its format is {version}, and this one reads "
+            f"{_VERSION}.",
             path=place,
-            advice="Update veilog.",
+            advice="Use the version of veilog that wrote it.",
         )
     tables = connection.execute("SELECT sql FROM sqlite_master ORDER BY rootpage").fetchall()
     try:
-        if sorted(sql for (sql,) in tables) != sorted(_TABLES[: _TABLES_OF.get(version, 0)]):
+        if sorted(sql for (sql,) in tables) != sorted(_TABLES):
             raise ValueError("not our tables")
         ((_, key, seal),) = _rows(connection, "book")
         if not isinstance(key, bytes) or not hmac.compare_digest(_sealed(connection, key), str(seal)):
@@ -297,22 +287,19 @@ def _loaded(connection: sqlite3.Connection, place: Path) -> Book:
             for row in _rows(connection, "releases")
         )
         data = {str(digest): int(account) for _, digest, account in _rows(connection, "data")}
-        there = "uncounted" in _NAMES[: _TABLES_OF[version]]
-        uncounted = tuple(_uncounted(*row) for row in (_rows(connection, "uncounted") if there else ()))
+        uncounted = tuple(_uncounted(*row) for row in _rows(connection, "uncounted"))
     except (ValueError, TypeError) as error:  # also what JSON and UTF-8 say of damage
         raise _damaged(place) from error
     return Book(place, connection, key, {row.number: row for row in accounts}, data, entries, runs, uncounted)
 
 
 def _noted(connection: sqlite3.Connection, table: str) -> dict[int, str]:
-    """What is noted by number in a table that a ledger of this version may not have yet."""
-    there = table in _NAMES[: _TABLES_OF[_version(connection)]]
-    return {int(number): str(text) for number, text in _rows(connection, table)} if there else {}
+    """Return what a table notes, by number."""
+    return {int(number): str(text) for number, text in _rows(connection, table)}
 
 
 def _numbers(connection: sqlite3.Connection, table: str) -> set[int]:
-    there = table in _NAMES[: _TABLES_OF[_version(connection)]]
-    return {int(number) for (number,) in connection.execute(f"SELECT release FROM {table}")} if there else set()
+    return {int(number) for (number,) in connection.execute(f"SELECT release FROM {table}")}
 
 
 def _entry(row: tuple[Any, ...], counted: str | None, answers: str | None, way: str) -> Entry:

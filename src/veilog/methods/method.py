@@ -7,12 +7,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, Protocol
-
-import numpy as np
+from typing import Any
 
 from veilog.logs.eventlog import EventLog
-from veilog.logs.stored.store import StoredLog
 from veilog.logs.variants import Variants
 from veilog.methods.settings import Parameter, Settings
 from veilog.privacy.account.figures import up
@@ -29,7 +26,6 @@ __all__ = [
     "Progress",
     "Request",
     "Score",
-    "Unshuffled",
     "WholeLog",
     "advised",
     "advised_once",
@@ -47,13 +43,6 @@ Score = Callable[[Variants, Variants], float]
 LARGEST_ADVISED = 2.0
 """Protection is moderate up to about this epsilon; beyond it a release is not worth its risk."""
 _NONE_ADVISED = "No epsilon that is advised (2 at most) would do: collect more cases, or go by what is frequent alone."
-
-
-class Unshuffled(Protocol):
-    """Released cases that are on disk, still in the order of those that they were made from."""
-
-    def shuffled(self, rng: np.random.Generator) -> StoredLog:
-        """The release: cases in random order and under fresh names."""
 
 
 def _unheard(text: str) -> None:
@@ -175,9 +164,6 @@ class OfVariants:
 class WholeLog:
     """The method asks about events, with times and attributes, and releases a log."""
 
-    in_pieces: bool = False
-    """Whether it can do with a log that is kept on disk."""
-
     def __str__(self) -> str:
         return "log"
 
@@ -208,7 +194,7 @@ class Method:
     """What the certified release is, in words."""
     as_published: str
     """What the as-published release derives, in words."""
-    run: Callable[[Any, Request, Any], Variants | EventLog | Unshuffled]
+    run: Callable[[Any, Request, Any], Variants | EventLog]
     """``run(curator, request, settings)``."""
     budget: Epsilon | EpsilonAndDelta | DeltaOptional | NoEpsilon
     releases: OfVariants | WholeLog | Groups = OfVariants()
@@ -246,11 +232,6 @@ class Method:
     def full_log(self) -> bool:
         """Whether it needs the events themselves, with times and attributes, and not only the variants."""
         return not isinstance(self.releases, OfVariants)
-
-    @property
-    def in_pieces(self) -> bool:
-        """Whether such a method can do with a log that is kept on disk."""
-        return isinstance(self.releases, WholeLog) and self.releases.in_pieces
 
     def parse(self, values: Mapping[str, Any], beside: Iterable[str] = ()) -> Settings:
         """Return its settings with the given values read and checked, and defaults for the rest; ``beside`` them other

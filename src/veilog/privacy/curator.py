@@ -401,12 +401,6 @@ class Curator:
                 parameter="log",
                 advice="Give the log as veilog.read() returns it.",
             )
-        found = self.peek_pieces(reason)
-        assert isinstance(found, EventLog)
-        return found
-
-    def peek_pieces(self, reason: str) -> EventLog | StoredLog:
-        """As :meth:`peek_log`, for a method that takes a log that is kept on disk, too."""
         if self._log is None:
             raise ParameterError(
                 "This method needs an event log; variants have neither times nor attributes.",

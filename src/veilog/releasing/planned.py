@@ -126,7 +126,7 @@ class Planned:
                 self.part.of_log(log)  # refuses
         else:
             self._check_columns(log.shape)
-        if self.method.full_log and not self.method.in_pieces and isinstance(log, StoredLog):
+        if self.method.full_log and isinstance(log, StoredLog):
             raise ParameterError(
                 f"Method {self.method.name!r} needs all events in memory, so a log that is kept on disk will not do.",
                 parameter="log",

@@ -24,7 +24,6 @@ from veilog.logs import files
 from veilog.logs.eventlog import ACTIVITY, LIFECYCLE, TIMESTAMP, EventLog
 from veilog.logs.findings import Finding
 from veilog.logs.metadata import ARTIFICIAL_TIMES, Attribute, Metadata, extensions_of
-from veilog.logs.stored.store import StoredLog
 from veilog.logs.variants import Variants
 from veilog.logs.xes.columns import legal_keys
 from veilog.methods._events.assemble import Details, assembled, eventless, pieces_of
@@ -114,8 +113,8 @@ class Release:
     operations: tuple[Operation, ...] = ()
     details: Details | None = None
     """The released cases with their times and attributes, where these were asked for."""
-    full: EventLog | StoredLog | None = None
-    """What a method released that makes whole logs, with fresh case names; on disk, if the original was."""
+    full: EventLog | None = None
+    """What a method released that makes whole logs, with fresh case names."""
     entry: Entered | None = None
     """Where it is entered in the ledger of its data, if it is."""
     declared_length: int | Literal["log"] | None = None
@@ -147,8 +146,7 @@ class Release:
         time. A log attribute says so.
         """
         if self.full is not None:
-            whole = self.full.whole() if isinstance(self.full, StoredLog) else self.full
-            return as_released(whole, _metadata(self))
+            return as_released(self.full, _metadata(self))
         details = self.details or Details(self.variants.sequences.take(self.order))
         return as_released(assembled(details, Metadata()), _metadata(self))
 
@@ -187,10 +185,9 @@ class Release:
         """Write the release; the suffix says how (.xes, .xes.gz, .csv, .parquet, .xlsx). Nothing half written remains.
 
         The file is that of :attr:`log`, which is made and written piece by piece, so that it may be larger than memory
-        (but for times and attributes, which are held, and methods that make a whole log themselves, unless the original
-        was kept on disk). What was made beside it is written first, to files that are named after it:
-        ``out-models.xes`` for ``out.xes``. Files that are there are replaced only with ``overwrite``;
-        ``spreadsheet_safe`` is as for :func:`veilog.write`.
+        (but for times and attributes, which are held, and methods that make a whole log themselves). What was made
+        beside it is written first, to files that are named after it: ``out-models.xes`` for ``out.xes``. Files that are
+        there are replaced only with ``overwrite``; ``spreadsheet_safe`` is as for :func:`veilog.write`.
         """
         path = path_of(path, "path")
         if self.variants.cases == 0:
@@ -223,10 +220,7 @@ class Release:
         say = progress or (lambda text, fraction: None)
         naming = None if entry is None else entry.naming(path, waiting=progress)
         how: dict[str, Any] = {**told, "naming": naming}
-        if isinstance(self.full, StoredLog):
-            pieces = self._written(self.full.pieces(), say)
-            files.write_pieces(pieces, path, lossy=lossy, **how)
-        elif self.full is not None:
+        if self.full is not None:
             files.write_named(self.log, path, lossy=lossy, **how)
         else:
             empty = eventless(self.variants, self.order, self.details)
@@ -295,7 +289,7 @@ def _metadata(released: Release) -> Metadata:
     """
     details = released.details
     of_cases, of_events = ([], []) if details is None else (details.columns.cases, details.columns.events)
-    full = released.full.shape if isinstance(released.full, StoredLog) else released.full
+    full = released.full
     if full is not None:
         of_cases, of_events = full.cases.column_names, full.events.column_names
     anonymizations = tuple(

@@ -31,7 +31,6 @@ from veilog.methods.method import (
     Method,
     Progress,
     Request,
-    Unshuffled,
     advised_once,
     with_a_share,
 )
@@ -229,7 +228,7 @@ class _Made:
     """What came out, and which charges were for what."""
 
     variants: Variants
-    full: EventLog | StoredLog | None
+    full: EventLog | None
     details: Details | None
     order: Int32Array
     done: list[tuple[str, str, Sequence[int]]]
@@ -279,7 +278,7 @@ def _made(curator: Curator, planned: Planned, progress: Progress | None) -> _Mad
     return replace(made, beside={name: (variants, shuffled(variants, rng)) for name, variants in others.items()})
 
 
-def _answered(planned: Planned, curator: Curator, request: Request) -> Variants | EventLog | Unshuffled:
+def _answered(planned: Planned, curator: Curator, request: Request) -> Variants | EventLog:
     """What the method releases. Of one of another package an error says whose it is, and not its own words, which may
     be of the data."""
     method = planned.method
@@ -291,7 +290,7 @@ def _answered(planned: Planned, curator: Curator, request: Request) -> Variants 
         if not method.package:
             raise
         raise _not_ours(method, f"failed ({type(error).__name__})") from error
-    if method.package and not (isinstance(released, Variants | EventLog) or hasattr(released, "shuffled")):
+    if method.package and not isinstance(released, Variants | EventLog):
         raise _not_ours(method, f"released {type(released).__name__}, which is no log")
     return released
 
@@ -313,13 +312,9 @@ def _alone(curator: Curator, planned: Planned, request: Request, said: list[str]
     if isinstance(released, Variants):
         done = ("control flow (variants)", _name(planned), charges)
         return _Made(released, None, None, shuffled(released, rng), [done], said)
-    if isinstance(released, EventLog):
-        if isinstance(method.releases, Groups):
-            method.releases.check(released, planned.settings)
-        full: EventLog | StoredLog = anonymous(released, rng)
-    else:
-        request.progress("shuffling cases", None)
-        full = released.shuffled(rng)
+    if isinstance(method.releases, Groups):
+        method.releases.check(released, planned.settings)
+    full = anonymous(released, rng)
     return _Made(full.variants, full, None, _NO_ORDER, [("events", _name(planned), charges)], said)
 
 

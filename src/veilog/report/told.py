@@ -29,14 +29,6 @@ from veilog.report.explorer import short
 __all__ = ["Told", "given_log", "given_release", "has_times", "told_by_file", "told_by_release"]
 
 _ANONYMIZATIONS = "privacy:anonymizations"
-_OF_BEFORE: tuple[tuple[str, Code], ...] = (
-    ("set of activity labels", "activities-from-log"),
-    ("length of the longest trace", "length-from-log"),
-    ("last case start", "window-from-log"),
-    ("names and types of attributes", "columns-from-log"),
-    ("No person has more", "nobody-has-more"),
-    ("This is one run", "one-run"),
-)
 _NUMBERS = (
     *("epsilon", "delta", "total_epsilon", "total_delta", "nominal_epsilon", "nominal_delta", "guessing_advantage"),
 )
@@ -89,8 +81,6 @@ def told_by_release(released: Release) -> Told:
 
 def has_times(released: Release) -> bool:
     """Whether its timestamps say more than the order of events."""
-    if isinstance(released.full, StoredLog):
-        return not released.full.shape.artificial_times
     if released.full is not None:
         return not released.full.artificial_times
     return released.details is not None and released.details.times is not None
@@ -209,18 +199,13 @@ def _guarantee(
 
 
 def _total(facts: Iterable[Mapping[str, Any]], name: str, parts: Iterable[float]) -> float:
-    """What the file states of all operations together. Files of before state each alone, rounded up, and so does the
-    sum of these; a total below one of its parts is none."""
+    """Return what the file states of all operations together, or their sum: a total below one of its parts is none."""
     listed, total = tuple(parts), _first(facts, name)
     return _sum(listed) if total is None or total < max(listed, default=0.0) else float(total)
 
 
 def _conditions(fact: Mapping[str, Any]) -> Iterator[Condition]:
-    """The conditions of an operation; in files of before they are sentences, told apart by what they speak of."""
-    for sentence in re.split(r"(?<=[.]) ", str(fact.get("assumptions", ""))):
-        for words, code in _OF_BEFORE:
-            if words in sentence:
-                yield Condition(code, "program", sentence)
+    """Yield the conditions of an operation."""
     for code in get_args(Code):
         said, _, text = str(fact.get(f"condition-{code}", "")).partition(": ")
         if text:

@@ -186,7 +186,7 @@ def test_nothing_stays_in_the_temporary_directory(tmp_path: Path) -> None:
     assert list((tmp_path / "spill").iterdir()) == []
 
 
-@pytest.mark.nightly(but=1)
+@pytest.mark.nightly
 @pytest.mark.parametrize("suffix", [".csv", ".parquet"])
 def test_very_many_activities_are_no_trouble(tmp_path: Path, suffix: str) -> None:
     count = 200_000
@@ -214,7 +214,7 @@ def test_no_file_is_an_error_and_no_row_is_a_log_without_cases(tmp_path: Path) -
     assert files.read(path).variants == files.read_variants(path) == Variants.from_dict({})
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_a_case_of_a_million_events_is_one_variant(tmp_path: Path) -> None:
     count = 1_000_000
     names = pa.array((np.arange(count) % 7).astype(str))

@@ -145,7 +145,7 @@ def test_an_empty_table_is_an_error_and_the_database_stays_as_it_is(tmp_path: Pa
     assert [path.name for path in tmp_path.iterdir()] == ["it's.duckdb"]
 
 
-@pytest.mark.slow
+@pytest.mark.nightly(but=1)
 @pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::DeprecationWarning", "ignore::FutureWarning")  # Ibis's
 @pytest.mark.parametrize("collation", ["NOCASE", "NOACCENT", "NOCASE.NOACCENT"])
 @pytest.mark.parametrize("through", ["duckdb", "ibis", "disk"])

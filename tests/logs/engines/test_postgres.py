@@ -125,7 +125,7 @@ def test_postgres_gives_the_variants_of_the_log_read_whole(server: Server, rows,
     assert found == files.read_variants(events.drop_columns(["seq"]))
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_what_postgres_takes_for_the_same_is_not(server: Server) -> None:
     rows = [("a", "X", 0), ("A", "x", 0), ("a", "x", 1), ("A", "X", 1), ("a ", "X", 2)]
     events = table(rows)
@@ -174,7 +174,7 @@ def test_time_zones_are_instants_and_the_span_is_that_in_memory(server: Server) 
     assert (there.variants, there.start, there.end) == (log.variants, *log.span)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_ties_gaps_and_times_without_a_date_are_refused_with_how_many(server: Server) -> None:
     server.fill(table([("1", "a", 0), ("1", "b", 0), ("2", "c", 1), ("2", "c", 1)]), COLUMNS)
     with pytest.raises(InputError, match=r"log: 1 times, a case has several activities at once"):
@@ -245,7 +245,7 @@ def test_a_table_that_python_gives_is_the_same_log(server: Server) -> None:
         assert connection.execute("SELECT count(*) FROM sales.events").fetchone() == (0,)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_the_command_gives_what_it_gives_of_a_file(
     server: Server, ward: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -311,7 +311,7 @@ def test_times_and_attributes_are_those_of_one_file(server: Server, tmp_path: Pa
     assert released[0].equals(released[1])
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_times_and_attributes_come_from_a_table_as_from_memory(server: Server, tmp_path: Path) -> None:
     events = table([("1", "z", 0), ("1", "a", 0), ("2", "活動", 3), ("2", "💊", -1)] * 30)
     events = events.append_column("case:ward", pa.array(["x", "x", "y", "y"] * 30))
@@ -394,7 +394,7 @@ FAULTS = {
 }
 
 
-@pytest.mark.slow
+@pytest.mark.nightly(but=1)
 @pytest.mark.parametrize("fault", FAULTS)
 def test_a_query_that_ends_half_way_costs_nothing_and_leaves_nothing(
     server: Server, ward: Path, fault: str, capfd: pytest.CaptureFixture[str]

@@ -151,7 +151,7 @@ def sources(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Callable[[], 
     }
 
 
-@pytest.mark.nightly(but=1)
+@pytest.mark.nightly
 @pytest.mark.parametrize("unit", [{}, {"unit": "age group", "max_cases": 5, "part": "urgency=2"}])
 def test_a_release_is_the_same_from_every_source(
     sources: dict[str, Callable[[], Any]], monkeypatch: pytest.MonkeyPatch, unit: dict[str, Any]
@@ -289,7 +289,7 @@ def test_only_spark_is_asked_where_it_is(tmp_path: Path) -> None:
         store(on_ibis(events), index="seq", where="there")  # type: ignore[arg-type]
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_a_method_that_needs_all_events_is_refused_before_one_is_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -292,7 +292,7 @@ def test_real_logs_survive_parquet(tmp_path: Path, logs: Path, name: str) -> Non
     assert files.read_variants(tmp_path / "log.parquet") == log.variants
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_sepsis_survives_csv_with_its_case_called_na(tmp_path: Path, logs: Path) -> None:
     log = files.read(logs / "sepsis.xes.gz")
     files.write(log, tmp_path / "log.csv")

@@ -31,7 +31,7 @@ BOMBS = {
 }
 
 
-@pytest.mark.slow
+@pytest.mark.nightly(but=1)
 @pytest.mark.parametrize("what", BOMBS)
 def test_a_huge_value_is_refused_with_its_place(tmp_path: Path, what: str) -> None:
     name, head, unit, words = BOMBS[what]

@@ -40,7 +40,7 @@ def test_public_logs_have_their_published_counts(name: str) -> None:
     assert (counts.cases, counts.activities, counts.events, counts.variants) == COUNTS[name]
 
 
-@pytest.mark.nightly(but=1)
+@pytest.mark.nightly
 @needs_logs
 @pytest.mark.parametrize("name", [name for name in COUNTS if name != "traffic_fines"])
 def test_public_logs_survive_writing_and_the_plain_reader_agrees(name: str, tmp_path: Path) -> None:
@@ -62,7 +62,7 @@ def written_log(log: EventLog) -> bytes:
     return target.getvalue()
 
 
-@pytest.mark.nightly(but=1)
+@pytest.mark.nightly
 @needs_logs
 @pytest.mark.parametrize("name", ["sepsis", "receipt"])
 def test_public_logs_are_read_as_elementtree_reads_them(name: str, tmp_path: Path) -> None:

@@ -104,7 +104,7 @@ def outcome(path: Path) -> EventLog | InputError:
         return error
 
 
-@pytest.mark.slow
+@pytest.mark.nightly(but=1)
 @pytest.mark.parametrize("seed", range(8))
 def test_every_mutant_is_refused_or_read_exactly(tmp_path: Path, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     rng = random.Random(seed)

@@ -43,7 +43,7 @@ def test_several_processes_read_the_same(
     assert used == [processes - 1]
 
 
-@pytest.mark.slow
+@pytest.mark.nightly(but=1)
 @pytest.mark.parametrize(
     "trouble", [b"<!-- <trace> -->", b"<![CDATA[<trace>]]>", b"<x><trace/></x>", b"<trace>", b"&x;"]
 )

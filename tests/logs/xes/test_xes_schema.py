@@ -82,7 +82,7 @@ def saved(release: Release, path: Path) -> bytes:
     return path.read_bytes()
 
 
-@pytest.mark.slow
+@pytest.mark.nightly(but=1)
 def test_a_release_is_valid_by_the_rules(released: Release, tmp_path: Path) -> None:
     document = saved(released, tmp_path / "out.xes")
     assert problems(document) == []

@@ -62,7 +62,7 @@ def together(kind: str, texts: Sequence[str]) -> list[Any]:
     return [next(values) if found.good is None or found.good[i] else None for i in range(len(texts))]
 
 
-@pytest.mark.slow
+@pytest.mark.nightly(but=1)
 @pytest.mark.parametrize(("kind", "values"), [("int", whole), ("float", fractions)])
 @given(data=st.data())
 def test_numbers_in_bulk_are_those_that_each_is_alone(kind: str, values: st.SearchStrategy[str], data: Any) -> None:

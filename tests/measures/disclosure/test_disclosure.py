@@ -205,7 +205,7 @@ def test_receipt_has_the_recomputed_values(logs: Path) -> None:
     assert [round(r.case_disclosure or 0, 4) for r in results] == [0.1285, 0.3230, 0.4966, 0.6411, 0.7565]
 
 
-@pytest.mark.nightly(but=1)
+@pytest.mark.nightly
 @pytest.mark.parametrize("background", BACKGROUNDS)
 def test_intervals_of_estimates_contain_the_exact_value(background: str) -> None:
     """95 % intervals: at least 93 % of 200 seeded repetitions."""

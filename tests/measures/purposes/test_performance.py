@@ -160,7 +160,7 @@ def test_a_log_that_is_later_by_hours_is_so_far_off_in_the_calendar(hours: int) 
     assert (found["circadian"] == 0) == (hours % 168 == 0)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @settings(derandomize=True, max_examples=100, deadline=None)
 @given(some_cases, some_cases)
 def test_any_two_logs_are_as_far_apart_as_a_plain_loop_says(first: list[Case], second: list[Case]) -> None:

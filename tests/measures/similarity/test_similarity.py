@@ -131,7 +131,7 @@ def test_the_maximum_buffer_costs_ten_more_than_the_largest_distance():
     assert result.value == 900 * 13 + 25
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @given(small_logs, small_logs)
 def test_similarity_is_the_optimum_of_the_linear_programme(a, b):
     shares_a = {w: n / sum(a.values()) for w, n in a.items()}
@@ -230,7 +230,7 @@ def test_long_traces_and_many_activities():
     assert absolute_log_difference(a, b).value == 600 + 601
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_real_log_against_itself(logs: Path):
     from veilog.logs.files import read
 

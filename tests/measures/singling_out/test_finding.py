@@ -234,7 +234,7 @@ def test_the_same_question_has_the_same_answer_whatever_else_is_asked() -> None:
     assert few.example == many.example is not None
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @settings(max_examples=60)
 @given(PEOPLE, st.booleans())
 def test_no_part_of_an_example_can_be_left_out(rows: list[tuple[str, str | None, int]], persons: bool) -> None:

@@ -280,7 +280,7 @@ def _ends_by_hand(visits: Visits, size: int) -> float:
     return max(known, nothing) / people
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @settings(max_examples=150, deadline=None)
 @given(
     st.lists(
@@ -329,7 +329,7 @@ def test_in_lists_too_nothing_is_another_without_people_of_several_cases() -> No
     assert held[0] == held[1]
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @settings(max_examples=100, deadline=None)
 @given(
     st.lists(st.tuples(st.sampled_from("pqrs"), st.text("abc", min_size=2, max_size=4)), min_size=3, max_size=14),
@@ -376,7 +376,7 @@ def test_what_people_win_and_lose_together_makes_the_interval_wider() -> None:
     assert found.high == pytest.approx(Z_BEYOND * (2 * 20 / 40**2 - 200 / 400**2 + 1 / 20**2) ** 0.5)
 
 
-@pytest.mark.nightly(but=1)
+@pytest.mark.nightly
 @pytest.mark.parametrize("attack", [singling_out, inference, linkability])
 def test_a_release_of_other_people_is_not_blamed_for_what_people_do_again(attack: Any) -> None:
     """200 releases that are drawn, like the log, from one population; 1 in 400 rows may be above by chance."""
@@ -391,7 +391,7 @@ def test_a_release_of_other_people_is_not_blamed_for_what_people_do_again(attack
     assert -0.15 < gains.mean() < 0.0  # the baseline is no weaker than such a release, and not much stronger
 
 
-@pytest.mark.slow
+@pytest.mark.nightly(but=1)
 @pytest.mark.parametrize("attack", [singling_out, inference, linkability])
 def test_a_release_of_other_people_is_not_blamed_where_two_ends_are_as_frequent(attack: Any) -> None:
     """The same of few people with four visits each, so that traces of equally many people are not rare."""

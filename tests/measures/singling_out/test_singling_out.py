@@ -83,7 +83,7 @@ def test_a_release_that_is_the_original_has_the_risk_of_the_original() -> None:
     assert in_words(result).endswith("So the release tells more about people than others' cases do.")
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_an_independent_log_of_the_same_process_tells_no_more_than_others_cases() -> None:
     """Another sample of the simulated hospital has never seen the people of the first."""
     for seed in range(3):

@@ -191,7 +191,7 @@ def test_no_variant_is_new_oversampling_keeps_all_and_time_never_runs_backwards(
         assert min(raw) // SECOND * SECOND <= times[0] and times[-1] <= max(raw)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @settings(max_examples=60)
 @given(CASES, st.lists(st.integers(-4, 4), min_size=80, max_size=80), st.integers(0, 5))
 def test_the_noise_of_every_transition_is_reached_and_never_below_no_case(

@@ -39,7 +39,7 @@ def test_the_first_of_contradicting_tables_yield_but_rows_still_differ() -> None
         assert table[2 * k, 0] > table[2 * k + 1, 0], "a case of the first kind has the first value more often"
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_known_sums_of_rows_tell_a_count_from_noise() -> None:
     """A row of which the sum is known has it all in the one cell that stands out of the noise."""
     found = []
@@ -181,7 +181,7 @@ def numbers_told(numbers: np.ndarray, epsilon: Fraction, rng: np.random.Generato
     return found, float(np.abs(np.diff(reached) - np.diff(really)).sum() / 2)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly(but=1)
 @pytest.mark.parametrize(("kind", "most"), [("even", 0.095), ("bell", 0.08), ("few", 0.045)])
 def test_numbers_are_told_as_finely_as_noise_allows(kind: str, most: float) -> None:
     """With bins always split in 16, and brought near to all counts at once, these are 0.12, 0.093 and 0.052."""
@@ -200,7 +200,7 @@ def test_numbers_are_told_as_finely_as_noise_allows(kind: str, most: float) -> N
     assert np.mean(errors) < most, np.mean(errors)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly(but=1)
 @pytest.mark.parametrize(("kind", "most"), [("long tail", 0.25), ("even", 0.05), ("two humps", 0.05)])
 def test_noise_in_empty_bins_moves_no_mean(kind: str, most: float) -> None:
     """A long tail was told 1.7 times as large, with noise left in bins that nearly nobody is in. Means of 12 tables."""

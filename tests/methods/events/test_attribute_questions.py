@@ -93,7 +93,7 @@ def at_hours(cases: list[tuple[str | None, list[int | None]]]) -> EventLog:
     return EventLog(pa.table(events), pa.table(table))
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @given(st.lists(st.tuples(st.sampled_from(["yes", "south", None]), hours_of_events), min_size=1, max_size=6))
 @settings(max_examples=50)
 def test_a_case_adds_to_one_cell_of_a_table_with_its_times(raw: list[tuple[str | None, list[int | None]]]) -> None:

@@ -60,7 +60,7 @@ def test_attributes_go_with_how_long_cases_last_and_when_they_start(window: str 
         assert not any("by start" in remark for remark in made.remarks), "the year is made up"
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @given(st.lists(st.lists(st.one_of(st.none(), st.integers(0, 50)), max_size=4), min_size=1, max_size=6), st.data())
 def test_the_part_of_time_of_a_case_is_its_own(times: list[list[int | None]], data: st.DataObject) -> None:
     """With another case it is the same, so that a case adds 1 to one cell; and by hand."""

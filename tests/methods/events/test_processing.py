@@ -81,7 +81,7 @@ def test_without_noise_activities_take_as_long_as_they_do(exact: Worked) -> None
         assert made[label].mean() == pytest.approx(real[label].mean(), rel=0.25), label
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_without_noise_as_many_events_begin_before_the_one_before_ended(exact: Worked) -> None:
     found = []
     for log in (LOG, exact.log):

@@ -66,7 +66,7 @@ def test_with_a_declared_alphabet_nothing_is_assumed() -> None:
     assert released.guarantee.conditions == ()
 
 
-@pytest.mark.nightly(but=1)
+@pytest.mark.nightly
 @pytest.mark.parametrize(("epsilon", "seed"), [("1", 1), ("1", 2), ("5", 1)])
 def test_long_loops_survive(epsilon: str, seed: int) -> None:
     """Intake, 30 to 59 sessions, end; sessions were lost with these seeds where noise hides how many cases repeat."""
@@ -77,7 +77,7 @@ def test_long_loops_survive(epsilon: str, seed: int) -> None:
     assert released.events / released.cases == pytest.approx(log.events / log.cases, rel=0.2)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_cases_of_a_hundred_events_are_not_cut() -> None:
     rng = np.random.default_rng(7)
     many = rng.integers(60, 120, size=800).tolist()
@@ -169,7 +169,7 @@ def test_the_release_says_what_it_is_and_which_epsilon_would_do() -> None:
     assert "epsilon of about" not in wide, "of so many activities it stays a sketch"
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_frequent_activities_of_a_wide_log_are_asked_for_first() -> None:
     _, curator, _ = run(variants_only(2000, 80, 6.0), "3", 1)
     purposes = [charge.purpose for charge in curator.guarantee().charges]
@@ -177,7 +177,7 @@ def test_frequent_activities_of_a_wide_log_are_asked_for_first() -> None:
     assert purposes[2].startswith("directly-follows relations")
 
 
-@pytest.mark.nightly(but=1)
+@pytest.mark.nightly
 @pytest.mark.parametrize(
     ("name", "epsilon", "at_least"),
     [

@@ -56,7 +56,7 @@ def found_by(log: Variants, **wanted: object) -> tuple[veilog.Release, dict[tupl
     return release, answer.to_dict()
 
 
-@pytest.mark.slow
+@pytest.mark.nightly(but=1)
 @pytest.mark.parametrize("epsilon", ["0.001", "1", "1/3", "30"])
 @pytest.mark.parametrize("share", [0.2, 0.07, 1e-5, 0.9])
 def test_with_a_delta_epsilon_and_delta_are_exactly_what_was_asked(epsilon: str, share: float) -> None:
@@ -102,7 +102,7 @@ def test_by_default_too_the_charges_add_up_to_epsilon_and_delta_exactly(log: Var
         assert kept == Fraction("1e-6")
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_relations_have_half_of_delta_and_gaussian_noise_where_variants_may_be_found_too() -> None:
     charges = openly.release(MANY, "evolve", epsilon=1, delta="1e-4", seed=1).guarantee.charges
     found, relations = (charge for charge in charges if charge.delta)
@@ -179,7 +179,7 @@ def test_the_smaller_a_log_of_few_variants_the_less_goes_to_votes() -> None:
     assert shares[3] * 15_000 > shares[2] * 1400, "a smaller share of more, and yet more votes"
 
 
-@pytest.mark.slow
+@pytest.mark.nightly(but=1)
 @pytest.mark.parametrize("share", [None, 0.2])
 @pytest.mark.parametrize("log", [LOG, MANY], ids=["few variants", "many"])
 def test_real_variants_that_are_found_are_all_released_and_it_says_so(log: Variants, share: float | None) -> None:
@@ -213,7 +213,7 @@ def test_where_few_variants_hold_most_cases_no_relations_are_asked() -> None:
     assert "starts from those that are certain to be real" in str(release.remarks)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_where_they_do_not_relations_are_asked() -> None:
     release = openly.release(MANY, "evolve", epsilon=1, delta="1e-4", seed=1)
     assert asked(release)[:4] == ["count", "concentration", "partitions", "sums"]
@@ -319,7 +319,7 @@ def test_only_real_variants_need_a_delta_and_a_share(wrong: dict[str, object]) -
         openly.release(LOG, "evolve", epsilon=1, only_real=True, **wrong)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly(but=1)
 @pytest.mark.parametrize("name", ["sepsis", "bpic2013_incidents", "unrineweginfectie"])
 def test_only_real_variants_are_nearer_to_the_log_than_those_of_travas(logs: Path, name: str) -> None:
     log = veilog.read(logs / f"{name}.xes.gz").variants
@@ -361,7 +361,7 @@ def test_the_chain_of_known_variants_counts_as_the_question_for_relations_does()
     assert (chain.support == (chain.flow > 0)).all()
 
 
-@pytest.mark.nightly(but=1)
+@pytest.mark.nightly
 @pytest.mark.parametrize(
     ("name", "epsilon", "at_least"),
     [("receipt", "1", 0.955), ("unrineweginfectie", "1", 0.979), ("unrineweginfectie", "0.1", 0.915)],

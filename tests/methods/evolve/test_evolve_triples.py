@@ -75,7 +75,7 @@ def test_a_log_without_memory_loses_next_to_nothing_by_the_question() -> None:
     assert similarity(log, (0, 1, 2)) > similarity(log, (0, 1, 2), NEVER) - 0.01
 
 
-@pytest.mark.nightly(but=1)
+@pytest.mark.nightly
 @pytest.mark.parametrize("name", ["sepsis", "receipt", "unrineweginfectie"])
 def test_small_real_logs_are_not_asked_for_triples(logs: Path, name: str) -> None:
     log = veilog.read(logs / f"{name}.xes.gz").variants

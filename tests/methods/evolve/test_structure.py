@@ -189,7 +189,7 @@ def test_the_curator_is_asked_the_same_whatever_the_release_is_for(monkeypatch: 
     assert seen["detail"] == seen["similarity"] == seen["models"] == seen["both"]
 
 
-@pytest.mark.nightly(but=1)
+@pytest.mark.nightly
 @pytest.mark.parametrize("delta", [0, "1e-2"])
 def test_a_seed_repeats_the_structured_release(delta: Any) -> None:
     first, again = (
@@ -202,7 +202,7 @@ def test_a_seed_repeats_the_structured_release(delta: Any) -> None:
     assert len(first.variants) <= len(fine.variants)
 
 
-@pytest.mark.nightly(but=1)
+@pytest.mark.nightly
 @pytest.mark.parametrize("delta", [0, "1e-2"])
 def test_both_releases_are_those_that_each_would_have_been(delta: Any) -> None:
     """With one seed: the same variants as of two releases, for the answers of one."""

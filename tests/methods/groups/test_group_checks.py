@@ -93,7 +93,7 @@ def test_the_message_says_what_fails() -> None:
         check_tlkc(log, {"k": 2, "l": 1, "c": 1, "background": "set", "sensitive": None})
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @given(traces, st.integers(1, 5), st.integers(1, 3))
 @settings(max_examples=200)
 def test_prefixes_and_complete_traces_are_accepted_where_they_are_many_and_nowhere_else(

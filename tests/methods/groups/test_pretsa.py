@@ -43,7 +43,7 @@ def test_every_prefix_and_every_complete_trace_is_that_of_k_cases(log: list[tupl
     assert all(number >= k for number in itertools.chain(prefixes.values(), Counter(rows).values()))
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @given(traces, st.integers(1, 4), st.sampled_from([0.1, 0.3, 0.6]), st.data())
 @settings(max_examples=60)
 def test_values_after_each_prefix_are_close_to_those_of_the_activity(

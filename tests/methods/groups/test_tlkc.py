@@ -27,7 +27,7 @@ def released(log: EventLog, **parameters: object) -> veilog.Release:
     return openly.release(log, "tlkc", **parameters)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @given(
     traces,
     st.sampled_from(("set", "multiset", "sequence")),
@@ -377,7 +377,7 @@ def test_the_published_sizes_of_sepsis(sepsis: EventLog, k: int, ties: str, expe
     assert variants.cases == 1050
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_by_cost_more_of_sepsis_is_kept(sepsis: EventLog) -> None:
     published, cost = (
         released(sepsis, k=20, l=2, background="sequence", score=score).variants.events

@@ -111,7 +111,7 @@ def test_the_conditions_name_what_was_taken_from_the_log() -> None:
 # What it counts ---------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.nightly(but=1)
+@pytest.mark.nightly
 @settings(max_examples=30)
 @given(cases=traces)
 @pytest.mark.parametrize("rest", ["stop", "drop", "share"])
@@ -324,7 +324,7 @@ def test_nonsense_is_refused(parameters: dict) -> None:
         release(SMALL, "laplace", **{"epsilon": 1, **parameters})
 
 
-@pytest.mark.slow
+@pytest.mark.nightly(but=1)
 @pytest.mark.parametrize("method", ["laplace", "sacofa", "df-laplace", "sapa"])
 def test_a_budget_at_which_nothing_can_survive_is_refused_with_one_at_which_something_can(method: str) -> None:
     with pytest.raises(ParameterError, match=r"From epsilon = [\d.e-]+ on") as refused:

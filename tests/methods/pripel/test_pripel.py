@@ -251,7 +251,7 @@ def shifted_hits(released: Gaps, original: Gaps, seconds: int, least: int) -> in
     )
 
 
-@pytest.mark.slow
+@pytest.mark.nightly(but=1)
 @pytest.mark.parametrize(
     ("settings", "least"),
     [

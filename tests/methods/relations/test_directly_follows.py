@@ -42,7 +42,7 @@ def test_the_relation_counts_each_step_with_start_and_end(cases: list[tuple[str,
     assert {place: n for place, n in np.ndenumerate(relation) if n} == dict(expected)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @given(cases=traces)
 def test_what_a_case_contributes_is_its_own_and_one_for_each_step(cases: list[tuple[str, ...]]) -> None:
     variants = log(cases)

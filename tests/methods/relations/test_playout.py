@@ -55,7 +55,7 @@ def all_outcomes(relation: tuple[tuple[int, ...], ...]) -> dict[tuple[tuple[str,
     return results
 
 
-@pytest.mark.nightly(but=1)
+@pytest.mark.nightly
 @pytest.mark.parametrize(
     "relation",
     [
@@ -90,7 +90,7 @@ def test_no_relation_is_used_more_often_than_it_is_counted(relation: np.ndarray,
     assert (used(variants, ABC) <= relation).all()
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @given(cases=logs, seed=st.integers(0, 99))
 def test_the_guided_play_out_of_a_log_uses_up_its_whole_relation(cases: list[tuple[str, ...]], seed: int) -> None:
     variants = Variants.from_dict(Counter(cases))
@@ -99,7 +99,7 @@ def test_the_guided_play_out_of_a_log_uses_up_its_whole_relation(cases: list[tup
     assert (used(play_out_guided(ABC, relation, np.random.default_rng(seed)), ABC) == relation).all()
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @given(relation=relations, seed=st.integers(0, 99))
 def test_the_guided_play_out_uses_up_what_balance_leaves_and_the_start_reaches(relation: np.ndarray, seed: int) -> None:
     flow = balanced(relation)

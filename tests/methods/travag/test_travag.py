@@ -46,7 +46,7 @@ def curator(variants: Variants = LOG, seed: int | None = 1) -> Curator:
 # What it costs -------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.slow
+@pytest.mark.nightly(but=1)
 @pytest.mark.parametrize(("epsilon", "delta"), [("1", "1e-5"), ("0.3", "0.001")])
 def test_certified_it_costs_exactly_what_was_asked_for(epsilon: str, delta: str, monkeypatch: Any) -> None:
     def refused(self: Curator, reason: str) -> Variants:
@@ -69,7 +69,7 @@ def test_the_noise_of_the_gradients_is_what_their_charge_pays_for() -> None:
     assert 0.99 * charge.epsilon <= cost <= charge.epsilon
 
 
-@pytest.mark.nightly(but=1)
+@pytest.mark.nightly
 @pytest.mark.parametrize(
     "values",
     [
@@ -189,7 +189,7 @@ def test_shares_are_the_closest_to_what_the_gradients_say_that_respects_the_colu
     assert shares(np.array([30, 10]), None, 5.0, 0.0) == pytest.approx([0.75, 0.25])
 
 
-@pytest.mark.slow
+@pytest.mark.nightly(but=1)
 @pytest.mark.parametrize("counts", [{("a",): 500}, {(): 500}, {("a",): 500, ("b", "a"): 400}])
 def test_logs_with_one_or_two_variants_can_be_learned(counts: dict[tuple[str, ...], int]) -> None:
     released = openly.release(
@@ -214,7 +214,7 @@ def test_there_are_no_more_columns_than_memory_allows() -> None:
 # Interruptions -------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.nightly(but=1)
+@pytest.mark.nightly
 @pytest.mark.parametrize(
     "configuration",
     [
@@ -315,7 +315,7 @@ def test_as_published_logs_that_do_not_fit_are_refused_in_words() -> None:
 # Real logs -----------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.nightly(but=1)
+@pytest.mark.nightly
 @pytest.mark.parametrize(("epsilon", "delta", "paper"), [("1", "1e-6", 0.794), ("0.1", "1e-6", 0.601)])
 def test_on_bpic13_it_beats_the_published_similarity_at_the_same_budget(
     logs: Any, epsilon: str, delta: str, paper: float

@@ -93,7 +93,7 @@ def test_a_job_is_done_with_its_files(queue: Queue) -> None:
     assert other.entry != job.result.entry, "every job has a process of its own"
 
 
-@pytest.mark.nightly(but=1)
+@pytest.mark.nightly
 @pytest.mark.parametrize(
     ("do", "words"),
     [
@@ -155,7 +155,7 @@ def test_a_job_that_takes_all_the_time_there_is_is_stopped(tmp_path: Path) -> No
         queue.close()
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_what_is_made_is_shown_and_kept_though_the_rest_is_stopped(queue: Queue) -> None:
     job = queue.submit("made, then long")
     seen = queue.until(job, lambda record: record.result is not None and record.fraction is not None)
@@ -167,7 +167,7 @@ def test_what_is_made_is_shown_and_kept_though_the_rest_is_stopped(queue: Queue)
     assert "release.xes" in queue.files(job)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_what_a_job_had_entered_is_known_whatever_ended_it(queue: Queue) -> None:
     job = queue.ended(queue.submit("entered, then killed"))
     assert (job.state, job.entry) == ("failed", 8)

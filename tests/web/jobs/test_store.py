@@ -147,7 +147,7 @@ def test_deleting_a_log_deletes_what_was_made_of_it_also_from_the_file(store: St
         assert b"very-secret" not in path.read_bytes()
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_a_second_server_on_the_same_folder_is_refused(store: Store, tmp_path: Path) -> None:
     with pytest.raises(InputError, match="Another veilog serve uses this folder"):
         Store(tmp_path / "veilog.sqlite")

@@ -105,7 +105,7 @@ def test_a_part_of_the_cases_is_asked_for_and_pays_for_itself(
     assert other.account.refused is None and (other.account.left, other.account.after) == (("1", "0"), ("0", "0"))
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_the_dry_run_says_what_is_missing_and_what_the_release_would_be_worth(
     log: LogRecord, settings: Settings
 ) -> None:
@@ -158,7 +158,7 @@ def test_the_owners_word_is_read_as_it_was_said(form: dict[str, str], activities
     assert (asked.declared.activities, asked.declared.max_length) == (activities, max_length)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_a_list_that_leaves_out_activities_is_remarked_on_to_the_owner_alone(
     path: Path, log: LogRecord, settings: Settings, tmp_path: Path
 ) -> None:
@@ -184,7 +184,7 @@ def verdict(page: str) -> tuple[str, str]:
     return found[1], found[2]
 
 
-@pytest.mark.nightly(but=1)
+@pytest.mark.nightly
 @pytest.mark.parametrize(
     ("epsilon", "tone", "strength", "learnt"),
     [
@@ -269,7 +269,7 @@ def stays(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return written(tmp_path_factory.mktemp("stays") / "stays.csv", header, *rows)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_patients_of_a_table_can_be_chosen_and_are_pointed_out(stays: Path, settings: Settings, tmp_path: Path) -> None:
     log = record(read(stays))
     assert log.measured is not None

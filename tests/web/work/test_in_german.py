@@ -75,7 +75,7 @@ def test_shares_in_a_remark_are_written_as_the_language_writes_them() -> None:
         assert stated("discrete Laplace") == "diskretes Laplace"
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_the_account_counts_the_files_that_its_link_gives(export: Path, settings: Settings, tmp_path: Path) -> None:
     """The inside report is not among them: it said seven, and gave six."""
     made = released(export, ASKED, settings, tmp_path / "out", name="Köln.csv")

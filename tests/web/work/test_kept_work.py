@@ -107,7 +107,7 @@ def test_a_release_that_cannot_be_kept_yet_waits_for_room(
     assert len(Ledger.open(settings.ledger).show()[0].entries) == 1
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_a_worker_that_is_killed_while_it_writes_loses_no_release(
     path: Path, settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -133,7 +133,7 @@ def test_a_worker_that_is_killed_while_it_writes_loses_no_release(
     assert not kept.parent.exists()
 
 
-@pytest.mark.nightly(but=1)
+@pytest.mark.nightly
 @pytest.mark.parametrize("both", [False, True], ids=["one log", "two logs"])
 def test_what_had_no_room_is_written_again_without_another_question(
     path: Path, settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, both: bool
@@ -200,7 +200,7 @@ def test_what_is_stopped_before_a_file_that_is_written_again_is_noted_has_no_suc
     assert len(Ledger.open(settings.ledger).show()[0].entries[0].outputs) == 2, "what there was room for"
 
 
-@pytest.mark.nightly(but=1)
+@pytest.mark.nightly
 @pytest.mark.parametrize("again", [False, True], ids=["at first", "again"])
 def test_files_of_which_a_lost_ledger_knows_nothing_are_said_to_be_there_and_not_where(
     unfinished: Path, path: Path, settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, again: bool

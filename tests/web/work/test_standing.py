@@ -68,7 +68,7 @@ def test_the_page_of_the_first_release_knows_of_the_second(settings: Settings, t
     assert "ε = 3 spent in all, ε = 1 left." in page_of(first, path, settings)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_the_page_is_shown_with_one_read_of_the_ledger(
     settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -96,7 +96,7 @@ def test_next_months_file_may_be_about_the_same_people(settings: Settings, tmp_p
     assert said in page and "klinik-03" not in page, "it may be another browser's file"
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_where_the_ledger_is_gone_the_page_does_not_vouch_for_it(settings: Settings, tmp_path: Path) -> None:
     path = ward(tmp_path / "klinik-03.csv", 400)
     made = made_of(path, "1", settings)
@@ -119,7 +119,7 @@ def _log(path: Path) -> LogRecord:
     return record(read(path), name=path.name)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_a_shared_inside_report_names_no_file_of_another_browser(settings: Settings, tmp_path: Path) -> None:
     march, april = ward(tmp_path / "klinik-03.csv", 400), ward(tmp_path / "klinik-04.csv", 500)
     made_of(march, "1", settings)
@@ -171,7 +171,7 @@ def test_two_releases_side_by_side_keep_the_number_and_the_share_of_activities(
     assert rows["activities"] == ("2", "2") and rows["activities (kept)"] == ("100\u202f%", "100\u202f%")
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_the_inside_report_knows_the_persons_that_the_page_knows(settings: Settings, tmp_path: Path) -> None:
     """It looked at variants, which have no columns, and said that no column told persons."""
     path = of_persons(tmp_path / "persons.csv", 400)

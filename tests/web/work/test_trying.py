@@ -54,11 +54,6 @@ def test_exact_sizes_are_taken_only_where_that_is_asked_for(log: LogRecord) -> N
     assert json.loads(exact["s_sizes"])["cases"] == 20
     assert json.loads(exact["s_sizes"])["variants"] == 1
     assert log.reading is not None and log.measured is not None
-    before = json.loads(str(log.reading.kept))
-    del before["measured"]["sizes"]  # as an earlier version kept it
-    older = replace(log, reading=replace(log.reading, kept=json.dumps(before)))
-    assert older.measured is not None and older.measured.sizes is None
-    assert json.loads(asked_to_try({**DECLARED, "s_from": "log"}, older, None).form["s_sizes"])["cases"] == 20
 
 
 @pytest.mark.parametrize("said", [{"s_cases": ""}, {"s_length": "many"}, {"s_from": "guess"}, {"s_cases": "9" * 400}])

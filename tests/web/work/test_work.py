@@ -368,7 +368,7 @@ def test_the_same_seed_gives_the_librarys_release(hospital_file: Path, settings:
     assert (tmp_path / "out" / "release.xes").read_bytes() == (tmp_path / "again.xes").read_bytes()
 
 
-@pytest.mark.nightly(but=1)
+@pytest.mark.nightly
 @pytest.mark.parametrize(
     "request_",
     [
@@ -478,7 +478,7 @@ def test_what_cannot_be_noted_as_set_aside_is_given_back(
     assert [entry.state for entry in Ledger.open(settings.ledger).show()[0].entries] == ["withdrawn"]
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_released_attributes_are_shown_beside_the_original(settings: Settings, tmp_path: Path) -> None:
     path = tmp_path / "log.xes"
     files.write(hospital(60, seed=3), path)
@@ -494,7 +494,7 @@ def test_released_attributes_are_shown_beside_the_original(settings: Settings, t
     assert "<h4>age group</h4>" in page
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_measures_that_fail_do_not_lose_the_release(
     hospital_file: Path, settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -613,17 +613,6 @@ def test_a_worker_takes_the_plan_and_reads_no_form(
         raise AssertionError("a form was read")
 
     monkeypatch.setattr("veilog.web.work.request.asked_for", refused)
-    (tmp_path / "out").mkdir()
-    task = Task("release", str(hospital_file), "log.xes", {}, request, str(tmp_path / "out"))
-    made = work_on(task, settings, silent)
-    assert isinstance(made, ReleasedLog) and made.account is not None
-    assert made.account.spent == Amount(0.5, 0.0)
-
-
-@pytest.mark.nightly
-def test_a_job_that_an_earlier_version_queued_is_done(hospital_file: Path, settings: Settings, tmp_path: Path) -> None:
-    request = ReleaseRequest.from_json({**EVOLVE, "epsilon": "0,5", "delta": ""})
-    assert request.plan is None and request.write is None
     (tmp_path / "out").mkdir()
     task = Task("release", str(hospital_file), "log.xes", {}, request, str(tmp_path / "out"))
     made = work_on(task, settings, silent)

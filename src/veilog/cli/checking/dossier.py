@@ -22,6 +22,7 @@ from veilog.cli.shared.common import (
     read_released,
     shown_progress,
 )
+from veilog.cli.shared.terminal import CALL
 from veilog.cli.shared.whose import SEEMING, Whose
 from veilog.errors import OutputError
 from veilog.releasing.meaning import json_of
@@ -77,8 +78,8 @@ def dossier(
             language=language,
         )
     if made.registry is not None or registry is not None:
-        write_registry(made, place, overwrite=True)
-    write(made, target, overwrite=True)
+        write_registry(made, place, overwrite=CALL.get().overwrite)
+    write(made, target, overwrite=CALL.get().overwrite)
     kept = None if made.registry is None else str(place)
     edition = "owner" if made.owner_only else "outside"
     facts = {"dossier": str(target), "edition": edition, "registry": kept, "guarantee": json_of(told.guarantee)}
@@ -99,4 +100,4 @@ def _check_registry(place: Path) -> None:
     """No log ends in .yaml, so none is written over."""
     if place.suffix.lower() not in _YAML:
         raise OutputError("The record for the registry is YAML; --registry must end in .yaml.", path=place)
-    check_writable(place)
+    check_writable(place, overwrite=CALL.get().overwrite)

@@ -34,6 +34,7 @@ from veilog.cli.shared.common import (
     shown_progress,
 )
 from veilog.cli.shared.spelled import pairs
+from veilog.cli.shared.terminal import CALL
 from veilog.cli.shared.whose import SEEMING, Whose
 from veilog.errors import ParameterError, VeilogError
 from veilog.logs.engines.names import engine_of
@@ -319,7 +320,7 @@ def compare(
     _show(out, result, details, written, person, (original, noticed), (released, after.findings))
     _say_narrow(out, None if others is None else person)
     if chart is not None:
-        with atomic_target(chart) as file:
+        with atomic_target(chart, overwrite=CALL.get().overwrite) as file:
             file.write(comparison_svg(result).encode())
         out.show(f"chart written to {chart}")
 

@@ -24,6 +24,7 @@ from veilog.cli.shared.common import (
     read_released,
     shown_progress,
 )
+from veilog.cli.shared.terminal import CALL
 from veilog.cli.shared.whose import SEEMING, Whose
 from veilog.errors import OutputError, ParameterError
 from veilog.ledger.ledger import Ledger
@@ -99,7 +100,7 @@ class Reports:
                 person=person or True,
                 progress=progress,
                 language=self.language,
-                overwrite=True,
+                overwrite=CALL.get().overwrite,
             )
             yield f"{self.report} (for you only: it holds exact numbers of the log)"
         if self.report_outside is not None:
@@ -109,12 +110,12 @@ class Reports:
                 files=(target,),
                 progress=progress,
                 language=self.language,
-                overwrite=True,
+                overwrite=CALL.get().overwrite,
             )
             yield f"{self.report_outside} (holds nothing of the log but the release)"
         if self.dossier is not None:
             made = dossier(released, files=(target,), progress=progress, language=self.language)
-            write_dossier(made, self.dossier, overwrite=True)
+            write_dossier(made, self.dossier, overwrite=CALL.get().overwrite)
             yield f"{self.dossier} (a dossier: holds nothing of the log but the release)"
 
 
@@ -152,7 +153,7 @@ def report(
             person=whose.asked(),
             progress=progress,
             language=language,
-            overwrite=True,
+            overwrite=CALL.get().overwrite,
         )
     version = "outside" if before is None else "inside"
     out.json({"report": str(target), "version": version, "guarantee": json_of(told.guarantee)}, target)

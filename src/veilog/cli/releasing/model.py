@@ -45,7 +45,7 @@ from veilog.cli.shared.common import read_log as read_whole
 from veilog.cli.shared.numbers import WHOLE
 from veilog.cli.shared.signals import INTERRUPTED, stopped_by
 from veilog.cli.shared.spelled import pairs, quoted
-from veilog.cli.shared.terminal import SafeConsole, put_out
+from veilog.cli.shared.terminal import CALL, SafeConsole, put_out
 from veilog.errors import OutputError, ParameterError
 from veilog.releasing.meaning import json_of
 from veilog.releasing.plan import plan
@@ -113,7 +113,7 @@ def train(
         ledger = keeping.of(log, progress, seeded=seeded)
         with told_if_stopped(planned.method.name, original, ledger, most, files=[model], goes_on=goes_on):
             trained = train_model(original, planned, ledger=ledger or False, checkpoint=checkpoint, progress=progress)
-            trained.save(model, overwrite=True)
+            trained.save(model, overwrite=CALL.get().overwrite)
     cannot_be_undone(f"The model is written to {model} and paid for.")
     if checkpoint is not None:
         remove(checkpoint)
@@ -161,7 +161,7 @@ def sample(
         return
     started = time.perf_counter()
     with _with_time_left() as progress:
-        drawn = loaded.write(target, cases, seed=seed, overwrite=True, progress=progress)
+        drawn = loaded.write(target, cases, seed=seed, overwrite=CALL.get().overwrite, progress=progress)
     seconds = time.perf_counter() - started
     counts = {"cases": drawn.cases, "events": drawn.events, "variants": len(drawn)}
     out.json({**_facts(loaded), **counts, "seconds": seconds}, target)

@@ -43,9 +43,9 @@ from veilog.cli.shared.common import (
 from veilog.cli.shared.details import NOTHING_MORE, Beyond
 from veilog.cli.shared.large import read_needed
 from veilog.cli.shared.pipes import in_words, is_outgoing, is_pipe, send
-from veilog.cli.shared.places import check_places
-from veilog.cli.shared.replaced import check_not_replaced
+from veilog.cli.shared.places import check_all_absent, check_places
 from veilog.cli.shared.spelled import options, pairs, quoted
+from veilog.cli.shared.terminal import CALL
 from veilog.demo import WRITTEN, run_demo
 from veilog.errors import OutputError, ParameterError, UndeclaredError
 from veilog.logs.eventlog import EventLog
@@ -295,11 +295,8 @@ def _waiting(released: Release, target: Path) -> Iterator[None]:
 
 
 def _save(released: Release, target: Path, progress: Progress, *, spreadsheet_safe: bool) -> None:
-    """Write the release, unless another command, at the same time, has written its release there by now."""
-    if released.variants.cases:
-        places = [target, *(named_after(target, name) for name in released.beside)]
-        check_not_replaced(places, [] if released.entry is None else [released.entry.path])
-    released.save(target, overwrite=True, spreadsheet_safe=spreadsheet_safe, progress=progress)
+    """Write the release, unless another command, at the same time, has written a file there by now."""
+    released.save(target, overwrite=CALL.get().overwrite, spreadsheet_safe=spreadsheet_safe, progress=progress)
 
 
 def _send(place: Path) -> None:
@@ -317,7 +314,7 @@ def demo(
 ) -> None:
     """Do the main job once on a made-up hospital log: read, release, compare."""
     out = Output(json)
-    check_not_replaced([folder / name for name in WRITTEN])
+    check_all_absent(folder / name for name in WRITTEN)
     out.json(run_demo(folder, out.show))
 
 

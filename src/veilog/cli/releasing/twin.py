@@ -39,6 +39,7 @@ from veilog.cli.shared.large import read_events, read_needed
 from veilog.cli.shared.numbers import WHOLE
 from veilog.cli.shared.pipes import is_pipe
 from veilog.cli.shared.spelled import quoted
+from veilog.cli.shared.terminal import CALL
 from veilog.errors import InputError, ParameterError, meant
 from veilog.logs import files
 from veilog.logs.eventlog import EventLog, Statistics
@@ -240,7 +241,7 @@ def twin(
     for note in notes:
         screen.show(Text(f"For you only: {note}", style="magenta"))
     if out is not None:
-        files.write(found.log, out, overwrite=True)
+        files.write(found.log, out, overwrite=CALL.get().overwrite)
         whom = "" if protected.name == "case" else f"--unit person --max-cases {protected.most_cases} "
         tried = f"veilog release {quoted(out)} TRY.xes -m evolve ... {whom}--no-ledger"
         screen.show(Text(f"twin written to {out}; {tried} costs nothing"))

@@ -38,8 +38,7 @@ def read_events(source: Source, reading: Reading, *, for_whole: str | None = Non
 def read_needed(source: Source, planned: Plan, reading: Reading) -> EventLog | StoredLog | Variants:
     """The log, or as much of it as the release needs."""
     if planned.needs_events:
-        in_memory = planned.method.full_log and not planned.method.in_pieces
-        return read_events(source, reading, for_whole=planned.method.name if in_memory else None)
+        return read_events(source, reading, for_whole=planned.method.name if planned.method.full_log else None)
     if fits(source):
         return read_log(source, reading)  # all columns: one of them may tell persons, which the owner should know
     return read_variants(source, reading)

@@ -1,31 +1,29 @@
-"""That no result is written over what a command reads or writes besides, nor over what was paid for: looked at before
-anything is read or asked."""
+"""Which files a command would write: none that it reads, none twice, and none that is there already, unless
+``--overwrite`` allows it. All of it is looked at before anything is read or asked."""
 
 from __future__ import annotations
 
 import dataclasses
 import glob
 import itertools
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any
 
-from veilog.cli.shared.replaced import check_not_replaced
+from veilog._files import check_absent
+from veilog.cli.shared.terminal import CALL
 from veilog.errors import OutputError
 
-__all__ = ["WRITTEN", "check_named_once", "check_places"]
+__all__ = ["WRITTEN", "check_all_absent", "check_named_once", "check_places"]
 
 WRITTEN = ("target", "out", "page", "model", "json", "report", "report_outside", "dossier", "registry", "chart")
 """Options and words of commands that name what is written; all other paths are read."""
-_READ = ("log", "original", "released")
-"""Options and words that name a log, beside which a ledger may be. A model is written where a log is named with it."""
-_TAIL = 8192
 
 
 def check_places(arguments: Mapping[str, Any]) -> None:
-    """Refuse a result that would go over a log, a ledger, a list, another result or a release that was paid for, or
-    become a part of the log."""
+    """Refuse a result that would go over a log, a ledger, a list or another result, that would become a part of the
+    log, or whose file is there already."""
     places = list(_places(arguments))
     for (name, place), (other, beside) in itertools.permutations(places, 2):
         if name in WRITTEN and _same(place, beside):
@@ -37,40 +35,25 @@ def check_places(arguments: Mapping[str, Any]) -> None:
                 path=place,
                 advice="Give a file elsewhere.",
             )
-    for name, place in places:
-        if name == "json":
-            _check_json(place)
-    if getattr(arguments.get("trying"), "dry_run", False):
-        return  # nothing but the JSON is written
-    written = [place for name, place in places if name in WRITTEN and (name != "model" or "log" in arguments)]
-    ledgers = [place for name, place in places if name == "ledger"]
-    check_not_replaced(written, ledgers, [place for name, place in places if name in _READ])
+    dry = getattr(arguments.get("trying"), "dry_run", False)  # then nothing but the JSON is written
+    written = ("json",) if dry else WRITTEN if "log" in arguments else set(WRITTEN) - {"model"}  # one is drawn from
+    check_all_absent(place for name, place in places if name in written)
+
+
+def check_all_absent(places: Iterable[Path]) -> None:
+    """Refuse to replace any of these files, unless ``--overwrite`` allows it."""
+    for place in () if CALL.get().overwrite else places:
+        check_absent(place)
 
 
 def check_named_once(json: str, words: Sequence[str]) -> None:
-    """Refuse to write JSON, of what went wrong, to a place that other words of a command name, too, or over a file of
-    anything else: the words may be those of a command that could not be understood."""
+    """Refuse to write JSON, of what went wrong, to a place that other words of a command name, too, or where a file is
+    already: the words may be those of a command that could not be understood."""
     place = Path(json)
     named = [word.partition("=")[2] if word.startswith("--") else word.removeprefix("@") for word in words]
     if sum(_same(Path(name), place) for name in named if name) > 1:
         raise OutputError("This would overwrite another file of this command.", path=place)
-    _check_json(place)
-
-
-def _check_json(place: Path) -> None:
-    """Refuse to write JSON over a file of anything else than a result of before, which ends with what it is about."""
-    try:
-        if not place.is_file() or not (size := place.stat().st_size):
-            return
-        with place.open("rb") as file:
-            file.seek(max(0, size - _TAIL))
-            ours = b'"veilog": "' in file.read()
-    except OSError:
-        return  # whether it can be written is looked at by who writes it
-    if not ours:
-        raise OutputError(
-            "This would overwrite a file that is no result of veilog.", path=place, advice="Give another file."
-        )
+    check_all_absent([place])
 
 
 def _places(arguments: Mapping[str, Any]) -> Iterator[tuple[str, Path]]:

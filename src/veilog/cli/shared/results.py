@@ -34,5 +34,6 @@ def write_json(value: object, target: str) -> None:
         with contextlib.suppress(BrokenPipeError):  # whoever does not read on ends no work
             put_out(text)
     else:
-        with atomic_target(target, private=True) as file:  # it holds what only the owner may know
+        # Private: it holds what only the data owner may know.
+        with atomic_target(target, private=True, overwrite=CALL.get().overwrite) as file:
             file.write(text.encode(errors="backslashreplace"))

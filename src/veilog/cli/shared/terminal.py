@@ -28,7 +28,7 @@ class Call:
     command: str = ""
     quiet: bool = False
     overwrite: bool = False
-    """Whether files that were paid for may be replaced."""
+    """Whether files that are there may be replaced."""
     done: list[str] = field(default_factory=list)
     """What cannot be undone, in sentences: whoever stops the command, or has no room for its output, must know."""
     told: list[str] = field(default_factory=list)

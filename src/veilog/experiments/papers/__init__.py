@@ -1,1 +1,1 @@
-"""The tables and figures of the papers, one file each."""
+"""The papers' tables and figures as data, and the measures that they need."""

@@ -12,7 +12,7 @@ import numpy as np
 
 from veilog._typing import IntArray
 from veilog.errors import ParameterError
-from veilog.methods._sampling.transitions import AnnotatedCases
+from veilog.methods._sampling.transitions import LARGEST_RELEASE, AnnotatedLog
 
 __all__ = ["copies_of_cases", "sampled_counts"]
 
@@ -34,7 +34,7 @@ class _Lookup:
     bounds: IntArray
 
 
-def _lookup(log: AnnotatedCases) -> _Lookup:
+def _lookup(log: AnnotatedLog) -> _Lookup:
     _, example, counts = np.unique(log.variants, return_index=True, return_counts=True)
     paths, path_bounds = log.paths_of(example)
     order = np.argsort(paths, kind="stable")
@@ -47,7 +47,7 @@ def _lookup(log: AnnotatedCases) -> _Lookup:
     )
 
 
-def sampled_counts(log: AnnotatedCases, needed: IntArray, rng: np.random.Generator) -> IntArray:
+def sampled_counts(log: AnnotatedLog, needed: IntArray, rng: np.random.Generator) -> IntArray:
     """How many cases each variant (that has any, by number) has after sampling.
 
     ``needed[t]`` is the noise of transition ``t``: so many cases through it are replicated, or deleted if negative. A
@@ -83,7 +83,7 @@ def sampled_counts(log: AnnotatedCases, needed: IntArray, rng: np.random.Generat
                 variant, gone = int(members[place]), int(out[place])
                 deleted[lookup.paths[path_bounds[variant] : path_bounds[variant + 1]]] += gone
                 left[variant] -= gone
-    if int((left * np.diff(lookup.path_bounds)).sum()) > log.most_events:
+    if int((left * np.diff(lookup.path_bounds)).sum()) > LARGEST_RELEASE:
         raise _too_many()
     return left
 
@@ -99,7 +99,7 @@ def _by_weight(weights: IntArray, needed: IntArray, rng: np.random.Generator) ->
     return order
 
 
-def copies_of_cases(log: AnnotatedCases, left: IntArray, rng: np.random.Generator) -> IntArray:
+def copies_of_cases(log: AnnotatedLog, left: IntArray, rng: np.random.Generator) -> IntArray:
     """How often each case is released: within a variant, cases to replicate or to delete are drawn at random.
 
     A variant that both gained and lost cases keeps the difference only, so that fewer cases share their epsilon.
@@ -117,8 +117,7 @@ def copies_of_cases(log: AnnotatedCases, left: IntArray, rng: np.random.Generato
 
 def _too_many() -> ParameterError:
     return ParameterError(
-        "So small a guessing advantage asks for so many replicated cases that the release would not fit in memory, or "
-        "on the disk.",
+        "So small a guessing advantage asks for so many replicated cases that the release would not fit in memory.",
         parameter="guessing_advantage",
         advice="0.1 to 0.4 are usual.",
     )

@@ -7,7 +7,6 @@ Definition 3.5. Numbers in arrays; nothing loops over cases or events.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Protocol
 
 import numpy as np
 
@@ -21,7 +20,6 @@ from veilog.privacy.domain import Domain
 
 __all__ = [
     "LARGEST_RELEASE",
-    "AnnotatedCases",
     "AnnotatedLog",
     "Frame",
     "annotated",
@@ -42,31 +40,6 @@ class Frame:
     first: int
     last_start: int
     last: int
-
-
-class AnnotatedCases(Protocol):
-    """What is known of each case but for its times between events: all that case sampling looks at."""
-
-    @property
-    def automaton(self) -> Dafsa: ...
-
-    @property
-    def variants(self) -> IntArray:
-        """Of each case, the number of its variant (its place among the automaton's sequences)."""
-
-    @property
-    def contingency(self) -> IntArray:
-        """Of each transition, how many events take it, which is how many cases do (Definition 3.10)."""
-
-    @property
-    def most_events(self) -> int:
-        """Events of the largest release that there is room for."""
-
-    def __len__(self) -> int:
-        """Number of cases."""
-
-    def paths_of(self, cases: IntArray) -> tuple[IntArray, IntArray]:
-        """The transitions of these cases one after the other, and where each case begins."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,10 +82,6 @@ class AnnotatedLog:
     def contingency(self) -> IntArray:
         """Of each transition, how many events take it, which is how many cases do (Definition 3.10)."""
         return np.bincount(self.transitions, minlength=len(self.automaton))
-
-    @property
-    def most_events(self) -> int:
-        return LARGEST_RELEASE
 
     def paths_of(self, cases: IntArray) -> tuple[IntArray, IntArray]:
         """The transitions of these cases one after the other, and where each case begins."""

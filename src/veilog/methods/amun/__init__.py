@@ -7,7 +7,6 @@ depend on the raw values, and filtering takes cases out by them; see docs/method
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Annotated, Literal
@@ -15,7 +14,7 @@ from typing import Annotated, Literal
 import numpy as np
 
 from veilog._language import counted, gettext_noop
-from veilog._typing import BoolArray
+from veilog._typing import BoolArray, FloatArray
 from veilog.errors import ParameterError
 from veilog.logs.eventlog import EventLog
 from veilog.logs.metadata import Metadata
@@ -24,15 +23,13 @@ from veilog.methods._sampling.cases import copies_of_cases, sampled_counts
 from veilog.methods._sampling.times import noisy_cases
 from veilog.methods._sampling.transitions import AnnotatedLog, annotated
 from veilog.methods.amun.priors import (
-    Knowledge,
     Precision,
     epsilons_of,
     oversampling_epsilon,
     prior_knowledge,
     too_well_known,
 )
-from veilog.methods.amun.stored import StoredAnnotation, annotated_on_disk, noisy_on_disk, prior_knowledge_on_disk
-from veilog.methods.method import Method, NoEpsilon, Request, Unshuffled, WholeLog
+from veilog.methods.method import Method, NoEpsilon, Request, WholeLog
 from veilog.methods.settings import Bounds, Settings
 from veilog.privacy.account.guarantee import Statement
 from veilog.privacy.account.guessing import epsilon_of, parse_advantage
@@ -65,18 +62,15 @@ class AmunSettings(Settings):
     ] = "example"
 
 
-def amun(curator: Curator, request: Request, settings: AmunSettings) -> EventLog | Unshuffled:
-    """Algorithm 1, in the words of the paper's lines; the case's unit is one case, and nothing is charged.
-
-    A log that is kept on disk gets the same release, on disk.
-    """
+def amun(curator: Curator, request: Request, settings: AmunSettings) -> EventLog:
+    """Algorithm 1, in the words of the paper's lines; the case's unit is one case, and nothing is charged."""
     mode = settings.mode
     advantage = float(parse_advantage(settings.guessing_advantage))
     worst = epsilon_of(settings.guessing_advantage)
     variants = curator.peek(
         gettext_noop("every released variant is one of the log's, so that it occurs there is certain (R1)")
     )
-    raw = curator.peek_pieces(gettext_noop("the noise of every time is scaled by the raw values of its transition"))
+    raw = curator.peek_log(gettext_noop("the noise of every time is scaled by the raw values of its transition"))
     if mode == "filtering":
         curator.peek(gettext_noop("filtering takes out whole cases by their raw values"))
     precision = Precision.of(settings.start_precision, settings.duration_precision)
@@ -87,11 +81,7 @@ def amun(curator: Curator, request: Request, settings: AmunSettings) -> EventLog
 
     # 3: state annotation
     request.progress("annotating events with transitions", None)
-    log: AnnotatedLog | StoredAnnotation
-    if isinstance(raw, EventLog):
-        log, frame, empty, backwards = annotated(raw, variants, curator.domain)
-    else:
-        log, frame, empty, backwards = annotated_on_disk(raw, variants, curator.domain)
+    log, frame, empty, backwards = annotated(raw, variants, curator.domain)
     if empty:
         request.remark(
             "1 case without events is left out: it has no time and no transition."
@@ -106,11 +96,11 @@ def amun(curator: Curator, request: Request, settings: AmunSettings) -> EventLog
         )
     # 4: prior knowledge
     request.progress("estimating prior knowledge", None)
-    known = _known(log, advantage, precision, clamped)
+    known = prior_knowledge(log, advantage, precision, clamped=clamped)
     # 5: case filtering, then the priors of what is left
     if mode == "filtering":
-        log = _filtered(log, known, advantage, request)
-        known = _known(log, advantage, precision, clamped)
+        log = _filtered(log, known.priors, advantage, request)
+        known = prior_knowledge(log, advantage, precision, clamped=clamped)
     # 6: epsilons
     epsilon_d = Fraction(oversampling_epsilon(advantage)) if mode == "oversampling" else worst
     # 7 to 25: noise on the counts of transitions, as cases that are replicated or deleted
@@ -126,21 +116,13 @@ def amun(curator: Curator, request: Request, settings: AmunSettings) -> EventLog
         )
     # 26 and 27: a replicated case shares its epsilon among its copies; noise on times; compression
     request.progress("adding noise to times", None)
-    if isinstance(log, StoredAnnotation):
-        return noisy_on_disk(log, known, copies, advantage, frame, source)
-    ((_, knowledge),) = known
-    cases, times = noisy_cases(log, copies, knowledge.ranges / epsilons_of(knowledge.priors, advantage), frame, source)
+    cases, times = noisy_cases(log, copies, known.ranges / epsilons_of(known.priors, advantage), frame, source)
     return assembled(Details(cases, times), Metadata())
 
 
-def _filtered(
-    log: AnnotatedLog | StoredAnnotation,
-    known: Iterable[tuple[AnnotatedLog, Knowledge]],
-    advantage: float,
-    request: Request,
-) -> AnnotatedLog | StoredAnnotation:
+def _filtered(log: AnnotatedLog, priors: FloatArray, advantage: float, request: Request) -> AnnotatedLog:
     """The log without cases in which there is a time that could be guessed too well beforehand."""
-    kept = np.flatnonzero(~_risky(known, advantage))
+    kept = np.flatnonzero(~_risky(log, priors, advantage))
     told = f"Filtering keeps {len(kept):,} of {counted(len(log), 'case')} at a guessing advantage of {advantage:g}."
     request.progress(told, None)
     request.remark(told)
@@ -154,23 +136,10 @@ def _filtered(
     return log.only(kept)
 
 
-def _known(
-    log: AnnotatedLog | StoredAnnotation, advantage: float, precision: Precision, clamped: bool
-) -> Iterable[tuple[AnnotatedLog, Knowledge]]:
-    """What is known of the pieces of the log; in memory it is one."""
-    if isinstance(log, StoredAnnotation):
-        return prior_knowledge_on_disk(log, advantage, precision, clamped=clamped)
-    return [(log, prior_knowledge(log, advantage, precision, clamped=clamped))]
-
-
-def _risky(known: Iterable[tuple[AnnotatedLog, Knowledge]], advantage: float) -> BoolArray:
-    """Of each case, whether one of its times is known too well."""
-    return np.concatenate(
-        [
-            np.bincount(piece.owners[too_well_known(knowledge.priors, advantage)], minlength=len(piece)) > 0
-            for piece, knowledge in known
-        ]
-    )
+def _risky(log: AnnotatedLog, priors: FloatArray, advantage: float) -> BoolArray:
+    """Return for each case whether one of its times is known too well."""
+    risky: BoolArray = np.bincount(log.owners[too_well_known(priors, advantage)], minlength=len(log)) > 0
+    return risky
 
 
 def _statement(advantage: float, start_precision: float, duration_precision: float) -> Statement:
@@ -201,7 +170,7 @@ AMUN = Method(
         "are."
     ),
     paper="Elkoumy, Pankova, Dumas: Differentially private release of event logs for process mining (2023)",
-    releases=WholeLog(in_pieces=True),
+    releases=WholeLog(),
     budget=NoEpsilon(),
     guarantee="there is none: a guessing advantage is no property of a mechanism that peeks",
     as_published="none as differential privacy of a case; a bound on the guessing advantage under its attack model",

@@ -6,7 +6,7 @@ Using GANs", CAiSE Forum 2023.
 A case is a one-hot row over the variants (the columns). An autoencoder learns to code the columns, a generator learns
 codes, and a critic compares what the decoder makes of them with the cases. Certified, the columns are released first,
 with noisy counts; the critic's gradients on the cases are clipped and noised; all else is computed from what was
-released. As published, the columns and the encoder are raw and too few steps are charged: nothing can be derived.
+released. As published, the columns and the encoder are raw: nothing can be derived.
 """
 
 from __future__ import annotations
@@ -110,7 +110,7 @@ def configured(settings: TravagSettings, *, as_published: bool) -> Configuration
             raise ParameterError(
                 "As published, TraVaG needs the name of one of the paper's configurations."
                 if name is None
-                else f"The paper has no settings for {name}; its authors' program has them: settings=program.",
+                else f"settings=paper has no settings for {name}; settings=program has them.",
                 parameter="configuration",
                 advice=f"Possible: {', '.join(known)}.",
             )
@@ -250,7 +250,7 @@ TRAVAG = Method(
     ),
     budget=EpsilonAndDelta(),
     guarantee="(epsilon, delta) for one case, proven: released columns, noised gradients, every step charged",
-    as_published="none: columns and encoder are raw, and one of 15 critic steps is charged; the remark says the rest",
+    as_published="none: columns and encoder are raw; the remark says the rest",
     run=travag,
     settings=TravagSettings,
     draws=True,

@@ -129,7 +129,7 @@ def refuse_unaffordable(epsilon: Fraction, delta: Fraction, configuration: Confi
 
 
 def plan_as_published(configuration: Configuration, cases: int) -> tuple[NoisedSteps, ...]:
-    """The steps that the paper's program takes; each of the critic's counts, the paper charges one in 15."""
+    """Return the steps of Algorithm 1, each of which counts; the paper's program takes one critic step an iteration."""
     for batch in (configuration.autoencoder_batch, configuration.critic_batch):
         if batch > cases:
             raise ParameterError(

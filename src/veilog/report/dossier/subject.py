@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from veilog.errors import VeilogError
 from veilog.ledger.ledger import Account
 from veilog.logs.eventlog import EventLog
-from veilog.logs.stored.store import StoredLog
 from veilog.logs.variants import Variants
 from veilog.measures import Progress
 from veilog.measures.disclosure import RiskResult
@@ -174,8 +173,7 @@ def _attributes(released: Release | EventLog) -> tuple[str, ...]:
     if isinstance(released, EventLog):
         names = [*released.cases.column_names, *released.events.column_names]
     elif released.full is not None:
-        shape = released.full.shape if isinstance(released.full, StoredLog) else released.full
-        names = [*shape.cases.column_names, *shape.events.column_names]
+        names = [*released.full.cases.column_names, *released.full.events.column_names]
     elif released.details is not None:
         names = [*released.details.columns.cases, *released.details.columns.events]
     else:

@@ -153,9 +153,9 @@ class Found:
     people: int
     singled_out: float
     guessed: float
-    low: float | None = None
-    """Between ``low`` and ``high`` lies the share found; None in results of before, which had no interval."""
-    high: float | None = None
+    low: float
+    """Between ``low`` and ``high`` lies the share found."""
+    high: float
 
     @staticmethod
     def of(row: Exposed) -> Found:
@@ -191,6 +191,14 @@ class Measured:
     case_attributes: tuple[str, ...]
     event_attributes: tuple[str, ...]
     fingerprint: str
+    alone: int
+    """People with a path that nobody else has."""
+    people: int
+    """The persons where a column identifies them, else the cases."""
+    sizes: Sizes | None
+    """Exact ones, for synthetic logs of the same size; None where there can be none."""
+    read_as: str
+    """How it was read, which a ledger notes with parts."""
     without_numbers: tuple[str, ...] = ()
     """The attributes of which a range of numbers says nothing."""
     labels: tuple[str, ...] = ()
@@ -198,20 +206,12 @@ class Measured:
     label_events: tuple[int, ...] = ()
     """The events of each label,"""
     label_cases: tuple[int, ...] = ()
-    """and the cases that have it, of all labels; none in results of before."""
+    """and the cases that have it, of all labels."""
     units: tuple[UnitColumn, ...] = ()
-    alone: int | None = None
-    """People with a path that nobody else has; None in results of before."""
-    people: int | None = None
-    """The persons where a column tells them, else the cases; None in results of before."""
     person: str = ""
     """The column by which people were counted; nothing where each case is a person of its own."""
     example: str = ""
     """A case that is found by little, in words."""
-    sizes: Sizes | None = None
-    """Exact ones, for made-up logs like it; None in results of before."""
-    read_as: str = ""
-    """How it was read, which a ledger notes with parts; empty in results of before."""
 
 
 @dataclass(frozen=True)

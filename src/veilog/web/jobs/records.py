@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-from veilog._language import ENGLISH, current, gettext_noop
+from veilog._language import current, gettext_noop
 from veilog.web.jobs.read_log import Measured, ReadLog
 from veilog.web.jobs.results import Kind, Result, understood
 
@@ -44,7 +44,7 @@ class ReleaseRequest:
     """What a job was asked to release; empty for one that reads."""
 
     plan: Mapping[str, Any] | None = None
-    """A :class:`veilog.Plan` as JSON. None in records of earlier versions, which kept the form alone."""
+    """A :class:`veilog.Plan` as JSON; None for what releases nothing."""
     form: Mapping[str, str] = field(default_factory=dict)
     """The fields as they were filled in, to be filled in again."""
     write: str | None = None
@@ -54,12 +54,8 @@ class ReleaseRequest:
 
     @staticmethod
     def from_json(values: Mapping[str, Any]) -> ReleaseRequest:
-        """Return what was kept as JSON, also by earlier versions, which kept all of it in one dict with the form."""
-        if "form" in values:
-            language = values.get("language", ENGLISH)
-            return ReleaseRequest(values["plan"], values["form"], values["write"], language)
-        form = {str(name): str(value) for name, value in values.items() if name != "write" and value}
-        return ReleaseRequest(None, form, values.get("write"), ENGLISH)
+        """Return what was kept as JSON."""
+        return ReleaseRequest(values["plan"], values["form"], values["write"], values["language"])
 
 
 @dataclass(frozen=True)

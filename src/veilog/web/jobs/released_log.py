@@ -189,7 +189,7 @@ class Beside:
     seeming: str = ""
     """The column that was taken for people where nobody said so."""
     attacks: tuple[AttackShown, ...] = ()
-    """What attacks on people achieved; none in results of before."""
+    """What attacks on people achieved."""
     durations_of: str = ""
     """Of how many cases the durations of the release are, in words."""
     durations_before: tuple[tuple[str, str], ...] = ()
@@ -227,7 +227,7 @@ class ReleasedLog:
     """The files that there are, with their sizes in bytes."""
     told: Told | None = None
     """What it says about itself, without its charges, from which its page makes sentences in the language of whoever
-    looks; None where an earlier version made the release."""
+    looks."""
     owner: OwnerSide | None = None
     """What its owner alone sees of the log, without what the ledger says of other releases, which its page asks for."""
     owner_only: OwnerNotes = OwnerNotes()

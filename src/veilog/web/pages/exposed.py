@@ -20,11 +20,7 @@ def exposure_in_words(measured: Measured) -> list[str]:
     s = measured.statistics
     sizes = {"variants": s.variants, "cases": s.cases}
     return [
-        own_path_in_words(measured.people or s.cases, measured.alone, persons=bool(measured.person))
-        if measured.alone is not None
-        else gettext(
-            "The log has {variants} different paths for {cases} cases.", **sizes
-        ),  # read before it was counted
+        own_path_in_words(measured.people, measured.alone, persons=bool(measured.person)),
         _by_chance(measured.singled_out, persons=bool(measured.person)),
         _by_activities(measured.disclosure),
         gettext(
@@ -51,9 +47,7 @@ def _by_chance(found: Sequence[Found], *, persons: bool) -> str:
     else:
         start = gettext("Without times, the events alone tell less.")
         known = ngettext("{n} event of a case", "{n} events of a case", row.events)
-    if row.low is None or row.high is None:
-        share = _about(row.singled_out)
-    elif not row.singled_out:
+    if not row.singled_out:
         share = gettext("up to {share}", share=_percent(row.high))
     else:
         found_in = _about(row.singled_out)

@@ -15,7 +15,6 @@ from markupsafe import Markup
 from veilog._language import current, gettext, gettext_noop, languages
 from veilog._places import default_ledger
 from veilog._version import __version__
-from veilog.errors import VeilogError
 from veilog.logs.eventlog import START
 from veilog.logs.input.reader import known_suffixes
 from veilog.measures.disclosure import KNOWN
@@ -340,12 +339,7 @@ def _of_release(
 
 def _repeated(job: JobRecord, log: LogRecord, seed: int | None) -> dict[str, str]:
     """The command and the Python that do the same, as text that a page can show."""
-    try:
-        planned = plan_of(job.request).seeded(seed)
-    except VeilogError:  # made by an older veilog, whose parameters were others
-        return dict.fromkeys(
-            ("command", "python"), gettext("It was asked for in a way that this version of veilog does not know.")
-        )
+    planned = plan_of(job.request).seeded(seed)
     name, target = clean(log.name)[:200], "release.xes"
     roles = {role: log.columns[role] for role in HOW_READ if log.columns.get(role)}
     policies = {rule[3:]: policy for rule, policy in log.columns.items() if rule.startswith("on_")}

@@ -193,8 +193,7 @@ def _misnamed(log: LogRecord, planned: Plan) -> list[str]:
     measured = log.measured
     if measured is None or measured.more_labels:
         return []
-    events = measured.label_events or (0,) * len(measured.labels)  # in results of before
-    found = losses_by_list(dict(zip(measured.labels, events, strict=True)), planned.declared)
+    found = losses_by_list(dict(zip(measured.labels, measured.label_events, strict=True)), planned.declared)
     return [clean(in_words(loss)) for loss in found]
 
 

@@ -137,8 +137,9 @@ def whose(columns: Mapping[str, str], unit: str | None) -> str | bool:
 
 
 def plan_of(request: ReleaseRequest) -> Plan:
-    """Return the plan of a job; where an earlier version kept the form alone, that is read again."""
-    return asked_for(request.form) if request.plan is None else Plan.from_json(request.plan)
+    """Return the plan of a job that releases."""
+    assert request.plan is not None, "a release is asked for by a plan"
+    return Plan.from_json(request.plan)
 
 
 def undeclared(planned: Plan) -> str | None:
