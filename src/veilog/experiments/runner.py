@@ -105,6 +105,7 @@ def run(
         *(
             Row(c, {}, _why_absent(c.log), 0, "")
             for c in _cells_of(experiment, replace(plan, logs=absent, runs=1), tuple(methods))
+            if c.log in absent
         ),
     ]
     rows = tuple(done[cell] for cell in cells)
