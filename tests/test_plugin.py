@@ -72,7 +72,7 @@ def test_the_command_releases_with_it(installed: Path, log: Path, tmp_path: Path
     (theirs,) = [c for c in facts["guarantee"]["conditions"] if c["code"] == "method-of-another-package"]
     assert theirs["said_by"] == "program" and "ends is of veilog-ends 1.0, which is no part of" in theirs["text"]
     of_ours = (*options[:4], "-p", "depth=3", *options[6:])
-    ours = run(installed, "release", str(log), str(target), "-m", "laplace", *of_ours)
+    ours = run(installed, "release", str(log), str(target), "-m", "laplace", *of_ours, "--overwrite")
     assert "method-of-another-package" not in ours.stdout
 
 
