@@ -18,9 +18,9 @@ import pytest
 import veilog
 from veilog.cli import main
 from veilog.errors import InputError, ParameterError
-from veilog.experiments import EXPERIMENTS, experiment_named, results, runner, versions
-from veilog.experiments.experiment import Cell, Experiment, Given, Measured, Plan, Row, Table
-from veilog.experiments.known_logs import LOGS, find
+from veilog.experiments import EXPERIMENTS, experiment_named, results, runner
+from veilog.experiments.experiment import Cell, Experiment, Given, Measured, Plan, Reason, Row, Table
+from veilog.experiments.known_logs import LOGS, KnownLog, find
 from veilog.experiments.measuring import EMPTY
 from veilog.experiments.runner import run
 from veilog.logs.made_up import simulate
@@ -171,7 +171,7 @@ def test_a_kept_row_says_which_code_and_machine_made_it(folder: Path, tmp_path: 
     done = run(COUNTED, folder, tmp_path, runs=2)
     rows = runner.kept_rows(runner.kept_file(tmp_path, COUNTED))
     assert tuple(rows) == done.rows
-    assert rows[0].machine == versions.machine() != ""
+    assert rows[0].machine == runner.machine() != ""
     assert [row.version for row in rows] == list(
         runner.versions_of(COUNTED, [row.cell for row in rows], find(folder)).values()
     )
@@ -196,6 +196,28 @@ def test_a_benchmark_needs_no_logs_and_has_a_process_for_each_cell(tmp_path: Pat
     assert [row.texts for row in done.rows] == [{"which": "its own"}] * 3
     assert (tmp_path / "made-up" / "own").read_text() == "xxx"
     assert done.rows[0].version.endswith("-"), "there is no log to have a digest"
+
+
+def two_hours_again(cell: Cell) -> float:
+    return 2.0 * cell.run
+
+
+def test_a_cell_that_is_not_run_has_its_reason(
+    folder: Path, tmp_path: Path, marks: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(LOGS, "hospital", KnownLog("A log that is here", "10.1/1"))
+    monkeypatch.setitem(LOGS, "secret", KnownLog("A log of nobody else", ""))
+    experiment = replace(COUNTED, hours=two_hours_again, logs=("hospital", "sepsis", "secret"))
+    done = run(experiment, folder, tmp_path, runs=2, hours=1)
+    assert done.computed == 1 and not any(row.problem for row in done.rows)
+    found = {(row.cell.log, row.cell.run): row.problem for row in done.not_run}
+    assert found == {
+        ("hospital", 1): "over 1 hours (about 2)",
+        ("sepsis", 0): f"{Reason.LOG_NOT_HERE}: doi:{LOGS['sepsis'].doi}",
+        ("secret", 0): Reason.LOG_NOT_PUBLIC,
+    }
+    assert {row["why"] for row in results.to_json(done)["not_run"]} == set(found.values())
+    assert run(experiment, folder, tmp_path, runs=2).computed == 1, "without a limit"
 
 
 def test_the_file_of_a_log_is_missed_in_words(tmp_path: Path, marks: Path) -> None:

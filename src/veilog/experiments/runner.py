@@ -99,25 +99,20 @@ def run(
             told = f"{len(done)} of {len(cells)} cells, about {_duration(seconds)} left: {cell.in_words()}"
             progress(told, len(done) / len(cells))
     remark = missing(experiment.logs, there)
-    absent = tuple(name for name in experiment.logs if name not in there and not tuple(only))
-    not_run = [
-        *(
-            Row(c, {}, Reason.OVER_HOURS.format(limit=limit, estimate=experiment.hours(c)), 0, "")
-            for c in chosen
-            if c not in cells
-        ),
-        *(
-            Row(c, {}, _why_absent(c.log), 0, "")
-            for c in _cells_of(experiment, replace(plan, logs=absent, runs=1), tuple(methods))
-            if c.log in absent
-        ),
-    ]
+    absent = () if only else tuple(name for name in experiment.logs if name not in there)
+    elsewhere = _cells_of(experiment, replace(plan, logs=absent, runs=1), tuple(methods))
+    not_run = [Row(c, {}, reason, 0, "") for c in chosen if (reason := _why_long(experiment.hours(c), limit))]
+    not_run += [Row(c, {}, _why_absent(c.log), 0, "") for c in elsewhere if c.log in absent]
     rows = tuple(done[cell] for cell in cells)
     return Run(experiment, plan, rows, len(left), (remark,) if remark else (), tuple(not_run))
 
 
 def _duration(seconds: float) -> str:
     return f"{seconds / 3600:.1f} h" if seconds >= 3600 else f"{math.ceil(seconds / 60)} min"
+
+
+def _why_long(estimate: float, limit: float) -> str | None:
+    return Reason.OVER_HOURS.format(limit=limit, estimate=estimate) if estimate > limit else None
 
 
 def _why_absent(log: str) -> str:
