@@ -62,7 +62,7 @@ def test_it_is_listed_with_its_package_and_a_broken_one_is_warned_of(installed: 
 
 
 @pytest.mark.slow
-@pytest.mark.false_alarm(1e-9, "noise of 12 counts at scale 3 takes 300 cases below 75: 1e-10 (Chernoff)")
+@pytest.mark.false_alarm(1e-9, "noise of 12 counts at scale 5 takes 300 cases below 75: 1e-10 (Chernoff)")
 def test_the_command_releases_with_it(installed: Path, log: Path, tmp_path: Path) -> None:
     target = tmp_path / "out.csv"
     options = ("--epsilon", "1", "--activities", "log", "-p", "least=8", "--json", "-")
@@ -72,7 +72,7 @@ def test_the_command_releases_with_it(installed: Path, log: Path, tmp_path: Path
     (theirs,) = [c for c in facts["guarantee"]["conditions"] if c["code"] == "method-of-another-package"]
     assert theirs["said_by"] == "program" and "ends is of veilog-ends 1.0, which is no part of" in theirs["text"]
     of_ours = (*options[:4], "-p", "depth=3", *options[6:])
-    ours = run(installed, "release", str(log), str(target), "-m", "laplace", *of_ours)
+    ours = run(installed, "release", str(log), str(target), "-m", "laplace", *of_ours, "--overwrite")
     assert "method-of-another-package" not in ours.stdout
 
 

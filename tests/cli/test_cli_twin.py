@@ -130,7 +130,12 @@ def test_a_map_is_proposed_and_used(log: Path, tmp_path: Path, capsys: pytest.Ca
     mapped = ["--map", str(groups), "--level", "2"]
     assert cli.main(["info", str(log), *mapped, "--json", str(found)]) == 0
     assert told(found)["activities"] == 14  # of 15: the two tests of fluids are one
-    assert cli.main(["release", str(log), str(target), *TRAVAS, *mapped, "--json", str(found), "--no-compare"]) == 0
+    assert (
+        cli.main(
+            ["release", str(log), str(target), *TRAVAS, *mapped, "--json", str(found), "--no-compare", "--overwrite"]
+        )
+        == 0
+    )
     codes = [condition["code"] for condition in told(found)["guarantee"]["conditions"]]  # type: ignore[index]
     assert codes == ["activities-mapped"]
     capsys.readouterr()

@@ -9,7 +9,7 @@ from types import SimpleNamespace
 import pytest
 
 from veilog.errors import MissingExtraError, VeilogError
-from veilog.experiments import png
+from veilog.experiments import results as png
 from veilog.experiments.plots import lines
 
 SVG = lines("title", ["1", "2"], {"one": [(0.1, 0.2, 0.3), (0.4, 0.5, 0.6)]}, ("x", "y"))

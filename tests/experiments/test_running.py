@@ -18,7 +18,7 @@ import pytest
 import veilog
 from veilog.cli import main
 from veilog.errors import InputError, ParameterError
-from veilog.experiments import EXPERIMENTS, experiment_named, results, runner, versions
+from veilog.experiments import EXPERIMENTS, experiment_named, results, runner
 from veilog.experiments.experiment import Cell, Experiment, Given, Measured, Plan, Reason, Row, Table
 from veilog.experiments.known_logs import LOGS, KnownLog, find
 from veilog.experiments.measuring import EMPTY
@@ -171,7 +171,7 @@ def test_a_kept_row_says_which_code_and_machine_made_it(folder: Path, tmp_path: 
     done = run(COUNTED, folder, tmp_path, runs=2)
     rows = runner.kept_rows(runner.kept_file(tmp_path, COUNTED))
     assert tuple(rows) == done.rows
-    assert rows[0].machine == versions.machine() != ""
+    assert rows[0].machine == runner.machine() != ""
     assert [row.version for row in rows] == list(
         runner.versions_of(COUNTED, [row.cell for row in rows], find(folder)).values()
     )

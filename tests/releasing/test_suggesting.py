@@ -190,7 +190,7 @@ def test_the_command_leaves_reports(path: Path, tmp_path: Path, capsys: pytest.C
     assert cli.main(["report", str(tmp_path / "r.xes"), str(tmp_path / "again.html"), "--json", "-"]) == 0
     facts = json.loads(capsys.readouterr().out)
     assert (facts["version"], facts["guarantee"]["epsilon"]) == ("outside", 1.0)
-    again = [str(tmp_path / "r.xes"), str(tmp_path / "again.html"), "--original", str(path)]
+    again = [str(tmp_path / "r.xes"), str(tmp_path / "again.html"), "--original", str(path), "--overwrite"]
     assert cli.main(["report", *again]) == 0
     assert "Not for release" in (tmp_path / "again.html").read_text()
 

@@ -543,7 +543,7 @@ def test_methods_and_budgets_are_tried_before_anything_is_paid(visit: Visit, pat
 
 
 @pytest.mark.nightly
-@pytest.mark.false_alarm(1e-9, "noise of 12 counts at scale 3 takes 300 cases below 75: 1e-10 (Chernoff)")
+@pytest.mark.false_alarm(1e-9, "noise of 12 counts at scale 5 takes 300 cases below 75: 1e-10 (Chernoff)")
 def test_the_page_of_a_release_says_what_holds_when_it_is_opened_again(
     chromium: sync_api.Browser, patients: Path, tmp_path: Path
 ) -> None:

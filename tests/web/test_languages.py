@@ -237,9 +237,6 @@ def test_a_job_is_done_in_the_language_of_whoever_asks_for_it(server: Served) ->
     with spoken("de"):
         assert ReleaseRequest().language == "de"
         assert ReleaseRequest() == ReleaseRequest(language="en"), "the same is asked for"
-    assert (
-        ReleaseRequest.from_json({"plan": None, "form": {}, "write": None}).language == "en"
-    )  # before there were some
 
 
 @pytest.mark.nightly

@@ -18,7 +18,6 @@ from veilog.logs.made_up.twins import Sizes
 from veilog.methods import METHODS
 from veilog.releasing.trying.expected import Interval
 from veilog.report.flow_map import FlowMap
-from veilog.web.jobs import results
 from veilog.web.jobs.outlook import Outlook, Tried, TriedMethod
 from veilog.web.jobs.records import Settings
 from veilog.web.jobs.results import to_text
@@ -479,16 +478,6 @@ def test_any_words_make_a_page(words: str) -> None:
     text = pages.problem(400, words, words)
     assert [tag for tag, _ in Reader(text).tags].count("h1") == 1
     assert "<script>" not in text
-
-
-def test_what_an_older_release_kept_is_still_shown() -> None:
-    assert results._kept({"similarity": 0.98765, "difference": 1234, "moved": None, "length_error": 0.5}) == [
-        ["similarity", "0.988", ""],
-        ["difference", "1,234", ""],
-        ["moved", "–", ""],
-        ["length error", "0.500", ""],
-    ]
-    assert results._kept(None) is None
 
 
 @pytest.mark.slow

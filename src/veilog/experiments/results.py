@@ -5,9 +5,11 @@ from __future__ import annotations
 import io
 import json
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.csv
@@ -15,12 +17,29 @@ import pyarrow.parquet
 
 from veilog._files import atomic_target
 from veilog._version import __version__
+from veilog.errors import MissingExtraError, VeilogError
 from veilog.experiments.experiment import Plot, Row, Table, spread
 from veilog.experiments.measuring import added_columns
-from veilog.experiments.png import png_of, why_no_png
 from veilog.experiments.runner import Run
 
 __all__ = ["Results", "markdown", "table_of", "to_json", "write"]
+
+_ZOOM = 2
+"""Twice as many pixels as the SVG says, which is sharp in print and on fine screens."""
+_FAMILIES = (
+    "",
+    "DejaVu Sans",
+    "Noto Sans",
+    "Liberation Sans",
+    "Helvetica",
+    "Segoe UI",
+    "Roboto",
+    "Open Sans",
+    "Ubuntu",
+)
+"""What may stand for sans-serif; the first is the converter's own choice."""
+_PROBE = '<svg xmlns="http://www.w3.org/2000/svg" width="20" height="20">{}</svg>'
+_LETTER = '<text x="2" y="16" style="font:16px sans-serif">M</text>'
 
 
 @dataclass(frozen=True)
@@ -155,3 +174,37 @@ def to_json(run: Run) -> dict[str, object]:
         "rows": json.loads(json.dumps(rows)),
         "not_run": [{**row.cell.to_json(), "why": row.problem} for row in run.not_run],
     }
+
+
+def why_no_png() -> str | None:
+    """A sentence where plots cannot be written as PNG; None where they can."""
+    try:
+        _settings()
+    except VeilogError as error:
+        return str(error)
+    return None
+
+
+def png_of(svg: str) -> bytes:
+    """The drawing as PNG."""
+    settings = _settings()
+    import resvg_py
+
+    return bytes(resvg_py.svg_to_bytes(svg_string=svg, zoom=_ZOOM, **settings))
+
+
+@lru_cache(maxsize=1)
+def _settings() -> Mapping[str, Any]:
+    """What makes the converter draw text: it leaves text out without a word where it finds no font for it."""
+    try:
+        import resvg_py
+    except ImportError as error:
+        raise MissingExtraError("Writing plots as PNG beside SVG", extra="png") from error
+    for family in _FAMILIES:
+        settings: dict[str, Any] = {"sans_serif_family": family} if family else {}
+        with_letter, without = (
+            resvg_py.svg_to_bytes(svg_string=_PROBE.format(text), **settings) for text in (_LETTER, "")
+        )
+        if with_letter != without:
+            return settings
+    raise VeilogError("Plots are SVG only: no font of this machine can be used for PNG. Install one, e.g. DejaVu Sans.")

@@ -8,19 +8,23 @@ what is finished.
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import json
 import math
+import os
+import platform
 import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
+from functools import lru_cache
+from importlib.metadata import version
 from pathlib import Path
 
-from veilog._process import check_processes
+from veilog._process import check_processes, machine_memory
 from veilog.errors import OutputError, ParameterError, meant
 from veilog.experiments.experiment import Cell, Experiment, Plan, Reason, Row
 from veilog.experiments.fingerprints import of_measure, of_method
 from veilog.experiments.known_logs import LOGS, find, missing
-from veilog.experiments.versions import file_digest, machine
 from veilog.experiments.workers import Task, answers
 
 __all__ = ["Progress", "Run", "kept_file", "kept_rows", "run", "versions_of"]
@@ -192,3 +196,18 @@ def _keep(path: Path, row: Row) -> None:
             file.seek(-1, 2)
         broken = file.read(1) not in (b"", b"\n")
         file.write(b"\n" * broken + json.dumps(row.to_json(), allow_nan=False).encode() + b"\n")
+
+
+@lru_cache(maxsize=1)
+def machine() -> str:
+    """The machine in words, as far as it says: processors, memory, Python and numpy."""
+    whole = machine_memory()
+    memory = [f"{whole / 2**30:.0f} GiB"] if whole else []
+    parts = [f"{os.cpu_count()} cores {platform.machine()}", *memory, platform.system()]
+    return ", ".join([*parts, f"Python {platform.python_version()}", f"numpy {version('numpy')}"])
+
+
+def file_digest(path: Path) -> str:
+    """Digest of a log, so that another log under the same name is another cell."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()[:16]

@@ -22,7 +22,6 @@ from veilog.logs import files
 from veilog.logs.eventlog import ACTIVITY, CASE_INDEX, LIFECYCLE, EventLog
 from veilog.logs.made_up import simulate
 from veilog.logs.metadata import Attribute, Metadata
-from veilog.logs.stored.disk import keep
 from veilog.logs.xes.columns import field_key, legal_keys
 from veilog.logs.xes.read import write_xes
 from veilog.releasing.result import Release, as_released
@@ -106,16 +105,6 @@ def test_every_released_event_has_a_life_cycle(released: Release, tmp_path: Path
     if suffix != ".csv":
         assert "Lifecycle" in {name for name, _, _ in again.metadata.extensions}
     assert (released.to_pandas()[LIFECYCLE] == "complete").all()
-
-
-def test_a_release_that_is_kept_on_disk_is_the_same(tmp_path: Path) -> None:
-    made = openly.release(LOG, "pretsa", k=2)
-    assert isinstance(made.full, EventLog)
-    on_disk = replace(made, full=keep([made.full]))
-    for suffix in (".xes", ".csv"):
-        assert saved(on_disk, tmp_path / f"disk{suffix}") == saved(made, tmp_path / f"memory{suffix}")
-    assert on_disk.log.events.equals(made.log.events)
-    assert set(on_disk.log.events.column(LIFECYCLE).to_pylist()) == {"complete"}
 
 
 @pytest.mark.slow

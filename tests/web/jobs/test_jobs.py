@@ -279,7 +279,7 @@ def test_a_worker_that_dies_before_it_hears_of_its_job_costs_no_job(
 
 @pytest.mark.slow
 @pytest.mark.false_alarm(
-    1e-9, "levels 1 and 2 are asked in vain if noise of scale 50 takes 2,000 cases below 400: exp(-32)"
+    1e-9, "levels 1 and 2 are asked in vain if noise of scale 50 at most takes 2,000 cases below 400: exp(-32)"
 )
 def test_a_release_that_is_cancelled_stays_in_the_ledger(queue: Queue) -> None:
     job = queue.submit("release and stop")
@@ -297,7 +297,7 @@ def test_a_release_that_is_cancelled_stays_in_the_ledger(queue: Queue) -> None:
 
 @pytest.mark.nightly
 @pytest.mark.false_alarm(
-    1e-9, "levels 1 and 2 are asked in vain if noise of scale 50 takes 2,000 cases below 400: exp(-32)"
+    1e-9, "levels 1 and 2 are asked in vain if noise of scale 50 at most takes 2,000 cases below 400: exp(-32)"
 )
 def test_a_release_whose_worker_is_killed_stays_reserved_in_full(queue: Queue) -> None:
     before = {e.number for account in Ledger.open(queue.settings.ledger, create=True).show() for e in account.entries}
