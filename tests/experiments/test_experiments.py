@@ -12,9 +12,10 @@ import pytest
 import veilog
 from veilog.cli import main
 from veilog.errors import ParameterError
-from veilog.experiments import EXPERIMENTS, FIGURES, frontier, known_logs, manifest, measuring
+from veilog.experiments import EXPERIMENTS, FIGURES, frontier, known_logs, measuring
 from veilog.experiments.experiment import Cell, Plan, Reason, Row, Table, Value, of, spread
 from veilog.experiments.known_logs import LOGS
+from veilog.experiments.papers import manifest
 from veilog.experiments.papers import measures as papers_measures
 from veilog.experiments.plots import HeatMap, heat_maps, lines, panels
 from veilog.experiments.runner import Run, run

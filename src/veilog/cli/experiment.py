@@ -15,7 +15,8 @@ from rich.text import Text
 from veilog.cli.shared.common import Json, Output, shown_progress
 from veilog.cli.shared.numbers import WHOLE
 from veilog.errors import ParameterError
-from veilog.experiments import experiment_named, listing, results, runner
+from veilog.experiments import experiment_named, results, runner
+from veilog.experiments.papers import listing
 
 __all__ = ["experiment"]
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from veilog.errors import ParameterError, meant
 from veilog.experiments.experiment import Experiment
 from veilog.experiments.frontier import FRONTIER
-from veilog.experiments.manifest import reproductions
+from veilog.experiments.papers.manifest import reproductions
 
 __all__ = ["EXPERIMENTS", "FIGURES", "experiment_named"]
 

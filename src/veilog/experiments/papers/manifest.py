@@ -1,8 +1,8 @@
 """The manifest of the papers: their tables and figures with results, as data, and the experiments that make them again.
 
-Each paper is a TOML file in ``papers``. An experiment of it names a measure, series and figures. Its CSV file has a row
-for each cell of the paper: series, log, axes, settings of the method, and the published values. A column ``run NAME``
-is the setting NAME where the figure's axis has another value; ``-`` leaves the setting out.
+Each paper is a TOML file beside this module. An experiment of it names a measure, series and figures. Its CSV file has
+a row for each cell of the paper: series, log, axes, settings of the method, and the published values. A column
+``run NAME`` is the setting NAME where the figure's axis has another value; ``-`` leaves the setting out.
 """
 
 from __future__ import annotations
