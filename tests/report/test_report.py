@@ -23,6 +23,7 @@ from veilog.logs.metadata import Attribute
 from veilog.measures.durations import FEW, spans
 from veilog.privacy.curator import Curator
 from veilog.releasing.result import OwnerOnly
+from veilog.report import words
 from veilog.report.attributes import attributes_shown
 from veilog.report.words import chances
 
@@ -477,3 +478,8 @@ def test_it_says_of_how_many_cases_durations_are_and_where_these_are_too_few(rel
     cases = len(spans(one.log).first)
     assert 0 < cases < FEW
     assert f"These are the durations of {cases} released case{'s' * (cases != 1)}. {few}" in Page(report.html(one)).text
+
+
+def test_the_head_of_a_page_has_the_delta() -> None:
+    made = veilog.release(hospital(60, seed=1), "travas", epsilon=1, delta="1e-3", activities="log")
+    assert made.guarantee.delta and "δ = " in words.title_of_budget(made.guarantee)
