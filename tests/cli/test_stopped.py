@@ -267,7 +267,7 @@ def test_a_release_for_standard_output_that_was_stopped_before_it_was_sent_is_ke
     assert main(words) == 143
     kept = tmp_path / "own.ledger.kept" / "1.parquet"
     said = capsys.readouterr().err
-    assert f"The release is paid for, and waits in {kept}" in said
+    assert f"The release used its epsilon, and waits in {kept}" in said
     assert "stdout.csv" not in said and veilog.read(kept).cases.num_rows
 
 

@@ -266,7 +266,7 @@ def _people() -> object:
     return pa.table({name: [row[i] for row in rows] for i, name in enumerate(names)})
 
 
-@pytest.mark.nightly
+@pytest.mark.slow
 @settings(max_examples=12)
 @given(st.lists(st.tuples(st.fractions(Fraction(1, 50), 2, max_denominator=60), st.fractions(0, 1)), max_size=8))
 def test_the_sum_is_never_above_the_budget_at_any_moment(steps: list[tuple[Fraction, Fraction]]) -> None:

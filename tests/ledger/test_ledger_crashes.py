@@ -115,7 +115,7 @@ def test_sixteen_at_once_on_a_budget_for_five(tmp_path: Path) -> None:
     assert spent(tmp_path / "log.ledger") == 5
 
 
-@pytest.mark.nightly
+@pytest.mark.slow
 @forks
 @pytest.mark.false_alarm(1e-9, "15 times: noise of 12 counts takes 4,800 cases below 850, 1e-21 (Chernoff)")
 def test_killed_at_any_moment_no_output_is_without_its_charge(tmp_path: Path) -> None:

@@ -183,7 +183,7 @@ def test_a_night_that_is_another_is_refused_before_anything_is_asked(
     assert len(parts()) == 1
 
 
-@pytest.mark.nightly
+@pytest.mark.slow
 def test_a_dry_run_says_the_same_days_and_enters_nothing(night: Night, capsys: pytest.CaptureFixture[str]) -> None:
     assert night(100, "2024-01-03", since="2024-01-01") == 0
     capsys.readouterr()

@@ -195,7 +195,7 @@ def ward(tmp_path: Path) -> list[str]:
     return words
 
 
-@pytest.mark.nightly
+@pytest.mark.slow
 @pytest.mark.false_alarm(1e-6, "empty if noise of scale 5 takes 101 cases of one first activity below 30: exp(-14)/2")
 def test_three_nightly_jobs_at_once_release_the_same_days_once(ward: list[str], tmp_path: Path) -> None:
     def job(number: int) -> list[str]:

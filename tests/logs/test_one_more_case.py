@@ -353,7 +353,7 @@ def test_times_that_are_names_are_read_each_by_itself(name: Any, kind: str | Non
         assert labels([*rows, row("x", other, 1)]) == labels(rows), other
 
 
-@pytest.mark.nightly
+@pytest.mark.nightly(but=1)
 @pytest.mark.parametrize("how", ["pandas", "pm4py", "excel"])
 def test_names_of_objects_are_read_each_by_itself(tmp_path: Path, how: str) -> None:
     for name in NAMES if how != "excel" else NAMES[:3] + NAMES[6:]:
@@ -364,7 +364,7 @@ def test_names_of_objects_are_read_each_by_itself(tmp_path: Path, how: str) -> N
                 assert told(veilog.read(FORMATS[how](more, tmp_path)), whole=False, starts=False) == before, other
 
 
-@pytest.mark.nightly
+@pytest.mark.nightly(but=4)
 @pytest.mark.parametrize("base", BASES)
 @pytest.mark.parametrize("how", FORMATS)
 def test_what_a_case_brings_changes_how_no_other_is_read(tmp_path: Path, how: str, base: str) -> None:

@@ -189,7 +189,7 @@ def show(
         out.show("The ledger has no account yet.")
     for number in waiting:
         words = how_to_write(Entered(kept.path, number))
-        out.show(Text(f"Release {number} is paid for and in no file yet: {words}.", style="yellow"))
+        out.show(Text(f"Release {number} used its epsilon and has no file yet: {words}.", style="yellow"))
 
 
 @app.command(name="set")
@@ -276,7 +276,7 @@ def write(
     ledger: Place = None,
     json: Json = None,
 ) -> None:
-    """Write a release that was paid for and waits beside its ledger, for nothing: the log is not asked again."""
+    """Write a release that used its epsilon and has no file yet. The log is not asked again."""
     out = Output(json)
     kept = _existing(log, ledger)
     check_target(target, None, spreadsheet_safe=spreadsheet_safe)

@@ -77,7 +77,7 @@ def kept_until_written(
         if not place.exists() or (target is not None and mark(target) != before):
             raise
         raise OutputError(
-            f"{error.problem} The release is paid for, and waits in {place}.",
+            f"{error.problem} The release used its epsilon, and waits in {place}.",
             path=error.path,
             advice=f"{how_to_write(entry)}.",
         ) from error
@@ -125,7 +125,7 @@ def write_kept(
         raise InputError(
             f"Release {entry.number} does not wait beside this ledger.",
             path=entry.path,
-            advice=f"These do: {waiting}." if waiting else "None does: all that were paid for and kept are written.",
+            advice=f"These do: {waiting}." if waiting else "None does: all releases that were kept are written.",
         )
     pairs = [(place, target)]
     if (beside := files.named_after(place, BESIDE)).exists():

@@ -63,8 +63,9 @@ class Tape:
             self.totals[len(self.entries)] = _totals(holder)[noted:]
             self.entries.append((asked, answer, self._charges(holder)[before:]))
         else:
-            _totals(holder).extend(self.totals[self.position])
+            number = self.position
             answer, charges = self._next(asked)
+            _totals(holder).extend(self.totals[number])
             if paid:
                 holder._asked += 1
             else:

@@ -284,13 +284,13 @@ def _waiting(released: Release, target: Path) -> Iterator[None]:
         if unwritten and entry is None and released.variants.cases:
             kept = place_elsewhere()
             released.save(kept)
-            waits = f"The release is paid for, and waits in {kept}."
+            waits = f"The release used its epsilon, and waits in {kept}."
             if isinstance(error, OutputError):
                 advice = f"veilog convert {quoted(kept)} TARGET writes it in another format."
                 raise OutputError(f"{error.problem} {waits}", path=error.path, advice=advice) from error
             cannot_be_undone(waits)
         elif isinstance(error, KeyboardInterrupt) and entry is not None and (file := kept_file(entry)) is not None:
-            cannot_be_undone(f"The release is paid for, and waits in {file}: {how_to_write(entry)}.")
+            cannot_be_undone(f"The release used its epsilon, and waits in {file}: {how_to_write(entry)}.")
         raise
 
 
