@@ -363,11 +363,14 @@ def test_digests_differ_from_ledger_to_ledger(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.false_alarm(
+    1e-5, "five words of 4 bytes that no digest in hex has, in 4 kB of random bytes: 5 * 4096 / 256**4"
+)
 def test_nothing_of_the_log_is_in_the_ledger(tmp_path: Path, path: Path) -> None:
     pa = pytest.importorskip("pyarrow")
-    acts = [f"Zqx{i}deed" for i in range(5)]
+    acts = [f"Zqxw{i}yjob" for i in range(5)]
     rows = [
-        (f"Wvy{i}case", acts[(i + j) % 5], f"2024-03-{1 + i % 28:02}T0{j}:00:00", f"Kjh{(i + j) % 3}value")
+        (f"Wvyk{i}case", acts[(i + j) % 5], f"2024-03-{1 + i % 28:02}T0{j}:00:00", f"Kjhq{(i + j) % 3}value")
         for i in range(900)
         for j in range(3)
     ]
@@ -380,7 +383,7 @@ def test_nothing_of_the_log_is_in_the_ledger(tmp_path: Path, path: Path) -> None
     openly.release(log, "utravas", epsilon=1, delta=0.01, as_published=True, ledger=path)
     content = path.read_bytes()
     assert b"evolve" in content
-    for word in (b"Zqx", b"deed", b"Wvy", b"Kjh", b"2024-03", *(a.encode() for a in acts)):
+    for word in (b"Zqxw", b"yjob", b"Wvyk", b"Kjhq", b"2024-03", *(a.encode() for a in acts)):
         assert word not in content
     assert path.stat().st_mode & 0o077 == 0
 
