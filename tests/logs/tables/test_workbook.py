@@ -168,9 +168,10 @@ def test_a_release_keeps_its_guarantee_for_reports_and_is_not_replaced(
     assert files.read("out.xes").metadata.attributes == files.read("out.xlsx").metadata.attributes
     capsys.readouterr()
     assert main(["convert", "log.csv", "out.xlsx"]) == 5
-    assert "paid for" in capsys.readouterr().err
+    assert "--overwrite" in capsys.readouterr().err
     assert main(["convert", "log.csv", "plain.xlsx"]) == 0
-    assert main(["release", "log.csv", "plain.xlsx", *RELEASE]) == 0, "that was no release"
+    assert main(["release", "log.csv", "plain.xlsx", *RELEASE]) == 5, "whatever it holds"
+    assert main(["release", "log.csv", "plain.xlsx", *RELEASE, "--overwrite"]) == 0
 
 
 @pytest.mark.slow
