@@ -89,21 +89,6 @@ def test_releases_without_a_ledger_are_listed_and_counted_when_it_is_said(
     assert (counted["spent"]["epsilon"], counted["left"]["epsilon"], "uncounted" in counted) == (1, 2, False)
 
 
-def test_a_seeded_run_is_on_nobodys_account(capsys: pytest.CaptureFixture[str], log: Path) -> None:
-    assert "account" not in made(capsys, log, "0.5", "--seed", "1")
-    place = default_ledger()
-    assert place is not None and not place.exists()
-
-
-@pytest.mark.slow
-def test_a_script_goes_on_where_the_level_falls_and_has_a_code(capsys: pytest.CaptureFixture[str], log: Path) -> None:
-    made(capsys, log, "1")
-    told = made(capsys, log, "1.5")
-    assert codes(told) == ["account-level-falls"]
-    rest = {name: value for name, value in told.items() if name != "owner_only"}
-    assert "account-level-falls" not in json.dumps(rest)
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize(("answer", "status", "releases"), [("n", 3, 1), ("", 3, 1), ("y", 0, 2)])
 def test_whoever_is_at_a_terminal_is_asked_where_the_level_falls(
@@ -122,13 +107,3 @@ def test_whoever_is_at_a_terminal_is_asked_where_the_level_falls(
     log.with_name("a.xes").unlink()
     assert run(capsys, *command, "1.5")[0] == status and len(asked) == 1
     assert len(own().show()[0].entries) == releases
-
-
-@pytest.mark.slow
-def test_a_budget_of_one_log_refuses_no_other(capsys: pytest.CaptureFixture[str], log: Path) -> None:
-    assert run(capsys, "ledger", "set", log, "--epsilon", "1")[0] == 0
-    other = log.with_name("other.csv")
-    veilog.write(hospital(301, seed=78), other)
-    told = made(capsys, other, "0.5")
-    assert codes(told) == ["unknown-data-beside-budget"]
-    assert [float(account.budget[0]) if account.budget else None for account in own().show()] == [1.0, None]

@@ -54,14 +54,6 @@ def test_a_weak_token_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[s
     assert "cannot be read" in refused(capsys, "--token-file", str(tmp_path / "none"))
 
 
-def test_a_language_that_there_is_no_catalogue_of_is_refused(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    said = refused(capsys, "--language", "deutsch", "--folder", str(tmp_path / "data"))
-    assert "no catalogue of the language 'deutsch'" in said
-    assert not (tmp_path / "data").exists()
-
-
 def test_a_token_is_its_line(tmp_path: Path) -> None:
     kept(tmp_path, f"{GOOD}\n")
     assert serving.token_in(tmp_path / "token") == GOOD

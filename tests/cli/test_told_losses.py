@@ -88,27 +88,6 @@ def test_how_many_persons_and_cases(here: Path, most: int, notes: list[str]) -> 
 
 
 @pytest.mark.slow
-def test_a_log_with_an_empty_cell_of_the_person_is_released_and_the_loss_is_said(here: Path) -> None:
-    lines = Path("log.csv").read_text().splitlines()
-    head = lines[0].split(",")
-    case, person = head.index("case"), head.index("Patient")
-    rows = [line.split(",") for line in lines[1:]]
-    first = rows[0][case]
-    for row in rows:
-        row[person] = "" if row[case] == first else row[person]
-    Path("gap.csv").write_text("\n".join(",".join(row) for row in (head, *rows)) + "\n")
-    asked = ["--activities", "log", "--unit", "Patient", "--max-cases", "10", "--json", "told.json"]
-    for policy, note in (([], "so it was not used."), (["--unnamed", "own"], "as of a person of its own")):
-        assert main(["release", "gap.csv", "out.xes", *RELEASE, *asked, *policy, "--overwrite"]) == 0
-        told = json.loads(Path("told.json").read_text())
-        assert any("1 of 40 cases has no value of 'Patient'" in said and note in said for said in
-                   told["owner_only"]["notes"])  # fmt: skip
-        codes = [condition["code"] for condition in told["guarantee"]["conditions"]]
-        assert ("unnamed-are-single" in codes) == bool(policy)
-        assert "1 of 40" not in Path("out.xes").read_text()
-
-
-@pytest.mark.slow
 def test_losses_are_the_first_line_and_the_first_of_what_is_the_owners(
     here: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 
 import veilog
 import veilog.logs.files
-from veilog import cli
 from veilog.errors import OutputError, ParameterError
 from veilog.logs.eventlog import ACTIVITY, TIMESTAMP, EventLog
 from veilog.methods.tlkc.patterns import Elements, Traces, levels, maximal_patterns
@@ -298,30 +297,12 @@ def test_a_release_that_fails_its_check_is_never_there(monkeypatch: pytest.Monke
         ({"sensitive": "comment"}, "12 values in 12 events: it tells them apart"),
         ({"sensitive": "nonsense"}, "no attribute 'nonsense'"),
         ({"sensitive": " , "}, "empty"),
-        ({"epsilon": 1}, "takes no epsilon"),
-        ({"delta": 0.1}, "takes no epsilon"),
         ({"times": 0.5}, "no variants that times"),
     ],
 )
 def test_senseless_requests_are_refused(parameters: dict[str, object], words: str) -> None:
     with pytest.raises(ParameterError, match=words):
         released(RICH, **{"k": 2, **parameters})
-
-
-@pytest.mark.slow
-def test_the_command_refuses_in_words_and_writes_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    veilog.logs.files.write(log_of([("a", "b")] * 3), tmp_path / "log.csv")
-    target = tmp_path / "out.xes"
-    assert cli.main(["release", str(tmp_path / "log.csv"), str(target), "--method", "tlkc", "-p", "k=4"]) == 2
-    assert "k = 4 is larger than the log" in " ".join(capsys.readouterr().err.split())
-    assert not target.exists()
-    assert cli.main(["release", str(tmp_path / "log.csv"), str(target), "--method", "tlkc", "-p", "k=3"]) == 0
-    assert veilog.read(target).variants.to_dict() == {("a", "b"): 3}
-
-
-def test_variants_alone_are_refused() -> None:
-    with pytest.raises(ParameterError, match="needs an event log"):
-        openly.release(veilog.Variants.from_dict({("a",): 5}), "tlkc", k=2)
 
 
 def test_an_attribute_of_mixed_types_is_refused(tmp_path: Path) -> None:

@@ -379,11 +379,6 @@ def test_a_log_without_times_is_refused_as_published() -> None:
         openly.release(log_of([("a", None)], [("b", None)]), "pripel", epsilon=1, as_published=True)
 
 
-def test_variants_alone_are_not_enough() -> None:
-    with pytest.raises(ParameterError, match="needs an event log"):
-        openly.release(RICH.variants, "pripel", epsilon=1)
-
-
 def test_an_attribute_that_tells_events_apart_is_left_out_or_refused() -> None:
     log = log_of(*[CASE] * 10, events={"ticket": pa.array([f"t{i}" for i in range(30)])})
     released = openly.release(log, "pripel", epsilon=1, as_published=True)

@@ -55,14 +55,6 @@ def test_only_the_role_that_is_missing_has_to_be_chosen(tmp_path: Path) -> None:
     assert "Say below which column is which." in page
 
 
-def test_two_columns_of_one_name_are_told_in_words(tmp_path: Path) -> None:
-    path = written(tmp_path / "log.csv", "case,activity,time,x,x", "1,a,2024-01-01,p,q")
-    found = read(path)
-    assert found.problem == "Two columns are called 'x'."
-    assert found.advice == "Rename one of them."
-    assert "Say below which column is which." not in page_of(found)
-
-
 @pytest.mark.slow
 def test_of_a_workbook_with_two_sheets_one_is_chosen(tmp_path: Path) -> None:
     openpyxl = pytest.importorskip("openpyxl")

@@ -186,10 +186,6 @@ def test_a_form_is_read_as_people_write_numbers() -> None:
     "form",
     [
         {"method": "none"},
-        {"method": "evolve"},
-        {"method": "evolve", "epsilon": "many"},
-        {"method": "travas", "epsilon": "1"},
-        {"method": "amun"},
         {"method": "evolve", "epsilon": "1", "p_nothing": "1"},
         {"method": "evolve", "epsilon": "1", "max_length": "x"},
         {"method": "evolve", "epsilon": "1", "window_start": "2024-01-01"},
