@@ -156,7 +156,7 @@ def test_a_plan_refuses_what_needs_no_data() -> None:
         ("evolve", {"epsilon": 1, "seed": -1}, "seed"),
         ("travas", {"epsilon": 1, "delta": 0.1, "activities": "privately"}, "no use"),
         ("amun", {}, "no certified"),
-        ("nothing", {}, "no method"),
+        ("trevas", {}, "no method 'trevas'. Did you mean 'travas'"),
     ):
         with pytest.raises(ParameterError, match=words):
             veilog.plan(method, **arguments)

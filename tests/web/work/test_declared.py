@@ -122,21 +122,6 @@ def test_the_dry_run_says_what_is_missing_and_what_the_release_would_be_worth(
 
 
 @pytest.mark.slow
-def test_labels_that_are_found_privately_are_a_question_of_their_own(log: LogRecord, settings: Settings) -> None:
-    request = {"method": "df-laplace", "epsilon": "2", "labels": "privately", "longest": "log"}
-    assert "δ above 0" in dry_run(log, request, settings).problem
-    found = dry_run(log, {**request, "delta": "1e-6"}, settings)
-    first, *others = found.tried.guarantee.charges
-    assert first.question == "labels"
-    assert first.epsilon == pytest.approx(0.2)
-    assert first.delta == pytest.approx(1e-6)
-    assert first.epsilon + sum(q.epsilon for q in others) == pytest.approx(2)
-    assert "activities-from-log" not in {c.code for c in found.tried.guarantee.conditions}
-    both = dry_run(log, {"method": "evolve", "epsilon": "2", "delta": "1e-6", "labels": "privately"}, settings).tried
-    assert 5e-7 < sum(q.delta for q in both.guarantee.charges) <= 1e-6, "k-TSGD may need less than its half"
-
-
-@pytest.mark.slow
 def test_the_longest_cases_that_may_be_imagined_have_a_dry_run(log: LogRecord, settings: Settings) -> None:
     found = dry_run(log, {**EVOLVE, "p_max_length": "1000"}, settings)
     assert isinstance(found, DryRun) and found.plan.settings.to_json()["max_length"] == 1000

@@ -9,7 +9,6 @@ import pytest
 from web_logs import job, read, record, released, written
 
 from veilog.ledger.ledger import Ledger
-from veilog.logs import files
 from veilog.logs.made_up.simulate import hospital
 from veilog.report.decision import decided
 from veilog.web.jobs.records import LogRecord, Settings
@@ -49,23 +48,6 @@ def page_of(made: ReleasedLog, path: Path, settings: Settings) -> str:
     now = standing_now(made, log, settings)
     page = pages.job_page(job("release", made, ASKED), log, "once", settings=settings, now=now)
     return re.sub(r"\s+", " ", html.unescape(re.sub(r"<[^>]+>", " ", page)))
-
-
-@pytest.mark.nightly
-def test_the_page_of_the_first_release_knows_of_the_second(settings: Settings, tmp_path: Path) -> None:
-    path = ward(tmp_path / "klinik-03.csv", 400)
-    first = made_of(path, "1", settings)
-    before = page_of(first, path, settings)
-    assert "☑ The account of these data holds no other release of them. The ledger (account 1)" in before
-    assert "☐ No other release of these data was made elsewhere." in before
-    assert "ε = 1 spent in all. All of them together: protection is good." in before
-    made_of(path, "2", settings)
-    after = page_of(first, path, settings)
-    assert "☒ All releases in the account together have a protection level" in after
-    assert "The ledger knows of 2" in after
-    assert "ε = 3 spent in all. All of them together: protection is weak." in after
-    Ledger.open(settings.ledger).set_budget(files.read(path), "4")
-    assert "ε = 3 spent in all, ε = 1 left." in page_of(first, path, settings)
 
 
 @pytest.mark.nightly
@@ -132,14 +114,6 @@ def of_persons(path: Path, cases: int) -> Path:
     """A ward whose patients come several times."""
     rows = [f"{n},{step},2024-03-{1 + n % 28:02},P{n % 99}" for n in range(cases) for step in ("come", "go")]
     return written(path, "case,activity,timestamp,Patient", *rows)
-
-
-@pytest.mark.nightly
-def test_that_persons_have_several_cases_stands_against_the_unit(settings: Settings, tmp_path: Path) -> None:
-    plain, persons = ward(tmp_path / "plain.csv", 400), of_persons(tmp_path / "persons.csv", 400)
-    sentence = "A case is what has to be protected, and not a person with several."
-    assert f"☐ {sentence}" in page_of(made_of(plain, "1", settings), plain, settings)
-    assert f"☒ {sentence}" in page_of(made_of(persons, "1", settings), persons, settings)
 
 
 @pytest.mark.nightly

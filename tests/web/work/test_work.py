@@ -407,16 +407,6 @@ def test_the_command_and_the_python_that_are_shown_do_the_same(
 
 
 @pytest.mark.slow
-def test_an_empty_release_is_no_error_and_stays_on_record(settings: Settings, tmp_path: Path) -> None:
-    path = tmp_path / "small.xes"
-    files.write(hospital(30, seed=1), path)
-    result = released(path, {"method": "travas", "epsilon": "0.1", "delta": "1e-9"}, settings, tmp_path / "out")
-    assert result.empty
-    assert list(result.files) == ["certificate.json"]
-    assert len(Ledger.open(settings.ledger).show()[0].entries) == 1
-
-
-@pytest.mark.slow
 def test_the_certificate_holds_no_exact_number_of_a_log_whose_release_proves_nothing(
     settings: Settings, tmp_path: Path
 ) -> None:
