@@ -17,7 +17,7 @@ import pytest
 
 import veilog
 from veilog.cli import main
-from veilog.cli.shared.results import SCHEMA
+from veilog.cli.shared.terminal import SCHEMA
 from veilog.logs.made_up.simulate import hospital
 
 DOCS = Path(__file__).parents[2] / "docs" / "schemas"

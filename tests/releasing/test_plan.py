@@ -74,7 +74,7 @@ def test_a_setting_is_not_taken_for_a_public_fact_of_the_same_name() -> None:
 def read_by_the_command(command: str) -> veilog.Plan:
     """The plan that the command line makes of a command."""
     from veilog.cli.releasing.release import _planned
-    from veilog.cli.shared.spelled import pairs
+    from veilog.cli.shared.values import pairs
 
     words = shlex.split(command)
     assert words[:2] == ["veilog", "release"]

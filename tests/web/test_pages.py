@@ -28,9 +28,9 @@ from veilog.web.pages.methods import cards
 from veilog.web.pages.tries import Trial, learnt
 from veilog.web.work import dry_run
 from veilog.web.work.accounts import AccountSeen, Entered
+from veilog.web.work.costs import LogSum
 from veilog.web.work.planning import DryRun
 from veilog.web.work.request import delta_for
-from veilog.web.work.sums import LogSum
 from veilog.web.work.trying import BUDGETS
 
 HOSTILE = (

@@ -34,9 +34,9 @@ from veilog.cli.shared.common import (
     shown_progress,
 )
 from veilog.cli.shared.limits import UNLIMITED, Limits
-from veilog.cli.shared.numbers import WHOLE
 from veilog.cli.shared.pipes import is_pipe
 from veilog.cli.shared.terminal import CALL, SafeConsole
+from veilog.cli.shared.values import WHOLE
 from veilog.errors import InputError, ParameterError, meant
 from veilog.ledger.counting import Together
 from veilog.ledger.ledger import Account, Entered, Ledger

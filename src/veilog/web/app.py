@@ -36,10 +36,10 @@ from veilog.web.pages.error_pages import ErrorPages
 from veilog.web.trying import Trying
 from veilog.web.work import work_on
 from veilog.web.work.accounts import price
+from veilog.web.work.costs import log_sums
 from veilog.web.work.planning import DryRun, Refused, dry_run, give_up
 from veilog.web.work.request import fields_in, from_draft, said_at_import
 from veilog.web.work.standing import standing_now
-from veilog.web.work.sums import log_sums
 
 __all__ = ["make_app"]
 

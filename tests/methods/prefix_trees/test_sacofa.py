@@ -14,7 +14,7 @@ from scipy import stats
 from veilog.errors import InputError, ParameterError
 from veilog.logs.variants import Variants
 from veilog.methods._prefix_tree.tree import PrefixTree
-from veilog.methods._relations.exponential import drawn_number
+from veilog.methods._relations import drawn_number
 from veilog.methods.sacofa import _advanced, _broken_by, _History
 from veilog.methods.sacofa.rules import Rules, exact_rules
 

@@ -13,13 +13,12 @@ from hypothesis import strategies as st
 from web_work import made, work
 
 from veilog.ledger.ledger import Ledger
-from veilog.web.jobs.process import Process
 from veilog.web.jobs.queue import Jobs, _Running, in_turn
 from veilog.web.jobs.records import JobRecord, ReleaseRequest, Settings
 from veilog.web.jobs.released_log import ReleasedLog
 from veilog.web.jobs.results import to_text
 from veilog.web.jobs.store import Store, Waiting
-from veilog.web.jobs.worker import PAID, Task
+from veilog.web.jobs.worker import PAID, Process, Task
 from veilog.web.serving import prepared
 
 SESSION = "s" * 32

@@ -11,8 +11,7 @@ from veilog import display
 from veilog.audits.auditing import audit as audit_method
 from veilog.cli.shared.budget import Budget
 from veilog.cli.shared.common import AS_USUAL, Json, Output, Reading, named, read_log, shown_progress
-from veilog.cli.shared.numbers import WHOLE
-from veilog.cli.shared.spelled import pairs
+from veilog.cli.shared.values import WHOLE, pairs
 
 __all__ = ["audit"]
 

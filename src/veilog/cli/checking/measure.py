@@ -33,8 +33,8 @@ from veilog.cli.shared.common import (
     show_findings,
     shown_progress,
 )
-from veilog.cli.shared.spelled import pairs
 from veilog.cli.shared.terminal import CALL
+from veilog.cli.shared.values import pairs
 from veilog.cli.shared.whose import SEEMING, Whose
 from veilog.errors import ParameterError, VeilogError
 from veilog.logs.engines.names import engine_of

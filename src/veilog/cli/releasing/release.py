@@ -16,9 +16,7 @@ from veilog import display
 from veilog._files import mark
 from veilog.cli.checking.report import NO_REPORT, Reports
 from veilog.cli.ledger import AS_THERE_IS, Keeping, check_person, ledger_of, show_account
-from veilog.cli.releasing.foreseen import confirm_level
-from veilog.cli.releasing.losses import confirm_losses, tell_losses
-from veilog.cli.releasing.nights import following, since_last
+from veilog.cli.releasing.confirmation import confirm_level, confirm_losses, tell_losses
 from veilog.cli.releasing.room import check_room, check_texts
 from veilog.cli.releasing.stopped import cannot_be_undone, told_if_stopped
 from veilog.cli.releasing.twin import NOT_DRY, Before, Trying, dry_run
@@ -44,10 +42,12 @@ from veilog.cli.shared.details import NOTHING_MORE, Beyond
 from veilog.cli.shared.large import read_needed
 from veilog.cli.shared.pipes import in_words, is_outgoing, is_pipe, send
 from veilog.cli.shared.places import check_all_absent, check_places
-from veilog.cli.shared.spelled import options, pairs, quoted
 from veilog.cli.shared.terminal import CALL
+from veilog.cli.shared.values import options, pairs, quoted
 from veilog.demo import WRITTEN, run_demo
 from veilog.errors import OutputError, ParameterError, UndeclaredError
+from veilog.ledger.ledger import Data
+from veilog.ledger.spans import LastSpan, last_span
 from veilog.logs.eventlog import EventLog
 from veilog.logs.files import named_after
 from veilog.logs.input.reading import columns_of
@@ -67,7 +67,8 @@ from veilog.releasing.result import Release
 from veilog.releasing.run import entry_of, run_plan
 from veilog.report.told import has_times
 
-__all__ = ["demo", "methods", "release"]
+__all__ = ["demo", "following", "methods", "release", "since_last"]
+
 
 _WITHOUT_GUARANTEE = (".csv", ".tsv")
 """Formats that have no place for it."""
@@ -363,3 +364,30 @@ def _next(target: Path, comparison: Comparison | None, outside: Path | None, com
     if comparison is None:
         return f"{page}; {compared} says what was kept"
     return f"{page}; --details shows every question, measure and attack"
+
+
+_LAST = "last"
+
+
+def since_last(log: Path, keeping: Keeping, budget: Budget, beyond: Beyond) -> tuple[LastSpan | None, Beyond]:
+    """Where the last release ended, if ``--since last`` asks for that, and the options with that day in its place. It
+    is read off the ledger; of the log nothing is known yet."""
+    if beyond.since != _LAST:
+        return None, beyond
+    ledger = keeping.of(log)
+    last = last_span([] if ledger is None else ledger.show(), keeping.account)
+    last.check(budget.unit)
+    begun = replace(beyond, since=last.end)
+    last.until(begun.end)
+    return last, begun
+
+
+def following(out: Output, planned: Plan, last: LastSpan | None, log: Data) -> Plan:
+    """Say where a release begins, once its log is read; refused if that was read in another way than the last time.
+    Return the plan with its days marked as those after the last release, so that the ledger looks again whether they
+    are when it reserves: another job may have released them by then."""
+    if last is None or planned.part is None:
+        return planned
+    last.check(planned.unit.column or planned.unit.name, log.read_as)
+    out.show(Text(f"since {last.in_words}"))
+    return replace(planned, part=replace(planned.part, follows=True))

@@ -18,7 +18,7 @@ from veilog import display
 from veilog._files import text_of
 from veilog._plain import to_json
 from veilog.cli.ledger import AS_THERE_IS, Keeping, show_account
-from veilog.cli.releasing.foreseen import Foreseen, foreseen
+from veilog.cli.releasing.confirmation import Foreseen, foreseen
 from veilog.cli.releasing.stopped import cannot_be_undone, told_if_stopped
 from veilog.cli.shared.budget import EACH_CASE, Persons
 from veilog.cli.shared.common import (
@@ -36,10 +36,9 @@ from veilog.cli.shared.common import (
 )
 from veilog.cli.shared.details import activity_names
 from veilog.cli.shared.large import read_events, read_needed
-from veilog.cli.shared.numbers import WHOLE
 from veilog.cli.shared.pipes import is_pipe
-from veilog.cli.shared.spelled import quoted
 from veilog.cli.shared.terminal import CALL
+from veilog.cli.shared.values import WHOLE, quoted
 from veilog.errors import InputError, ParameterError, meant
 from veilog.logs import files
 from veilog.logs.eventlog import EventLog, Statistics
@@ -52,10 +51,9 @@ from veilog.privacy.part import Part
 from veilog.releasing.losses import in_words
 from veilog.releasing.owner.notes import uncounted_cases
 from veilog.releasing.plan import Plan
-from veilog.releasing.trying.expected import Expected
+from veilog.releasing.trying.expected import Expected, cases_with
 from veilog.releasing.trying.sizes import Twin, sizes_of, sizes_of_log
 from veilog.releasing.trying.sizes import twin as make_twin
-from veilog.releasing.trying.survivors import cases_with
 
 __all__ = ["NOT_DRY", "UNKNOWN", "Before", "Known", "Trying", "activities_of", "dry_run", "twin"]
 

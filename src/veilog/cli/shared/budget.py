@@ -12,7 +12,7 @@ from rich.text import Text
 
 from veilog.cli.shared.common import OPTIONS, Output
 from veilog.cli.shared.details import activity_names
-from veilog.cli.shared.numbers import WHOLE
+from veilog.cli.shared.values import WHOLE
 from veilog.errors import ParameterError
 from veilog.logs.eventlog import EventLog
 from veilog.logs.stored.store import StoredLog

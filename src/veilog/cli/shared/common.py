@@ -17,11 +17,9 @@ from rich.text import Text
 
 from veilog import display
 from veilog._files import check_writable, sha256_of
-from veilog.cli.shared.numbers import WHOLE
 from veilog.cli.shared.pipes import is_pipe, outgoing, received
-from veilog.cli.shared.results import about, write_json
-from veilog.cli.shared.spelled import pairs
-from veilog.cli.shared.terminal import CALL, SafeConsole
+from veilog.cli.shared.terminal import CALL, SafeConsole, about, write_json
+from veilog.cli.shared.values import WHOLE, pairs
 from veilog.errors import ParameterError
 from veilog.logs import files
 from veilog.logs.engines.engine import Grouped

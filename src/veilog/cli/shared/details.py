@@ -12,7 +12,7 @@ from cyclopts import Parameter
 
 from veilog._files import reason, text_of
 from veilog.cli.shared.common import OPTIONS
-from veilog.cli.shared.spelled import pair
+from veilog.cli.shared.values import pair
 from veilog.errors import InputError, ParameterError, meant
 from veilog.privacy.domain import FROM_LOG, PRIVATELY, Values, Window
 from veilog.privacy.part import SPAN, day_named

@@ -40,12 +40,10 @@ from veilog.methods._prefix_tree.expand import (
 from veilog.methods._prefix_tree.lengths import noisy_quantile
 from veilog.methods._prefix_tree.settings import TreeSettings, needs_of_tree
 from veilog.methods._prefix_tree.tree import Noise, PrefixTree, noise_threshold
-from veilog.methods._relations import SACOFA_PAPER, refuse_many_activities
-from veilog.methods._relations.exponential import drawn_number
+from veilog.methods._relations import SACOFA_PAPER, drawn_number, refuse_many_activities
 from veilog.methods.measured import ahead
 from veilog.methods.method import DeltaOptional, Method, Request
-from veilog.methods.sacofa.rule_files import read_rules
-from veilog.methods.sacofa.rules import Rules, eventually_follows, exact_rules, no_rules, rules_from_counts
+from veilog.methods.sacofa.rules import Rules, eventually_follows, exact_rules, no_rules, read_rules, rules_from_counts
 from veilog.methods.settings import Bounds
 from veilog.privacy.curator import Curator
 from veilog.privacy.mechanisms import noise

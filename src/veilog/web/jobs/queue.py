@@ -20,12 +20,11 @@ from typing import Any, Literal
 
 from veilog._language import gettext_noop
 from veilog.web.jobs.problems import ENOUGH_KEPT, QUEUE_FULL
-from veilog.web.jobs.process import Process
 from veilog.web.jobs.read_log import ReadLog
 from veilog.web.jobs.records import JobRecord, LogRecord, ReleaseRequest, Settings, State
 from veilog.web.jobs.results import Kind, understood
 from veilog.web.jobs.store import Store, Waiting
-from veilog.web.jobs.worker import ENTRY, MEMORY, PAID, RESULT, Task, Work
+from veilog.web.jobs.worker import ENTRY, MEMORY, PAID, RESULT, Process, Task, Work
 
 __all__ = ["TOO_LONG", "Jobs", "in_turn"]
 

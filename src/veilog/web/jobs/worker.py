@@ -15,21 +15,23 @@ import tempfile
 import threading
 import time
 import traceback
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from multiprocessing.connection import Connection
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from multiprocessing.connection import Connection, wait
 from pathlib import Path
 from typing import Any
 
 from veilog._files import atomic_target
 from veilog._language import ENGLISH, gettext, gettext_noop, languages, spoken
-from veilog._process import exit_when_terminated, limit_memory
+from veilog._plain import to_json
+from veilog._process import Child, exit_when_terminated, limit_memory
 from veilog.errors import VeilogError
 from veilog.web.jobs.problems import DISK_FULL, is_full
 from veilog.web.jobs.records import ReleaseRequest, Settings
 from veilog.web.jobs.results import Kind, Result, to_text
 
-__all__ = ["ENTRY", "MEMORY", "PAID", "RESULT", "Progress", "Task", "Work", "run"]
+__all__ = ["ENTRY", "MEMORY", "PAID", "RESULT", "Process", "Progress", "Task", "Work", "run"]
+
 
 Progress = Callable[[str, float | None], None]
 
@@ -173,3 +175,33 @@ def _end_with(pipe: Connection) -> None:
         time.sleep(_GRACE)
         os.killpg(os.getpgrp(), signal.SIGKILL)
     os._exit(1)
+
+
+_LONGEST = 1 << 20
+"""Bytes of one message: words about progress, never a result."""
+
+
+class Process(Child):
+    """A worker. What it says is data to the server, never code."""
+
+    def __init__(self, settings: Settings, work: Work) -> None:
+        super().__init__(run, replace(settings, token=""), work)
+
+    def give(self, task: Task) -> None:
+        with contextlib.suppress(OSError):  # it has died: messages() says so
+            self.pipe.send_bytes(json.dumps(to_json(task)).encode())
+
+    def messages(self, seconds: float) -> Iterator[dict[str, Any]]:
+        """What it says within this time; EOFError when it has died and said all."""
+        ready = wait([self.pipe, self.sentinel], seconds)
+        if not ready:
+            return
+        while self.pipe.poll(0):
+            try:
+                message = json.loads(self.pipe.recv_bytes(_LONGEST))
+            except (OSError, ValueError) as error:
+                raise EOFError from error
+            if isinstance(message, dict):
+                yield message
+        if self.sentinel in ready:
+            raise EOFError

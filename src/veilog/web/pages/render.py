@@ -41,11 +41,11 @@ from veilog.web.pages.words import (
     side_by_side,
 )
 from veilog.web.work.accounts import PROPOSALS, AccountSeen, persons_of
+from veilog.web.work.costs import LogSum
 from veilog.web.work.leaving import may_leave
 from veilog.web.work.planning import DryRun, Refused
 from veilog.web.work.request import UNPROTECTED, can_be_asked_for, delta_for, plan_of
 from veilog.web.work.standing import Now
-from veilog.web.work.sums import LogSum
 
 if TYPE_CHECKING:
     from jinja2 import Environment, PackageLoader
