@@ -14,7 +14,7 @@ import pytest
 
 import veilog
 from veilog.cli import main
-from veilog.cli.shared.budget import Budget
+from veilog.cli.shared.budget import BudgetOptions
 from veilog.logs.made_up import simulate
 
 
@@ -49,7 +49,7 @@ def test_a_mistyped_keyword_is_no_list_of_one_activity(
     with pytest.raises(veilog.ParameterError, match="Did you mean"):
         veilog.release(log, "evolve", epsilon=1, activities=said)
     (tmp_path / "names").write_text(said)
-    assert Budget(activities=f"@{tmp_path / 'names'}").domain().alphabet == (said,)
+    assert BudgetOptions(activities=f"@{tmp_path / 'names'}").domain().alphabet == (said,)
 
 
 @pytest.mark.nightly

@@ -17,7 +17,7 @@ from veilog import cli
 from veilog._places import data_folder, default_ledger
 from veilog.logs.made_up.simulate import hospital
 from veilog.web import serving
-from veilog.web.jobs.records import Settings
+from veilog.web.jobs.records import ServerSettings
 
 GOOD = "0123456789abcdefABCDEF"
 
@@ -142,7 +142,7 @@ def test_a_token_that_others_may_read_is_refused(tmp_path: Path, capsys: pytest.
 
 
 def test_the_address_holds_no_token(tmp_path: Path) -> None:
-    settings = Settings(folder=tmp_path, ledger=tmp_path / "l", token=GOOD, port=8400)
+    settings = ServerSettings(folder=tmp_path, ledger=tmp_path / "l", token=GOOD, port=8400)
     assert serving.url_of(settings) == "http://127.0.0.1:8400/"
     assert serving.url_of(settings, "c0de") == "http://127.0.0.1:8400/?code=c0de"
     assert GOOD not in repr(settings)

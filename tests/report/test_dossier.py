@@ -19,7 +19,7 @@ from veilog.measures.singling_out import halves
 from veilog.methods import METHODS
 from veilog.releasing.result import OwnerOnly
 from veilog.report.dossier import check_dossier, write, write_registry
-from veilog.report.dossier.parts import Code, Dossier, Field, Points, Section, Table, Text
+from veilog.report.dossier.parts import Code, Dossier, DossierTable, Field, Points, Section, Text
 from veilog.report.dossier.questions import QUESTIONS
 from veilog.report.dossier.render import as_html, as_markdown
 from veilog.report.dossier.subject import subject_of
@@ -59,7 +59,7 @@ def texts(section: Section) -> str:
                 found += points
             case Field(name, value, hint):
                 found += [name, value or f"yours to fill {hint}"]
-            case Table(head, rows):
+            case DossierTable(head, rows):
                 found += [*head, *(cell for row in rows for cell in row)]
     return "\n".join(found)
 
@@ -250,7 +250,7 @@ def test_the_three_risks_are_attacked_by_name_and_the_control_is_named() -> None
 def test_disclosure_of_made_up_cases_is_not_shown(which: str, request: pytest.FixtureRequest) -> None:
     made = veilog.dossier(request.getfixturevalue(which), VARIANTS)
     blocks = next(s for s in made.sections() if s.number == "B.5").blocks
-    head = next(b.head for b in blocks if isinstance(b, Table) and b.rows and b.rows[0][0] == "set of 1")
+    head = next(b.head for b in blocks if isinstance(b, DossierTable) and b.rows and b.rows[0][0] == "set of 1")
     assert head == (("known", "original") if which == "released" else ("known", "original", "release"))
     assert ("so one that stands alone is nobody's" in section(made, "B.5")) == (which == "released")
 

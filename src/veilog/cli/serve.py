@@ -56,7 +56,7 @@ def serve(
     try:
         with at_once():
             from veilog.web import serving
-            from veilog.web.jobs.records import Settings
+            from veilog.web.jobs.records import ServerSettings
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] not in ("starlette", "uvicorn", "python_multipart", "anyio"):
             raise
@@ -82,7 +82,7 @@ def serve(
     token = serving.new_token() if token_file is None else serving.token_in(token_file)
     place = serving.prepared(folder or data_folder())
     sockets = serving.sockets_at(host, port)
-    settings = Settings(
+    settings = ServerSettings(
         folder=place,
         ledger=serving.ledger_in(place, ledger, usual=folder is None, seeded=seed is not None),
         token=token,

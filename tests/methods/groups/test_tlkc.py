@@ -15,8 +15,8 @@ import veilog
 import veilog.logs.files
 from veilog.errors import OutputError, ParameterError
 from veilog.logs.eventlog import ACTIVITY, TIMESTAMP, EventLog
-from veilog.methods.tlkc.patterns import Elements, Traces, levels, maximal_patterns
-from veilog.methods.tlkc.suppression import Known, Model
+from veilog.methods.tlkc.patterns import Elements, ElementTraces, levels, maximal_patterns
+from veilog.methods.tlkc.suppression import BackgroundKnowledge, TlkcModel
 
 BACKGROUNDS = ("set", "multiset", "sequence", "relative")
 EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
@@ -81,7 +81,7 @@ def test_minimal_violating_and_maximal_frequent_patterns_are_those_of_the_defini
     codes = [[ord(a) - ord("a") for a in trace] for trace in log]
     elements = Elements(4, background == "sequence", () if background == "sequence" else (-1,) * 4)
     rows = [sorted(set(t)) if background == "set" else t for t in codes]
-    table = Traces(
+    table = ElementTraces(
         np.array([c for t in rows for c in t], dtype=np.int64),
         np.cumsum([0, *(len(t) for t in rows)]),
         np.ones(len(rows), dtype=np.int64),
@@ -270,7 +270,7 @@ def test_the_guarantee_names_the_models_and_no_epsilon() -> None:
 
 
 def test_a_release_that_fails_its_check_is_never_there(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    def everything(known: Known, background: str, bounds: Model, remark: object) -> np.ndarray:
+    def everything(known: BackgroundKnowledge, background: str, bounds: TlkcModel, remark: object) -> np.ndarray:
         return np.ones(len(known.label), dtype=np.bool_)
 
     monkeypatch.setattr("veilog.methods.tlkc.left", everything)

@@ -18,10 +18,10 @@ from veilog.errors import ParameterError
 from veilog.logs.variants import Variants
 from veilog.privacy.account.guarantee import Charge
 from veilog.privacy.account.losses import (
+    EpsilonDeltaLoss,
     GaussianLoss,
     LaplaceLoss,
     Loss,
-    Pair,
     TruncatedLoss,
     composed_delta,
     composed_epsilon,
@@ -44,7 +44,7 @@ def geometric(decay: float, reach: int) -> Law:
 
 def law_of(loss: Loss) -> tuple[Law, Law]:
     """The noise, and the noise shifted."""
-    if isinstance(loss, Pair):
+    if isinstance(loss, EpsilonDeltaLoss):
         eps, delta = float(loss.epsilon), float(loss.delta)
         likely = (1 - delta) / (1 + math.exp(-eps))
         one = {0: delta, 1: likely, 2: (1 - delta) - likely}
@@ -74,7 +74,11 @@ def enumerated(losses: list[Loss], epsilon: float) -> float:
 
 
 a_loss = st.one_of(
-    st.builds(Pair, st.fractions("1/20", 1, max_denominator=20), st.sampled_from([Fraction(0), Fraction(1, 10**4)])),
+    st.builds(
+        EpsilonDeltaLoss,
+        st.fractions("1/20", 1, max_denominator=20),
+        st.sampled_from([Fraction(0), Fraction(1, 10**4)]),
+    ),
     st.builds(LaplaceLoss, st.fractions("1/5", 1, max_denominator=10), st.integers(1, 4)),
     st.builds(TruncatedLoss, st.fractions("1/5", 1, max_denominator=10), st.integers(3, 30)),
 )
@@ -117,7 +121,7 @@ def alike(epsilon: float, number: int, at: float) -> float:
 def test_a_small_delta_of_many_losses_is_not_lost_in_floats(epsilon: str, number: int) -> None:
     """A transform that is taken to the n-th power is wrong by n parts of 1 that are not told apart, of however small a
     delta: 20,000 losses of 0.01 had a delta of 1.5e-12 at the epsilon that was found for 1e-12."""
-    given: list[Loss] = [Pair(Fraction(epsilon))] * number
+    given: list[Loss] = [EpsilonDeltaLoss(Fraction(epsilon))] * number
     for delta in ("1e-12", "1e-11", "1e-9", "1e-7"):
         try:
             found = composed_epsilon(given, Fraction(delta))
@@ -133,7 +137,9 @@ def test_a_small_delta_of_many_losses_is_not_lost_in_floats(epsilon: str, number
 
 def test_a_hundred_releases_at_a_tenth() -> None:
     """Ten by the sum; as what is known of them is their epsilon alone, or as continuous Laplace noise."""
-    assert float(composed_epsilon([Pair(Fraction(1, 10))] * 100, MILLIONTH)) == pytest.approx(4.774, abs=0.005)
+    assert float(composed_epsilon([EpsilonDeltaLoss(Fraction(1, 10))] * 100, MILLIONTH)) == pytest.approx(
+        4.774, abs=0.005
+    )
     fine = [LaplaceLoss(Fraction(1, 10_000), 1000)] * 100
     assert float(composed_epsilon(fine, MILLIONTH)) == pytest.approx(4.69, abs=0.005)
 
@@ -176,7 +182,9 @@ def test_charges_have_the_losses_of_their_mechanisms() -> None:
     sample.count(1)
     sample.count(1)
     *_, sampled = losses_of(asked.charges)
-    assert sampled == Pair(sum(c.epsilon for c in asked.charges[4:]), Fraction(0)), "parts of one sum, so one pair"
+    assert sampled == EpsilonDeltaLoss(sum(c.epsilon for c in asked.charges[4:]), Fraction(0)), (
+        "parts of one sum, so one pair"
+    )
 
 
 def test_a_person_shifts_by_all_cases() -> None:
@@ -185,13 +193,13 @@ def test_a_person_shifts_by_all_cases() -> None:
     asked.partitions("1/10", "1e-4")
     count, variants = losses_of(asked.guarantee().charges)
     assert count == LaplaceLoss(Fraction(1, 3), 3)
-    assert isinstance(variants, Pair) and variants.epsilon == Fraction(3, 10)
+    assert isinstance(variants, EpsilonDeltaLoss) and variants.epsilon == Fraction(3, 10)
 
 
 @pytest.mark.parametrize("delta", ["0", "1e-13", "1"])
 def test_a_delta_that_floats_cannot_tell_is_refused(delta: str) -> None:
     with pytest.raises(ParameterError):
-        composed_epsilon([Pair(Fraction(1))], Fraction(delta))
+        composed_epsilon([EpsilonDeltaLoss(Fraction(1))], Fraction(delta))
 
 
 def test_nothing_costs_nothing() -> None:

@@ -28,7 +28,7 @@ from veilog._files import check_writable
 from veilog.cli.ledger import AS_THERE_IS, Keeping, show_account
 from veilog.cli.releasing.confirmation import confirm_level
 from veilog.cli.releasing.stopped import cannot_be_undone, told_if_stopped
-from veilog.cli.shared.budget import UNDECIDED, Budget
+from veilog.cli.shared.budget import UNDECIDED, BudgetOptions
 from veilog.cli.shared.common import (
     AS_USUAL,
     HERE,
@@ -73,7 +73,7 @@ def train(
         Path | None,
         Parameter(help="Keep the run here, so that it can be stopped (Ctrl-C); the same command then goes on with it."),
     ] = None,
-    budget: Budget = UNDECIDED,
+    budget: BudgetOptions = UNDECIDED,
     keeping: Keeping = AS_THERE_IS,
     reading: Reading = AS_USUAL,
     grouping: Grouping = HERE,

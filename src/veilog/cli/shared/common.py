@@ -27,7 +27,7 @@ from veilog.logs.engines.names import called
 from veilog.logs.eventlog import EventLog
 from veilog.logs.findings import Finding, Findings, Policy
 from veilog.logs.input.coarser import Coarser, mapped_by
-from veilog.logs.input.reader import Asked
+from veilog.logs.input.reader import ReadRequest
 from veilog.logs.input.reading import grouped, roles_of, whole
 from veilog.logs.input.roles import Declared
 from veilog.logs.input.source import AS_FOUND, Layout, Means, Progress, Source
@@ -165,10 +165,12 @@ class Reading:
         Parameter(help="Bytes that a compressed log may unpack to; by default suspicious ones are refused."),
     ] = None
 
-    def asked(self, source: Source, progress: Progress) -> Asked:
+    def asked(self, source: Source, progress: Progress) -> ReadRequest:
         """How this log is to be read."""
         findings = Findings(self.policies(), source.name)
-        return Asked(self.declared(), findings, processes=processes(source), progress=progress, coarser=self.coarser())
+        return ReadRequest(
+            self.declared(), findings, processes=processes(source), progress=progress, coarser=self.coarser()
+        )
 
     def coarser(self) -> Coarser | None:
         """Which group each activity belongs to, if they are grouped."""

@@ -14,11 +14,11 @@ __all__ = [
     "HOW_READ",
     "Columns",
     "Disclosure",
-    "Found",
     "Inside",
     "Lengths",
     "Measured",
     "Noticed",
+    "PersonFound",
     "Preview",
     "ReadLog",
     "Statistics",
@@ -145,7 +145,7 @@ class Disclosure:
 
 
 @dataclass(frozen=True)
-class Found:
+class PersonFound:
     """How often somebody who knows a few events finds a person in the log, or guesses the whole of the case."""
 
     events: int
@@ -158,10 +158,10 @@ class Found:
     high: float
 
     @staticmethod
-    def of(row: Exposed) -> Found:
+    def of(row: Exposed) -> PersonFound:
         """Return what pages show of this."""
         found = row.found
-        return Found(row.size, row.with_start, row.people, found.value, row.guessed.value, found.low, found.high)
+        return PersonFound(row.size, row.with_start, row.people, found.value, row.guessed.value, found.low, found.high)
 
 
 @dataclass(frozen=True)
@@ -185,7 +185,7 @@ class Measured:
     statistics: Statistics
     explorer: VariantsShown
     disclosure: tuple[Disclosure, ...]
-    singled_out: tuple[Found, ...]
+    singled_out: tuple[PersonFound, ...]
     map: FlowMap
     durations: tuple[tuple[str, str], ...]
     case_attributes: tuple[str, ...]

@@ -11,7 +11,7 @@ from veilog._language import current, gettext_noop
 from veilog.web.jobs.read_log import Measured, ReadLog
 from veilog.web.jobs.results import Kind, Result, understood
 
-__all__ = ["ENDED", "FILES", "JobRecord", "LogRecord", "ReleaseRequest", "Settings", "State"]
+__all__ = ["ENDED", "FILES", "JobRecord", "LogRecord", "ReleaseRequest", "ServerSettings", "State"]
 
 State = Literal["queued", "running", "done", "failed", "cancelled"]
 
@@ -139,7 +139,7 @@ class LogRecord:
 
 
 @dataclass(frozen=True)
-class Settings:
+class ServerSettings:
     """How this server runs."""
 
     folder: Path

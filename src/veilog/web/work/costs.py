@@ -14,7 +14,7 @@ from veilog.ledger.ledger import Ledger
 from veilog.privacy.account.guessing import advantage_of
 from veilog.privacy.account.strength import Strength
 from veilog.report.figures import figure
-from veilog.web.jobs.records import LogRecord, Settings
+from veilog.web.jobs.records import LogRecord, ServerSettings
 
 __all__ = ["Figures", "LogSum", "advantage_at", "cost_in_words", "figures", "log_sums"]
 
@@ -55,7 +55,7 @@ class LogSum:
     """Releases that the account does not count."""
 
 
-def log_sums(logs: Sequence[LogRecord], settings: Settings) -> dict[str, LogSum]:
+def log_sums(logs: Sequence[LogRecord], settings: ServerSettings) -> dict[str, LogSum]:
     """Return the sums by the ids of logs, from one read of the ledger; none where it cannot be read at once. A log
     whose readings have accounts of their own has none until its account is looked at, which puts them together."""
     marks = {

@@ -23,9 +23,9 @@ from veilog.report.explorer import Chevron, clean, explorer, short
 from veilog.report.flow_map import arranged, drawn, steps_of
 from veilog.web.jobs.read_log import (
     Disclosure,
-    Found,
     Lengths,
     Measured,
+    PersonFound,
     Statistics,
     UnitColumn,
     VariantRow,
@@ -97,7 +97,7 @@ def measured(log: EventLog, progress: Progress, person: str | None = None) -> Me
         statistics=_statistics(log),
         explorer=shown_rows(variants),
         disclosure=tuple(map(Disclosure.of, results)),
-        singled_out=() if exposed is None else tuple(map(Found.of, exposed.results)),
+        singled_out=() if exposed is None else tuple(map(PersonFound.of, exposed.results)),
         map=drawn(steps, arranged([steps], more=True)),
         durations=_durations(log),
         labels=tuple(short(label, _LABEL) for label in variants.labels[:_LABELS]),

@@ -25,7 +25,7 @@ from veilog.releasing.trying.trial import PATIENTS
 from veilog.report import words
 from veilog.report.explorer import clean
 from veilog.report.figures import figure
-from veilog.web.jobs.records import LogRecord, Settings
+from veilog.web.jobs.records import LogRecord, ServerSettings
 from veilog.web.jobs.released_log import Promise
 from veilog.web.work.accounts import InAccount, foreseen
 from veilog.web.work.costs import advantage_at
@@ -33,7 +33,7 @@ from veilog.web.work.leaving import refuse_attributes
 from veilog.web.work.request import asked_for, undeclared
 from veilog.web.work.trials import GivenUp, give_up_all, tried_beside, under_way
 
-__all__ = ["DryRun", "Refused", "Tried", "dry_run", "give_up"]
+__all__ = ["DryRun", "Refused", "TrialResult", "dry_run", "give_up"]
 
 _TRIALS = ThreadPoolExecutor(2, thread_name_prefix="dry run")
 _PATIENCE = 5.0
@@ -42,7 +42,7 @@ _SHOWN = 12
 
 
 @dataclass(frozen=True)
-class Tried:
+class TrialResult:
     """What a trial on made-up patients says."""
 
     guarantee: Promise
@@ -59,7 +59,7 @@ class DryRun:
     plan: Plan
     undeclared: str | None
     """What has to be said first, in words."""
-    tried: Tried | None
+    tried: TrialResult | None
     late: bool
     """Whether the trial is still at work, or was given up."""
     given_up: bool
@@ -92,7 +92,7 @@ class Refused:
     """The parameter that it is about, if it is about one."""
 
 
-def dry_run(log: LogRecord, form: Mapping[str, Any], settings: Settings) -> DryRun | Refused:
+def dry_run(log: LogRecord, form: Mapping[str, Any], settings: ServerSettings) -> DryRun | Refused:
     """Return what this form would ask and cost, and what would be left."""
     late = given_up = False
     try:
@@ -153,8 +153,8 @@ def give_up() -> None:
     give_up_all()
 
 
-def _shown(guarantee: Guarantee) -> Tried:
-    return Tried(
+def _shown(guarantee: Guarantee) -> TrialResult:
+    return TrialResult(
         guarantee=Promise.of(guarantee, _SHOWN),
         chances=tuple(words.chances(guarantee)),
         more=max(0, len(guarantee.charges) - _SHOWN),
