@@ -16,7 +16,7 @@ from veilog.logs.made_up.simulate import hospital, started
 from veilog.methods import METHODS
 from veilog.releasing.trying import trial
 from veilog.report.stated import stated
-from veilog.web.jobs.read_log import Inside, ReadLog
+from veilog.web.jobs.read_log import InnerTables, ReadLog
 from veilog.web.jobs.records import ServerSettings
 from veilog.web.pages import render as pages
 from veilog.web.pages.charts import _rising
@@ -73,7 +73,7 @@ def test_of_a_workbook_with_two_sheets_one_is_chosen(tmp_path: Path) -> None:
         assert found.measured is not None and found.measured.statistics.cases == cases
         assert f'<option value="{name}" selected>' in page_of(found)
         assert log_of(path, {"sheet": name}, silent).cases.num_rows == cases
-    assert read(path, {"sheet": "Sheet3"}).inside == Inside("sheet", ("Sheet", "Notes"), None)
+    assert read(path, {"sheet": "Sheet3"}).inside == InnerTables("sheet", ("Sheet", "Notes"), None)
 
 
 @pytest.mark.slow

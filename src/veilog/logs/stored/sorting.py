@@ -65,7 +65,7 @@ def in_order(connection: duckdb.DuckDBPyConnection, rows: RowQuery, roles: Roles
         f"SELECT {', '.join(f'e.{sql_name(name)}' for name in sorted_)}, places.p AS {PLACE} "
         f"FROM {rows.relation} e JOIN places ON e.{sql_name(roles.case)} = places.c ORDER BY places.p, e.{ROW}"
     )
-    cases = _Cases(connection, {roles.case: "c"} | {name: f"w{number}" for name, number in numbers.items()})
+    cases = _CasePlaces(connection, {roles.case: "c"} | {name: f"w{number}" for name, number in numbers.items()})
     waiting: list[pa.Table] = []
     size, before = 0, -1
     for batch in _batches(found):
@@ -115,7 +115,7 @@ def _of_cases(rows: RowQuery, roles: Roles) -> list[str]:
     return [name for name in rows.schema.names if is_of_cases(name) and name not in used]
 
 
-class _Cases:
+class _CasePlaces:
     """What is known of whole cases, in the order of their places, asked for as these come."""
 
     def __init__(self, connection: duckdb.DuckDBPyConnection, columns: Mapping[str, str]) -> None:

@@ -14,14 +14,14 @@ __all__ = [
     "HOW_READ",
     "Columns",
     "Disclosure",
-    "Inside",
+    "InnerTables",
     "Lengths",
-    "Measured",
+    "LogMeasures",
+    "LogSizes",
     "Noticed",
     "PersonFound",
     "Preview",
     "ReadLog",
-    "Statistics",
     "UnitColumn",
     "VariantRow",
     "VariantsShown",
@@ -33,7 +33,7 @@ HOW_READ = ("case", "activity", "timestamp", "time_format", "lifecycle", "sheet"
 
 
 @dataclass(frozen=True)
-class Inside:
+class InnerTables:
     """What a file has several of, one of which is the log: sheets with a table, types of objects."""
 
     what: str
@@ -91,7 +91,7 @@ class Lengths:
 
 
 @dataclass(frozen=True)
-class Statistics:
+class LogSizes:
     """The sizes of a log, and its time."""
 
     cases: int
@@ -179,10 +179,10 @@ class UnitColumn:
 
 
 @dataclass(frozen=True)
-class Measured:
+class LogMeasures:
     """Statistics and exposure of a log: exact numbers, for its owner only."""
 
-    statistics: Statistics
+    statistics: LogSizes
     explorer: VariantsShown
     disclosure: tuple[Disclosure, ...]
     singled_out: tuple[PersonFound, ...]
@@ -225,8 +225,8 @@ class ReadLog:
     findings: tuple[Noticed, ...] = ()
     choices: tuple[str, ...] = ()
     """The rules of which the owner has to decide what to do."""
-    measured: Measured | None = None
+    measured: LogMeasures | None = None
     advice: str = ""
     """What to do about the problem."""
-    inside: Inside | None = None
+    inside: InnerTables | None = None
     """None where there is nothing to choose from."""

@@ -22,7 +22,7 @@ from veilog.report.decision import decided
 from veilog.report.explorer import clean
 from veilog.report.page import furnish
 from veilog.report.words import LEARNT, chances, guesses, in_plain_words, said_of_others
-from veilog.web.jobs.read_log import HOW_READ, Measured, ReadLog
+from veilog.web.jobs.read_log import HOW_READ, LogMeasures, ReadLog
 from veilog.web.jobs.records import JobRecord, LogRecord, ServerSettings
 from veilog.web.jobs.released_log import ReleasedLog
 from veilog.web.pages.assets import address
@@ -307,7 +307,7 @@ def warm() -> None:
         _environment().get_template(name)
 
 
-def _attributes(found: Measured) -> list[str]:
+def _attributes(found: LogMeasures) -> list[str]:
     """The attributes of cases and events by their names, without those that no form could hold."""
     names = dict.fromkeys([*found.case_attributes, *found.event_attributes])
     return [name for name in names if len(name) <= _NAME]

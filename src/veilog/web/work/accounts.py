@@ -164,7 +164,7 @@ def foreseen(log: LogRecord, planned: Plan, cost: Cost | None, settings: ServerS
     kinds = _kinds(account, kind)
     other = any(entry.unit != unit for entry in entries) or bool(kinds)
     strength = None if refused else STRENGTHS[-1]
-    now = (account or Account(0, "", unit, None, ())).among(_cases(log))
+    now = (account or Account(0, "", unit, None, ())).among(log.cases)
     if cost is not None and not refused and not other:
         strength = now.with_release(cost, part).strength
     if account is None:
@@ -205,7 +205,7 @@ def account_seen(log: LogRecord, settings: ServerSettings, mine: Iterable[LogRec
         return AccountSeen(problem=_in_short(error))
     if account is None:
         return AccountSeen(unit=log.columns.get("person") or "case", others=others, lost=lost(log, None))
-    account = account.among(_cases(log))
+    account = account.among(log.cases)
     newest = tuple(map(_entered, reversed(account.entries[-_SHOWN:])))
     counting = _counting(account)
     return AccountSeen(
@@ -326,10 +326,6 @@ def _kinds(account: Account | None, kind: str | None) -> tuple[str, ...]:
         return ()
     found = tuple(dict.fromkeys([*account.kinds, kind]))
     return found if len(found) > 1 else ()
-
-
-def _cases(log: LogRecord) -> int:
-    return 0 if log.measured is None else log.measured.statistics.cases
 
 
 def _refused(account: Account | None, cost: Cost | None, whom: tuple[str, str | None], part: str | None) -> str | None:

@@ -24,9 +24,9 @@ from veilog.report.flow_map import arranged, drawn, steps_of
 from veilog.web.jobs.read_log import (
     Disclosure,
     Lengths,
-    Measured,
+    LogMeasures,
+    LogSizes,
     PersonFound,
-    Statistics,
     UnitColumn,
     VariantRow,
     VariantsShown,
@@ -80,7 +80,7 @@ def _chevron(c: Chevron) -> tuple[str, str, int, int]:
     return c.text, "" if c.title == c.text else short(c.title, 80), c.colour, c.times
 
 
-def measured(log: EventLog, progress: Progress, person: str | None = None) -> Measured:
+def measured(log: EventLog, progress: Progress, person: str | None = None) -> LogMeasures:
     """Return statistics and exposure of a log that was read. ``person`` is the column by which people are counted, as a
     page names it; none of them for "", and for None the one that is called after persons."""
     variants = log.variants
@@ -93,7 +93,7 @@ def measured(log: EventLog, progress: Progress, person: str | None = None) -> Me
         exact = {r.size: r.unique for r in results if r.background == "sequence" and r.exact}
         exposed = exposed.at_most(exact)
     steps = steps_of(variants, log)
-    return Measured(
+    return LogMeasures(
         statistics=_statistics(log),
         explorer=shown_rows(variants),
         disclosure=tuple(map(Disclosure.of, results)),
@@ -140,10 +140,10 @@ def _sizes(variants: Variants) -> Sizes | None:
         return None
 
 
-def _statistics(log: EventLog) -> Statistics:
+def _statistics(log: EventLog) -> LogSizes:
     s = log.statistics
     lengths = Lengths(s.length_median, s.length_max)
-    return Statistics(s.cases, s.events, s.activities, s.variants, lengths, s.start, s.end)
+    return LogSizes(s.cases, s.events, s.activities, s.variants, lengths, s.start, s.end)
 
 
 def _attributes(table: pa.Table) -> tuple[str, ...]:

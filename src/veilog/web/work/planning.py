@@ -115,7 +115,7 @@ def dry_run(log: LogRecord, form: Mapping[str, Any], settings: ServerSettings) -
         late=late,
         given_up=given_up,
         advantage=advantage_at(cost) if cost is not None and proven else None,
-        strength=worth(cost, cases=_cases(log)) if proven else None,
+        strength=worth(cost, cases=log.cases) if proven else None,
         warnings=_warnings(log, planned),
         blurred=_blurred(log, planned),
         account=foreseen(log, planned, cost, settings),
@@ -164,7 +164,7 @@ def _shown(guarantee: Guarantee) -> TrialResult:
 def _warnings(log: LogRecord, planned: Plan) -> tuple[str, ...]:
     """Whether delta is small enough for this many cases, which attributes the budget cannot carry, and which listed
     activities the log does not have."""
-    cases = _cases(log)
+    cases = log.cases
     found = [
         gettext(
             "{name}: noise alone will give up to about {share} of the cases another value. Give attributes a larger "
@@ -210,13 +210,9 @@ def _misdated(log: LogRecord, planned: Plan) -> list[str]:
 
 def _blurred(log: LogRecord, planned: Plan) -> tuple[tuple[str, str], ...]:
     """What noise does to the attributes that are not warned of; where no values are listed it is not known yet."""
-    errors = planned.attribute_errors(_cases(log))
+    errors = planned.attribute_errors(log.cases)
     carried = {name: share for name, share in errors.items() if share <= _DROWNED}
     return tuple(
         (clean(name), percent(f"{100 * share:.2g}") if share else pgettext("cases", "none"))
         for name, share in carried.items()
     )
-
-
-def _cases(log: LogRecord) -> int:
-    return 0 if log.measured is None else log.measured.statistics.cases

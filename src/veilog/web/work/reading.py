@@ -26,7 +26,7 @@ from veilog.logs.input.source import Layout, Source
 from veilog.logs.tables.cells.times import DayOrder, parse_times
 from veilog.logs.tables.reader import table_reader_of
 from veilog.report.explorer import clean, short
-from veilog.web.jobs.read_log import HOW_READ, Columns, Inside, Noticed, Preview, ReadLog
+from veilog.web.jobs.read_log import HOW_READ, Columns, InnerTables, Noticed, Preview, ReadLog
 from veilog.web.jobs.worker import Progress
 from veilog.web.work.exposure import measured
 from veilog.web.work.request import plain_advice
@@ -224,7 +224,7 @@ def _source(path: Path, columns: Mapping[str, str]) -> Source:
     return Source(path, layout=layout)
 
 
-def _inside(source: Source) -> Inside | None:
+def _inside(source: Source) -> InnerTables | None:
     """What the file has several of, if only one can be the log, and which one that is."""
     try:
         reader = table_reader_of(source)
@@ -242,7 +242,7 @@ def _inside(source: Source) -> Inside | None:
         among, chosen = error.among, chosen if chosen in error.among else None
     except VeilogError as error:
         raise in_words(error) from error.__cause__
-    return Inside(what, among, chosen) if len(among) > 1 else None
+    return InnerTables(what, among, chosen) if len(among) > 1 else None
 
 
 def _column_names(source: Source) -> list[str] | None:
