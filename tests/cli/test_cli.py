@@ -15,34 +15,11 @@ from veilog.cli import main
 from veilog.logs.made_up import simulate
 from veilog.methods import METHODS
 
-README_TABLE = {
-    "sepsis": (1050, 16, 15214, 846),
-    "bpic2013_incidents": (7554, 4, 65533, 1511),
-    "receipt": (1434, 27, 8577, 116),
-    "traffic_fines": (150370, 11, 561470, 231),
-    "unrineweginfectie": (1650, 10, 6973, 50),
-    "ccc19": (20, 29, 1394, 20),
-}
-"""Cases, activities, events and variants of the public logs."""
-
 
 def as_json(capsys: pytest.CaptureFixture[str], *arguments: object) -> object:
     status, out, err = run(capsys, *arguments, "--json", "-")
     assert (status, err) == (0, "")
     return json.loads(out)
-
-
-@pytest.mark.nightly
-@pytest.mark.parametrize("name", sorted(README_TABLE))
-def test_info_counts_the_public_logs(capsys: pytest.CaptureFixture[str], logs: Path, name: str) -> None:
-    facts = as_json(capsys, "info", logs / f"{name}.xes.gz")
-    cases, activities, events, variants = README_TABLE[name]
-    assert {k: facts[k] for k in ("cases", "activities", "events", "variants")} == {
-        "cases": cases,
-        "activities": activities,
-        "events": events,
-        "variants": variants,
-    }
 
 
 def test_info_tells_all_its_fields(capsys: pytest.CaptureFixture[str], log: Path) -> None:

@@ -1,16 +1,11 @@
 """What the owner says before a release: what is public, whom to protect, and that a weak guarantee will do."""
 
 import json
-import os
-import pty
-import select
-import subprocess
-import sys
-import time
 from pathlib import Path
 from typing import Any
 
 import pytest
+from commands import at_a_terminal
 
 import veilog
 from veilog.cli import main
@@ -104,26 +99,8 @@ def test_columns_that_tell_persons_are_pointed_out(tmp_path: Path) -> None:
 def test_at_a_terminal_the_labels_are_shown_and_the_owner_is_asked(
     answer: str, status: int, log: Path, tmp_path: Path
 ) -> None:
-    leader, follower = pty.openpty()
     out = tmp_path / "out.xes"
-    command = [sys.executable, "-m", "veilog", "release", str(log), str(out), "-m", "evolve", "--epsilon", "1"]
-    running = subprocess.Popen(
-        [*command, "--no-compare", "--seed", "1"], stdin=follower, stdout=follower, stderr=follower
-    )
-    os.close(follower)
-    shown, answered, until = b"", False, time.monotonic() + 120
-    while time.monotonic() < until:
-        if select.select([leader], [], [], 0.2)[0]:
-            try:
-                shown += os.read(leader, 4096)
-            except OSError:  # the other end is closed
-                break
-        elif running.poll() is not None:
-            break
-        if not answered and b"[y/N]" in shown:
-            os.write(leader, f"{answer}\n".encode())
-            answered = True
-    os.close(leader)
-    assert running.wait(60) == status
-    assert answered and b"Triage" in shown
+    asked = ["release", str(log), str(out), "-m", "evolve", "--epsilon", "1", "--no-compare", "--seed", "1"]
+    ended, shown = at_a_terminal(answer, *asked, cwd=tmp_path)
+    assert ended == status and b"Triage" in shown
     assert out.exists() == (status == 0)

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import json
-import os
-import select
-import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
+from commands import at_a_terminal
 
 import veilog
 from veilog.cli import main
@@ -133,28 +130,11 @@ def test_a_night_without_a_case_is_noise_only_and_has_its_own_status(here: Path)
 @pytest.mark.parametrize(("answer", "status"), [("y", 0), ("n", 2)])
 def test_at_a_terminal_losses_are_confirmed_before_anything_is_spent(here: Path, answer: str, status: int) -> None:
     """An activity in the wrong case spent the whole budget on an activity that nobody has."""
-    import pty  # not everywhere
-
-    leader, follower = pty.openpty()
-    command = [sys.executable, "-m", "veilog", "release", "log.csv", "out.xes", "-m", "evolve", "--epsilon", "1"]
-    command += ["--activities", "admission,New test,Discharge", "--no-compare", "--ledger", "own.ledger", "--seed", "1"]
-    running = subprocess.Popen(command, stdin=follower, stdout=follower, stderr=follower)
-    os.close(follower)
-    shown, answered, until = b"", False, time.monotonic() + 240
-    while time.monotonic() < until:
-        if select.select([leader], [], [], 0.2)[0]:
-            try:
-                shown += os.read(leader, 4096)
-            except OSError:  # the other end is closed
-                break
-        elif running.poll() is not None:
-            break
-        if not answered and b"[y/N]" in shown:
-            os.write(leader, f"{answer}\n".encode())
-            answered = True
-    os.close(leader)
-    assert running.wait(120) in (status, *((6,) if status == 0 else ()))
-    assert answered and b"'Admission'" in shown
+    asked = ["release", "log.csv", "out.xes", "-m", "evolve", "--epsilon", "1", "--no-compare", "--seed", "1"]
+    asked += ["--activities", "admission,New test,Discharge", "--ledger", "own.ledger"]
+    ended, shown = at_a_terminal(answer, *asked, cwd=here)
+    assert ended in (status, *((6,) if status == 0 else ()))
+    assert b"'Admission'" in shown
     assert Path("out.xes").exists() == (status == 0)
     spent = [
         entry.state for account in veilog.Ledger.open("own.ledger", create=True).show() for entry in account.entries

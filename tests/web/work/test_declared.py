@@ -28,11 +28,6 @@ from veilog.web.work.standing import standing_now
 ONCE = "once"
 
 
-@pytest.fixture
-def settings(tmp_path: Path) -> ServerSettings:
-    return ServerSettings(folder=tmp_path, ledger=tmp_path / "all.ledger", token="t")
-
-
 @pytest.fixture(scope="module")
 def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
     target = tmp_path_factory.mktemp("hospital") / "log.xes"

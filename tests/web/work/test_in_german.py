@@ -23,11 +23,6 @@ ASKED = {"method": "laplace", "epsilon": "1", "labels": "log", "longest": "log",
 
 
 @pytest.fixture
-def settings(tmp_path: Path) -> ServerSettings:
-    return ServerSettings(folder=tmp_path, ledger=tmp_path / "veilog.ledger", token="t")
-
-
-@pytest.fixture
 def export(tmp_path: Path) -> Path:
     """Windows-1252, two times a row, patients with two stays, five stays without one, and a row that is there twice."""
     lines = ["Fall;Tätigkeit;Beginn;Ende;Patient"]

@@ -30,11 +30,6 @@ from veilog.web.work import releasing, work_on, write_again
 from veilog.web.work.accounts import AccountRelease, AccountSeen
 
 
-@pytest.fixture
-def settings(tmp_path: Path) -> ServerSettings:
-    return ServerSettings(folder=tmp_path, ledger=tmp_path / "all.ledger", token="t")
-
-
 @pytest.fixture(scope="module")
 def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
     target = tmp_path_factory.mktemp("hospital") / "log.xes"

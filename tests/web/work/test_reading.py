@@ -35,11 +35,6 @@ def exposure_of(found: ReadLog) -> str:
     return html.unescape(pages.exposure(record(found))).replace("\u202f", " ").replace("\u00a0", " ")
 
 
-@pytest.fixture
-def settings(tmp_path: Path) -> ServerSettings:
-    return ServerSettings(folder=tmp_path, ledger=tmp_path / "all.ledger", token="t")
-
-
 # Columns.
 
 

@@ -22,11 +22,6 @@ from veilog.web.work.standing import standing_now
 ASKED = {"method": "laplace", "epsilon": "1", "labels": "log", "longest": "log", "p_depth": "2"}
 
 
-@pytest.fixture
-def settings(tmp_path: Path) -> ServerSettings:
-    return ServerSettings(folder=tmp_path, ledger=tmp_path / "veilog.ledger", token="t")
-
-
 def ward(path: Path, cases: int) -> Path:
     """A month of a ward, which begins as every shorter one does."""
     steps = [f"{case},{step},2024-03-{1 + case % 28:02}" for case in range(cases) for step in ("come", "go")]

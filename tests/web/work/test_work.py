@@ -39,11 +39,6 @@ from veilog.web.work.stages import MORE, RELEASING, Stages
 from veilog.web.work.trials import GivenUp
 
 
-@pytest.fixture
-def settings(tmp_path: Path) -> ServerSettings:
-    return ServerSettings(folder=tmp_path, ledger=tmp_path / "all.ledger", token="t", seed=None)
-
-
 @pytest.fixture(scope="module")
 def hospital_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("hospital") / "log.xes"
