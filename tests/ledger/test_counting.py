@@ -156,6 +156,13 @@ def test_a_lower_limit_of_composition_begins_anew(ledger: Ledger) -> None:
     assert lower.left is not None and lower.left[0] < 2 - TENTH / 2
 
 
+@pytest.mark.parametrize("releases", [0, 1_000_001, True])
+def test_a_plan_is_of_one_to_a_million_releases(ledger: Ledger, releases: int) -> None:
+    with pytest.raises(ParameterError) as refused:
+        ledger.set_plan(SMALL, releases, TENTH, MILLIONTH)
+    assert refused.value.parameter == "releases"
+
+
 def test_composing_takes_a_delta_and_releases_that_are_bounded(ledger: Ledger) -> None:
     with pytest.raises(ParameterError, match="Composing takes a delta"):
         ledger.set_budget(SMALL, 2, composed=True)
