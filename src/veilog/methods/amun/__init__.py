@@ -76,15 +76,18 @@ class AmunSettings(Settings):
         Literal["paper", "program"], "as published: settings as the paper has them, or its authors' program"
     ] = "paper"
     divisor: Annotated[
-        int, "divides every epsilon: by the longest case for all counts and times of a case together", Bounds(1, 10_000)
+        int,
+        "number that divides all epsilons, such as the length of the longest case (Propositions A.3 and A.7)",
+        Bounds(1, 10_000),
     ] = 1
     epsilons: Annotated[
-        bool, "write the epsilons of events and cases into the log, as the paper does: they tell of raw times"
+        bool, "write the epsilons of events and cases into the log, as the paper does; they reveal raw times"
     ] = False
 
 
 def amun(curator: Curator, request: Request, settings: AmunSettings) -> EventLog:
     """Algorithm 1, in the words of the paper's lines; the case's unit is one case, and nothing is charged."""
+    _refuse_fixed(settings)
     mode, program = settings.mode, settings.settings == "program"
     advantage = float(parse_advantage(settings.guessing_advantage))
     raw, variants = _peeked(curator, settings, advantage)
@@ -140,6 +143,17 @@ def amun(curator: Curator, request: Request, settings: AmunSettings) -> EventLog
     return assembled(Details(cases, times, columns) if settings.epsilons else Details(cases, times), Metadata())
 
 
+def _refuse_fixed(settings: AmunSettings) -> None:
+    """Refuse settings that the authors' program does not have."""
+    changed = [name for name in _OF_PAPER if getattr(settings, name) != getattr(AmunSettings(), name)]
+    if settings.settings == "program" and changed:
+        raise ParameterError(
+            f"The authors' program fixes {changed[0]}.",
+            parameter=changed[0],
+            advice="Leave it out, or take settings=paper.",
+        )
+
+
 def _peeked(curator: Curator, settings: AmunSettings, advantage: float) -> tuple[EventLog, Variants]:
     """Return the raw log and its variants; say why nothing can be derived, and what the paper states instead."""
     variants = curator.peek(
@@ -153,13 +167,7 @@ def _peeked(curator: Curator, settings: AmunSettings, advantage: float) -> tuple
     if settings.settings == "paper":
         curator.state(_statement(advantage, settings.start_precision, settings.duration_precision))
         return raw, variants
-    curator.peek(gettext_noop("the authors' program departs from its paper, so that no guess is bounded either"))
-    if changed := [name for name in _OF_PAPER if getattr(settings, name) != getattr(AmunSettings(), name)]:
-        raise ParameterError(
-            f"The authors' program fixes {changed[0]}.",
-            parameter=changed[0],
-            advice="Leave it out, or take settings=paper.",
-        )
+    curator.peek(gettext_noop("the authors' program departs from its paper, so no guess is bounded either"))
     return raw, variants
 
 
