@@ -12,7 +12,9 @@ from hypothesis import strategies as st
 
 import veilog
 from veilog.errors import ParameterError
+from veilog.experiments.experiment import Cell, Given
 from veilog.experiments.known_logs import part_of
+from veilog.experiments.papers.measures import directly_follows
 from veilog.measures.directly_follows import frequency_emd, time_emd
 from veilog.measures.overlap import overlap
 from veilog.methods._sampling import times as sampling_times
@@ -224,6 +226,18 @@ def test_the_copies_of_a_case_share_the_epsilon_of_its_steps() -> None:
     shares = {round(float(e / s), 9) for e in set(whole[~view.opens]) for s in steps}
     assert shares & {float(n) for n in range(2, 30)}
     assert steps.min() < whole[~view.opens].min()
+
+
+def test_the_epsilons_of_a_release_are_measured_where_it_has_them(tmp_path: Path) -> None:
+    log = log_of([[("a", DAY * i), ("b", DAY * i + 3_600 * i)] for i in range(12)])
+    asked = {"mode": "oversampling", "settings": "program", "epsilons": True, "as_published": True}
+    found = directly_follows(Given(None, tmp_path, part=log), Cell("", "amun", tuple(asked.items()), 3)).values
+    own = program(log, mode="oversampling", seed=3, epsilons=True).log.events.column("epsilon_per_event").to_numpy()
+    measured = [found[f"{name}_epsilon"] for name in ("mean", "least", "largest")]
+    assert measured == pytest.approx([own.mean(), own.min(), own.max()])
+    del asked["epsilons"]
+    without = directly_follows(Given(None, tmp_path, part=log), Cell("", "amun", tuple(asked.items()), 3)).values
+    assert without == {name: value for name, value in found.items() if "epsilon" not in name}
 
 
 # Real logs ------------------------------------------------------------------------------------------------------------
