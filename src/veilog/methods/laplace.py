@@ -73,7 +73,9 @@ def laplace(curator: Curator, request: Request, settings: LaplaceSettings) -> Va
         levels = settings.depth or curator.max_length + 1
         least = published_threshold(len(curator.activities) + 1, request.epsilon, settings.threshold)
         own = settings.program == "mannhardt"
-        return published_variants(curator, request, levels, _published_screen(least, own), unfinished=not own)
+        return published_variants(
+            curator, request, request.epsilon, levels, _published_screen(least, own), unfinished=not own
+        )
     if settings.program != "mannhardt":
         raise ParameterError("The program belongs to the release as published.", parameter="program")
     threshold = settings.threshold

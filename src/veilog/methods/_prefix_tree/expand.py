@@ -145,7 +145,13 @@ def grow(
 
 
 def published_variants(
-    curator: Curator, request: Request, levels: int, screen: Callable[[PrefixTree], Screen], *, unfinished: bool = True
+    curator: Curator,
+    request: Request,
+    epsilon: Fraction,
+    levels: int,
+    screen: Callable[[PrefixTree], Screen],
+    *,
+    unfinished: bool = True,
 ) -> Variants:
     """Lap(1/epsilon) at every depth, and the complete prefixes with their counts.
 
@@ -163,7 +169,7 @@ def published_variants(
         answer = curator.histogram(
             assign_continuation(tree),
             size,
-            request.epsilon,
+            epsilon,
             keep_above=chosen.keep_above,
             purpose=f"prefixes of length {level + 1}",
         )
@@ -174,7 +180,7 @@ def published_variants(
         tree = tree.grown(answer.bins[keep], answer.counts[keep])
         released.append(np.where(complete[keep], answer.counts[keep], 0))
     cases = sum(int(counts.sum()) for counts in released)
-    remark_made_by_noise(request, Laplace(1 / request.epsilon), ends, cases)
+    remark_made_by_noise(request, Laplace(1 / epsilon), ends, cases)
     return to_variants(tree, released)
 
 
