@@ -98,8 +98,8 @@ def titled(tables: list[Table], *words: str) -> Table:
         ("travag-figures", ("Figure 2: ", "difference"), ("bpic2013_incidents", "benchmark", "1", "0.01"), "6,954,440"),
         ("travag-figures", ("Figure 5: ", "fitness of release"), ("sepsis", "TraVaG", "1", "0.01"), "0.946"),
         ("travag-figures", ("Figure 3: ", "similarity"), ("sepsis", "TraVaG", "0.01", "0.01"), "0.563"),
-        ("travas-figures", ("similarity",), ("bpic2013_incidents", "TraVaS", "2", "0.5"), "0.928"),
-        ("travas-figures", ("similarity",), ("sepsis", "SaCoFa", "0.01", "0.001"), "0.629"),
+        ("travas-figures", ("Heat maps: ", "similarity"), ("bpic2013_incidents", "TraVaS", "2", "0.5"), "0.928"),
+        ("travas-figures", ("by place",), ("sepsis", "SaCoFa", "0.01", "0.001"), "0.629"),
         ("amun-table-6", ("frequency",), ("unrineweginfectie", "PRIPEL", "0.3", "0.5"), "290.47"),
         ("amun-table-6", ("time",), ("sepsis", "Amun, oversampling", "0.4", ""), "26.61"),
         ("amun-table-9", ("frequency",), ("sepsis", "SaCoFa", "0.2", "1"), "118.91"),
@@ -156,7 +156,12 @@ def test_methods_have_the_papers_settings() -> None:
     (sacofa,) = settings("sacofa-figures", "sepsis", "sacofa", epsilon="1")
     assert "threshold_harmless" not in sacofa
     benchmark = settings("travag-figures", "sepsis", "laplace", epsilon="1/19")
-    assert [one["threshold"] for one in benchmark] == [38, 39] and not any("delta" in one for one in benchmark)
+    assert [(one["threshold"], one["delta"], one["variants"]) for one in benchmark] == [
+        (38, "1/1900", "450-900"),
+        (39, "1/19000", "450-900"),
+    ]
+    elsewhere = settings("travag-figures", "receipt", "laplace", epsilon="1/25")
+    assert elsewhere and not any("variants" in one for one in elsewhere)
     trained = settings("travag-figures", "bpic2013_incidents", "travag", settings="program")
     assert len(trained) == 20 and trained[0]["configuration"] == "bpic13-2-0.01"
     pripel = settings("amun-table-6", "unrineweginfectie", "pripel", epsilon="3.41")

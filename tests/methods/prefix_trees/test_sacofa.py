@@ -170,6 +170,18 @@ def test_as_published_with_declared_rules_the_depth_and_the_bound_of_the_score_s
     assert (guarantee.status, guarantee.epsilon) == ("proven", derived)
 
 
+def test_as_published_a_delta_narrows_the_noise_of_both_scores_alike(tmp_path: Path) -> None:
+    path = tmp_path / "rules.json"
+    path.write_text('{"never": [["c", "a"]]}', encoding="utf-8")
+    asked = {"epsilon": 1, "delta": "0.5", "depth": 4, "rules": str(path), "as_published": True}
+    binary, continuous = (
+        release(SMALL, "sacofa", score=score, score_bound=5, **asked).guarantee.epsilon
+        for score in ("binary", "continuous")
+    )
+    assert binary == pytest.approx(4 * (1 + np.log(2)))
+    assert continuous == pytest.approx(binary / 5)
+
+
 @pytest.mark.parametrize("score", ["binary", "continuous"])
 def test_both_scores_release_a_log_that_obeys_its_rules(score: str) -> None:
     variants = Variants.from_dict({("a", "b", "c"): 300, ("a", "c"): 200})

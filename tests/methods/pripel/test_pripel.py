@@ -351,7 +351,7 @@ PUBLISHED = {"as_published": True}
         ({"query": "df-laplace", "delta": "0.1", "times_share": 0}, "needs no delta"),
         ({"query": "evolve", "query_parameters": "real_share=0", "delta": "0.1", "times_share": 0}, "needs no delta"),
         ({"delta": "0.1", "query_parameters": "real_share=0", "times_share": 0}, "Nothing needs a delta"),
-        ({"delta": "0.1", **PUBLISHED}, "As published the method has no delta"),
+        ({"delta": "0.1", **PUBLISHED}, "needs no delta"),
         ({"query": "laplace", "query_parameters": "depth"}, "written name=value"),
         ({"query": "laplace", "query_parameters": "nonsense=1"}, "no parameter 'nonsense'"),
         ({"query": "laplace", "query_parameters": "depth=x"}, "depth must be a whole number"),

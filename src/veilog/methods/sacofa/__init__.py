@@ -33,9 +33,9 @@ from veilog.methods._prefix_tree.expand import (
     above,
     grow,
     plan_budget,
+    published_epsilon,
     published_threshold,
     published_variants,
-    refuse_delta,
     refuse_too_small,
 )
 from veilog.methods._prefix_tree.lengths import noisy_quantile
@@ -111,10 +111,9 @@ def sacofa(curator: Curator, request: Request, settings: SacofaSettings) -> Vari
     random = noise.generator(curator.randomness)
 
     if request.as_published:
-        refuse_delta(request)
         if rule_share:
             raise ParameterError("As published rules are not learned with noise.", parameter="rule_share")
-        each = request.epsilon / step
+        each = published_epsilon(request) / step
         harmful_from = published_threshold(len(activities) + 1, each, threshold_harmful)
         harmless_from = min(threshold_harmless or harmful_from, harmful_from)
         levels = settings.depth or curator.max_length + 1

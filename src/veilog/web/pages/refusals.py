@@ -58,7 +58,6 @@ REFUSALS = (
     gettext_noop("delta = {value} is too small; use 0 or at least {least}."),
     gettext_noop("Method {query} needs a delta above 0."),
     gettext_noop("Method {query} needs no delta; it costs epsilon only."),
-    gettext_noop("As published the method has no delta."),
     gettext_noop("Method {query} releases no variants that times or attributes could be added to."),
     gettext_noop("Take a method that releases variants, such as evolve."),
     gettext_noop("Times and attributes come with certified releases only."),
