@@ -103,6 +103,8 @@ def titled(tables: list[Table], *words: str) -> Table:
         ("amun-table-6", ("frequency",), ("unrineweginfectie", "PRIPEL", "0.3", "0.5"), "290.47"),
         ("amun-table-6", ("time",), ("sepsis", "Amun, oversampling", "0.4", ""), "26.61"),
         ("amun-table-9", ("frequency",), ("sepsis", "SaCoFa", "0.2", "1"), "118.91"),
+        ("amun-table-6", ("average epsilon",), ("sepsis", "Amun, sampling, as its program", "0.2"), "1.310"),
+        ("amun-table-9", ("smallest epsilon",), ("bpic2015", "Amun, sampling, as its program", "0.4"), "0.880"),
         ("amun-table-10", ("time",), ("unrineweginfectie", "PRIPEL", "0.4", "5"), "27,205"),
         ("amun-table-7", ("cpu minutes",), ("bpic2018", "Amun, oversampling"), "-"),
         ("amun-figure-3", ("lost",), ("sepsis", "PRIPEL"), "839.00"),

@@ -107,6 +107,8 @@ _MORE: dict[str, tuple[dict[str, Any], ...]] = {
     "amun": (
         *({"mode": "filtering"}, {"mode": "oversampling"}, {"prior": "equation"}, {"guessing_advantage": 0.4}),
         {"start_precision": 0.1, "duration_precision": 60.0},
+        *({"mode": mode, "settings": "program"} for mode in ("sampling", "filtering", "oversampling")),
+        {"divisor": 2, "epsilons": True},
     ),
     "tlkc": (
         *({"background": background} for background in ("set", "multiset", "relative")),

@@ -158,12 +158,18 @@ def by_place(original: Mapping[tuple[str, ...], int], made: Mapping[tuple[str, .
 
 
 def directly_follows(given: Given, cell: Cell) -> Measured:
-    """Return the distances of directly-follows frequencies and times, lost variants, and active cases over time."""
+    """Return the distances of directly-follows frequencies and times, lost variants, and active cases over time.
+
+    Of a release with epsilons also their mean, least and largest.
+    """
     release = released(given, cell)
     if release.variants.events == 0:
         return Measured({}, EMPTY)
     values: dict[str, Number] = {"frequency": frequency_emd(given.log, release.variants)}
     values["lost"] = overlap(given.log.variants, release.variants).lost
+    if cell.get("epsilons"):
+        own = release.log.events.column("epsilon_per_event").to_numpy()
+        values |= {"mean_epsilon": own.mean(), "least_epsilon": own.min(), "largest_epsilon": own.max()}
     if cell.method != "sacofa":  # its releases have no times
         try:
             values["time"] = time_emd(given.log, release.log)
