@@ -203,6 +203,19 @@ def test_attacks_are_held_against_people_held_out(
 
 
 @pytest.mark.slow
+def test_risk_names_unique_cases_for_the_owner_alone(capsys: pytest.CaptureFixture[str], log: Path) -> None:
+    asked = ("risk", log, "--size", "2", "--background", "sequence", "--time", "hours", "--sensitive", "urgency")
+    plain, named = as_json(capsys, *asked), as_json(capsys, *asked, "--unique-cases")
+    (result,) = named["results"]
+    assert 0 < result["attribute_disclosure"] <= 1
+    ((row,)) = named["owner_only"].pop("unique_cases")
+    assert (row["background"], row["size"], len(row["cases"])) == ("sequence", 2, result["unique"])
+    assert set(row["cases"]) <= set(veilog.read(log).cases.column("concept:name").to_pylist())
+    assert "unique_cases" not in plain["owner_only"]
+    assert named.keys() == plain.keys() and result.keys() == plain["results"][0].keys()
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "wrong",
     [
@@ -210,6 +223,8 @@ def test_attacks_are_held_against_people_held_out(
         ["--size", "3-"],
         ["--weight", "Triage"],
         ["--weight", "Triage=much"],
+        ["--time", "weeks"],
+        ["--sensitive", "diagnosis"],
     ],
     ids=" ".join,
 )

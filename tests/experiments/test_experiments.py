@@ -13,7 +13,7 @@ import veilog
 from veilog.cli import main
 from veilog.errors import ParameterError
 from veilog.experiments import EXPERIMENTS, FIGURES, frontier, known_logs, measuring
-from veilog.experiments.experiment import Cell, Plan, Reason, Row, Table, Value, of, spread
+from veilog.experiments.experiment import Cell, Given, Plan, Reason, Row, Table, Value, of, spread
 from veilog.experiments.known_logs import LOGS
 from veilog.experiments.papers import manifest
 from veilog.experiments.papers import measures as papers_measures
@@ -269,7 +269,7 @@ def test_few_lines_have_their_names_at_their_ends_and_no_two_in_one_place() -> N
 def test_precision_is_estimated_where_all_prefixes_take_too_long(monkeypatch: pytest.MonkeyPatch) -> None:
     asked = []
 
-    def quality(original: object, made: object, *, seconds: float, prefixes: int | None) -> ModelQuality:
+    def quality(original: object, made: object, *, noise: float, seconds: float, prefixes: int | None) -> ModelQuality:
         asked.append(prefixes)
         if prefixes is None:
             return ModelQuality(fitness=0.9, not_computed={"precision": "Not done after 60 seconds."})
@@ -282,6 +282,21 @@ def test_precision_is_estimated_where_all_prefixes_take_too_long(monkeypatch: py
     assert (values["precision"], remark) == (0.5, "precision: estimated from 100 prefixes; all of them took over 60 s.")
     values, remark = measuring.models(log, log, Cell("a", models=60.0, prefixes=100))
     assert (asked[2:], values["precision"], remark) == ([100], 0.5, None)
+
+
+def test_models_of_the_sacofa_paper_are_discovered_with_and_without_a_noise_threshold(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def quality(original: object, made: object, *, noise: float, **rest: object) -> ModelQuality:
+        return ModelQuality(fitness=noise, precision=noise, f_score=noise, generalization=noise)
+
+    monkeypatch.setattr(measuring, "model_quality", quality)
+    log = simulate.hospital(5)
+    experiment = EXPERIMENTS["sacofa-figures"]
+    values = experiment.measure(Given(None, part=log), Cell("a", models=60.0)).values
+    for name in ("f_score", "fitness", "precision", "generalization"):
+        assert (values[name], values[f"{name}_no_threshold"]) == (0.2, 0.0)
+        assert {name, f"{name}_no_threshold"} <= set(experiment.measures)
 
 
 # To the end on the made-up hospital --------------------------------------------------------------------------------

@@ -87,11 +87,11 @@ _COMMANDS = {
         "Say what a model is, what its training guarantees, and what is frequent among cases drawn from it.",
     ),
     "risk": (
-        "checking.measure:risk",
+        "checking.risk:risk",
         "Measure how far people of a log are exposed to someone who knows a few of their activities.",
     ),
     "compare": (
-        "checking.measure:compare",
+        "checking.compare:compare",
         "Measure what a release kept of the original. The numbers are raw statistics: keep them inside.",
     ),
     "audit": (

@@ -97,6 +97,7 @@ _MORE: dict[str, tuple[dict[str, Any], ...]] = {
     "sacofa": (
         *(*_TREE, {"score": "continuous"}, {"depth": 4, "rule_share": 0.2}),
         {"depth": 4, "threshold_harmful": 6, "threshold_harmless": 3, "as_published": True},
+        {"depth": 4, "threshold_harmful": 6, "score": "continuous", "as_published": True},
     ),
     "df-laplace": _RELATIONS,
     "sapa": (*_RELATIONS, {"k": 2}),

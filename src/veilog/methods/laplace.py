@@ -77,11 +77,12 @@ def laplace(curator: Curator, request: Request, settings: LaplaceSettings) -> Va
     """
     if request.as_published:
         levels = settings.depth or curator.max_length + 1
-        least = published_threshold(len(curator.activities) + 1, published_epsilon(request), settings.threshold)
+        epsilon = published_epsilon(request)
+        least = published_threshold(len(curator.activities) + 1, epsilon, settings.threshold)
         if settings.program == "travas":
             return _benchmark(curator, request, levels, least)
         own = settings.program == "mannhardt"
-        return published_variants(curator, request, levels, _published_screen(least, own), unfinished=not own)
+        return published_variants(curator, request, epsilon, levels, _published_screen(least, own), unfinished=not own)
     if settings.program != "mannhardt":
         raise ParameterError("The program belongs to the release as published.", parameter="program")
     threshold = settings.threshold

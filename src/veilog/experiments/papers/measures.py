@@ -228,7 +228,10 @@ def suppression(given: Given, cell: Cell) -> Measured:
 
 
 def models_and_sizes(given: Given, cell: Cell) -> Measured:
-    """Return size, entropy, share of normal cases and models of a release, or of the log itself."""
+    """Return size, entropy, share of normal cases and models of a release, or of the log itself.
+
+    The models are discovered with the noise threshold of the paper and without one, as its authors' program does.
+    """
     original = given.log.variants
     made = released(given, cell).variants if cell.method else original
     if made.events == 0:
@@ -243,5 +246,8 @@ def models_and_sizes(given: Given, cell: Cell) -> Measured:
         values["normal_share"] = normal_share(original, made).released
     except VeilogError as error:
         problems.append(str(error))
-    more, problem = models(original, made, cell)
-    return Measured(values | more, "; ".join([*problems, *([problem] if problem else [])]) or None)
+    for ending, threshold in (("", 0.2), ("_no_threshold", 0.0)):
+        more, problem = models(original, made, cell, threshold)
+        values |= {f"{name}{ending}": value for name, value in more.items()}
+        problems += [problem] if problem else []
+    return Measured(values, "; ".join(dict.fromkeys(problems)) or None)

@@ -147,15 +147,20 @@ def grow(
 
 
 def published_variants(
-    curator: Curator, request: Request, levels: int, screen: Callable[[PrefixTree], Screen], *, unfinished: bool = True
+    curator: Curator,
+    request: Request,
+    epsilon: Fraction,
+    levels: int,
+    screen: Callable[[PrefixTree], Screen],
+    *,
+    unfinished: bool = True,
 ) -> Variants:
-    """Laplace noise at every depth, and the complete prefixes with their counts.
+    """Laplace noise of scale 1/epsilon at every depth, and the complete prefixes with their counts.
 
     Complete are traces that have ended and, if ``unfinished`` ones are released, all prefixes of the last level. The
     screen decides which of them are pruned.
     """
     tree = PrefixTree(curator.activities)
-    epsilon = published_epsilon(request)
     released: list[IntArray] = []
     ends = 0
     for level in range(levels):
