@@ -41,7 +41,7 @@ SHARED = {
     "Reading": "reading a log",
     "Grouping": "grouping large tables",
     "Keeping": "the ledger",
-    "Budget": "the budget, the public facts and the unit",
+    "BudgetOptions": "the budget, the public facts and the unit",
 }
 """Groups of options that several commands have, and what they are for."""
 MOST_CHOICES = 6

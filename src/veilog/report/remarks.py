@@ -194,7 +194,7 @@ REMARKS = (
     gettext_noop("Of {found} variants found, the {most} most frequent can be drawn."),
     gettext_noop(
         "If columns, encoder and tuning were granted, the noised steps alone would cost epsilon = {spent} at delta = "
-        "{delta}, where the paper says {epsilon}, for {steps} critic steps an iteration; their program takes one."
+        "{delta}. The paper says {epsilon}, which is that of each network."
     ),
     gettext_noop(
         "If columns, autoencoder and tuning were granted, and if each row were taken by chance, the critic's noised "

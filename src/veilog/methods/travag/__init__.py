@@ -65,9 +65,7 @@ _DRAWS = 1024
 class TravagSettings(Settings):
     """Settings of TraVaG; the paper's own are configurations by name."""
 
-    configuration: Annotated[
-        str | None, "as published: the paper's settings by name", Choices(tuple({**PUBLISHED, **PROGRAM}))
-    ] = None
+    configuration: Annotated[str | None, "as published: the paper's settings by name", Choices(tuple(PUBLISHED))] = None
     settings: Annotated[
         Literal["paper", "program"], "as published: settings as the paper has them, or its authors' program"
     ] = "paper"
@@ -108,9 +106,7 @@ def configured(settings: TravagSettings, *, as_published: bool) -> Configuration
         known = PROGRAM if whose == "program" else PUBLISHED
         if name not in known:
             raise ParameterError(
-                "As published, TraVaG needs the name of one of the paper's configurations."
-                if name is None
-                else f"settings=paper has no settings for {name}; settings=program has them.",
+                "As published, TraVaG needs the name of one of the paper's configurations.",
                 parameter="configuration",
                 advice=f"Possible: {', '.join(known)}.",
             )

@@ -129,7 +129,7 @@ def refuse_unaffordable(epsilon: Fraction, delta: Fraction, configuration: Confi
 
 
 def plan_as_published(configuration: Configuration, cases: int) -> tuple[NoisedSteps, ...]:
-    """Return the steps of Algorithm 1, each of which counts; the paper's program takes one critic step an iteration."""
+    """Return the noised steps of both networks, each of which counts."""
     for batch in (configuration.autoencoder_batch, configuration.critic_batch):
         if batch > cases:
             raise ParameterError(

@@ -1,4 +1,4 @@
-"""TraVaG as published: raw columns, a free encoder, fewer steps charged than taken. Nothing can be derived for it.
+"""TraVaG as published: raw columns and a free encoder. Nothing can be derived for it.
 
 With the settings of its authors' program the steps are those of :mod:`veilog.methods.travag.program`.
 """
@@ -112,8 +112,7 @@ def _training(curator: Curator, request: Request, state: TrainingState) -> Train
     spent = composed_epsilon(plan, request.delta)
     request.remark(
         f"If columns, encoder and tuning were granted, the noised steps alone would cost epsilon = {spent:.3g} at "
-        f"delta = {float(request.delta):g}, where the paper says {float(request.epsilon):g}, for "
-        f"{configuration.critic_steps_per_generator} critic steps an iteration; their program takes one."
+        f"delta = {float(request.delta):g}. The paper says {float(request.epsilon):g}, which is that of each network."
     )
     return curator.training(
         nearest(state.columns, dropped=True),
