@@ -167,7 +167,7 @@ def test_methods_have_the_papers_settings() -> None:
     trained = settings("travag-figures", "bpic2013_incidents", "travag", settings="program")
     assert len(trained) == 20 and trained[0]["configuration"] == "bpic13-2-0.01"
     pripel = settings("amun-table-6", "unrineweginfectie", "pripel", epsilon="3.41")
-    assert pripel[0]["query_parameters"] == "depth=4,threshold=8"
+    assert pripel[0]["query_parameters"] == "depth=4,threshold=9"
     assert [one["k"] for one in settings("sacofa-figure-10", "receipt", "sapa", epsilon="1")] == [1, 2, 3, 4, 5]
 
 
