@@ -18,7 +18,7 @@ from veilog.privacy.curator import Curator
 from veilog.privacy.domain import Domain
 from veilog.privacy.mechanisms import gaussian, noise
 from veilog.privacy.mechanisms.mechanism import DiscreteGaussian
-from veilog.privacy.rounds import gaussian_rounds, histogram_rounds, rounds_pay, strength_within
+from veilog.privacy.rounds import _log_delta, gaussian_rounds, histogram_rounds, rounds_pay, strength_within
 
 ONE = Fraction(1)
 MILLIONTH = Fraction(1, 10**6)
@@ -39,6 +39,14 @@ def test_the_strength_is_the_largest_that_the_budget_allows(epsilon: float, delt
     mu = strength_within(epsilon, delta)
     assert lost(epsilon, mu) <= delta
     assert lost(epsilon, mu * (1 + 1e-4)) > delta
+
+
+@pytest.mark.parametrize("epsilon", [0.5, 10.0, 500.0])
+def test_a_strength_that_floats_cannot_tell_from_none_loses_hardly_anything(epsilon: float) -> None:
+    """The two parts of its delta may be the same number, or differ by the error of floats in either direction."""
+    for power in range(1, 20):
+        mu = 2.0**-power
+        assert _log_delta(epsilon, mu) <= stats.norm.logcdf(mu / 2 - epsilon / mu)
 
 
 @pytest.mark.slow

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from veilog.errors import ParameterError
 from veilog.logs.variants import Sequences, Variants
+from veilog.privacy.asking import triples_of
 from veilog.privacy.clipping import check_sums, clipped, clipped_euclidean, noise_of_sums
 from veilog.privacy.curator import Curator
 from veilog.privacy.mechanisms import gaussian, noise
@@ -217,3 +218,25 @@ def test_an_entry_that_is_nowhere_counts_for_nobody(row: int, column: int) -> No
     curator = Curator(log([("a",)]))
     answer = curator.sums(lambda s: (row * one, column * one, one), 4, 1, 900)
     assert answer.tolist() == [0, 0, 0, 0] and len(curator.charges) == 1
+
+
+class Cases(list[int]):
+    """Cases that a function need not look at."""
+
+    def take(self, rows: np.ndarray) -> "Cases":
+        return Cases(self[row] for row in rows.tolist())
+
+
+@given(
+    entries=st.lists(
+        st.tuples(st.integers(-2, 4), st.integers(-2, 5), st.integers(-9, 9) | st.sampled_from([-(2**62), 2**62])),
+        max_size=6,
+    )
+)
+def test_entries_are_those_of_cases_and_sums_that_there_are_with_values_cut_on_either_side(
+    entries: list[tuple[int, int, int]],
+) -> None:
+    parts = tuple(np.array(part, dtype=np.int64) for part in zip(*entries, strict=True)) or (np.zeros(0, int),) * 3
+    found = triples_of(lambda block: parts, Cases(range(3)), 4, 5, check=False)
+    wanted = [(row, column, max(-5, min(value, 5))) for row, column, value in entries if row in range(3)]
+    assert list(zip(*(part.tolist() for part in found), strict=True)) == [e for e in wanted if e[1] in range(4)]
