@@ -72,6 +72,7 @@ def test_thirty_levels_have_half_the_noise_and_few_have_less_without() -> None:
     assert rounds_pay([ONE] * 30, ONE, MILLIONTH)
     assert not rounds_pay([ONE] * 8, ONE, MILLIONTH)
     assert not rounds_pay([ONE] * 30, ONE, Fraction(0))
+    assert not rounds_pay([ONE] * 1001, ONE, MILLIONTH), "more than can be paid for together"
 
 
 @given(st.integers(1, 200), st.fractions(Fraction(1, 100), 5), st.integers(2, 30))
@@ -159,7 +160,8 @@ def test_all_are_charged_before_the_first_and_none_is_asked_beyond_them() -> Non
     asked = curator(5)
     rounds = asked.rounds([ONE] * 2, Fraction(3, 4), MILLIONTH)
     (charge,) = asked.charges
-    assert (charge.epsilon, charge.delta, charge.mechanism.noises) == (Fraction(3, 4), MILLIONTH, rounds.noises)
+    assert (charge.question, charge.epsilon, charge.delta) == ("rounds", Fraction(3, 4), MILLIONTH)
+    assert charge.mechanism.noises == rounds.noises
     for _ in range(2):
         rounds.histogram(first_bin, 1, keep_above=0)
     with pytest.raises(ParameterError, match="paid for"):

@@ -202,6 +202,13 @@ def test_the_steps_of_a_training_have_their_own_loss_for_one_case_alone() -> Non
         assert of_a_person.epsilon == cases
 
 
+def test_a_charge_of_laplace_noise_that_its_epsilon_does_not_follow_from_counts_as_its_pair() -> None:
+    """Nor does one whose shift is no whole number of units of the noise."""
+    for scale, by, epsilon in ((10, Fraction(1), Fraction(1, 5)), (1, Fraction(1, 2), Fraction(1, 2))):
+        charge = Charge("sums", "", Laplace(Fraction(scale)), Sensitivity.of(by), epsilon)
+        assert losses_of([charge]) == (Pair(epsilon),)
+
+
 @pytest.mark.parametrize("delta", ["0", "1e-13", "1"])
 def test_a_delta_that_floats_cannot_tell_is_refused(delta: str) -> None:
     with pytest.raises(ParameterError):
