@@ -68,6 +68,8 @@ def test_randomised_response_costs_what_it_does_rounded_up(epsilon: Fraction, or
 
 @pytest.mark.slow
 @given(epsilon=st.fractions("1/100", 5, max_denominator=100), by=st.integers(1, 12), order=orders)
+@example(epsilon=Fraction(200), by=2, order=next(order for order in ORDERS if order > 3))  # the last whose mean is held
+@example(epsilon=Fraction(200), by=2, order=next(order for order in ORDERS if order > Fraction(24, 5)))
 def test_discrete_laplace_noise_costs_what_it_does_rounded_up(epsilon: Fraction, by: int, order: Fraction) -> None:
     decay = epsilon / by
     truth = true_renyi_of_laplace(decay, by, order)
@@ -94,6 +96,26 @@ def test_what_floats_lose_of_a_small_cost_is_added_to_it(epsilon: str) -> None:
         for by in (1, 3):
             found = Answer(Fraction(30), Fraction(0), laplace=(Fraction(epsilon) / by, by)).renyi(order)
             assert true_renyi_of_laplace(Fraction(epsilon) / by, by, order) <= found
+
+
+@pytest.mark.parametrize("by", [5, 1000, 10**6, 2**32, 2**50])
+def test_noise_on_a_fine_grid_costs_no_less_than_it_does(by: int) -> None:
+    """By the sum of the geometric series to sixty digits: there are too many terms to add up one by one."""
+    for epsilon in (Fraction(1, 1000), Fraction(1, 10), Fraction(3)):
+        for order in ORDERS[:260:13]:
+            if (order - 1) * epsilon > 600:
+                continue
+            with localcontext() as context:
+                context.prec = 60
+                a, e, d = decimal(order), decimal(epsilon), decimal(epsilon / by)
+                falls = (-d * (2 * a - 1)).exp()
+                between = (1 - (-d).exp()) * ((a - 1) * e).exp() * (falls - (-e * (2 * a - 1)).exp()) / (1 - falls)
+                mean = (((a - 1) * e).exp() + between + (-a * e).exp()) / (1 + (-d).exp())
+                truth = Fraction(mean.ln() / (a - 1))
+            if by == 5:
+                assert abs(truth - true_renyi_of_laplace(epsilon / by, by, order)) < Fraction(1, 10**40)
+            found = Answer(Fraction(30), Fraction(0), laplace=(epsilon / by, by)).renyi(order)
+            assert truth <= found <= truth * (1 + Fraction(1, 10**8)) + Fraction(1, 10**10)
 
 
 @pytest.mark.parametrize("delta", ["1e-50", "1e-12", "1e-6", "0.01", "0.5", "0.9"])
