@@ -1,4 +1,4 @@
-"""Amun: what may explain differences to Table 6 of its paper, its time on real logs, and how that grows.
+"""Amun: its time on real logs, and how that grows.
 
 Table 6 itself is ``veilog experiment amun-table-6``. Times are CPU seconds of a release whose log is in memory, and
 multiples of grouping the same log's cases into variants. The growth is measured on simulated logs; the largest has the
@@ -18,20 +18,11 @@ from veilog.experiments.summary import Column
 from veilog.logs.eventlog import EventLog
 from veilog.logs.metadata import Metadata
 from veilog.logs.variants import Sequences
-from veilog.measures.directly_follows import frequency_emd, time_emd
 from veilog.methods._events.assemble import Details, assembled
-from veilog.methods._sampling.cases import copies_of_cases, sampled_counts
-from veilog.methods._sampling.times import noisy_cases
-from veilog.methods._sampling.transitions import annotated
-from veilog.methods.amun.priors import Precision, epsilons_of, prior_knowledge
-from veilog.privacy.account.guessing import epsilon_of
-from veilog.privacy.domain import ALL_FROM_LOG, Domain
-from veilog.privacy.mechanisms import noise
 from veilog.releasing.release import release
 
 LOGS = ("sepsis", "bpic2013_incidents", "unrineweginfectie", "ccc19", "traffic_fines")
 MODES = ("sampling", "filtering", "oversampling")
-ADVANTAGES = (0.2, 0.3, 0.4)
 SHAPES = ("15734 100000 3000", "62934 400000 3000", "251734 1600000 3000", "251734 1600000 750", "251734 1600000 12000")
 """Cases, events, variants: first more events, then more variants."""
 
@@ -80,36 +71,6 @@ def simulated(cases: int, events: int, variants: int, seed: int = 0) -> EventLog
     return assembled(Details(Sequences(labels, flat[rows], offsets), times), Metadata())
 
 
-def causes(given: Given, cell: Cell) -> Measured:
-    """The distances of a release, or what is tried to explain them."""
-    log, settings = given.log, dict(cell.settings)
-    if not settings.get("mode"):
-        return tried(log, float(settings["guessing_advantage"]), cell.run)
-    made = release(log, "amun", as_published=True, domain=ALL_FROM_LOG, seed=cell.run, **settings).log
-    return Measured({"frequency": frequency_emd(log, made), "time": time_emd(log, made)})
-
-
-def tried(log: EventLog, advantage: float, seed: int) -> Measured:
-    """The frequency EMD of oversampling at Proposition A.5's epsilon, with discrete noise and with real-valued noise
-    rounded up; the time EMD of sampling with a quarter of the noise on times; and the mean epsilon of an event."""
-    view, frame, _, _ = annotated(log, log.variants, Domain())
-    known = prior_knowledge(view, advantage, Precision.of(1, 10))
-    epsilons = epsilons_of(known.priors, advantage)
-    source = noise.seeded(seed)
-    rng = noise.generator(source)
-    drawn = noise.discrete_laplace(epsilon_of(advantage), len(view.automaton), source)
-    # The absolute value of Laplace noise, rounded up, is a geometric number plus one.
-    rounded = 1 + noise.geometric(epsilon_of(advantage), len(view.automaton), source)
-    found: dict[str, float] = {"mean epsilon": float(epsilons.mean())}
-    for needed, name in ((np.abs(drawn), "oversampling, A.5"), (rounded, "the same, rounded up")):
-        copies = copies_of_cases(view, sampled_counts(view, needed, rng), rng)
-        cases, _ = noisy_cases(view, copies, known.ranges / epsilons, frame, source)
-        found[name] = frequency_emd(log, assembled(Details(cases), Metadata()))
-    copies = copies_of_cases(view, sampled_counts(view, drawn, rng), rng)
-    fewer = noisy_cases(view, copies, known.ranges / epsilons / 4, frame, source)
-    return Measured(found | {"a quarter of the noise on times": time_emd(log, assembled(Details(*fewer), Metadata()))})
-
-
 def speed(given: Given, cell: Cell) -> Measured:
     shape = str(cell.get("shape"))
     log = simulated(*map(int, shape.split())) if shape else given.log
@@ -121,28 +82,12 @@ def speed(given: Given, cell: Cell) -> Measured:
     return Measured(costs | sizes | {"grouping": grouping["cpu"], "released": made.variants.events})
 
 
-_TRIED = ("mean epsilon", "oversampling, A.5", "the same, rounded up", "a quarter of the noise on times")
 _COLUMNS = (
     *(Column(name, name, ",.0f") for name in ("cases", "events", "variants")),
     *(CPU, WALL, PEAK, Column("times grouping", "cpu", ".1f", over="grouping")),
     Column("released events", "released", ",.0f"),
 )
-_FEW = {"guessing_advantage": 0.2}
 BENCHMARKS = (
-    benchmark(
-        "amun-causes",
-        "Amun's distances by the prior, and with other choices that the paper leaves open.",
-        causes,
-        [
-            grid("amun", guessing_advantage=ADVANTAGES, mode=MODES, prior=("example", "equation"), quick=_FEW),
-            grid("amun", guessing_advantage=ADVANTAGES, quick=_FEW),
-        ],
-        [Column(name, name, ".2f", "spread") for name in ("frequency", "time", *_TRIED)],
-        logs=LOGS,
-        quick_logs=("ccc19",),
-        runs=10,
-        page="results/amun.md",
-    ),
     benchmark(
         "amun",
         "Amun's time on real logs.",

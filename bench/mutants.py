@@ -1,7 +1,7 @@
 """Mutants of the kernel: are there lines of sensitivity, scale, charge and clipping that could be wrong unnoticed?
 
     python bench/mutants.py [--only privacy.curator] [--changed HEAD~5] [--sample 200] [--processes 2] [--list]
-                            [--record mutants.json]
+                            [--quick] [--record mutants.json]
 
 Each mutant is one small change in one function of ``TARGETS``: a number one larger, a comparison that takes in its
 border or not, plus for minus, a factor two on a budget, two arguments exchanged, a call left out, a condition turned
@@ -170,6 +170,9 @@ def main() -> None:
     parser.add_argument("--sample", type=int, default=None, help="run so many of them, drawn at random but repeatably")
     parser.add_argument("--changed", metavar="REVISION", help="those in lines that changed since a revision of git")
     parser.add_argument("--tests", default="", help="a pytest expression (-k): the tests to run, in place of all")
+    parser.add_argument(
+        "--quick", action="store_true", help="with the quick tests alone: what lives may be killed by others"
+    )
     parser.add_argument("--patience", type=float, default=PATIENCE, help="seconds of tests that each is tried with")
     parser.add_argument("--new", action="store_true", help="not those of which it is known why they live")
     parser.add_argument("--list", action="store_true", help="say which there are, and what of them is known; run none")
@@ -224,7 +227,8 @@ def run(chosen: list[Mutant], record: Record, given: argparse.Namespace) -> None
     os.environ["HYPOTHESIS_PROFILE"] = PROFILE
     judge = Judge(chosen, record, given.processes, given.patience)
     with Path(os.devnull).open("w") as nowhere, contextlib.redirect_stdout(nowhere):
-        quietly = ["-q", "-p", "no:cacheprovider", "--tb=no", "--capture=sys", "-k", given.tests, "-m", "not nightly"]
+        marked = "not slow and not nightly" if given.quick else "not nightly"
+        quietly = ["-q", "-p", "no:cacheprovider", "--tb=no", "--capture=sys", "-k", given.tests, "-m", marked]
         quietly += ["-W", "ignore::pytest.PytestAssertRewriteWarning"]  # Hypothesis is there already
         pytest.main([*quietly, str(TESTS)], plugins=[judge])
 

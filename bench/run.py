@@ -30,7 +30,7 @@ MODULES = ("reading", "variants", "similarity", "disclosure", "evolve", "release
 MODULES += ("amun", "travag", "attacks", "shapes", "suggest", "models", "large", "large_releases", "spark_events")
 MODULES += ("serve", "pages", "claims", "prediction", "clocks", "constants", "decisions", "repeats")
 LONG = ("evolve-constants", "releases-libra", "prefix-tree-models", "prefix-tree-options", "prefix-tree-playouts")
-LONG += ("releases-travag", "travag-published", "travag-program", "amun-causes", "amun-growth")
+LONG += ("releases-travag", "travag-published", "travag-program", "amun-growth")
 LONG += (
     "times",
     "times-released",

@@ -62,17 +62,6 @@ def test_a_file_that_is_there_stays_as_it_is_unless_it_may_go(what: str, tmp_pat
     assert place.read_bytes() != BEFORE and place.stat().st_size > len(BEFORE)
 
 
-@pytest.mark.slow
-def test_a_paid_release_is_not_replaced_by_the_next(tmp_path: Path) -> None:
-    released().save(tmp_path / "paid.xes")
-    paid = (tmp_path / "paid.xes").read_bytes()
-    with pytest.raises(OutputError):
-        veilog.release(LOG, "evolve", epsilon=2, activities="log", seed=2).save(tmp_path / "paid.xes")
-    with pytest.raises(OutputError):
-        veilog.write(LOG, tmp_path / "paid.xes")
-    assert (tmp_path / "paid.xes").read_bytes() == paid
-
-
 def test_what_was_made_beside_a_release_is_not_replaced_either(tmp_path: Path) -> None:
     (tmp_path / "out-models.xes").write_bytes(BEFORE)
     with pytest.raises(OutputError):

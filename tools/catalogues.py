@@ -20,7 +20,7 @@ from pathlib import Path
 from jinja2 import Environment, nodes
 
 from veilog._language import UNITS
-from veilog._language.catalogue import Entry, entries
+from veilog._language.catalogue import CatalogueEntry, entries
 
 ROOT = Path(__file__).resolve().parents[1]
 SOURCE = ROOT / "src" / "veilog"
@@ -147,7 +147,7 @@ def _said(name: str, texts: dict[int, str]) -> Iterator[tuple[str, str, str]]:
             yield "", first, more[0] if more else ""
 
 
-def written(head: str, language: str, wanted: dict[tuple[str, str, str], Sentence], kept: list[Entry]) -> str:
+def written(head: str, language: str, wanted: dict[tuple[str, str, str], Sentence], kept: list[CatalogueEntry]) -> str:
     """Return the text of a catalogue: the sentences that are wanted, with the translations that are kept."""
     said = {(entry.context, entry.text, entry.plural): entry.said for entry in kept}
     blocks = [head.strip("\n") if head else HEAD.format(language=language).strip("\n")]

@@ -1,4 +1,11 @@
-"""The command, run within a test."""
+"""The command, run within a test or at a terminal."""
+
+import os
+import select
+import subprocess
+import sys
+import time
+from pathlib import Path
 
 import pytest
 
@@ -12,3 +19,28 @@ def run(capsys: pytest.CaptureFixture[str], *arguments: object) -> tuple[int, st
     status = main([str(a) for a in arguments])
     out, err = capsys.readouterr()
     return status, out, err
+
+
+def at_a_terminal(answer: str, *arguments: str, cwd: Path) -> tuple[int, bytes]:
+    """Its status, and what it showed, where somebody answers its question."""
+    import pty  # not everywhere
+
+    leader, follower = pty.openpty()
+    command = [sys.executable, "-m", "veilog", *arguments]
+    running = subprocess.Popen(command, stdin=follower, stdout=follower, stderr=follower, cwd=cwd)
+    os.close(follower)
+    shown, answered, until = b"", False, time.monotonic() + 240
+    while time.monotonic() < until:
+        if select.select([leader], [], [], 0.2)[0]:
+            try:
+                shown += os.read(leader, 4096)
+            except OSError:  # the other end is closed
+                break
+        elif running.poll() is not None:
+            break
+        if not answered and b"[y/N]" in shown:
+            os.write(leader, f"{answer}\n".encode())
+            answered = True
+    os.close(leader)
+    assert answered, "it asked"
+    return running.wait(120), shown

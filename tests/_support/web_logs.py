@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import Any
 
 from veilog.web.jobs.read_log import ReadLog
-from veilog.web.jobs.records import JobRecord, LogRecord, ReleaseRequest, Settings
+from veilog.web.jobs.records import JobRecord, LogRecord, ReleaseRequest, ServerSettings
 from veilog.web.jobs.released_log import ReleasedLog
 from veilog.web.jobs.results import Result, from_text, to_text
-from veilog.web.jobs.worker import Task
+from veilog.web.jobs.worker import WorkerTask
 from veilog.web.work import read_log, release_log
 from veilog.web.work.request import asked_for
 
@@ -58,13 +58,13 @@ def record(result: ReadLog | None, columns: dict[str, str] | None = None, name: 
 def released(
     path: Path,
     form: Mapping[str, str],
-    settings: Settings,
+    settings: ServerSettings,
     out: Path,
     name: str = "log.xes",
     columns: dict[str, str] | None = None,
 ) -> ReleasedLog:
     out.mkdir(exist_ok=True)
-    task = Task("release", str(path), name, columns or {}, request_of(form), str(out))
+    task = WorkerTask("release", str(path), name, columns or {}, request_of(form), str(out))
     made = through("release", release_log(task, replace(settings, thorough=False), silent))
     assert isinstance(made, ReleasedLog)
     return made

@@ -17,7 +17,7 @@ import httpx
 import uvicorn
 
 from veilog.web.app import make_app
-from veilog.web.jobs.records import Settings
+from veilog.web.jobs.records import ServerSettings
 from veilog.web.jobs.results import to_text
 from veilog.web.jobs.store import Store
 from veilog.web.jobs.worker import Work
@@ -29,7 +29,7 @@ TOKEN = "0123456789abcdefABCDEF0123456789"
 
 @dataclass(frozen=True)
 class Served:
-    settings: Settings
+    settings: ServerSettings
     store: Store
 
     @property
@@ -66,7 +66,7 @@ def served(folder: Path, work: Work = work_on, **settings: Any) -> Iterator[Serv
         "thorough": False,
         **many,
     } | settings
-    own = Settings(folder=place, port=sockets[0].getsockname()[1], **facts)
+    own = ServerSettings(folder=place, port=sockets[0].getsockname()[1], **facts)
     app = make_app(own, work)
     server = uvicorn.Server(bounded(app, len(sockets)))
     thread = threading.Thread(target=server.run, args=(sockets,))

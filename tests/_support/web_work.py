@@ -12,10 +12,10 @@ from typing import Any
 from veilog.errors import InputError, OutputError
 from veilog.logs.made_up.simulate import hospital
 from veilog.releasing.release import release
-from veilog.web.jobs.records import Settings
+from veilog.web.jobs.records import ServerSettings
 from veilog.web.jobs.released_log import Certificate, Promise, ReleasedLog
 from veilog.web.jobs.results import to_text
-from veilog.web.jobs.worker import RESULT, Progress, Task
+from veilog.web.jobs.worker import RESULT, Progress, WorkerTask
 
 SMALL_LOG = 2_000
 FOREVER = 120.0
@@ -28,7 +28,7 @@ def made(**facts: Any) -> ReleasedLog:
     return ReleasedLog(certificate, **{**usual, "activities": 0, "entry": 1, **facts})
 
 
-def work(task: Task, settings: Settings, progress: Progress) -> ReleasedLog:
+def work(task: WorkerTask, settings: ServerSettings, progress: Progress) -> ReleasedLog:
     """What the request's ``do`` names; its results show that the files and the progress of a job are its own."""
     out = Path(task.out)
     progress(f"working on {task.path}", 0.25)
@@ -88,7 +88,7 @@ def work(task: Task, settings: Settings, progress: Progress) -> ReleasedLog:
     return made()
 
 
-def _release(settings: Settings, progress: Progress, stop: bool) -> None:
+def _release(settings: ServerSettings, progress: Progress, stop: bool) -> None:
     """A real release, which stops when it has asked the data some of its questions."""
     asked = 0
 

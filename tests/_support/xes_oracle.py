@@ -14,7 +14,7 @@ import pyarrow as pa
 from veilog.logs.eventlog import ACTIVITY, CASE_INDEX, EVENT_INDEX, NESTED, TIMESTAMP, EventLog
 from veilog.logs.findings import Findings
 from veilog.logs.xes.columns import field_key, field_type
-from veilog.logs.xes.parts import Reading, read_blocks
+from veilog.logs.xes.parts import XesReading, read_blocks
 from veilog.logs.xes.read import _assemble
 
 SCALARS = ("string", "date", "int", "float", "boolean", "id")
@@ -31,7 +31,7 @@ Facts = list[tuple[dict[Any, Any], list[Any], list[tuple[dict[Any, Any], list[An
 
 def read_plain(path: Path, findings: Findings) -> EventLog:
     """What the plain reader makes of a file, whether or not the fast one could read it."""
-    reading = Reading(path, None, drop_bad=False, plain=True)
+    reading = XesReading(path, None, drop_bad=False, plain=True)
     findings.path = str(path)
     return _assemble(read_blocks(reading), reading, findings)
 

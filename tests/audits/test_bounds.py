@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scipy.stats import binom
 
 from veilog.audits.bounds import (
-    Event,
+    ReleaseEvent,
     choose_event,
     epsilon_lower_bound,
     lower_bound,
@@ -46,14 +46,14 @@ def test_the_event_that_tells_most_is_found_in_every_form() -> None:
     rng = np.random.default_rng(1)
     noise = rng.integers(0, 10, 3000).astype(float)
     other = rng.integers(0, 10, 3000).astype(float)
-    assert choose_event(noise, noise + 5, 0.0, 0.9)[0] == Event("at least", 10.0, True)
+    assert choose_event(noise, noise + 5, 0.0, 0.9)[0] == ReleaseEvent("at least", 10.0, True)
     # As likely to be seen with the logs exchanged: the first form that shows it is taken.
-    assert choose_event(noise + 5, noise, 0.0, 0.9)[0] == Event("at least", 10.0, False)
+    assert choose_event(noise + 5, noise, 0.0, 0.9)[0] == ReleaseEvent("at least", 10.0, False)
     narrow = rng.integers(5, 10, 3000).astype(float)
-    assert choose_event(narrow, noise, 0.0, 0.9)[0] == Event("at most", 4.0, True)
+    assert choose_event(narrow, noise, 0.0, 0.9)[0] == ReleaseEvent("at most", 4.0, True)
     hidden = np.where(rng.random(3000) < 0.5, 5.0, noise)
     event, seemed = choose_event(np.where(other == 5.0, 4.0, other), hidden, 0.0, 0.9)
-    assert event == Event("exactly", 5.0, True) and seemed > 4
+    assert event == ReleaseEvent("exactly", 5.0, True) and seemed > 4
 
 
 def test_scores_that_are_all_the_same_show_nothing() -> None:

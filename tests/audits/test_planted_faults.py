@@ -18,7 +18,7 @@ from veilog.audits.attacks import worst_cases
 from veilog.audits.auditing import audit
 from veilog.audits.results import AuditResult
 from veilog.privacy import curator
-from veilog.privacy.account.account import Account
+from veilog.privacy.account.account import ChargeAccount
 from veilog.privacy.clipping import exact_sums
 from veilog.privacy.histograms import cases_in_bins
 from veilog.privacy.mechanisms import noise
@@ -49,7 +49,7 @@ def reused(self: Laplace, n: int, source: noise.Randomness) -> Any:
     return noise.discrete_laplace(self.decay, n, noise.seeded(7))
 
 
-def uncharged(self: Account, question: str, purpose: str, mechanism: Any, *rest: Any) -> Any:
+def uncharged(self: ChargeAccount, question: str, purpose: str, mechanism: Any, *rest: Any) -> Any:
     """Sums are answered for nothing."""
     return mechanism if question == "sums" else charge(self, question, purpose, mechanism, *rest)
 
@@ -65,11 +65,11 @@ def all_come_out(added: Any, above: int) -> Thresholded:
     return Thresholded(added, 0)
 
 
-charge = Account.charge
+charge = ChargeAccount.charge
 FAULTS: dict[str, tuple[tuple[Any, str, Callable[..., Any]], str, dict[str, Any], Any]] = {
     "sensitivity off by one": ((curator, "exact_sums", one_more), "df-laplace", {"bound": 1}, EMPTY),
     "half the noise": ((Laplace, "draw", halved), "laplace", {}, THOUSANDS),
-    "a question not charged": ((Account, "charge", uncharged), "df-laplace", {}, EMPTY),
+    "a question not charged": ((ChargeAccount, "charge", uncharged), "df-laplace", {}, EMPTY),
     "float sums": ((curator, "cases_in_bins", in_floats), "laplace", {}, EDGE),
     "clip missing": ((curator, "exact_sums", unclipped), "df-laplace", {}, EMPTY),
     "seed reused": ((Laplace, "draw", reused), "df-laplace", {}, EMPTY),

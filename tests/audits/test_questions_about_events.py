@@ -19,13 +19,13 @@ import pytest
 
 from veilog import Domain
 from veilog.audits.attacks import Attempt
-from veilog.audits.many_runs import Recorder, Run
-from veilog.audits.recording import Recorded, Script, asked_again
+from veilog.audits.many_runs import AuditRun, Recorder
+from veilog.audits.recording import RecordedRun, Script, asked_again
 from veilog.audits.twins import Twins
 from veilog.audits.whitebox import WhiteProof, prove
 from veilog.logs.eventlog import START, TIMESTAMP_TYPE, EventLog
 from veilog.privacy import adding, events
-from veilog.privacy.account.account import Account
+from veilog.privacy.account.account import ChargeAccount
 from veilog.privacy.clipping import contributions, noise_of_sums
 from veilog.privacy.mechanisms import noise
 from veilog.privacy.mechanisms.mechanism import Laplace
@@ -122,7 +122,7 @@ class OfOneQuestion(Recorder):
     words: str = ""
     fault: tuple[Any, str, Any] | None = None
 
-    def _asked(self, run: Run) -> tuple[Script, Twins]:
+    def _asked(self, run: AuditRun) -> tuple[Script, Twins]:
         key = (run.attempt.attack, run.there, run.seed, run.questions)
         if key not in self.made:
             whole, script, twins = run.on(self.planned)
@@ -131,10 +131,10 @@ class OfOneQuestion(Recorder):
             self.made[key] = whole, replace(script, calls=tuple(ours), exact={}), twins
         return self.made[key][1:]
 
-    def whole(self, run: Run) -> Recorded:
+    def whole(self, run: AuditRun) -> RecordedRun:
         return self.again(run, run.there, [run.seed])[0]
 
-    def again(self, run: Run, with_: bool, seeds: Sequence[int]) -> list[Recorded]:
+    def again(self, run: AuditRun, with_: bool, seeds: Sequence[int]) -> list[RecordedRun]:
         script, twins = self._asked(run)
         log = run.attempt.with_ if with_ else run.attempt.without
         with mock.patch.object(*self.fault) if self.fault else nullcontext():
@@ -177,7 +177,7 @@ def for_one_event(bound: int, resolution: int, epsilon: Any, delta: Any) -> Any:
     return noise_of_sums(1, resolution, epsilon, delta)
 
 
-def uncharged(self: Account, question: str, purpose: str, mechanism: Any, *rest: Any) -> Any:
+def uncharged(self: ChargeAccount, question: str, purpose: str, mechanism: Any, *rest: Any) -> Any:
     """The question is answered for nothing."""
     return (
         mechanism
@@ -186,13 +186,13 @@ def uncharged(self: Account, question: str, purpose: str, mechanism: Any, *rest:
     )
 
 
-charge = Account.charge
+charge = ChargeAccount.charge
 FAULTS: dict[str, tuple[Any, str, Callable[..., Any]]] = {
     "clip missing": (adding, "contributions", unclipped),
     "sensitivity too small": (adding, "contributions", a_half_more),
     "half the noise": (Laplace, "draw", halved),
     "noise for one event": (events, "noise_of_sums", for_one_event),
-    "not charged": (Account, "charge", uncharged),
+    "not charged": (ChargeAccount, "charge", uncharged),
 }
 
 

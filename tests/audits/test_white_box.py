@@ -28,7 +28,7 @@ from veilog.audits.recording import asked_again, recorded
 from veilog.audits.twins import Twins
 from veilog.errors import ParameterError
 from veilog.logs.made_up.simulate import hospital, variants_only
-from veilog.privacy.account.losses import GaussianLoss, LaplaceLoss, Pair, composed_delta
+from veilog.privacy.account.losses import EpsilonDeltaLoss, GaussianLoss, LaplaceLoss, composed_delta
 from veilog.privacy.mechanisms.mechanism import DiscreteGaussian, KTruncatedGeometric, Laplace, NoisedSteps, Thresholded
 from veilog.releasing.plan import plan
 
@@ -110,7 +110,10 @@ def test_a_sample_and_noised_steps_against_their_formulas() -> None:
 def test_curves_are_never_below_the_losses_of_the_account_and_hardly_above() -> None:
     """Two ways to the same numbers: FFT over a grid here, dp-accounting there."""
     for asked, losses in (
-        ([Priced("a", 1.0, 0.0), Priced("b", 0.5, 1e-3)], [Pair(Fraction(1)), Pair(Fraction(1, 2), Fraction(1, 1000))]),
+        (
+            [Priced("a", 1.0, 0.0), Priced("b", 0.5, 1e-3)],
+            [EpsilonDeltaLoss(Fraction(1)), EpsilonDeltaLoss(Fraction(1, 2), Fraction(1, 1000))],
+        ),
         ([Priced("tree", 0.1, 0.0, 1)] * 10, [LaplaceLoss(Fraction(1, 10), 1)] * 10),
         ([Priced("steps", 1.0, 0.0, steps=(NoisedSteps("one", 0.5, 2.0, 5),))], [GaussianLoss(2.0, 0.5, 5)]),
     ):

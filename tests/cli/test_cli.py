@@ -15,34 +15,11 @@ from veilog.cli import main
 from veilog.logs.made_up import simulate
 from veilog.methods import METHODS
 
-README_TABLE = {
-    "sepsis": (1050, 16, 15214, 846),
-    "bpic2013_incidents": (7554, 4, 65533, 1511),
-    "receipt": (1434, 27, 8577, 116),
-    "traffic_fines": (150370, 11, 561470, 231),
-    "unrineweginfectie": (1650, 10, 6973, 50),
-    "ccc19": (20, 29, 1394, 20),
-}
-"""Cases, activities, events and variants of the public logs."""
-
 
 def as_json(capsys: pytest.CaptureFixture[str], *arguments: object) -> object:
     status, out, err = run(capsys, *arguments, "--json", "-")
     assert (status, err) == (0, "")
     return json.loads(out)
-
-
-@pytest.mark.nightly
-@pytest.mark.parametrize("name", sorted(README_TABLE))
-def test_info_counts_the_public_logs(capsys: pytest.CaptureFixture[str], logs: Path, name: str) -> None:
-    facts = as_json(capsys, "info", logs / f"{name}.xes.gz")
-    cases, activities, events, variants = README_TABLE[name]
-    assert {k: facts[k] for k in ("cases", "activities", "events", "variants")} == {
-        "cases": cases,
-        "activities": activities,
-        "events": events,
-        "variants": variants,
-    }
 
 
 def test_info_tells_all_its_fields(capsys: pytest.CaptureFixture[str], log: Path) -> None:
@@ -226,16 +203,28 @@ def test_attacks_are_held_against_people_held_out(
 
 
 @pytest.mark.slow
+def test_risk_names_unique_cases_for_the_owner_alone(capsys: pytest.CaptureFixture[str], log: Path) -> None:
+    asked = ("risk", log, "--size", "2", "--background", "sequence", "--time", "hours", "--sensitive", "urgency")
+    plain, named = as_json(capsys, *asked), as_json(capsys, *asked, "--unique-cases")
+    (result,) = named["results"]
+    assert 0 < result["attribute_disclosure"] <= 1
+    ((row,)) = named["owner_only"].pop("unique_cases")
+    assert (row["background"], row["size"], len(row["cases"])) == ("sequence", 2, result["unique"])
+    assert set(row["cases"]) <= set(veilog.read(log).cases.column("concept:name").to_pylist())
+    assert "unique_cases" not in plain["owner_only"]
+    assert named.keys() == plain.keys() and result.keys() == plain["results"][0].keys()
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "wrong",
     [
-        ["--background", "bag"],
-        ["--size", "0"],
         ["--size", "many"],
         ["--size", "3-"],
         ["--weight", "Triage"],
         ["--weight", "Triage=much"],
-        ["--weight", "Trage=2"],
+        ["--time", "weeks"],
+        ["--sensitive", "diagnosis"],
     ],
     ids=" ".join,
 )

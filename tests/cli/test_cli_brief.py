@@ -183,22 +183,13 @@ def test_what_is_next_can_be_done(target: str, more: list[str], said: str, capsy
     [
         (["--unit", "Patiend"], "Did you mean 'Patient'?"),
         (["--unit", "Patiend", "--max-cases", "2"], "Did you mean 'Patient'?"),
-        (["--unit", "Patient"], "needs a bound on the cases of one"),
         (["--unit", "Cas"], "Did you mean 'case'? It takes case, person or a column. The log has: "),
         (["--unit", "Cas", "--max-cases", "2"], "Did you mean 'case'? --unit takes case, person or a column"),
         (["--domain", "Patient=a|b"], "'Patient' is not. Name it in --attributes"),
         (["--attributes", "Ward", "--domain", "Wardd=a|b"], "Did you mean 'Ward'?"),
         (["--language", "de"], "--language is for the pages and the dossier"),
-        (["--memory-limit", "4Gig"], "The memory limit '4Gig' is not understood. Write it like 800MB or 2GB."),
-        (["--on", "duplicate-case-ids=keep"], "Did you mean 'duplicate-case-id'?"),
-        (["--on", "bad-timestamp=kep"], "Did you mean 'keep'?"),
-        (["-p", "for=modles"], "Did you mean 'models'?"),
-        (["--engine", "dukdb"], "Did you mean 'duckdb'?"),
         (["--dry-run", "--sizes", "Visits.cvs"], "Did you mean 'visits.csv'?"),
         (["--dry-run", "--sizes", "lgo"], "There is no such file of sizes."),
-        (["--since", "yesterday"], "--since takes a day, such as 2024-03-14, not 'yesterday'"),
-        (["--since", "2024-03-01", "--until", "2024-3-9"], "--until takes a day"),
-        (["--since", "2024-03-01", "--until", "2024-03-01"], "on and before --until 2024-03-01"),
         (["--since", "2999-03-01"], "on and before today"),
     ],
 )
@@ -208,12 +199,6 @@ def test_what_cannot_be_meant_is_told_and_by_its_option(
     options = ["--activities", "log", "--on", "missing-timestamp=drop"]
     assert main(["release", "visits.csv", "out.xes", *EVOLVE, *options, *unit]) in (1, 2)
     assert said in " ".join(capsys.readouterr().err.split())
-
-
-def test_an_attribute_of_another_name_is_found(capsys: pytest.CaptureFixture[str]) -> None:
-    options = ["--activities", "log", "--delta", "1e-6", "--on", "missing-timestamp=drop", "--attributes", "patient"]
-    assert main(["release", "visits.csv", "out.xes", *EVOLVE, *options]) == 2
-    assert "Did you mean 'Patient'? It has: Patient." in capsys.readouterr().err
 
 
 @pytest.mark.slow

@@ -9,7 +9,7 @@ from commands import run
 
 import veilog
 from veilog._places import default_ledger
-from veilog.cli.releasing import foreseen
+from veilog.cli.releasing import confirmation
 from veilog.ledger.ledger import Ledger
 from veilog.logs.made_up.simulate import hospital
 
@@ -89,21 +89,6 @@ def test_releases_without_a_ledger_are_listed_and_counted_when_it_is_said(
     assert (counted["spent"]["epsilon"], counted["left"]["epsilon"], "uncounted" in counted) == (1, 2, False)
 
 
-def test_a_seeded_run_is_on_nobodys_account(capsys: pytest.CaptureFixture[str], log: Path) -> None:
-    assert "account" not in made(capsys, log, "0.5", "--seed", "1")
-    place = default_ledger()
-    assert place is not None and not place.exists()
-
-
-@pytest.mark.slow
-def test_a_script_goes_on_where_the_level_falls_and_has_a_code(capsys: pytest.CaptureFixture[str], log: Path) -> None:
-    made(capsys, log, "1")
-    told = made(capsys, log, "1.5")
-    assert codes(told) == ["account-level-falls"]
-    rest = {name: value for name, value in told.items() if name != "owner_only"}
-    assert "account-level-falls" not in json.dumps(rest)
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize(("answer", "status", "releases"), [("n", 3, 1), ("", 3, 1), ("y", 0, 2)])
 def test_whoever_is_at_a_terminal_is_asked_where_the_level_falls(
@@ -115,20 +100,10 @@ def test_whoever_is_at_a_terminal_is_asked_where_the_level_falls(
     releases: int,
 ) -> None:
     asked: list[object] = []
-    monkeypatch.setattr(foreseen, "at_a_terminal", lambda: True)
+    monkeypatch.setattr(confirmation, "at_a_terminal", lambda: True)
     monkeypatch.setattr("veilog.cli.shared.terminal.SafeConsole.input", lambda self, text: asked.append(text) or answer)
     command = ("release", log, log.with_name("a.xes"), *LAPLACE, "--epsilon")
     assert run(capsys, *command, "1")[0] == 0 and asked == []
     log.with_name("a.xes").unlink()
     assert run(capsys, *command, "1.5")[0] == status and len(asked) == 1
     assert len(own().show()[0].entries) == releases
-
-
-@pytest.mark.slow
-def test_a_budget_of_one_log_refuses_no_other(capsys: pytest.CaptureFixture[str], log: Path) -> None:
-    assert run(capsys, "ledger", "set", log, "--epsilon", "1")[0] == 0
-    other = log.with_name("other.csv")
-    veilog.write(hospital(301, seed=78), other)
-    told = made(capsys, other, "0.5")
-    assert codes(told) == ["unknown-data-beside-budget"]
-    assert [float(account.budget[0]) if account.budget else None for account in own().show()] == [1.0, None]

@@ -58,19 +58,14 @@ def test_the_time_distance_is_shown(capsys: pytest.CaptureFixture[str], log: Pat
 @pytest.mark.parametrize(
     ("options", "problem"),
     [
-        (["--times", "2"], "above 0 and below 1"),
         (["--times", "0.5", "--window", "2024"], "such as 2024-01-01..2025-01-01"),
         (["--times", "0.5", "--window", "monday..friday"], "dates like 2024-01-31"),
-        (["--window", "log"], "share for times"),
+        (["--max-length", "long"], "whole number, or log"),
         (["--attributes", "age group", "--domain", "age group"], "NAME=VALUE"),
-        (["--attributes", "urgency", "--domain", "urgency=5..1"], "smaller to a larger"),
         (["--attributes", "urgency", "--domain", "urgency=1..5", "--domain", "urgency=1..6"], "declared twice"),
         (["-p", "rounds=3", "-p", "rounds=4"], "-p says 'rounds' twice"),
         (["--attributes", "age group", "--domain", "age group=@nowhere"], "cannot be read"),
-        (["--attributes", "age group", "--domain", "age group="], "list of values"),
         (["--attributes", "age group", "--domain", "age group=old, young"], "Say 'age group=old|young'"),
-        (["--attributes", "height"], "no attribute 'height'"),
-        (["--times", "0.7", "--attributes", "urgency", "--attributes-share", "0.3"], "nothing is left"),
     ],
 )
 def test_mistakes_are_told_and_nothing_is_written(

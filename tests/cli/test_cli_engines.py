@@ -112,18 +112,3 @@ def test_commands_that_need_events_say_so_of_several_files(
 ) -> None:
     assert cli.main(["convert", log, "out.csv"]) == 1
     assert "where variants are enough" in " ".join(capsys.readouterr().err.split())
-
-
-@pytest.mark.slow
-def test_a_folder_of_anything_else_is_refused(warehouse: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (warehouse / "warehouse" / "_SUCCESS").touch()
-    (warehouse / "warehouse" / ".part").touch()
-    assert cli.main(["info", "warehouse"]) == 0
-    (warehouse / "warehouse" / "notes.txt").touch()
-    assert cli.main(["info", "warehouse"]) == 1
-    assert "notes.txt" in capsys.readouterr().err
-    (warehouse / "empty").mkdir()
-    assert cli.main(["info", "empty"]) == 1
-    assert "no file in this folder" in capsys.readouterr().err
-    assert cli.main(["info", "warehouse", "--engine", "hive"]) == 2
-    assert "no engine 'hive'" in capsys.readouterr().err

@@ -101,31 +101,15 @@ def test_shells_complete_commands_and_options(shell: str, capsys: pytest.Capture
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["--epsilon", "0,5"], "Write 0.5."),
-        (["--epsilon", "1", "--window", "2024", "--times", "30%"], "such as 2024-01-01..2025-01-01"),
-        (["--epsilon", "1", "--times", "130%"], "above 0 and below 1, not 130%"),
-        (["--epsilon", "1", "-p", "round=2"], "Did you mean 'rounds'?"),
-        (["--epsilon", "5%"], "epsilon must be a number, not '5%'."),
-        (["--epsilon", "50"], "or say --allow-no-protection"),
         (["-p", "eps=1"], "It is an option of its own: --epsilon 1."),
         (["--epsilon", "1", "-p", "max_cases=3"], "It is an option of its own: --max-cases 3."),
     ],
 )
-def test_small_slips_are_told_what_to_write(
+def test_a_setting_that_is_an_option_of_its_own_is_told_which(
     arguments: list[str], words: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["release", "log.xes", "x.xes", "-m", "evolve", *arguments]) == 2
     assert words in " ".join(capsys.readouterr().err.split())
-
-
-def test_a_keyword_of_another_name_is_found() -> None:
-    with pytest.raises(veilog.ParameterError, match="Did you mean 'epsilon'"):
-        veilog.plan("evolve", eps=1)
-
-
-def test_a_share_may_be_a_percentage() -> None:
-    plan = veilog.plan("evolve", epsilon=1, times="30%", activities=["a"])
-    assert plan.wanted.times == veilog.plan("evolve", epsilon=1, times="0.3", activities=["a"]).wanted.times
 
 
 @pytest.mark.slow

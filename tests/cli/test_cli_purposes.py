@@ -39,10 +39,8 @@ def test_purposes_are_a_sentence_each_at_the_terminal(capsys: pytest.CaptureFixt
 @pytest.mark.parametrize(
     ("options", "told"),
     [
-        (("--purposes", "discovry"), "There is no purpose 'discovry'"),
         (("--purposes", "discovery", "--model", "x.bpmn"), "--model is for the purpose conformance"),
         (("--predict", "age group"), "--predict is for the purpose prediction"),
-        (("--purposes", "conformance", "--model", "nowhere.bpmn"), "The model cannot be read"),
     ],
 )
 def test_what_no_purpose_hears_is_refused(

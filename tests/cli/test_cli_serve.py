@@ -17,7 +17,7 @@ from veilog import cli
 from veilog._places import data_folder, default_ledger
 from veilog.logs.made_up.simulate import hospital
 from veilog.web import serving
-from veilog.web.jobs.records import Settings
+from veilog.web.jobs.records import ServerSettings
 
 GOOD = "0123456789abcdefABCDEF"
 
@@ -52,14 +52,6 @@ def test_a_weak_token_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[s
     said = refused(capsys, "--token-file", str(tmp_path / "token"), "--folder", str(tmp_path / "data"))
     assert "at least 20 letters and digits" in said
     assert "cannot be read" in refused(capsys, "--token-file", str(tmp_path / "none"))
-
-
-def test_a_language_that_there_is_no_catalogue_of_is_refused(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    said = refused(capsys, "--language", "deutsch", "--folder", str(tmp_path / "data"))
-    assert "no catalogue of the language 'deutsch'" in said
-    assert not (tmp_path / "data").exists()
 
 
 def test_a_token_is_its_line(tmp_path: Path) -> None:
@@ -150,7 +142,7 @@ def test_a_token_that_others_may_read_is_refused(tmp_path: Path, capsys: pytest.
 
 
 def test_the_address_holds_no_token(tmp_path: Path) -> None:
-    settings = Settings(folder=tmp_path, ledger=tmp_path / "l", token=GOOD, port=8400)
+    settings = ServerSettings(folder=tmp_path, ledger=tmp_path / "l", token=GOOD, port=8400)
     assert serving.url_of(settings) == "http://127.0.0.1:8400/"
     assert serving.url_of(settings, "c0de") == "http://127.0.0.1:8400/?code=c0de"
     assert GOOD not in repr(settings)

@@ -12,8 +12,6 @@ from cyclopts import App
 from veilog import _files
 from veilog.cli import application, main
 from veilog.cli.shared.details import declared_list
-from veilog.errors import ParameterError
-from veilog.privacy.domain import Domain
 
 
 @pytest.mark.parametrize(
@@ -71,14 +69,7 @@ def test_a_number_that_is_not_whole_is_refused_by_every_option_that_takes_whole_
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        ("audit laplace --epsilon 1 --processes 1000000", "processes must be from 1 to 1024, not 1000000."),
-        ("experiment frontier --logs . --processes 1000000", "processes must be from 1 to 1024, not 1000000."),
-        ("experiment frontier --logs . --processes 0", "processes must be from 1 to 1024, not 0."),
-        ("experiment frontier --logs . --runs 1000000000000", "runs must be from 1 to 10000, not 1000000000000."),
         ("info log.csv --memory-limit -1", "The memory limit '-1' is not understood."),
-        ("info log.csv --memory-limit 0GB", "The memory limit '0GB' is not understood."),
-        ("info log.csv --memory-limit 1e3MB", "The memory limit '1e3MB' is not understood."),
-        ("info log.csv --memory-limit none", "The memory limit 'none' is not understood."),
         ("twin --out x.csv --cases 9 --length 3 --activities 1.5", "a whole number, or their names, not '1.5'."),
         ("twin --out x.csv --cases 9 --length 3 --activities=-1", "a whole number, or their names, not '-1'."),
     ],
@@ -120,10 +111,3 @@ def test_lists_that_have_no_end_or_are_none_are_refused(
 def test_a_list_may_begin_with_the_mark_of_windows(tmp_path: Path) -> None:
     (tmp_path / "list.txt").write_bytes(b"\xef\xbb\xbfRegister\r\nTriage\r\n")
     assert declared_list(f"@{tmp_path / 'list.txt'}") == ("Register", "Triage")
-
-
-def test_what_is_declared_twice_is_named() -> None:
-    with pytest.raises(ParameterError, match="The activity 'Triage' is declared twice"):
-        Domain(("Register", "Triage", "Triage", "X-ray", "X-ray"))
-    with pytest.raises(ParameterError, match="The value 'old' of 'age group' is declared twice"):
-        Domain(attributes={"age group": ("old", "young", "old")})

@@ -118,19 +118,3 @@ def test_an_account_that_would_not_take_the_log_is_told(here: Path, capsys: pyte
         capsys.readouterr()
         assert main(["release", *more, "--cases", "9", "--length", "2", "--ledger", "n.ledger"]) == 0
         assert said in " ".join(capsys.readouterr().out.split())
-
-
-@pytest.mark.nightly
-def test_a_release_of_another_kind_of_case_is_foreseen_to_be_refused(
-    here: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    kept = ["--ledger", "a.ledger"]
-    assert main(["ledger", "set", "night.csv", "--epsilon", "3", *kept]) == 0
-    assert main(["release", "night.csv", "out.xes", *RELEASE, "--no-compare", *kept]) == 0
-    assert main(["ledger", "set", "night.csv", "--case", "Patient", "--account", "1", *kept]) == 0
-    sizes = ["--cases", "30", "--length", "2"]
-    assert main([*DRY, *sizes, *kept]) == 0
-    assert "account" in told()["owner_only"] and "refused" not in str(told()["owner_only"]["account"])
-    capsys.readouterr()
-    assert main([*DRY, *sizes, *kept, "--case", "Patient"]) == 0
-    assert "told by 'case', and in this one by 'Patient'" in capsys.readouterr().out

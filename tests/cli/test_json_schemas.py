@@ -17,7 +17,7 @@ import pytest
 
 import veilog
 from veilog.cli import main
-from veilog.cli.shared.results import SCHEMA
+from veilog.cli.shared.terminal import SCHEMA
 from veilog.logs.made_up.simulate import hospital
 
 DOCS = Path(__file__).parents[2] / "docs" / "schemas"
@@ -29,6 +29,7 @@ CALLS: dict[str, list[list[str]]] = {
              ["info", "events", *ENGINE]],
     "validate": [["validate", "log.csv"], ["validate", "odd.csv"], ["validate", "titled.csv"]],
     "risk": [["risk", "log.csv", "--size", "1,60"], ["risk", "odd.csv", "--size", "1"],
+             ["risk", "log.csv", "--size", "2", "--time", "days", "--sensitive", "urgency", "--unique-cases"],
              ["risk", "titled.csv", "--size", "1"], ["risk", "events", "--size", "1", *ENGINE]],
     "release": [
         ["release", "log.csv", "out.xes", *LAPLACE, "--activities", "log"],

@@ -137,8 +137,6 @@ def test_a_release_from_and_to_pipes_is_the_release_of_files(pipes: Pipes, logs:
         (("ledger", "set", "LOG", "--epsilon", "1", "--format", "csv"), 2, "no log is - ."),
         (("convert", "LOG", "x.parquet", "--to", "xes"), 2, "x.parquet is a file. Leave --to away"),
         (("convert", "-", "x.parquet", "--format", "csv", "--to", "xes"), 2, "x.parquet is a file."),
-        (("info", "LOG", "--sheet", "A"), 2, "has no sheets"),
-        (("info", "LOG", "--header", "-1"), 2, "There is no line -1"),
     ],
 )
 def test_what_is_missing_is_said(pipes: Pipes, logs: Path, arguments: tuple[str, ...], status: int, said: str) -> None:

@@ -190,15 +190,6 @@ def test_of_two_releases_to_one_file_at_the_same_time_none_is_lost(
 
 
 @pytest.mark.slow
-def test_the_second_file_of_a_release_is_not_replaced_either(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    both = "release log.csv {} -m evolve -p for=both --epsilon 1 --activities log --no-ledger --no-compare"
-    assert main(both.format("a.xes").split()) == 0
-    Path("a.xes").unlink()
-    assert main(both.format("a.xes").split()) == 5
-    assert "a-models.xes" in capsys.readouterr().err
-
-
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("there", "words"),
     [

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import json
-import os
-import select
-import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
+from commands import at_a_terminal
 
 import veilog
 from veilog.cli import main
@@ -88,27 +85,6 @@ def test_how_many_persons_and_cases(here: Path, most: int, notes: list[str]) -> 
 
 
 @pytest.mark.slow
-def test_a_log_with_an_empty_cell_of_the_person_is_released_and_the_loss_is_said(here: Path) -> None:
-    lines = Path("log.csv").read_text().splitlines()
-    head = lines[0].split(",")
-    case, person = head.index("case"), head.index("Patient")
-    rows = [line.split(",") for line in lines[1:]]
-    first = rows[0][case]
-    for row in rows:
-        row[person] = "" if row[case] == first else row[person]
-    Path("gap.csv").write_text("\n".join(",".join(row) for row in (head, *rows)) + "\n")
-    asked = ["--activities", "log", "--unit", "Patient", "--max-cases", "10", "--json", "told.json"]
-    for policy, note in (([], "so it was not used."), (["--unnamed", "own"], "as of a person of its own")):
-        assert main(["release", "gap.csv", "out.xes", *RELEASE, *asked, *policy, "--overwrite"]) == 0
-        told = json.loads(Path("told.json").read_text())
-        assert any("1 of 40 cases has no value of 'Patient'" in said and note in said for said in
-                   told["owner_only"]["notes"])  # fmt: skip
-        codes = [condition["code"] for condition in told["guarantee"]["conditions"]]
-        assert ("unnamed-are-single" in codes) == bool(policy)
-        assert "1 of 40" not in Path("out.xes").read_text()
-
-
-@pytest.mark.slow
 def test_losses_are_the_first_line_and_the_first_of_what_is_the_owners(
     here: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -154,28 +130,11 @@ def test_a_night_without_a_case_is_noise_only_and_has_its_own_status(here: Path)
 @pytest.mark.parametrize(("answer", "status"), [("y", 0), ("n", 2)])
 def test_at_a_terminal_losses_are_confirmed_before_anything_is_spent(here: Path, answer: str, status: int) -> None:
     """An activity in the wrong case spent the whole budget on an activity that nobody has."""
-    import pty  # not everywhere
-
-    leader, follower = pty.openpty()
-    command = [sys.executable, "-m", "veilog", "release", "log.csv", "out.xes", "-m", "evolve", "--epsilon", "1"]
-    command += ["--activities", "admission,New test,Discharge", "--no-compare", "--ledger", "own.ledger", "--seed", "1"]
-    running = subprocess.Popen(command, stdin=follower, stdout=follower, stderr=follower)
-    os.close(follower)
-    shown, answered, until = b"", False, time.monotonic() + 240
-    while time.monotonic() < until:
-        if select.select([leader], [], [], 0.2)[0]:
-            try:
-                shown += os.read(leader, 4096)
-            except OSError:  # the other end is closed
-                break
-        elif running.poll() is not None:
-            break
-        if not answered and b"[y/N]" in shown:
-            os.write(leader, f"{answer}\n".encode())
-            answered = True
-    os.close(leader)
-    assert running.wait(120) in (status, *((6,) if status == 0 else ()))
-    assert answered and b"'Admission'" in shown
+    asked = ["release", "log.csv", "out.xes", "-m", "evolve", "--epsilon", "1", "--no-compare", "--seed", "1"]
+    asked += ["--activities", "admission,New test,Discharge", "--ledger", "own.ledger"]
+    ended, shown = at_a_terminal(answer, *asked, cwd=here)
+    assert ended in (status, *((6,) if status == 0 else ()))
+    assert b"'Admission'" in shown
     assert Path("out.xes").exists() == (status == 0)
     spent = [
         entry.state for account in veilog.Ledger.open("own.ledger", create=True).show() for entry in account.entries

@@ -13,7 +13,7 @@ import veilog
 from veilog.cli import main
 from veilog.errors import ParameterError
 from veilog.experiments import EXPERIMENTS, FIGURES, frontier, known_logs, measuring
-from veilog.experiments.experiment import Cell, Plan, Reason, Row, Table, Value, of, spread
+from veilog.experiments.experiment import Cell, Given, Plan, Reason, Row, Table, Value, of, spread
 from veilog.experiments.known_logs import LOGS
 from veilog.experiments.papers import manifest
 from veilog.experiments.papers import measures as papers_measures
@@ -98,11 +98,13 @@ def titled(tables: list[Table], *words: str) -> Table:
         ("travag-figures", ("Figure 2: ", "difference"), ("bpic2013_incidents", "benchmark", "1", "0.01"), "6,954,440"),
         ("travag-figures", ("Figure 5: ", "fitness of release"), ("sepsis", "TraVaG", "1", "0.01"), "0.946"),
         ("travag-figures", ("Figure 3: ", "similarity"), ("sepsis", "TraVaG", "0.01", "0.01"), "0.563"),
-        ("travas-figures", ("similarity",), ("bpic2013_incidents", "TraVaS", "2", "0.5"), "0.928"),
-        ("travas-figures", ("similarity",), ("sepsis", "SaCoFa", "0.01", "0.001"), "0.629"),
+        ("travas-figures", ("Heat maps: ", "similarity"), ("bpic2013_incidents", "TraVaS", "2", "0.5"), "0.928"),
+        ("travas-figures", ("by place",), ("sepsis", "SaCoFa", "0.01", "0.001"), "0.629"),
         ("amun-table-6", ("frequency",), ("unrineweginfectie", "PRIPEL", "0.3", "0.5"), "290.47"),
         ("amun-table-6", ("time",), ("sepsis", "Amun, oversampling", "0.4", ""), "26.61"),
         ("amun-table-9", ("frequency",), ("sepsis", "SaCoFa", "0.2", "1"), "118.91"),
+        ("amun-table-6", ("average epsilon",), ("sepsis", "Amun, sampling, as its program", "0.2"), "1.310"),
+        ("amun-table-9", ("smallest epsilon",), ("bpic2015", "Amun, sampling, as its program", "0.4"), "0.880"),
         ("amun-table-10", ("time",), ("unrineweginfectie", "PRIPEL", "0.4", "5"), "27,205"),
         ("amun-table-7", ("cpu minutes",), ("bpic2018", "Amun, oversampling"), "-"),
         ("amun-figure-3", ("lost",), ("sepsis", "PRIPEL"), "839.00"),
@@ -156,7 +158,12 @@ def test_methods_have_the_papers_settings() -> None:
     (sacofa,) = settings("sacofa-figures", "sepsis", "sacofa", epsilon="1")
     assert "threshold_harmless" not in sacofa
     benchmark = settings("travag-figures", "sepsis", "laplace", epsilon="1/19")
-    assert [one["threshold"] for one in benchmark] == [38, 39] and not any("delta" in one for one in benchmark)
+    assert [(one["threshold"], one["delta"], one["variants"]) for one in benchmark] == [
+        (38, "1/1900", "450-900"),
+        (39, "1/19000", "450-900"),
+    ]
+    elsewhere = settings("travag-figures", "receipt", "laplace", epsilon="1/25")
+    assert elsewhere and not any("variants" in one for one in elsewhere)
     trained = settings("travag-figures", "bpic2013_incidents", "travag", settings="program")
     assert len(trained) == 20 and trained[0]["configuration"] == "bpic13-2-0.01"
     pripel = settings("amun-table-6", "unrineweginfectie", "pripel", epsilon="3.41")
@@ -262,7 +269,7 @@ def test_few_lines_have_their_names_at_their_ends_and_no_two_in_one_place() -> N
 def test_precision_is_estimated_where_all_prefixes_take_too_long(monkeypatch: pytest.MonkeyPatch) -> None:
     asked = []
 
-    def quality(original: object, made: object, *, seconds: float, prefixes: int | None) -> ModelQuality:
+    def quality(original: object, made: object, *, noise: float, seconds: float, prefixes: int | None) -> ModelQuality:
         asked.append(prefixes)
         if prefixes is None:
             return ModelQuality(fitness=0.9, not_computed={"precision": "Not done after 60 seconds."})
@@ -275,6 +282,21 @@ def test_precision_is_estimated_where_all_prefixes_take_too_long(monkeypatch: py
     assert (values["precision"], remark) == (0.5, "precision: estimated from 100 prefixes; all of them took over 60 s.")
     values, remark = measuring.models(log, log, Cell("a", models=60.0, prefixes=100))
     assert (asked[2:], values["precision"], remark) == ([100], 0.5, None)
+
+
+def test_models_of_the_sacofa_paper_are_discovered_with_and_without_a_noise_threshold(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def quality(original: object, made: object, *, noise: float, **rest: object) -> ModelQuality:
+        return ModelQuality(fitness=noise, precision=noise, f_score=noise, generalization=noise)
+
+    monkeypatch.setattr(measuring, "model_quality", quality)
+    log = simulate.hospital(5)
+    experiment = EXPERIMENTS["sacofa-figures"]
+    values = experiment.measure(Given(None, part=log), Cell("a", models=60.0)).values
+    for name in ("f_score", "fitness", "precision", "generalization"):
+        assert (values[name], values[f"{name}_no_threshold"]) == (0.2, 0.0)
+        assert {name, f"{name}_no_threshold"} <= set(experiment.measures)
 
 
 # To the end on the made-up hospital --------------------------------------------------------------------------------

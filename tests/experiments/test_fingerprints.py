@@ -35,7 +35,7 @@ PLANTED = {
     "a default of a setting": (
         "libra",
         "",
-        "methods/libra/__init__.py",
+        "methods/libra.py",
         "CERTIFIED_RATE = 0.9",
         "CERTIFIED_RATE = 0.8",
     ),

@@ -16,7 +16,7 @@ import pytest
 
 from veilog import release
 from veilog._language import languages, spoken
-from veilog._language.catalogue import Entry, entries
+from veilog._language.catalogue import CatalogueEntry, entries
 from veilog.logs.made_up.simulate import hospital
 from veilog.methods import METHODS, Method
 from veilog.methods.dpim import TREE
@@ -52,7 +52,7 @@ def said_anywhere() -> dict[tuple[str, str, str], Any]:
 
 
 @functools.cache
-def catalogue(language: str) -> list[Entry]:
+def catalogue(language: str) -> list[CatalogueEntry]:
     return [*entries((FOLDER / f"{language}.po").read_text(encoding="utf-8"))]
 
 
@@ -64,7 +64,7 @@ def markup(text: str) -> list[str]:
     return sorted(re.findall(r"<[^>]*>|&\w+;", text))
 
 
-def key(entry: Entry) -> tuple[str, str, str]:
+def key(entry: CatalogueEntry) -> tuple[str, str, str]:
     return entry.context, entry.text, entry.plural
 
 

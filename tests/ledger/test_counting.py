@@ -19,7 +19,7 @@ from veilog.cli import main
 from veilog.errors import BudgetError, ParameterError
 from veilog.ledger.accounts import Account, check_paid
 from veilog.ledger.costs import Cost
-from veilog.ledger.counting import Composed, Planned, composed_budget, planned_budget, read, together
+from veilog.ledger.counting import Composed, FixedSchedule, composed_budget, planned_budget, read, together
 from veilog.ledger.file import Entry
 from veilog.ledger.ledger import Ledger
 from veilog.logs.made_up.simulate import hospital
@@ -103,7 +103,7 @@ def test_a_plan_lets_through_so_many_of_so_much(ledger: Ledger) -> None:
 def test_a_planned_epsilon_is_that_of_its_releases() -> None:
     each = TENTH, Fraction(1, 10**9)
     plan, budget = planned_budget((), "case", 0, 50, each, MILLIONTH)
-    assert plan == Planned(0, 50, each)
+    assert plan == FixedSchedule(0, 50, each)
     found = planned_epsilon({each: 50}, MILLIONTH)
     assert found is not None and 0 <= budget[0] - found <= Fraction(1, 10**9)
     with pytest.raises(ParameterError, match="does not suffice for those of its releases"):
@@ -136,12 +136,12 @@ def test_a_rule_stays_when_its_limit_changes_and_goes_when_it_is_not_named(ledge
     second = ledger.set_budget(SMALL, 4, "1e-6", composed=True)
     assert second.counting == first.counting and second.budget == (4, MILLIONTH)
     plan = ledger.set_plan(SMALL, 9, "0.1", "1e-6")
-    assert isinstance(plan.counting, Planned) and plan.counting.since == 1
+    assert isinstance(plan.counting, FixedSchedule) and plan.counting.since == 1
     ledger.reserve(SMALL, "laplace", epsilon=TENTH)
     again = ledger.set_plan(SMALL, 9, "0.1", "1e-6")
     assert again.counting == plan.counting and again.releases_left == 8 and again.budget == plan.budget
     other = ledger.set_plan(SMALL, 10, "0.1", "1e-6")
-    assert isinstance(other.counting, Planned) and other.counting.since == 2 and other.releases_left == 10
+    assert isinstance(other.counting, FixedSchedule) and other.counting.since == 2 and other.releases_left == 10
     assert ledger.set_budget(SMALL, 4, "1e-6").counting is None
     assert ledger.set_budget(SMALL, None).budget is None
 
@@ -154,6 +154,13 @@ def test_a_lower_limit_of_composition_begins_anew(ledger: Ledger) -> None:
     assert isinstance(first.counting, Composed) and isinstance(lower.counting, Composed)
     assert (first.counting.since, lower.counting.since) == (0, 1)
     assert lower.left is not None and lower.left[0] < 2 - TENTH / 2
+
+
+@pytest.mark.parametrize("releases", [0, 1_000_001, True])
+def test_a_plan_is_of_one_to_a_million_releases(ledger: Ledger, releases: int) -> None:
+    with pytest.raises(ParameterError) as refused:
+        ledger.set_plan(SMALL, releases, TENTH, MILLIONTH)
+    assert refused.value.parameter == "releases"
 
 
 def test_composing_takes_a_delta_and_releases_that_are_bounded(ledger: Ledger) -> None:
@@ -234,7 +241,7 @@ def test_parts_compose_as_what_the_dearest_case_lost() -> None:
         with pytest.raises(BudgetError):
             check_paid(account, (TENTH, NONE), "case", part)
     check_paid(account, (TENTH, NONE), "case", "month=2024-03")
-    plan = Account(1, "log", "case", (Fraction(1), MILLIONTH), (), Planned(0, 2, (TENTH, NONE)))
+    plan = Account(1, "log", "case", (Fraction(1), MILLIONTH), (), FixedSchedule(0, 2, (TENTH, NONE)))
     for part in ("month=2024-01", "month=2024-02", None):
         plan = plan.with_release((TENTH, NONE), part)
     assert plan.left == (0, 0) and plan.left_for("month=2024-03") == (TENTH, 0)
@@ -424,7 +431,7 @@ def test_a_rule_goes_on_where_data_without_releases_come_to_it(ledger: Ledger) -
     ledger.enter(OTHER)
     ledger.reserve(OTHER, "laplace", epsilon=Fraction(5)).withdraw()
     grown = ledger.enter(OTHER, account=1)
-    assert grown.releases_left == 0 and isinstance(grown.counting, Planned) and grown.counting.since == 0
+    assert grown.releases_left == 0 and isinstance(grown.counting, FixedSchedule) and grown.counting.since == 0
     with pytest.raises(BudgetError, match="0 releases left"):
         ledger.reserve(OTHER, "laplace", epsilon=TENTH)
 
@@ -436,7 +443,7 @@ def test_a_rule_that_is_none_is_no_rule(text: str) -> None:
 
 
 def test_a_rule_is_kept_exactly() -> None:
-    for rule in (Planned(7, 3, (Fraction(1, 3), Fraction(1, 10**9))), Composed(7, Fraction(651, 100))):
+    for rule in (FixedSchedule(7, 3, (Fraction(1, 3), Fraction(1, 10**9))), Composed(7, Fraction(651, 100))):
         assert read(json.dumps(rule.to_json())) == rule
     assert read(None) is None
 

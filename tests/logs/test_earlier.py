@@ -9,7 +9,7 @@ from spark_session import spark_here
 import veilog
 from veilog.errors import ParameterError
 from veilog.ledger.ways import kind_of_case, of_rule
-from veilog.logs.earlier import ATTRIBUTES_TOGETHER, UNKNOWN, Earlier, parted
+from veilog.logs.earlier import ATTRIBUTES_TOGETHER, UNKNOWN, Provenance, parted
 from veilog.logs.eventlog import EventLog
 from veilog.logs.files import read_variants
 from veilog.logs.findings import DUPLICATES
@@ -175,7 +175,7 @@ def test_attributes_that_tell_cases_or_activities_then_were_read_together(
 )
 def test_no_sentence_of_a_file_is_said_that_veilog_does_not_write(said: str) -> None:
     metadata, found = parted(Metadata(attributes=(Attribute("veilog:read", said, "string"),)))
-    assert metadata == Metadata() and found == Earlier((UNKNOWN,))
+    assert metadata == Metadata() and found == Provenance((UNKNOWN,))
 
 
 def test_what_veilog_writes_is_known() -> None:
@@ -187,4 +187,4 @@ def test_what_veilog_writes_is_known() -> None:
         {"together": [DUPLICATES, on_addons], "attributes": [ATTRIBUTES_TOGETHER], "mapped": "", "way": ""}
     )
     found = parted(Metadata(attributes=(Attribute("veilog:read", text, "string"),)))[1]
-    assert found == Earlier((DUPLICATES, on_addons), (ATTRIBUTES_TOGETHER,))
+    assert found == Provenance((DUPLICATES, on_addons), (ATTRIBUTES_TOGETHER,))

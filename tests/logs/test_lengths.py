@@ -9,7 +9,7 @@ import pytest
 
 from veilog._typing import FloatArray, IntArray
 from veilog.logs.made_up import lengths
-from veilog.logs.made_up.lengths import BINS, MIDDLES, Lengths
+from veilog.logs.made_up.lengths import BINS, MIDDLES, LengthDistribution
 
 SCALE = 25.0
 """Of noise, as bins have it that are asked with veilog twin --epsilon 0.1."""
@@ -41,7 +41,7 @@ def test_lengths_are_nearly_unbiased(cases: int, bias: float, spread: float) -> 
     for seed in range(40):
         shares = process(seed)
         answers = counted(cases * shares, np.random.default_rng([6, seed]))
-        off.append(Lengths.of(answers, SCALE, cases).length / float(shares @ MIDDLES) - 1)
+        off.append(LengthDistribution.of(answers, SCALE, cases).length / float(shares @ MIDDLES) - 1)
     assert abs(np.mean(off)) < bias + 5 * np.std(off) / math.sqrt(len(off))
     assert np.std(off) < spread
 
@@ -60,7 +60,7 @@ def test_draws_differ_as_the_truth_does(cases: int) -> None:
         shape, near = shapes[rng.choice(len(shapes), p=chances)], rng.choice(lengths._NEAR)
         numbers = rng.gamma(near * shape, cases / near)
         true = float(numbers @ MIDDLES / numbers.sum())
-        believed = Lengths.of(counted(numbers, rng), SCALE, cases)
+        believed = LengthDistribution.of(counted(numbers, rng), SCALE, cases)
         places.append(sum(float(believed.drawn(rng) @ MIDDLES) < true for _ in range(9)))
     often = np.bincount(places, minlength=10)
     assert ((often - 15) ** 2 / 15).sum() < 33.7
@@ -69,7 +69,7 @@ def test_draws_differ_as_the_truth_does(cases: int) -> None:
 def test_many_cases_are_believed_as_they_were_counted() -> None:
     shares = process(1)
     answers = counted(200_000 * shares, np.random.default_rng(0))
-    believed = Lengths.of(answers, SCALE, 200_000)
+    believed = LengthDistribution.of(answers, SCALE, 200_000)
     assert np.abs(believed.shares - shares).max() < 0.002
     assert np.abs(believed.drawn(np.random.default_rng(1)) - shares).max() < 0.002
 
@@ -80,18 +80,18 @@ def test_noise_in_far_bins_makes_no_case_long() -> None:
     numbers[3:7] = 120, 150, 110, 60
     told = numbers.copy()
     told[-2] = int(3 * SCALE)
-    plain, noisy = (Lengths.of(tuple(one), SCALE, 440) for one in (numbers, told))
+    plain, noisy = (LengthDistribution.of(tuple(one), SCALE, 440) for one in (numbers, told))
     assert noisy.length < 1.6 * plain.length
     assert float(np.asarray(told) @ MIDDLES / sum(told)) > 7 * plain.length
 
 
 def test_no_case_is_longer_than_declared_and_the_same_answers_say_the_same() -> None:
     answers = counted(300 * process(2), np.random.default_rng(3))
-    found = Lengths.of(answers, SCALE, 300, 9)
+    found = LengthDistribution.of(answers, SCALE, 300, 9)
     beyond = np.asarray(BINS) > 9
     assert not found.shares[beyond].any() and found.shares.sum() == pytest.approx(1)
     assert not found.drawn(np.random.default_rng(1))[beyond].any()
-    again = Lengths.of.__wrapped__(answers, SCALE, 300, 9)
+    again = LengthDistribution.of.__wrapped__(answers, SCALE, 300, 9)
     assert np.array_equal(again.shares, found.shares) and again.length == found.length
 
 
@@ -100,7 +100,7 @@ def test_no_case_is_longer_than_declared_and_the_same_answers_say_the_same() -> 
 def test_whatever_is_answered_there_are_shares(cases: int, longest: int | None) -> None:
     for answers in ((0,) * len(BINS), (-500,) * len(BINS), tuple(range(-1_000, 1_300, 100)), (cases,) * len(BINS)):
         with np.errstate(all="raise", under="ignore"):
-            found = Lengths.of(answers, SCALE, cases, longest)
+            found = LengthDistribution.of(answers, SCALE, cases, longest)
             drawn = found.drawn(np.random.default_rng(0))
         assert found.shares.sum() == pytest.approx(1) and drawn.sum() == pytest.approx(1)
         assert (found.shares >= 0).all() and (drawn >= 0).all() and 0 <= found.length <= 400

@@ -20,7 +20,7 @@ import veilog
 from veilog.errors import InputError
 from veilog.logs.eventlog import EventLog
 from veilog.logs.input import reader as readers
-from veilog.logs.input.reader import Asked, Reader, known_suffixes, reader_of
+from veilog.logs.input.reader import Reader, ReadRequest, known_suffixes, reader_of
 from veilog.logs.input.source import Source
 from veilog.logs.made_up.simulate import hospital
 from veilog.logs.ocel.reader import JSON, SQLITE, XML
@@ -204,7 +204,7 @@ class Lines(TableReader):
     def columns(self, source: Source) -> list[str]:
         return ["case", "activity", "time"]
 
-    def table(self, source: Source, asked: Asked) -> pa.Table:
+    def table(self, source: Source, asked: ReadRequest) -> pa.Table:
         with source.stream() as stream:
             try:
                 rows = [json.loads(line) for line in stream]
@@ -216,7 +216,7 @@ class Lines(TableReader):
 class Together(Lines):
     """Calls what few cases do by another name: one case more may make it many."""
 
-    def table(self, source: Source, asked: Asked) -> pa.Table:
+    def table(self, source: Source, asked: ReadRequest) -> pa.Table:
         rows = super().table(source, asked).to_pylist()
         counts = pd.Series([row["activity"] for row in rows]).value_counts()
         for row in rows:
@@ -227,7 +227,7 @@ class Together(Lines):
 class Crashing(Lines):
     """Says what Python says of a file that it cannot read."""
 
-    def table(self, source: Source, asked: Asked) -> pa.Table:
+    def table(self, source: Source, asked: ReadRequest) -> pa.Table:
         with source.stream() as stream:
             return pa.Table.from_pylist([json.loads(line) for line in stream])
 
@@ -236,7 +236,7 @@ class Forgetful(Lines):
     """Loses the last row of a batch that is not full."""
 
     def batches(
-        self, source: Source, asked: Asked, columns: Sequence[str] | None = None, size: int = BATCH
+        self, source: Source, asked: ReadRequest, columns: Sequence[str] | None = None, size: int = BATCH
     ) -> Iterator[pa.RecordBatch]:
         for batch in super().batches(source, asked, columns, size):
             yield batch if batch.num_rows == size else batch.slice(0, batch.num_rows - 1)

@@ -18,7 +18,7 @@ from veilog.cli import main
 from veilog.errors import InputError
 from veilog.logs.eventlog import EventLog
 from veilog.logs.input import reader as readers
-from veilog.logs.input.reader import Asked
+from veilog.logs.input.reader import ReadRequest
 from veilog.logs.input.reading import grouped, roles_of, whole
 from veilog.logs.input.source import Source, suffix_of
 from veilog.logs.input.streams import consumed_fraction
@@ -218,7 +218,7 @@ def test_one_source_gives_columns_log_and_variants(tmp_path: Path, log: EventLog
         source = Source(path)
         roles = roles_of(source)
         assert (roles is None) == suffix.startswith(".xes")
-        assert whole(source, Asked()).variants == grouped(source, Asked()).variants == log.variants
+        assert whole(source, ReadRequest()).variants == grouped(source, ReadRequest()).variants == log.variants
 
 
 @pytest.mark.parametrize(

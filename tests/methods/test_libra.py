@@ -15,7 +15,7 @@ import veilog
 from veilog.errors import InputError, ParameterError
 from veilog.logs.eventlog import TIMESTAMP_TYPE, EventLog
 from veilog.logs.variants import Sequences
-from veilog.methods.libra.lots import accounted, informative, least_scale, renyi_of_laplace, renyi_of_sample
+from veilog.methods.libra import accounted, informative, least_scale, renyi_of_laplace, renyi_of_sample
 from veilog.privacy.curator import Curator
 from veilog.privacy.mechanisms.mechanism import Subsampled
 

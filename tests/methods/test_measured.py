@@ -7,7 +7,7 @@ import pytest
 
 from veilog.errors import ParameterError
 from veilog.methods import METHODS
-from veilog.methods.measured import Measured, ahead, measured
+from veilog.methods.measured import BenchmarkSimilarity, ahead, measured
 from veilog.releasing.suggesting import suggest
 from veilog.web.pages.methods import cards
 
@@ -15,10 +15,10 @@ ROOT = Path(__file__).parents[2]
 COUNTS = re.compile(r"\b(\d+ of (?:the )?\d+|all) (?:of the same )?(?:measured )?(?:cells|settings|rows)\b")
 
 
-def invented(**similarity: float) -> Measured:
+def invented(**similarity: float) -> BenchmarkSimilarity:
     """One log and two epsilons; the second is half as good."""
     found = {name: {"log": {"1": value, "0.1": value / 2}} for name, value in similarity.items()}
-    return Measured(("log",), ("1", "0.1"), 5, tuple(similarity), found)
+    return BenchmarkSimilarity(("log",), ("1", "0.1"), 5, tuple(similarity), found)
 
 
 def test_settings_are_counted_where_the_mean_is_above_all_others() -> None:

@@ -12,13 +12,13 @@ from test_case_questions import noise_off
 from veilog.logs.variants import Sequences, Variants
 from veilog.privacy.curator import Curator
 from veilog.privacy.mechanisms.mechanism import Laplace
-from veilog.privacy.totals import Answer, exceeded_by_noise
+from veilog.privacy.totals import AnswerTotal, exceeded_by_noise
 
 
 @pytest.mark.parametrize("scale", [Fraction(1, 1000), Fraction(1, 3), Fraction(10), Fraction(10**9), Fraction(10**17)])
 def test_noise_of_any_size_has_a_level(scale: Fraction) -> None:
     """That of one discrete Laplace is known: P(X > t) = exp(-d t) / (1 + exp(d)) for whole t >= 0 and d = 1 / scale."""
-    level = exceeded_by_noise([Answer(0, 1, Laplace(scale), True)], 0.01)
+    level = exceeded_by_noise([AnswerTotal(0, 1, Laplace(scale), True)], 0.01)
     assert math.isfinite(level)
     decay = float(1 / scale)
     exact = max(0, math.ceil(-(math.log(0.01) + np.logaddexp(0, decay)) / decay))
@@ -49,7 +49,7 @@ def test_a_noisy_answer_is_noted_with_its_total_its_numbers_and_its_noise(questi
         ask(curator)
     (charge,) = curator.charges
     drawn = getattr(charge.mechanism, "mechanism", charge.mechanism)  # of a sample: that of its own charge
-    assert curator._totals.answers == [Answer(total, numbers, drawn, counts_cases)]
+    assert curator._totals.answers == [AnswerTotal(total, numbers, drawn, counts_cases)]
 
 
 @pytest.mark.parametrize("question", ["count", "histogram", "sums"])

@@ -20,7 +20,6 @@ from veilog.logs import files
 from veilog.logs.made_up.simulate import ACTIVITIES, hospital
 from veilog.releasing.kept import kept_file, waiting_releases, write_kept
 
-ASKED = ["-m", "evolve", "--epsilon", "1", "--no-compare", "--activities", ",".join(ACTIVITIES)]
 KILLED = """
 import os, signal, sys
 import veilog
@@ -121,23 +120,3 @@ def test_a_release_for_two_waits_with_both(tmp_path: Path, place: Path, monkeypa
     written = write_kept(made.entry, tmp_path / "out.xes")
     assert [file.name for file in written] == ["out-models.xes", "out.xes"]
     assert len(Ledger.open(place).show()[0].entries[0].outputs) == 2
-
-
-@pytest.mark.slow
-def test_the_command_names_the_place_and_the_command(
-    tmp_path: Path, place: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    log, out = tmp_path / "log.csv", tmp_path / "out.xes"
-    veilog.write(hospital(200, seed=1), log)
-    write = files.write_pieces
-
-    def full(pieces: Any, path: Path, **how: Any) -> None:
-        if Path(path).name == "out.xes":
-            raise OutputError("The file cannot be written: No space left on device.", path=path)
-        write(pieces, path, **how)
-
-    monkeypatch.setattr(files, "write_pieces", full)
-    assert main(["release", str(log), str(out), *ASKED, "--ledger", str(place)]) == 5
-    assert f"veilog ledger write {place} 1 TARGET" in " ".join(capsys.readouterr().err.split())
-    monkeypatch.undo()
-    assert main(["ledger", "write", str(place), "1", str(out)]) == 0 and out.exists()

@@ -19,7 +19,7 @@ from scipy import optimize, stats
 import veilog
 from veilog.logs.made_up.simulate import hospital
 from veilog.privacy.account.guessing import advantage_of
-from veilog.privacy.account.losses import GaussianLoss, LaplaceLoss, Loss, Pair
+from veilog.privacy.account.losses import EpsilonDeltaLoss, GaussianLoss, LaplaceLoss, Loss
 from veilog.releasing.meaning import PRIORS, RATES, largest, meaning_of, meaning_of_pairs, pairs_of
 
 EPSILONS = [0.01, 0.4, 1.0, 2.2, 5.0]
@@ -251,7 +251,7 @@ def test_losses_of_many_questions_say_less_than_their_sum(times: int) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("loss", "pair"), [(Pair(Fraction(1), Fraction(1, 1000)), (1.0, 0.001)), (GaussianLoss(1.0), None)]
+    ("loss", "pair"), [(EpsilonDeltaLoss(Fraction(1), Fraction(1, 1000)), (1.0, 0.001)), (GaussianLoss(1.0), None)]
 )
 def test_losses_of_the_account_are_never_below_the_closed_forms(loss: Loss, pair: tuple[float, float] | None) -> None:
     pairs = pairs_of([loss])

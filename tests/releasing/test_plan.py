@@ -74,7 +74,7 @@ def test_a_setting_is_not_taken_for_a_public_fact_of_the_same_name() -> None:
 def read_by_the_command(command: str) -> veilog.Plan:
     """The plan that the command line makes of a command."""
     from veilog.cli.releasing.release import _planned
-    from veilog.cli.shared.spelled import pairs
+    from veilog.cli.shared.values import pairs
 
     words = shlex.split(command)
     assert words[:2] == ["veilog", "release"]
@@ -139,6 +139,14 @@ def test_no_number_changes_on_its_way(epsilon: Fraction, depth: int | None, rest
 def test_a_plan_refuses_what_needs_no_data() -> None:
     for method, arguments, words in (
         ("travas", {"epsilon": 1}, "needs a delta"),
+        ("evolve", {}, "needs an epsilon"),
+        ("evolve", {"epsilon": "0,5"}, r"Write 0\.5\."),
+        ("evolve", {"eps": 1}, "Did you mean 'epsilon'"),
+        ("evolve", {"epsilon": 1, "round": 2}, "Did you mean 'rounds'"),
+        ("evolve", {"epsilon": 1, "for": "modles"}, "Did you mean 'models'"),
+        ("evolve", {"epsilon": 1, "window": JANUARY}, "share for times"),
+        ("tlkc", {"k": 2, "epsilon": 1}, "takes no epsilon"),
+        ("tlkc", {"k": 2, "delta": 0.1}, "takes no epsilon"),
         ("df-laplace", {"epsilon": 1, "delta": "1e-6"}, "needs no delta"),
         ("laplace", {"epsilon": 1, "depth": 0}, "depth"),
         ("laplace", {"epsilon": 1, "nonsense": 0}, "no parameter"),
@@ -148,10 +156,15 @@ def test_a_plan_refuses_what_needs_no_data() -> None:
         ("evolve", {"epsilon": 1, "seed": -1}, "seed"),
         ("travas", {"epsilon": 1, "delta": 0.1, "activities": "privately"}, "no use"),
         ("amun", {}, "no certified"),
-        ("nothing", {}, "no method"),
+        ("trevas", {}, "no method 'trevas'. Did you mean 'travas'"),
     ):
         with pytest.raises(ParameterError, match=words):
             veilog.plan(method, **arguments)
+
+
+def test_a_share_may_be_a_percentage() -> None:
+    plan = veilog.plan("evolve", epsilon=1, times="30%", activities=["a"])
+    assert plan.wanted.times == veilog.plan("evolve", epsilon=1, times="0.3", activities=["a"]).wanted.times
 
 
 @pytest.mark.parametrize(

@@ -97,33 +97,6 @@ def test_an_empty_release_is_not_written(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize(
-    ("changes", "words"),
-    [
-        ({"epsilon": 0}, "above 0"),
-        ({"epsilon": -1}, "above 0"),
-        ({"epsilon": float("nan")}, "finite"),
-        ({"epsilon": float("inf")}, "finite"),
-        ({"epsilon": None}, "needs an epsilon"),
-        ({"delta": 0}, "needs a delta"),
-        ({"delta": 1}, "below 1"),
-        ({"delta": float("nan")}, "finite"),
-        ({"seed": -1}, "seed"),
-        ({"seed": "one"}, "seed"),
-        ({"unit": "person"}, "unit"),
-        ({"colour": "red"}, "has no parameter 'colour'"),
-    ],
-)
-def test_senseless_requests_are_refused(changes: dict[str, object], words: str) -> None:
-    with pytest.raises(ParameterError, match=words):
-        released(**changes)
-
-
-def test_an_unknown_method_is_refused_with_the_known_ones() -> None:
-    with pytest.raises(ParameterError, match="travas"):
-        openly.release(LOG, "trevas", epsilon=1)
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("method", [name for name, m in veilog.METHODS.items() if m.certified and not m.full_log])
 def test_a_log_without_cases_is_released_like_any_other(method: str) -> None:

@@ -212,14 +212,6 @@ def test_a_report_that_cannot_be_written_is_refused_before_anything_is_spent(
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_log_that_is_no_release_gets_no_report(
-    path: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert cli.main(["report", str(path), str(tmp_path / "page.html")]) == 1
-    assert "does not say how it was made private" in capsys.readouterr().err
-    assert list(tmp_path.iterdir()) == []
-
-
 @pytest.mark.nightly
 def test_a_wide_log_is_not_called_promising() -> None:
     """400 activities and 30 events a case drown in noise, which the number of cases alone does not tell."""

@@ -16,7 +16,7 @@ from veilog.logs.variants import Variants
 from veilog.privacy.mechanisms.mechanism import Laplace
 from veilog.privacy.mechanisms.noise import seeded
 from veilog.privacy.rounds import gaussian_rounds
-from veilog.privacy.totals import MISSED, Answer, exceeded_by_noise
+from veilog.privacy.totals import MISSED, AnswerTotal, exceeded_by_noise
 from veilog.releasing.losses import Loss, in_words, same_name
 from veilog.releasing.owner.losses import losses_after
 from veilog.releasing.plan import plan
@@ -115,7 +115,7 @@ def test_noise_alone_exceeds_its_level_no_more_often_than_stated(numbers: int) -
     """2,000 sums of noise, seed 7: at a rate of 1 in 20, 1 in 20 is above, but for chance and the approximation."""
     for noise in (Laplace(Fraction(7)), gaussian_rounds((Fraction(1),), Fraction(1), Fraction(1, 10**6))):
         sums = noise.draw(2000 * numbers, seeded(7)).reshape(2000, numbers).sum(axis=1)
-        level = exceeded_by_noise([Answer(0, numbers, noise, True)], 0.05)
+        level = exceeded_by_noise([AnswerTotal(0, numbers, noise, True)], 0.05)
         above = float((sums > level).mean())
         assert abs(above - 0.05) <= 3 * np.sqrt(0.05 * 0.95 / 2000) + 0.01
 

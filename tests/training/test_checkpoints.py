@@ -24,9 +24,9 @@ from veilog.privacy.account.guarantee import Condition
 from veilog.privacy.curator import Curator
 from veilog.privacy.mechanisms import noise
 from veilog.privacy.training.gradients import Training
-from veilog.training.checkpoints import ONE_RUN, Interrupts, Keeper, held_interrupts, remove
+from veilog.training.checkpoints import ONE_RUN, CheckpointFile, Interrupts, held_interrupts, remove
 from veilog.training.model import Model
-from veilog.training.runs import Earlier, Saver, claimed, earlier, source
+from veilog.training.runs import ResumedState, Saver, claimed, earlier, source
 
 REQUEST = {"method": "travag", "epsilon": "1/3", "seed": None, "parameter share": 0.5}
 
@@ -36,19 +36,19 @@ def path(tmp_path: Path) -> Path:
     return tmp_path / "run"
 
 
-def saver(keeper: Keeper, interrupts: Interrupts | None = None, gap: int = 5) -> Saver:
-    return Saver(keeper, interrupts or Interrupts(), Curator(LOG).guarantee, ["remark"], Earlier(), gap=gap)
+def saver(keeper: CheckpointFile, interrupts: Interrupts | None = None, gap: int = 5) -> Saver:
+    return Saver(keeper, interrupts or Interrupts(), Curator(LOG).guarantee, ["remark"], ResumedState(), gap=gap)
 
 
-def started(path: Path, steps: tuple[int, int] = (0, 0)) -> Keeper:
-    keeper = Keeper(path)
+def started(path: Path, steps: tuple[int, int] = (0, 0)) -> CheckpointFile:
+    keeper = CheckpointFile(path)
     assert keeper.begin(LOG, REQUEST) is None
     saver(keeper)(state(steps))
     return keeper
 
 
-def resumed(path: Path, log: Variants = LOG, **changed: object) -> tuple[Keeper, TrainingState]:
-    keeper = Keeper(path)
+def resumed(path: Path, log: Variants = LOG, **changed: object) -> tuple[CheckpointFile, TrainingState]:
+    keeper = CheckpointFile(path)
     before = earlier(keeper.begin(log, REQUEST | changed), keeper)
     assert before.state is not None
     return keeper, before.state
@@ -73,7 +73,7 @@ def test_a_run_is_gone_on_with_where_it_was(path: Path) -> None:
 @pytest.mark.slow
 def test_the_file_counts_steps_before_they_are_taken(path: Path) -> None:
     """At no call has a run taken more steps than the file says, whenever it might be killed."""
-    keeper = Keeper(path)
+    keeper = CheckpointFile(path)
     keeper.begin(LOG, REQUEST)
     save = saver(keeper, gap=5)
     writes, seen, last = 0, None, None
@@ -97,7 +97,7 @@ def test_a_killed_run_loses_the_steps_that_were_counted(path: Path) -> None:
 
 
 def test_a_stopped_run_loses_nothing(path: Path) -> None:
-    keeper = Keeper(path)
+    keeper = CheckpointFile(path)
     keeper.begin(LOG, REQUEST)
     interrupts = Interrupts()
     save = saver(keeper, interrupts)
@@ -122,14 +122,14 @@ def test_a_checkpoint_is_taken_once(path: Path) -> None:
     started(path)
     resumed(path)
     with pytest.raises(OutputError, match="Another run has taken this checkpoint"):
-        Keeper(path)
+        CheckpointFile(path)
     with pytest.raises(OutputError, match="Another run has taken this checkpoint"):
-        Keeper(path)
+        CheckpointFile(path)
 
 
 def test_two_runs_cannot_take_it_at_the_same_time(path: Path) -> None:
     started(path)
-    first, second = Keeper(path), Keeper(path)
+    first, second = CheckpointFile(path), CheckpointFile(path)
     assert first.begin(LOG, REQUEST) is not None
     with pytest.raises(OutputError):
         second.begin(LOG, REQUEST)
@@ -144,7 +144,7 @@ def test_a_run_whose_checkpoint_was_taken_stops(path: Path) -> None:
 
 
 def test_a_second_run_does_not_write_over_the_first(path: Path) -> None:
-    late = Keeper(path)
+    late = CheckpointFile(path)
     late.begin(LOG, REQUEST)
     started(path)
     with pytest.raises(OutputError, match="Another run"):
@@ -240,10 +240,10 @@ EARTH = Condition("columns-from-log", "owner", "The earth is round.")
 
 def test_the_guarantee_says_that_it_is_of_one_run(path: Path) -> None:
     guarantee = Curator(LOG).guarantee()
-    before = Earlier(conditions=(EARTH,))
+    before = ResumedState(conditions=(EARTH,))
     assert claimed(guarantee, before, None) == guarantee
-    assert claimed(guarantee, before, Keeper(path)).conditions == (EARTH, ONE_RUN)
-    assert claimed(guarantee, before, Keeper(path), checked=True).conditions == (EARTH,)
+    assert claimed(guarantee, before, CheckpointFile(path)).conditions == (EARTH, ONE_RUN)
+    assert claimed(guarantee, before, CheckpointFile(path), checked=True).conditions == (EARTH,)
 
 
 @pytest.mark.usefixtures("interruptible")

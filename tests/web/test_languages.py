@@ -23,7 +23,7 @@ from veilog.methods import METHODS
 from veilog.report.decision import decided
 from veilog.web.jobs import queue, worker
 from veilog.web.jobs.problems import DISK_FULL
-from veilog.web.jobs.records import ReleaseRequest, Settings
+from veilog.web.jobs.records import ReleaseRequest, ServerSettings
 from veilog.web.jobs.results import to_text
 from veilog.web.pages import render as pages
 from veilog.web.pages.assets import FOLDER as STATIC
@@ -243,7 +243,7 @@ def test_a_job_is_done_in_the_language_of_whoever_asks_for_it(server: Served) ->
 def test_reports_follow_the_page_and_the_certificate_is_english(tmp_path: Path) -> None:
     path = tmp_path / "ward.xes"
     files.write(hospital(40, seed=3), path)
-    settings = Settings(folder=tmp_path, ledger=tmp_path / "all.ledger", token="t")
+    settings = ServerSettings(folder=tmp_path, ledger=tmp_path / "all.ledger", token="t")
     form = {"method": "laplace", "epsilon": "1", "labels": "log", "longest": "log"}
     with spoken("de"):
         made = released(path, form, settings, tmp_path / "out")
@@ -288,7 +288,7 @@ def test_scripts_find_all_that_they_say(language: str) -> None:
     strengths = {"strong", "good", "moderate", "weak", "none in practice"}
     with spoken(language):
         words = said_by_scripts()
-        page = pages.home([], [], Settings(folder=STATIC, ledger=STATIC / "veilog.ledger", token="t"), "once")
+        page = pages.home([], [], ServerSettings(folder=STATIC, ledger=STATIC / "veilog.ledger", token="t"), "once")
     assert set(words) == used | strengths
     found = re.search(r"<meta name=\"words\" content='([^']+)'>", page)
     assert found

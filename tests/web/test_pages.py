@@ -19,7 +19,7 @@ from veilog.methods import METHODS
 from veilog.releasing.trying.expected import Interval
 from veilog.report.flow_map import FlowMap
 from veilog.web.jobs.outlook import Outlook, Tried, TriedMethod
-from veilog.web.jobs.records import Settings
+from veilog.web.jobs.records import ServerSettings
 from veilog.web.jobs.results import to_text
 from veilog.web.pages import methods as pages_methods
 from veilog.web.pages import render as pages
@@ -27,10 +27,10 @@ from veilog.web.pages.assets import FOLDER as STATIC
 from veilog.web.pages.methods import cards
 from veilog.web.pages.tries import Trial, learnt
 from veilog.web.work import dry_run
-from veilog.web.work.accounts import AccountSeen, Entered
+from veilog.web.work.accounts import AccountRelease, AccountSeen
+from veilog.web.work.costs import LogSum
 from veilog.web.work.planning import DryRun
 from veilog.web.work.request import delta_for
-from veilog.web.work.sums import LogSum
 from veilog.web.work.trying import BUDGETS
 
 HOSTILE = (
@@ -47,13 +47,13 @@ ONCE = "once-for-tests"
 
 
 @pytest.fixture(scope="module")
-def settings(tmp_path_factory: pytest.TempPathFactory) -> Settings:
+def settings(tmp_path_factory: pytest.TempPathFactory) -> ServerSettings:
     folder = tmp_path_factory.mktemp("pages")
-    return Settings(folder=folder, ledger=folder / "all.ledger", token="t", seed=None)
+    return ServerSettings(folder=folder, ledger=folder / "all.ledger", token="t", seed=None)
 
 
 @pytest.fixture(scope="module")
-def ordinary(settings: Settings) -> dict[str, str]:
+def ordinary(settings: ServerSettings) -> dict[str, str]:
     """Every page about an ordinary log."""
     path = settings.folder / "ward.xes"
     files.write(hospital(150, seed=3), path)
@@ -61,7 +61,7 @@ def ordinary(settings: Settings) -> dict[str, str]:
 
 
 @pytest.fixture(scope="module")
-def hostile(settings: Settings) -> dict[str, str]:
+def hostile(settings: ServerSettings) -> dict[str, str]:
     """Every page about a log in which every name is an attack."""
     lines = ["case,activity,timestamp," + "X" * 5_000]
     for case in range(60):
@@ -73,7 +73,7 @@ def hostile(settings: Settings) -> dict[str, str]:
     return every_page(path, HOSTILE[0] + HOSTILE[5], {"method": "travas", "epsilon": "3", "delta": "0.01"}, settings)
 
 
-def every_page(path: Path, name: str, request: dict[str, str], settings: Settings) -> dict[str, str]:
+def every_page(path: Path, name: str, request: dict[str, str], settings: ServerSettings) -> dict[str, str]:
     log = record(read(path), name=name)
     done = job("release", released(path, request, settings, settings.folder / f"out-{request['method']}"), request)
     going = replace(done, state="running", kept=None, text=name, fraction=0.4, left=12.0, finished=None)
@@ -99,8 +99,8 @@ def every_page(path: Path, name: str, request: dict[str, str], settings: Setting
         asked = {"method": method, "epsilon": "1", "p_unknown": name, "attributes": name, "unit": name}
         found[f"release {method}"] = pages.release_form(log, asked, ONCE, settings=settings)
     rows = (
-        Entered(1, "2026-01-02 03:04", name, name, name, ("1", "1e-6"), "released", True, 2),
-        Entered(2, "2026-01-02 03:04", "evolve", "case", "", None, "released", False, 0),
+        AccountRelease(1, "2026-01-02 03:04", name, name, name, ("1", "1e-6"), "released", True, 2),
+        AccountRelease(2, "2026-01-02 03:04", "evolve", "case", "", None, "released", False, 0),
     )
     sums = (("case", ("1", "0")), (name, None))
     usual = AccountSeen(number=1, spent=("1", "0"), strength="good", sums=sums[:1], rows=rows)
@@ -345,7 +345,7 @@ def test_a_method_of_another_package_has_a_card_that_says_so(monkeypatch: pytest
         [f"{i},{'x' * (i % 2)}a,2024-01-01T00:00:0{j}" for i in range(4) for j in range(9)],
     ],
 )
-def test_small_and_odd_logs_have_their_pages(tmp_path: Path, settings: Settings, rows: list[str]) -> None:
+def test_small_and_odd_logs_have_their_pages(tmp_path: Path, settings: ServerSettings, rows: list[str]) -> None:
     path = tmp_path / "log.csv"
     path.write_text("\n".join(["case,activity,timestamp", *rows]) + "\n")
     log = record(read(path), name="log.csv")
@@ -393,7 +393,7 @@ def test_durations_are_shown_of_both_logs(ordinary: dict[str, str]) -> None:
 
 
 @pytest.mark.slow
-def test_the_usual_choice_is_made_beforehand(settings: Settings, tmp_path: Path) -> None:
+def test_the_usual_choice_is_made_beforehand(settings: ServerSettings, tmp_path: Path) -> None:
     path = tmp_path / "beforehand.xes"
     files.write(hospital(60, seed=1), path)
     log = record(read(path))
@@ -414,7 +414,7 @@ def test_the_delta_offered_is_below_one_over_the_cases(cases: int) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize(("cases", "word"), [(9_000, "good"), (90_000, "moderate")])
 def test_a_form_says_of_a_delta_what_plan_trial_and_account_say(
-    cases: int, word: str, settings: Settings, tmp_path: Path
+    cases: int, word: str, settings: ServerSettings, tmp_path: Path
 ) -> None:
     """It said "good" where its own plan, below it, said "moderate"."""
     path = tmp_path / "beforehand.xes"
@@ -456,7 +456,7 @@ def test_the_result_says_what_it_is_worth_first_and_marks_what_is_raw(ordinary: 
 
 
 @pytest.mark.slow
-def test_no_first_visitor_waits_for_a_template(monkeypatch: pytest.MonkeyPatch, settings: Settings) -> None:
+def test_no_first_visitor_waits_for_a_template(monkeypatch: pytest.MonkeyPatch, settings: ServerSettings) -> None:
     pages._environment.cache_clear()
     pages.warm()
     monkeypatch.setattr(pages._environment(), "compile", None)
@@ -465,7 +465,7 @@ def test_no_first_visitor_waits_for_a_template(monkeypatch: pytest.MonkeyPatch, 
         pages._environment().get_template(name)
 
 
-def test_test_mode_is_said_on_every_page(settings: Settings) -> None:
+def test_test_mode_is_said_on_every_page(settings: ServerSettings) -> None:
     test_mode = replace(settings, seed=5)
     assert "Test mode." in pages.home([], [], test_mode, ONCE)
     assert "Test mode." in pages.problem(404, "No.", "Go.", settings=test_mode)
@@ -481,7 +481,9 @@ def test_any_words_make_a_page(words: str) -> None:
 
 
 @pytest.mark.slow
-def test_what_counts_of_starts_and_ends_can_be_chosen_where_there_are_any(settings: Settings, tmp_path: Path) -> None:
+def test_what_counts_of_starts_and_ends_can_be_chosen_where_there_are_any(
+    settings: ServerSettings, tmp_path: Path
+) -> None:
     path = tmp_path / "steps.csv"
     steps = [("start", 0), ("complete", 30)]
     rows = [f"{case},a,{step},2024-01-0{case} 10:{minute:02}" for case in (1, 2) for step, minute in steps]
@@ -494,7 +496,7 @@ def test_what_counts_of_starts_and_ends_can_be_chosen_where_there_are_any(settin
 
 
 @pytest.mark.nightly
-def test_starts_of_events_can_be_asked_for_where_the_log_has_them(settings: Settings, tmp_path: Path) -> None:
+def test_starts_of_events_can_be_asked_for_where_the_log_has_them(settings: ServerSettings, tmp_path: Path) -> None:
     path = tmp_path / "started.xes"
     files.write(started(hospital(40, seed=3)), path)
     form = {"method": "evolve", "epsilon": "1", "times": "0.3", "processing": "yes", "labels": "log"}

@@ -7,11 +7,11 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from gettext import c2py
 
-__all__ = ["Catalogue", "Entry", "entries", "parsed"]
+__all__ = ["Catalogue", "CatalogueEntry", "entries", "parsed"]
 
 
 @dataclass(frozen=True)
-class Entry:
+class CatalogueEntry:
     """A sentence of a catalogue."""
 
     context: str
@@ -49,7 +49,7 @@ def parsed(text: str) -> Catalogue:
     )
 
 
-def entries(text: str) -> Iterator[Entry]:
+def entries(text: str) -> Iterator[CatalogueEntry]:
     """Yield the entries of a .po file in their order, the head (of an empty text) first."""
     for block in text.split("\n\n"):
         fields: dict[str, str] = {}
@@ -62,4 +62,4 @@ def entries(text: str) -> Iterator[Entry]:
             fields[name] = fields.get(name, "") + ast.literal_eval(line)
         if "msgid" in fields:
             said = tuple(value for name, value in sorted(fields.items()) if name.startswith("msgstr"))
-            yield Entry(fields.get("msgctxt", ""), fields["msgid"], fields.get("msgid_plural", ""), said)
+            yield CatalogueEntry(fields.get("msgctxt", ""), fields["msgid"], fields.get("msgid_plural", ""), said)

@@ -32,9 +32,9 @@ from veilog.audits.attacks import (
     attempts_on,
     worst_cases,
 )
-from veilog.audits.bounds import Event, Tally, choose_event, runs_to_see, tally
+from veilog.audits.bounds import ReleaseEvent, Tally, choose_event, runs_to_see, tally
 from veilog.audits.many_runs import parts_of
-from veilog.audits.results import AuditResult, Beyond, Broken
+from veilog.audits.results import AuditResult, Broken, OutOfScopeResult
 from veilog.audits.whitebox import WHITE_RUNS, audit_inside
 from veilog.errors import ParameterError, VeilogError
 from veilog.logs.eventlog import EventLog
@@ -206,7 +206,7 @@ def _result(proofs: dict[Broken | None, Proof], **facts: Any) -> AuditResult:
         person_cases=main.attempt.cases,
         breaks=breaks,
         beyond=tuple(
-            Beyond(code, proof.attempt.attack, proof.score.what, proof.tally, proof.attempt.cases)
+            OutOfScopeResult(code, proof.attempt.attack, proof.score.what, proof.tally, proof.attempt.cases)
             for code, proof in others
             if code is not None
         ),
@@ -290,7 +290,7 @@ def audit_runs(
     return Proof(best, best.scores[column], tally(event, without, with_, delta, confidence), tried)
 
 
-def _choice(without: FloatArray, with_: FloatArray, delta: float, confidence: float) -> tuple[float, int, Event]:
+def _choice(without: FloatArray, with_: FloatArray, delta: float, confidence: float) -> tuple[float, int, ReleaseEvent]:
     """What these runs seem to show, through which of their scores and which event."""
     events = [choose_event(without[:, i], with_[:, i], delta, confidence) for i in range(without.shape[1])]
     best = max(range(len(events)), key=lambda i: events[i][1])

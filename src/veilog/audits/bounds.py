@@ -26,7 +26,7 @@ from scipy.special import bdtr, betaincinv, gammaln, ndtr, xlog1py, xlogy
 from veilog._typing import FloatArray
 
 __all__ = [
-    "Event",
+    "ReleaseEvent",
     "Tally",
     "choose_event",
     "epsilon_lower_bound",
@@ -56,7 +56,7 @@ def upper_bound(successes: int, runs: int, failure: float) -> float:
 
 
 @dataclass(frozen=True)
-class Event:
+class ReleaseEvent:
     """What is looked for in a release: a score at least, at most or exactly so large, likelier with or without."""
 
     kind: Kind
@@ -77,7 +77,7 @@ class Event:
 class Tally:
     """How often an event was seen on either log, and what that proves."""
 
-    event: Event
+    event: ReleaseEvent
     seen_with: int
     runs_with: int
     seen_without: int
@@ -94,7 +94,7 @@ def epsilon_lower_bound(k1: int, n1: int, k0: int, n0: int, delta: float, confid
     return max(0.0, math.log(likely / upper_bound(k0, n0, failure))) if likely > 0 else 0.0
 
 
-def tally(event: Event, without: FloatArray, with_: FloatArray, delta: float, confidence: float) -> Tally:
+def tally(event: ReleaseEvent, without: FloatArray, with_: FloatArray, delta: float, confidence: float) -> Tally:
     """What fresh runs prove through an event that was chosen before them."""
     k1, k0 = event.seen(with_), event.seen(without)
     n1, n0 = len(with_), len(without)
@@ -102,7 +102,7 @@ def tally(event: Event, without: FloatArray, with_: FloatArray, delta: float, co
     return Tally(event, k1, n1, k0, n0, epsilon_lower_bound(*pairs, delta, confidence))
 
 
-def choose_event(without: FloatArray, with_: FloatArray, delta: float, confidence: float) -> tuple[Event, float]:
+def choose_event(without: FloatArray, with_: FloatArray, delta: float, confidence: float) -> tuple[ReleaseEvent, float]:
     """The event that seems to prove most, and what it seems to prove; on runs that prove nothing themselves."""
     scores = np.concatenate([without, with_])
     values, counts = np.unique(scores, return_counts=True)
@@ -110,7 +110,7 @@ def choose_event(without: FloatArray, with_: FloatArray, delta: float, confidenc
     if len(values) > _MOST_VALUES:
         places = np.unique(np.quantile(scores, np.linspace(0, 1, _MOST_VALUES), method="nearest"))
     frequent = values[np.argsort(-counts, kind="stable")[:20]]
-    best, most = Event("at least", float(values[0]), True), 0.0
+    best, most = ReleaseEvent("at least", float(values[0]), True), 0.0
     kinds: tuple[tuple[Kind, FloatArray], ...] = (("at least", places), ("at most", places), ("exactly", frequent))
     for kind, looked_at in kinds:
         k1, k0 = _seen(kind, np.sort(with_), looked_at), _seen(kind, np.sort(without), looked_at)
@@ -119,7 +119,7 @@ def choose_event(without: FloatArray, with_: FloatArray, delta: float, confidenc
             seemed = _seemed(*pairs, delta, confidence)
             if seemed.max() > most:
                 place = int(seemed.argmax())
-                best, most = Event(kind, float(looked_at[place]), likelier_with), float(seemed[place])
+                best, most = ReleaseEvent(kind, float(looked_at[place]), likelier_with), float(seemed[place])
     return best, most
 
 

@@ -13,12 +13,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from veilog.audits.attacks import Attempt
-from veilog.audits.recording import Recorded, Script, asked_again, recorded
+from veilog.audits.recording import RecordedRun, Script, asked_again, recorded
 from veilog.audits.twins import Twins
 from veilog.methods.method import Progress
 from veilog.releasing.plan import Plan
 
-__all__ = ["Recorder", "Run", "parts_of"]
+__all__ = ["AuditRun", "Recorder", "parts_of"]
 
 _AT_ONCE = 300
 """So many are done here before others could begin."""
@@ -26,7 +26,7 @@ _KEPT = 64
 
 
 @dataclass(frozen=True)
-class Run:
+class AuditRun:
     """A whole run: on which log, with which noise; and after how many questions it ends."""
 
     attempt: Attempt
@@ -34,20 +34,20 @@ class Run:
     seed: int
     questions: int | None = None
 
-    def on(self, planned: Plan) -> tuple[Recorded, Script, Twins]:
+    def on(self, planned: Plan) -> tuple[RecordedRun, Script, Twins]:
         """Make it."""
         twins = Twins(planned, self.attempt.without, self.attempt.with_)
         log = self.attempt.with_ if self.there else self.attempt.without
         return *recorded(planned, twins, log, self.there, self.seed, self.questions), twins
 
 
-Made = dict[tuple[str, bool, int, int | None], tuple[Recorded, Script, Twins]]
+Made = dict[tuple[str, bool, int, int | None], tuple[RecordedRun, Script, Twins]]
 """The last runs of an audit."""
 _made: Made = {}
 """Of a process that works for one audit."""
 
 
-def _once(planned: Plan, run: Run, made: Made) -> tuple[Recorded, Script, Twins]:
+def _once(planned: Plan, run: AuditRun, made: Made) -> tuple[RecordedRun, Script, Twins]:
     key = (run.attempt.attack, run.there, run.seed, run.questions)
     if key not in made:
         if len(made) >= _KEPT:
@@ -66,11 +66,11 @@ class Recorder:
     processes: int
     made: Made = field(default_factory=dict)
 
-    def whole(self, run: Run) -> Recorded:
+    def whole(self, run: AuditRun) -> RecordedRun:
         """Return what a whole run is answered."""
         return _once(self.planned, run, self.made)[0]
 
-    def again(self, run: Run, with_: bool, seeds: Sequence[int]) -> list[Recorded]:
+    def again(self, run: AuditRun, with_: bool, seeds: Sequence[int]) -> list[RecordedRun]:
         """Return what the questions of a run are answered on one of the two logs, with each of these seeds."""
         if self.workers is None or len(seeds) < _AT_ONCE:
             return _again(self.planned, run, with_, seeds, self.made)
@@ -78,7 +78,7 @@ class Recorder:
         futures = [
             self.workers.submit(_again_of, plan_of_all, run, with_, part) for part in parts_of(seeds, self.processes)
         ]
-        found: list[Recorded] = []
+        found: list[RecordedRun] = []
         for i, future in enumerate(futures):
             found += future.result()
             self.progress(f"{run.attempt.attack}, {'with' if with_ else 'without'} it", (i + 1) / len(futures))
@@ -91,12 +91,12 @@ def parts_of(seeds: Sequence[int], processes: int) -> list[Sequence[int]]:
     return [seeds[i : i + step] for i in range(0, len(seeds), step)]
 
 
-def _again_of(planned: dict[str, Any], run: Run, with_: bool, seeds: Sequence[int]) -> list[Recorded]:
+def _again_of(planned: dict[str, Any], run: AuditRun, with_: bool, seeds: Sequence[int]) -> list[RecordedRun]:
     """In another process, which gets the plan as JSON."""
     return _again(Plan.from_json(planned), run, with_, seeds, _made)
 
 
-def _again(planned: Plan, run: Run, with_: bool, seeds: Sequence[int], made: Made) -> list[Recorded]:
+def _again(planned: Plan, run: AuditRun, with_: bool, seeds: Sequence[int], made: Made) -> list[RecordedRun]:
     _, script, twins = _once(planned, run, made)
     log = run.attempt.with_ if with_ else run.attempt.without
     return [asked_again(planned, twins, script, log, with_, seed) for seed in seeds]

@@ -36,7 +36,7 @@ from veilog.audits.likelihood import (
     evidence_of_numbers,
     most_likely,
 )
-from veilog.audits.twins import Twin, Twins
+from veilog.audits.twins import TwinCurator, Twins
 from veilog.audits.watching import OPENING, watched
 from veilog.errors import VeilogError
 from veilog.logs.eventlog import EventLog
@@ -57,14 +57,14 @@ from veilog.privacy.unit import ONE_CASE, Bounded
 from veilog.releasing.plan import Plan
 from veilog.releasing.run import curator_of, run_plan
 
-__all__ = ["Answer", "Call", "Recorded", "Script", "asked_again", "recorded"]
+__all__ = ["RecordedAnswer", "RecordedCall", "RecordedRun", "Script", "asked_again", "recorded"]
 
 M = TypeVar("M", bound=Mechanism)
 Log = Variants | EventLog
 
 
 @dataclass(frozen=True)
-class Answer:
+class RecordedAnswer:
     """What an answer tells, and what was charged for it."""
 
     priced: Priced | None
@@ -80,14 +80,14 @@ class Answer:
 
 
 @dataclass(frozen=True)
-class Recorded:
+class RecordedRun:
     """The answers of a run in their order, up to a refusal where it ended in one."""
 
-    answers: tuple[Answer, ...]
+    answers: tuple[RecordedAnswer, ...]
 
 
 @dataclass(frozen=True)
-class Call:
+class RecordedCall:
     """One thing that a run asked or opened."""
 
     holder: int
@@ -105,7 +105,7 @@ class Call:
 class Script:
     """What a run asked, in its order; exact answers to it are worked out once."""
 
-    calls: tuple[Call, ...]
+    calls: tuple[RecordedCall, ...]
     exact: dict[int, tuple[Any, ...]] = field(default_factory=dict)
 
 
@@ -118,7 +118,7 @@ class _Enough(Exception):
 
 def recorded(
     plan: Plan, twins: Twins, log: Log, there: bool, seed: int, questions: int | None = None
-) -> tuple[Recorded, Script]:
+) -> tuple[RecordedRun, Script]:
     """Return what a release of the log answers, and what it asked; ``there``: whether it is the log with the case.
 
     With a number of ``questions`` the run ends when these are answered.
@@ -126,10 +126,10 @@ def recorded(
     recorder = _Recorder(twins.for_a_run(plan.uses.labels), there, questions)
     with suppress(VeilogError, _Enough):
         run_plan(plan.seeded(seed), log, watched=lambda curator: watched(curator, recorder))
-    return Recorded(tuple(recorder.answers)), Script(tuple(recorder.calls))
+    return RecordedRun(tuple(recorder.answers)), Script(tuple(recorder.calls))
 
 
-def asked_again(plan: Plan, twins: Twins, script: Script, log: Log, there: bool, seed: int) -> Recorded:
+def asked_again(plan: Plan, twins: Twins, script: Script, log: Log, there: bool, seed: int) -> RecordedRun:
     """Return what is answered to the questions of a script, with the noise of this seed."""
     recorder = _Recorder(twins.for_a_run(plan.uses.labels), there, exact=script.exact)
     holders: list[Any] = [curator_of(plan.seeded(seed), log)]
@@ -142,14 +142,14 @@ def asked_again(plan: Plan, twins: Twins, script: Script, log: Log, there: bool,
             else:
                 recorder.labels = call.labels
                 recorder.question(asked, call.name, call.given, call.named)
-    return Recorded(tuple(recorder.answers))
+    return RecordedRun(tuple(recorder.answers))
 
 
 @dataclass
 class _Sample:
     """What is asked of: the whole log, or a sample with the number ``place``."""
 
-    twins: tuple[Twin, ...]
+    twins: tuple[TwinCurator, ...]
     place: int = 0
     rate: float = 1.0
 
@@ -158,15 +158,15 @@ class _Sample:
 class _Recorder:
     """Asks the curator and both twins."""
 
-    twins: tuple[Twin, ...]
+    twins: tuple[TwinCurator, ...]
     there: bool
     enough: int | None = None
     exact: dict[int, tuple[Any, ...]] | None = None
     """The exact answers to questions of the whole log by their places, where the same are asked again."""
     labels: tuple[str, ...] | None = None
     """The labels that count as found in the next question for them, in place of those that are."""
-    calls: list[Call] = field(default_factory=list)
-    answers: list[Answer] = field(default_factory=list)
+    calls: list[RecordedCall] = field(default_factory=list)
+    answers: list[RecordedAnswer] = field(default_factory=list)
     samples: dict[int, _Sample] = field(default_factory=dict)
     held: list[Any] = field(default_factory=list)
     """Keeps curators of samples, so that none is taken for another."""
@@ -176,9 +176,9 @@ class _Recorder:
     def _called(self, holder: Any, name: str, given: tuple[Any, ...], named: dict[str, Any]) -> None:
         numbers = {id(opened): number for number, opened in enumerate(self.held, start=1)}
         events = isinstance(holder, EventQuestions)
-        self.calls.append(Call(numbers.get(id(holder), 0), events, name, given, named))
+        self.calls.append(RecordedCall(numbers.get(id(holder), 0), events, name, given, named))
 
-    def _twins_answer(self, sample: _Sample, ask: Callable[[Twin], Any]) -> tuple[Any, ...]:
+    def _twins_answer(self, sample: _Sample, ask: Callable[[TwinCurator], Any]) -> tuple[Any, ...]:
         """What both twins answer; the same again where the same is asked of the whole log."""
         if self.exact is None or sample.place:
             return tuple(ask(twin) for twin in sample.twins)
@@ -209,12 +209,12 @@ class _Recorder:
         answer = getattr(holder, name)(*given, **named)
         charges = holder._account.charges[before:]
         if not charges:
-            self.answers.append(Answer(None, sample.place, sample.rate, 0.0))
+            self.answers.append(RecordedAnswer(None, sample.place, sample.rate, 0.0))
             return answer
         charge: Charge = charges[-1]
         found, drawn = self._evidence(sample, holder, name, given, named, answer, charge.mechanism)
         digest, chance = _digest(charge.mechanism, drawn)
-        self.answers.append(Answer(priced(charge), sample.place, sample.rate, found, digest, chance))
+        self.answers.append(RecordedAnswer(priced(charge), sample.place, sample.rate, found, digest, chance))
         if name == "find_activities":
             self._narrowed(holder, sample, answer)
         return answer
@@ -268,11 +268,11 @@ class _Recorder:
         charge = holder._account.charges[-1]
         if name == "rounds":
             self.rounds[id(found)] = (sample, len(self.answers))
-            self.answers.append(Answer(priced(charge), sample.place, sample.rate, 0.0))
+            self.answers.append(RecordedAnswer(priced(charge), sample.place, sample.rate, 0.0))
             return found
         trainings = tuple(getattr(twin.curator, name)(*given, **named) for twin in sample.twins)
         self.trainings[id(found)] = (given[3], trainings, len(self.answers))
-        self.answers.append(Answer(priced(charge), sample.place, sample.rate, 0.0))
+        self.answers.append(RecordedAnswer(priced(charge), sample.place, sample.rate, 0.0))
         return found
 
     def peeked(self, holder: Any, name: str, given: tuple[Any, ...]) -> Any:
@@ -295,7 +295,7 @@ class _Recorder:
         twins = []
         for log in logs:
             held = Variants.from_dict({trace: count for trace, count in log.items() if count})
-            twins.append(Twin(Bounded(held, ONE_CASE), sample.domain))
+            twins.append(TwinCurator(Bounded(held, ONE_CASE), sample.domain))
             twins[-1].curator._whole = whole
         return _Sample(tuple(twins), len(self.samples) + 1, float(rate))
 

@@ -9,7 +9,7 @@ from veilog._plain import InJson, ToJson
 from veilog.audits.bounds import Tally
 from veilog.privacy.account.guarantee import Code, Condition
 
-__all__ = ["AuditResult", "Beyond", "Broken", "WhiteBox"]
+__all__ = ["AuditResult", "Broken", "OutOfScopeResult", "WhiteBox"]
 
 Broken = Code | Literal["unit"]
 """Why a guarantee does not speak of two logs: a condition of it does not hold, or they differ by more than its unit."""
@@ -23,7 +23,7 @@ _EVENT = InJson(name="event", as_=lambda tally: str(tally.event))
 
 
 @dataclass(frozen=True)
-class Beyond(ToJson):
+class OutOfScopeResult(ToJson):
     """What was seen on logs that the guarantee does not speak of."""
 
     breaks: Annotated[Broken, InJson(then=("audited_epsilon",))]
@@ -87,7 +87,7 @@ class AuditResult(ToJson):
     """What the derived guarantee takes for granted."""
     breaks: Broken | None = None
     """Why the guarantee does not speak of any of the logs that were tried, if it does not."""
-    beyond: Annotated[tuple[Beyond, ...], InJson(then=("verdict",))] = ()
+    beyond: Annotated[tuple[OutOfScopeResult, ...], InJson(then=("verdict",))] = ()
     """Attacks with logs that it does not speak of, apart from the others."""
     seconds: float = 0.0
     white_box: Annotated[WhiteBox | None, InJson(left_out="at its default")] = None
@@ -117,7 +117,7 @@ class AuditResult(ToJson):
         if self.white_box is not None and self.white_box.faults:
             return f"The audit found a fault: {'; '.join(self.white_box.faults)}. Please report this."
         if self.breaks is not None:
-            found = Beyond(self.breaks, self.attack, self.score, self.tally, self.person_cases)
+            found = OutOfScopeResult(self.breaks, self.attack, self.score, self.tally, self.person_cases)
             return found.says(self.claim, self.confidence)
         seen = f"at least {self.audited_epsilon:.3g} at {self.confidence:.0%} confidence"
         free = 0.0 if self.white_box is None else self.white_box.free_epsilon

@@ -11,7 +11,7 @@ import numpy as np
 
 from veilog.logs.eventlog import EventLog
 from veilog.logs.variants import Variants
-from veilog.privacy.account.account import Account
+from veilog.privacy.account.account import ChargeAccount
 from veilog.privacy.curator import Curator
 from veilog.privacy.domain import Domain
 from veilog.privacy.mechanisms import noise
@@ -27,7 +27,7 @@ from veilog.privacy.mechanisms.mechanism import (
 from veilog.privacy.unit import ONE_CASE, Bounded, bounded
 from veilog.releasing.plan import Plan
 
-__all__ = ["Twin", "Twins"]
+__all__ = ["TwinCurator", "Twins"]
 
 M = TypeVar("M", bound=Mechanism)
 Log = Variants | EventLog
@@ -69,7 +69,7 @@ class _SilentMaximum(NoisyMaximum):
         return scores
 
 
-class _SilentAccount(Account):
+class _SilentAccount(ChargeAccount):
     """An account that hands out mechanisms without noise; what was charged is not kept."""
 
     above = 0
@@ -105,7 +105,7 @@ class _SilentAccount(Account):
         return quiet  # type: ignore[return-value]
 
 
-class Twin:
+class TwinCurator:
     """A curator of one of the two logs, asked without noise."""
 
     def __init__(self, held: Bounded, domain: Domain) -> None:
@@ -139,8 +139,8 @@ class Twins:
     def __init__(self, plan: Plan, without: Log, with_: Log) -> None:
         self._plan, self._logs = plan, (without, with_)
         source = noise.seeded(0)
-        self.pair = tuple(Twin(bounded(log, plan.unit, source), plan.public) for log in (without, with_))
+        self.pair = tuple(TwinCurator(bounded(log, plan.unit, source), plan.public) for log in (without, with_))
 
-    def for_a_run(self, narrowed: bool) -> tuple[Twin, ...]:
+    def for_a_run(self, narrowed: bool) -> tuple[TwinCurator, ...]:
         """Return the twins; fresh ones where a run may change them."""
         return Twins(self._plan, *self._logs).pair if narrowed else self.pair

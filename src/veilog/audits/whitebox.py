@@ -29,10 +29,10 @@ from scipy.special import bdtrc
 from veilog._process import pool
 from veilog._typing import FloatArray
 from veilog.audits.attacks import Attempt
-from veilog.audits.bounds import Event, Tally, choose_event, is_refuted, runs_to_refute, tally
+from veilog.audits.bounds import ReleaseEvent, Tally, choose_event, is_refuted, runs_to_refute, tally
 from veilog.audits.curves import Curve, Priced, Questions, curve, priced
-from veilog.audits.many_runs import Recorder, Run
-from veilog.audits.recording import Answer, Recorded
+from veilog.audits.many_runs import AuditRun, Recorder
+from veilog.audits.recording import RecordedAnswer, RecordedRun
 from veilog.audits.results import AuditResult, WhiteBox
 from veilog.errors import ParameterError
 from veilog.methods.method import Progress
@@ -107,17 +107,19 @@ def prove(
     def seeded(number: int) -> list[int]:
         return [int(seed) for seed in draw.integers(0, 2**62, size=number)]
 
-    def fresh(one: Run, number: int) -> tuple[list[Recorded], list[Recorded]]:
+    def fresh(one: AuditRun, number: int) -> tuple[list[RecordedRun], list[RecordedRun]]:
         return recorder.again(one, False, seeded(number)), recorder.again(one, True, seeded(number))
 
-    scripts: list[Run] = []
-    whole: list[Recorded] = []
+    scripts: list[AuditRun] = []
+    whole: list[RecordedRun] = []
     for attempt in attempts:
         # What is made of the answers can take long where there are very many cases.
         many = attempt.cases_in_it > _MANY
         questions = max((len(one.answers) for one in whole), default=None) if many else None
         own = [
-            Run(attempt, there, seed, questions) for there in (False, True) for seed in seeded(1 if many else _WHOLE)
+            AuditRun(attempt, there, seed, questions)
+            for there in (False, True)
+            for seed in seeded(1 if many else _WHOLE)
         ]
         progress(f"trying {attempt.attack}", None)
         whole += [recorder.whole(one) for one in own]
@@ -239,7 +241,7 @@ def _questions(proof: WhiteProof) -> tuple[str, ...]:
 # Scores -------------------------------------------------------------------------------------------------------------
 
 
-def _told(runs: Sequence[Recorded]) -> float:
+def _told(runs: Sequence[RecordedRun]) -> float:
     """About how much the answers of a run tell that most runs have in common: the mean squares of their evidence, added
     up. Where one number tells all, that is about twice what two numbers tell that have half of it each."""
     told = 0.0
@@ -254,13 +256,13 @@ def _told(runs: Sequence[Recorded]) -> float:
     return told
 
 
-def _key(answer: Answer) -> tuple[Priced | None, int]:
+def _key(answer: RecordedAnswer) -> tuple[Priced | None, int]:
     return answer.priced, answer.sample
 
 
-def _path(runs: Sequence[Recorded]) -> tuple[Answer, ...]:
+def _path(runs: Sequence[RecordedRun]) -> tuple[RecordedAnswer, ...]:
     """The answers that most runs have in common, from the first on."""
-    path: list[Answer] = []
+    path: list[RecordedAnswer] = []
     left = list(runs)
     while True:
         place = len(path)
@@ -274,7 +276,7 @@ def _path(runs: Sequence[Recorded]) -> tuple[Answer, ...]:
         path.append(left[0].answers[place])
 
 
-def _shape(path: Iterable[Answer]) -> tuple[Questions, ...]:
+def _shape(path: Iterable[RecordedAnswer]) -> tuple[Questions, ...]:
     """What the answers of a path were charged, by what they were asked of."""
     samples: dict[int, tuple[float, list[Priced]]] = {}
     for answer in path:
@@ -283,7 +285,7 @@ def _shape(path: Iterable[Answer]) -> tuple[Questions, ...]:
     return tuple(Questions(tuple(asked), rate) for rate, asked in samples.values())
 
 
-def _score(one: Recorded, path: Sequence[Answer] | None) -> float:
+def _score(one: RecordedRun, path: Sequence[RecordedAnswer] | None) -> float:
     """The evidence of a run, as far as it follows the path; that of a sample is mixed with none."""
     samples: dict[int, float] = {}
     rates: dict[int, float] = {}
@@ -309,7 +311,12 @@ def _curve(shape: tuple[Questions, ...], factor: float, added: bool) -> Curve:
 
 
 def factor_bound(
-    shape: tuple[Questions, ...], event: Event, slope: float, without: FloatArray, with_: FloatArray, confidence: float
+    shape: tuple[Questions, ...],
+    event: ReleaseEvent,
+    slope: float,
+    without: FloatArray,
+    with_: FloatArray,
+    confidence: float,
 ) -> float:
     """Return the largest factor (to about a thousandth, rounded down) that these runs refute through the event."""
     if not shape:
@@ -335,13 +342,13 @@ def factor_bound(
     return low
 
 
-def _choose(shape: tuple[Questions, ...], without: FloatArray, with_: FloatArray) -> tuple[Event, float]:
+def _choose(shape: tuple[Questions, ...], without: FloatArray, with_: FloatArray) -> tuple[ReleaseEvent, float]:
     """The event and the slope that would tell best that a right method is not one of ``_NEARLY`` the budget.
 
     How often it should come on the likelier log is worked out from the charges, so it is not what happened to look best
     in few runs; these only say how often each score comes on the other log.
     """
-    best: tuple[float, Event, float] = (-math.inf, Event("at least", 0.0, True), 0.0)
+    best: tuple[float, ReleaseEvent, float] = (-math.inf, ReleaseEvent("at least", 0.0, True), 0.0)
     for added in (True, False) if shape else ():
         right, less = _curve(shape, 1.0, added), _curve(shape, _NEARLY, added)
         scores = np.sort(without if added else with_)
@@ -355,7 +362,7 @@ def _choose(shape: tuple[Questions, ...], without: FloatArray, with_: FloatArray
         sharp = margin / np.sqrt(likely * (1 - likely) + times**2 * rare * (1 - rare) + _IGNORED)
         slope, place = np.unravel_index(int(sharp.argmax()), sharp.shape)
         if sharp[slope, place] > best[0]:
-            event = Event("at least" if added else "at most", float(values[place]), added)
+            event = ReleaseEvent("at least" if added else "at most", float(values[place]), added)
             best = (float(sharp[slope, place]), event, float(less.slopes[slope]))
     return best[1], best[2]
 
@@ -363,7 +370,7 @@ def _choose(shape: tuple[Questions, ...], without: FloatArray, with_: FloatArray
 # Faults -------------------------------------------------------------------------------------------------------------
 
 
-def _faults(whole: Sequence[Recorded], runs: Sequence[Recorded]) -> tuple[str, ...]:
+def _faults(whole: Sequence[RecordedRun], runs: Sequence[RecordedRun]) -> tuple[str, ...]:
     """What no bound is needed for: answers without a charge, or that neither log can give, or the same noise twice.
 
     ``whole`` are runs of all attempts to their end; the ``runs`` are of one attempt.

@@ -22,9 +22,18 @@ from cyclopts import App, CycloptsError, Group, MissingArgumentError, Parameter
 from veilog._version import __version__
 from veilog.cli.shared.pipes import check_formats, cleared, without_folder
 from veilog.cli.shared.places import WRITTEN, check_named_once, check_places
-from veilog.cli.shared.results import about, write_json
 from veilog.cli.shared.signals import at_once, like_ctrl_c, stopped_by
-from veilog.cli.shared.terminal import CALL, Call, SafeConsole, error_line, nowhere, open_closed, plain_warnings
+from veilog.cli.shared.terminal import (
+    CALL,
+    Call,
+    SafeConsole,
+    about,
+    error_line,
+    nowhere,
+    open_closed,
+    plain_warnings,
+    write_json,
+)
 from veilog.errors import BudgetError, EmptyReleaseError, OutputError, ParameterError, VeilogError
 
 __all__ = ["application", "main"]
@@ -78,11 +87,11 @@ _COMMANDS = {
         "Say what a model is, what its training guarantees, and what is frequent among cases drawn from it.",
     ),
     "risk": (
-        "checking.measure:risk",
+        "checking.risk:risk",
         "Measure how far people of a log are exposed to someone who knows a few of their activities.",
     ),
     "compare": (
-        "checking.measure:compare",
+        "checking.compare:compare",
         "Measure what a release kept of the original. The numbers are raw statistics: keep them inside.",
     ),
     "audit": (

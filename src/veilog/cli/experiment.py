@@ -13,7 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from veilog.cli.shared.common import Json, Output, shown_progress
-from veilog.cli.shared.numbers import WHOLE
+from veilog.cli.shared.values import WHOLE
 from veilog.errors import ParameterError
 from veilog.experiments import experiment_named, results, runner
 from veilog.experiments.papers import listing

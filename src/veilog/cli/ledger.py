@@ -34,12 +34,12 @@ from veilog.cli.shared.common import (
     shown_progress,
 )
 from veilog.cli.shared.limits import UNLIMITED, Limits
-from veilog.cli.shared.numbers import WHOLE
 from veilog.cli.shared.pipes import is_pipe
 from veilog.cli.shared.terminal import CALL, SafeConsole
+from veilog.cli.shared.values import WHOLE
 from veilog.errors import InputError, ParameterError, meant
-from veilog.ledger.counting import Together
-from veilog.ledger.ledger import Account, Entered, Ledger
+from veilog.ledger.counting import ComposedCost
+from veilog.ledger.ledger import Account, EntryRef, Ledger
 from veilog.logs.eventlog import EventLog
 from veilog.logs.input.reading import columns_of
 from veilog.logs.input.source import Source
@@ -138,7 +138,7 @@ class Keeping:
         return f"a new ledger was made: {found.path}"
 
     def warnings(
-        self, log: Variants | EventLog | StoredLog, entry: Entered | None, guarantee: Guarantee
+        self, log: Variants | EventLog | StoredLog, entry: EntryRef | None, guarantee: Guarantee
     ) -> tuple[list[str], dict[str, object]]:
         """Return what the account makes of something that was asked: sentences, and what JSON has of it."""
         if entry is not None:
@@ -151,7 +151,7 @@ class Keeping:
 AS_THERE_IS = Keeping()
 
 
-def show_account(out: Output, entry: Entered | None, account: Account | None, new: str) -> None:
+def show_account(out: Output, entry: EntryRef | None, account: Account | None, new: str) -> None:
     """The account in which something was entered, if it was; and that its ledger is new."""
     if entry is None or account is None:
         return
@@ -188,7 +188,7 @@ def show(
     if not accounts:
         out.show("The ledger has no account yet.")
     for number in waiting:
-        words = how_to_write(Entered(kept.path, number))
+        words = how_to_write(EntryRef(kept.path, number))
         out.show(Text(f"Release {number} used its epsilon and has no file yet: {words}.", style="yellow"))
 
 
@@ -280,7 +280,7 @@ def write(
     out = Output(json)
     kept = _existing(log, ledger)
     check_target(target, None, spreadsheet_safe=spreadsheet_safe)
-    entry, how = Entered(kept.path, number), {"overwrite": CALL.get().overwrite, "spreadsheet_safe": spreadsheet_safe}
+    entry, how = EntryRef(kept.path, number), {"overwrite": CALL.get().overwrite, "spreadsheet_safe": spreadsheet_safe}
     with shown_progress() as progress:
         written = write_kept(entry, target, progress=progress, **how)
     out.json({"ledger": str(kept.path), "release": number, "written": [str(file) for file in written]}, *written)
@@ -313,14 +313,14 @@ def check_person(unit: str, names: Sequence[str]) -> None:
     )
 
 
-def _together(account: Account, delta: Fraction | None) -> Together | None:
+def _together(account: Account, delta: Fraction | None) -> ComposedCost | None:
     """What several releases cost together at a delta, where there is one."""
     at = delta if delta is not None else account.budget[1] if account.budget else None
     several = sum(entry.state != "withdrawn" for entry in account.entries) > 1
     return account.together(at) if at and several else None
 
 
-def _together_json(found: Together | None) -> dict[str, object]:
+def _together_json(found: ComposedCost | None) -> dict[str, object]:
     if found is None:
         return {}
     planned, composed = (None if e is None else round_up(e) for e in (found.planned, found.composed))

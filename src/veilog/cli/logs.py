@@ -38,7 +38,7 @@ from veilog.logs.eventlog import Statistics
 from veilog.logs.facts import attributes_of, person_columns, transitions_of
 from veilog.logs.findings import Findings
 from veilog.logs.input.coarser import as_csv, proposed
-from veilog.logs.input.reader import Asked
+from veilog.logs.input.reader import ReadRequest
 from veilog.logs.input.reading import whole as read_whole
 
 __all__ = ["convert", "info", "map", "validate"]
@@ -98,7 +98,9 @@ def validate(
     show_columns(out, source, reading)
     findings = Findings(reading.policies(), source.name, collect_all=True)
     with shown_progress() as progress:
-        found = read_whole(source, Asked(reading.declared(), findings, progress=progress, coarser=reading.coarser()))
+        found = read_whole(
+            source, ReadRequest(reading.declared(), findings, progress=progress, coarser=reading.coarser())
+        )
     persons = person_columns(found)
     out.json(
         {

@@ -11,9 +11,9 @@ from cyclopts import Parameter
 
 from veilog._language import check_language
 from veilog._places import data_folder
-from veilog.cli.shared.numbers import WHOLE
 from veilog.cli.shared.signals import at_once
 from veilog.cli.shared.terminal import SafeConsole
+from veilog.cli.shared.values import WHOLE
 from veilog.errors import MissingExtraError, ParameterError
 
 __all__ = ["serve"]
@@ -56,7 +56,7 @@ def serve(
     try:
         with at_once():
             from veilog.web import serving
-            from veilog.web.jobs.records import Settings
+            from veilog.web.jobs.records import ServerSettings
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] not in ("starlette", "uvicorn", "python_multipart", "anyio"):
             raise
@@ -82,7 +82,7 @@ def serve(
     token = serving.new_token() if token_file is None else serving.token_in(token_file)
     place = serving.prepared(folder or data_folder())
     sockets = serving.sockets_at(host, port)
-    settings = Settings(
+    settings = ServerSettings(
         folder=place,
         ledger=serving.ledger_in(place, ledger, usual=folder is None, seeded=seed is not None),
         token=token,

@@ -8,7 +8,7 @@ from veilog.display.comparisons import comparison_table, comparison_view
 from veilog.display.logs import attributes_table, findings_table, info_table, persons_lines, variants_table
 from veilog.display.methods import method_view, methods_table
 from veilog.display.releases import expected_view, guarantee_panel, release_brief, release_view, strength_style
-from veilog.display.risks import attack_lines, attack_tables, risk_lines, risk_table
+from veilog.display.risks import attack_lines, attack_tables, risk_lines, risk_table, unique_line
 from veilog.display.tables import key_values
 
 __all__ = [
@@ -34,5 +34,6 @@ __all__ = [
     "risk_lines",
     "risk_table",
     "strength_style",
+    "unique_line",
     "variants_table",
 ]

@@ -14,7 +14,7 @@ from veilog._language import counted
 from veilog.display.tables import key_values
 from veilog.ledger.accounts import Account, in_figures
 from veilog.ledger.costs import Cost
-from veilog.ledger.counting import Composed, Planned, Together
+from veilog.ledger.counting import Composed, ComposedCost, FixedSchedule
 from veilog.ledger.file import Entry
 from veilog.privacy.account.figures import up
 from veilog.releasing.owner.account import uncounted_warning
@@ -40,7 +40,7 @@ def account_line(account: Account) -> str:
     return f"{spent}; {_cost(account.left, down=True)} of {_cost(account.budget)} are left"
 
 
-def _in_words(found: Together | None) -> Iterable[tuple[str, str]]:
+def _in_words(found: ComposedCost | None) -> Iterable[tuple[str, str]]:
     """The two numbers, each with what it takes for granted."""
     if found is None:
         return
@@ -74,7 +74,7 @@ def _unit(account: Account) -> str:
     return account.unit if account.unit in ("case", "person") else f"person by {account.unit!r}"
 
 
-def account_table(account: Account, together: Together | None) -> Group:
+def account_table(account: Account, together: ComposedCost | None) -> Group:
     table = Table(box=None, padding=(0, 2, 0, 0))
     parted = any(entry.part is not None for entry in (*account.entries, *account.uncounted))
     for name in ("release", "time", "method", "epsilon", "delta", "unit", "cases", "state", "SHA-256 of the file"):
@@ -133,7 +133,7 @@ def _facts(account: Account) -> list[tuple[str, str]]:
 def _counted(account: Account) -> Iterable[tuple[str, str]]:
     """How releases are counted, where that is not by the sum."""
     match account.counting:
-        case Planned(releases=releases, each=each):
+        case FixedSchedule(releases=releases, each=each):
             yield "by a plan", f"{releases:,} releases of at most {_cost(each)}; {account.releases_left:,} are left"
             yield "", f"protection when all of them are made: {account.planned_strength}"
         case Composed():

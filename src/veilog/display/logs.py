@@ -12,7 +12,7 @@ from rich.text import Text
 
 from veilog.display.tables import key_values
 from veilog.logs.eventlog import Statistics
-from veilog.logs.facts import Attribute, PersonColumn
+from veilog.logs.facts import AttributeFacts, PersonColumn
 from veilog.logs.findings import Finding
 from veilog.logs.variants import Variants
 
@@ -45,7 +45,7 @@ def _utc(time: str) -> str:
     return time[:19].replace("T", " ")
 
 
-def attributes_table(attributes: Iterable[Attribute], transitions: Mapping[str, int] | None) -> RenderableType:
+def attributes_table(attributes: Iterable[AttributeFacts], transitions: Mapping[str, int] | None) -> RenderableType:
     """What the columns of a log hold beside activities and times, and its life cycle."""
     table = Table(title="attributes", title_justify="left", box=None, padding=(0, 2, 0, 0))
     for name in ("name", "of", "holds", "values", "missing"):

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
 
 from rich.console import Group
 from rich.markup import escape
@@ -28,16 +29,28 @@ from veilog.measures.singling_out import (
     said_once,
 )
 
-__all__ = ["attack_lines", "attack_tables", "risk_lines", "risk_table"]
+__all__ = ["attack_lines", "attack_tables", "risk_lines", "risk_table", "unique_line"]
 
 
 _KNOWN: dict[str, str] = {"set": "which", "multiset": "which and how often", "sequence": "which and in which order"}
 _CONTROLS: dict[Control, str] = {"others' cases": "others' cases", "held out": "people held out"}
 
 
-def risk_lines(exposed: Exposure | None, results: Iterable[RiskResult]) -> Group:
+_SHOWN = 20
+"""Names of cases on the screen; the JSON has all."""
+
+
+def unique_line(row: Mapping[str, Any]) -> Text:
+    """Name the cases that knowledge of one kind and size singles out."""
+    cases: list[str] = row["cases"]
+    more = f" and {len(cases) - _SHOWN:,} more, which --json lists" if len(cases) > _SHOWN else ""
+    known = f"{counted(row['size'], 'activity', 'activities')} ({_KNOWN[row['background']]})"
+    return Text(f"{known} may single out (for you only): {', '.join(cases[:_SHOWN])}{more}", style="yellow")
+
+
+def risk_lines(exposed: Exposure | None, results: Iterable[RiskResult], time: str | None = None) -> Group:
     """Who is exposed, in sentences: the exact share of cases with a path of their own, whom chance knowledge finds, an
-    example, and at last what the most telling activities do."""
+    example, and at last what the most telling activities do, with their ``time`` where that is known to a unit."""
     lines = []
     if exposed is not None:
         persons = exposed.person is not None
@@ -52,7 +65,8 @@ def risk_lines(exposed: Exposure | None, results: Iterable[RiskResult]) -> Group
     told = [Text(sentence) for sentence in _told([r for r in results if r.case_disclosure is not None])]
     if told:
         counted_by = ", by cases" if exposed is not None and exposed.person is not None else ""
-        lines += [Text(f"With the activities that tell most of a case{counted_by}:", style="dim"), *told]
+        timed = "" if time is None else f" and their times in {time}"
+        lines += [Text(f"With the activities{timed} that tell most of a case{counted_by}:", style="dim"), *told]
     return Group(*lines)
 
 
@@ -173,6 +187,8 @@ def _reach(rate: Rate) -> str:
 
 def risk_table(results: Iterable[RiskResult]) -> Group:
     """Disclosure for each kind and size of background knowledge, with a bar as long as the case disclosure."""
+    results = list(results)
+    attribute = any(r.attribute_disclosure is not None for r in results)
     table = Table(box=None, padding=(0, 2, 0, 0))
     for column in (
         "background",
@@ -181,6 +197,7 @@ def risk_table(results: Iterable[RiskResult]) -> Group:
         "case disclosure",
         "",
         "trace disclosure",
+        *(("attribute disclosure",) if attribute else ()),
         "worst case",
         "unique",
     ):
@@ -195,6 +212,7 @@ def risk_table(results: Iterable[RiskResult]) -> Group:
             figure(r.case_disclosure),
             Text("#" * round(30 * (r.case_disclosure or 0.0)), style="red"),
             figure(r.trace_disclosure),
+            *((figure(r.attribute_disclosure),) if attribute else ()),
             figure(r.worst_case),
             f"{r.unique:,} of {r.cases:,}",
         )

@@ -25,6 +25,7 @@ from veilog.measures.persons import person_of
 from veilog.measures.purposes.sides import split
 
 __all__ = [
+    "MOST_RUNS",
     "Cell",
     "Experiment",
     "Given",
@@ -44,6 +45,7 @@ __all__ = [
 
 Value: TypeAlias = "str | int | float | bool"
 Number: TypeAlias = "float | int | None"
+MOST_RUNS = 10_000
 
 
 class Reason(StrEnum):

@@ -97,6 +97,7 @@ _MORE: dict[str, tuple[dict[str, Any], ...]] = {
     "sacofa": (
         *(*_TREE, {"score": "continuous"}, {"depth": 4, "rule_share": 0.2}),
         {"depth": 4, "threshold_harmful": 6, "threshold_harmless": 3, "as_published": True},
+        {"depth": 4, "threshold_harmful": 6, "score": "continuous", "as_published": True},
     ),
     "df-laplace": _RELATIONS,
     "sapa": (*_RELATIONS, {"k": 2}),
@@ -106,6 +107,8 @@ _MORE: dict[str, tuple[dict[str, Any], ...]] = {
     "amun": (
         *({"mode": "filtering"}, {"mode": "oversampling"}, {"prior": "equation"}, {"guessing_advantage": 0.4}),
         {"start_precision": 0.1, "duration_precision": 60.0},
+        *({"mode": mode, "settings": "program"} for mode in ("sampling", "filtering", "oversampling")),
+        {"divisor": 2, "epsilons": True},
     ),
     "tlkc": (
         *({"background": background} for background in ("set", "multiset", "relative")),

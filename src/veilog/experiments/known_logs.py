@@ -129,6 +129,13 @@ LOGS = {
         ("CCC19 - Log XES",),
         (20, 1394, 29, 20),
     ),
+    "ccc19_complete": KnownLog(
+        "Conformance Checking Challenge 2019, complete events",
+        "10.4121/uuid:c923af09-ce93-44c3-ace0-c5508cf103ad",
+        counts=(20, 697, 29, 20),
+        of="ccc19",
+        events=(LIFECYCLE, "complete"),
+    ),
     **{
         f"coselog_wabo_{i}": KnownLog(
             f"CoSeLoG WABO {i}", _COSELOG, (f"CoSeLoG WABO {i}", f"WABO{i}"), _COSELOG_COUNTS[i - 1]

@@ -80,16 +80,16 @@ def certainty(original: Variants, release: Release) -> dict[str, Number]:
     return {"real": real / cases, "certain": certain / cases} if cases else {"real": 0.0, "certain": 0.0}
 
 
-def models(original: Variants, made: Variants, cell: Cell) -> tuple[dict[str, Number], str | None]:
-    """Quality of the model discovered from the release, or why there is none.
+def models(original: Variants, made: Variants, cell: Cell, noise: float = 0.2) -> tuple[dict[str, Number], str | None]:
+    """Return the quality of the model discovered from the release at this noise threshold, or why there is none.
 
     Where precision on all prefixes takes too long it is estimated, which the remark says.
     """
     try:
-        quality = model_quality(original, made, seconds=cell.models, prefixes=cell.prefixes or None)
+        quality = model_quality(original, made, noise=noise, seconds=cell.models, prefixes=cell.prefixes or None)
         remark = next((f"{name}: {why}" for name, why in quality.not_computed.items()), None)
         if quality.precision is None and quality.fitness is not None and not cell.prefixes:
-            again = model_quality(original, made, seconds=cell.models, prefixes=PREFIXES)
+            again = model_quality(original, made, noise=noise, seconds=cell.models, prefixes=PREFIXES)
             if again.precision is not None:
                 quality = again
                 remark = f"precision: estimated from {PREFIXES} prefixes; all of them took over {cell.models:g} s."

@@ -22,7 +22,7 @@ from pathlib import Path
 
 from veilog._process import check_processes, machine_memory
 from veilog.errors import OutputError, ParameterError, meant
-from veilog.experiments.experiment import Cell, Experiment, Plan, Reason, Row
+from veilog.experiments.experiment import MOST_RUNS, Cell, Experiment, Plan, Reason, Row
 from veilog.experiments.fingerprints import of_measure, of_method
 from veilog.experiments.known_logs import LOGS, find, missing
 from veilog.experiments.workers import Task, answers
@@ -30,7 +30,6 @@ from veilog.experiments.workers import Task, answers
 __all__ = ["Progress", "Run", "kept_file", "kept_rows", "run", "versions_of"]
 
 Progress = Callable[[str, float | None], None]
-_MOST_RUNS = 10_000
 _QUICK_HOURS = 0.1
 """What takes longer is no part of a first look."""
 
@@ -65,8 +64,8 @@ def run(
 ) -> Run:
     """Compute what is not there yet of an experiment on the logs of a folder, or without any where it makes up its own;
     keep every cell under ``out``. Cells that take longer than ``hours`` are left out."""
-    if runs is not None and not 1 <= runs <= _MOST_RUNS:
-        raise ParameterError(f"runs must be from 1 to {_MOST_RUNS}, not {runs}.", parameter="runs")
+    if runs is not None and not 1 <= runs <= MOST_RUNS:
+        raise ParameterError(f"runs must be from 1 to {MOST_RUNS}, not {runs}.", parameter="runs")
     check_processes(processes)
     there = {} if folder is None else find(folder, experiment.logs)
     logs = _chosen_logs(experiment, there, tuple(only), quick)

@@ -11,7 +11,7 @@ from fractions import Fraction
 
 from veilog.errors import BudgetError, ParameterError, meant
 from veilog.ledger.costs import Cost, most_of_a_case, part_of, rule_of
-from veilog.ledger.counting import Composed, Counting, Planned, Together, together
+from veilog.ledger.counting import Composed, ComposedCost, Counting, FixedSchedule, together
 from veilog.ledger.file import Entry
 from veilog.ledger.ways import named
 from veilog.logs.eventlog import CASE
@@ -121,7 +121,7 @@ class Account:
             return self.spent
         return self.counting.spent(entries, self.unit, self.budget)
 
-    def together(self, delta: Fraction) -> Together | None:
+    def together(self, delta: Fraction) -> ComposedCost | None:
         """What all releases cost together at a delta, by composition; None where nothing bounds it."""
         entries = self._counted
         return None if entries is None else together(entries, self.unit, delta)
@@ -129,7 +129,7 @@ class Account:
     @property
     def releases_left(self) -> int | None:
         """How many releases are left of a plan; None without one."""
-        if not isinstance(self.counting, Planned):
+        if not isinstance(self.counting, FixedSchedule):
             return None
         return self.counting.left(self._counted or (), self.unit, None)
 
@@ -166,7 +166,7 @@ class Account:
     @property
     def planned_strength(self) -> Strength | None:
         """What all releases of a plan will be worth together; None without one."""
-        return worth(self.budget, cases=self._cases) if isinstance(self.counting, Planned) else None
+        return worth(self.budget, cases=self._cases) if isinstance(self.counting, FixedSchedule) else None
 
     @property
     def _cases(self) -> int:
@@ -269,7 +269,7 @@ def check_paid(
             advice=f"{_UNTOUCHED} See veilog ledger show.",
         )
     plan = account.counting
-    if isinstance(plan, Planned) and any(asked > rest for asked, rest in zip(cost, left, strict=True)):
+    if isinstance(plan, FixedSchedule) and any(asked > rest for asked, rest in zip(cost, left, strict=True)):
         remaining = plan.left(account.bounded_entries(), unit, part)
         raise BudgetError(
             f"The plan for these data does not suffice: {_pair(cost)} was asked for, and it has {remaining:,} releases "

@@ -37,7 +37,16 @@ from veilog.privacy.account.composing import (
     renyi_room,
 )
 
-__all__ = ["Composed", "Counting", "Planned", "Together", "composed_budget", "planned_budget", "read", "together"]
+__all__ = [
+    "Composed",
+    "ComposedCost",
+    "Counting",
+    "FixedSchedule",
+    "composed_budget",
+    "planned_budget",
+    "read",
+    "together",
+]
 
 _NOTHING = Fraction(0)
 _HALVINGS = 60
@@ -47,7 +56,7 @@ MOST_RELEASES = 1_000_000
 
 
 @dataclass(frozen=True)
-class Planned:
+class FixedSchedule:
     """So many releases, each of at most this cost."""
 
     since: int
@@ -118,12 +127,12 @@ class Composed:
         return sum((answer.renyi(self.order) * n for answer, n in entry.answers), _NOTHING), _NOTHING
 
 
-Counting = Planned | Composed
+Counting = FixedSchedule | Composed
 
 
 def planned_budget(
     entries: tuple[Entry, ...], unit: str, since: int, releases: int, each: Cost, delta: Fraction
-) -> tuple[Planned, Cost]:
+) -> tuple[FixedSchedule, Cost]:
     """Return a plan that begins now, and what all of it costs at ``delta`` with what was released before."""
     if isinstance(releases, bool) or not isinstance(releases, int) or not 1 <= releases <= MOST_RELEASES:
         raise ParameterError(f"A plan is of 1 to {MOST_RELEASES:,} releases, not {releases!r}.", parameter="releases")
@@ -138,7 +147,7 @@ def planned_budget(
             advice="Raise --delta, or plan fewer releases.",
         )
     whole = before[0] + Fraction(math.ceil(epsilon * _DIGITS), _DIGITS)
-    return Planned(since, releases, each), (whole, delta)
+    return FixedSchedule(since, releases, each), (whole, delta)
 
 
 def composed_budget(entries: tuple[Entry, ...], unit: str, since: int, budget: Cost) -> Composed:
@@ -166,7 +175,7 @@ def read(text: str | None) -> Counting | None:
         kept = json.loads(text)
         if kept["how"] == "plan":
             each = Fraction(kept["each"]["epsilon"]), Fraction(kept["each"]["delta"])
-            return Planned(int(kept["since"]), int(kept["releases"]), each)
+            return FixedSchedule(int(kept["since"]), int(kept["releases"]), each)
         if kept["how"] == "composed":
             return Composed(int(kept["since"]), Fraction(kept["order"]))
     except (KeyError, TypeError, ZeroDivisionError) as error:
@@ -175,7 +184,7 @@ def read(text: str | None) -> Counting | None:
 
 
 @dataclass(frozen=True)
-class Together:
+class ComposedCost:
     """What releases cost together at a delta; None where that delta is not above their own."""
 
     delta: Fraction
@@ -185,14 +194,14 @@ class Together:
     """If each was chosen after seeing earlier ones: the smallest composed limit that admits them in their order."""
 
 
-def together(entries: tuple[Entry, ...], unit: str, delta: Fraction) -> Together:
+def together(entries: tuple[Entry, ...], unit: str, delta: Fraction) -> ComposedCost:
     """Return what these releases, each with a bound, cost together at ``delta``."""
     epsilon, failures = most_of_a_case(entries, unit, _cost)
     if failures > delta:
-        return Together(delta, None, None)
+        return ComposedCost(delta, None, None)
     planned = planned_epsilon(_dearest(entries, unit), delta)
     limit = _smallest_limit(entries, unit, delta) if delta and failures <= delta / 2 else epsilon
-    return Together(delta, epsilon if planned is None else min(planned, epsilon), min(limit, epsilon))
+    return ComposedCost(delta, epsilon if planned is None else min(planned, epsilon), min(limit, epsilon))
 
 
 def _smallest_limit(entries: tuple[Entry, ...], unit: str, delta: Fraction) -> Fraction:

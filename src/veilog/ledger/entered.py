@@ -15,11 +15,11 @@ from veilog.ledger.accounts import Account
 from veilog.ledger.book import account_of, change, lost
 from veilog.ledger.file import PATIENCE, Waiting, transaction
 
-__all__ = ["Entered"]
+__all__ = ["EntryRef"]
 
 
 @dataclass(frozen=True)
-class Entered:
+class EntryRef:
     """Where a release is entered: in this ledger, under this number."""
 
     path: Path

@@ -44,8 +44,8 @@ from veilog.ledger.book import (
     usual_unit,
 )
 from veilog.ledger.costs import Cost, short
-from veilog.ledger.counting import Composed, Counting, Planned, composed_budget, planned_budget
-from veilog.ledger.entered import Entered
+from veilog.ledger.counting import Composed, Counting, FixedSchedule, composed_budget, planned_budget
+from veilog.ledger.entered import EntryRef
 from veilog.ledger.entries import Holder
 from veilog.ledger.file import PATIENCE, Book, Entry, Waiting
 from veilog.ledger.fingerprints import Data, Units, fingerprint, unseen
@@ -58,7 +58,7 @@ from veilog.privacy.account.accounting import Number, parse_delta, parse_epsilon
 from veilog.privacy.account.guarantee import Guarantee
 from veilog.privacy.part import Part, day_named
 
-__all__ = ["Account", "Data", "Entered", "Entry", "Ledger", "Reservation", "fingerprint"]
+__all__ = ["Account", "Data", "Entry", "EntryRef", "Ledger", "Reservation", "fingerprint"]
 
 Limit = tuple[Cost | None, Counting | None]
 """A budget, None for none, and how it is counted, None for the sum."""
@@ -203,7 +203,7 @@ class Ledger:
 
         def rule(found: Account, since: int) -> Limit:
             kept = found.counting
-            if isinstance(kept, Planned) and (kept.releases, kept.each) == (releases, each):
+            if isinstance(kept, FixedSchedule) and (kept.releases, kept.each) == (releases, each):
                 since = kept.since
             plan, budget = planned_budget(found.bounded_entries(), found.unit, since, releases, each, failure)
             return budget, plan

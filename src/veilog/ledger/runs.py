@@ -20,7 +20,7 @@ from pathlib import Path
 from veilog.errors import BudgetError
 from veilog.ledger.book import change, derived_cost, lost, note_answers, texts
 from veilog.ledger.costs import Cost, short
-from veilog.ledger.entered import Entered
+from veilog.ledger.entered import EntryRef
 from veilog.ledger.entries import Holder
 from veilog.ledger.file import PATIENCE, Book, Entry, Waiting, give_back, transaction
 from veilog.privacy.account.figures import round_up
@@ -136,9 +136,9 @@ class Reservation:
             give_back(book.connection, self.number)
 
     @property
-    def entered(self) -> Entered:
+    def entered(self) -> EntryRef:
         """Where it is entered, for what comes of it."""
-        return Entered(self.path, self.number)
+        return EntryRef(self.path, self.number)
 
     @contextlib.contextmanager
     def _changing(self, changes: str, values: tuple[str | None, ...]) -> Iterator[Book]:

@@ -19,7 +19,7 @@ from veilog.logs.input.reader import OF_AN_ADD_ON
 from veilog.logs.metadata import Attribute, Metadata
 from veilog.logs.variants import Variants
 
-__all__ = ["ATTRIBUTES_TOGETHER", "UNKNOWN", "Earlier", "noted", "parted"]
+__all__ = ["ATTRIBUTES_TOGETHER", "UNKNOWN", "Provenance", "noted", "parted"]
 
 _KEY = "veilog:read"
 ATTRIBUTES_TOGETHER = gettext_noop(
@@ -43,7 +43,7 @@ _USUAL = {"case": (CASE, "concept:name"), "timestamp": ("time:timestamp",), "zon
 
 
 @dataclass(frozen=True)
-class Earlier:
+class Provenance:
     """How the log was read that a file was made of."""
 
     together: tuple[str, ...] = ()
@@ -52,17 +52,17 @@ class Earlier:
     mapped: str = ""
     way: str = ""
 
-    def __add__(self, other: Earlier) -> Earlier:
+    def __add__(self, other: Provenance) -> Provenance:
         """Return what was so of one or the other, as of files that are one log."""
         ways = dict.fromkeys(way for way in (self.way, other.way) if way)
-        return Earlier(
+        return Provenance(
             tuple(dict.fromkeys([*self.together, *other.together])),
             tuple(dict.fromkeys([*self.attributes, *other.attributes])),
             " ".join(dict.fromkeys(filter(None, [self.mapped, other.mapped]))),
             json.dumps(list(ways)) if len(ways) > 1 else "".join(ways),
         )
 
-    def by(self, columns: Iterable[str]) -> Earlier:
+    def by(self, columns: Iterable[str]) -> Provenance:
         """Return the same where these columns say which events there are, and what their cases, activities and times
         are: how attributes were read matters to every question where they are among them."""
         return self if _OWN.issuperset(columns) else replace(self, together=(*self.together, *self.attributes))
@@ -81,17 +81,17 @@ class Earlier:
 
 def noted(log: EventLog) -> EventLog:
     """Return the log as it is to be written: what it says about itself has how it was read."""
-    found = Earlier(log.read_together, log.attributes_read_together, log.mapped, _telling(log.read_as))
-    if found == Earlier():
+    found = Provenance(log.read_together, log.attributes_read_together, log.mapped, _telling(log.read_as))
+    if found == Provenance():
         return log
     attribute = Attribute(_KEY, json.dumps(asdict(found), ensure_ascii=False), "string")
     return replace(log, metadata=replace(log.metadata, attributes=(*log.metadata.attributes, attribute)))
 
 
-def parted(metadata: Metadata) -> tuple[Metadata, Earlier]:
+def parted(metadata: Metadata) -> tuple[Metadata, Provenance]:
     """Return what a log says about itself without that, and how the log before it was read."""
     kept = tuple(attribute for attribute in metadata.attributes if attribute.key != _KEY)
-    found = Earlier()
+    found = Provenance()
     for attribute in metadata.attributes:
         if attribute.key == _KEY:
             found += _read(attribute.value)
@@ -112,17 +112,17 @@ def _telling(way: str) -> str:
     return json.dumps(left, sort_keys=True) if left else ""
 
 
-def _read(text: object) -> Earlier:
+def _read(text: object) -> Provenance:
     said = _parsed(text)
     if not isinstance(said, dict):
-        return Earlier((UNKNOWN,))
+        return Provenance((UNKNOWN,))
     together, attributes = (_known(said.get(name)) for name in ("together", "attributes"))
     mapped, way = said.get("mapped", ""), said.get("way", "")
     if not isinstance(mapped, str) or (mapped and not _MAPPED.fullmatch(mapped)):
         together, mapped = (*together, UNKNOWN), ""
     if way != "" and not _is_way(way):
         together, way = (*together, UNKNOWN), ""
-    return Earlier(tuple(dict.fromkeys(together)), attributes, mapped, way)
+    return Provenance(tuple(dict.fromkeys(together)), attributes, mapped, way)
 
 
 def _parsed(text: object) -> Any:

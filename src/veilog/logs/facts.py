@@ -25,7 +25,7 @@ from veilog.logs.stored.store import StoredLog
 from veilog.logs.tables.cells.columns import is_text, plain_type
 
 __all__ = [
-    "Attribute",
+    "AttributeFacts",
     "PersonColumn",
     "attributes_of",
     "person_columns",
@@ -90,7 +90,7 @@ _WORDS = re.compile(r"[A-Z]?[^\W\d_A-Z]+|[A-Z]+(?![^\W\d_A-Z])")
 
 
 @dataclass(frozen=True)
-class Attribute(ToJson):
+class AttributeFacts(ToJson):
     """A column beside activities and times: whose it is, what it holds, how many values, and how many are missing."""
 
     name: str
@@ -100,7 +100,7 @@ class Attribute(ToJson):
     missing: int
 
 
-def attributes_of(log: EventLog) -> tuple[Attribute, ...]:
+def attributes_of(log: EventLog) -> tuple[AttributeFacts, ...]:
     """Return what each further column of the cases and of the events holds."""
     found = []
     for level, table in (("case", log.cases), ("event", log.events)):
@@ -109,7 +109,7 @@ def attributes_of(log: EventLog) -> tuple[Attribute, ...]:
                 continue
             column = table.column(field.name)
             values = len(pc.unique(_flat(column.drop_null())))
-            found.append(Attribute(field.name, level, _kind(field.type), values, column.null_count))  # type: ignore[arg-type]
+            found.append(AttributeFacts(field.name, level, _kind(field.type), values, column.null_count))  # type: ignore[arg-type]
     return tuple(found)
 
 

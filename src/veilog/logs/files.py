@@ -18,7 +18,7 @@ from veilog.logs.earlier import noted
 from veilog.logs.eventlog import ACTIVITY, EventLog
 from veilog.logs.findings import Finding, Findings, Policy
 from veilog.logs.input.coarser import MapLike, mapped_by
-from veilog.logs.input.reader import SUFFIXES, Asked, Writer, writer_of
+from veilog.logs.input.reader import SUFFIXES, ReadRequest, Writer, writer_of
 from veilog.logs.input.reading import grouped, whole
 from veilog.logs.input.roles import Declared
 from veilog.logs.input.source import Given, Layout, Means, Progress, Source, is_ibis, suffix_of
@@ -117,7 +117,7 @@ def read(
     layout = Layout(header, sheet, object_type)
     named = Source(source, means=Means(index=index), limit=limit, layout=layout)
     findings = Findings(policies or {}, named.name)
-    return whole(named, Asked(declared, findings, None, processes, progress, mapped_by(map, level, top)))
+    return whole(named, ReadRequest(declared, findings, None, processes, progress, mapped_by(map, level, top)))
 
 
 def validate(
@@ -145,7 +145,7 @@ def validate(
         )
     named = Source(source, limit=limit, layout=Layout(header, sheet, object_type))
     findings = Findings(policies or {}, named.name, collect_all=True)
-    return whole(named, Asked(Declared(**declared), findings, None, processes, progress)).findings
+    return whole(named, ReadRequest(Declared(**declared), findings, None, processes, progress)).findings
 
 
 def read_variants(
@@ -186,7 +186,9 @@ def read_variants(
     means, layout = Means(memory_limit, threads, temp_directory, index), Layout(header, sheet, object_type)
     named = Source(source, engine=engine, means=means, limit=limit, layout=layout)
     findings = Findings(policies or {}, named.name)
-    return grouped(named, Asked(declared, findings, None, processes, progress, mapped_by(map, level, top))).variants
+    return grouped(
+        named, ReadRequest(declared, findings, None, processes, progress, mapped_by(map, level, top))
+    ).variants
 
 
 def write(

@@ -9,8 +9,12 @@ continuation gets its number of cases plus Laplace noise, and those below a thre
 As published the noise has scale 1/epsilon at every depth. A case is counted again at each of the N depths, so the
 release costs N epsilon. Its authors' program, and PRIPEL's, prunes every prefix below the threshold, ended ones too,
 and drops traces that have not ended at depth N. SaCoFa's program changed both for its baseline (``program=sacofa``):
-it prunes no ended prefix, and releases those of length N as traces. Certified, the depths share the budget, and a last
-question counts the cases by their longest surviving prefix, which are disjoint bins.
+it prunes no ended prefix, and releases those of length N as traces. The benchmark of TraVaS's and TraVaG's authors
+(``program=travas``) is another tree: it counts at each depth, for every prefix that it tries, the cases that end there
+and those that go on, and keeps what exceeds the threshold.
+
+Certified, the depths share the budget, and a last question counts the cases by their longest surviving prefix, which
+are disjoint bins.
 """
 
 from __future__ import annotations
@@ -24,24 +28,27 @@ import numpy as np
 
 from veilog._typing import BoolArray, IntArray
 from veilog.errors import ParameterError
-from veilog.logs.variants import Variants
+from veilog.logs.variants import Sequences, Variants
 from veilog.methods._prefix_tree.counts import count_variants
 from veilog.methods._prefix_tree.expand import (
+    BEYOND_NOISE,
     Screen,
     above,
     grow,
     plan_budget,
+    published_epsilon,
     published_threshold,
     published_variants,
-    refuse_delta,
+    refuse_runaway,
     refuse_too_small,
 )
 from veilog.methods._prefix_tree.settings import TreeSettings, needs_of_tree
-from veilog.methods._prefix_tree.tree import Noise, PrefixTree, noise_threshold
+from veilog.methods._prefix_tree.tree import Noise, PrefixTree, assign_continuation, noise_threshold
 from veilog.methods.measured import ahead
 from veilog.methods.method import DeltaOptional, Method, Request
 from veilog.methods.settings import Bounds
-from veilog.privacy.curator import Curator
+from veilog.privacy.curator import Assign, Curator
+from veilog.privacy.mechanisms.mechanism import Laplace
 
 __all__ = ["LAPLACE", "LaplaceSettings", "laplace"]
 
@@ -54,8 +61,8 @@ class LaplaceSettings(TreeSettings):
         int | None, "count from which on a prefix survives; found from the noise if not given", Bounds(1)
     ] = None
     program: Annotated[
-        Literal["mannhardt", "sacofa"],
-        "as published: Mannhardt et al.'s program, or SaCoFa's, which never prunes a trace that has ended",
+        Literal["mannhardt", "sacofa", "travas"],
+        "as published: Mannhardt et al.'s program; SaCoFa's, which never prunes a trace that has ended; or TraVaS's",
     ] = "mannhardt"
 
 
@@ -65,15 +72,17 @@ def laplace(curator: Curator, request: Request, settings: LaplaceSettings) -> Va
     Certified: epsilon in all, of which ``count_share`` is for the final counts and the rest for the levels, by
     ``split``; with a delta the levels get Gaussian noise where that is narrower. The threshold
     of a level is such that at most ``noise_prefixes`` of its empty prefixes are expected to survive. As published:
-    noise of scale 1/epsilon at each of ``depth`` levels, which is depth times epsilon; a prefix survives from
-    ``threshold`` on, and by SaCoFa's program a complete one from 1.
+    noise of scale 1/epsilon (less with a delta: :func:`published_epsilon`) at each of ``depth`` levels, which is depth
+    times epsilon; a prefix survives from ``threshold`` on, and by SaCoFa's program a complete one from 1.
     """
     if request.as_published:
-        refuse_delta(request)
         levels = settings.depth or curator.max_length + 1
-        least = published_threshold(len(curator.activities) + 1, request.epsilon, settings.threshold)
+        epsilon = published_epsilon(request)
+        least = published_threshold(len(curator.activities) + 1, epsilon, settings.threshold)
+        if settings.program == "travas":
+            return _benchmark(curator, request, levels, least)
         own = settings.program == "mannhardt"
-        return published_variants(curator, request, levels, _published_screen(least, own), unfinished=not own)
+        return published_variants(curator, request, epsilon, levels, _published_screen(least, own), unfinished=not own)
     if settings.program != "mannhardt":
         raise ParameterError("The program belongs to the release as published.", parameter="program")
     threshold = settings.threshold
@@ -94,6 +103,51 @@ def _published_screen(least: int, prune_ended: bool) -> Callable[[PrefixTree], S
         return (counts >= least) | (complete & ~np.bool_(prune_ended))
 
     return lambda tree: Screen(0, keep)
+
+
+def _benchmark(curator: Curator, request: Request, levels: int, least: int) -> Variants:
+    """TraVaS's benchmark: for every prefix tried, the cases that end there and those that go on, above ``least``.
+
+    A level is one histogram over (prefix x whether the case goes on): a case is in at most one bin of it, that of its
+    own prefix of this length. Traces of one activity are left out.
+    """
+    tree, epsilon = PrefixTree(curator.activities), published_epsilon(request)
+    prefixes = np.zeros((1, 0), dtype=np.int64)
+    width, ended = tree.width, list[tuple[IntArray, IntArray]]()
+    for level in range(levels):
+        request.progress(f"prefixes of length {level + 1}", level / levels)
+        size = 2 * tree.frontier * width
+        refuse_runaway(size, level)
+        answer = curator.histogram(
+            _assign_ends(tree, level + 1),
+            size,
+            epsilon,
+            keep_above=min(least, noise_threshold(size, BEYOND_NOISE, Laplace(1 / epsilon))),
+            purpose=f"prefixes of length {level + 1}",
+        )
+        kept = (answer.counts > least) & (answer.bins // 2 % width != width - 1)  # no prefix goes on after its end
+        bins, goes_on, counts = answer.bins[kept] // 2, answer.bins[kept] % 2 == 1, answer.counts[kept]
+        made = np.column_stack([prefixes[bins // width], bins % width])
+        if level:
+            ended.append((made[~goes_on], counts[~goes_on]))
+        tree, prefixes = tree.grown(bins[goes_on], counts[goes_on]), made[goes_on]
+    offsets = np.concatenate([[0], *(np.full(len(rows), rows.shape[1]) for rows, _ in ended)]).cumsum()
+    empty = np.zeros(0, dtype=np.int64)
+    codes = np.concatenate([empty, *(rows.ravel() for rows, _ in ended)])
+    return Variants.from_arrays(
+        tree.activities, codes, offsets, np.concatenate([empty, *(counts for _, counts in ended)])
+    )
+
+
+def _assign_ends(tree: PrefixTree, length: int) -> Assign:
+    """Maps a sequence to twice its continuation of the tree, and one more if it is longer than ``length``."""
+    continuation = assign_continuation(tree)
+
+    def assign(sequences: Sequences) -> IntArray:
+        bins = np.asarray(continuation(sequences))
+        return np.where(bins < 0, -1, 2 * bins + (sequences.lengths > length))
+
+    return assign
 
 
 LAPLACE = Method(

@@ -14,11 +14,11 @@ from importlib.resources import files
 
 from veilog.errors import ParameterError
 
-__all__ = ["Measured", "ahead", "measured"]
+__all__ = ["BenchmarkSimilarity", "ahead", "measured"]
 
 
 @dataclass(frozen=True)
-class Measured:
+class BenchmarkSimilarity:
     """Mean relative log similarity of every certified method's release, on public logs at some epsilons."""
 
     logs: tuple[str, ...]
@@ -44,11 +44,11 @@ class Measured:
 
 
 @lru_cache(maxsize=1)
-def measured() -> Measured:
+def measured() -> BenchmarkSimilarity:
     """Return what was measured."""
     told = json.loads((files(__package__) / "measured.json").read_text())
     lists = {name: tuple(told[name]) for name in ("logs", "epsilons", "variants_only")}
-    return Measured(runs=told["runs"], similarity=told["similarity"], **lists)
+    return BenchmarkSimilarity(runs=told["runs"], similarity=told["similarity"], **lists)
 
 
 def ahead(method: str) -> str:

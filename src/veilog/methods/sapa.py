@@ -22,8 +22,7 @@ import numpy as np
 from veilog._language import gettext_noop
 from veilog._typing import BoolArray, IntArray
 from veilog.logs.variants import Sequences, Variants
-from veilog.methods._relations import SACOFA_PAPER
-from veilog.methods._relations.exponential import drawn_number
+from veilog.methods._relations import SACOFA_PAPER, drawn_number
 from veilog.methods.df_laplace import (
     RelationSettings,
     exact_relation,

@@ -14,14 +14,14 @@ from veilog.mining.language import NEVER, UNKNOWN, Language
 from veilog.mining.prefixes import Prefixes
 from veilog.mining.tree import ProcessTree
 
-__all__ = ["Judgement", "judge"]
+__all__ = ["TreeQuality", "judge"]
 
 _COST = 0.4
 """What a skipped event costs: about what its tokens cost in token replay."""
 
 
 @dataclass(frozen=True)
-class Judgement:
+class TreeQuality:
     """Fitness and precision of a tree on a log."""
 
     fitness: float
@@ -34,7 +34,7 @@ class Judgement:
         return 2 * self.fitness * self.precision / both if both else 0.0
 
 
-def judge(tree: ProcessTree, prefixes: Prefixes) -> Judgement:
+def judge(tree: ProcessTree, prefixes: Prefixes) -> TreeQuality:
     """Judge a tree by the prefixes of a log."""
     language = Language(tree, prefixes.labels)
     steps, after, enabled, may_end = language.steps, language.after, language.enabled, language.may_end
@@ -61,4 +61,4 @@ def judge(tree: ProcessTree, prefixes: Prefixes) -> Judgement:
             escaping += (passing - ending) * (mask & ~following).bit_count()
     total = prefixes.events + prefixes.cases
     fitness = 1 - _COST * wrong / total if total else 1.0
-    return Judgement(fitness, 1 - escaping / options if options else 1.0)
+    return TreeQuality(fitness, 1 - escaping / options if options else 1.0)

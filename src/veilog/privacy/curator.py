@@ -19,7 +19,7 @@ import numpy.typing as npt
 from veilog.errors import ParameterError
 from veilog.logs.eventlog import EventLog
 from veilog.logs.variants import Variants
-from veilog.privacy.account.account import Account
+from veilog.privacy.account.account import ChargeAccount
 from veilog.privacy.account.accounting import Number, parse_delta, parse_epsilon
 from veilog.privacy.account.figures import so_many
 from veilog.privacy.account.guarantee import Charge, Condition, Guarantee, Statement
@@ -84,7 +84,7 @@ class Curator:
         self._public, self._variants = held if whole is None else whole, self.domain.fit(held)
         self._log = log
         self._randomness = randomness or noise.operating_system()
-        self._account = Account(unit, seeded=self._randomness.seed is not None, part=part)
+        self._account = ChargeAccount(unit, seeded=self._randomness.seed is not None, part=part)
         together = held.read_together if log is None else log.read_together
         if together:
             self._account.assume(Condition("columns-read-together", "program", " ".join(together)))

@@ -22,7 +22,7 @@ import numpy.typing as npt
 
 from veilog.errors import ParameterError
 from veilog.logs.eventlog import EventLog
-from veilog.privacy.account.account import Account
+from veilog.privacy.account.account import ChargeAccount
 from veilog.privacy.account.accounting import Number, parse_delta, parse_epsilon
 from veilog.privacy.account.figures import so_many
 from veilog.privacy.account.guarantee import Condition
@@ -87,7 +87,7 @@ class EventQuestions:
         log: EventLog | StoredLog,
         domain: Domain,
         randomness: Randomness,
-        account: Account,
+        account: ChargeAccount,
         *,
         whole: EventLog | StoredLog | None = None,
     ) -> None:

@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from veilog.privacy.mechanisms.mechanism import GaussianRounds, Laplace
 
-__all__ = ["MISSED", "Answer", "Totals", "exceeded_by_noise"]
+__all__ = ["MISSED", "AnswerTotal", "Totals", "exceeded_by_noise"]
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -28,7 +28,7 @@ _EACH = 0.2
 """Of it, for all answers by themselves; the rest is for those that count every case, taken together."""
 
 
-class Answer(NamedTuple):
+class AnswerTotal(NamedTuple):
     """The sum of the numbers of an answer, how many they are, and the noise of each."""
 
     total: int
@@ -57,12 +57,12 @@ class Answer(NamedTuple):
 class Totals:
     """The totals of the answers so far."""
 
-    answers: list[Answer] = field(default_factory=list)
+    answers: list[AnswerTotal] = field(default_factory=list)
 
     def add(self, total: int, noise: Laplace | GaussianRounds, numbers: int, *, counts_cases: bool = False) -> None:
         """Note an answer whose exact numbers are at least 0, and are all 0 where there are no cases; in one that counts
         cases every case adds 1 to one of them, or to none."""
-        self.answers.append(Answer(total, numbers, noise, counts_cases))
+        self.answers.append(AnswerTotal(total, numbers, noise, counts_cases))
 
     @property
     def noise_only(self) -> bool | None:
@@ -82,7 +82,7 @@ class Totals:
         return not counting or together <= exceeded_by_noise(counting, (1 - _EACH) * MISSED, weighted=True)
 
 
-def exceeded_by_noise(answers: Sequence[Answer], rate: float, *, weighted: bool = False) -> float:
+def exceeded_by_noise(answers: Sequence[AnswerTotal], rate: float, *, weighted: bool = False) -> float:
     """Return the level that the noise of these totals together exceeds with a probability of about ``rate``;
     ``weighted`` by the inverse of their variances.
 

@@ -40,7 +40,7 @@ Asked = Literal["activities-declared", "unit", "releases-elsewhere", "recipient"
 CheckCode = Code | Verified | Asked
 
 VERIFIED_BY: Mapping[str, str] = {
-    "guarantee-derived": "veilog.privacy.account.account:Account.guarantee",
+    "guarantee-derived": "veilog.privacy.account.account:ChargeAccount.guarantee",
     "activities-with-noise": "veilog.releasing.checks:activities_of",
     "cases-bounded": "veilog.privacy.unit:bounded",
     "other-releases": "veilog.report.words:said_of_others",
@@ -53,7 +53,7 @@ VERDICTS: Mapping[str, tuple[str, str]] = {
         "the largest log for which that level holds",
         "veilog.privacy.account.strength:largest_log",
     ),
-    "status": ("proven, or none with its reasons", "veilog.privacy.account.account:Account.guarantee"),
+    "status": ("proven, or none with its reasons", "veilog.privacy.account.account:ChargeAccount.guarantee"),
     "statements": ("what holds in place of a guarantee: checked on the release", "veilog.methods.method:Groups"),
     "verdict": ("how close a release is to the original", "veilog.measures:verdict_of"),
     "purposes": ("what a release is good for", "veilog.measures.purposes:Purpose"),

@@ -17,7 +17,7 @@ from veilog._files import mark
 from veilog._places import data_folder
 from veilog._process import unstopped
 from veilog.errors import InputError, OutputError, VeilogError
-from veilog.ledger.entered import Entered
+from veilog.ledger.entered import EntryRef
 from veilog.logs import files
 from veilog.methods.method import Progress
 
@@ -35,7 +35,7 @@ __all__ = [
 BESIDE = "models"
 """What a release may have a second log for."""
 _SUFFIX = ".parquet"
-_held: set[Entered] = set()
+_held: set[EntryRef] = set()
 """Releases that an outer block of this process keeps."""
 
 
@@ -43,7 +43,7 @@ def _folder(ledger: Path) -> Path:
     return ledger.with_name(f"{ledger.name}.kept")
 
 
-def _place(entry: Entered) -> Path:
+def _place(entry: EntryRef) -> Path:
     return _folder(entry.path) / f"{entry.number}{_SUFFIX}"
 
 
@@ -56,7 +56,7 @@ def place_elsewhere() -> Path:
 
 @contextlib.contextmanager
 def kept_until_written(
-    entry: Entered | None, write: Callable[[Path], None], target: Path | None = None
+    entry: EntryRef | None, write: Callable[[Path], None], target: Path | None = None
 ) -> Iterator[None]:
     """Keep a release, which ``write`` writes to a file, until this block has written and entered one. Where the block
     fails it stays, and the error names it, unless the ``target`` is there."""
@@ -86,7 +86,7 @@ def kept_until_written(
     remove_kept(entry)
 
 
-def how_to_write(entry: Entered) -> str:
+def how_to_write(entry: EntryRef) -> str:
     """Return the words that name the command by which a release that waits is written."""
     return f"veilog ledger write {shlex.quote(str(entry.path))} {entry.number} TARGET writes it, for nothing"
 
@@ -99,14 +99,14 @@ def waiting_releases(ledger: Path) -> tuple[int, ...]:
     return ()
 
 
-def kept_file(entry: Entered) -> Path | None:
+def kept_file(entry: EntryRef) -> Path | None:
     """Return the file that is kept of a release; None where it does not wait."""
     place = _place(entry)
     return place if place.exists() else None
 
 
 def write_kept(
-    entry: Entered,
+    entry: EntryRef,
     target: Path,
     *,
     overwrite: bool = False,
@@ -138,7 +138,7 @@ def write_kept(
     return tuple(file for _, file in pairs)
 
 
-def remove_kept(entry: Entered) -> None:
+def remove_kept(entry: EntryRef) -> None:
     """Remove what waits of a release, once a file of it is entered."""
     if entry.written:
         _remove(_place(entry))

@@ -130,7 +130,7 @@ class Keywords(TypedDict, total=False):
     )
     """travag: as published: the paper's settings by name"""
     settings: Literal["paper", "program"]
-    """travag: as published: settings as the paper has them, or its authors' program"""
+    """travag, amun: as published: settings as the paper has them, or its authors' program"""
     critic: Literal["linear", "deep"]
     """travag: linear, or deep as in the paper"""
     columns_share: float | None
@@ -165,6 +165,10 @@ class Keywords(TypedDict, total=False):
     """amun: seconds within which a guess of a step's time is right"""
     prior: Literal["example", "equation"]
     """amun: the prior of a transition's smallest times: as in the paper's example, or by its equation (1), larger"""
+    divisor: int
+    """amun: number that divides all epsilons, such as the length of the longest case (Propositions A.3 and A.7)"""
+    epsilons: bool
+    """amun: write the epsilons of events and cases into the log, as the paper does; they reveal raw times"""
     l: int
     """tlkc: events of a case that an adversary knows, at most"""
     c: float

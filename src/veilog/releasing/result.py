@@ -19,7 +19,7 @@ from veilog._plain import InJson, ToJson, to_json
 from veilog._typing import Int32Array
 from veilog._version import __version__
 from veilog.errors import EmptyReleaseError
-from veilog.ledger.ledger import Entered
+from veilog.ledger.ledger import EntryRef
 from veilog.logs import files
 from veilog.logs.eventlog import ACTIVITY, LIFECYCLE, TIMESTAMP, EventLog
 from veilog.logs.findings import Finding
@@ -115,7 +115,7 @@ class Release:
     """The released cases with their times and attributes, where these were asked for."""
     full: EventLog | None = None
     """What a method released that makes whole logs, with fresh case names."""
-    entry: Entered | None = None
+    entry: EntryRef | None = None
     """Where it is entered in the ledger of its data, if it is."""
     declared_length: int | Literal["log"] | None = None
     """The bound on the length of a trace that was declared public, to which every case was cut; a method may have a
@@ -211,7 +211,7 @@ class Release:
         entry = self.entry if self.variants.cases else None
         return kept_until_written(entry, lambda place: self._write(place, None, None, overwrite=True), target)
 
-    def _write(self, path: Path, progress: Progress | None, entry: Entered | None, **told: bool) -> None:
+    def _write(self, path: Path, progress: Progress | None, entry: EntryRef | None, **told: bool) -> None:
         """Write the release, and before it what was made beside it; a file is entered where an ``entry`` is given."""
         for name, other in self.beside.items():
             other._write(files.named_after(path, name), progress, entry, **told)

@@ -12,7 +12,7 @@ import numpy as np
 from veilog._language import gettext
 from veilog.logs.variants import Variants
 
-__all__ = ["COLOURS", "Chevron", "Explorer", "Row", "clean", "explorer", "in_two", "short"]
+__all__ = ["COLOURS", "Chevron", "Explorer", "ExplorerRow", "clean", "explorer", "in_two", "short"]
 
 COLOURS = 16
 """Colours in the page's style; rarer activities share the last one."""
@@ -34,7 +34,7 @@ class Chevron:
 
 
 @dataclass(frozen=True)
-class Row:
+class ExplorerRow:
     """One variant with its numbers of cases; those of the original are None where it is not shown."""
 
     chevrons: tuple[Chevron, ...]
@@ -51,7 +51,7 @@ class Row:
 class Explorer:
     """The rows, and what part of the log they are."""
 
-    rows: tuple[Row, ...]
+    rows: tuple[ExplorerRow, ...]
     variants: int
     """How many there are in all."""
     covered: float
@@ -151,9 +151,9 @@ def _colours(released: Variants, original: Variants | None) -> dict[str, int]:
 
 def _row(
     sequence: tuple[str, ...], colours: dict[str, int], released: int, original: int | None, sizes: tuple[int, int]
-) -> Row:
+) -> ExplorerRow:
     runs = [(name, len(list(same))) for name, same in itertools.groupby(sequence)]
-    return Row(
+    return ExplorerRow(
         chevrons=tuple(_chevron(name, times, colours, 32) for name, times in runs[:_LONGEST_ROW]),
         left_out=sum(times for _, times in runs[_LONGEST_ROW:]),
         released=released,

@@ -24,7 +24,7 @@ from veilog.measures.directly_follows import edge_frequencies
 from veilog.measures.durations import step_durations
 from veilog.report.flow_lines import BOX, LOOP, curve, loop, number_at, path_of, room_of
 
-__all__ = ["END", "START", "Box", "FlowMap", "Steps", "arranged", "drawn", "steps_of"]
+__all__ = ["END", "START", "Box", "FlowMap", "FlowSteps", "arranged", "drawn", "steps_of"]
 
 START, END = "\0start", "\0end"
 """Before the first and after the last activity of a case; XML cannot hold such names."""
@@ -41,7 +41,7 @@ _LONG, _HALF, _TALL = 20, 20.0, 27.0
 
 
 @dataclass(frozen=True)
-class Steps:
+class FlowSteps:
     """How often each activity occurs and follows another directly, with a start and an end to every case, and how far
     into its cases an activity is on average (0 to 1)."""
 
@@ -69,7 +69,7 @@ class Box:
 
 
 @dataclass(frozen=True)
-class Line:
+class FlowLine:
     """A step in the picture: its path, how wide it is, and where its number stands."""
 
     source: str
@@ -88,7 +88,7 @@ class FlowMap:
     """A picture of the most frequent steps."""
 
     boxes: tuple[Box, ...]
-    lines: tuple[Line, ...]
+    lines: tuple[FlowLine, ...]
     width: float
     height: float
     shown: float
@@ -107,7 +107,7 @@ class Arrangement:
     """Half of the height of a box."""
 
 
-def steps_of(variants: Variants, timed: EventLog | None = None) -> Steps:
+def steps_of(variants: Variants, timed: EventLog | None = None) -> FlowSteps:
     """What the map of a log is drawn from; ``timed`` is the log itself, where its times mean something."""
     labels = variants.labels
     weights = np.repeat(variants.counts, variants.lengths)
@@ -125,10 +125,10 @@ def steps_of(variants: Variants, timed: EventLog | None = None) -> Steps:
     activities, depth = {START: variants.cases, END: variants.cases}, {START: -1.0, END: 2.0}
     for label, count, deep in named:
         activities[label], depth[label] = count, deep
-    return Steps(activities, edges, depth, {} if timed is None else step_durations(timed))
+    return FlowSteps(activities, edges, depth, {} if timed is None else step_durations(timed))
 
 
-def arranged(logs: Iterable[Steps], *, more: bool = False) -> Arrangement:
+def arranged(logs: Iterable[FlowSteps], *, more: bool = False) -> Arrangement:
     """One arrangement for the most frequent steps of all these logs (by their shares), so that maps can be compared;
     ``more`` of them, where they can be filtered."""
     most_activities, most_edges = _MORE if more else _SHOWN
@@ -194,7 +194,7 @@ def _with_main_ways(names: Iterable[str], main: Iterable[Mapping[str, Edge]]) ->
     return found, list(ways)
 
 
-def drawn(steps: Steps, plan: Arrangement) -> FlowMap:
+def drawn(steps: FlowSteps, plan: Arrangement) -> FlowMap:
     """The map of one log in an arrangement; what the log does not have is left out."""
     total = max(1, steps.total)
     boxes = tuple(
@@ -204,7 +204,7 @@ def drawn(steps: Steps, plan: Arrangement) -> FlowMap:
     )
     taken = [room_of((box.x, box.y), plan.half) for box in boxes]
     there = [(edge, count) for edge in plan.ways if (count := steps.edges.get(edge, 0))]
-    lines: dict[tuple[str, str], Line] = {}
+    lines: dict[tuple[str, str], FlowLine] = {}
     # Loops first: their numbers cannot move.
     for (source, target), count in sorted(there, key=lambda found: found[0][0] != found[0][1]):
         way = plan.ways[source, target]
@@ -219,7 +219,7 @@ def drawn(steps: Steps, plan: Arrangement) -> FlowMap:
             bends = curve(way, upwards, plan.half, plan.places.values())
             path, (x, y) = path_of(bends), number_at(bends, letters, taken)
         width = 1.0 + 6.0 * math.sqrt(count / total)
-        lines[source, target] = Line(source, target, path, width, count, x, y, words)
+        lines[source, target] = FlowLine(source, target, path, width, count, x, y, words)
     shown = sum(line.count for line in lines.values()) / total
     return FlowMap(boxes, tuple(lines[edge] for edge, _ in there), plan.width, plan.height, shown)
 

@@ -156,6 +156,9 @@ REMARKS = (
     gettext_noop("1 case without events is left out: it has no time and no transition."),
     gettext_noop("1 event is earlier than the event before it; its time since it counts as 0."),
     gettext_noop("Filtering keeps {kept} of {cases} cases at a guessing advantage of {advantage}."),
+    gettext_noop(
+        "Epsilons of the released times: {average} on average, {least} to {most}. Epsilon of each count: {count}."
+    ),
     gettext_noop("No tree was fit enough, so nothing is released."),
     gettext_noop("The process tree: {tree}"),
     gettext_noop(

@@ -19,7 +19,7 @@ from veilog.logs.eventlog import EventLog
 from veilog.logs.made_up.simulate import hospital
 from veilog.logs.variants import Variants
 from veilog.methods import EpsilonAndDelta, Method
-from veilog.privacy.account.account import Account
+from veilog.privacy.account.account import ChargeAccount
 from veilog.privacy.account.accounting import compose
 from veilog.privacy.domain import Domain
 from veilog.releasing.plan import Plan, plan
@@ -170,14 +170,14 @@ def _accounted(method: Method, settings: Mapping[str, Any]) -> Broken:
         return
     planned = _planned(method, settings)
     entered: list[Any] = []
-    enter = Account._enter
+    enter = ChargeAccount._enter
 
-    def noted(self: Account, charge: Any) -> None:
-        if type(self) is Account:
+    def noted(self: ChargeAccount, charge: Any) -> None:
+        if type(self) is ChargeAccount:
             entered.append(charge)
         enter(self, charge)
 
-    with mock.patch.object(Account, "_enter", noted):
+    with mock.patch.object(ChargeAccount, "_enter", noted):
         try:
             released = run_plan(planned, _log())
         except VeilogError as error:

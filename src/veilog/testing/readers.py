@@ -18,7 +18,7 @@ from veilog.errors import InputError, ParameterError
 from veilog.logs.eventlog import ACTIVITY, CASE_INDEX, EVENT_INDEX, LIFECYCLE, TIMESTAMP, TIMESTAMP_TYPE, EventLog
 from veilog.logs.findings import Findings
 from veilog.logs.input.lifecycle import EVERY, INTERVALS, as_intervals, wants_intervals
-from veilog.logs.input.reader import Asked, Reader
+from veilog.logs.input.reader import Reader, ReadRequest
 from veilog.logs.input.roles import AS_IT_IS, Declared, declared_roles
 from veilog.logs.input.source import Given, Source
 from veilog.logs.tables.events.rows import log_from_table
@@ -76,7 +76,7 @@ def _read(reader: Reader, source: Source, declared: Declared = AS_IT_IS) -> Even
     roles = None
     if isinstance(reader, TableReader):
         roles = declared_roles(reader.columns(source), declared, public=reader.declares)
-    log = reader.read(source, Asked(declared=declared, findings=findings, roles=roles))
+    log = reader.read(source, ReadRequest(declared=declared, findings=findings, roles=roles))
     return as_intervals(log, findings, (roles and roles.transition) or LIFECYCLE) if intervals else log
 
 
@@ -112,10 +112,10 @@ def _badly_batched(reader: Reader, given: Given, log: EventLog) -> Iterator[tupl
         return
     source, findings = Source(given), Findings(collect_all=True)
     names, notes = reader.columns(source), reader.notes(source)
-    roles = declared_roles(names, Asked().declared, public=reader.declares)
+    roles = declared_roles(names, ReadRequest().declared, public=reader.declares)
     extra = [name for name in (EVENT_INDEX, notes.case_key) if name in names and name not in roles.named]
     wanted = [name for name in (*roles.named, *extra) if name is not None]
-    batches = list(reader.batches(source, Asked(findings=findings, roles=roles), wanted, size=_FEW))
+    batches = list(reader.batches(source, ReadRequest(findings=findings, roles=roles), wanted, size=_FEW))
     if any(batch.schema.names != wanted for batch in batches):
         yield "Batches have other columns than were asked for", f"they have {batches[0].schema.names}, not {wanted}"
         return

@@ -39,7 +39,7 @@ from veilog.logs.variants import Variants
 from veilog.modelfile import Content
 from veilog.privacy.account.guarantee import Condition
 
-__all__ = ["ONE_RUN", "Interrupts", "Keeper", "held_interrupts", "remove"]
+__all__ = ["ONE_RUN", "CheckpointFile", "Interrupts", "held_interrupts", "remove"]
 
 ONE_RUN = Condition("one-run", "program", "This is one run: no copy of a checkpoint was resumed beside it.")
 """What the guarantee of a run rests on that was kept in checkpoints without a ledger."""
@@ -47,7 +47,7 @@ _KIND = "checkpoint"
 _KEY_BYTES = 32
 
 
-class Keeper:
+class CheckpointFile:
     """Keeps the checkpoint of one run: finds what there is to resume, writes, and clears up at the end."""
 
     def __init__(self, path: str | Path) -> None:

@@ -20,7 +20,7 @@ from veilog import modelfile
 from veilog._plain import Misfit, from_plain, to_plain
 from veilog._typing import Int32Array, IntArray
 from veilog.errors import InputError, OutputError, ParameterError
-from veilog.ledger.ledger import Entered
+from veilog.ledger.ledger import EntryRef
 from veilog.logs import files
 from veilog.logs.eventlog import EventLog
 from veilog.logs.metadata import Metadata
@@ -65,7 +65,7 @@ class Model:
     remarks: tuple[str, ...] = ()
     software: str = ""
     """What trained it, with its version."""
-    entry: Entered | None = None
+    entry: EntryRef | None = None
     """Where its training is entered in the ledger of its data, if it is; not part of its file."""
 
     def __repr__(self) -> str:

@@ -16,16 +16,16 @@ from veilog.methods.travag.settings import TrainingState
 from veilog.modelfile import Content, Damaged
 from veilog.privacy.account.guarantee import Condition, Guarantee
 from veilog.privacy.mechanisms import noise
-from veilog.training.checkpoints import ONE_RUN, Interrupts, Keeper
+from veilog.training.checkpoints import ONE_RUN, CheckpointFile, Interrupts
 
-__all__ = ["Earlier", "Saver", "choosing", "claimed", "earlier", "settling", "source"]
+__all__ = ["ResumedState", "Saver", "choosing", "claimed", "earlier", "settling", "source"]
 
 _BLOCKS = 50
 """About so many checkpoints are written in a run."""
 
 
 @dataclass(frozen=True)
-class Earlier:
+class ResumedState:
     """What earlier parts of this run left: nothing, where it starts."""
 
     state: TrainingState | None = None
@@ -44,10 +44,10 @@ class Earlier:
         return self.state is not None and self.state.step == self.state.steps
 
 
-def earlier(found: Content | None, keeper: Keeper) -> Earlier:
+def earlier(found: Content | None, keeper: CheckpointFile) -> ResumedState:
     """What a checkpoint says; an :class:`~veilog.InputError` where that does not fit together."""
     if found is None:
-        return Earlier()
+        return ResumedState()
     try:
         entry = found.facts["entry"]
         if entry is not None and type(entry) is not int:
@@ -57,12 +57,12 @@ def earlier(found: Content | None, keeper: Keeper) -> Earlier:
         marks = tuple(found.facts.get("marks", [None]))  # none before a ledger kept them
         if not all(mark is None or type(mark) is str for mark in marks):
             raise Misfit("its marks are no texts")
-        return Earlier(state_from(found.facts["state"], found.arrays), remarks, reasons, conditions, entry, marks)
+        return ResumedState(state_from(found.facts["state"], found.arrays), remarks, reasons, conditions, entry, marks)
     except (Misfit, Damaged, KeyError, TypeError) as error:
         raise InputError(f"The contents of this checkpoint do not fit together: {error}.", path=keeper.path) from None
 
 
-def choosing(keeper: Keeper | None, seed: int | None) -> noise.Randomness:
+def choosing(keeper: CheckpointFile | None, seed: int | None) -> noise.Randomness:
     """What chooses the cases of people who have too many: the same ones in all parts of a run."""
     if seed is not None:
         return noise.seeded(seed)
@@ -91,11 +91,11 @@ class Saver:
     again. A run that stops by itself leaves a file that counts what it took and no more.
     """
 
-    keeper: Keeper
+    keeper: CheckpointFile
     interrupts: Interrupts
     derive: Callable[[], Guarantee]
     remarks: list[str]
-    before: Earlier
+    before: ResumedState
     entry: Reservation | None = None
     mark: str | None = None
     """Of this run's checkpoints, for the ledger: the first of them takes the entry over from the run before."""
@@ -181,7 +181,9 @@ def settling(
         entry.settle(claimed())
 
 
-def claimed(guarantee: Guarantee, before: Earlier, keeper: Keeper | None, *, checked: bool = False) -> Guarantee:
+def claimed(
+    guarantee: Guarantee, before: ResumedState, keeper: CheckpointFile | None, *, checked: bool = False
+) -> Guarantee:
     """The guarantee with the conditions of all earlier parts of the run, and that no part ran twice, unless a ledger
     has ``checked`` that."""
     if keeper is None:

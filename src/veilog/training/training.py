@@ -29,9 +29,9 @@ from veilog.releasing.keywords import Keywords
 from veilog.releasing.owner.account import LedgerChoice, chosen_ledger, note_uncounted
 from veilog.releasing.plan import Plan, as_planned
 from veilog.releasing.run import entry_of
-from veilog.training.checkpoints import ONE_RUN, Keeper, held_interrupts
+from veilog.training.checkpoints import ONE_RUN, CheckpointFile, held_interrupts
 from veilog.training.model import Model
-from veilog.training.runs import Earlier, Saver, choosing, claimed, earlier, settling, source
+from veilog.training.runs import ResumedState, Saver, choosing, claimed, earlier, settling, source
 
 __all__ = ["TRAINABLE", "train", "trainable"]
 
@@ -109,12 +109,12 @@ def _train(
     planned.check(log)
     account = chosen_ledger(ledger, seeded=seed is not None, progress=progress)
 
-    keeper = None if checkpoint is None else Keeper(checkpoint)
+    keeper = None if checkpoint is None else CheckpointFile(checkpoint)
     held = bounded(log, protected, choosing(keeper, seed))
     check_somebody(log, held)
 
     with contextlib.ExitStack() as stack:
-        before = Earlier()
+        before = ResumedState()
         if keeper is not None:
             stack.callback(keeper.give_back)
             before = earlier(keeper.begin(held.variants, _asked(planned, account)), keeper)
@@ -184,7 +184,7 @@ def _asked(planned: Plan, account: Ledger | None) -> dict[str, Any]:
 
 
 def _reserved(
-    account: Ledger, before: Earlier, log: EventLog | Variants, planned: Plan, mark: str | None
+    account: Ledger, before: ResumedState, log: EventLog | Variants, planned: Plan, mark: str | None
 ) -> Reservation:
     """What an earlier part of this run reserved, if nobody else went on from its checkpoint, or one of its own."""
     if before.entry is not None:
@@ -205,13 +205,13 @@ def _settled(
     whole: Callable[[], Guarantee],
     so_far: Callable[[], Guarantee],
     curator: Curator,
-    keeper: Keeper | None,
-    before: Earlier,
+    keeper: CheckpointFile | None,
+    before: ResumedState,
 ) -> contextlib.AbstractContextManager[None]:
     if keeper is None:
         return settling_at_once(entry, whole, lambda: curator.contacted, so_far)
     return settling(entry, whole, so_far, lambda: curator.contacted, partial(_kept, keeper), again=before.complete)
 
 
-def _kept(keeper: Keeper) -> bool:
+def _kept(keeper: CheckpointFile) -> bool:
     return keeper.found or keeper.written

@@ -25,7 +25,7 @@ from veilog.web.bringing import Bringing
 from veilog.web.jobs.problems import Problem
 from veilog.web.jobs.queue import Jobs
 from veilog.web.jobs.read_log import HOW_READ
-from veilog.web.jobs.records import FILES, JobRecord, LogRecord, ReleaseRequest, Settings
+from veilog.web.jobs.records import FILES, JobRecord, LogRecord, ReleaseRequest, ServerSettings
 from veilog.web.jobs.released_log import ReleasedLog
 from veilog.web.jobs.store import Store
 from veilog.web.jobs.worker import Work
@@ -36,10 +36,10 @@ from veilog.web.pages.error_pages import ErrorPages
 from veilog.web.trying import Trying
 from veilog.web.work import work_on
 from veilog.web.work.accounts import price
+from veilog.web.work.costs import log_sums
 from veilog.web.work.planning import DryRun, Refused, dry_run, give_up
 from veilog.web.work.request import fields_in, from_draft, said_at_import
 from veilog.web.work.standing import standing_now
-from veilog.web.work.sums import log_sums
 
 __all__ = ["make_app"]
 
@@ -51,7 +51,7 @@ _RECENT = 3600.0
 _INSIDE = "inside.html"
 
 
-def make_app(settings: Settings, work: Work = work_on) -> Access:
+def make_app(settings: ServerSettings, work: Work = work_on) -> Access:
     """The application."""
     store = Store(settings.folder / "veilog.sqlite")
     jobs = Jobs(store, settings, work)
@@ -86,7 +86,7 @@ class _MadeBefore(Exception):
 class _Site(Trying):
     """The pages of one server."""
 
-    def __init__(self, settings: Settings, store: Store, jobs: Jobs) -> None:
+    def __init__(self, settings: ServerSettings, store: Store, jobs: Jobs) -> None:
         super().__init__(settings, store, jobs)
         self._plans = anyio.CapacityLimiter(_PLANS)
 

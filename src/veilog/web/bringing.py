@@ -18,7 +18,7 @@ from veilog.web.access.uploads import Places, receive, refused, shown_name, suff
 from veilog.web.access.visits import Visits, leading_to
 from veilog.web.jobs.problems import UPLOADING
 from veilog.web.jobs.queue import Jobs
-from veilog.web.jobs.records import ReleaseRequest, Settings
+from veilog.web.jobs.records import ReleaseRequest, ServerSettings
 from veilog.web.jobs.store import Store
 
 __all__ = ["Bringing"]
@@ -30,7 +30,7 @@ _PATIENTS = 500
 class Bringing(Visits):
     """The forms on which a log is brought."""
 
-    def __init__(self, settings: Settings, store: Store, jobs: Jobs) -> None:
+    def __init__(self, settings: ServerSettings, store: Store, jobs: Jobs) -> None:
         super().__init__(settings, store, jobs)
         self._places = Places()
 

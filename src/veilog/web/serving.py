@@ -19,9 +19,9 @@ from veilog._places import LEDGER, default_ledger, made_folder
 from veilog._process import machine_memory
 from veilog.errors import InputError, OutputError, ParameterError
 from veilog.web.access.access import HAS_OWN_NAME
-from veilog.web.access.connections import Bounded, connections_at_most
+from veilog.web.access.connections import TimedConnection, connections_at_most
 from veilog.web.app import make_app
-from veilog.web.jobs.records import Settings
+from veilog.web.jobs.records import ServerSettings
 
 __all__ = [
     "ledger_in",
@@ -163,7 +163,7 @@ def memory_for_each(workers: int) -> int:
     return max(_LEAST_MEMORY, whole * 3 // 4 // workers) if whole else 4 << 30
 
 
-def url_of(settings: Settings, code: str | None = None) -> str:
+def url_of(settings: ServerSettings, code: str | None = None) -> str:
     """Return the address of the server, with a code that lets a browser in once, or without."""
     host = socket.gethostname() if settings.host in ("0.0.0.0", "::") else settings.host
     name = f"[{host}]" if ":" in host else host
@@ -174,7 +174,7 @@ def new_token() -> str:
     return secrets.token_hex(32)
 
 
-def serve(settings: Settings, sockets: list[socket.socket], ready: Callable[[str], None], browser: bool) -> None:
+def serve(settings: ServerSettings, sockets: list[socket.socket], ready: Callable[[str], None], browser: bool) -> None:
     """Serve until Ctrl-C. ``ready`` gets the address as soon as it can be opened, with a code that works once.
 
     With a token of a file it has none: those who may come in know the token, and standard output may be a log.
@@ -197,7 +197,7 @@ def bounded(app: ASGIApp, sockets: int) -> uvicorn.Config:
     most = connections_at_most()
     return uvicorn.Config(
         app,
-        http=Bounded,
+        http=TimedConnection,
         limit_concurrency=most,
         backlog=max(8, min(64, most // (3 * sockets))),  # so many are accepted before any is looked at
         log_level="error",

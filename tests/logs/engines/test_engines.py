@@ -169,7 +169,12 @@ def test_a_hopeless_memory_limit_says_so(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "options", [{"memory_limit": "much"}, {"memory_limit": "'"}, {"threads": 0}, {"temp_directory": "/nonexistent/x"}]
+    "options",
+    [
+        *({"memory_limit": limit} for limit in ("much", "'", "-1", "0GB", "1e3MB", "none", "4Gig")),
+        {"threads": 0},
+        {"temp_directory": "/nonexistent/x"},
+    ],
 )
 def test_impossible_settings_are_refused_by_name(tmp_path: Path, options: dict) -> None:
     path = parquet(tmp_path / "log.parquet", ["1"], ["a"], pa.array([0], pa.timestamp("us")))

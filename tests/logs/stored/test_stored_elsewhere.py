@@ -22,7 +22,7 @@ from veilog import Domain
 from veilog.errors import EngineError, InputError, ParameterError
 from veilog.logs.eventlog import CASE_INDEX, EVENT_INDEX, EventLog
 from veilog.logs.findings import Policy
-from veilog.logs.input.reader import Asked
+from veilog.logs.input.reader import ReadRequest
 from veilog.logs.input.source import Means, Source
 from veilog.logs.made_up.simulate import hospital
 from veilog.logs.stored import fetching, sorting, storing
@@ -302,12 +302,12 @@ def test_a_method_that_needs_all_events_is_refused_before_one_is_read(
         Source(on_ibis(events), means=Means(index="seq")),
     )
     for source in elsewhere:
-        assert told(whole_of(source, Asked(), "pripel")) == told(veilog.read(events))
+        assert told(whole_of(source, ReadRequest(), "pripel")) == told(veilog.read(events))
     monkeypatch.setattr(storing, "LARGE", 1)
     monkeypatch.setattr(storing, "stored", None)
     for source in elsewhere:
         with pytest.raises(ParameterError, match=r"'pripel' needs all events.* 2 of them.*Up to 1 events"):
-            whole_of(source, Asked(), "pripel")
+            whole_of(source, ReadRequest(), "pripel")
 
 
 @pytest.mark.slow

@@ -25,7 +25,7 @@ from veilog.logs.made_up.simulate import hospital
 from veilog.logs.stored import spark, spark_storing
 from veilog.logs.stored.disk import keep
 from veilog.logs.stored.spark import OnSpark
-from veilog.logs.stored.store import Held, Scope, StoredLog
+from veilog.logs.stored.store import Chunk, Scope, StoredLog
 from veilog.logs.stored.storing import store
 from veilog.privacy import adding
 from veilog.privacy.cases import UNKNOWN_TIME, Cases, Coding
@@ -323,7 +323,7 @@ def test_pieces_that_spark_counts_twice_or_not_at_all_give_no_answer(
 @pytest.mark.nightly
 def test_workers_of_another_version_are_not_asked(log: StoredLog, monkeypatch: pytest.MonkeyPatch) -> None:
     one = next(log.each(lambda piece, _: piece.cases.num_rows))
-    question = log.keeper._question(lambda piece, _: piece.cases.num_rows, Scope((Held(0),), log.shape))
+    question = log.keeper._question(lambda piece, _: piece.cases.num_rows, Scope((Chunk(0),), log.shape))
     monkeypatch.setattr(log.keeper, "_question", lambda *_: dataclasses.replace(question, version="0.0.1"))
     with pytest.raises(EngineError, match=r"workers have veilog .*this process has 0\.0\.1"):
         log.together(lambda piece, _: one, sum)

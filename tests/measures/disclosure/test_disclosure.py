@@ -8,15 +8,18 @@ from collections import Counter
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from veilog.errors import ParameterError
 from veilog.logs import files
+from veilog.logs.eventlog import EventLog
+from veilog.logs.files import as_log
 from veilog.logs.made_up.simulate import hospital
 from veilog.logs.variants import Variants
-from veilog.measures.disclosure import BACKGROUNDS, risk
+from veilog.measures.disclosure import BACKGROUNDS, risk, unique_cases
 from veilog.measures.disclosure import estimate as disclosure_estimate
 from veilog.measures.disclosure import measure as disclosure
 from veilog.measures.disclosure import patterns as disclosure_patterns
@@ -323,3 +326,127 @@ def test_the_log_is_not_changed() -> None:
     risk(EXAMPLE_1, size=(1, 2, 3))
     risk(EXAMPLE_1, size=3, work_limit=1.0)
     assert EXAMPLE_1.to_dict() == before
+
+
+# What else is known, and what else is told -----------------------------------------------------------------------
+
+
+def as_event_log(table: pd.DataFrame) -> EventLog:
+    found = as_log(table)
+    assert isinstance(found, EventLog)
+    return found
+
+
+def event_log(cases: dict[str, tuple[str, str | None]], times: list[int] | None = None) -> EventLog:
+    """A log with the trace and the diagnosis of each case; an hour from event to event unless times are given."""
+    rows = [(name, activity, i) for name, (trace, _) in cases.items() for i, activity in enumerate(trace)]
+    stamps = [3_600_000_000 * i for *_, i in rows] if times is None else times
+    table = pd.DataFrame(
+        {
+            "case:concept:name": [name for name, *_ in rows],
+            "concept:name": [activity for _, activity, _ in rows],
+            "time:timestamp": pd.to_datetime(stamps, unit="us", utc=True),
+            "case:diagnosis": [cases[name][1] for name, *_ in rows],
+        }
+    )
+    return as_event_log(table)
+
+
+def disclosed(cases: dict[str, tuple[str, str | None]], background: str, size: int) -> float | None:
+    """The disclosure of the diagnosis, from its definition: the entropy of the values of the cases that match."""
+    variants = log(*((trace, 1) for trace in {trace for trace, _ in cases.values()}))
+    found = candidates(variants, background, size)
+    total = 0.0
+    for matching in found.values():
+        values = Counter(value for trace, value in cases.values() if tuple(trace) in matching)
+        n = sum(values.values())
+        entropy = -sum(c / n * math.log2(c / n) for c in values.values())
+        total += 1 - (entropy / math.log2(n) if n > 1 else 0.0)
+    return total / len(found) if found else None
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    cases=st.lists(
+        st.tuples(st.text("abc", min_size=1, max_size=4), st.sampled_from(["flu", "hiv", None])), min_size=1, max_size=9
+    ),
+    background=st.sampled_from(BACKGROUNDS),
+)
+def test_attribute_disclosure_is_that_of_its_definition(cases: list[tuple[str, str | None]], background: str) -> None:
+    named = {f"c{i}": case for i, case in enumerate(cases)}
+    assume(any(value for _, value in cases))
+    found = risk(event_log(named), background, (1, 2, 3), sensitive="diagnosis")
+    for result in found:
+        expected = disclosed(named, background, result.size)
+        assert result.attribute_disclosure == pytest.approx(expected, abs=1e-12)
+        assert (result.attribute_disclosure is None) == (result.case_disclosure is None)
+
+
+def test_an_attribute_that_knowledge_tells_is_disclosed_though_the_cases_are_not() -> None:
+    told = event_log({"1": ("ab", "hiv"), "2": ("ab", "hiv"), "3": ("ac", "flu"), "4": ("ac", "hiv")})
+    (found,) = risk(told, "set", 2, sensitive="case:diagnosis")
+    assert (found.case_disclosure, found.attribute_disclosure) == (0.5, 0.5), "of b all, of c nothing"
+    (found,) = risk(told, "set", 2)
+    assert found.attribute_disclosure is None
+    assert "attribute_disclosure" not in found.to_json()
+
+
+def test_an_event_attribute_has_its_last_value() -> None:
+    table = pd.DataFrame(
+        {
+            "case:concept:name": ["1", "1", "2", "2"],
+            "concept:name": ["a", "b", "a", "b"],
+            "time:timestamp": pd.to_datetime([0, 1, 0, 1], unit="h", utc=True),
+            "ward": ["x", "y", "y", None],
+        }
+    )
+    (found,) = risk(as_event_log(table), "sequence", 2, sensitive="ward")
+    assert found.attribute_disclosure == 1.0
+
+
+def test_times_to_a_unit_single_out_cases_of_one_variant() -> None:
+    hour = 3_600_000_000
+    cases = {"1": ("ab", None), "2": ("ab", None), "3": ("ab", None)}
+    day = event_log(cases, [0, hour, hour, 2 * hour, 24 * hour, 25 * hour])
+    unique = [risk(day, "sequence", 2, time=unit)[0].unique for unit in ("days", "hours")]
+    assert (risk(day, "sequence", 2)[0].unique, *unique) == (0, 1, 3)
+    assert unique_cases(day, "sequence", 2) == ()
+    assert unique_cases(day, "sequence", 2, time="days") == ("3",)
+    with pytest.raises(ParameterError) as refused:
+        risk(day, time="weeks")
+    assert refused.value.parameter == "time"
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    traces=st.lists(st.text("abc", min_size=1, max_size=4), min_size=1, max_size=9),
+    background=st.sampled_from(BACKGROUNDS),
+    size=st.integers(1, 4),
+)
+def test_unique_cases_are_those_that_some_candidate_matches_alone(
+    traces: list[str], background: str, size: int
+) -> None:
+    cases = {f"c{i}": (trace, None) for i, trace in enumerate(traces)}
+    counts = Counter(traces)
+    found = candidates(log(*counts.items()), background, size)
+    alone = {m[0] for m in found.values() if len(m) == 1 and counts["".join(m[0])] == 1}
+    expected = tuple(name for name, (trace, _) in cases.items() if tuple(trace) in alone)
+    assert unique_cases(event_log(cases), background, size) == expected
+
+
+def test_unique_cases_of_many_variants_are_found_without_tables(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = hospital(80, seed=3)
+    expected = unique_cases(made, "sequence", 2)
+    monkeypatch.setattr(disclosure, "TABLE_BYTES", 10)
+    assert unique_cases(made, "sequence", 2) == expected != ()
+    (found,) = risk(made, "sequence", 2, sensitive="urgency")
+    assert found.attribute_disclosure is None and found.reason is not None and found.case_disclosure is not None
+
+
+def test_a_log_without_events_has_neither_names_nor_attributes() -> None:
+    for asked in ({"time": "days"}, {"sensitive": "diagnosis"}):
+        with pytest.raises(ParameterError) as refused:
+            risk(EXAMPLE_1, "set", 1, **asked)
+        assert refused.value.parameter == "log"
+    with pytest.raises(ParameterError):
+        unique_cases(EXAMPLE_1, "set", 1)

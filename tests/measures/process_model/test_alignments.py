@@ -78,7 +78,7 @@ def test_too_many_states_give_no_number(monkeypatch: pytest.MonkeyPatch) -> None
 
 
 def test_the_command_refuses_what_nobody_hears() -> None:
-    from veilog.cli.checking.measure import _asked
+    from veilog.cli.checking.compare import _asked
 
     with pytest.raises(ParameterError, match="for the purpose discovery"):
         _asked(("attributes",), Asked(alignments=True))

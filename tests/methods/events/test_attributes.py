@@ -279,7 +279,6 @@ def test_noise_alone_refuses_no_attribute() -> None:
         ({"attributes": ["kind"], "domain": Domain(attributes={"kind": (0, 1)})}, "holds no numbers"),
         ({"attributes": ["price"], "domain": Domain(attributes={"price": ("cheap", "dear")})}, "do not fit the log"),
         ({"attributes": ["fast"], "domain": Domain(attributes={"fast": ("perhaps",)})}, "do not fit the log"),
-        ({"attributes": ["kind"], "as_published": True}, "certified"),
     ],
 )
 def test_what_cannot_be_released_is_refused_before_anything_is_asked(arguments: Any, problem: str) -> None:

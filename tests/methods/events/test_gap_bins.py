@@ -6,16 +6,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from veilog.methods._events.fits import least_squares, likeliest
-from veilog.methods._events.times.gap_bins import COARSEST, FINEST, Bins, Cells
+from veilog.methods._events.times.gap_bins import COARSEST, FINEST, Cells, GapBins
 
-COARSE = Bins.of()
+COARSE = GapBins.of()
 
 
 @pytest.mark.slow
 @given(st.sampled_from([1, 2, 8]), st.data(), st.integers(0, 2**20))
 def test_a_gap_is_drawn_inside_its_bin(parts: int, data: st.DataObject, seed: int) -> None:
     """Of whole seconds; bins of less than a second are in the finest bins only, and have the second they begin in."""
-    own = Bins.of(parts)
+    own = GapBins.of(parts)
     q = data.draw(st.lists(st.floats(0, 1), min_size=len(own), max_size=len(own)))
     bin_ = data.draw(st.integers(0, len(own) - 1))
     steep = own.slopes(np.array([q]))
@@ -111,7 +111,7 @@ def test_likely_numbers_follow_what_noise_does_not_explain(gaussian: bool) -> No
 
 def test_bins_are_public_and_in_order() -> None:
     for parts in (1, 2, 8):
-        bins = Bins.of(parts)
+        bins = GapBins.of(parts)
         assert len(bins) == 1 + 23 * parts
         assert (np.diff(bins.edges) > 0).all()
         assert bins.told(np.array([0, 999_999, 10**6, 10**18])).tolist() == [0, 0, 1, len(bins) - 1]

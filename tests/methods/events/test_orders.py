@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from veilog.logs.variants import Repeated, Sequences
 from veilog.methods._events import orders
-from veilog.methods._events.orders import Block, by_row, counted, in_blocks, picked
+from veilog.methods._events.orders import CaseBlock, by_row, counted, in_blocks, picked
 
 SOME = np.random.default_rng(3)
 
@@ -67,7 +67,7 @@ def test_blocks_are_all_cases_with_their_events(most: int, owner: list[int]) -> 
     found: dict[int, list[tuple[str, ...]]] = {}
     events = np.zeros(cases.events, dtype=np.int64)
 
-    def work(block: Block) -> None:
+    def work(block: CaseBlock) -> None:
         found[block.cases.start] = list(block.sequences)
         events[block.events] += block.cases.start + block.owners + 1
         assert len(block.owners) == block.events.stop - block.events.start
@@ -85,7 +85,7 @@ def test_what_a_block_draws_does_not_depend_on_when_it_is_its_turn(monkeypatch: 
     def drawn() -> list[float]:
         found = np.zeros(cases.events)
 
-        def work(block: Block) -> None:
+        def work(block: CaseBlock) -> None:
             found[block.events] = block.rng.random(len(block.owners))
 
         in_blocks(work, cases, np.random.default_rng(5))

@@ -164,7 +164,7 @@ def test_starts_keep_to_busy_hours_and_to_the_window() -> None:
     busy[9:17] = 1.0  # Mondays, office hours
     window = (YEAR[0], YEAR[0] + datetime.timedelta(days=30))
     starts = calendar.drawn_starts(
-        500, np.array([0.5, 0.0, 0.25, 0.25]), hours.Clock.of(busy), window, np.random.default_rng(0)
+        500, np.array([0.5, 0.0, 0.25, 0.25]), hours.WeekClock.of(busy), window, np.random.default_rng(0)
     )
     found = (starts - 4 * 86_400) // 3600 % 168
     assert ((found >= 9) & (found < 17)).mean() > 0.99
@@ -175,7 +175,7 @@ def test_starts_keep_to_busy_hours_and_to_the_window() -> None:
 
 def test_a_clock_of_busy_hours_shows_each_time_once() -> None:
     busy = np.random.default_rng(0).random(168)
-    clock = hours.Clock.of(busy)
+    clock = hours.WeekClock.of(busy)
     seconds = np.sort(np.random.default_rng(1).integers(0, 10**9, 500))
     shown = clock.reached(seconds.astype(float))
     assert (np.diff(shown) > 0).all()
@@ -323,7 +323,7 @@ def test_slow_cases_have_the_slow_gaps() -> None:
 
 def test_long_cases_start_early_where_they_did() -> None:
     """A log that ends some day: what is known of starts and durations together is kept, and so are the starts."""
-    together = calendar.Together(np.array([100.0]), np.array([50.0]), np.array([[0.0, 1.0], [1.0, 0.0]]))
+    together = calendar.CalendarTotals(np.array([100.0]), np.array([50.0]), np.array([[0.0, 1.0], [1.0, 0.0]]))
     starts = np.array([0, 10, 20, 200, 210, 220])
     lasting = np.array([9.0, 90.0, 8.0, 95.0, 7.0, 99.0])
     matched = together.matched(starts, lasting, np.random.default_rng(0))
@@ -348,10 +348,10 @@ def test_parts_of_durations_are_those_that_were_answered(gaussian: bool) -> None
     at = steps.directly_following(cases.offsets, 300)
     codes = cases.codes.astype(np.int64)
     owner = np.repeat(np.arange(100), 2)
-    gaps = steps.Gaps.of(codes[at - 1], codes[at], owner, np.array([0]), 1)
+    gaps = steps.KnownGaps.of(codes[at - 1], codes[at], owner, np.array([0]), 1)
     table = np.zeros((1, steps.PLACES))
     table[0, 0], table[0, -1] = 25, 75
-    known = steps.Steps(np.zeros(0), (table,), (0.1,), gaussian)
+    known = steps.NoisySteps(np.zeros(0), (table,), (0.1,), gaussian)
     found = known.stretched(np.full(200, 10.0), np.full(100, 400.0), gaps, *unknown(2))
     assert np.bincount(owner, found) == pytest.approx(np.full(100, 400.0))
     assert found[1::2] == pytest.approx(np.full(100, 300.0), rel=0.02)
@@ -363,10 +363,10 @@ def test_pairs_with_little_of_the_time_keep_it() -> None:
     cases = Sequences(("a", "b", "c"), np.tile([0, 1, 2], 99).astype(np.int32), np.arange(0, 298, 3))
     at = steps.directly_following(cases.offsets, 297)
     codes = cases.codes.astype(np.int64)
-    gaps = steps.Gaps.of(codes[at - 1], codes[at], np.repeat(np.arange(99), 2), np.array([1, 5]), 3)
+    gaps = steps.KnownGaps.of(codes[at - 1], codes[at], np.repeat(np.arange(99), 2), np.array([1, 5]), 3)
     table = np.zeros((1, steps.PLACES))
     table[0, 0], table[0, -1] = 79, 20
-    known = steps.Steps(np.zeros(0), (table,), (0.1,), False)
+    known = steps.NoisySteps(np.zeros(0), (table,), (0.1,), False)
     found = known.stretched(np.tile([9_999.0, 1.0], 99), np.full(99, 10_000.0), gaps, *unknown(3))
     assert found[1::2] == pytest.approx(np.full(99, 1.0), rel=0.1)
 
@@ -376,11 +376,11 @@ def test_gaps_of_known_pairs_are_as_long_as_they_were() -> None:
     cases = Sequences(("a",), np.zeros(300, dtype=np.int32), np.arange(0, 301, 3))
     at = steps.directly_following(cases.offsets, 300)
     codes = cases.codes.astype(np.int64)
-    gaps = steps.Gaps.of(codes[at - 1], codes[at], np.repeat(np.arange(100), 2), np.array([0]), 1)
+    gaps = steps.KnownGaps.of(codes[at - 1], codes[at], np.repeat(np.arange(100), 2), np.array([0]), 1)
     table = np.zeros((1, steps.PLACES))
     table[0, 0], table[0, -1] = 90, 10
     seconds = np.tile([100.0, 300.0, 300.0, 100.0], 50)
-    known = steps.Steps(np.zeros(0), (table,), (0.1,), False)
+    known = steps.NoisySteps(np.zeros(0), (table,), (0.1,), False)
     found = known.stretched(seconds, np.full(100, 400.0), gaps, np.array([1.0, 0.0]), np.array([True, False]))
     assert found[::2] == pytest.approx(np.full(100, 300.0))
     assert found[1::2] == pytest.approx(np.full(100, 100.0))
@@ -391,10 +391,10 @@ def test_short_gaps_of_pairs_that_are_known_are_as_drawn_and_all_are_as_long_tog
     cases = Sequences(("a", "b", "c"), np.tile([0, 1, 2], 200).astype(np.int32), np.arange(0, 601, 3))
     at = steps.directly_following(cases.offsets, 600)
     codes = cases.codes.astype(np.int64)
-    gaps = steps.Gaps.of(codes[at - 1], codes[at], np.repeat(np.arange(200), 2), np.array([1, 5]), 3)
+    gaps = steps.KnownGaps.of(codes[at - 1], codes[at], np.repeat(np.arange(200), 2), np.array([1, 5]), 3)
     table = np.zeros((1, steps.PLACES))
     table[0, 0], table[0, -1] = 20, 180
-    answered = steps.Steps(np.zeros(0), (table,), (0.1,), False)
+    answered = steps.NoisySteps(np.zeros(0), (table,), (0.1,), False)
     rng = np.random.default_rng(1)
     seconds = rng.lognormal(3, 2, 400)
     wanted = seconds.reshape(-1, 2).sum(axis=1)

@@ -20,8 +20,8 @@ from veilog.measures.similarity import relative_log_similarity
 from veilog.methods.evolve import EvolveSettings, evolve
 from veilog.methods.evolve.chain import Shortened, relation_features
 from veilog.methods.evolve.constants import DEFAULTS, Constants
-from veilog.methods.evolve.known import Known
-from veilog.methods.evolve.plan import Plan, gaussian_pays
+from veilog.methods.evolve.known import RealVariants
+from veilog.methods.evolve.plan import EvolvePlan, gaussian_pays
 from veilog.methods.method import Request
 from veilog.privacy.asking import triples_of
 from veilog.privacy.clipping import contributions, noise_of_sums
@@ -168,7 +168,7 @@ def test_gaussian_noise_pays_for_long_cases_and_not_where_it_cannot_be_had() -> 
 
 def test_the_smaller_a_log_of_few_variants_the_less_goes_to_votes() -> None:
     def votes(cases: int) -> float:
-        plan = Plan(DEFAULTS, Fraction(1), 10, Fraction(1), [(cases, 1.0)], concentrated=True)
+        plan = EvolvePlan(DEFAULTS, Fraction(1), 10, Fraction(1), [(cases, 1.0)], concentrated=True)
         share, delta = plan.real_share(Fraction("1e-4"), 60)
         assert delta == Fraction("1e-4")
         return 1 - share
@@ -341,7 +341,7 @@ def test_known_variants_keep_what_fits_the_most_frequent_first() -> None:
     real = Variants.from_dict({("a", "b"): 5, ("b", "c"): 9, ("a", "b", "a", "b"): 20, (): 3, ("b",): 7})
     codes = np.array([{"a": 0, "b": 1, "c": 2}[label] for label in real.labels])
     states = np.array([1, 0, -1], dtype=np.int32)  # c is left out
-    known = Known.of(real, codes, Shortened(states, 2, 3))
+    known = RealVariants.of(real, codes, Shortened(states, 2, 3))
     assert known.cases.tolist() == [7, 5]
     assert [row[:n].tolist() for row, n in zip(known.traces.codes, known.traces.lengths, strict=True)] == [[0], [1, 0]]
 
@@ -349,7 +349,7 @@ def test_known_variants_keep_what_fits_the_most_frequent_first() -> None:
 def test_the_chain_of_known_variants_counts_as_the_question_for_relations_does() -> None:
     real = Variants.from_dict({("a", "b", "a"): 10, tuple("abababab"): 4})
     everything = Shortened(np.arange(2, dtype=np.int32), 2, 60)
-    known = Known.of(real, np.arange(2), everything)
+    known = RealVariants.of(real, np.arange(2), everything)
 
     def clipped(sequences: Sequences) -> np.ndarray:
         owner, cell, ones = relation_features(sequences.codes, sequences.offsets, 2)
@@ -380,7 +380,7 @@ def test_with_a_delta_evolve_reaches_what_the_page_says(logs: Path, name: str, e
 
 def test_the_number_of_cases_is_told_with_how_far_off_it_may_be() -> None:
     """Of one answer as wide as Laplace noise is in 95 of 100 runs; of more answers less."""
-    one = Plan(DEFAULTS, Fraction(1), 10, Fraction(1), [(200.0, 2 / 0.03**2)])
+    one = EvolvePlan(DEFAULTS, Fraction(1), 10, Fraction(1), [(200.0, 2 / 0.03**2)])
     assert one.within == pytest.approx(math.log(20) / 0.03)
-    two = Plan(DEFAULTS, Fraction(1), 10, Fraction(1), [*one.estimates, (210.0, 50.0)])
+    two = EvolvePlan(DEFAULTS, Fraction(1), 10, Fraction(1), [*one.estimates, (210.0, 50.0)])
     assert (two.within < one.within) == DEFAULTS.estimate_cases

@@ -22,7 +22,7 @@ from veilog.methods.evolve.chain import (
     with_repeats,
 )
 from veilog.methods.evolve.constants import DEFAULTS
-from veilog.methods.evolve.known import Known
+from veilog.methods.evolve.known import RealVariants
 from veilog.methods.evolve.traces import PAD, Traces, distances, distinct, nearest, occurrences, strings, strings_of
 from veilog.methods.evolve.triples import second_order, share_of_triples
 from veilog.methods.evolve.votes import Counted, fit, fit_of_counts, medoids, next_generation, rounded
@@ -493,7 +493,7 @@ def test_few_cases_that_repeat_an_activity_often_are_imagined_beside_many_that_d
 
 def test_what_a_real_variant_repeats_may_be_repeated() -> None:
     real = Variants.from_dict({("a", "a", "b"): 10})
-    known = Known.of(real, np.arange(2, dtype=np.int32), Shortened(np.arange(2, dtype=np.int32), 2, 60))
+    known = RealVariants.of(real, np.arange(2, dtype=np.int32), Shortened(np.arange(2, dtype=np.int32), 2, 60))
     chain = Chain(np.ones((3, 3)), np.ones((3, 3), dtype=bool), repeats=np.zeros(2))
     assert known.joined_with(chain, DEFAULTS).once.tolist() == [False, True]
 

@@ -13,11 +13,10 @@ from hypothesis import strategies as st
 
 import veilog
 import veilog.logs.files
-from veilog import cli
 from veilog.errors import OutputError, ParameterError
 from veilog.logs.eventlog import ACTIVITY, TIMESTAMP, EventLog
-from veilog.methods.tlkc.patterns import Elements, Traces, levels, maximal_patterns
-from veilog.methods.tlkc.suppression import Known, Model
+from veilog.methods.tlkc.patterns import Elements, ElementTraces, levels, maximal_patterns
+from veilog.methods.tlkc.suppression import BackgroundKnowledge, TlkcModel
 
 BACKGROUNDS = ("set", "multiset", "sequence", "relative")
 EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
@@ -82,7 +81,7 @@ def test_minimal_violating_and_maximal_frequent_patterns_are_those_of_the_defini
     codes = [[ord(a) - ord("a") for a in trace] for trace in log]
     elements = Elements(4, background == "sequence", () if background == "sequence" else (-1,) * 4)
     rows = [sorted(set(t)) if background == "set" else t for t in codes]
-    table = Traces(
+    table = ElementTraces(
         np.array([c for t in rows for c in t], dtype=np.int64),
         np.cumsum([0, *(len(t) for t in rows)]),
         np.ones(len(rows), dtype=np.int64),
@@ -271,7 +270,7 @@ def test_the_guarantee_names_the_models_and_no_epsilon() -> None:
 
 
 def test_a_release_that_fails_its_check_is_never_there(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    def everything(known: Known, background: str, bounds: Model, remark: object) -> np.ndarray:
+    def everything(known: BackgroundKnowledge, background: str, bounds: TlkcModel, remark: object) -> np.ndarray:
         return np.ones(len(known.label), dtype=np.bool_)
 
     monkeypatch.setattr("veilog.methods.tlkc.left", everything)
@@ -298,30 +297,12 @@ def test_a_release_that_fails_its_check_is_never_there(monkeypatch: pytest.Monke
         ({"sensitive": "comment"}, "12 values in 12 events: it tells them apart"),
         ({"sensitive": "nonsense"}, "no attribute 'nonsense'"),
         ({"sensitive": " , "}, "empty"),
-        ({"epsilon": 1}, "takes no epsilon"),
-        ({"delta": 0.1}, "takes no epsilon"),
         ({"times": 0.5}, "no variants that times"),
     ],
 )
 def test_senseless_requests_are_refused(parameters: dict[str, object], words: str) -> None:
     with pytest.raises(ParameterError, match=words):
         released(RICH, **{"k": 2, **parameters})
-
-
-@pytest.mark.slow
-def test_the_command_refuses_in_words_and_writes_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    veilog.logs.files.write(log_of([("a", "b")] * 3), tmp_path / "log.csv")
-    target = tmp_path / "out.xes"
-    assert cli.main(["release", str(tmp_path / "log.csv"), str(target), "--method", "tlkc", "-p", "k=4"]) == 2
-    assert "k = 4 is larger than the log" in " ".join(capsys.readouterr().err.split())
-    assert not target.exists()
-    assert cli.main(["release", str(tmp_path / "log.csv"), str(target), "--method", "tlkc", "-p", "k=3"]) == 0
-    assert veilog.read(target).variants.to_dict() == {("a", "b"): 3}
-
-
-def test_variants_alone_are_refused() -> None:
-    with pytest.raises(ParameterError, match="needs an event log"):
-        openly.release(veilog.Variants.from_dict({("a",): 5}), "tlkc", k=2)
 
 
 def test_an_attribute_of_mixed_types_is_refused(tmp_path: Path) -> None:

@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 
 from veilog.errors import InputError
 from veilog.logs.variants import Variants
-from veilog.methods.sacofa.rule_files import read_rules
-from veilog.methods.sacofa.rules import eventually_follows, exact_rules, rules_from_counts
+from veilog.methods.sacofa.rules import eventually_follows, exact_rules, read_rules, rules_from_counts
 
 ACTIVITIES = ("Register", "Release", "Triage", "check then go")
 ABC = ("a", "b", "c", "d")

@@ -1,6 +1,8 @@
 """SaCoFa: what is harmful, how many harmful ones enter, and what the release costs."""
 
+import itertools
 from collections import Counter
+from collections.abc import Callable
 from fractions import Fraction
 from pathlib import Path
 
@@ -14,14 +16,14 @@ from scipy import stats
 from veilog.errors import InputError, ParameterError
 from veilog.logs.variants import Variants
 from veilog.methods._prefix_tree.tree import PrefixTree
-from veilog.methods._relations.exponential import drawn_number
-from veilog.methods.sacofa import _advanced, _broken_by, _History
-from veilog.methods.sacofa.rules import Rules, exact_rules
+from veilog.methods._relations import drawn_number
+from veilog.methods.sacofa import _advanced, _broken_by, _no_history
+from veilog.methods.sacofa.rules import exact_rules
 
 ABC = ("a", "b", "c")
 trace = st.lists(st.sampled_from(ABC), max_size=6).map(tuple)
 traces = st.lists(trace, min_size=1, max_size=20)
-squares = st.lists(st.booleans(), min_size=9, max_size=9).map(lambda bits: np.array(bits).reshape(3, 3))
+eventful = traces.filter(any)
 
 SMALL = Variants.from_dict({("a", "b", "c"): 300, ("a", "c"): 200, ("b",): 100, ("c", "a"): 1})
 
@@ -30,52 +32,76 @@ def log(cases: list[tuple[str, ...]]) -> Variants:
     return Variants.from_dict(Counter(cases))
 
 
-def rules_broken(rules: Rules, prefix: tuple[int, ...], ended: bool) -> int:
-    """Straight from the definitions; occurrences for "never", last occurrences for "before", the end for "always"."""
-    broken = int(not rules.first[prefix[0]]) if prefix else 0
-    for i, b in enumerate(prefix):
-        broken += sum(rules.never[a, b] for a in set(prefix[:i]))
-    if len(prefix) + ended > 1:
-        for b in set(prefix):
-            last = max(i for i, activity in enumerate(prefix) if activity == b)
-            broken += sum(rules.before[a, b] for a in range(3) if a not in prefix[:last])
-    if ended:
-        owed = {
-            b for a in set(prefix) for b in range(3) if rules.always[a, b] and b not in prefix[prefix.index(a) + 1 :]
-        }
-        broken += len(owed)
-    return broken
+def followers(case: tuple[str, ...], a: str) -> set[str]:
+    return set(case[case.index(a) + 1 :])
 
 
-@pytest.mark.slow
-@given(
-    never=squares, always=squares, before=squares, first=st.lists(st.booleans(), min_size=3, max_size=3),
-    walk=st.lists(st.integers(0, 2), min_size=1, max_size=6),
-)  # fmt: skip
-def test_the_rules_a_prefix_breaks_are_counted_as_defined(
-    never: np.ndarray, always: np.ndarray, before: np.ndarray, first: list[bool], walk: list[int]
+def predecessors(case: tuple[str, ...], b: str) -> set[str]:
+    return set(case[: len(case) - 1 - case[::-1].index(b)])
+
+
+def relation(cases: list[tuple[str, ...]], a: str, b: str, near: Callable[[tuple[str, ...], str], set[str]]) -> str:
+    """Whether b is always, never or sometimes among those that are ``near`` a, over the cases that have an a."""
+    found = [b in near(case, a) for case in cases if a in case]
+    return "never" if not any(found) else "always" if all(found) else "sometimes"
+
+
+def rules_broken(cases: list[tuple[str, ...]], prefix: tuple[str, ...], ended: bool) -> int:
+    """Count, straight from the paper's definitions, the pairs whose "follows" or "precedes" a prefix violates.
+
+    An activity that always precedes itself is no rule, since it could never occur a first time. A prefix of one event
+    violates at most the rule about first activities.
+    """
+    count = int(bool(prefix) and prefix[0] not in {case[0] for case in cases if case})
+    if len(prefix) + ended < 2:
+        return count
+    known = {activity for case in cases for activity in case}
+    for a, b in itertools.product(sorted(set(prefix)), sorted(known)):
+        follows, precedes = relation(cases, a, b, followers), relation(cases, a, b, predecessors)
+        count += follows == "never" and b in followers(prefix, a)
+        count += follows == "always" and ended and b not in followers(prefix, a)
+        count += precedes == "never" and b in predecessors(prefix, a)
+        count += precedes == "always" and a != b and b not in predecessors(prefix, a)
+    return count
+
+
+@settings(max_examples=300)
+@given(cases=eventful, walk=st.lists(st.sampled_from(ABC), min_size=1, max_size=7))
+def test_a_prefix_counts_each_violated_pair_once_for_each_relation(
+    cases: list[tuple[str, ...]], walk: list[str]
 ) -> None:
-    rules = Rules(never, always, before, np.array(first))
-    none, zero = np.zeros((1, 3), dtype=bool), np.zeros((1, 3), dtype=np.int64)
-    history = _History(none, none, zero, np.zeros(1, dtype=np.int64))
-    assert _broken_by(history, rules, is_first=True)[0].tolist() == [int(not f) for f in first] + [0]
-    for i, activity in enumerate(walk):
-        history = _advanced(history, rules, np.array([activity]), is_first=i == 0)
-        prefix = tuple(walk[: i + 1])
-        broken = _broken_by(history, rules, is_first=False)[0].tolist()
-        assert broken[:3] == [rules_broken(rules, (*prefix, b), False) for b in range(3)]
-        assert broken[3] == rules_broken(rules, prefix, True)
+    known = tuple(sorted({activity for case in cases for activity in case}))
+    walk = [activity for activity in walk if activity in known]
+    rules = exact_rules(log(cases), known)
+    history = _no_history(len(known))
+    assert _broken_by(history, rules, is_first=True)[0].tolist() == [
+        rules_broken(cases, (b,), False) for b in known
+    ] + [0]
+    for length, activity in enumerate(walk, start=1):
+        history = _advanced(history, rules, np.array([known.index(activity)]), is_first=length == 1)
+        prefix = tuple(walk[:length])
+        expected = [rules_broken(cases, (*prefix, b), False) for b in known] + [rules_broken(cases, prefix, True)]
+        assert _broken_by(history, rules, is_first=False)[0].tolist() == expected
 
 
-@pytest.mark.slow
-@given(cases=traces)
-def test_no_prefix_of_a_log_breaks_the_never_and_first_rules_of_that_log(cases: list[tuple[str, ...]]) -> None:
+def test_a_pair_that_never_occurs_counts_twice_however_often_it_occurs() -> None:
+    """ "b never follows a" and "a never precedes b" are two relations of one pair."""
+    rules = exact_rules(log([("a", "b"), ("b",)]), ("a", "b"))
+    history = _no_history(2)
+    for length, activity in enumerate([1, 0, 0, 0]):
+        history = _advanced(history, rules, np.array([activity]), is_first=length == 0)
+    # b before a; a after a; and at the end b has to follow a
+    assert _broken_by(history, rules, is_first=False)[0].tolist() == [4, 6, 5]
+
+
+@given(cases=eventful)
+def test_no_case_of_a_log_breaks_the_rules_of_that_log(cases: list[tuple[str, ...]]) -> None:
     rules = exact_rules(log(cases), ABC)
-    rules = Rules(rules.never, rules.always, np.zeros_like(rules.before), rules.first)
-    for case in cases:
-        coded = tuple("abc".index(activity) for activity in case)
-        for length in range(1, len(coded) + 1):
-            assert rules_broken(rules, coded[:length], ended=length == len(coded)) == 0
+    for case in filter(None, cases):
+        history = _no_history(len(ABC))
+        for i, activity in enumerate(case):
+            history = _advanced(history, rules, np.array([ABC.index(activity)]), is_first=i == 0)
+        assert _broken_by(history, rules, is_first=False)[0, -1] == 0
 
 
 def test_the_number_of_harmful_ones_has_the_distribution_of_the_exponential_mechanism() -> None:
@@ -132,11 +158,28 @@ def test_as_published_reading_the_rules_off_the_log_leaves_no_guarantee() -> Non
     assert any("rules" in reason for reason in guarantee.reasons)
 
 
-def test_as_published_with_declared_rules_it_costs_the_depth_times_epsilon(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("score", "derived"), [("binary", 4.0), ("continuous", 0.8)])
+def test_as_published_with_declared_rules_the_depth_and_the_bound_of_the_score_set_the_cost(
+    tmp_path: Path, score: str, derived: float
+) -> None:
     path = tmp_path / "rules.json"
     path.write_text('{"never": [["c", "a"]]}', encoding="utf-8")
-    guarantee = release(SMALL, "sacofa", epsilon=1, depth=4, rules=str(path), as_published=True).guarantee
-    assert (guarantee.status, guarantee.epsilon) == ("proven", 4.0)
+    guarantee = release(
+        SMALL, "sacofa", epsilon=1, depth=4, rules=str(path), score=score, score_bound=5, as_published=True
+    ).guarantee
+    assert (guarantee.status, guarantee.epsilon) == ("proven", derived)
+
+
+def test_as_published_a_delta_narrows_the_noise_of_both_scores_alike(tmp_path: Path) -> None:
+    path = tmp_path / "rules.json"
+    path.write_text('{"never": [["c", "a"]]}', encoding="utf-8")
+    asked = {"epsilon": 1, "delta": "0.5", "depth": 4, "rules": str(path), "as_published": True}
+    binary, continuous = (
+        release(SMALL, "sacofa", score=score, score_bound=5, **asked).guarantee.epsilon
+        for score in ("binary", "continuous")
+    )
+    assert binary == pytest.approx(4 * (1 + np.log(2)))
+    assert continuous == pytest.approx(binary / 5)
 
 
 @pytest.mark.parametrize("score", ["binary", "continuous"])

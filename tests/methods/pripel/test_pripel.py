@@ -351,7 +351,7 @@ PUBLISHED = {"as_published": True}
         ({"query": "df-laplace", "delta": "0.1", "times_share": 0}, "needs no delta"),
         ({"query": "evolve", "query_parameters": "real_share=0", "delta": "0.1", "times_share": 0}, "needs no delta"),
         ({"delta": "0.1", "query_parameters": "real_share=0", "times_share": 0}, "Nothing needs a delta"),
-        ({"delta": "0.1", **PUBLISHED}, "As published the method has no delta"),
+        ({"delta": "0.1", **PUBLISHED}, "needs no delta"),
         ({"query": "laplace", "query_parameters": "depth"}, "written name=value"),
         ({"query": "laplace", "query_parameters": "nonsense=1"}, "no parameter 'nonsense'"),
         ({"query": "laplace", "query_parameters": "depth=x"}, "depth must be a whole number"),
@@ -377,11 +377,6 @@ def test_bad_parameters_are_refused_in_words(settings: dict[str, Any], words: st
 def test_a_log_without_times_is_refused_as_published() -> None:
     with pytest.raises(InputError, match="timestamp"):
         openly.release(log_of([("a", None)], [("b", None)]), "pripel", epsilon=1, as_published=True)
-
-
-def test_variants_alone_are_not_enough() -> None:
-    with pytest.raises(ParameterError, match="needs an event log"):
-        openly.release(RICH.variants, "pripel", epsilon=1)
 
 
 def test_an_attribute_that_tells_events_apart_is_left_out_or_refused() -> None:

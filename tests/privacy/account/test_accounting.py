@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from veilog.errors import ParameterError
-from veilog.privacy.account.accounting import compose, parse_delta, parse_epsilon
+from veilog.privacy.account.accounting import compose, parse_delta, parse_epsilon, parse_share
 from veilog.privacy.account.figures import round_up
 from veilog.privacy.account.guarantee import Charge
 from veilog.privacy.mechanisms.mechanism import Stated
@@ -33,6 +33,13 @@ def test_an_epsilon_out_of_reason_is_refused(value: object) -> None:
 def test_a_delta_that_is_no_probability_of_failure_is_refused(value: object) -> None:
     with pytest.raises(ParameterError, match="delta"):
         parse_delta(value)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("value", [0, 1, "1.5", "-0.1", "130%", "0%", "much", float("nan"), True])
+def test_a_part_of_a_budget_is_above_nothing_and_below_all(value: object) -> None:
+    with pytest.raises(ParameterError) as refused:
+        parse_share(value, "times")  # type: ignore[arg-type]
+    assert refused.value.parameter == "times"
 
 
 @pytest.mark.parametrize("value", [0.1, "0.1", Decimal("0.1"), Fraction(1, 10), np.float64(0.1)])

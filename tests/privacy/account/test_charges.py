@@ -14,7 +14,7 @@ from veilog._plain import Misfit, from_plain, to_plain
 from veilog.errors import ParameterError
 from veilog.logs.eventlog import TIMESTAMP_TYPE, EventLog
 from veilog.privacy import histograms
-from veilog.privacy.account.account import Account
+from veilog.privacy.account.account import ChargeAccount
 from veilog.privacy.account.guarantee import Charge, Guarantee, Statement
 from veilog.privacy.account.words import mechanism_in_words
 from veilog.privacy.curator import Curator
@@ -331,7 +331,7 @@ def test_a_charge_of_a_file_is_what_the_file_says() -> None:
     assert read.mechanism == Stated("k-truncated symmetric geometric, k = 10, released iff above k")
     assert (read.epsilon, read.delta) == (Fraction(1, 3), Fraction(1, 1000))
     assert to_plain(read) == OLD
-    again = Account(ONE_CASE, seeded=False)
+    again = ChargeAccount(ONE_CASE, seeded=False)
     again.carry([read])
     assert again.charges == (read,) and again.guarantee().proven
 
@@ -365,7 +365,7 @@ def test_a_guarantee_is_kept_in_words_and_read_back() -> None:
 
 
 def test_the_account_hands_back_what_it_charged() -> None:
-    account = Account(ONE_CASE, seeded=False)
+    account = ChargeAccount(ONE_CASE, seeded=False)
     assert not account.contacted
     mechanism = Laplace(Fraction(2))
     assert account.charge("count", "", mechanism, Sensitivity.of(1), Fraction(1, 2)) is mechanism
@@ -376,7 +376,7 @@ def test_the_account_hands_back_what_it_charged() -> None:
 
 
 def test_conditions_reasons_and_statements_of_a_sample_are_those_of_the_whole() -> None:
-    whole = Account(Unit("person", 2), seeded=False)
+    whole = ChargeAccount(Unit("person", 2), seeded=False)
     part = whole.of_sample(Fraction(1, 2)).of_sample(Fraction(1, 2))
     part.charge("count", "", Laplace(Fraction(1)), Sensitivity.of(1), Fraction(1))
     part.state(Statement("model", "holds", True, ""))

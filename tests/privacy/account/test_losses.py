@@ -21,10 +21,10 @@ from veilog.privacy.account.guarantee import Charge
 from veilog.privacy.account.losses import (
     LEAST_DELTA,
     LOST_BY_EACH,
+    EpsilonDeltaLoss,
     GaussianLoss,
     LaplaceLoss,
     Loss,
-    Pair,
     TruncatedLoss,
     composed_delta,
     composed_epsilon,
@@ -47,7 +47,7 @@ def geometric(decay: float, reach: int) -> Law:
 
 def law_of(loss: Loss) -> tuple[Law, Law]:
     """The noise, and the noise shifted."""
-    if isinstance(loss, Pair):
+    if isinstance(loss, EpsilonDeltaLoss):
         eps, delta = float(loss.epsilon), float(loss.delta)
         likely = (1 - delta) / (1 + math.exp(-eps))
         one = {0: delta, 1: likely, 2: (1 - delta) - likely}
@@ -77,7 +77,11 @@ def enumerated(losses: list[Loss], epsilon: float) -> float:
 
 
 a_loss = st.one_of(
-    st.builds(Pair, st.fractions("1/20", 1, max_denominator=20), st.sampled_from([Fraction(0), Fraction(1, 10**4)])),
+    st.builds(
+        EpsilonDeltaLoss,
+        st.fractions("1/20", 1, max_denominator=20),
+        st.sampled_from([Fraction(0), Fraction(1, 10**4)]),
+    ),
     st.builds(LaplaceLoss, st.fractions("1/5", 1, max_denominator=10), st.integers(1, 4)),
     st.builds(TruncatedLoss, st.fractions("1/5", 1, max_denominator=10), st.integers(3, 30)),
 )
@@ -120,7 +124,7 @@ def alike(epsilon: float, number: int, at: float) -> float:
 def test_a_small_delta_of_many_losses_is_not_lost_in_floats(epsilon: str, number: int) -> None:
     """A transform that is taken to the n-th power is wrong by n parts of 1 that are not told apart, of however small a
     delta: 20,000 losses of 0.01 had a delta of 1.5e-12 at the epsilon that was found for 1e-12."""
-    given: list[Loss] = [Pair(Fraction(epsilon))] * number
+    given: list[Loss] = [EpsilonDeltaLoss(Fraction(epsilon))] * number
     for delta in ("1e-12", "1e-11", "1e-9", "1e-7"):
         try:
             found = composed_epsilon(given, Fraction(delta))
@@ -136,7 +140,9 @@ def test_a_small_delta_of_many_losses_is_not_lost_in_floats(epsilon: str, number
 
 def test_a_hundred_releases_at_a_tenth() -> None:
     """Ten by the sum; as what is known of them is their epsilon alone, or as continuous Laplace noise."""
-    assert float(composed_epsilon([Pair(Fraction(1, 10))] * 100, MILLIONTH)) == pytest.approx(4.774, abs=0.005)
+    assert float(composed_epsilon([EpsilonDeltaLoss(Fraction(1, 10))] * 100, MILLIONTH)) == pytest.approx(
+        4.774, abs=0.005
+    )
     fine = [LaplaceLoss(Fraction(1, 10_000), 1000)] * 100
     assert float(composed_epsilon(fine, MILLIONTH)) == pytest.approx(4.69, abs=0.005)
 
@@ -179,7 +185,9 @@ def test_charges_have_the_losses_of_their_mechanisms() -> None:
     sample.count(1)
     sample.count(1)
     *_, sampled = losses_of(asked.charges)
-    assert sampled == Pair(sum(c.epsilon for c in asked.charges[4:]), Fraction(0)), "parts of one sum, so one pair"
+    assert sampled == EpsilonDeltaLoss(sum(c.epsilon for c in asked.charges[4:]), Fraction(0)), (
+        "parts of one sum, so one pair"
+    )
 
 
 def test_a_person_shifts_by_all_cases() -> None:
@@ -188,7 +196,7 @@ def test_a_person_shifts_by_all_cases() -> None:
     asked.partitions("1/10", "1e-4")
     count, variants = losses_of(asked.guarantee().charges)
     assert count == LaplaceLoss(Fraction(1, 3), 3)
-    assert isinstance(variants, Pair) and variants.epsilon == Fraction(3, 10)
+    assert isinstance(variants, EpsilonDeltaLoss) and variants.epsilon == Fraction(3, 10)
 
 
 def test_the_steps_of_a_training_have_their_own_loss_for_one_case_alone() -> None:
@@ -198,7 +206,7 @@ def test_the_steps_of_a_training_have_their_own_loss_for_one_case_alone() -> Non
     assert losses_of([charge]) == (GaussianLoss(8.0, 0.25, 30), GaussianLoss(40.0, 1.0, 2))
     for cases in (2, 3):
         (of_a_person,) = Unit("person", cases).charges([charge])
-        assert losses_of([of_a_person]) == (Pair(of_a_person.epsilon, of_a_person.delta),)
+        assert losses_of([of_a_person]) == (EpsilonDeltaLoss(of_a_person.epsilon, of_a_person.delta),)
         assert of_a_person.epsilon == cases
 
 
@@ -206,13 +214,13 @@ def test_a_charge_of_laplace_noise_that_its_epsilon_does_not_follow_from_counts_
     """Nor does one whose shift is no whole number of units of the noise."""
     for scale, by, epsilon in ((10, Fraction(1), Fraction(1, 5)), (1, Fraction(1, 2), Fraction(1, 2))):
         charge = Charge("sums", "", Laplace(Fraction(scale)), Sensitivity.of(by), epsilon)
-        assert losses_of([charge]) == (Pair(epsilon),)
+        assert losses_of([charge]) == (EpsilonDeltaLoss(epsilon),)
 
 
 @pytest.mark.parametrize("delta", ["0", "1e-13", "1"])
 def test_a_delta_that_floats_cannot_tell_is_refused(delta: str) -> None:
     with pytest.raises(ParameterError):
-        composed_epsilon([Pair(Fraction(1))], Fraction(delta))
+        composed_epsilon([EpsilonDeltaLoss(Fraction(1))], Fraction(delta))
 
 
 def test_nothing_costs_nothing() -> None:
@@ -235,7 +243,7 @@ def test_an_epsilon_is_sought_for_less_than_its_delta(
             return 1.0
 
     monkeypatch.setattr(of_losses, "_distribution", lambda losses: Found())
-    losses = [GaussianLoss(5.0, 1.0, number), Pair(Fraction(1))]
+    losses = [GaussianLoss(5.0, 1.0, number), EpsilonDeltaLoss(Fraction(1))]
     most = min(float(delta) * (1 - 1e-6), float(delta) - (number + 1) * LOST_BY_EACH)
     if most <= 1e-14:
         with pytest.raises(ParameterError):

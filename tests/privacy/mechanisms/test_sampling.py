@@ -12,7 +12,7 @@ from scipy import stats
 
 from veilog.errors import ParameterError
 from veilog.logs.variants import Variants
-from veilog.privacy.account.account import Account
+from veilog.privacy.account.account import ChargeAccount
 from veilog.privacy.account.figures import round_up
 from veilog.privacy.curator import Curator
 from veilog.privacy.domain import ALL_FROM_LOG, Domain
@@ -182,7 +182,7 @@ def test_all_of_the_log_is_the_log() -> None:
 
 
 def test_no_way_of_adding_charges_to_a_sample_goes_past_the_account() -> None:
-    whole = Account(ONE_CASE, seeded=False)
+    whole = ChargeAccount(ONE_CASE, seeded=False)
     account = whole.of_sample(Fraction(1, 2))
     account.charge("count", "", Laplace(Fraction(1)), Sensitivity.of(1), Fraction(1))
     account.carry(account.charges)

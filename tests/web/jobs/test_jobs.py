@@ -13,13 +13,12 @@ from hypothesis import strategies as st
 from web_work import made, work
 
 from veilog.ledger.ledger import Ledger
-from veilog.web.jobs.process import Process
 from veilog.web.jobs.queue import Jobs, _Running, in_turn
-from veilog.web.jobs.records import JobRecord, ReleaseRequest, Settings
+from veilog.web.jobs.records import JobRecord, ReleaseRequest, ServerSettings
 from veilog.web.jobs.released_log import ReleasedLog
 from veilog.web.jobs.results import to_text
 from veilog.web.jobs.store import Store, Waiting
-from veilog.web.jobs.worker import PAID, Task
+from veilog.web.jobs.worker import PAID, WorkerProcess, WorkerTask
 from veilog.web.serving import prepared
 
 SESSION = "s" * 32
@@ -31,7 +30,7 @@ class Queue:
 
     def __init__(self, folder: Path, workers: int = 1, memory: int = 4 << 30, seconds: float = 600) -> None:
         limits = {"workers": workers, "job_memory": memory, "job_seconds": seconds}
-        self.settings = Settings(folder=prepared(folder), ledger=folder / "l", token="", **limits)
+        self.settings = ServerSettings(folder=prepared(folder), ledger=folder / "l", token="", **limits)
         self.store = Store(self.settings.folder / "veilog.sqlite")
         if self.store.log(SESSION, LOG) is None:
             self.store.add_log(LOG, SESSION, "ward.csv", 3, ".csv")
@@ -257,17 +256,17 @@ def test_a_worker_that_was_killed_while_it_waited_costs_no_job(tmp_path: Path) -
 def test_a_worker_that_dies_before_it_hears_of_its_job_costs_no_job(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    tried: list[Task] = []
-    give = Process.give
+    tried: list[WorkerTask] = []
+    give = WorkerProcess.give
 
-    def too_late(process: Process, task: Task) -> None:
+    def too_late(process: WorkerProcess, task: WorkerTask) -> None:
         tried.append(task)
         if len(tried) == 1:
             os.kill(process._process.pid or 0, signal.SIGKILL)
             process._process.join()
         give(process, task)
 
-    monkeypatch.setattr(Process, "give", too_late)
+    monkeypatch.setattr(WorkerProcess, "give", too_late)
     queue = Queue(tmp_path / "data")
     queue.jobs.start()
     try:

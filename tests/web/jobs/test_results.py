@@ -12,7 +12,7 @@ from web_work import made
 
 from veilog._plain import Misfit
 from veilog.web.jobs.read_log import ReadLog
-from veilog.web.jobs.records import LogRecord, ReleaseRequest, Settings
+from veilog.web.jobs.records import LogRecord, ReleaseRequest, ServerSettings
 from veilog.web.jobs.results import from_text, to_text
 from veilog.web.jobs.store import Store
 from veilog.web.pages import render as pages
@@ -41,7 +41,7 @@ def store(tmp_path: Path) -> Iterator[Store]:
 
 def shown(store: Store, tmp_path: Path) -> str:
     """The page of the release."""
-    settings = Settings(folder=tmp_path, ledger=tmp_path / "veilog.ledger", token="")
+    settings = ServerSettings(folder=tmp_path, ledger=tmp_path / "veilog.ledger", token="")
     log, job = store.log("s", LOG), store.job("s", JOB)
     assert isinstance(log, LogRecord) and job is not None
     for page in (pages.log_page(log, "once"), pages.exposure(log), pages.home([log], [job], settings, "once")):

@@ -15,8 +15,8 @@ from web_work import work
 
 from veilog._process import memory_of
 from veilog.web.jobs import worker
-from veilog.web.jobs.records import ReleaseRequest, Settings
-from veilog.web.jobs.worker import Task
+from veilog.web.jobs.records import ReleaseRequest, ServerSettings
+from veilog.web.jobs.worker import WorkerTask
 from veilog.web.work import work_on
 
 
@@ -25,12 +25,12 @@ def asked(tmp_path: Path) -> Iterator[Any]:
     """Does what it is told; returns the answer, what was said meanwhile, and the files that are left."""
     out = tmp_path / "jobs" / "7"
     out.mkdir(parents=True)
-    settings = Settings(folder=tmp_path, ledger=tmp_path / "l", token="")
+    settings = ServerSettings(folder=tmp_path, ledger=tmp_path / "l", token="")
 
     def ask(do: str) -> tuple[dict[str, Any], list[dict[str, Any]], list[str]]:
         ours, theirs = Pipe()
         request = ReleaseRequest(form={"do": do})
-        task = Task("release", str(tmp_path / "logs" / "8" / "log.csv"), "ward.csv", {}, request, str(out))
+        task = WorkerTask("release", str(tmp_path / "logs" / "8" / "log.csv"), "ward.csv", {}, request, str(out))
         answer = worker._answer(task, settings, work, worker._Said(theirs, task))
         theirs.close()
         said = []
@@ -105,8 +105,8 @@ def test_a_program_that_is_called_a_log_is_refused_in_words(tmp_path: Path, suff
     path = tmp_path / f"log{suffix}"
     path.write_bytes(Path(sys.executable).read_bytes()[:300_000])
     ours, theirs = Pipe()
-    task = Task("read", str(path), f"holiday{suffix}", {}, ReleaseRequest(), str(tmp_path))
-    settings = Settings(folder=tmp_path, ledger=tmp_path / "l", token="")
+    task = WorkerTask("read", str(path), f"holiday{suffix}", {}, ReleaseRequest(), str(tmp_path))
+    settings = ServerSettings(folder=tmp_path, ledger=tmp_path / "l", token="")
     answer = worker._answer(task, settings, work_on, worker._Said(theirs, task))
     if answer == {"done": True}:  # what is read is asked about: which columns are meant?
         answer = json.loads((tmp_path / "result.json").read_text())

@@ -15,7 +15,7 @@ from veilog.logs.made_up.simulate import hospital
 from veilog.methods import METHODS
 from veilog.privacy.part import Part
 from veilog.web.jobs.read_log import UnitColumn
-from veilog.web.jobs.records import LogRecord, Settings
+from veilog.web.jobs.records import LogRecord, ServerSettings
 from veilog.web.jobs.results import to_text
 from veilog.web.pages import render as pages
 from veilog.web.work import dry_run
@@ -26,11 +26,6 @@ from veilog.web.work.request import asked_for, undeclared, whose
 from veilog.web.work.standing import standing_now
 
 ONCE = "once"
-
-
-@pytest.fixture
-def settings(tmp_path: Path) -> Settings:
-    return Settings(folder=tmp_path, ledger=tmp_path / "all.ledger", token="t")
 
 
 @pytest.fixture(scope="module")
@@ -56,7 +51,7 @@ def patient(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("method", sorted(name for name, m in METHODS.items() if m.certified and m.takes_epsilon))
 def test_without_a_word_on_what_may_be_known_nothing_is_released(
-    method: str, path: Path, log: LogRecord, settings: Settings, tmp_path: Path
+    method: str, path: Path, log: LogRecord, settings: ServerSettings, tmp_path: Path
 ) -> None:
     needs = METHODS[method].needs(METHODS[method].parse({}))
     delta = {"delta": "1e-3"} if METHODS[method].needs_delta else {}
@@ -88,7 +83,7 @@ def test_what_becomes_of_cases_that_name_nobody_is_asked_for() -> None:
 
 @pytest.mark.nightly
 def test_a_part_of_the_cases_is_asked_for_and_pays_for_itself(
-    path: Path, log: LogRecord, settings: Settings, tmp_path: Path
+    path: Path, log: LogRecord, settings: ServerSettings, tmp_path: Path
 ) -> None:
     request = {**EVOLVE, "epsilon": "1", "part": "month=2024-01"}
     assert asked_for(request).part == Part("month", "2024-01")
@@ -107,7 +102,7 @@ def test_a_part_of_the_cases_is_asked_for_and_pays_for_itself(
 
 @pytest.mark.nightly
 def test_the_dry_run_says_what_is_missing_and_what_the_release_would_be_worth(
-    log: LogRecord, settings: Settings
+    log: LogRecord, settings: ServerSettings
 ) -> None:
     silent = dry_run(log, {"method": "evolve", "epsilon": "1"}, settings)
     assert "Tick that all labels" in silent.undeclared
@@ -122,22 +117,7 @@ def test_the_dry_run_says_what_is_missing_and_what_the_release_would_be_worth(
 
 
 @pytest.mark.slow
-def test_labels_that_are_found_privately_are_a_question_of_their_own(log: LogRecord, settings: Settings) -> None:
-    request = {"method": "df-laplace", "epsilon": "2", "labels": "privately", "longest": "log"}
-    assert "δ above 0" in dry_run(log, request, settings).problem
-    found = dry_run(log, {**request, "delta": "1e-6"}, settings)
-    first, *others = found.tried.guarantee.charges
-    assert first.question == "labels"
-    assert first.epsilon == pytest.approx(0.2)
-    assert first.delta == pytest.approx(1e-6)
-    assert first.epsilon + sum(q.epsilon for q in others) == pytest.approx(2)
-    assert "activities-from-log" not in {c.code for c in found.tried.guarantee.conditions}
-    both = dry_run(log, {"method": "evolve", "epsilon": "2", "delta": "1e-6", "labels": "privately"}, settings).tried
-    assert 5e-7 < sum(q.delta for q in both.guarantee.charges) <= 1e-6, "k-TSGD may need less than its half"
-
-
-@pytest.mark.slow
-def test_the_longest_cases_that_may_be_imagined_have_a_dry_run(log: LogRecord, settings: Settings) -> None:
+def test_the_longest_cases_that_may_be_imagined_have_a_dry_run(log: LogRecord, settings: ServerSettings) -> None:
     found = dry_run(log, {**EVOLVE, "p_max_length": "1000"}, settings)
     assert isinstance(found, DryRun) and found.plan.settings.to_json()["max_length"] == 1000
 
@@ -160,7 +140,7 @@ def test_the_owners_word_is_read_as_it_was_said(form: dict[str, str], activities
 
 @pytest.mark.nightly
 def test_a_list_that_leaves_out_activities_is_remarked_on_to_the_owner_alone(
-    path: Path, log: LogRecord, settings: Settings, tmp_path: Path
+    path: Path, log: LogRecord, settings: ServerSettings, tmp_path: Path
 ) -> None:
     request = {**EVOLVE, "labels": "list", "activities": "Registration\nTriage\nWard round\nDischarge\nTypo"}
     result = released(path, request, settings, tmp_path / "out")
@@ -196,7 +176,7 @@ def verdict(page: str) -> tuple[str, str]:
     ],
 )
 def test_words_and_colour_follow_the_strength_everywhere(
-    epsilon: str, tone: str, strength: str, learnt: str, path: Path, settings: Settings, tmp_path: Path
+    epsilon: str, tone: str, strength: str, learnt: str, path: Path, settings: ServerSettings, tmp_path: Path
 ) -> None:
     log = record(read(path))
     request = {**EVOLVE, "epsilon": epsilon} | ({"allow_no_protection": "unprotected"} if epsilon == "50" else {})
@@ -220,7 +200,7 @@ def test_words_and_colour_follow_the_strength_everywhere(
 
 
 @pytest.mark.nightly
-def test_the_account_is_judged_by_all_that_it_gave_away(path: Path, settings: Settings, tmp_path: Path) -> None:
+def test_the_account_is_judged_by_all_that_it_gave_away(path: Path, settings: ServerSettings, tmp_path: Path) -> None:
     log = record(read(path))
     for number in range(3):
         result = released(path, EVOLVE, settings, tmp_path / f"out{number}")
@@ -243,7 +223,7 @@ def test_the_account_is_judged_by_all_that_it_gave_away(path: Path, settings: Se
 
 
 @pytest.mark.parametrize("word", ["", "strong", "yes"])
-def test_an_epsilon_that_protects_nobody_needs_the_word(word: str, log: LogRecord, settings: Settings) -> None:
+def test_an_epsilon_that_protects_nobody_needs_the_word(word: str, log: LogRecord, settings: ServerSettings) -> None:
     request = {**EVOLVE, "epsilon": "3.9", "allow_no_protection": word}
     with pytest.raises(ParameterError) as caught:
         asked_for(request)
@@ -270,7 +250,9 @@ def stays(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.nightly
-def test_patients_of_a_table_can_be_chosen_and_are_pointed_out(stays: Path, settings: Settings, tmp_path: Path) -> None:
+def test_patients_of_a_table_can_be_chosen_and_are_pointed_out(
+    stays: Path, settings: ServerSettings, tmp_path: Path
+) -> None:
     log = record(read(stays))
     assert log.measured is not None
     assert log.measured.units == (
@@ -319,7 +301,7 @@ def test_times_and_numbers_of_every_size_name_nobody(path: Path) -> None:
 
 
 @pytest.mark.nightly
-def test_what_noise_does_to_an_attribute_is_said_beforehand(log: LogRecord, settings: Settings) -> None:
+def test_what_noise_does_to_an_attribute_is_said_beforehand(log: LogRecord, settings: ServerSettings) -> None:
     assert log.measured is not None
     name = log.measured.case_attributes[0]
     form = {**EVOLVE, "attributes": name, f"d_{name}": "one\ntwo"}
@@ -353,7 +335,7 @@ def test_whose_the_cases_are_is_what_was_said_of_the_release_or_of_the_log(
 
 @pytest.mark.nightly
 def test_the_page_names_the_column_taken_for_people_unless_it_was_said_whose_the_cases_are(
-    settings: Settings, tmp_path: Path
+    settings: ServerSettings, tmp_path: Path
 ) -> None:
     rows = [
         f"{case},k{case % 30},{activity},2024-01-{1 + case % 28:02}T{9 + hour:02}:00:00Z"
@@ -372,7 +354,7 @@ def test_the_page_names_the_column_taken_for_people_unless_it_was_said_whose_the
 
 @pytest.mark.nightly
 def test_whether_another_door_enters_the_same_account_is_told(
-    path: Path, settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    path: Path, settings: ServerSettings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     log, result = record(read(path)), released(path, EVOLVE, settings, tmp_path / "out")
     for ledger, apart in (("none", True), (str(settings.ledger), False)):

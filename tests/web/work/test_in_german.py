@@ -13,18 +13,13 @@ from veilog.releasing.trying.expected import Interval
 from veilog.report.flow_map import FlowMap
 from veilog.report.stated import stated
 from veilog.web.jobs.outlook import Outlook, Tried, TriedMethod
-from veilog.web.jobs.records import Settings
+from veilog.web.jobs.records import ServerSettings
 from veilog.web.pages import render as pages
 from veilog.web.pages.tries import Trial
 from veilog.web.pages.words import FILTERS
 from veilog.web.work.accounts import account_seen
 
 ASKED = {"method": "laplace", "epsilon": "1", "labels": "log", "longest": "log", "p_depth": "2"}
-
-
-@pytest.fixture
-def settings(tmp_path: Path) -> Settings:
-    return Settings(folder=tmp_path, ledger=tmp_path / "veilog.ledger", token="t")
 
 
 @pytest.fixture
@@ -41,7 +36,7 @@ def export(tmp_path: Path) -> Path:
 
 
 @pytest.mark.slow
-def test_a_column_of_persons_with_gaps_is_named_with_what_to_do(export: Path, settings: Settings) -> None:
+def test_a_column_of_persons_with_gaps_is_named_with_what_to_do(export: Path, settings: ServerSettings) -> None:
     """It was not offered, the page said that no column tells persons, and the release, once paid for, that one does."""
     log = record(read(export))
     assert log.measured is not None
@@ -58,7 +53,7 @@ def test_a_column_of_persons_with_gaps_is_named_with_what_to_do(export: Path, se
 
 
 @pytest.mark.slow
-def test_what_was_noticed_is_told_without_options_of_the_command(export: Path, settings: Settings) -> None:
+def test_what_was_noticed_is_told_without_options_of_the_command(export: Path, settings: ServerSettings) -> None:
     with spoken("de"):
         page = html.unescape(pages.log_page(record(read(export)), "once", settings=settings))
     noticed = page[page.index('id="findings"') :]
@@ -76,7 +71,9 @@ def test_shares_in_a_remark_are_written_as_the_language_writes_them() -> None:
 
 
 @pytest.mark.nightly
-def test_the_account_counts_the_files_that_its_link_gives(export: Path, settings: Settings, tmp_path: Path) -> None:
+def test_the_account_counts_the_files_that_its_link_gives(
+    export: Path, settings: ServerSettings, tmp_path: Path
+) -> None:
     """The inside report is not among them: it said seven, and gave six."""
     made = released(export, ASKED, settings, tmp_path / "out", name="Köln.csv")
     log = replace(record(read(export), name="Köln.csv"), session="")
@@ -88,7 +85,7 @@ def test_the_account_counts_the_files_that_its_link_gives(export: Path, settings
 
 
 @pytest.mark.slow
-def test_nothing_is_recommended_before_all_was_tried(export: Path, settings: Settings) -> None:
+def test_nothing_is_recommended_before_all_was_tried(export: Path, settings: ServerSettings) -> None:
     log, nothing = record(read(export)), FlowMap((), (), 0, 0, 1.0)
     assert log.measured is not None and log.measured.sizes is not None
     tried = Tried("1", Interval(0.7, 0.6, 0.8), nothing, ())

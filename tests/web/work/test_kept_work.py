@@ -21,18 +21,13 @@ from veilog.ledger.ledger import Ledger
 from veilog.logs import files
 from veilog.logs.made_up.simulate import hospital
 from veilog.releasing.result import Release
-from veilog.web.jobs.records import FILES, ReleaseRequest, Settings
+from veilog.web.jobs.records import FILES, ReleaseRequest, ServerSettings
 from veilog.web.jobs.released_log import ReleasedLog
 from veilog.web.jobs.results import from_text, to_text
-from veilog.web.jobs.worker import PAID, RESULT, Task
+from veilog.web.jobs.worker import PAID, RESULT, WorkerTask
 from veilog.web.pages import render as pages
 from veilog.web.work import releasing, work_on, write_again
-from veilog.web.work.accounts import AccountSeen, Entered
-
-
-@pytest.fixture
-def settings(tmp_path: Path) -> Settings:
-    return Settings(folder=tmp_path, ledger=tmp_path / "all.ledger", token="t")
+from veilog.web.work.accounts import AccountRelease, AccountSeen
 
 
 @pytest.fixture(scope="module")
@@ -71,7 +66,7 @@ class Full:
 
 @pytest.mark.slow
 def test_without_room_for_its_files_nothing_is_asked(
-    path: Path, settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    path: Path, settings: ServerSettings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(shutil, "disk_usage", lambda place: SimpleNamespace(free=5_000_000))
     with pytest.raises(InputError, match=r"no room for the files of this release.*Nothing was asked"):
@@ -83,7 +78,7 @@ def test_without_room_for_its_files_nothing_is_asked(
 @pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "posix_fallocate"), reason="room is set aside where the system can")
 def test_the_room_is_taken_before_the_first_question(
-    path: Path, settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    path: Path, settings: ServerSettings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def asked(*given: object, **named: object) -> None:
         assert (tmp_path / "out" / "spare").stat().st_size > 16 << 20
@@ -97,7 +92,7 @@ def test_the_room_is_taken_before_the_first_question(
 
 @pytest.mark.nightly
 def test_a_release_that_cannot_be_kept_yet_waits_for_room(
-    path: Path, settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    path: Path, settings: ServerSettings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("veilog.web.work.releasing._AGAIN", 0.01)
     disk = Full(monkeypatch, (".parquet",), times=3)
@@ -109,7 +104,7 @@ def test_a_release_that_cannot_be_kept_yet_waits_for_room(
 
 @pytest.mark.nightly
 def test_a_worker_that_is_killed_while_it_writes_loses_no_release(
-    path: Path, settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    path: Path, settings: ServerSettings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The ledger had it as written, its folder was deleted, and the page knew of no release."""
     first, second = tmp_path / "jobs" / "first", tmp_path / "jobs" / "second"
@@ -125,7 +120,7 @@ def test_a_worker_that_is_killed_while_it_writes_loses_no_release(
     kept = tmp_path / "all.ledger.kept" / "1.parquet"
     assert kept.exists() and not (first / "release.parquet").exists()
     (first / PAID).rename(first / RESULT)
-    task = Task("release", str(path), "log.xes", {}, replace(request_of(EVOLVE), write="first"), str(second))
+    task = WorkerTask("release", str(path), "log.xes", {}, replace(request_of(EVOLVE), write="first"), str(second))
     again = work_on(task, settings, silent)
     assert (again.missing, again.unwritten, set(again.files)) == ((), (), ONE_LOG - {"inside.html"})
     (entry,) = Ledger.open(settings.ledger).show()[0].entries
@@ -136,7 +131,7 @@ def test_a_worker_that_is_killed_while_it_writes_loses_no_release(
 @pytest.mark.nightly
 @pytest.mark.parametrize("both", [False, True], ids=["one log", "two logs"])
 def test_what_had_no_room_is_written_again_without_another_question(
-    path: Path, settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, both: bool
+    path: Path, settings: ServerSettings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, both: bool
 ) -> None:
     first, second = tmp_path / "jobs" / "first", tmp_path / "jobs" / "second"
     first.mkdir(parents=True), second.mkdir()
@@ -149,7 +144,7 @@ def test_what_had_no_room_is_written_again_without_another_question(
     assert "The release is paid for and kept" in page and "Write again" in page
     (first / RESULT).write_text(to_text(result))
     before = Ledger.open(settings.ledger).show()[0]
-    task = Task("release", str(path), "log.xes", {}, replace(request_of(EVOLVE), write="first"), str(second))
+    task = WorkerTask("release", str(path), "log.xes", {}, replace(request_of(EVOLVE), write="first"), str(second))
     again = work_on(task, settings, silent)
     assert (again.missing, again.unwritten, set(again.files)) == ((), (), set(FILES) if both else ONE_LOG)
     after = Ledger.open(settings.ledger).show()[0]
@@ -173,7 +168,7 @@ def test_what_had_no_room_is_written_again_without_another_question(
 
 
 @pytest.fixture
-def unfinished(path: Path, settings: Settings, tmp_path: Path) -> Path:
+def unfinished(path: Path, settings: ServerSettings, tmp_path: Path) -> Path:
     """A release that is kept, and whose other files the disk had no room for."""
     first = tmp_path / "jobs" / "first"
     first.mkdir(parents=True)
@@ -185,7 +180,7 @@ def unfinished(path: Path, settings: Settings, tmp_path: Path) -> Path:
 
 @pytest.mark.nightly
 def test_what_is_stopped_before_a_file_that_is_written_again_is_noted_has_no_such_file(
-    unfinished: Path, settings: Settings, tmp_path: Path
+    unfinished: Path, settings: ServerSettings, tmp_path: Path
 ) -> None:
     """Else somebody could have a file of which the ledger knows nothing."""
     (second := tmp_path / "jobs" / "second").mkdir()
@@ -203,7 +198,7 @@ def test_what_is_stopped_before_a_file_that_is_written_again_is_noted_has_no_suc
 @pytest.mark.nightly
 @pytest.mark.parametrize("again", [False, True], ids=["at first", "again"])
 def test_files_of_which_a_lost_ledger_knows_nothing_are_said_to_be_there_and_not_where(
-    unfinished: Path, path: Path, settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, again: bool
+    unfinished: Path, path: Path, settings: ServerSettings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, again: bool
 ) -> None:
     (second := tmp_path / "jobs" / "second").mkdir()
     if again:
@@ -229,7 +224,7 @@ def test_files_of_which_a_lost_ledger_knows_nothing_are_said_to_be_there_and_not
 
 @pytest.mark.nightly
 def test_a_release_without_any_file_of_its_log_is_not_called_ready(
-    path: Path, settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    path: Path, settings: ServerSettings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def broken(own: Release, target: Path, **named: Any) -> None:
         raise OutputError("It cannot be.", path=target)
@@ -242,7 +237,7 @@ def test_a_release_without_any_file_of_its_log_is_not_called_ready(
 
 @pytest.mark.nightly
 def test_what_is_stopped_while_its_files_are_written_is_kept(
-    path: Path, settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    path: Path, settings: ServerSettings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     first, second = tmp_path / "jobs" / "first", tmp_path / "jobs" / "second"
     first.mkdir(parents=True), second.mkdir()
@@ -273,10 +268,10 @@ def test_what_is_stopped_while_its_files_are_written_is_kept(
     ended, log = job("release", result, EVOLVE), record(read(path))
     page = pages.job_page(ended, log, "once", settings=settings)
     assert "The work was stopped" in page and "Write again" in page and "disk" not in page
-    row = Entered(1, "2026-01-02 03:04", "evolve", "case", "", ("1", "0"), "released", False, 0)
+    row = AccountRelease(1, "2026-01-02 03:04", "evolve", "case", "", ("1", "0"), "released", False, 0)
     seen = AccountSeen(number=1, spent=("1", "0"), strength="good", sums=(("case", ("1", "0")),), rows=(row,))
     assert "kept, but not yet written" in pages.account(log, seen, {1: ended}, {}, "once", settings=settings)
-    task = Task("release", str(path), "log.xes", {}, replace(request_of(EVOLVE), write="first"), str(second))
+    task = WorkerTask("release", str(path), "log.xes", {}, replace(request_of(EVOLVE), write="first"), str(second))
     again = work_on(task, settings, silent)
     assert (again.missing, again.unwritten, again.stopped) == ((), (), False)
     assert set(again.files) == ONE_LOG - {"inside.html"}

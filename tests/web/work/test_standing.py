@@ -9,10 +9,9 @@ import pytest
 from web_logs import job, read, record, released, written
 
 from veilog.ledger.ledger import Ledger
-from veilog.logs import files
 from veilog.logs.made_up.simulate import hospital
 from veilog.report.decision import decided
-from veilog.web.jobs.records import LogRecord, Settings
+from veilog.web.jobs.records import LogRecord, ServerSettings
 from veilog.web.jobs.released_log import ReleasedLog
 from veilog.web.pages import render as pages
 from veilog.web.pages.words import side_by_side
@@ -23,18 +22,13 @@ from veilog.web.work.standing import standing_now
 ASKED = {"method": "laplace", "epsilon": "1", "labels": "log", "longest": "log", "p_depth": "2"}
 
 
-@pytest.fixture
-def settings(tmp_path: Path) -> Settings:
-    return Settings(folder=tmp_path, ledger=tmp_path / "veilog.ledger", token="t")
-
-
 def ward(path: Path, cases: int) -> Path:
     """A month of a ward, which begins as every shorter one does."""
     steps = [f"{case},{step},2024-03-{1 + case % 28:02}" for case in range(cases) for step in ("come", "go")]
     return written(path, "case,activity,timestamp", *steps)
 
 
-def made_of(path: Path, epsilon: str, settings: Settings) -> ReleasedLog:
+def made_of(path: Path, epsilon: str, settings: ServerSettings) -> ReleasedLog:
     """A release as a job of a browser makes it."""
     return released(path, {**ASKED, "epsilon": epsilon}, settings, path.with_suffix(f".{epsilon}"), name=path.name)
 
@@ -44,7 +38,7 @@ def owned(path: Path) -> LogRecord:
     return replace(record(read(path), name=path.name), session="")
 
 
-def page_of(made: ReleasedLog, path: Path, settings: Settings) -> str:
+def page_of(made: ReleasedLog, path: Path, settings: ServerSettings) -> str:
     log = owned(path)
     now = standing_now(made, log, settings)
     page = pages.job_page(job("release", made, ASKED), log, "once", settings=settings, now=now)
@@ -52,25 +46,8 @@ def page_of(made: ReleasedLog, path: Path, settings: Settings) -> str:
 
 
 @pytest.mark.nightly
-def test_the_page_of_the_first_release_knows_of_the_second(settings: Settings, tmp_path: Path) -> None:
-    path = ward(tmp_path / "klinik-03.csv", 400)
-    first = made_of(path, "1", settings)
-    before = page_of(first, path, settings)
-    assert "☑ The account of these data holds no other release of them. The ledger (account 1)" in before
-    assert "☐ No other release of these data was made elsewhere." in before
-    assert "ε = 1 spent in all. All of them together: protection is good." in before
-    made_of(path, "2", settings)
-    after = page_of(first, path, settings)
-    assert "☒ All releases in the account together have a protection level" in after
-    assert "The ledger knows of 2" in after
-    assert "ε = 3 spent in all. All of them together: protection is weak." in after
-    Ledger.open(settings.ledger).set_budget(files.read(path), "4")
-    assert "ε = 3 spent in all, ε = 1 left." in page_of(first, path, settings)
-
-
-@pytest.mark.nightly
 def test_the_page_is_shown_with_one_read_of_the_ledger(
-    settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    settings: ServerSettings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = ward(tmp_path / "klinik-03.csv", 400)
     first, reads = made_of(path, "1", settings), []
@@ -81,7 +58,7 @@ def test_the_page_is_shown_with_one_read_of_the_ledger(
 
 
 @pytest.mark.nightly
-def test_next_months_file_may_be_about_the_same_people(settings: Settings, tmp_path: Path) -> None:
+def test_next_months_file_may_be_about_the_same_people(settings: ServerSettings, tmp_path: Path) -> None:
     march, april = ward(tmp_path / "klinik-03.csv", 400), ward(tmp_path / "klinik-04.csv", 500)
     before = pages.plan_part(dry_run(owned(march), ASKED, settings), owned(march))
     assert "other account" not in before
@@ -97,7 +74,7 @@ def test_next_months_file_may_be_about_the_same_people(settings: Settings, tmp_p
 
 
 @pytest.mark.nightly
-def test_where_the_ledger_is_gone_the_page_does_not_vouch_for_it(settings: Settings, tmp_path: Path) -> None:
+def test_where_the_ledger_is_gone_the_page_does_not_vouch_for_it(settings: ServerSettings, tmp_path: Path) -> None:
     path = ward(tmp_path / "klinik-03.csv", 400)
     made = made_of(path, "1", settings)
     place = settings.ledger
@@ -120,7 +97,7 @@ def _log(path: Path) -> LogRecord:
 
 
 @pytest.mark.nightly
-def test_a_shared_inside_report_names_no_file_of_another_browser(settings: Settings, tmp_path: Path) -> None:
+def test_a_shared_inside_report_names_no_file_of_another_browser(settings: ServerSettings, tmp_path: Path) -> None:
     march, april = ward(tmp_path / "klinik-03.csv", 400), ward(tmp_path / "klinik-04.csv", 500)
     made_of(march, "1", settings)
     made_of(april, "1", settings)
@@ -135,15 +112,7 @@ def of_persons(path: Path, cases: int) -> Path:
 
 
 @pytest.mark.nightly
-def test_that_persons_have_several_cases_stands_against_the_unit(settings: Settings, tmp_path: Path) -> None:
-    plain, persons = ward(tmp_path / "plain.csv", 400), of_persons(tmp_path / "persons.csv", 400)
-    sentence = "A case is what has to be protected, and not a person with several."
-    assert f"☐ {sentence}" in page_of(made_of(plain, "1", settings), plain, settings)
-    assert f"☒ {sentence}" in page_of(made_of(persons, "1", settings), persons, settings)
-
-
-@pytest.mark.nightly
-def test_persons_with_several_cases_are_spoken_of_once(settings: Settings, tmp_path: Path) -> None:
+def test_persons_with_several_cases_are_spoken_of_once(settings: ServerSettings, tmp_path: Path) -> None:
     """The note of the command says in English what the decision says in the language of the page."""
     path = of_persons(tmp_path / "persons.csv", 400)
     out = tmp_path / "part"
@@ -164,7 +133,7 @@ def test_persons_with_several_cases_are_spoken_of_once(settings: Settings, tmp_p
 
 @pytest.mark.slow
 def test_two_releases_side_by_side_keep_the_number_and_the_share_of_activities(
-    settings: Settings, tmp_path: Path
+    settings: ServerSettings, tmp_path: Path
 ) -> None:
     made = made_of(ward(tmp_path / "klinik-03.csv", 400), "1", settings)
     rows = {title: (one, other) for title, one, other in side_by_side(made, made)}
@@ -172,7 +141,7 @@ def test_two_releases_side_by_side_keep_the_number_and_the_share_of_activities(
 
 
 @pytest.mark.nightly
-def test_the_inside_report_knows_the_persons_that_the_page_knows(settings: Settings, tmp_path: Path) -> None:
+def test_the_inside_report_knows_the_persons_that_the_page_knows(settings: ServerSettings, tmp_path: Path) -> None:
     """It looked at variants, which have no columns, and said that no column told persons."""
     path = of_persons(tmp_path / "persons.csv", 400)
     made_of(path, "1", settings)
@@ -181,7 +150,7 @@ def test_the_inside_report_knows_the_persons_that_the_page_knows(settings: Setti
 
 
 @pytest.mark.slow
-def test_a_release_that_came_out_empty_was_finished(settings: Settings, tmp_path: Path) -> None:
+def test_a_release_that_came_out_empty_was_finished(settings: ServerSettings, tmp_path: Path) -> None:
     path = ward(tmp_path / "small.csv", 12)
     asked = {"method": "travas", "epsilon": "0.1", "delta": "1e-9"}
     made = released(path, asked, settings, tmp_path / "empty", name=path.name)
@@ -196,7 +165,7 @@ def test_a_release_that_came_out_empty_was_finished(settings: Settings, tmp_path
 
 
 @pytest.mark.slow
-def test_an_empty_release_has_no_files(settings: Settings, tmp_path: Path) -> None:
+def test_an_empty_release_has_no_files(settings: ServerSettings, tmp_path: Path) -> None:
     """It stood among the downloads, as a ZIP file of its certificate alone, and was said to be empty four times."""
     path = ward(tmp_path / "small.csv", 12)
     asked = {"method": "travas", "epsilon": "0.1", "delta": "1e-9"}

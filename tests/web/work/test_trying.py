@@ -17,7 +17,7 @@ from veilog.report.flow_map import FlowMap
 from veilog.web.jobs.outlook import Outlook, Tried, TriedMethod
 from veilog.web.jobs.records import LogRecord
 from veilog.web.jobs.released_log import Certificate, Promise
-from veilog.web.jobs.worker import Task
+from veilog.web.jobs.worker import WorkerTask
 from veilog.web.work import trying
 from veilog.web.work.trying import BUDGETS, asked_to_try, keeps, paid_for, recommended, try_out
 
@@ -105,7 +105,7 @@ def test_no_log_is_opened_and_what_there_is_so_far_is_kept(
     monkeypatch.setattr(trying, "BUDGETS", ("1",))
     monkeypatch.setattr(trying, "_METHODS", 2)
     asked = asked_to_try({**DECLARED, "method": "travas", "delta": "1e-4"}, log, None)
-    task = Task("try", str(tmp_path / "nothing"), "log", {}, asked, str(tmp_path))
+    task = WorkerTask("try", str(tmp_path / "nothing"), "log", {}, asked, str(tmp_path))
     found = through("try", try_out(task, silent))
     assert isinstance(found, Outlook) and not found.late and found.source == "declared"
     assert [row.method for row in found.rows] == ["travas", "evolve"]
@@ -137,9 +137,9 @@ def test_sizes_of_a_release_are_those_of_its_cases(
     good = job("release", None, EVOLVE, id="d" * 32)
     asked = asked_to_try({**DECLARED, "s_from": "release"}, log, good)
     (tmp_path / "out").mkdir()
-    found = try_out(Task("try", "", "log", {}, asked, str(tmp_path / "out")), silent)
+    found = try_out(WorkerTask("try", "", "log", {}, asked, str(tmp_path / "out")), silent)
     assert found.source == "release"
     assert found.sizes == Sizes.of(hospital(30, seed=1).variants)
     (kept / "release.parquet").unlink()
     with pytest.raises(InputError, match=r"^What was kept of this release is not there any more\.$"):
-        try_out(Task("try", "", "log", {}, asked, str(tmp_path / "out")), silent)
+        try_out(WorkerTask("try", "", "log", {}, asked, str(tmp_path / "out")), silent)

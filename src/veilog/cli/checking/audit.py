@@ -9,10 +9,9 @@ from cyclopts import Parameter
 
 from veilog import display
 from veilog.audits.auditing import audit as audit_method
-from veilog.cli.shared.budget import Budget
+from veilog.cli.shared.budget import BudgetOptions
 from veilog.cli.shared.common import AS_USUAL, Json, Output, Reading, named, read_log, shown_progress
-from veilog.cli.shared.numbers import WHOLE
-from veilog.cli.shared.spelled import pairs
+from veilog.cli.shared.values import WHOLE, pairs
 
 __all__ = ["audit"]
 
@@ -67,7 +66,7 @@ def audit(
             runs=runs,
             confidence=confidence,
             log=own,
-            domain=Budget(activities=activities, max_length=max_length).domain(),
+            domain=BudgetOptions(activities=activities, max_length=max_length).domain(),
             unit=unit,
             max_cases=max_cases,
             person_cases=person_cases,

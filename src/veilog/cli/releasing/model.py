@@ -26,9 +26,9 @@ from rich.text import Text
 from veilog import display
 from veilog._files import check_writable
 from veilog.cli.ledger import AS_THERE_IS, Keeping, show_account
-from veilog.cli.releasing.foreseen import confirm_level
+from veilog.cli.releasing.confirmation import confirm_level
 from veilog.cli.releasing.stopped import cannot_be_undone, told_if_stopped
-from veilog.cli.shared.budget import UNDECIDED, Budget
+from veilog.cli.shared.budget import UNDECIDED, BudgetOptions
 from veilog.cli.shared.common import (
     AS_USUAL,
     HERE,
@@ -42,10 +42,9 @@ from veilog.cli.shared.common import (
     show_columns,
 )
 from veilog.cli.shared.common import read_log as read_whole
-from veilog.cli.shared.numbers import WHOLE
 from veilog.cli.shared.signals import INTERRUPTED, stopped_by
-from veilog.cli.shared.spelled import pairs, quoted
 from veilog.cli.shared.terminal import CALL, SafeConsole, put_out
+from veilog.cli.shared.values import WHOLE, pairs, quoted
 from veilog.errors import OutputError, ParameterError
 from veilog.releasing.meaning import json_of
 from veilog.releasing.plan import plan
@@ -74,7 +73,7 @@ def train(
         Path | None,
         Parameter(help="Keep the run here, so that it can be stopped (Ctrl-C); the same command then goes on with it."),
     ] = None,
-    budget: Budget = UNDECIDED,
+    budget: BudgetOptions = UNDECIDED,
     keeping: Keeping = AS_THERE_IS,
     reading: Reading = AS_USUAL,
     grouping: Grouping = HERE,

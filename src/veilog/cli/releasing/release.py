@@ -16,13 +16,11 @@ from veilog import display
 from veilog._files import mark
 from veilog.cli.checking.report import NO_REPORT, Reports
 from veilog.cli.ledger import AS_THERE_IS, Keeping, check_person, ledger_of, show_account
-from veilog.cli.releasing.foreseen import confirm_level
-from veilog.cli.releasing.losses import confirm_losses, tell_losses
-from veilog.cli.releasing.nights import following, since_last
+from veilog.cli.releasing.confirmation import confirm_level, confirm_losses, tell_losses
 from veilog.cli.releasing.room import check_room, check_texts
 from veilog.cli.releasing.stopped import cannot_be_undone, told_if_stopped
-from veilog.cli.releasing.twin import NOT_DRY, Before, Trying, dry_run
-from veilog.cli.shared.budget import UNDECIDED, Budget, agreed, at_a_terminal
+from veilog.cli.releasing.twin import NOT_DRY, Before, DryRunOptions, dry_run
+from veilog.cli.shared.budget import UNDECIDED, BudgetOptions, agreed, at_a_terminal
 from veilog.cli.shared.common import (
     AS_USUAL,
     HERE,
@@ -40,14 +38,16 @@ from veilog.cli.shared.common import (
     show_columns,
     shown_progress,
 )
-from veilog.cli.shared.details import NOTHING_MORE, Beyond
+from veilog.cli.shared.details import NOTHING_MORE, ContentOptions
 from veilog.cli.shared.large import read_needed
 from veilog.cli.shared.pipes import in_words, is_outgoing, is_pipe, send
 from veilog.cli.shared.places import check_all_absent, check_places
-from veilog.cli.shared.spelled import options, pairs, quoted
 from veilog.cli.shared.terminal import CALL
+from veilog.cli.shared.values import options, pairs, quoted
 from veilog.demo import WRITTEN, run_demo
 from veilog.errors import OutputError, ParameterError, UndeclaredError
+from veilog.ledger.ledger import Data
+from veilog.ledger.spans import LastSpan, last_span
 from veilog.logs.eventlog import EventLog
 from veilog.logs.files import named_after
 from veilog.logs.input.reading import columns_of
@@ -67,11 +67,12 @@ from veilog.releasing.result import Release
 from veilog.releasing.run import entry_of, run_plan
 from veilog.report.told import has_times
 
-__all__ = ["demo", "methods", "release"]
+__all__ = ["demo", "following", "methods", "release", "since_last"]
+
 
 _WITHOUT_GUARANTEE = (".csv", ".tsv")
 """Formats that have no place for it."""
-_OPTIONS = tuple(field.name for group in (Budget, Beyond) for field in fields(group))
+_OPTIONS = tuple(field.name for group in (BudgetOptions, ContentOptions) for field in fields(group))
 NOISE_ONLY = 6
 """The exit status of a release that its own answers do not distinguish from noise."""
 _COMPARE_AT_ONCE = 5_000
@@ -104,8 +105,8 @@ def release(
         tuple[str, ...],
         Parameter(name=["-p", "--parameter"], negative="", help="NAME=VALUE of the method; repeated."),
     ] = (),
-    budget: Budget = UNDECIDED,
-    beyond: Beyond = NOTHING_MORE,
+    budget: BudgetOptions = UNDECIDED,
+    beyond: ContentOptions = NOTHING_MORE,
     keeping: Keeping = AS_THERE_IS,
     reading: Reading = AS_USUAL,
     grouping: Grouping = HERE,
@@ -115,7 +116,7 @@ def release(
     reports: Reports = NO_REPORT,
     to: To = None,
     spreadsheet_safe: SpreadsheetSafe = False,
-    trying: Trying = NOT_DRY,
+    trying: DryRunOptions = NOT_DRY,
     details: Details = False,
     json: Json = None,
 ) -> int:
@@ -178,7 +179,7 @@ def _status(released: Release) -> int:
     return NOISE_ONLY if released.noise_only else 0
 
 
-def _counted(budget: Budget) -> tuple[int | None, Budget]:
+def _counted(budget: BudgetOptions) -> tuple[int | None, BudgetOptions]:
     """How many activities were declared, for a dry run that needs no names, and the budget of a log with so many."""
     if budget.activities is None or not budget.activities.isdecimal():
         return None, budget
@@ -222,7 +223,7 @@ def _written(
     return released
 
 
-def _planned(method: str, parameters: dict[str, Any], budget: Budget, beyond: Beyond) -> Plan:
+def _planned(method: str, parameters: dict[str, Any], budget: BudgetOptions, beyond: ContentOptions) -> Plan:
     """The plan that the options describe."""
     # -p guessing_advantage=X and --guessing-advantage X are the same where the method has such a parameter.
     chosen = method_named(method)
@@ -262,7 +263,7 @@ def _check_beside(planned: Plan, target: Path, log: Path, ledger: Path | None, j
     return [check_target(place, None) for place in beside]
 
 
-def _check_person(budget: Budget, log: Path, reading: Reading, grouping: Grouping) -> None:
+def _check_person(budget: BudgetOptions, log: Path, reading: Reading, grouping: Grouping) -> None:
     """Refuse a person's column that a table does not have, before a bound on the cases of a person is asked for."""
     if not budget.by_column or budget.max_cases is not None or is_pipe(log):
         return
@@ -363,3 +364,32 @@ def _next(target: Path, comparison: Comparison | None, outside: Path | None, com
     if comparison is None:
         return f"{page}; {compared} says what was kept"
     return f"{page}; --details shows every question, measure and attack"
+
+
+_LAST = "last"
+
+
+def since_last(
+    log: Path, keeping: Keeping, budget: BudgetOptions, beyond: ContentOptions
+) -> tuple[LastSpan | None, ContentOptions]:
+    """Where the last release ended, if ``--since last`` asks for that, and the options with that day in its place. It
+    is read off the ledger; of the log nothing is known yet."""
+    if beyond.since != _LAST:
+        return None, beyond
+    ledger = keeping.of(log)
+    last = last_span([] if ledger is None else ledger.show(), keeping.account)
+    last.check(budget.unit)
+    begun = replace(beyond, since=last.end)
+    last.until(begun.end)
+    return last, begun
+
+
+def following(out: Output, planned: Plan, last: LastSpan | None, log: Data) -> Plan:
+    """Say where a release begins, once its log is read; refused if that was read in another way than the last time.
+    Return the plan with its days marked as those after the last release, so that the ledger looks again whether they
+    are when it reserves: another job may have released them by then."""
+    if last is None or planned.part is None:
+        return planned
+    last.check(planned.unit.column or planned.unit.name, log.read_as)
+    out.show(Text(f"since {last.in_words}"))
+    return replace(planned, part=replace(planned.part, follows=True))

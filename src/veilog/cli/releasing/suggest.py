@@ -30,7 +30,7 @@ from veilog.cli.shared.common import (
     shown_progress,
 )
 from veilog.cli.shared.large import fits, read_events
-from veilog.cli.shared.spelled import options, quoted
+from veilog.cli.shared.values import options, quoted
 from veilog.methods import method_named
 from veilog.privacy.account.accounting import parse_delta, parse_epsilon, parse_share
 from veilog.privacy.domain import FROM_LOG, Domain

@@ -18,7 +18,7 @@ from veilog import display
 from veilog._files import text_of
 from veilog._plain import to_json
 from veilog.cli.ledger import AS_THERE_IS, Keeping, show_account
-from veilog.cli.releasing.foreseen import Foreseen, foreseen
+from veilog.cli.releasing.confirmation import Foreseen, foreseen
 from veilog.cli.releasing.stopped import cannot_be_undone, told_if_stopped
 from veilog.cli.shared.budget import EACH_CASE, Persons
 from veilog.cli.shared.common import (
@@ -36,10 +36,9 @@ from veilog.cli.shared.common import (
 )
 from veilog.cli.shared.details import activity_names
 from veilog.cli.shared.large import read_events, read_needed
-from veilog.cli.shared.numbers import WHOLE
 from veilog.cli.shared.pipes import is_pipe
-from veilog.cli.shared.spelled import quoted
 from veilog.cli.shared.terminal import CALL
+from veilog.cli.shared.values import WHOLE, quoted
 from veilog.errors import InputError, ParameterError, meant
 from veilog.logs import files
 from veilog.logs.eventlog import EventLog, Statistics
@@ -52,19 +51,18 @@ from veilog.privacy.part import Part
 from veilog.releasing.losses import in_words
 from veilog.releasing.owner.notes import uncounted_cases
 from veilog.releasing.plan import Plan
-from veilog.releasing.trying.expected import Expected
+from veilog.releasing.trying.expected import Expected, cases_with
 from veilog.releasing.trying.sizes import Twin, sizes_of, sizes_of_log
 from veilog.releasing.trying.sizes import twin as make_twin
-from veilog.releasing.trying.survivors import cases_with
 
-__all__ = ["NOT_DRY", "UNKNOWN", "Before", "Known", "Trying", "activities_of", "dry_run", "twin"]
+__all__ = ["NOT_DRY", "UNKNOWN", "Before", "DryRunOptions", "KnownSizes", "activities_of", "dry_run", "twin"]
 
 _NUMBER = re.compile(r"[-+]?[0-9]*\.?[0-9]+(e[-+]?[0-9]+)?", re.IGNORECASE)
 
 
 @Parameter(name="*")
 @dataclass(frozen=True)
-class Known:
+class KnownSizes:
     """What is known of the size of a log without asking it."""
 
     cases: Annotated[int | None, WHOLE, Parameter(help="About how many cases the log has, by what is public.")] = None
@@ -79,14 +77,14 @@ class Known:
         return {f.name: value for f in fields(self) if (value := getattr(self, f.name)) is not None}
 
 
-UNKNOWN = Known()
+UNKNOWN = KnownSizes()
 _USUAL = "prediction"
 """What a dry run judges: it takes a moment."""
 
 
 @Parameter(name="*", group=OPTIONS["Trying it on made-up logs"])
 @dataclass(frozen=True)
-class Trying(Known):
+class DryRunOptions(KnownSizes):
     """A dry run, and what is known for it."""
 
     dry_run: Annotated[
@@ -127,7 +125,7 @@ class Trying(Known):
         return sizes_of(activities=how_many, **self.facts()) if self.sizes is None else _sizes_in(Path(self.sizes))
 
 
-NOT_DRY = Trying()
+NOT_DRY = DryRunOptions()
 
 
 @dataclass(frozen=True)
@@ -189,7 +187,7 @@ def twin(
     activities: Annotated[
         str | None, Parameter(help="How many activities there are, 16, or their names: a,b,c or @FILE.")
     ] = None,
-    known: Known = UNKNOWN,
+    known: KnownSizes = UNKNOWN,
     epsilon: Annotated[
         str | None,
         Parameter(allow_leading_hyphen=True, help="Ask the log for its sizes, with noise, for this budget; e.g. 0.05."),
@@ -274,7 +272,7 @@ def _show(screen: Output, found: Twin) -> None:
         screen.show(display.guarantee_panel(found.guarantee, as_published=False))
 
 
-def dry_run(out: Output, planned: Plan, before: Before, trying: Trying, how_many: int | None) -> None:
+def dry_run(out: Output, planned: Plan, before: Before, trying: DryRunOptions, how_many: int | None) -> None:
     """Say what a release would guarantee and can be expected to be worth, asking nothing of the log."""
     cost = planned.cost
     found = trying.found(before, how_many)

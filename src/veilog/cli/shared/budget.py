@@ -12,7 +12,7 @@ from rich.text import Text
 
 from veilog.cli.shared.common import OPTIONS, Output
 from veilog.cli.shared.details import activity_names
-from veilog.cli.shared.numbers import WHOLE
+from veilog.cli.shared.values import WHOLE
 from veilog.errors import ParameterError
 from veilog.logs.eventlog import EventLog
 from veilog.logs.stored.store import StoredLog
@@ -20,7 +20,7 @@ from veilog.logs.variants import Variants
 from veilog.privacy.domain import FROM_LOG, PRIVATELY, Domain, Fact, Values
 from veilog.privacy.unit import Unit
 
-__all__ = ["EACH_CASE", "UNDECIDED", "Budget", "Persons", "agreed", "at_a_terminal"]
+__all__ = ["EACH_CASE", "UNDECIDED", "BudgetOptions", "Persons", "agreed", "at_a_terminal"]
 
 
 @Parameter(name="*")
@@ -67,7 +67,7 @@ EACH_CASE = Persons()
 
 @Parameter(name="*", group=OPTIONS["The budget, the public facts, and whom to protect"])
 @dataclass(frozen=True)
-class Budget(Persons):
+class BudgetOptions(Persons):
     """What may be spent, who is protected, and which facts are public."""
 
     epsilon: Annotated[
@@ -127,7 +127,7 @@ class Budget(Persons):
         }
 
 
-UNDECIDED = Budget()
+UNDECIDED = BudgetOptions()
 
 
 def _length(text: str | None) -> int | Literal["log"] | None:

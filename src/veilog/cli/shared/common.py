@@ -17,11 +17,9 @@ from rich.text import Text
 
 from veilog import display
 from veilog._files import check_writable, sha256_of
-from veilog.cli.shared.numbers import WHOLE
 from veilog.cli.shared.pipes import is_pipe, outgoing, received
-from veilog.cli.shared.results import about, write_json
-from veilog.cli.shared.spelled import pairs
-from veilog.cli.shared.terminal import CALL, SafeConsole
+from veilog.cli.shared.terminal import CALL, SafeConsole, about, write_json
+from veilog.cli.shared.values import WHOLE, pairs
 from veilog.errors import ParameterError
 from veilog.logs import files
 from veilog.logs.engines.engine import Grouped
@@ -29,7 +27,7 @@ from veilog.logs.engines.names import called
 from veilog.logs.eventlog import EventLog
 from veilog.logs.findings import Finding, Findings, Policy
 from veilog.logs.input.coarser import Coarser, mapped_by
-from veilog.logs.input.reader import Asked
+from veilog.logs.input.reader import ReadRequest
 from veilog.logs.input.reading import grouped, roles_of, whole
 from veilog.logs.input.roles import Declared
 from veilog.logs.input.source import AS_FOUND, Layout, Means, Progress, Source
@@ -167,10 +165,12 @@ class Reading:
         Parameter(help="Bytes that a compressed log may unpack to; by default suspicious ones are refused."),
     ] = None
 
-    def asked(self, source: Source, progress: Progress) -> Asked:
+    def asked(self, source: Source, progress: Progress) -> ReadRequest:
         """How this log is to be read."""
         findings = Findings(self.policies(), source.name)
-        return Asked(self.declared(), findings, processes=processes(source), progress=progress, coarser=self.coarser())
+        return ReadRequest(
+            self.declared(), findings, processes=processes(source), progress=progress, coarser=self.coarser()
+        )
 
     def coarser(self) -> Coarser | None:
         """Which group each activity belongs to, if they are grouped."""

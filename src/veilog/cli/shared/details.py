@@ -12,17 +12,17 @@ from cyclopts import Parameter
 
 from veilog._files import reason, text_of
 from veilog.cli.shared.common import OPTIONS
-from veilog.cli.shared.spelled import pair
+from veilog.cli.shared.values import pair
 from veilog.errors import InputError, ParameterError, meant
 from veilog.privacy.domain import FROM_LOG, PRIVATELY, Values, Window
 from veilog.privacy.part import SPAN, day_named
 
-__all__ = ["NOTHING_MORE", "Beyond", "activity_names", "declared_list"]
+__all__ = ["NOTHING_MORE", "ContentOptions", "activity_names", "declared_list"]
 
 
 @Parameter(name="*", group=OPTIONS["Times, attributes, and some cases alone"])
 @dataclass(frozen=True)
-class Beyond:
+class ContentOptions:
     """What is released beyond variants, and of which cases."""
 
     times: Annotated[str | None, Parameter(help="Share of epsilon that gives the events times, e.g. 0.3.")] = None
@@ -147,7 +147,7 @@ class Beyond:
         return found
 
 
-NOTHING_MORE = Beyond()
+NOTHING_MORE = ContentOptions()
 
 
 def _values(text: str) -> Values:

@@ -7,7 +7,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from veilog.cli.shared.numbers import WHOLE
+from veilog.cli.shared.values import WHOLE
 from veilog.errors import ParameterError
 from veilog.ledger.ledger import Account, Ledger
 from veilog.logs.eventlog import EventLog

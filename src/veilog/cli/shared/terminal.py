@@ -1,8 +1,13 @@
-"""What is printed for people: a log's own words cannot steer the terminal."""
+"""Output for people and for programs: a log's own words cannot steer the terminal, and results are written as JSON.
+
+It loads nothing that computes, so that it reports what goes wrong while that is loaded.
+"""
 
 from __future__ import annotations
 
 import contextlib
+import datetime
+import json
 import os
 import sys
 import warnings
@@ -15,10 +20,23 @@ from rich.console import Console, ConsoleOptions, RenderableType
 from rich.segment import Segment
 from rich.text import Text
 
-from veilog._files import reason
+from veilog._files import atomic_target, reason
+from veilog._version import __version__
 from veilog.errors import OutputError
 
-__all__ = ["CALL", "Call", "SafeConsole", "error_line", "nowhere", "open_closed", "plain_warnings", "put_out"]
+__all__ = [
+    "CALL",
+    "SCHEMA",
+    "Call",
+    "SafeConsole",
+    "about",
+    "error_line",
+    "nowhere",
+    "open_closed",
+    "plain_warnings",
+    "put_out",
+    "write_json",
+]
 
 
 @dataclass(frozen=True)
@@ -116,3 +134,29 @@ def plain_warnings() -> Iterator[None]:
         yield
     finally:
         warnings.formatwarning = usual
+
+
+SCHEMA = 1
+"""The number of the form of what is written as JSON; it changes where a program would have to."""
+
+
+def about() -> dict[str, object]:
+    """Return what every result says of itself."""
+    now = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
+    return {"schema": SCHEMA, "command": CALL.get().command, "veilog": __version__, "time": now}
+
+
+def write_json(value: object, target: str) -> None:
+    """Write a value as JSON to a file, or to standard output."""
+    text = json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+    if target == "-":
+        try:
+            text.encode(getattr(sys.stdout, "encoding", None) or "utf-8")
+        except UnicodeEncodeError:  # written as it is, what is escaped would be no JSON
+            text = json.dumps(value, indent=2, allow_nan=False) + "\n"
+        with contextlib.suppress(BrokenPipeError):  # whoever does not read on ends no work
+            put_out(text)
+    else:
+        # Private: it holds what only the data owner may know.
+        with atomic_target(target, private=True, overwrite=CALL.get().overwrite) as file:
+            file.write(text.encode(errors="backslashreplace"))

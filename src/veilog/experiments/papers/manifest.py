@@ -100,7 +100,7 @@ class Reproduction:
         own = [cell for cell in self.published if cell.log == log]
         if not own:
             first = (cell for cell in self.published if cell.log == self.logs[0])
-            own = [replace(cell, log=log, published={}) for cell in first]
+            own = [replace(cell, log=log, published={}, settings=_elsewhere(cell.settings)) for cell in first]
         if not quick:
             return own
         few = self.quick.items()
@@ -211,6 +211,11 @@ def _beside(cell: PaperCell, rows: Sequence[Row], measure: str) -> tuple[str, st
     return shown, spread(rows, measure, form), deviation, cell.series.why.get(measure, "")
 
 
+def _elsewhere(settings: Settings) -> Settings:
+    """Return the settings on a log that the paper does not have: how many variants are wanted belongs to its logs."""
+    return tuple((name, value) for name, value in settings if name != "variants")
+
+
 def _setting(name: str, text: str) -> Value:
     for kind in (int, float):
         try:
@@ -227,7 +232,8 @@ def _cell(
     given = {name: text for name, text in row.items() if text}
     own, log = series[given.pop("series")], given.pop("log")
     published = {name: float(given.pop(name)) for name in columns if name in given}
-    taken = {"epsilon", "delta", *(p.name for p in METHODS[own.method].parameters)} if own.method else set(given)
+    parameters = {p.name for p in METHODS[own.method].parameters} if own.method else set(given)
+    taken = {"epsilon", "delta", "variants", *parameters}
     settings = {name: text for name, text in given.items() if not name.startswith("run ") and name in taken}
     settings |= {name.removeprefix("run "): text for name, text in given.items() if name.startswith("run ")}
     if unknown := given.keys() - taken - set(axes) - {name for name in given if name.startswith("run ")}:

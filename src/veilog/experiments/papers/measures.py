@@ -7,6 +7,7 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from veilog.errors import ParameterError, VeilogError
-from veilog.experiments.experiment import Cell, Given, Measured, Number
+from veilog.experiments.experiment import MOST_RUNS, Cell, Given, Measured, Number
 from veilog.experiments.measuring import EMPTY, models, released, utility
 from veilog.logs.eventlog import EventLog
 from veilog.logs.variants import Variants
@@ -47,6 +48,8 @@ __all__ = [
 OVER = 100
 """TraVaG is drawn from this many times, and the counts are divided by it."""
 _WORK = 4e9
+_DRAWS = 100
+"""So often a release is made until its number of variants lies in the paper's range."""
 _DAY_HOURS = 24
 
 
@@ -71,10 +74,12 @@ def utilities(given: Given, cell: Cell) -> Measured:
     known: dict[str, Any] = {}
     if cell.get("settings") == "program":
         made, known = _generated(given, cell)
+    elif cell.get("variants"):
+        made, known = _drawn_again(given, cell)
     else:
         made = released(given, cell).variants
     if made.events == 0:
-        return Measured({}, EMPTY)
+        return Measured({}, str(known.get("problem", EMPTY)))
     values, problem = utility(original, made) | known, None
     if cell.models:
         more, problem = models(original, made, cell)
@@ -82,6 +87,25 @@ def utilities(given: Given, cell: Cell) -> Measured:
         values |= more | {f"{name}_of_release": other[name] for name in ("fitness", "precision")}
         problem = problem or why
     return Measured(values, problem)
+
+
+def _drawn_again(given: Given, cell: Cell) -> tuple[Variants, dict[str, Any]]:
+    """Return the first release whose number of variants lies in the cell's range, as TraVaS's authors draw theirs, and
+    its similarity as their program computes it. Traces of one activity do not count."""
+    settings = tuple((name, value) for name, value in cell.settings if name != "variants")
+    least, most = map(int, str(cell.get("variants")).split("-"))
+    for attempt in range(_DRAWS):
+        seeded = replace(cell, settings=settings, run=cell.run + attempt * MOST_RUNS)
+        found = sorted(released(given, seeded).variants.to_dict().items(), key=_length)
+        listed = {sequence: cases for sequence, cases in found if len(sequence) > 1}
+        if least <= len(listed) <= most:
+            made = Variants.from_sequences(listed.keys(), listed.values())
+            return made, {"similarity_by_place": by_place(in_the_file(given.log), listed)}
+    return Variants.from_dict({}), {"problem": f"none of {_DRAWS} draws had {least} to {most} variants"}
+
+
+def _length(variant: tuple[Sequence[str], int]) -> int:
+    return len(variant[0])
 
 
 def _generated(given: Given, cell: Cell) -> tuple[Variants, dict[str, Number]]:
@@ -134,12 +158,18 @@ def by_place(original: Mapping[tuple[str, ...], int], made: Mapping[tuple[str, .
 
 
 def directly_follows(given: Given, cell: Cell) -> Measured:
-    """Return the distances of directly-follows frequencies and times, lost variants, and active cases over time."""
+    """Return the distances of directly-follows frequencies and times, lost variants, and active cases over time.
+
+    Of a release with epsilons also their mean, least and largest.
+    """
     release = released(given, cell)
     if release.variants.events == 0:
         return Measured({}, EMPTY)
     values: dict[str, Number] = {"frequency": frequency_emd(given.log, release.variants)}
     values["lost"] = overlap(given.log.variants, release.variants).lost
+    if cell.get("epsilons"):
+        own = release.log.events.column("epsilon_per_event").to_numpy()
+        values |= {"mean_epsilon": own.mean(), "least_epsilon": own.min(), "largest_epsilon": own.max()}
     if cell.method != "sacofa":  # its releases have no times
         try:
             values["time"] = time_emd(given.log, release.log)
@@ -198,7 +228,10 @@ def suppression(given: Given, cell: Cell) -> Measured:
 
 
 def models_and_sizes(given: Given, cell: Cell) -> Measured:
-    """Return size, entropy, share of normal cases and models of a release, or of the log itself."""
+    """Return size, entropy, share of normal cases and models of a release, or of the log itself.
+
+    The models are discovered with the noise threshold of the paper and without one, as its authors' program does.
+    """
     original = given.log.variants
     made = released(given, cell).variants if cell.method else original
     if made.events == 0:
@@ -213,5 +246,8 @@ def models_and_sizes(given: Given, cell: Cell) -> Measured:
         values["normal_share"] = normal_share(original, made).released
     except VeilogError as error:
         problems.append(str(error))
-    more, problem = models(original, made, cell)
-    return Measured(values | more, "; ".join([*problems, *([problem] if problem else [])]) or None)
+    for ending, threshold in (("", 0.2), ("_no_threshold", 0.0)):
+        more, problem = models(original, made, cell, threshold)
+        values |= {f"{name}{ending}": value for name, value in more.items()}
+        problems += [problem] if problem else []
+    return Measured(values, "; ".join(dict.fromkeys(problems)) or None)

@@ -27,7 +27,7 @@ from veilog.logs.engines.keys import (
     FIRST_TIME,
     LAST_TIME,
     TIMELESS,
-    Events,
+    EventQuery,
     sql_name,
     sql_text,
     timed_key,
@@ -36,7 +36,7 @@ from veilog.logs.engines.loading import load
 from veilog.logs.eventlog import EVENT_INDEX
 from veilog.logs.findings import Findings
 from veilog.logs.input.lifecycle import Transitions
-from veilog.logs.input.reader import Asked
+from veilog.logs.input.reader import ReadRequest
 from veilog.logs.input.roles import Roles
 from veilog.logs.input.source import AT_HAND, Means, Progress, Source, silent
 from veilog.logs.tables.cells.columns import is_text, plain_type
@@ -71,7 +71,7 @@ class DuckFiles:
         once = findings.policy("duplicate-case-id") != "keep" and len(files) == 1
         if once and self._reader.notes(files[0]).case_key is not None:
             # Only the whole log tells which were first.
-            log = self._reader.read(files[0], Asked(findings=findings, roles=roles))
+            log = self._reader.read(files[0], ReadRequest(findings=findings, roles=roles))
             return Grouped(log.variants, *log.span)
         with connected(self.means) as connection:
             progress("looking at the events", None)
@@ -138,7 +138,7 @@ def _disk_is_full(error: duckdb.Error) -> bool:
 
 def _plain_parquet(
     connection: duckdb.DuckDBPyConnection, files: Sequence[Source], roles: Roles, findings: Findings
-) -> Events | None:
+) -> EventQuery | None:
     """The files as DuckDB reads them itself, the fast way; None unless every column is plain and nothing is wrong."""
     if roles.lifecycle is not None or roles.classifier or roles.clock is not None:
         return None
@@ -173,7 +173,7 @@ def _plain_parquet(
         Transitions.of(steps).done(findings, told_apart=False)
     count_times(findings, rows, naive=naive, cut=pc.sum(found["finer"]).as_py())
     key = timed_key("t", coded(connection, found.select(["a"])))
-    return Events(f"SELECT c, {key} AS k FROM ({table})", labels, start=low, end=high)
+    return EventQuery(f"SELECT c, {key} AS k FROM ({table})", labels, start=low, end=high)
 
 
 def _select(files: list[tuple[Path, int]], case_kind: pa.DataType, kind: pa.DataType, roles: Roles, others: int) -> str:
@@ -227,7 +227,7 @@ def micros(column: str, kind: pa.DataType) -> tuple[str, str]:
     return f"((epoch_ns({column}) - {rest}) // 1000)", f"{rest} <> 0"
 
 
-def group(connection: duckdb.DuckDBPyConnection, events: Events, progress: Progress) -> Grouped:
+def group(connection: duckdb.DuckDBPyConnection, events: EventQuery, progress: Progress) -> Grouped:
     """Group in as few parts as the memory allows; a part that does not fit, or spills too much, is cut in two."""
     results: list[tuple[IntArray, IntArray, IntArray]] = []
     pending = [(0, 1)]
@@ -252,7 +252,7 @@ def group(connection: duckdb.DuckDBPyConnection, events: Events, progress: Progr
 
 
 def _group_part(
-    connection: duckdb.DuckDBPyConnection, events: Events, part: int, parts: int
+    connection: duckdb.DuckDBPyConnection, events: EventQuery, part: int, parts: int
 ) -> tuple[IntArray, IntArray, IntArray]:
     chosen = "" if parts == 1 else f"WHERE hash({events.case}) % {parts} = {part}"
     keys = "list(k)"

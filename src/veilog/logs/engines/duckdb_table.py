@@ -17,8 +17,8 @@ from veilog.logs.engines.keys import (
     LAST_TIME,
     POSITION_BITS,
     ROW,
-    Events,
-    Rows,
+    EventQuery,
+    RowQuery,
     sql_name,
     sql_text,
     timed_key,
@@ -68,7 +68,7 @@ class DuckTable:
                 connection, self._keyed(connection, self._sound(connection, roles, findings), kind, findings), progress
             )
 
-    def listed(self, connection: duckdb.DuckDBPyConnection, roles: Roles, findings: Findings) -> Rows:
+    def listed(self, connection: duckdb.DuckDBPyConnection, roles: Roles, findings: Findings) -> RowQuery:
         """All columns of the rows that count, after all that can be wrong was looked for."""
         refuse_life_cycle(roles)
         schema = self._opened(connection)
@@ -88,7 +88,7 @@ class DuckTable:
             f"AND {taken} IS NOT NULL)"
         )
         told_apart = sound.placed and sound.index is None
-        return Rows(relation, pa.schema([schema.field(name) for name in names]), sound.count, told_apart)
+        return RowQuery(relation, pa.schema([schema.field(name) for name in names]), sound.count, told_apart)
 
     def _opened(self, connection: duckdb.DuckDBPyConnection) -> pa.Schema:
         """Attach the database and make the table the relation ``log``; its columns."""
@@ -183,7 +183,7 @@ class DuckTable:
 
     def _keyed(
         self, connection: duckdb.DuckDBPyConnection, sound: _Sound, kind: pa.DataType, findings: Findings
-    ) -> Events:
+    ) -> EventQuery:
         """What to group, an event as one key."""
         naive = pa.types.is_date(kind) or kind.tz is None
         count_times(findings, sound.count, naive=sound.count if naive else 0, cut=sound.finer)
@@ -193,7 +193,9 @@ class DuckTable:
         labels = connection.sql(f"SELECT DISTINCT a FROM ({sound.rows}) ORDER BY a").to_arrow_table()
         placed = f"SELECT c, t, a, {position} AS i FROM ({sound.rows})"
         key = timed_key("0" if sound.alone else "t", coded(connection, labels))
-        return Events(f"SELECT c, {key} AS k FROM ({placed})", labels["a"].to_pylist(), start=sound.low, end=sound.high)
+        return EventQuery(
+            f"SELECT c, {key} AS k FROM ({placed})", labels["a"].to_pylist(), start=sound.low, end=sound.high
+        )
 
 
 @dataclass(frozen=True)

@@ -32,7 +32,7 @@ from veilog.logs.engines.keys import FIRST_TIME, LAST_TIME
 from veilog.logs.engines.postgres import at_one_time, by_characters, in_words, is_postgres, pieces
 from veilog.logs.eventlog import EVENT_INDEX
 from veilog.logs.findings import Findings
-from veilog.logs.input.reader import Asked
+from veilog.logs.input.reader import ReadRequest
 from veilog.logs.input.roles import Roles
 from veilog.logs.input.source import Progress, Source, is_ibis, silent
 from veilog.logs.tables.events.checks import count_times
@@ -160,7 +160,7 @@ class _Ibis(TableReader):
     def columns(self, source: Source) -> list[str]:
         return IbisTable(source.given).columns()
 
-    def table(self, source: Source, asked: Asked) -> pa.Table:
+    def table(self, source: Source, asked: ReadRequest) -> pa.Table:
         assert asked.roles is not None, "the columns of a table have roles"
         there = IbisTable(source.given, source.means.index)
         return there.whole(asked.roles, asked.findings, asked.progress or silent)

@@ -18,8 +18,8 @@ __all__ = [
     "POSITION_BITS",
     "ROW",
     "TIMELESS",
-    "Events",
-    "Rows",
+    "EventQuery",
+    "RowQuery",
     "given_key",
     "sql_name",
     "sql_text",
@@ -37,7 +37,7 @@ ROW = "veilog_row"
 
 
 @dataclass(frozen=True)
-class Events:
+class EventQuery:
     """Events in DuckDB: what to group, with which labels, and what is added without events."""
 
     relation: str
@@ -53,7 +53,7 @@ class Events:
 
 
 @dataclass(frozen=True)
-class Rows:
+class RowQuery:
     """Rows in DuckDB that are one log with all its columns: what to sort, and what to take."""
 
     relation: str

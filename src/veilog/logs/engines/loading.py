@@ -14,18 +14,20 @@ import numpy as np
 import pyarrow as pa
 
 from veilog.errors import InputError
-from veilog.logs.engines.keys import ACTIVITY_BITS, Events, given_key, sql_text, timed_key
+from veilog.logs.engines.keys import ACTIVITY_BITS, EventQuery, given_key, sql_text, timed_key
 from veilog.logs.findings import Findings
 from veilog.logs.input.lifecycle import Transitions
 from veilog.logs.input.roles import Roles
 from veilog.logs.input.source import Source
-from veilog.logs.tables.events.checks import Rows, blank, check_bad, check_names, count_times
+from veilog.logs.tables.events.checks import RowFindings, blank, check_bad, check_names, count_times
 from veilog.logs.tables.pieces import Piece, pieces
 
 __all__ = ["load"]
 
 
-def load(connection: duckdb.DuckDBPyConnection, files: Sequence[Source], roles: Roles, findings: Findings) -> Events:
+def load(
+    connection: duckdb.DuckDBPyConnection, files: Sequence[Source], roles: Roles, findings: Findings
+) -> EventQuery:
     """All rows of these files as one relation; faults are decided here, so that what is grouped is clean."""
     # A database file takes the rows, so that they do not count against the memory.
     folder = connection.execute("SELECT current_setting('temp_directory')").fetchall()[0][0]
@@ -54,7 +56,7 @@ def load(connection: duckdb.DuckDBPyConnection, files: Sequence[Source], roles: 
     given = f", {given_key('g', 'a')} AS x" if state.indexed else ""
     events = f"SELECT {case}, {timed_key('coalesce(t, 0)', 'a')} AS k, t IS NULL AS m{given} FROM events {where}"
     start, end = connection.execute(f"SELECT min(t), max(t) FROM events {where}").fetchall()[0]
-    return Events(events, list(state.codes), True, state.empty_cases, case, start, end, state.indexed)
+    return EventQuery(events, list(state.codes), True, state.empty_cases, case, start, end, state.indexed)
 
 
 def _note_index(connection: duckdb.DuckDBPyConnection, cases: str, findings: Findings) -> None:
@@ -90,7 +92,7 @@ def _insert(connection: duckdb.DuckDBPyConnection, piece: Piece, state: _Loading
     start, size = state.rows, len(piece.names)
     state.rows += size
     state.empty_cases += piece.empty_cases
-    rows = Rows(findings, piece.line_of, start - state.rows_before)
+    rows = RowFindings(findings, piece.line_of, start - state.rows_before)
     nameless = blank(piece.names)
     keep = np.ones(size, dtype=np.bool_)
     if piece.transitions is not None:

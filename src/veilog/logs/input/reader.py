@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 __all__ = [
     "GROUP",
     "SUFFIXES",
-    "Asked",
+    "ReadRequest",
     "Reader",
     "Writer",
     "added",
@@ -100,7 +100,7 @@ _OTHERS = {
 
 
 @dataclass(frozen=True)
-class Asked:
+class ReadRequest:
     """How a log is to be read: what its owner declares, where findings go, and who is told of the progress."""
 
     declared: Declared = AS_IT_IS
@@ -128,7 +128,7 @@ class Reader(Protocol):
     def recognises(self, source: Source) -> bool:
         """Return whether this reader takes that log, from its name or type; the file is not opened for it."""
 
-    def read(self, source: Source, asked: Asked) -> EventLog:
+    def read(self, source: Source, asked: ReadRequest) -> EventLog:
         """Return the log. What is wrong with it is an :class:`InputError` that names the file, or a finding."""
 
 

@@ -6,14 +6,14 @@ import json
 from dataclasses import replace
 
 from veilog.errors import InputError, ParameterError
-from veilog.logs.earlier import ATTRIBUTES_TOGETHER, Earlier, parted
+from veilog.logs.earlier import ATTRIBUTES_TOGETHER, Provenance, parted
 from veilog.logs.engines.engine import Grouped
 from veilog.logs.engines.names import engine_of
 from veilog.logs.eventlog import CASE, LIFECYCLE, START, TIMESTAMP, EventLog
 from veilog.logs.findings import Findings
 from veilog.logs.input.lifecycle import COMPLETE, EVERY, as_intervals, wants_intervals
 from veilog.logs.input.noticing import note_events
-from veilog.logs.input.reader import Asked, blaming, not_ours, reader_of
+from veilog.logs.input.reader import ReadRequest, blaming, not_ours, reader_of
 from veilog.logs.input.roles import AS_IT_IS, Classifiers, Declared, Roles, classifier_words, declared_roles
 from veilog.logs.input.source import Source, is_ibis, silent
 from veilog.logs.input.widths import check_width
@@ -32,7 +32,7 @@ __all__ = [
 ]
 
 
-def whole(source: Source, asked: Asked) -> EventLog:
+def whole(source: Source, asked: ReadRequest) -> EventLog:
     """Return the log with its events, and which rules read all its cases at once."""
     if source.means.index is not None and not is_ibis(source.given):
         raise ParameterError(
@@ -82,12 +82,12 @@ def whole(source: Source, asked: Asked) -> EventLog:
     return found if asked.coarser is None else asked.coarser.of_log(found)
 
 
-def earlier_of(source: Source) -> Earlier:
+def earlier_of(source: Source) -> Provenance:
     """Return how the logs were read that the files of a log were made of, without reading their rows."""
-    found = Earlier()
+    found = Provenance()
     for file in source.files() if source.name is not None else ():
         reader = table_reader_of(file)
-        found += Earlier() if reader is None else parted(reader.notes(file).metadata)[1]
+        found += Provenance() if reader is None else parted(reader.notes(file).metadata)[1]
     return found
 
 
@@ -110,7 +110,7 @@ def _with_own_starts(roles: Roles, names: list[str]) -> Roles:
     return replace(roles, start=roles.start if roles.transition is None else None, begun=begun)
 
 
-def read_as(source: Source, roles: Roles | None, declared: Declared, findings: Findings, earlier: Earlier) -> str:
+def read_as(source: Source, roles: Roles | None, declared: Declared, findings: Findings, earlier: Provenance) -> str:
     """Return how a log is read, as far as it decides which events and times a case has. Two ways may put a case into
     two parts of one rule, and two columns of cases are two kinds of cases, so a ledger notes this; what does not matter
     is the same, however it is said. Whether times have a zone is found in all of them: where some have one, no two
@@ -134,7 +134,7 @@ def read_as(source: Source, roles: Roles | None, declared: Declared, findings: F
     return json.dumps({name: what for name, what in said.items() if what is not None}, sort_keys=True)
 
 
-def grouped(source: Source, asked: Asked) -> Grouped:
+def grouped(source: Source, asked: ReadRequest) -> Grouped:
     """Return the variants and the first and last time, from where the events are; see :func:`veilog.read_variants`."""
     engine = engine_of(source)
     if engine is None:
@@ -149,7 +149,7 @@ def grouped(source: Source, asked: Asked) -> Grouped:
     # An engine elsewhere has no reader, so none of another package.
     here = source.name is not None and source.engine in ("duckdb", "spark")
     together = (*asked.findings.read_together(), *(not_ours(source) if here else ()))
-    before = earlier_of(source).by(used_columns(roles, asked.declared)) if here else Earlier()
+    before = earlier_of(source).by(used_columns(roles, asked.declared)) if here else Provenance()
     way = read_as(source, roles, asked.declared, asked.findings, before)
     variants = before.of_variants(replace(result.variants, read_together=together, read_as=way))
     if asked.coarser is not None:

@@ -23,7 +23,7 @@ import numpy as np
 
 from veilog._typing import FloatArray
 
-__all__ = ["BINS", "ENDS", "MIDDLES", "VARY", "Lengths"]
+__all__ = ["BINS", "ENDS", "MIDDLES", "VARY", "LengthDistribution"]
 
 BINS = (0, 1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 15, 19, 24, 30, 38, 48, 60, 80, 110, 150, 210, 300)
 """Where the bins of lengths begin; the last has no end."""
@@ -45,7 +45,7 @@ _CELLS, _SHARES = 140, 100
 
 
 @dataclass(frozen=True, eq=False)
-class Lengths:
+class LengthDistribution:
     """What is believed of the shares of the cases in each bin of lengths."""
 
     shapes: FloatArray
@@ -63,7 +63,7 @@ class Lengths:
 
     @staticmethod
     @lru_cache(maxsize=64)
-    def of(answers: tuple[int, ...], scale: float, cases: int, longest: int | None = None) -> Lengths:
+    def of(answers: tuple[int, ...], scale: float, cases: int, longest: int | None = None) -> LengthDistribution:
         """Return what answers with noise of this ``scale`` say, of about so many ``cases``, none longer than
         ``longest``."""
         shapes, usual = _usual(longest)
@@ -91,7 +91,7 @@ class Lengths:
         expected = np.einsum("ij,ijk->k", chances, means)
         found = means @ MIDDLES / np.maximum(means.sum(axis=-1), 1e-9)
         length = _median(found.ravel(), chances.ravel())
-        return Lengths(shapes, chances, expected / expected.sum(), length, cases, edges, numbers, likely)
+        return LengthDistribution(shapes, chances, expected / expected.sum(), length, cases, edges, numbers, likely)
 
     def drawn(self, rng: np.random.Generator) -> FloatArray:
         """Return shares of the bins, drawn from what is believed."""

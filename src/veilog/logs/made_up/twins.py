@@ -21,9 +21,9 @@ from veilog._plain import InJson, ToJson
 from veilog._typing import FloatArray, IntArray
 from veilog.errors import ParameterError
 from veilog.logs.eventlog import EventLog
-from veilog.logs.made_up.lengths import BINS, ENDS, VARY, Lengths
+from veilog.logs.made_up.lengths import BINS, ENDS, VARY, LengthDistribution
 from veilog.logs.made_up.simulate import with_times
-from veilog.logs.made_up.walks import Process, Walks
+from veilog.logs.made_up.walks import RandomProcess, Walks
 from veilog.logs.variants import Variants
 
 __all__ = ["HEADS", "MOST_CASES", "Sizes", "log_of", "twin_of"]
@@ -157,7 +157,7 @@ def _as_may_be(rng: np.random.Generator, sizes: Sizes, longest: int | None) -> S
             found[name] = held / cases
     variants = None if sizes.variants is None else min(sizes.variants, cases)
     if sizes.answers is not None and len(sizes.off) > 2:
-        believed = Lengths.of(sizes.answers, sizes.off[2] / math.sqrt(2), cases, longest)
+        believed = LengthDistribution.of(sizes.answers, sizes.off[2] / math.sqrt(2), cases, longest)
         found["lengths"] = tuple(believed.drawn(rng).tolist())
     return replace(sizes, cases=cases, variants=variants, off=None, answers=None, held=None, **found)
 
@@ -249,13 +249,13 @@ def _fitted(rng: np.random.Generator, sizes: Sizes, number: int, longest: int | 
     enough = _COUNT_CASES if sizes.variants else _FIT_CASES
     shares = _told(replace(sizes, variants=None)) if sizes.cases > enough else {}
     told = shares or _told(sizes)
-    best: tuple[float, Process, float, float, IntArray] | None = None
+    best: tuple[float, RandomProcess, float, float, IntArray] | None = None
     for _ in range(_DRAWS):
         vary, onward, once = shape.tolist()
         shape = rng.random(len(shape))
         ending = _ending(rng, sizes, longest, vary)
         length = float((ending * np.arange(len(ending))).sum() / sizes.cases)
-        process = Process.drawn(rng, number, length, onward, once)
+        process = RandomProcess.drawn(rng, number, length, onward, once)
         if not told:
             sharpness = math.exp(rng.uniform(math.log(0.1), math.log(0.7)))
             return Walks.of(process, sharpness, float(rng.choice(_SLIPS)), ending)

@@ -16,7 +16,7 @@ import numpy as np
 from veilog._typing import BoolArray, FloatArray, IntArray
 from veilog.logs.variants import Variants
 
-__all__ = ["Process", "Walks"]
+__all__ = ["RandomProcess", "Walks"]
 
 _ONCE = (0.5, 4.0)
 """Between what how seldom activities are done again is, as the power of a random number."""
@@ -26,7 +26,7 @@ has not done, among so many; and how many bytes are for what cases have done."""
 
 
 @dataclass(frozen=True)
-class Process:
+class RandomProcess:
     """What is random about a process: how likely each step is before it is made sharp, and where cases end."""
 
     leanings: FloatArray
@@ -38,7 +38,7 @@ class Process:
     """How willingly each activity is done by a case that has done it before."""
 
     @staticmethod
-    def drawn(rng: np.random.Generator, number: int, length: float, onward: float, once: float) -> Process:
+    def drawn(rng: np.random.Generator, number: int, length: float, onward: float, once: float) -> RandomProcess:
         """Return a process in which cases go ``onward`` and do activities ``once`` more (1) or less (0)."""
         often = 1.0 / (rng.permutation(number).astype(np.float64) + 1.0)
         usual: FloatArray = (often / often.sum()).astype(np.float64)
@@ -50,7 +50,7 @@ class Process:
         late = np.log(np.linspace(0.02, 1.0, number))
         ends = rng.gumbel(size=number) + 4 * onward * late
         again = rng.random(number) ** np.interp(once, (0, 1), _ONCE)
-        return Process(chance + 2 * onward * way + 0.7 * np.log(usual), usual, ends, again)
+        return RandomProcess(chance + 2 * onward * way + 0.7 * np.log(usual), usual, ends, again)
 
     @cached_property
     def preferred(self) -> IntArray:
@@ -106,7 +106,7 @@ class Walks:
     steps: tuple[tuple[IntArray, IntArray], ...]
 
     @staticmethod
-    def of(process: Process, sharpness: float, slip: float, ending: IntArray) -> Walks:
+    def of(process: RandomProcess, sharpness: float, slip: float, ending: IntArray) -> Walks:
         """Return as many cases as ``ending`` says, of the lengths that it says; always the same."""
         rng = np.random.default_rng(7)
         number, cases = len(process.usual), int(ending.sum())

@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from veilog.errors import InputError
 from veilog.logs.eventlog import ACTIVITY, CASE, EVENT_INDEX, TIMESTAMP
-from veilog.logs.input.reader import Asked
+from veilog.logs.input.reader import ReadRequest
 from veilog.logs.input.source import Source
 from veilog.logs.input.widths import check_width
 from veilog.logs.ocel.model import Event, ObjectCentricLog
@@ -52,7 +52,7 @@ class _ObjectCentric(TableReader):
     def columns(self, source: Source) -> list[str]:
         return list(source.once(self._flat).table.column_names)
 
-    def table(self, source: Source, asked: Asked) -> pa.Table:
+    def table(self, source: Source, asked: ReadRequest) -> pa.Table:
         """Which type a column has follows from all of its values, so what decides about events stays text."""
         text = source.once(self._flat).table
         given = {CASE, ACTIVITY, TIMESTAMP, _EVENT, EVENT_INDEX}.union(() if asked.roles is None else asked.roles.named)

@@ -17,7 +17,7 @@ from pyarrow import ipc
 from veilog.errors import EngineError
 from veilog.logs.engines.engine import temporary_folder
 from veilog.logs.eventlog import EventLog
-from veilog.logs.stored.store import Held, Scope, StoredLog, as_kept, piece_of
+from veilog.logs.stored.store import Chunk, Scope, StoredLog, as_kept, piece_of
 from veilog.logs.tables.cells.columns import is_text
 
 __all__ = ["Folder", "keep"]
@@ -65,7 +65,7 @@ class _OnDisk:
     def close(self) -> None:
         self._kept.close()
 
-    def _piece(self, held: Held, scope: Scope) -> EventLog:
+    def _piece(self, held: Chunk, scope: Scope) -> EventLog:
         path = self._kept.path / str(held.number)
         return held.of(piece_of(scope, lambda kind, names: _read(path.with_name(f"{path.name}-{kind}"), names)))
 

@@ -9,7 +9,7 @@ import duckdb
 import pyarrow as pa
 
 from veilog.errors import InputError, ParameterError
-from veilog.logs.engines.keys import FIRST_TIME, LAST_TIME, ROW, Rows, sql_name, sql_text
+from veilog.logs.engines.keys import FIRST_TIME, LAST_TIME, ROW, RowQuery, sql_name, sql_text
 from veilog.logs.eventlog import EVENT_INDEX
 from veilog.logs.findings import Findings
 from veilog.logs.input.lifecycle import Transitions
@@ -25,18 +25,20 @@ _OWN = ("file_row_number", "file_index", ROW, PLACE)
 _CONVERT = "Convert it, or give one file with all events."
 
 
-def rows_of_file(connection: duckdb.DuckDBPyConnection, file: Source, roles: Roles, findings: Findings) -> Rows | None:
+def rows_of_file(
+    connection: duckdb.DuckDBPyConnection, file: Source, roles: Roles, findings: Findings
+) -> RowQuery | None:
     """The rows of one file; None where only :func:`veilog.read` can tell what they mean."""
     schema, count = opened(file).schema_arrow, PARQUET.rows(file)
     if not count or _odd(file, roles) is not None or EVENT_INDEX in schema.names:
         return None
     relation = _chosen(connection, _relation([file]), roles, findings)
-    return None if any(gaps(connection, relation, roles).values()) else Rows(relation, schema, count)
+    return None if any(gaps(connection, relation, roles).values()) else RowQuery(relation, schema, count)
 
 
 def rows_of_files(
     connection: duckdb.DuckDBPyConnection, files: Sequence[Source], roles: Roles, findings: Findings
-) -> Rows:
+) -> RowQuery:
     """The rows of several files that are one log, in the order of the files; what is not the same in all is refused."""
     for file in files:
         if not is_parquet(file):
@@ -61,7 +63,7 @@ def rows_of_files(
     relation = _chosen(connection, _relation(files), roles, findings)
     relation = named_rows(connection, relation, roles, findings)
     _check_times(connection, relation, roles, files[0])
-    return Rows(relation, opened(files[0]).schema_arrow, count)
+    return RowQuery(relation, opened(files[0]).schema_arrow, count)
 
 
 def _relation(files: Sequence[Source]) -> str:

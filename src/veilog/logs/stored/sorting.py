@@ -18,7 +18,7 @@ import pyarrow as pa
 from veilog._typing import IntArray
 from veilog.errors import EngineError
 from veilog.logs.engines.engine import refuse_gaps
-from veilog.logs.engines.keys import ROW, Rows, sql_name
+from veilog.logs.engines.keys import ROW, RowQuery, sql_name
 from veilog.logs.findings import Findings
 from veilog.logs.input.roles import Roles
 from veilog.logs.tables.events.rows import is_of_cases
@@ -53,7 +53,7 @@ def _absent(column: str) -> str:
     return f"coalesce({sql_name(column)}::VARCHAR, '') = ''"
 
 
-def in_order(connection: duckdb.DuckDBPyConnection, rows: Rows, roles: Roles) -> Iterator[pa.Table]:
+def in_order(connection: duckdb.DuckDBPyConnection, rows: RowQuery, roles: Roles) -> Iterator[pa.Table]:
     """The rows in whole cases, those of a case together and in their order, cases by their first row.
 
     :func:`placed` comes first: it makes the table of the cases' places. What is of cases is not sorted with the rows,
@@ -65,7 +65,7 @@ def in_order(connection: duckdb.DuckDBPyConnection, rows: Rows, roles: Roles) ->
         f"SELECT {', '.join(f'e.{sql_name(name)}' for name in sorted_)}, places.p AS {PLACE} "
         f"FROM {rows.relation} e JOIN places ON e.{sql_name(roles.case)} = places.c ORDER BY places.p, e.{ROW}"
     )
-    cases = _Cases(connection, {roles.case: "c"} | {name: f"w{number}" for name, number in numbers.items()})
+    cases = _CasePlaces(connection, {roles.case: "c"} | {name: f"w{number}" for name, number in numbers.items()})
     waiting: list[pa.Table] = []
     size, before = 0, -1
     for batch in _batches(found):
@@ -84,7 +84,7 @@ def in_order(connection: duckdb.DuckDBPyConnection, rows: Rows, roles: Roles) ->
         yield _typed(table, cases.of(_places(table, before)), rows.schema)
 
 
-def placed(connection: duckdb.DuckDBPyConnection, rows: Rows, roles: Roles, findings: Findings) -> None:
+def placed(connection: duckdb.DuckDBPyConnection, rows: RowQuery, roles: Roles, findings: Findings) -> None:
     """Make the table ``places``: of each case which comes before it, and what the columns ``case:...`` say of it, by
     the same rule as in memory, with a finding where rows of a case differ."""
     asked = _of_cases(rows, roles)
@@ -109,13 +109,13 @@ def placed(connection: duckdb.DuckDBPyConnection, rows: Rows, roles: Roles, find
             connection.execute(f"UPDATE places SET w{number} = NULL WHERE v{number}")
 
 
-def _of_cases(rows: Rows, roles: Roles) -> list[str]:
+def _of_cases(rows: RowQuery, roles: Roles) -> list[str]:
     """The columns that say that they are of cases, but for those with a role."""
     used = {roles.case, roles.activity, roles.timestamp}
     return [name for name in rows.schema.names if is_of_cases(name) and name not in used]
 
 
-class _Cases:
+class _CasePlaces:
     """What is known of whole cases, in the order of their places, asked for as these come."""
 
     def __init__(self, connection: duckdb.DuckDBPyConnection, columns: Mapping[str, str]) -> None:

@@ -28,7 +28,7 @@ from veilog._version import __version__
 from veilog.errors import EngineError, VeilogError
 from veilog.logs.engines.ibis import running
 from veilog.logs.eventlog import EventLog
-from veilog.logs.stored.store import Held, Kind, Scope, piece_of
+from veilog.logs.stored.store import Chunk, Kind, Scope, piece_of
 
 __all__ = ["Cells", "Failure", "OnSpark", "answered", "by_workers", "cell", "check_version", "column_of", "cores"]
 
@@ -86,18 +86,18 @@ class _Piece:
     """Which of its cases count, a bit for each; None where all do."""
 
     @staticmethod
-    def of(held: Held, digest: bytes, cases: int) -> _Piece:
+    def of(held: Chunk, digest: bytes, cases: int) -> _Piece:
         marks: npt.NDArray[np.bool_] = np.zeros(cases, dtype=np.bool_)
         if held.cases is None:
             return _Piece(digest, cases, None)
         marks[held.cases] = True
         return _Piece(digest, cases, np.packbits(marks).tobytes())
 
-    def held(self, number: int) -> Held:
+    def held(self, number: int) -> Chunk:
         if self.marks is None:
-            return Held(number)
+            return Chunk(number)
         marks = np.unpackbits(np.frombuffer(self.marks, dtype=np.uint8), count=self.cases)
-        return Held(number, np.flatnonzero(marks))
+        return Chunk(number, np.flatnonzero(marks))
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,7 @@ from veilog.logs.engines.spark import quoted
 from veilog.logs.eventlog import EVENT_INDEX, TIMESTAMP_TYPE, EventLog
 from veilog.logs.findings import Findings, Policy
 from veilog.logs.input.coarser import Coarser
-from veilog.logs.input.reader import Asked
+from veilog.logs.input.reader import ReadRequest
 from veilog.logs.input.roles import Roles
 from veilog.logs.input.source import silent
 from veilog.logs.stored.spark import Failure, OnSpark, answered, by_workers, cell, check_version, column_of, cores
@@ -39,7 +39,7 @@ _PIECES_A_CORE = 2
 _NUMBER = "piece"
 
 
-def kept_by_spark(there: IbisTable, roles: Roles, asked: Asked) -> StoredLog:
+def kept_by_spark(there: IbisTable, roles: Roles, asked: ReadRequest) -> StoredLog:
     """The log that a table of Spark is, kept there."""
     progress = asked.progress or silent
     rows = there.checked(roles, asked.findings, progress)

@@ -1,6 +1,6 @@
 """A log that is kept elsewhere than in memory in pieces of whole cases, for questions about more events than fit there.
 
-All pieces together are one log. Where they are is a matter of their :class:`Keeper`: a disk of this machine
+All pieces together are one log. Where they are is a matter of their :class:`ChunkStore`: a disk of this machine
 (:mod:`veilog.logs.stored.disk`), or the workers of a Spark cluster (:mod:`veilog.logs.stored.spark`), which run what is
 asked of a piece where it lies. What a function is given there is the same event log, column by column.
 """
@@ -23,7 +23,7 @@ from veilog.logs.findings import Finding
 from veilog.logs.tables.cells.columns import is_text
 from veilog.logs.variants import Variants
 
-__all__ = ["Held", "Keeper", "Scope", "StoredLog", "as_kept", "misfit", "piece_of"]
+__all__ = ["Chunk", "ChunkStore", "Scope", "StoredLog", "as_kept", "misfit", "piece_of"]
 
 _MERGED = 16
 _ALWAYS = (CASE_INDEX, EVENT_INDEX, ACTIVITY, TIMESTAMP)
@@ -38,7 +38,7 @@ Kind = str
 
 
 @dataclass(frozen=True)
-class Held:
+class Chunk:
     """A piece that has cases that count: its number, and the places of these cases in it; None for all of them."""
 
     number: int
@@ -53,7 +53,7 @@ class Held:
 class Scope:
     """The pieces that a question is about, in their order, and the columns that it needs of each."""
 
-    held: tuple[Held, ...]
+    held: tuple[Chunk, ...]
     shape: EventLog
     attributes: Collection[str] | None = None
     """An attribute of cases and one of events may be meant by one name, with or without what goes before it in flat
@@ -68,7 +68,7 @@ class Scope:
         return [field for field in schema if field.name in _ALWAYS or field.name.removeprefix(_PREFIX) in wanted]
 
 
-class Keeper(Protocol):
+class ChunkStore(Protocol):
     """Keeps the pieces of a log somewhere, and has what is asked of them done there.
 
     ``work`` is told whether a piece is the first of those asked about. It may run for several at a time, so what it
@@ -98,7 +98,7 @@ class Keeper(Protocol):
 class StoredLog:
     """An event log in pieces that are kept somewhere, each of whole cases. They go when the last use of them does."""
 
-    keeper: Keeper
+    keeper: ChunkStore
     sizes: tuple[int, ...]
     """Cases of each piece."""
     shape: EventLog
@@ -144,7 +144,7 @@ class StoredLog:
             yield replace(piece, events=_typed(events, self.shape.events), cases=_typed(cases, self.shape.cases))
 
     def each(self, work: Callable[[EventLog, bool], T], attributes: Collection[str] | None = None) -> Iterator[T]:
-        """What is found in the pieces, in their order; see :class:`Keeper` for what ``work`` may do."""
+        """What is found in the pieces, in their order; see :class:`ChunkStore` for what ``work`` may do."""
         return self.keeper.each(work, self._scope(attributes))
 
     def together(
@@ -153,13 +153,13 @@ class StoredLog:
         combine: Callable[[Iterable[T]], T],
         attributes: Collection[str] | None = None,
     ) -> T:
-        """What is found in all pieces, combined where they are kept; see :class:`Keeper`."""
+        """What is found in all pieces, combined where they are kept; see :class:`ChunkStore`."""
         return self.keeper.together(work, combine, self._scope(attributes))
 
     def _scope(self, attributes: Collection[str] | None) -> Scope:
         return Scope(tuple(self._held()), self.shape, attributes)
 
-    def _held(self) -> Iterator[Held]:
+    def _held(self) -> Iterator[Chunk]:
         """The pieces that have cases that count."""
         start = 0
         for number, size in enumerate(self.sizes):
@@ -171,7 +171,7 @@ class StoredLog:
                 count = last - first
                 cases = None if count == size else self.chosen[first:last] - start
             if count:
-                yield Held(number, cases)
+                yield Chunk(number, cases)
             start = stop
 
     def whole(self) -> EventLog:

@@ -20,17 +20,17 @@ import duckdb
 import pyarrow as pa
 
 from veilog.errors import InputError, ParameterError
-from veilog.logs.earlier import Earlier
+from veilog.logs.earlier import Provenance
 from veilog.logs.engines.duckdb_files import DuckFiles, connected
 from veilog.logs.engines.duckdb_table import DuckTable
 from veilog.logs.engines.engine import VariantSource, spilling
 from veilog.logs.engines.ibis import IbisTable
-from veilog.logs.engines.keys import Rows
+from veilog.logs.engines.keys import RowQuery
 from veilog.logs.engines.names import engine_of
 from veilog.logs.eventlog import EventLog
 from veilog.logs.findings import Findings, Policy
 from veilog.logs.input.coarser import MapLike, mapped_by
-from veilog.logs.input.reader import Asked
+from veilog.logs.input.reader import ReadRequest
 from veilog.logs.input.reading import check_layout, earlier_of, read_as, roles_among, used_columns
 from veilog.logs.input.roles import Declared, Roles
 from veilog.logs.input.source import Given, Means, Progress, Source, silent
@@ -98,10 +98,10 @@ def store(
     named = Source(source, engine=engine, means=Means(memory_limit, threads, temp_directory, index))
     declared = Declared(case, activity, timestamp, lifecycle, classifier)
     findings = Findings(policies or {}, named.name)
-    return stored(named, Asked(declared, findings, progress=progress, coarser=mapped_by(map, level, top)), where)
+    return stored(named, ReadRequest(declared, findings, progress=progress, coarser=mapped_by(map, level, top)), where)
 
 
-def stored(source: Source, asked: Asked, where: Where = "here") -> StoredLog | None:
+def stored(source: Source, asked: ReadRequest, where: Where = "here") -> StoredLog | None:
     """The log of a source, kept in pieces by its means; see :func:`store`."""
     if where not in ("here", "engine"):
         raise ParameterError(f"A log is kept here or by its engine, not {where!r}.", parameter="where")
@@ -124,7 +124,7 @@ def stored(source: Source, asked: Asked, where: Where = "here") -> StoredLog | N
         return None
     if log is None:
         raise misfit(source.name)
-    before = earlier_of(source).by(used_columns(roles, asked.declared)) if here else Earlier()
+    before = earlier_of(source).by(used_columns(roles, asked.declared)) if here else Provenance()
     way = read_as(source, roles, asked.declared, findings, before)
     shape = before.of(replace(log.shape, mapped="", read_together=findings.read_together(), read_as=way))
     if asked.coarser is not None:
@@ -132,7 +132,7 @@ def stored(source: Source, asked: Asked, where: Where = "here") -> StoredLog | N
     return replace(log, shape=shape, findings=findings.result())
 
 
-def whole_of(source: Source, asked: Asked, method: str) -> EventLog:
+def whole_of(source: Source, asked: ReadRequest, method: str) -> EventLog:
     """All events of a log that is no single file, for a method that needs them in memory; too many are refused before
     one is read."""
     there = _engine(source)
@@ -164,7 +164,7 @@ def _engine(source: Source) -> VariantSource:
     )
 
 
-def _in_engine(there: VariantSource, roles: Roles, asked: Asked) -> StoredLog:
+def _in_engine(there: VariantSource, roles: Roles, asked: ReadRequest) -> StoredLog:
     if not isinstance(there, IbisTable) or there.table.get_backend().name != "pyspark":
         raise ParameterError(
             "Only a table of Spark is asked where it is.",
@@ -186,8 +186,8 @@ def _count(source: Source, there: VariantSource) -> int:
 
 @contextlib.contextmanager
 def _rows(
-    source: Source, there: VariantSource, roles: Roles, asked: Asked
-) -> Iterator[tuple[duckdb.DuckDBPyConnection, Rows | None]]:
+    source: Source, there: VariantSource, roles: Roles, asked: ReadRequest
+) -> Iterator[tuple[duckdb.DuckDBPyConnection, RowQuery | None]]:
     """The rows of the log in a DuckDB of our own, as long as the block lasts."""
     progress = asked.progress or silent
     with contextlib.ExitStack() as stack:
@@ -197,7 +197,7 @@ def _rows(
         connection = stack.enter_context(connected(source.means))
         progress("looking at the events", None)
         if isinstance(there, DuckTable):
-            rows: Rows | None = there.listed(connection, roles, asked.findings)
+            rows: RowQuery | None = there.listed(connection, roles, asked.findings)
         elif source.several:
             rows = rows_of_files(connection, source.files(), roles, asked.findings)
         else:
@@ -206,7 +206,7 @@ def _rows(
 
 
 def _logs(
-    connection: duckdb.DuckDBPyConnection, rows: Rows, roles: Roles, source: Source, asked: Asked
+    connection: duckdb.DuckDBPyConnection, rows: RowQuery, roles: Roles, source: Source, asked: ReadRequest
 ) -> Iterator[EventLog]:
     """The log in pieces of whole cases."""
     progress = asked.progress or silent

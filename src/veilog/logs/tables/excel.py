@@ -20,7 +20,7 @@ import pyarrow as pa
 from veilog._files import reason
 from veilog.errors import InputError, MissingExtraError, meant
 from veilog.logs.eventlog import EVENT_INDEX, EventLog
-from veilog.logs.input.reader import Asked
+from veilog.logs.input.reader import ReadRequest
 from veilog.logs.input.source import Source
 from veilog.logs.input.streams import check_stored, check_unpacked
 from veilog.logs.metadata import Metadata
@@ -68,7 +68,7 @@ class _Excel(TableReader):
     def columns(self, source: Source) -> list[str]:
         return list(source.once(_read).names)
 
-    def table(self, source: Source, asked: Asked) -> pa.Table:
+    def table(self, source: Source, asked: ReadRequest) -> pa.Table:
         """Which type a column has follows from all of its cells, so what decides about events is text."""
         sheet, roles = source.once(_read), asked.roles
         texts = {EVENT_INDEX}.union(() if roles is None else roles.named)

@@ -9,7 +9,7 @@ import pyarrow as pa
 from veilog.errors import InputError
 from veilog.logs.eventlog import EVENT_INDEX
 from veilog.logs.findings import Findings
-from veilog.logs.input.reader import Asked
+from veilog.logs.input.reader import ReadRequest
 from veilog.logs.input.source import Source
 from veilog.logs.tables.cells.columns import plain_type
 from veilog.logs.tables.cells.objects import from_values
@@ -28,7 +28,7 @@ class _Arrow(TableReader):
     def columns(self, source: Source) -> list[str]:
         return list(source.given.column_names)
 
-    def table(self, source: Source, asked: Asked) -> pa.Table:
+    def table(self, source: Source, asked: ReadRequest) -> pa.Table:
         return source.given
 
 
@@ -45,7 +45,7 @@ class _Polars(TableReader):
     def columns(self, source: Source) -> list[str]:
         return list(source.once(_collected).column_names)
 
-    def table(self, source: Source, asked: Asked) -> pa.Table:
+    def table(self, source: Source, asked: ReadRequest) -> pa.Table:
         return source.once(_collected)
 
 
@@ -73,7 +73,7 @@ class _Pandas(TableReader):
     def columns(self, source: Source) -> list[str]:
         return list(map(str, source.given.columns))
 
-    def table(self, source: Source, asked: Asked) -> pa.Table:
+    def table(self, source: Source, asked: ReadRequest) -> pa.Table:
         frame, roles = source.given, asked.roles
         needed, times = ((), ()) if roles is None else (roles.named, roles.times)
         columns = {}

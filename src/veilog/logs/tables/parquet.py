@@ -23,7 +23,7 @@ import pyarrow.parquet as pq
 from veilog._files import reason
 from veilog.errors import InputError, OutputError
 from veilog.logs.eventlog import ACTIVITY, CASE_INDEX, EVENT_INDEX, EventLog
-from veilog.logs.input.reader import Asked
+from veilog.logs.input.reader import ReadRequest
 from veilog.logs.input.source import Source
 from veilog.logs.input.streams import check_stored
 from veilog.logs.metadata import Metadata, metadata_from, metadata_to
@@ -53,7 +53,7 @@ class _Parquet(TableReader):
     def notes(self, source: Source) -> Notes:
         return source.once(_notes)
 
-    def table(self, source: Source, asked: Asked) -> pa.Table:
+    def table(self, source: Source, asked: ReadRequest) -> pa.Table:
         try:
             table = opened(source).read()
             table.validate(full=True)  # text that is not UTF-8 would fail later, and worse
@@ -62,7 +62,7 @@ class _Parquet(TableReader):
         return table.replace_schema_metadata(None)
 
     def batches(
-        self, source: Source, asked: Asked, columns: Sequence[str] | None = None, size: int = BATCH
+        self, source: Source, asked: ReadRequest, columns: Sequence[str] | None = None, size: int = BATCH
     ) -> Iterator[pa.RecordBatch]:
         yield from opened(source).iter_batches(size, columns=None if columns is None else list(columns))
 

@@ -14,7 +14,7 @@ from veilog.errors import InputError
 from veilog.logs.eventlog import EVENT_INDEX
 from veilog.logs.findings import Findings
 from veilog.logs.input.lifecycle import joined
-from veilog.logs.input.reader import Asked
+from veilog.logs.input.reader import ReadRequest
 from veilog.logs.input.roles import Roles
 from veilog.logs.input.source import Source
 from veilog.logs.tables.cells.columns import is_text, rounded, text_column, whole_numbers, without_views
@@ -64,7 +64,7 @@ def pieces(source: Source, roles: Roles, findings: Findings, *, alone: bool) -> 
         empty = 0
     line_of = reader.line_of(source)
     given = roles
-    for batch in reader.batches(source, Asked(findings=findings), list(dict.fromkeys([*given.named, *extra]))):
+    for batch in reader.batches(source, ReadRequest(findings=findings), list(dict.fromkeys([*given.named, *extra]))):
         batch, roles, line_of = _shaped(batch, given, line_of)
         stamps = _plain(batch.column(roles.timestamp))
         if is_text(stamps.type) or pa.types.is_null(stamps.type):
@@ -125,7 +125,7 @@ def _has_doubt(stamps: Any) -> bool:
 def _day_order(reader: TableReader, source: Source, roles: Roles) -> DayOrder:
     """The order of day and month that every date of the column says by itself; a second pass over the file."""
     evidence = Evidence()
-    for part in reader.batches(source, Asked(findings=Findings(collect_all=True)), list(roles.named)):
+    for part in reader.batches(source, ReadRequest(findings=Findings(collect_all=True)), list(roles.named)):
         batch, of_batch, _ = _shaped(part, roles, None)
         gather_evidence(_plain(batch.column(of_batch.timestamp)).cast(pa.string()), evidence)
     return evidence.order(str(source.path))

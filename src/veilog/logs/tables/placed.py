@@ -19,13 +19,13 @@ _SHEET, _ROW, _CELL, _IN_CELL = 2, 3, 4, 5
 
 def check_cells(sheet: BinaryIO) -> None:
     """Raise ValueError where a row or a cell is not behind the one before it, or a formula has no value."""
-    cells = _Cells()
+    cells = _PlacedCells()
     while block := sheet.read(_BLOCK):
         cells.parser.Parse(block, False)
     cells.parser.Parse(b"", True)
 
 
-class _Cells:
+class _PlacedCells:
     def __init__(self) -> None:
         self._depth = self._row = self._column = 0
         self._inside = self._formula = self._value = False

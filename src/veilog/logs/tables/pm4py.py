@@ -15,7 +15,7 @@ import pyarrow as pa
 from veilog.errors import InputError
 from veilog.logs.eventlog import ACTIVITY, CASE, CASE_INDEX, EVENT_INDEX, TIMESTAMP
 from veilog.logs.findings import Findings
-from veilog.logs.input.reader import Asked
+from veilog.logs.input.reader import ReadRequest
 from veilog.logs.input.source import Source
 from veilog.logs.metadata import Attribute, Metadata
 from veilog.logs.tables.cells.objects import from_values
@@ -49,7 +49,7 @@ class _Pm4py(TableReader):
         usual = [CASE, ACTIVITY, TIMESTAMP]
         return list(dict.fromkeys([*usual, EVENT_INDEX, CASE_INDEX, *own, *of_cases]))
 
-    def table(self, source: Source, asked: Asked) -> pa.Table:
+    def table(self, source: Source, asked: ReadRequest) -> pa.Table:
         log = source.given
         traces = np.repeat(np.arange(len(log)), [len(trace) for trace in log])
         events = [event for trace in log for event in trace]

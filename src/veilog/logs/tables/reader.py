@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from veilog.logs.eventlog import EventLog
 from veilog.logs.findings import Findings
-from veilog.logs.input.reader import Asked, reader_of
+from veilog.logs.input.reader import ReadRequest, reader_of
 from veilog.logs.input.roles import Roles
 from veilog.logs.input.source import Source
 from veilog.logs.metadata import Metadata
@@ -71,11 +71,11 @@ class TableReader(ABC):
         """Return the names of the columns, without reading the rows."""
 
     @abstractmethod
-    def table(self, source: Source, asked: Asked) -> pa.Table:
+    def table(self, source: Source, asked: ReadRequest) -> pa.Table:
         """Return all columns of all rows, in the order of the rows."""
 
     def batches(
-        self, source: Source, asked: Asked, columns: Sequence[str] | None = None, size: int = BATCH
+        self, source: Source, asked: ReadRequest, columns: Sequence[str] | None = None, size: int = BATCH
     ) -> Iterator[pa.RecordBatch]:
         """Yield these columns of the rows (or all), in their order and as a rule ``size`` at a time."""
         table = self.table(source, asked)
@@ -93,7 +93,7 @@ class TableReader(ABC):
         """Return what tells on which line of the file a row is, where it has lines."""
         return None
 
-    def read(self, source: Source, asked: Asked) -> EventLog:
+    def read(self, source: Source, asked: ReadRequest) -> EventLog:
         """Return the log in all rows, with all columns as attributes."""
         assert asked.roles is not None, "the columns of a table have roles"
         notes = self.notes(source)

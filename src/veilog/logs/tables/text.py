@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from veilog.logs.eventlog import EVENT_INDEX, EventLog
 from veilog.logs.findings import Findings
-from veilog.logs.input.reader import Asked
+from veilog.logs.input.reader import ReadRequest
 from veilog.logs.input.source import Source, suffix_of
 from veilog.logs.tables import delimited, dialects
 from veilog.logs.tables.cells.columns import typed, written
@@ -41,7 +41,7 @@ class _Text(TableReader):
     def columns(self, source: Source) -> list[str]:
         return list(source.once(dialects.sniffed).columns)
 
-    def table(self, source: Source, asked: Asked) -> pa.Table:
+    def table(self, source: Source, asked: ReadRequest) -> pa.Table:
         parts = list(delimited.batches(source, progress=asked.progress, foreign=_noting(asked.findings)))
         names = self.columns(source)
         table = pa.Table.from_batches(parts) if parts else pa.table({name: pa.array([], pa.string()) for name in names})
@@ -51,7 +51,7 @@ class _Text(TableReader):
         return pa.table({name: table[name] if name in plain else typed(table[name]) for name in table.column_names})
 
     def batches(
-        self, source: Source, asked: Asked, columns: Sequence[str] | None = None, size: int = BATCH
+        self, source: Source, asked: ReadRequest, columns: Sequence[str] | None = None, size: int = BATCH
     ) -> Iterator[pa.RecordBatch]:
         """Yield the rows as text, in batches of some megabytes, whatever ``size`` says."""
         yield from delimited.batches(source, columns=columns, foreign=_noting(asked.findings))

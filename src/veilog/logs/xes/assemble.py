@@ -28,7 +28,7 @@ from veilog.logs.input.roles import AS_IT_IS, Declared, classifier_keys
 from veilog.logs.input.widths import check_width
 from veilog.logs.metadata import Metadata
 from veilog.logs.xes.columns import ColumnKey, name_columns, spread
-from veilog.logs.xes.scan import Block
+from veilog.logs.xes.scan import XesBlock
 from veilog.logs.xes.text import Element, dump_nested, read_metadata
 from veilog.logs.xes.values import NO_ZONE, format_date, format_float, from_numpy, from_texts, to_numpy
 
@@ -60,7 +60,7 @@ class Assembler:
         self._log_elements: list[Element] = []
         self._zones: dict[int, tuple[int, str, int]] = {}
 
-    def add(self, block: Block) -> None:
+    def add(self, block: XesBlock) -> None:
         """Append a block; a finding whose policy is ``fail`` raises."""
         for note in block.notes:
             self._findings.add(note.rule, note.example, line=note.line, count=note.count)

@@ -16,7 +16,7 @@ from veilog.errors import InputError
 from veilog.logs.input.streams import MAX_VALUE
 from veilog.logs.xes.text import Unusual
 
-__all__ = ["CheckedParser", "Fast", "Plain", "Source", "count_lines", "too_long"]
+__all__ = ["ByteSource", "CheckedParser", "Fast", "Plain", "count_lines", "too_long"]
 
 _TRUNCATED = {
     expat.errors.codes[expat.errors.XML_ERROR_NO_ELEMENTS],
@@ -35,7 +35,7 @@ _MISSPELLED = re.compile(
 """What some programs call UTF-8 in a declaration, of which expat then knows the letters of ASCII alone."""
 
 
-class Source(Protocol):
+class ByteSource(Protocol):
     """Checks the next bytes of a file and gives the text that the scanner may see; raises on the first fault."""
 
     def feed(self, data: bytes) -> bytes: ...

@@ -22,12 +22,12 @@ from typing import IO, BinaryIO
 from veilog._process import interpreter
 from veilog.errors import InputError
 from veilog.logs.input.streams import MAX_VALUE, consumed_fraction, open_input
-from veilog.logs.xes.bytes import Fast, Plain, Source, count_lines, too_long
-from veilog.logs.xes.scan import Block, Scanner
-from veilog.logs.xes.text import Element, Note, Piece, Unusual, parse_piece, stray_note
+from veilog.logs.xes.bytes import ByteSource, Fast, Plain, count_lines, too_long
+from veilog.logs.xes.scan import Scanner, XesBlock
+from veilog.logs.xes.text import Element, Note, TextPiece, Unusual, parse_piece, stray_note
 from veilog.logs.xes.values import unescape
 
-__all__ = ["Part", "Reading", "read_blocks", "read_in_parts"]
+__all__ = ["XesPart", "XesReading", "read_blocks", "read_in_parts"]
 
 Progress = Callable[[float], None]
 
@@ -50,7 +50,7 @@ work(sys.stdin.buffer, sys.stdout.buffer)
 
 
 @dataclass(frozen=True)
-class Part:
+class XesPart:
     """From the first trace at or after byte ``start`` (0: the file's start) up to the first at or after ``stop``."""
 
     start: int = 0
@@ -58,24 +58,24 @@ class Part:
 
 
 @dataclass
-class Reading:
+class XesReading:
     """How to read a file, and what is known after reading it beside its blocks."""
 
     path: Path
     limit: int | None
     drop_bad: bool
     plain: bool = False
-    part: Part = field(default_factory=Part)
+    part: XesPart = field(default_factory=XesPart)
     root: Element | None = None
     lines: int = 0
 
 
-def read_blocks(reading: Reading, progress: Progress | None = None) -> Generator[Block, None, None]:
+def read_blocks(reading: XesReading, progress: Progress | None = None) -> Generator[XesBlock, None, None]:
     """The blocks in order; when they are through, the document was complete and ``reading`` has its root and lines."""
     path = str(reading.path)
     scanner = Scanner(path, drop_bad=reading.drop_bad, plain=reading.plain)
     with open_input(reading.path, limit=reading.limit) as stream:
-        source: Source = Plain(path) if reading.plain else Fast(path)
+        source: ByteSource = Plain(path) if reading.plain else Fast(path)
         texts = _texts(stream, source, reading.part)
         data, line, depth, wanted, final = b"", 1, 1 if reading.part.start else 0, 0, False
         notes: list[Note] = []
@@ -124,7 +124,7 @@ def _check_length(data: bytes, line: int, path: str) -> None:
             raise too_long(path, line + count_lines(data[: max(start, 0)]))
 
 
-def _texts(stream: BinaryIO, source: Source, part: Part) -> Iterator[bytes]:
+def _texts(stream: BinaryIO, source: ByteSource, part: XesPart) -> Iterator[bytes]:
     """The checked text of a part, block by block; raises at its end unless it was complete."""
     if not part.start and part.stop is None:
         while raw := stream.read(BLOCK):
@@ -144,7 +144,7 @@ def _texts(stream: BinaryIO, source: Source, part: Part) -> Iterator[bytes]:
     yield source.finish()
 
 
-def _part_bytes(stream: BinaryIO, part: Part) -> Iterator[tuple[bytes, bool]]:
+def _part_bytes(stream: BinaryIO, part: XesPart) -> Iterator[tuple[bytes, bool]]:
     """(bytes, whether the part ends with them before the end of the file)."""
     position = part.start
     _skip(stream, position)
@@ -186,7 +186,7 @@ def _skip(stream: BinaryIO, size: int) -> None:
         size -= len(block)
 
 
-def _root(raw: bytes, line: int, path: str) -> tuple[Element, Piece]:
+def _root(raw: bytes, line: int, path: str) -> tuple[Element, TextPiece]:
     piece = parse_piece(raw)
     if ":" in piece.name:
         raise Unusual
@@ -201,8 +201,8 @@ def _root(raw: bytes, line: int, path: str) -> tuple[Element, Piece]:
 
 
 def read_in_parts(
-    reading: Reading, processes: int, progress: Progress | None = None
-) -> Generator[Block, None, None] | None:
+    reading: XesReading, processes: int, progress: Progress | None = None
+) -> Generator[XesBlock, None, None] | None:
     """The blocks of a file that several processes read, or ``None`` where that is not worth while.
 
     Raises :class:`Unusual` if the file cannot be split or another process fails, whatever the reason.
@@ -213,13 +213,13 @@ def read_in_parts(
     return _gather(reading, bounds, progress)
 
 
-def _gather(reading: Reading, bounds: list[int], progress: Progress | None) -> Generator[Block, None, None]:
-    parts = [Part(a, b) for a, b in zip([0, *bounds], [*bounds, None], strict=True)]
+def _gather(reading: XesReading, bounds: list[int], progress: Progress | None) -> Generator[XesBlock, None, None]:
+    parts = [XesPart(a, b) for a, b in zip([0, *bounds], [*bounds, None], strict=True)]
     answers: list[IO[bytes]] = []
     try:
         with contextlib.ExitStack() as workers:
             for part in parts[1:]:
-                task = Reading(reading.path, reading.limit, reading.drop_bad, part=part)
+                task = XesReading(reading.path, reading.limit, reading.drop_bad, part=part)
                 worker = workers.enter_context(interpreter("-c", _BOOT))
                 assert worker.stdin is not None
                 assert worker.stdout is not None
@@ -243,7 +243,7 @@ def _gather(reading: Reading, bounds: list[int], progress: Progress | None) -> G
 
 def work(source: BinaryIO, target: BinaryIO) -> None:
     """Another process: read the part asked for, then hand over all its blocks; nothing if there was any trouble."""
-    reading: Reading = pickle.load(source)
+    reading: XesReading = pickle.load(source)
     with contextlib.suppress(InputError, Unusual, BrokenPipeError):
         blocks = list(read_blocks(reading))
         pickle.dump((blocks, reading.lines), target, protocol=5)

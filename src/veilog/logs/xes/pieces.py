@@ -20,7 +20,7 @@ import pyarrow as pa
 from veilog._typing import BoolArray, Int32Array, IntArray
 from veilog.errors import InputError
 from veilog.logs.xes.columns import ColumnKey
-from veilog.logs.xes.text import NESTING, SCALARS, Piece, Unusual, is_foreign, parse_piece
+from veilog.logs.xes.text import NESTING, SCALARS, TextPiece, Unusual, is_foreign, parse_piece
 from veilog.logs.xes.values import from_numpy, from_texts, to_numpy, unescape
 
 __all__ = ["MAX_DEPTH", "Coded", "Coder", "Placed", "place"]
@@ -134,7 +134,7 @@ class Coder:
                 values = pa.concat_arrays([values, raw.take(encoded.indices)])
         return Coded(edges, name, delta, column, stray, value_at, values, whole, others, codes, tags)
 
-    def parse(self, raw: bytes) -> Piece:
+    def parse(self, raw: bytes) -> TextPiece:
         piece = parse_piece(raw)
         if ":" in piece.name and not self._plain:
             raise Unusual

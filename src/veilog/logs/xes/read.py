@@ -12,13 +12,13 @@ import pyarrow as pa
 from veilog.errors import InputError
 from veilog.logs.eventlog import EventLog
 from veilog.logs.findings import Findings
-from veilog.logs.input.reader import Asked
+from veilog.logs.input.reader import ReadRequest
 from veilog.logs.input.roles import AS_IT_IS, Declared
 from veilog.logs.input.source import Source
 from veilog.logs.input.streams import DEFAULT_LIMIT
 from veilog.logs.xes.assemble import Assembler
-from veilog.logs.xes.parts import Reading, read_blocks, read_in_parts
-from veilog.logs.xes.scan import Block
+from veilog.logs.xes.parts import XesReading, read_blocks, read_in_parts
+from veilog.logs.xes.scan import XesBlock
 from veilog.logs.xes.text import Unusual
 from veilog.logs.xes.write import write_xes, write_xes_pieces
 
@@ -37,7 +37,7 @@ class _Xes:
     def recognises(self, source: Source) -> bool:
         return source.suffix in self.suffixes
 
-    def read(self, source: Source, asked: Asked) -> EventLog:
+    def read(self, source: Source, asked: ReadRequest) -> EventLog:
         path, say = source.path, asked.progress
         return read_xes(
             path,
@@ -76,7 +76,7 @@ def read_xes(
     the fraction read so far. A document that does not end properly, declares entities or refers to anything outside
     itself is refused (:class:`InputError` with line and column).
     """
-    reading = Reading(Path(path), limit, drop_bad=findings.policy("bad-value") == "drop")
+    reading = XesReading(Path(path), limit, drop_bad=findings.policy("bad-value") == "drop")
     findings.path = findings.path or str(path)
     before = findings.copy()
     blocks = read_in_parts(reading, processes, progress)
@@ -86,7 +86,7 @@ def read_xes(
         except Unusual:
             findings.restore(before)
     try:
-        reading = Reading(reading.path, limit, reading.drop_bad)
+        reading = XesReading(reading.path, limit, reading.drop_bad)
         return _assemble(read_blocks(reading, progress), reading, findings, declared)
     except Unusual:
         findings.restore(before)
@@ -96,12 +96,12 @@ def read_xes(
             path=path,
             advice="Save it to a file first.",
         )
-    reading = Reading(reading.path, limit, reading.drop_bad, plain=True)
+    reading = XesReading(reading.path, limit, reading.drop_bad, plain=True)
     return _assemble(read_blocks(reading, progress), reading, findings, declared)
 
 
 def _assemble(
-    blocks: Generator[Block, None, None], reading: Reading, findings: Findings, declared: Declared = AS_IT_IS
+    blocks: Generator[XesBlock, None, None], reading: XesReading, findings: Findings, declared: Declared = AS_IT_IS
 ) -> EventLog:
     assembler = Assembler(str(reading.path), findings, declared)
     with closing(blocks):

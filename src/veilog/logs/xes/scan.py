@@ -20,11 +20,11 @@ from veilog.logs.xes.pieces import CONTAINER, EVENT, LIST, TRACE, Coded, Coder, 
 from veilog.logs.xes.text import SCALARS, Element, Note, read_attribute, read_tree, stray_note, to_json
 from veilog.logs.xes.values import NO_ZONE, Dates, from_numpy, unescape
 
-__all__ = ["Block", "Scanner"]
+__all__ = ["Scanner", "XesBlock"]
 
 
 @dataclass
-class Block:
+class XesBlock:
     """What one block of the file holds. Case rows count from the first trace of the block; an event or attribute whose
     trace began in an earlier block has case row -1."""
 
@@ -46,7 +46,7 @@ class Block:
     lines: int = 0
     """Ends of lines within the block."""
 
-    def moved(self, lines: int) -> Block:
+    def moved(self, lines: int) -> XesBlock:
         """The same block, that many lines further down in the file."""
         return replace(
             self,
@@ -85,7 +85,7 @@ class Scanner:
         self._drop_bad = drop_bad
         self._coder = Coder(plain=plain)
 
-    def scan(self, data: bytes, depth: int, line: int, *, final: bool) -> tuple[Block, int, int] | None:
+    def scan(self, data: bytes, depth: int, line: int, *, final: bool) -> tuple[XesBlock, int, int] | None:
         """(block, bytes used, depth after them) for the leading part of ``data``; ``None`` if that holds nothing whole.
 
         ``data`` starts with a tag at ``line``; ``depth`` is 1 within the log and 2 within a trace.
@@ -103,7 +103,7 @@ class Scanner:
             return None
         view = _View(coded, placed, _newlines(data), line)
         traces, starts = np.flatnonzero(placed.is_trace), np.flatnonzero(placed.is_event)
-        block = Block(len(traces), view.lines(traces), placed.case_of[starts].astype(np.int64), view.lines(starts))
+        block = XesBlock(len(traces), view.lines(traces), placed.case_of[starts].astype(np.int64), view.lines(starts))
 
         has_value = coded.column[: placed.size] >= 0
         rows = np.flatnonzero(has_value & placed.in_event)
@@ -119,7 +119,7 @@ class Scanner:
         return block, used, placed.depth
 
     def _attributes(
-        self, view: _View, rows: IntArray, owner_of: Int32Array, block: Block, *, timed: bool
+        self, view: _View, rows: IntArray, owner_of: Int32Array, block: XesBlock, *, timed: bool
     ) -> Iterator[tuple[ColumnKey, Int32Array, pa.Array]]:
         """(column, owners, values) for the attributes in the pieces ``rows``, in order of first appearance."""
         if not len(rows):
@@ -152,7 +152,7 @@ class Scanner:
                 yield key._replace(as_text=True), owners[~good], strings(bad.dictionary_encode())
 
     def _groups(
-        self, view: _View, rows: IntArray, owner_of: Int32Array, block: Block
+        self, view: _View, rows: IntArray, owner_of: Int32Array, block: XesBlock
     ) -> list[tuple[ColumnKey, IntArray]]:
         """The pieces of each column in document order; of attributes that an element has twice only the first."""
         all_columns, keys = view.coded.column, self._coder.keys
@@ -176,7 +176,7 @@ class Scanner:
             block.notes.append(Note("duplicate-attribute", example, view.line(dropped[0]), len(dropped)))
         return [(key, g[kept[g]]) for key, g in named if kept[g].any()]
 
-    def _nested(self, view: _View, block: Block) -> None:
+    def _nested(self, view: _View, block: XesBlock) -> None:
         """Attributes with children, lists, containers, and what stands directly in the log: element by element."""
         p = view.placed
         name, delta = view.coded.name[: p.size], view.coded.delta[: p.size]
@@ -216,7 +216,7 @@ class Scanner:
         raw = view.coded.whole.slice(start, stop - start).to_pylist()
         return read_tree(raw, view.lines(rows).tolist(), self._coder.parse)
 
-    def _odd(self, view: _View, block: Block) -> None:
+    def _odd(self, view: _View, block: XesBlock) -> None:
         """Findings about single pieces: text, elements and XML attributes that XES does not know."""
         coded, p = view.coded, view.placed
         name = coded.name[: p.size]
@@ -265,7 +265,7 @@ def _newlines(data: bytes) -> IntArray:
     return np.flatnonzero(is_end | returns)
 
 
-def _note_dates(view: _View, members: IntArray, raw: pa.Array, dates: Dates, block: Block) -> None:
+def _note_dates(view: _View, members: IntArray, raw: pa.Array, dates: Dates, block: XesBlock) -> None:
     for rule, mask in (
         ("timestamp-without-zone", dates.ok & (dates.zones == NO_ZONE)),
         ("precision-lost", dates.lost),
@@ -275,7 +275,9 @@ def _note_dates(view: _View, members: IntArray, raw: pa.Array, dates: Dates, blo
             block.notes.append(Note(rule, example, line, count))
 
 
-def _note_times(view: _View, members: IntArray, raw: pa.Array, dates: Dates, block: Block, owners: Int32Array) -> None:
+def _note_times(
+    view: _View, members: IntArray, raw: pa.Array, dates: Dates, block: XesBlock, owners: Int32Array
+) -> None:
     if not dates.ok.all():
         count, example, line = _first(view, members, raw, ~dates.ok)
         block.notes.append(Note("bad-timestamp", repr(example), line, count))

@@ -19,7 +19,7 @@ __all__ = [
     "SCALARS",
     "Element",
     "Note",
-    "Piece",
+    "TextPiece",
     "Unusual",
     "from_json",
     "parse_piece",
@@ -47,7 +47,7 @@ class Note:
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
+class TextPiece:
     """A tag and the text up to the next one. Values are still escaped, as in the file."""
 
     name: str
@@ -64,7 +64,7 @@ _PIECE = re.compile(
 _ATTRIBUTE = re.compile(rb"""([^\s=<>"'/]+)\s*=\s*(?:"([^"]*)"|'([^']*)')""")
 
 
-def parse_piece(raw: bytes) -> Piece:
+def parse_piece(raw: bytes) -> TextPiece:
     """Take a tag apart; what is no ordinary tag is :class:`Unusual`."""
     match = _PIECE.match(raw)
     if match is None:
@@ -72,10 +72,10 @@ def parse_piece(raw: bytes) -> Piece:
     closing, name, attributes, empty, text = match.groups()
     found = {key.decode("utf-8"): a or b for key, a, b in _ATTRIBUTE.findall(attributes)} if attributes else {}
     delta = -1 if closing else 0 if empty else 1
-    return Piece(name.decode("utf-8"), delta, found, text.strip())
+    return TextPiece(name.decode("utf-8"), delta, found, text.strip())
 
 
-def stray_note(piece: Piece, line: int, count: int = 1) -> Note:
+def stray_note(piece: TextPiece, line: int, count: int = 1) -> Note:
     return Note("stray-text", repr(piece.stray.decode("utf-8")[:80]), line, count)
 
 
@@ -98,7 +98,7 @@ class Element:
         return Element(self.name, self.attributes, self.line + lines, [c.moved(lines) for c in self.children])
 
 
-def read_tree(pieces: Sequence[bytes], lines: Sequence[int], parse: Callable[[bytes], Piece]) -> Element:
+def read_tree(pieces: Sequence[bytes], lines: Sequence[int], parse: Callable[[bytes], TextPiece]) -> Element:
     """The element that starts with the first piece and ends with the last."""
     top = Element("", {}, 0)
     stack = [top]

@@ -8,7 +8,8 @@ traces that contain it are proj(x).
     trace disclosure  td = 1 - mean over candidates of ent(proj(x)) / max_ent(proj(x))
 
 where ent is the entropy of the variants in proj(x) and max_ent = log |proj(x)|, that of as many different traces. A
-single matching trace has max_ent = 0; its ratio counts as 0: it is fully disclosed.
+single matching trace has max_ent = 0; its ratio counts as 0: it is fully disclosed. The disclosure of a sensitive
+attribute is that of traces with the entropy of the attribute's values among the matching cases.
 
 Both are computed exactly, over all candidates, as long as that takes no more than a stated amount of work; beyond it
 they are unbiased estimates with 95 % intervals, marked ``exact = False``.
@@ -16,19 +17,25 @@ they are unbiased estimates with 95 % intervals, marked ``exact = False``.
 
 from __future__ import annotations
 
-import time
+import time as time_
 import zlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from functools import partial
+from typing import TypeVar
 
 import numpy as np
+import pyarrow as pa
+from scipy.sparse import csr_matrix
 
 from veilog._typing import FloatArray
 from veilog.errors import ParameterError, meant
+from veilog.logs.eventlog import ACTIVITY, EventLog
 from veilog.logs.files import AnyLog, as_log
 from veilog.logs.variants import Variants
 from veilog.measures.disclosure.estimate import estimate
 from veilog.measures.disclosure.patterns import Level, levels, single_activities
+from veilog.measures.disclosure.perspectives import cases_by_value, variant_of_cases, with_times
 from veilog.measures.disclosure.results import BACKGROUNDS, Background, Intervals, RiskResult, Risks
 from veilog.measures.disclosure.short import short_sequences
 from veilog.measures.disclosure.spaces import (
@@ -41,7 +48,7 @@ from veilog.measures.disclosure.spaces import (
 )
 from veilog.measures.measure import Progress
 
-__all__ = ["WORK_LIMIT", "risk"]
+__all__ = ["WORK_LIMIT", "risk", "unique_cases"]
 
 WORK_LIMIT = 4e9
 """Default limit of the work on one background, about 5 nanoseconds a unit."""
@@ -56,6 +63,8 @@ def risk(
     *,
     weights: Mapping[str, float] | None = None,
     arrangements: bool = False,
+    time: str | None = None,
+    sensitive: str | None = None,
     work_limit: float = WORK_LIMIT,
     samples: int = 2000,
     seed: int = 0,
@@ -76,11 +85,16 @@ def risk(
     follows the paper's program, which differs from the paper for multisets: each counts once for each order of its
     activities, and variants with equal activities, equally often and first met in one order, are one trace.
 
+    With ``time`` ("seconds", "minutes", "hours" or "days") the attacker knows when each of the activities happened, to
+    that unit. With ``sensitive``, an attribute of cases or events, ``attribute_disclosure`` is how far the knowledge
+    tells its value. Both need a log with its events. Other knowledge of events, such as their resource, are the
+    activities of a log that is read with a ``classifier``.
+
     Exact while the work on a background stays within ``work_limit``; a size beyond it is estimated from about
     ``samples`` candidates drawn with ``seed`` (and at most ``work_limit`` more work). The log is not changed, and
     exact values are functions of its multiset of variants. Cases without events match nothing.
     """
-    held = as_log(log)
+    held = _perspective(as_log(log), time, sensitive)
     variants = held if isinstance(held, Variants) else held.variants
     backgrounds, sizes = _backgrounds(background), _sizes(size)
     weight = _weights(weights, variants)
@@ -91,6 +105,7 @@ def risk(
     if seed < 0:
         raise ParameterError(f"seed must be a whole number from 0 on, not {seed!r}.", parameter="seed")
     say = progress or (lambda text, fraction: None)
+    values = None if sensitive is None or isinstance(held, Variants) else cases_by_value(held, sensitive)
     results: dict[tuple[Background, int], RiskResult] = {}
     for kind in dict.fromkeys(backgrounds):
         wanted = sorted(set(sizes))
@@ -100,7 +115,81 @@ def risk(
             if (kind, k) not in results:
                 rng = np.random.default_rng([seed, k, zlib.crc32(kind.encode())])
                 results[kind, k] = _estimated(variants, kind, k, weight, arrangements, work_limit, samples, rng, say)
+        if sensitive is not None:
+            disclosed = _levels(variants, kind, wanted, weight, arrangements, work_limit, say, values)
+            _add_attribute(results, kind, wanted, sensitive, disclosed)
     return Risks(results[kind, k] for kind in backgrounds for k in sizes)
+
+
+def unique_cases(
+    log: AnyLog,
+    background: str,
+    size: int,
+    *,
+    weights: Mapping[str, float] | None = None,
+    time: str | None = None,
+    work_limit: float = WORK_LIMIT,
+    progress: Progress | None = None,
+) -> tuple[str, ...]:
+    """Return the names of the cases that some knowledge of this kind and size singles out, in the log's order.
+
+    They are confidential: for the data owner, who can look into these cases, and for nobody else. The arguments are
+    those of :func:`veilog.risk`, whose ``unique`` is their number.
+
+    >>> from veilog.logs.made_up.simulate import hospital
+    >>> log = hospital(100, seed=1)
+    >>> len(unique_cases(log, "sequence", 3)) == risk(log, "sequence", 3)[0].unique
+    True
+    """
+    held = as_log(log)
+    if isinstance(held, Variants):
+        raise ParameterError(_NO_EVENTS.format(what="Names of cases"), parameter="log")
+    held = _perspective(held, time)
+    variants, (kind,), (k,) = held.variants, _backgrounds(background), _sizes(size)
+    say = progress or (lambda text, fraction: None)
+    if k > _capacities(variants, kind).max(initial=0):
+        return ()
+    for level in _levels(variants, kind, [k], _weights(weights, variants), False, work_limit, say):
+        alone = np.isin(variant_of_cases(held), level.alone)
+        names = held.cases.column(ACTIVITY).filter(pa.array(alone))
+        return tuple(map(str, names.to_pylist()))
+    raise ParameterError(
+        f"The cases that {_plural(kind)} of size {k} single out take more than the work limit.",
+        parameter="size",
+        advice="Take a smaller size, or a larger work_limit.",
+    )
+
+
+_NO_EVENTS = "{what} need a log with its events; here are its variants alone."
+_NO_ATTRIBUTE = "Disclosure of {name!r} is computed exactly only, and that takes more than the work limit."
+
+
+def _add_attribute(
+    results: dict[tuple[Background, int], RiskResult],
+    kind: Background,
+    sizes: list[int],
+    name: str,
+    found: Iterable[Level],
+) -> None:
+    """Add the disclosure of an attribute to the results of one background, or the reason why there is none."""
+    shares = {level.size: min(1.0, level.trace_sum / level.weight) for level in found if level.weight > 0.0}
+    for k in sizes:
+        result = results[kind, k]
+        why = result.reason or (None if k in shares else _NO_ATTRIBUTE.format(name=name))
+        results[kind, k] = replace(result, attribute_disclosure=shares.get(k), reason=why)
+
+
+L = TypeVar("L", EventLog, "EventLog | Variants")
+
+
+def _perspective(log: L, time: str | None, sensitive: str | None = None) -> L:
+    """Return the log as the attacker sees it."""
+    if isinstance(log, EventLog):
+        return log if time is None else with_times(log, time)
+    for name, what in ((time, "Times of events"), (sensitive, "Sensitive attributes")):
+        if name is not None:
+            raise ParameterError(_NO_EVENTS.format(what=what), parameter="log")
+    return log
 
 
 def _exactly(
@@ -113,41 +202,54 @@ def _exactly(
     say: Progress,
 ) -> list[RiskResult]:
     """The exact results of the sizes within the limit, and those of sizes that no trace has."""
-    started = time.perf_counter()
+    started = time_.perf_counter()
     largest = int(_capacities(variants, kind).max(initial=0))
     results = [_undefined(variants, kind, k, largest) for k in sizes if k > largest]
+    for level in _levels(variants, kind, sizes, weights, arrangements, work_limit, say):
+        now = time_.perf_counter()
+        results.append(_exact_result(variants, kind, level, now - started))
+        started = now
+    return results
+
+
+def _levels(
+    variants: Variants,
+    kind: Background,
+    sizes: list[int],
+    weights: FloatArray,
+    arrangements: bool,
+    work_limit: float,
+    say: Progress,
+    values: csr_matrix | None = None,
+) -> Iterator[Level]:
+    """The sums over all candidates of the sizes within the limit; with ``values``, of an attribute's disclosure."""
+    largest = int(_capacities(variants, kind).max(initial=0))
     possible = [k for k in sizes if k <= largest]
-    if not possible:
-        return results
-    if possible[0] == 1:
+    if possible and possible[0] == 1 and values is None:
         arranged = arrangements and kind == "multiset"
         surprises = surprise_by_first_occurrences(variants) if arranged else surprise(variants.counts)
-        level = single_activities(variants, weights, surprises)
-        results.append(_exact_result(variants, kind, level, time.perf_counter() - started))
-        started = time.perf_counter()
+        yield single_activities(variants, weights, surprises)
         possible = possible[1:]
-    space = _space(variants, kind, possible[-1], arrangements) if possible else None
+    if not possible:
+        return
+    space = _space(variants, kind, possible[-1], arrangements)
 
     def report(size: int, share: float) -> None:
         say(f"Candidates of {_plural(kind)} of size {size}", share)
 
     if space is None:
-        for size in possible if kind == "sequence" else ():
+        for size in possible if kind == "sequence" and values is None else ():
             short = short_sequences(
                 variants, size, weights=weights, work_limit=work_limit, report=partial(report, size)
             )
             if short is not None:
-                now = time.perf_counter()
-                results.append(_exact_result(variants, kind, short, now - started))
-                started = now
-        return results
-
+                yield short
+        return
+    if values is not None:
+        space = space.judging(values)
     for level in levels(space, possible[-1], weights=weights, work_limit=work_limit, report=report):
         if level.size in possible:
-            now = time.perf_counter()
-            results.append(_exact_result(variants, kind, level, now - started))
-            started = now
-    return results
+            yield level
 
 
 def _exact_result(variants: Variants, kind: Background, level: Level, seconds: float) -> RiskResult:
@@ -179,7 +281,7 @@ def _estimated(
     rng: np.random.Generator,
     say: Progress,
 ) -> RiskResult:
-    started = time.perf_counter()
+    started = time_.perf_counter()
     say(f"Estimating for {_plural(kind)} of size {size}", None)
     found = estimate(
         variants,
@@ -204,7 +306,7 @@ def _estimated(
         unique=found.unique,
         cases=variants.cases,
         exact=False,
-        seconds=time.perf_counter() - started,
+        seconds=time_.perf_counter() - started,
         sampled=found.sampled,
         interval=Intervals(found.candidates_interval, found.case_interval, found.trace_interval),
         reason=None

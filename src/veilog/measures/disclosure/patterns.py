@@ -47,10 +47,15 @@ class Level:
     fewest: int
     """Fewest cases that match a candidate (of positive weight)."""
     worst_trace: float
-    unique: int
-    """Cases that some candidate (of positive weight) matches alone."""
+    alone: IntArray
+    """The variants of cases that some candidate (of positive weight) matches alone."""
     work: int
     """States times items looked at so far."""
+
+    @property
+    def unique(self) -> int:
+        """Return how many cases some candidate matches alone."""
+        return len(self.alone)
 
 
 @dataclass(frozen=True, eq=False)
@@ -139,7 +144,7 @@ def single_activities(variants: Variants, weights: FloatArray, surprises: FloatA
         trace_sum=float((weights * trace).sum()),
         fewest=int(n[counted].min()),
         worst_trace=float(trace[counted].max()),
-        unique=len(np.unique(owner[alone[activity]])),
+        alone=np.unique(owner[alone[activity]]),
         work=len(owner),
     )
 
@@ -154,7 +159,7 @@ class _Sums:
         # Of each state of a single case not yet found unique its owner's number plus one; else 0.
         self._names = np.where((space.cases == 1.0) & ~found[space.owner], space.owner + 1.0, 0.0)
         self._options = space.present.sum(axis=1)
-        self._repeated = bool((space.surprise > 0.0).any())
+        self._repeated = space.values is not None or bool((space.surprise > 0.0).any())
         self.candidates = 0
         self._weight = self._case = self._trace = self._worst_trace = 0.0
         self._fewest = np.inf
@@ -173,7 +178,7 @@ class _Sums:
             return 0
         trace = (n == 1.0).astype(np.float64)
         if self._repeated:
-            surprise = self._product(batch, rows, space.surprise[batch.states], sparse=True)[node, item]
+            surprise = self._surprise(batch, rows)[node, item]
             np.divide(surprise, n * np.log(n), out=trace, where=n > 1.0)
             np.minimum(trace, 1.0, out=trace)
         size = batch.size + 1
@@ -189,6 +194,22 @@ class _Sums:
             self._worst_trace = max(self._worst_trace, float(trace[counted].max()))
             self._mark_unique(batch, rows, node, item, (n == 1.0) & counted)
         return self._states_ahead(batch, rows)
+
+    def _surprise(self, batch: _Batch, rows: States) -> FloatArray:
+        """Of each pattern and item, the sum of c ln c over the cases c of each variant, or of each value."""
+        space = self._space
+        if space.values is None:
+            return self._product(batch, rows, space.surprise[batch.states], sparse=True)
+        own = space.values[batch.states]
+        many, most = np.diff(own.indptr), own.shape[1]
+        node = np.repeat(np.repeat(np.arange(len(batch)), np.diff(batch.starts)), many)
+        # A row for each pattern and value that its states have; every state has one.
+        pairs, which = np.unique(node * most + own.indices, return_inverse=True)
+        matrix = csr_matrix((own.data, (which, np.repeat(rows, many))), shape=(len(pairs), len(space.present)))
+        number = matrix @ space.present
+        number *= np.log(np.maximum(number, 1.0))
+        out: FloatArray = np.add.reduceat(number, np.searchsorted(pairs, np.arange(len(batch)) * most), axis=0)
+        return out
 
     def _product(self, batch: _Batch, rows: States, data: FloatArray, *, sparse: bool = False) -> FloatArray:
         """Of each pattern and item, the sum of ``data`` over the pattern's states that the item can follow."""
@@ -236,7 +257,7 @@ class _Sums:
             trace_sum=self._trace,
             fewest=int(self._fewest) if np.isfinite(self._fewest) else 0,
             worst_trace=self._worst_trace,
-            unique=int(np.count_nonzero(self._found)),
+            alone=self._space.variant[self._found],
             work=work,
         )
 

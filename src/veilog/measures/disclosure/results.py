@@ -72,6 +72,8 @@ class RiskResult(ToJson):
     """Candidates that an estimate rests on."""
     interval: Annotated[Intervals | None, _IF_ANY] = None
     reason: Annotated[str | None, _IF_ANY] = None
+    attribute_disclosure: Annotated[float | None, _IF_ANY] = None
+    """How far it tells the value of the sensitive attribute that was asked for."""
 
 
 class Risks(tuple[RiskResult, ...]):
@@ -87,7 +89,9 @@ class Risks(tuple[RiskResult, ...]):
         >>> veilog.risk(hospital(50, seed=1), "set", (1, 2)).to_frame()["size"].tolist()
         [1, 2]
         """
-        return frame(({name: getattr(result, name) for name in _COLUMNS} for result in self), _COLUMNS)
+        told = any(result.attribute_disclosure is not None for result in self)
+        columns = (*_COLUMNS, "attribute_disclosure") if told else _COLUMNS
+        return frame(({name: getattr(result, name) for name in columns} for result in self), columns)
 
     def _repr_html_(self) -> str:
         rows = [

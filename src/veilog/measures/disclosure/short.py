@@ -66,7 +66,7 @@ def short_sequences(
         fewest=int(n[counted].min()) if counted.any() else 0,
         worst_trace=float(trace[counted].max()) if counted.any() else 0.0,
         # A sequence in one case only is in one variant only, which then has one case: the sum of names is its name.
-        unique=len(np.unique(name[(n == 1.0) & counted])),
+        alone=np.unique(name[(n == 1.0) & counted]).astype(np.int64) - 1,
         work=len(variants) * number // _CELLS_A_UNIT,
     )
 

@@ -16,6 +16,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
+from scipy.sparse import csr_matrix
 
 from veilog._typing import BoolArray, FloatArray, IntArray
 from veilog.logs.variants import Variants
@@ -60,8 +61,22 @@ class Space:
     """Of each state, a number for the variants that it stands for."""
     capacity: IntArray
     """Of each owner, the size of the largest pattern that it matches."""
+    variant: IntArray
+    """Of each owner, its first variant: the only one of an owner with a single case."""
+    group: IntArray
+    """Of each variant, its owner."""
     copy: FloatArray | None = None
     """Where a multiset counts once for each of its arrangements: the i of each item (a, i)."""
+    values: csr_matrix | None = None
+    """Of each state's variants, the cases with each value of a sensitive attribute."""
+
+    def judging(self, values: csr_matrix) -> Space:
+        """Return the space whose candidates disclose an attribute, not the trace.
+
+        ``values`` has a row for each variant, with its cases of each value.
+        """
+        sums = csr_matrix((np.ones(len(self.group)), (self.group, np.arange(len(self.group)))))
+        return replace(self, values=(sums @ values)[self.owner])
 
 
 def set_space(variants: Variants, table_bytes: int) -> Space | None:
@@ -129,6 +144,8 @@ def _item_space(variants: Variants, most: int, table_bytes: int, surprise_of: Fl
         surprise=surprises,
         owner=np.arange(len(first)),
         capacity=can.sum(axis=1),
+        variant=first,
+        group=group,
     )
 
 
@@ -162,6 +179,8 @@ def sequence_space(variants: Variants, table_bytes: int) -> Space | None:
         surprise=surprise(variants.counts)[owner],
         owner=owner,
         capacity=lengths,
+        variant=np.arange(len(variants)),
+        group=np.arange(len(variants)),
     )
 
 

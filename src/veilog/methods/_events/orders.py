@@ -12,7 +12,7 @@ import numpy as np
 from veilog._typing import FloatArray, IntArray
 from veilog.logs.variants import Repeated, Sequences
 
-__all__ = ["Block", "by_row", "counted", "in_blocks", "picked", "spread"]
+__all__ = ["CaseBlock", "by_row", "counted", "in_blocks", "picked", "spread"]
 
 BLOCK_EVENTS = 1_500_000
 """Of the released cases so many events are drawn at once: enough for what is drawn to have the shares that it should,
@@ -27,7 +27,7 @@ _MOST_EMPTY = 4
 
 
 @dataclass(frozen=True, eq=False)
-class Block:
+class CaseBlock:
     """Some of the released cases, one after the other."""
 
     rng: np.random.Generator
@@ -43,7 +43,7 @@ class Block:
         return np.repeat(np.arange(len(self.sequences)), self.sequences.lengths)
 
 
-def in_blocks(work: Callable[[Block], None], cases: Repeated, rng: np.random.Generator) -> None:
+def in_blocks(work: Callable[[CaseBlock], None], cases: Repeated, rng: np.random.Generator) -> None:
     """Do the work for all cases, block by block, some of them at a time; cases are in random order, so each block is a
     sample of all. Up to ``BLOCK_EVENTS`` events are one block and draw from ``rng``; of more each draws by itself."""
     number = max(1, -(-cases.events // BLOCK_EVENTS))
@@ -53,7 +53,7 @@ def in_blocks(work: Callable[[Block], None], cases: Repeated, rng: np.random.Gen
     def of_block(place: int) -> None:
         start, stop = edges[place], edges[place + 1]
         first, last = cases.offsets[[start, stop]].tolist()
-        work(Block(sources[place], slice(start, stop), slice(first, last), cases.rows(start, stop)))
+        work(CaseBlock(sources[place], slice(start, stop), slice(first, last), cases.rows(start, stop)))
 
     if number == 1:
         of_block(0)

@@ -21,7 +21,7 @@ from veilog.privacy.cases import Kind, Level, attribute_kind, attribute_level
 from veilog.privacy.domain import Domain
 
 __all__ = [
-    "Events",
+    "DeclaredEvents",
     "Sensitive",
     "attribute_names",
     "case_labels",
@@ -43,7 +43,7 @@ INTERVALS = 4
 
 
 @dataclass(frozen=True, eq=False)
-class Events:
+class DeclaredEvents:
     """The events of a log that fit the declared domain."""
 
     rows: IntArray
@@ -56,7 +56,7 @@ class Events:
 
 @dataclass(frozen=True, eq=False)
 class Sensitive:
-    """A sensitive attribute, its values as integers, -1 for none; of each case, or of each of the :class:`Events`."""
+    """A sensitive attribute, its values as integers, -1 for none; of cases, or of the :class:`DeclaredEvents`."""
 
     name: str
     level: Level
@@ -66,14 +66,14 @@ class Sensitive:
     """The numbers themselves where it holds numbers; ``labels`` are then intervals."""
 
 
-def events_of(log: EventLog, domain: Domain) -> Events:
+def events_of(log: EventLog, domain: Domain) -> DeclaredEvents:
     """The events with what a declared domain leaves of each case."""
     labels, codes = coded(log.events.column(ACTIVITY))
     owner = np.repeat(np.arange(log.cases.num_rows), np.diff(log.offsets))
     if len(codes) and codes.min() < 0:
         raise InputError("An event has no activity.", path=log.source, advice="Drop such events first.")
     rows = np.flatnonzero(domain.keeps(labels, codes, owner, log.offsets))
-    return Events(rows, owner[rows], codes[rows], labels, log.cases.num_rows)
+    return DeclaredEvents(rows, owner[rows], codes[rows], labels, log.cases.num_rows)
 
 
 def attribute_names(text: str | None) -> tuple[str, ...]:
@@ -84,7 +84,7 @@ def attribute_names(text: str | None) -> tuple[str, ...]:
     return tuple(dict.fromkeys(names))
 
 
-def sensitive(log: EventLog, events: Events, name: str, domain: Domain) -> Sensitive:
+def sensitive(log: EventLog, events: DeclaredEvents, name: str, domain: Domain) -> Sensitive:
     """The attribute, or an error that says why it is none whose values could be counted."""
     level = attribute_level(log, name)
     own = name if level == "event" else name.removeprefix("case:")
@@ -131,7 +131,7 @@ def intervals(numbers: FloatArray, declared: tuple[float, float] | None) -> tupl
     return ("low", "middle", "high"), np.where(known, codes, -1).astype(np.int64)
 
 
-def case_labels(events: Events, one: Sensitive) -> tuple[IntArray, IntArray]:
+def case_labels(events: DeclaredEvents, one: Sensitive) -> tuple[IntArray, IntArray]:
     """Which case has which value, each pair once."""
     owner = np.arange(events.cases) if one.level == "case" else events.case
     has = one.codes >= 0

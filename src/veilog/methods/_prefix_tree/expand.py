@@ -23,14 +23,16 @@ from veilog.privacy.mechanisms.mechanism import Laplace
 from veilog.privacy.rounds import MOST_ROUNDS, Rounds, rounds_pay, strength_within
 
 __all__ = [
+    "BEYOND_NOISE",
     "Plan",
     "Screen",
     "above",
     "grow",
     "plan_budget",
+    "published_epsilon",
     "published_threshold",
     "published_variants",
-    "refuse_delta",
+    "refuse_runaway",
     "refuse_too_small",
 ]
 
@@ -145,9 +147,15 @@ def grow(
 
 
 def published_variants(
-    curator: Curator, request: Request, levels: int, screen: Callable[[PrefixTree], Screen], *, unfinished: bool = True
+    curator: Curator,
+    request: Request,
+    epsilon: Fraction,
+    levels: int,
+    screen: Callable[[PrefixTree], Screen],
+    *,
+    unfinished: bool = True,
 ) -> Variants:
-    """Lap(1/epsilon) at every depth, and the complete prefixes with their counts.
+    """Laplace noise of scale 1/epsilon at every depth, and the complete prefixes with their counts.
 
     Complete are traces that have ended and, if ``unfinished`` ones are released, all prefixes of the last level. The
     screen decides which of them are pruned.
@@ -163,7 +171,7 @@ def published_variants(
         answer = curator.histogram(
             assign_continuation(tree),
             size,
-            request.epsilon,
+            epsilon,
             keep_above=chosen.keep_above,
             purpose=f"prefixes of length {level + 1}",
         )
@@ -174,7 +182,7 @@ def published_variants(
         tree = tree.grown(answer.bins[keep], answer.counts[keep])
         released.append(np.where(complete[keep], answer.counts[keep], 0))
     cases = sum(int(counts.sum()) for counts in released)
-    remark_made_by_noise(request, Laplace(1 / request.epsilon), ends, cases)
+    remark_made_by_noise(request, Laplace(1 / epsilon), ends, cases)
     return to_variants(tree, released)
 
 
@@ -183,10 +191,17 @@ def published_threshold(width: int, epsilon: Fraction, threshold: int | None) ->
     return threshold if threshold is not None else noise_threshold(width, 0.5, Laplace(1 / epsilon)) + 1
 
 
-def refuse_delta(request: Request) -> None:
-    """Refuse a delta as published, where nothing would become of it."""
-    if request.delta:
-        raise ParameterError("As published the method has no delta.", parameter="delta", advice="Leave it out.")
+def published_epsilon(request: Request) -> Fraction:
+    """The epsilon of a level: that of the request, or with a delta epsilon - ln(1 - delta), rounded up.
+
+    TraVaS's authors gave their trees such noise; Laplace noise of scale 1 / (epsilon - ln(1 - delta)) is also
+    (epsilon, delta) (Holohan et al., "The bounded Laplace mechanism in differential privacy", 2020). What is charged
+    is the epsilon that it has without a delta.
+    """
+    if not request.delta:
+        return request.epsilon
+    more = -math.log1p(-float(request.delta))
+    return request.epsilon + Fraction(math.ceil(more * 10**12), 10**12)
 
 
 def refuse_runaway(size: int, level: int) -> None:

@@ -5,10 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+import numpy as np
+
 from veilog.errors import ParameterError
 from veilog.privacy.clipping import LARGEST_SIZE
 
-__all__ = ["SACOFA_PAPER", "refuse_many_activities"]
+__all__ = ["SACOFA_PAPER", "drawn_number", "refuse_many_activities"]
+
 
 SACOFA_PAPER = (
     "Fahrenkrog-Petersen, Kabierski, van der Aa, Weidlich: Semantics-aware Mechanisms for Control-flow Anonymization "
@@ -25,3 +28,9 @@ def refuse_many_activities(activities: Sequence[str]) -> None:
             parameter="activities",
             advice=f"Map them to {math.isqrt(LARGEST_SIZE) - 1} or fewer.",
         )
+
+
+def drawn_number(most: int, rate: float, random: np.random.Generator) -> int:
+    """I from 0, ..., most with P(i) ~ exp(-rate i): the exponential mechanism over how many harmful ones enter."""
+    mass = -math.expm1(-rate * (most + 1))
+    return min(most, int(-math.log1p(-random.random() * mass) / rate))

@@ -14,7 +14,7 @@ from veilog._typing import IntArray
 from veilog.errors import ParameterError
 from veilog.methods._sampling.transitions import LARGEST_RELEASE, AnnotatedLog
 
-__all__ = ["copies_of_cases", "sampled_counts"]
+__all__ = ["copies_of_cases", "program_counts", "sampled_counts"]
 
 _MOST_MOVES = 10_000_000
 
@@ -59,8 +59,7 @@ def sampled_counts(log: AnnotatedLog, needed: IntArray, rng: np.random.Generator
     satisfy a transition that needs deletions. A transition has no more deletions than cases (a count below 0 is 0).
     """
     lookup = _lookup(log)
-    if int(np.abs(needed).sum()) > _MOST_MOVES:
-        raise _too_many()
+    _check_moves(needed)
     left = lookup.counts.copy()
     added, deleted = np.zeros(len(needed), dtype=np.int64), np.zeros(len(needed), dtype=np.int64)
     weights = np.zeros(len(lookup.members) + 1)
@@ -83,9 +82,59 @@ def sampled_counts(log: AnnotatedLog, needed: IntArray, rng: np.random.Generator
                 variant, gone = int(members[place]), int(out[place])
                 deleted[lookup.paths[path_bounds[variant] : path_bounds[variant + 1]]] += gone
                 left[variant] -= gone
+    _check_events(lookup, left)
+    return left
+
+
+def program_counts(log: AnnotatedLog, needed: IntArray, rng: np.random.Generator, *, replicate: bool) -> IntArray:
+    """Return the cases of each variant after sampling as the authors' program does it.
+
+    Variants are drawn to be replicated, and others to be deleted, each until the noise of every transition is reached.
+    Only a variant that was drawn for both changes: it gains the difference, or loses one case if that is negative.
+    With ``replicate`` nothing is deleted, and every drawn variant gains.
+    """
+    lookup = _lookup(log)
+    _check_moves(needed)
+    added = _program_moves(lookup, np.maximum(needed, 0), rng)
+    if replicate:
+        left: IntArray = lookup.counts + added
+    else:
+        deleted = _program_moves(lookup, np.maximum(-needed, 0), rng)
+        change = np.maximum(added - deleted, 0) - (deleted > added)
+        left = lookup.counts + np.where((added > 0) & (deleted > 0), change, 0)
+    _check_events(lookup, left)
+    return left
+
+
+def _program_moves(lookup: _Lookup, needed: IntArray, rng: np.random.Generator) -> IntArray:
+    """Return how often each variant is drawn to give every transition as many cases as it needs.
+
+    Transitions that have got few are picked first. The variants of a transition are weighted by their cases.
+    """
+    done, drawn = np.zeros(len(needed), dtype=np.int64), np.zeros(len(lookup.counts), dtype=np.int64)
+    open_ = np.flatnonzero(needed)
+    while len(open_):
+        behind = done[open_].max() - done[open_]
+        ends = np.cumsum(behind if behind.any() else np.ones_like(behind))
+        picked = open_[np.searchsorted(ends, rng.random() * ends[-1], side="right")]
+        members = lookup.members[lookup.bounds[picked] : lookup.bounds[picked + 1]]
+        ends = np.cumsum(lookup.counts[members])
+        places = np.searchsorted(ends, rng.random(int(needed[picked])) * ends[-1], side="right")
+        for variant in members[places].tolist():
+            done[lookup.paths[lookup.path_bounds[variant] : lookup.path_bounds[variant + 1]]] += 1
+            drawn[variant] += 1
+        open_ = open_[done[open_] < needed[open_]]
+    return drawn
+
+
+def _check_moves(needed: IntArray) -> None:
+    if int(np.abs(needed).sum()) > _MOST_MOVES:
+        raise _too_many()
+
+
+def _check_events(lookup: _Lookup, left: IntArray) -> None:
     if int((left * np.diff(lookup.path_bounds)).sum()) > LARGEST_RELEASE:
         raise _too_many()
-    return left
 
 
 def _by_weight(weights: IntArray, needed: IntArray, rng: np.random.Generator) -> list[int]:

@@ -6,7 +6,9 @@ Algorithm 1, lines 26 and 27.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from fractions import Fraction
+from typing import TypeVar
 
 import numpy as np
 
@@ -15,13 +17,16 @@ from veilog.logs.variants import Sequences
 from veilog.methods._sampling.transitions import AnnotatedLog, Frame, events_of
 from veilog.privacy.mechanisms import noise
 
-__all__ = ["noisy_cases"]
+__all__ = ["noisy_cases", "program_cases"]
 
 
+Numbers = TypeVar("Numbers", IntArray, FloatArray)
 _SECOND = 1_000_000
 _FINENESS = 2**32
 _BLOCK = 2**20
 """Events whose noise is drawn at once."""
+_LATEST = (2**63 - 1) // 1000
+"""The last time, in microseconds, that the authors' program can write: later ones become it."""
 
 
 def noisy_cases(
@@ -46,14 +51,38 @@ def noisy_cases(
     return Sequences(log.automaton.labels, log.codes[rows].astype(np.int32), begins), times
 
 
-def _drawn(events: int, source: noise.Randomness) -> FloatArray:
-    """Draw Laplace noise of scale 1 for so many events, in blocks.
+def program_cases(
+    log: AnnotatedLog, copies: IntArray, scales: FloatArray, source: noise.Randomness
+) -> tuple[Sequences, IntArray]:
+    """Return the released cases with the times of their events as the authors' program makes them.
 
-    To a grid of 2**-32: discrete Laplace numbers from the exact sampler. Scaled by a range of up to a century the grid
-    stays finer than the whole seconds that are released.
+    The size of Laplace noise, which is never negative, is added up along a case. Equation (4)'s part of the sum, at
+    most half of it, is added to the original times. The copies of a case share the epsilon of its steps, but each
+    starts with the whole one.
+    """
+    cases = np.repeat(np.arange(len(log)), copies)
+    rows, begins = events_of(log.offsets, cases)
+    shared = np.where(log.opens[rows], 1, np.repeat(copies[cases], np.diff(begins)))
+    drawn = _sums_within(_drawn(len(rows), source, noise.geometric) * scales[rows] * shared, begins)
+    original, noisy = float(np.ptp(log.starts)), float(drawn[begins[:-1]].max(initial=0.0))
+    factor = original / (noisy + original) / 2 if original else 0.0
+    elapsed = np.repeat(log.starts[cases], np.diff(begins)) + _sums_within(log.durations[rows], begins)
+    times = np.minimum(elapsed + drawn * factor, _LATEST) // _SECOND
+    return Sequences(log.automaton.labels, log.codes[rows].astype(np.int32), begins), times.astype(np.int64) * _SECOND
+
+
+def _drawn(
+    events: int,
+    source: noise.Randomness,
+    sampler: Callable[[Fraction, int, noise.Randomness], IntArray] = noise.discrete_laplace,
+) -> FloatArray:
+    """Draw Laplace noise of scale 1 for so many events, in blocks; with geometric numbers its absolute value.
+
+    To a grid of 2**-32: discrete numbers from the exact sampler. Scaled by a range of up to a century the grid stays
+    finer than the whole seconds that are released.
     """
     sizes = [min(_BLOCK, events - done) for done in range(0, events, _BLOCK)]
-    drawn = [noise.discrete_laplace(Fraction(1, _FINENESS), size, source) / _FINENESS for size in sizes]
+    drawn = [sampler(Fraction(1, _FINENESS), size, source) / _FINENESS for size in sizes]
     return np.concatenate([np.zeros(0), *drawn])
 
 
@@ -82,9 +111,9 @@ def _compressed(starts: FloatArray, frame: Frame) -> IntArray:
     return whole
 
 
-def _sums_within(values: IntArray, begins: IntArray) -> IntArray:
+def _sums_within(values: Numbers, begins: IntArray) -> Numbers:
     """Running sums that begin anew with every case; every case has an event."""
-    sums = np.zeros(len(values) + 1, dtype=np.int64)
+    sums = np.zeros(len(values) + 1, dtype=values.dtype)
     np.cumsum(values, out=sums[1:])
-    running: IntArray = sums[1:] - np.repeat(sums[begins[:-1]], np.diff(begins))
+    running: Numbers = sums[1:] - np.repeat(sums[begins[:-1]], np.diff(begins))
     return running

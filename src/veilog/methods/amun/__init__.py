@@ -7,26 +7,34 @@ depend on the raw values, and filtering takes cases out by them; see docs/method
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Annotated, Literal
 
 import numpy as np
+import pyarrow as pa
 
 from veilog._language import counted, gettext_noop
-from veilog._typing import BoolArray, FloatArray
+from veilog._typing import BoolArray, FloatArray, IntArray
 from veilog.errors import ParameterError
 from veilog.logs.eventlog import EventLog
 from veilog.logs.metadata import Metadata
+from veilog.logs.variants import Variants
 from veilog.methods._events.assemble import Details, assembled
-from veilog.methods._sampling.cases import copies_of_cases, sampled_counts
-from veilog.methods._sampling.times import noisy_cases
-from veilog.methods._sampling.transitions import AnnotatedLog, annotated
+from veilog.methods._events.attributes.released import ReleasedColumns
+from veilog.methods._sampling.cases import copies_of_cases, program_counts, sampled_counts
+from veilog.methods._sampling.times import noisy_cases, program_cases
+from veilog.methods._sampling.transitions import AnnotatedLog, annotated, events_of
 from veilog.methods.amun.priors import (
+    Knowledge,
     Precision,
     epsilons_of,
     oversampling_epsilon,
     prior_knowledge,
+    program_epsilons,
+    program_knowledge,
+    program_ranges,
     too_well_known,
 )
 from veilog.methods.method import Method, NoEpsilon, Request, WholeLog
@@ -35,8 +43,12 @@ from veilog.privacy.account.guarantee import Statement
 from veilog.privacy.account.guessing import epsilon_of, parse_advantage
 from veilog.privacy.curator import Curator
 from veilog.privacy.mechanisms import noise
+from veilog.privacy.mechanisms.intervals import rational
 
 __all__ = ["AMUN", "AmunSettings", "amun"]
+
+_OF_PAPER = ("start_precision", "duration_precision", "prior")
+"""Settings that the authors' program fixes."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,22 +72,25 @@ class AmunSettings(Settings):
         Literal["example", "equation"],
         "the prior of a transition's smallest times: as in the paper's example, or by its equation (1), larger",
     ] = "example"
+    settings: Annotated[
+        Literal["paper", "program"], "as published: settings as the paper has them, or its authors' program"
+    ] = "paper"
+    divisor: Annotated[
+        int,
+        "number that divides all epsilons, such as the length of the longest case (Propositions A.3 and A.7)",
+        Bounds(1, 10_000),
+    ] = 1
+    epsilons: Annotated[
+        bool, "write the epsilons of events and cases into the log, as the paper does; they reveal raw times"
+    ] = False
 
 
 def amun(curator: Curator, request: Request, settings: AmunSettings) -> EventLog:
     """Algorithm 1, in the words of the paper's lines; the case's unit is one case, and nothing is charged."""
-    mode = settings.mode
+    _refuse_fixed(settings)
+    mode, program = settings.mode, settings.settings == "program"
     advantage = float(parse_advantage(settings.guessing_advantage))
-    worst = epsilon_of(settings.guessing_advantage)
-    variants = curator.peek(
-        gettext_noop("every released variant is one of the log's, so that it occurs there is certain (R1)")
-    )
-    raw = curator.peek_log(gettext_noop("the noise of every time is scaled by the raw values of its transition"))
-    if mode == "filtering":
-        curator.peek(gettext_noop("filtering takes out whole cases by their raw values"))
-    precision = Precision.of(settings.start_precision, settings.duration_precision)
-    clamped = settings.prior == "example"
-    curator.state(_statement(advantage, settings.start_precision, settings.duration_precision))
+    raw, variants = _peeked(curator, settings, advantage)
     source = curator.randomness
     rng = noise.generator(source)
 
@@ -96,18 +111,21 @@ def amun(curator: Curator, request: Request, settings: AmunSettings) -> EventLog
         )
     # 4: prior knowledge
     request.progress("estimating prior knowledge", None)
-    known = prior_knowledge(log, advantage, precision, clamped=clamped)
+    knowledge = _knowledge_by(settings, advantage, log)
+    known = knowledge(log)
     # 5: case filtering, then the priors of what is left
     if mode == "filtering":
-        log = _filtered(log, known.priors, advantage, request)
-        known = prior_knowledge(log, advantage, precision, clamped=clamped)
+        log = _filtered(log, _risky(log, known.priors, advantage, program), advantage, request)
+        known = knowledge(log)
     # 6: epsilons
-    epsilon_d = Fraction(oversampling_epsilon(advantage)) if mode == "oversampling" else worst
+    of_times = program_epsilons(known.priors, log.opens, advantage) if program else epsilons_of(known.priors, advantage)
+    epsilons = of_times / settings.divisor
+    smaller = mode == "oversampling" and not program
+    epsilon_d = Fraction(oversampling_epsilon(advantage)) if smaller else epsilon_of(settings.guessing_advantage)
+    epsilon_d /= settings.divisor
     # 7 to 25: noise on the counts of transitions, as cases that are replicated or deleted
     request.progress("sampling cases", None)
-    needed = noise.discrete_laplace(epsilon_d, len(log.automaton), source)
-    needed = np.where(log.contingency > 0, np.abs(needed) if mode == "oversampling" else needed, 0)
-    copies = copies_of_cases(log, sampled_counts(log, needed, rng), rng)
+    copies = copies_of_cases(log, _left(log, epsilon_d, mode == "oversampling", program, source, rng), rng)
     if not copies.any():
         raise ParameterError(
             "The noise has deleted every case, so there is nothing to release.",
@@ -116,13 +134,96 @@ def amun(curator: Curator, request: Request, settings: AmunSettings) -> EventLog
         )
     # 26 and 27: a replicated case shares its epsilon among its copies; noise on times; compression
     request.progress("adding noise to times", None)
-    cases, times = noisy_cases(log, copies, known.ranges / epsilons_of(known.priors, advantage), frame, source)
-    return assembled(Details(cases, times), Metadata())
+    scales = known.ranges / epsilons
+    if program:
+        cases, times = program_cases(log, copies, scales, source)
+    else:
+        cases, times = noisy_cases(log, copies, scales, frame, source)
+    columns = _columns(_released_epsilons(log, copies, epsilons, program), float(epsilon_d), len(cases), request)
+    return assembled(Details(cases, times, columns) if settings.epsilons else Details(cases, times), Metadata())
 
 
-def _filtered(log: AnnotatedLog, priors: FloatArray, advantage: float, request: Request) -> AnnotatedLog:
+def _refuse_fixed(settings: AmunSettings) -> None:
+    """Refuse settings that the authors' program does not have."""
+    changed = [name for name in _OF_PAPER if getattr(settings, name) != getattr(AmunSettings(), name)]
+    if settings.settings == "program" and changed:
+        raise ParameterError(
+            f"The authors' program fixes {changed[0]}.",
+            parameter=changed[0],
+            advice="Leave it out, or take settings=paper.",
+        )
+
+
+def _peeked(curator: Curator, settings: AmunSettings, advantage: float) -> tuple[EventLog, Variants]:
+    """Return the raw log and its variants; say why nothing can be derived, and what the paper states instead."""
+    variants = curator.peek(
+        gettext_noop("every released variant is one of the log's, so that it occurs there is certain (R1)")
+    )
+    raw = curator.peek_log(gettext_noop("the noise of every time is scaled by the raw values of its transition"))
+    if settings.mode == "filtering":
+        curator.peek(gettext_noop("filtering takes out whole cases by their raw values"))
+    if settings.epsilons:
+        curator.peek(gettext_noop("the epsilons in the log are computed from raw values"))
+    if settings.settings == "paper":
+        curator.state(_statement(advantage, settings.start_precision, settings.duration_precision))
+        return raw, variants
+    curator.peek(gettext_noop("the authors' program departs from its paper, so no guess is bounded either"))
+    return raw, variants
+
+
+def _knowledge_by(settings: AmunSettings, advantage: float, whole: AnnotatedLog) -> Callable[[AnnotatedLog], Knowledge]:
+    """Return what estimates the priors of a log, or of what filtering leaves of it."""
+    if settings.settings == "program":
+        ranges = program_ranges(whole)
+        return lambda log: program_knowledge(log, advantage, ranges)
+    precision = Precision.of(settings.start_precision, settings.duration_precision)
+    return lambda log: prior_knowledge(log, advantage, precision, clamped=settings.prior == "example")
+
+
+def _left(
+    log: AnnotatedLog,
+    epsilon: Fraction,
+    replicate: bool,
+    program: bool,
+    source: noise.Randomness,
+    rng: np.random.Generator,
+) -> IntArray:
+    """Return how many cases each variant has after sampling."""
+    size = len(log.automaton)
+    if program:  # a Laplace number rounded up, or, with replicate, its absolute value
+        floor = noise.geometric(epsilon, size, source)
+        up = replicate | noise.bernoulli(rational(Fraction(1, 2)), size, source)
+        needed = np.where(log.contingency > 0, np.where(up, floor + 1, -floor), 0)
+        return program_counts(log, needed, rng, replicate=replicate)
+    needed = noise.discrete_laplace(epsilon, size, source)
+    needed = np.where(log.contingency > 0, np.abs(needed) if replicate else needed, 0)
+    return sampled_counts(log, needed, rng)
+
+
+def _released_epsilons(log: AnnotatedLog, copies: IntArray, epsilons: FloatArray, program: bool) -> FloatArray:
+    """Return the epsilon of each released event: the copies of a case share it, but for the program's starts."""
+    cases = np.repeat(np.arange(len(log)), copies)
+    rows, begins = events_of(log.offsets, cases)
+    shared = np.repeat(copies[cases], np.diff(begins))
+    of_events: FloatArray = epsilons[rows] / np.where(program & log.opens[rows], 1, shared)
+    return of_events
+
+
+def _columns(of_events: FloatArray, of_counts: float, cases: int, request: Request) -> ReleasedColumns:
+    """Return the paper's attributes for the epsilons; print them for the data owner."""
+    request.remark(
+        f"Epsilons of the released times: {of_events.mean():.3g} on average, {of_events.min():.3g} to "
+        f"{of_events.max():.3g}. Epsilon of each count: {of_counts:.3g}."
+    )
+    return ReleasedColumns(
+        events={"epsilon_per_event": pa.array(of_events)},
+        cases={"epsilon_per_trace": pa.array(np.full(cases, of_counts))},
+    )
+
+
+def _filtered(log: AnnotatedLog, risky: BoolArray, advantage: float, request: Request) -> AnnotatedLog:
     """The log without cases in which there is a time that could be guessed too well beforehand."""
-    kept = np.flatnonzero(~_risky(log, priors, advantage))
+    kept = np.flatnonzero(~risky)
     told = f"Filtering keeps {len(kept):,} of {counted(len(log), 'case')} at a guessing advantage of {advantage:g}."
     request.progress(told, None)
     request.remark(told)
@@ -136,9 +237,15 @@ def _filtered(log: AnnotatedLog, priors: FloatArray, advantage: float, request: 
     return log.only(kept)
 
 
-def _risky(log: AnnotatedLog, priors: FloatArray, advantage: float) -> BoolArray:
-    """Return for each case whether one of its times is known too well."""
-    risky: BoolArray = np.bincount(log.owners[too_well_known(priors, advantage)], minlength=len(log)) > 0
+def _risky(log: AnnotatedLog, priors: FloatArray, advantage: float, program: bool) -> BoolArray:
+    """Return for each case whether one of its times is known too well.
+
+    The program looks at steps alone. Where that takes every case, it takes those with a step that is certain.
+    """
+    known = too_well_known(priors, advantage) & ~(program & log.opens)
+    risky: BoolArray = np.bincount(log.owners[known], minlength=len(log)) > 0
+    if program and risky.all():
+        risky = np.bincount(log.owners[(priors == 1) & ~log.opens], minlength=len(log)) > 0
     return risky
 
 

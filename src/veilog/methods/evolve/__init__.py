@@ -28,8 +28,8 @@ from veilog.logs.variants import Sequences, Variants
 from veilog.methods.evolve.chain import Chain, Shortened
 from veilog.methods.evolve.constants import DEFAULTS, Constants, usual_length
 from veilog.methods.evolve.doubt import Doubt, Prior, imagined
-from veilog.methods.evolve.known import Known
-from veilog.methods.evolve.plan import Plan
+from veilog.methods.evolve.known import RealVariants
+from veilog.methods.evolve.plan import EvolvePlan
 from veilog.methods.evolve.real_variants import only_real_variants, with_real
 from veilog.methods.evolve.relations import asked_chain, prepared
 from veilog.methods.evolve.released import Round, drawn, medoids_of, named, release_of
@@ -136,11 +136,11 @@ def _longest(asked: int | None, declared: int | None, usual: int) -> int:
 def _voted(
     curator: Curator,
     request: Request,
-    plan: Plan,
+    plan: EvolvePlan,
     chain: Chain,
     doubt: Doubt | None,
     shortened: Shortened,
-    known: Known | None,
+    known: RealVariants | None,
     rounds: int | None,
     rng: np.random.Generator,
 ) -> tuple[Traces, FloatArray, list[Round]]:
@@ -170,11 +170,11 @@ def _voted(
 
 
 def _first_pool(
-    plan: Plan,
+    plan: EvolvePlan,
     chain: Chain,
     doubt: Doubt | None,
     shortened: Shortened,
-    known: Known | None,
+    known: RealVariants | None,
     rng: np.random.Generator,
 ) -> tuple[Traces, Prior]:
     """What is imagined before any vote: walks over the chain, and what grows of the real variants that are known."""
@@ -227,17 +227,17 @@ def _refuse(activities: tuple[str, ...], settings: Constants) -> None:
 
 def _opened(
     curator: Curator, request: Request, settings: Constants, real_share: float | None
-) -> tuple[Plan, Variants | None]:
+) -> tuple[EvolvePlan, Variants | None]:
     """The number of cases, with a delta the frequent real variants, and a plan of what is left."""
     purpose, activities = "frequent real variants", len(curator.activities)
     if not request.delta or real_share == 0:
-        return Plan.of(curator, request.epsilon, settings, activities), None
+        return EvolvePlan.of(curator, request.epsilon, settings, activities), None
     if real_share is not None:
         share = request.epsilon * Fraction(str(real_share))
         real = curator.partitions(share, request.delta, purpose=purpose)
-        plan = Plan.of(curator, request.epsilon - share, settings, activities)
+        plan = EvolvePlan.of(curator, request.epsilon - share, settings, activities)
     else:
-        plan = Plan.of(curator, request.epsilon, settings, activities)
+        plan = EvolvePlan.of(curator, request.epsilon, settings, activities)
         limit, share = Fraction(str(settings.concentrated_from)), plan.take(plan.concentration_share())
         plan.learn_concentration(curator.concentration(settings.concentration_variants, limit, share), limit, share)
         part, failure = plan.real_share(request.delta, usual_length(settings.max_length))
@@ -263,7 +263,7 @@ def _ask(
 
 
 def _fitted(
-    prior: Prior, pool: Traces, cells: list[IntArray], asked: list[Round], plan: Plan, known: Known | None
+    prior: Prior, pool: Traces, cells: list[IntArray], asked: list[Round], plan: EvolvePlan, known: RealVariants | None
 ) -> FloatArray:
     """The distribution over the pool that explains all votes so far, and the counts of real variants it starts from."""
     sweeps = plan.settings.fit_sweeps

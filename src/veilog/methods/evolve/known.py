@@ -19,14 +19,14 @@ from veilog.methods.evolve.constants import Constants
 from veilog.methods.evolve.traces import PAD, Traces, distinct, joined, occurrences, strings
 from veilog.methods.evolve.votes import Counted, next_generation
 
-__all__ = ["Known"]
+__all__ = ["RealVariants"]
 
 _SEED = 1e-9
 """Weight of a known trace that has none in a pool, so that votes can give it some."""
 
 
 @dataclass(frozen=True, eq=False)
-class Known:
+class RealVariants:
     """Real variants that can be imagined, the most frequent first, and their noisy numbers of cases."""
 
     traces: Traces
@@ -36,7 +36,7 @@ class Known:
         return len(self.traces)
 
     @staticmethod
-    def of(real: Variants, codes: Int32Array, shortened: Shortened) -> Known:
+    def of(real: Variants, codes: Int32Array, shortened: Shortened) -> RealVariants:
         """Those of the ``real`` variants that are no longer than imagined traces are and whose activities all have a
         state; ``codes`` are the public codes of their labels. Others are put into the release at its end only."""
         sequences, lengths = real.sequences, real.lengths
@@ -50,7 +50,7 @@ class Known:
         place = np.arange(len(states)) - sequences.offsets[owner]
         inside = place < width
         matrix[owner[inside], place[inside]] = states[inside]
-        return Known(Traces(matrix[rows], lengths[rows].astype(np.int64)), real.counts[rows].astype(np.float64))
+        return RealVariants(Traces(matrix[rows], lengths[rows].astype(np.int64)), real.counts[rows].astype(np.float64))
 
     def chain(self, size: int, settings: Constants) -> Chain:
         """The relations of these cases, each case counted as the question for relations counts it."""

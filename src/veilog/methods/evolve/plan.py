@@ -13,14 +13,14 @@ from veilog.privacy.curator import Curator
 from veilog.privacy.mechanisms.noise import tsgd_bound
 from veilog.privacy.rounds import LEAST_DELTA, LEAST_EPSILON, strength_within
 
-__all__ = ["Plan", "deviation_of_gaussian", "gaussian_pays"]
+__all__ = ["EvolvePlan", "deviation_of_gaussian", "gaussian_pays"]
 
 _PARTS = 10**6
 """Shares are multiples of one millionth of epsilon, so that they add up exactly."""
 
 
 @dataclass
-class Plan:
+class EvolvePlan:
     """The shares, and what the noisy number of cases decides. ``rest`` is what no question has taken yet.
 
     ``estimates`` are all noisy answers so far that tell the number of cases, each with its variance.
@@ -43,10 +43,10 @@ class Plan:
     """Whether what is imagined starts from real variants, and not from relations that are asked for."""
 
     @staticmethod
-    def of(curator: Curator, epsilon: Fraction, settings: Constants, activities: int) -> Plan:
+    def of(curator: Curator, epsilon: Fraction, settings: Constants, activities: int) -> EvolvePlan:
         """Ask for the number of cases, and plan the rest by it."""
         share = epsilon * Fraction(str(settings.count_share))
-        return Plan(
+        return EvolvePlan(
             settings, epsilon, activities, epsilon - share, [(float(curator.count(share)), 2 / float(share) ** 2)]
         )
 

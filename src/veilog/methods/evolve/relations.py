@@ -16,8 +16,8 @@ from veilog.methods.evolve import chain as chains
 from veilog.methods.evolve.chain import Chain, Shortened
 from veilog.methods.evolve.constants import Constants
 from veilog.methods.evolve.doubt import Doubt, doubt_of
-from veilog.methods.evolve.known import Known
-from veilog.methods.evolve.plan import Plan, deviation_of_gaussian, gaussian_pays
+from veilog.methods.evolve.known import RealVariants
+from veilog.methods.evolve.plan import EvolvePlan, deviation_of_gaussian, gaussian_pays
 from veilog.methods.evolve.traces import PAD, public_codes
 from veilog.methods.evolve.triples import second_order, share_of_triples
 from veilog.privacy.curator import Curator, Features
@@ -56,22 +56,22 @@ def _sums(
 
 
 def prepared(
-    curator: Curator, plan: Plan, real: Variants | None, settings: Constants
-) -> tuple[Shortened, Known | None]:
+    curator: Curator, plan: EvolvePlan, real: Variants | None, settings: Constants
+) -> tuple[Shortened, RealVariants | None]:
     """How cases are prepared: cut, and reduced to the activities of the real variants or, for a wide alphabet, to the
     frequent ones; and the real variants so prepared, if there are any."""
     activities = curator.activities
     longest = settings.max_length
     everything = Shortened(np.arange(len(activities), dtype=np.int32), len(activities), longest)
     codes = public_codes(real.sequences, activities) if real else np.zeros(0, dtype=np.int32)
-    known = Known.of(real, codes, everything) if real else None
+    known = RealVariants.of(real, codes, everything) if real else None
     plan.anchored = plan.anchored and bool(known)
     if real and known and plan.anchored:
         reduced = _reduced(np.unique(known.traces.codes[known.traces.codes != PAD]), len(activities), longest)
-        return reduced, Known.of(real, codes, reduced)
+        return reduced, RealVariants.of(real, codes, reduced)
     if plan.wide:
         shortened = _frequent(curator, plan, settings, longest)
-        return shortened, Known.of(real, codes, shortened) if real else None
+        return shortened, RealVariants.of(real, codes, shortened) if real else None
     return everything, known
 
 
@@ -81,7 +81,7 @@ def _reduced(kept: Int32Array | IntArray, size: int, longest: int) -> Shortened:
     return Shortened(states, len(kept), longest)
 
 
-def _frequent(curator: Curator, plan: Plan, settings: Constants, longest: int) -> Shortened:
+def _frequent(curator: Curator, plan: EvolvePlan, settings: Constants, longest: int) -> Shortened:
     """The activities of a wide alphabet that are frequent by a noisy answer."""
     activities, size = curator.activities, len(curator.activities)
     share = plan.take(plan.presence_share())
@@ -99,10 +99,10 @@ def _frequent(curator: Curator, plan: Plan, settings: Constants, longest: int) -
 
 def asked_chain(
     curator: Curator,
-    plan: Plan,
+    plan: EvolvePlan,
     settings: Constants,
     shortened: Shortened,
-    known: Known | None,
+    known: RealVariants | None,
     rng: np.random.Generator,
 ) -> tuple[Chain, Doubt | None]:
     """The chain of the process: of the real variants that are known, of noisy relations, or of both. Of relations alone
@@ -114,7 +114,7 @@ def asked_chain(
 
 
 def _related(
-    curator: Curator, plan: Plan, settings: Constants, shortened: Shortened, rng: np.random.Generator
+    curator: Curator, plan: EvolvePlan, settings: Constants, shortened: Shortened, rng: np.random.Generator
 ) -> tuple[Chain, Doubt | None]:
     activities, size = curator.activities, shortened.size
     share = plan.take(plan.relations_share())
@@ -149,7 +149,7 @@ def _related(
 
 
 def _with_triples(
-    curator: Curator, plan: Plan, settings: Constants, shortened: Shortened, chain: Chain, b_relations: float
+    curator: Curator, plan: EvolvePlan, settings: Constants, shortened: Shortened, chain: Chain, b_relations: float
 ) -> Chain:
     """The chain, of the second order where triples are expected to tell more than the votes that they cost."""
     part = share_of_triples(chain, plan.rest, plan.heard(), settings)

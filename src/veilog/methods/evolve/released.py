@@ -12,8 +12,8 @@ from veilog._typing import FloatArray, IntArray
 from veilog.logs.variants import Variants
 from veilog.methods.evolve.chain import Shortened
 from veilog.methods.evolve.constants import Aim
-from veilog.methods.evolve.known import Known
-from veilog.methods.evolve.plan import Plan
+from veilog.methods.evolve.known import RealVariants
+from veilog.methods.evolve.plan import EvolvePlan
 from veilog.methods.evolve.structure import Imagined, Weighted, structured
 from veilog.methods.evolve.traces import Traces, distances, joined, nearest, strings
 from veilog.methods.evolve.votes import medoids, rounded
@@ -41,7 +41,7 @@ def drawn(pool: Traces, p: FloatArray, number: int, rng: np.random.Generator) ->
     return pool.take(rows), often[rows] / number
 
 
-def medoids_of(candidates: Traces, weights: FloatArray, number: int, known: Known | None) -> Traces:
+def medoids_of(candidates: Traces, weights: FloatArray, number: int, known: RealVariants | None) -> Traces:
     """Candidates that the weights lie near to; those known to be real come first."""
     text = strings(candidates)
     if not known:
@@ -66,9 +66,9 @@ def release_of(
     pool: Traces,
     p: FloatArray,
     last: Round,
-    plan: Plan,
+    plan: EvolvePlan,
     rng: np.random.Generator,
-    known: Known | None,
+    known: RealVariants | None,
     aims: Sequence[Aim],
 ) -> list[Variants]:
     """Medoids of the fitted distribution, each for the cases near it: finer than the prototypes that were voted for.
@@ -98,7 +98,7 @@ def release_of(
     return [log(moved.traces, moved.counts) for moved in found]
 
 
-def _noise(pool: Traces, p: FloatArray, last: Round, plan: Plan) -> float:
+def _noise(pool: Traces, p: FloatArray, last: Round, plan: EvolvePlan) -> float:
     """The part of the last votes that is noise: at most one standard deviation of each prototype's cases."""
     masses = np.bincount(last.cells(pool), weights=p, minlength=len(last.votes))
     return float(np.minimum(masses, math.sqrt(2) / (last.epsilon * plan.cases)).sum())

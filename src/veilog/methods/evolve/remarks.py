@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from veilog.logs.variants import Variants
 from veilog.methods.evolve.chain import Shortened
-from veilog.methods.evolve.plan import Plan
+from veilog.methods.evolve.plan import EvolvePlan
 from veilog.methods.method import Request, advised
 from veilog.privacy.account.figures import up
 
@@ -13,7 +13,7 @@ __all__ = ["remark", "remark_real", "remark_unasked"]
 _FEWER = "Fewer activities would do more than a larger epsilon."
 
 
-def remark(request: Request, plan: Plan, shortened: Shortened, structured: bool) -> None:
+def remark(request: Request, plan: EvolvePlan, shortened: Shortened, structured: bool) -> None:
     """Say what is wrong with the release, which budget would do, and last what it is: from public facts and the noisy
     number of cases."""
     s = plan.settings

@@ -29,7 +29,7 @@ from veilog.logs.eventlog import ACTIVITY, CASE_INDEX, EVENT_INDEX, TIMESTAMP, T
 from veilog.logs.metadata import ARTIFICIAL_TIMES, Attribute, Metadata
 from veilog.methods._groups.checks import check_pretsa
 from veilog.methods._groups.values import (
-    Events,
+    DeclaredEvents,
     attribute_names,
     dropped_attributes,
     events_of,
@@ -38,7 +38,7 @@ from veilog.methods._groups.values import (
 )
 from veilog.methods._groups.values import sensitive as sensitive_attribute
 from veilog.methods.method import Groups, Method, NoEpsilon, Request
-from veilog.methods.pretsa.groups import PrefixTree, merged, prefix_tree, shared_prefix
+from veilog.methods.pretsa.groups import SequenceTree, merged, prefix_tree, shared_prefix
 from veilog.methods.settings import Bounds, Settings
 from veilog.privacy.account.guarantee import Statement
 from veilog.privacy.curator import Curator
@@ -142,7 +142,7 @@ def pretsa(curator: Curator, request: Request, settings: PretsaSettings) -> Even
 # The attribute --------------------------------------------------------------------------------------------------------
 
 
-def _attribute(log: EventLog, events: Events, name: str, curator: Curator) -> _Attribute:
+def _attribute(log: EventLog, events: DeclaredEvents, name: str, curator: Curator) -> _Attribute:
     if name == DURATION:
         times, known = microseconds(log, events.rows)
         if not known.all():
@@ -170,7 +170,7 @@ def _attribute(log: EventLog, events: Events, name: str, curator: Curator) -> _A
 # The release ----------------------------------------------------------------------------------------------------------
 
 
-def _events(tree: PrefixTree, goal: IntArray, variant: IntArray, offsets: IntArray) -> _Merged:
+def _events(tree: SequenceTree, goal: IntArray, variant: IntArray, offsets: IntArray) -> _Merged:
     """The events of each case on the trace that it joined."""
     shared = np.array(
         [
@@ -189,7 +189,7 @@ def _events(tree: PrefixTree, goal: IntArray, variant: IntArray, offsets: IntArr
     return _Merged(case, tree.node[place], codes[place], own)
 
 
-def _values(events: Events, released: _Merged, attribute: _Attribute) -> FloatArray:
+def _values(events: DeclaredEvents, released: _Merged, attribute: _Attribute) -> FloatArray:
     """Of each released event its own value; those of others are drawn at even places of the activity's values."""
     values = np.where(released.own < 0, np.nan, attribute.values[released.own])
     drawn, position = np.flatnonzero(released.own < 0), _position(released.case)
@@ -206,7 +206,7 @@ def _values(events: Events, released: _Merged, attribute: _Attribute) -> FloatAr
     return values
 
 
-def _first_too_different(released: _Merged, events: Events, attribute: _Attribute, t: float) -> int | None:
+def _first_too_different(released: _Merged, events: DeclaredEvents, attribute: _Attribute, t: float) -> int | None:
     """The first node, from the root on and depth first, whose values differ by more than t from the activity's."""
     values = _values(events, released, attribute)
     known = ~np.isnan(values)
@@ -239,7 +239,7 @@ def _distance(values: FloatArray, others: FloatArray, names: bool) -> float:
     return float(np.abs(below - below_others)[:-1] @ np.diff(points) / width) if width > 0 else 0.0
 
 
-def _log(events: Events, released: _Merged, attribute: _Attribute | None, rng: np.random.Generator) -> EventLog:
+def _log(events: DeclaredEvents, released: _Merged, attribute: _Attribute | None, rng: np.random.Generator) -> EventLog:
     owner, position = released.case, _position(released.case)
     times = position * _HOUR
     metadata = Metadata(attributes=(Attribute(ARTIFICIAL_TIMES, True, "boolean"),))

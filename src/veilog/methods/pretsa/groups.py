@@ -17,7 +17,7 @@ from rapidfuzz.process import cdist
 
 from veilog._typing import Int32Array, IntArray
 
-__all__ = ["PrefixTree", "merged", "prefix_tree"]
+__all__ = ["SequenceTree", "merged", "prefix_tree"]
 
 
 _MATRIX = 4_000
@@ -25,7 +25,7 @@ _MATRIX = 4_000
 
 
 @dataclass(frozen=True, eq=False)
-class PrefixTree:
+class SequenceTree:
     """Sequences in ascending order, and the nodes of their tree, depth first: node ``i`` is passed by the sequences
     ``low[i]`` up to ``high[i]``."""
 
@@ -40,7 +40,7 @@ class PrefixTree:
     """Where the events of each sequence start."""
 
 
-def prefix_tree(sequences: Sequence[tuple[int, ...]]) -> PrefixTree:
+def prefix_tree(sequences: Sequence[tuple[int, ...]]) -> SequenceTree:
     """The tree of distinct sequences in ascending order."""
     spans: list[list[int]] = []  # low, high, depth, in the order of their first event
     node: list[int] = []
@@ -61,7 +61,9 @@ def prefix_tree(sequences: Sequence[tuple[int, ...]]) -> PrefixTree:
         spans[number][1] = len(sequences)
     table = np.array(spans, dtype=np.int64).reshape(-1, 3)
     offsets = np.cumsum([0, *(len(s) for s in sequences)], dtype=np.int64)
-    return PrefixTree(tuple(sequences), table[:, 0], table[:, 1], table[:, 2], np.array(node, dtype=np.int64), offsets)
+    return SequenceTree(
+        tuple(sequences), table[:, 0], table[:, 1], table[:, 2], np.array(node, dtype=np.int64), offsets
+    )
 
 
 def shared_prefix(first: Sequence[int], second: Sequence[int]) -> int:
@@ -75,7 +77,7 @@ def shared_prefix(first: Sequence[int], second: Sequence[int]) -> int:
 
 
 def merged(
-    tree: PrefixTree, cases: IntArray, k: int, violating: Callable[[IntArray], int | None] | None
+    tree: SequenceTree, cases: IntArray, k: int, violating: Callable[[IntArray], int | None] | None
 ) -> IntArray | None:
     """Of each sequence the one that its cases join (itself, or another), or None where nothing remains.
 

@@ -111,7 +111,7 @@ def pripel(curator: Curator, request: Request, settings: PripelSettings) -> Even
 
 
 def _as_published(curator: Curator, request: Request, query: Query, how: How, attribute_names: str | None) -> EventLog:
-    if request.delta and not query.spends_delta:
+    if request.delta and not (query.method.needs_delta if request.as_published else query.spends_delta):
         raise ParameterError(
             f"The query {query.method.name!r} needs no delta; it costs epsilon only.", parameter="delta"
         )

@@ -6,11 +6,12 @@ Anonymization for Process Mining", ICPM 2021; and the journal version with SaPa,
 A continuation of a prefix that breaks a rule (:mod:`veilog.methods.sacofa.rules`), and everything after it, is harmful.
 Of the harmful ones of a level the exponential mechanism lets in i, with P(i) ~ exp(-epsilon i / (2 s)); which, is drawn
 uniformly. They need a higher count to survive than harmless ones. With the score ``binary`` s is 1; with ``continuous``
-a prefix counts for as many as it breaks rules, up to ``score_bound``, which is s.
+a prefix counts for as many as it breaks rules, up to ``score_bound``, which is s. Each pair of activities counts once
+for each relation that it violates, however often the activities occur.
 
-As published the rules are read off the raw log, which voids the guarantee, and every depth costs epsilon. Certified,
-the rules are declared by the user or learned with a share of the budget; from then on they are public, what is harmful
-is known beforehand, and the choice of who is let in touches no data.
+As published the rules are read off the raw log, which voids the guarantee, and every depth costs epsilon / s.
+Certified, the rules are declared by the user or learned with a share of the budget; from then on they are public, what
+is harmful is known beforehand, and the choice of who is let in touches no data.
 """
 
 from __future__ import annotations
@@ -32,20 +33,18 @@ from veilog.methods._prefix_tree.expand import (
     above,
     grow,
     plan_budget,
+    published_epsilon,
     published_threshold,
     published_variants,
-    refuse_delta,
     refuse_too_small,
 )
 from veilog.methods._prefix_tree.lengths import noisy_quantile
 from veilog.methods._prefix_tree.settings import TreeSettings, needs_of_tree
 from veilog.methods._prefix_tree.tree import Noise, PrefixTree, noise_threshold
-from veilog.methods._relations import SACOFA_PAPER, refuse_many_activities
-from veilog.methods._relations.exponential import drawn_number
+from veilog.methods._relations import SACOFA_PAPER, drawn_number, refuse_many_activities
 from veilog.methods.measured import ahead
 from veilog.methods.method import DeltaOptional, Method, Request
-from veilog.methods.sacofa.rule_files import read_rules
-from veilog.methods.sacofa.rules import Rules, eventually_follows, exact_rules, no_rules, rules_from_counts
+from veilog.methods.sacofa.rules import Rules, eventually_follows, exact_rules, no_rules, read_rules, rules_from_counts
 from veilog.methods.settings import Bounds
 from veilog.privacy.curator import Curator
 from veilog.privacy.mechanisms import noise
@@ -90,7 +89,7 @@ def sacofa(curator: Curator, request: Request, settings: SacofaSettings) -> Vari
     """Return the variants of a noisy prefix tree in which continuations that break rules are rare.
 
     Certified: epsilon in all, ``rule_share`` of it for the rules unless a file gives them. As published: rules by a
-    peek unless a file gives them, and epsilon at each of ``depth`` levels.
+    peek unless a file gives them, and epsilon / s at each of ``depth`` levels.
     """
     threshold_harmful, threshold_harmless = settings.threshold_harmful, settings.threshold_harmless
     rules, rule_share = settings.rules, settings.rule_share
@@ -110,10 +109,10 @@ def sacofa(curator: Curator, request: Request, settings: SacofaSettings) -> Vari
     random = noise.generator(curator.randomness)
 
     if request.as_published:
-        refuse_delta(request)
         if rule_share:
             raise ParameterError("As published rules are not learned with noise.", parameter="rule_share")
-        harmful_from = published_threshold(len(activities) + 1, request.epsilon, threshold_harmful)
+        each = published_epsilon(request) / step
+        harmful_from = published_threshold(len(activities) + 1, each, threshold_harmful)
         harmless_from = min(threshold_harmless or harmful_from, harmful_from)
         levels = settings.depth or curator.max_length + 1
         if given is None:
@@ -128,6 +127,7 @@ def sacofa(curator: Curator, request: Request, settings: SacofaSettings) -> Vari
         return published_variants(
             curator,
             request,
+            each,
             levels,
             lambda tree: _published_screen(judge(tree), harmful_from, harmless_from, keep_ended),
         )
@@ -191,19 +191,17 @@ class _History:
 
     seen: BoolArray
     """Activities that occurred."""
-    owed: BoolArray
-    """Activities that must follow and did not yet."""
-    lacking: IntArray
-    """For each activity how many that must occur before it did not, when it occurred last."""
+    owed: IntArray
+    """For each activity how many that it must follow occurred first after its last occurrence."""
     broken: IntArray
-    """How often an activity occurred that must not follow an earlier one, or a trace started as it must not."""
+    """For each activity how many rules about what occurs before it it broke when it occurred last."""
+    wrong_start: IntArray
+    """1 for prefixes that started as no trace may, else 0."""
 
 
 def _judge(rules: Rules, epsilon: Fraction, step: int, random: np.random.Generator) -> Callable[[PrefixTree], _Verdict]:
     """A function that judges the continuations of a tree's last level, called once a level."""
-    n = len(rules.first)
-    none, zero = np.zeros((1, n), dtype=bool), np.zeros((1, n), dtype=np.int64)
-    history = _History(none, none, zero, np.zeros(1, dtype=np.int64))
+    history = _no_history(len(rules.first))
 
     def judge(tree: PrefixTree) -> _Verdict:
         nonlocal history
@@ -215,41 +213,45 @@ def _judge(rules: Rules, epsilon: Fraction, step: int, random: np.random.Generat
     return judge
 
 
+def _no_history(activities: int) -> _History:
+    """The history of the prefix without an event."""
+    none = np.zeros((1, activities), dtype=np.int64)
+    return _History(none.astype(bool), none, none, np.zeros(1, dtype=np.int64))
+
+
 def _advanced(history: _History, rules: Rules, open_bins: IntArray, is_first: bool) -> _History:
     """The histories of the prefixes that survived a level, from those of their parents."""
     parents, symbols = np.divmod(open_bins, len(rules.first) + 1)
     rows = np.arange(len(open_bins))
-    seen, owed, lacking = history.seen[parents], history.owed[parents], history.lacking[parents]
-    lacking[rows, symbols] = _missing(history, rules)[parents, symbols]
-    forbidden = _forbidden(history, rules, is_first)[parents, symbols]
+    seen, owed, broken = history.seen[parents], history.owed[parents], history.broken[parents]
+    broken[rows, symbols] = _broken_now(history, rules)[parents, symbols]
+    wrong_start = np.where(rules.first[symbols], 0, 1) if is_first else history.wrong_start[parents]
     is_new = ~seen[rows, symbols]
-    owed[rows, symbols] = False
-    owed |= rules.always[symbols] & is_new[:, None]
+    owed[rows, symbols] = 0
+    owed += rules.always[symbols] & is_new[:, None]
     seen[rows, symbols] = True
-    return _History(seen, owed, lacking, history.broken[parents] + forbidden)
+    return _History(seen, owed, broken, wrong_start)
 
 
 def _broken_by(history: _History, rules: Rules, is_first: bool) -> IntArray:
     """How many rules each prefix breaks when continued by each activity, and by the end (last column)."""
     if is_first:
         # What must occur before an activity counts from the second event on: some trace does start with it.
-        return np.concatenate([_forbidden(history, rules, is_first), np.zeros((1, 1), dtype=np.int64)], axis=1)
-    so_far = history.broken + history.lacking.sum(axis=1)
+        return np.append(np.where(rules.first, 0, 1), 0)[None, :]
+    so_far = history.broken.sum(axis=1) + history.wrong_start
     broken = np.empty((len(so_far), len(rules.first) + 1), dtype=np.int64)
-    broken[:, :-1] = _forbidden(history, rules, is_first) + _missing(history, rules) - history.lacking
+    broken[:, :-1] = _broken_now(history, rules) - history.broken
     broken[:, -1] = history.owed.sum(axis=1)
     together: IntArray = broken + so_far[:, None]
     return together
 
 
-def _forbidden(history: _History, rules: Rules, is_first: bool) -> IntArray:
-    if is_first:
-        return np.where(rules.first, 0, 1)[None, :]
-    return _product(history.seen, rules.never)
+def _broken_now(history: _History, rules: Rules) -> IntArray:
+    """For each activity the rules broken by what occurred before it, if it occurs now.
 
-
-def _missing(history: _History, rules: Rules) -> IntArray:
-    return _product(~history.seen, rules.before)
+    "b never follows a" and "a never precedes b" are two relations of the paper, so this pair counts twice.
+    """
+    return 2 * _product(history.seen, rules.never) + _product(~history.seen, rules.before)
 
 
 def _product(rows: BoolArray, relation: BoolArray) -> IntArray:

@@ -37,7 +37,7 @@ from veilog.errors import ParameterError
 from veilog.logs.eventlog import ACTIVITY, CASE_INDEX, EVENT_INDEX, LIFECYCLE, TIMESTAMP, TIMESTAMP_TYPE, EventLog
 from veilog.methods._groups.checks import check_tlkc
 from veilog.methods._groups.values import (
-    Events,
+    DeclaredEvents,
     Sensitive,
     attribute_names,
     case_labels,
@@ -52,7 +52,7 @@ from veilog.methods._groups.values import (
 )
 from veilog.methods.method import Groups, Method, NoEpsilon, Request
 from veilog.methods.settings import Bounds, Choices, Settings
-from veilog.methods.tlkc.suppression import Known, Model, largest_k, left
+from veilog.methods.tlkc.suppression import BackgroundKnowledge, TlkcModel, largest_k, left
 from veilog.privacy.account.guarantee import Statement
 from veilog.privacy.curator import Curator
 
@@ -124,7 +124,7 @@ def tlkc(curator: Curator, request: Request, settings: TlkcSettings) -> EventLog
             )
         _, label = np.unique(np.column_stack([label, times]), axis=0, return_inverse=True)
     known = _known(events, label, chosen)
-    bounds = Model(k, settings.l, c, settings.frequency, settings.score, settings.ties)
+    bounds = TlkcModel(k, settings.l, c, settings.frequency, settings.score, settings.ties)
     request.progress("looking for violating patterns", None)
     keep = left(known, background, bounds, request.remark)
     if not keep.any():
@@ -142,7 +142,7 @@ def tlkc(curator: Curator, request: Request, settings: TlkcSettings) -> EventLog
 # What is known of events ----------------------------------------------------------------------------------------------
 
 
-def _sensitive(log: EventLog, events: Events, name: str, curator: Curator) -> Sensitive:
+def _sensitive(log: EventLog, events: DeclaredEvents, name: str, curator: Curator) -> Sensitive:
     """The attribute; one of events of which no case has two values is the case's, unless that has one of its name."""
     one = sensitive_attribute(log, events, name, curator.domain)
     if one.level == "case" or one.name in log.cases.column_names:
@@ -155,7 +155,7 @@ def _sensitive(log: EventLog, events: Events, name: str, curator: Curator) -> Se
     return Sensitive(one.name, "case", one.labels, codes, one.numbers)
 
 
-def _times(log: EventLog, events: Events, time: str) -> tuple[IntArray, BoolArray]:
+def _times(log: EventLog, events: DeclaredEvents, time: str) -> tuple[IntArray, BoolArray]:
     """The times of events to release, and which have one: as they are, or whole units since the case began."""
     times, known = microseconds(log, events.rows)
     if time == "original":
@@ -167,11 +167,11 @@ def _times(log: EventLog, events: Events, time: str) -> tuple[IntArray, BoolArra
     return passed // unit * unit, known
 
 
-def _known(events: Events, label: IntArray, chosen: list[Sensitive]) -> Known:
+def _known(events: DeclaredEvents, label: IntArray, chosen: list[Sensitive]) -> BackgroundKnowledge:
     pairs = [case_labels(events, one) for one in chosen]
     first = np.cumsum([0, *(len(one.labels) for one in chosen)])
     nothing = [np.zeros(0, dtype=np.int64)]
-    return Known(
+    return BackgroundKnowledge(
         label=np.asarray(label, dtype=np.int64).ravel(),
         case=events.case,
         cases=events.cases,
@@ -181,7 +181,7 @@ def _known(events: Events, label: IntArray, chosen: list[Sensitive]) -> Known:
     )
 
 
-def _advice(known: Known, bounds: Model) -> str:
+def _advice(known: BackgroundKnowledge, bounds: TlkcModel) -> str:
     largest = largest_k(known, bounds.c)
     if largest == 0:
         return f"Every activity alone tells a sensitive value more surely than c = {bounds.c:g}: raise c."
@@ -194,7 +194,7 @@ def _advice(known: Known, bounds: Model) -> str:
 
 
 def _released(
-    log: EventLog, events: Events, keep: BoolArray, times: IntArray, timed: BoolArray, chosen: list[Sensitive]
+    log: EventLog, events: DeclaredEvents, keep: BoolArray, times: IntArray, timed: BoolArray, chosen: list[Sensitive]
 ) -> EventLog:
     """What is left, with what the model speaks about: nothing else of the log leaves."""
     cases, owner = np.unique(events.case[keep], return_inverse=True)
@@ -224,7 +224,7 @@ _BACKGROUND = {
 }
 
 
-def _statements(bounds: Model, background: str, time: str, names: tuple[str, ...]) -> list[Statement]:
+def _statements(bounds: TlkcModel, background: str, time: str, names: tuple[str, ...]) -> list[Statement]:
     found = f"{counted(bounds.k, 'case')} of the release that match{'es' if bounds.k == 1 else ''}"
     what = "at most " + _BACKGROUND[background].format(l=counted(bounds.l, "activity", "activities"), time=time)
     beyond = "their times, " if background != "relative" else ""

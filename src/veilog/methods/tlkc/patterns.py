@@ -23,7 +23,7 @@ from scipy.sparse import csr_matrix
 from veilog._typing import BoolArray, FloatArray, Int32Array, IntArray
 from veilog.errors import ParameterError
 
-__all__ = ["Elements", "Level", "Traces", "levels", "maximal_patterns"]
+__all__ = ["ElementTraces", "Elements", "PatternLevel", "levels", "maximal_patterns"]
 
 
 _BATCH = 1 << 16
@@ -51,7 +51,7 @@ class Elements:
 
 
 @dataclass(frozen=True, eq=False)
-class Traces:
+class ElementTraces:
     """Distinct traces of elements: those of trace ``i`` are ``codes[offsets[i]:offsets[i + 1]]``."""
 
     codes: IntArray
@@ -71,7 +71,7 @@ class Traces:
 
 
 @dataclass(frozen=True, eq=False)
-class Level:
+class PatternLevel:
     """The patterns of one size, a row each: those that hold, and the minimal ones that violate."""
 
     size: int
@@ -99,13 +99,13 @@ class _Space:
 
 def levels(
     elements: Elements,
-    traces: Traces,
+    traces: ElementTraces,
     *,
     k: float,
     c: float = 1.0,
     largest: int | None = None,
     most_states: int = _STATES,
-) -> Iterator[Level]:
+) -> Iterator[PatternLevel]:
     """Patterns of size 1, 2, ...: one holds where at least ``k`` cases match it and no value of a sensitive attribute
     is had by more than ``c`` of them; only patterns whose parts all hold are looked at."""
     # A value that no more than the share c of any k cases can have needs no counting.
@@ -123,14 +123,14 @@ def levels(
         longer = np.column_stack([patterns[node], item])
         node, item = node[kept], item[kept]
         ahead = _states_ahead(elements, space, states, starts, node, item) if size != largest else 0
-        yield Level(size, longer[kept], longer[violating], parts[kept], ahead > most_states)
+        yield PatternLevel(size, longer[kept], longer[violating], parts[kept], ahead > most_states)
         if ahead > most_states or size == largest:
             return
         states, starts = _grown(elements, space, states, starts, node, item)
         keys, without, patterns = node * elements.size + item, parts[kept], longer[kept]
 
 
-def maximal_patterns(elements: Elements, traces: Traces, at_least: float) -> tuple[list[IntArray], bool]:
+def maximal_patterns(elements: Elements, traces: ElementTraces, at_least: float) -> tuple[list[IntArray], bool]:
     """The patterns that at least so many cases match and that are part of no longer such pattern, by size; and whether
     all were found (a level that is too large ends the search; its patterns then count as maximal)."""
     found: list[IntArray] = []
@@ -145,7 +145,7 @@ def maximal_patterns(elements: Elements, traces: Traces, at_least: float) -> tup
     return found, True
 
 
-def _space(elements: Elements, traces: Traces, having: IntArray) -> _Space:
+def _space(elements: Elements, traces: ElementTraces, having: IntArray) -> _Space:
     lengths, size = np.diff(traces.offsets), elements.size
     if (len(traces) + elements.ordered * len(traces.codes)) * size > _TABLE:
         raise ParameterError(
@@ -181,7 +181,7 @@ def _space(elements: Elements, traces: Traces, having: IntArray) -> _Space:
     return _Space(begin, row.ravel(), following[first] >= 0, following, _weights(traces, having, owner), None)
 
 
-def _weights(traces: Traces, having: IntArray, owner: IntArray) -> tuple[FloatArray, ...]:
+def _weights(traces: ElementTraces, having: IntArray, owner: IntArray) -> tuple[FloatArray, ...]:
     return tuple(column[owner].astype(np.float64) for column in (traces.cases, *having.T))
 
 

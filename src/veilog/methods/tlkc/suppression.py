@@ -11,13 +11,13 @@ from scipy.sparse import csr_matrix
 
 from veilog._typing import BoolArray, IntArray
 from veilog.errors import ParameterError
-from veilog.methods.tlkc.patterns import Elements, Traces, levels, maximal_patterns
+from veilog.methods.tlkc.patterns import Elements, ElementTraces, levels, maximal_patterns
 
-__all__ = ["Known", "Model", "largest_k", "left"]
+__all__ = ["BackgroundKnowledge", "TlkcModel", "largest_k", "left"]
 
 
 @dataclass(frozen=True)
-class Model:
+class TlkcModel:
     """At least ``k`` cases match what is known of at most ``l`` events; at most the share ``c`` of them has a sensitive
     value. Patterns that the share ``frequency`` of the cases has are of use."""
 
@@ -34,7 +34,7 @@ class Model:
 
 
 @dataclass(frozen=True, eq=False)
-class Known:
+class BackgroundKnowledge:
     """What somebody may know of each event (its label, a number), and which case has which sensitive values."""
 
     label: IntArray
@@ -45,7 +45,7 @@ class Known:
     values: int
 
 
-def left(known: Known, background: str, bounds: Model, remark: Callable[[str], None]) -> BoolArray:
+def left(known: BackgroundKnowledge, background: str, bounds: TlkcModel, remark: Callable[[str], None]) -> BoolArray:
     """Which events are left when nothing violates any more."""
     ordered = background in ("sequence", "relative")
     place = _occurrence(known.case, known.label) if background != "set" else np.zeros_like(known.label)
@@ -64,7 +64,7 @@ def left(known: Known, background: str, bounds: Model, remark: Callable[[str], N
     return keep
 
 
-def largest_k(known: Known, c: float) -> int:
+def largest_k(known: BackgroundKnowledge, c: float) -> int:
     """The largest k at which an element is left: alone, one that keeps to ``c`` and that most cases have."""
     _, label = np.unique(known.label, return_inverse=True)
     cases, having = _numbers(replace(known, label=label.ravel()), int(label.max(initial=-1)) + 1)
@@ -73,7 +73,12 @@ def largest_k(known: Known, c: float) -> int:
 
 
 def _loop(
-    known: Known, place: IntArray, before: IntArray, ordered: bool, bounds: Model, remark: Callable[[str], None]
+    known: BackgroundKnowledge,
+    place: IntArray,
+    before: IntArray,
+    ordered: bool,
+    bounds: TlkcModel,
+    remark: Callable[[str], None],
 ) -> BoolArray:
     """Suppresses until a whole search finds nothing that violates. What violates by itself leaves first: it has to."""
     cases, having = _numbers(known, len(before))
@@ -113,7 +118,7 @@ def _with_later(alive: BoolArray, before: IntArray) -> BoolArray:
         alive[gone] = False
 
 
-def _numbers(known: Known, size: int) -> tuple[IntArray, IntArray]:
+def _numbers(known: BackgroundKnowledge, size: int) -> tuple[IntArray, IntArray]:
     """Of each element the cases that have it, and those among them with each value."""
     pairs = np.unique(known.label * known.cases + known.case)
     element, case = pairs // known.cases, pairs % known.cases
@@ -124,7 +129,7 @@ def _numbers(known: Known, size: int) -> tuple[IntArray, IntArray]:
     return cases, np.asarray((which @ has).todense())
 
 
-def _traces(known: Known, element: IntArray, keep: BoolArray, ordered: bool) -> Traces:
+def _traces(known: BackgroundKnowledge, element: IntArray, keep: BoolArray, ordered: bool) -> ElementTraces:
     """The distinct traces of the elements that are left, with their cases."""
     case, code = known.case[keep], element[keep]
     if not ordered:
@@ -144,10 +149,10 @@ def _traces(known: Known, element: IntArray, keep: BoolArray, ordered: bool) -> 
     rows = np.arange(offsets[-1]) + np.repeat(bounds[chosen] - offsets[:-1], np.diff(offsets))
     having = np.zeros((len(chosen), known.values), dtype=np.int64)
     np.add.at(having, (trace[known.value_case], known.value), 1)
-    return Traces(code[rows], offsets, np.bincount(trace, minlength=len(chosen)), having)
+    return ElementTraces(code[rows], offsets, np.bincount(trace, minlength=len(chosen)), having)
 
 
-def _violating(elements: Elements, traces: Traces, bounds: Model) -> tuple[list[IntArray], bool]:
+def _violating(elements: Elements, traces: ElementTraces, bounds: TlkcModel) -> tuple[list[IntArray], bool]:
     """The minimal violating patterns by size, and whether all sizes up to l were looked at."""
     found = []
     for level in levels(elements, traces, k=bounds.k, c=bounds.c, largest=bounds.l):
@@ -160,9 +165,9 @@ def _violating(elements: Elements, traces: Traces, bounds: Model) -> tuple[list[
 
 def _chosen(
     elements: Elements,
-    traces: Traces,
+    traces: ElementTraces,
     violating: list[IntArray],
-    bounds: Model,
+    bounds: TlkcModel,
     cases: int,
     remark: Callable[[str], None],
 ) -> list[int]:

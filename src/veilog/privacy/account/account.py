@@ -24,12 +24,12 @@ from veilog.privacy.mechanisms.sampling import amplified
 from veilog.privacy.part import Part
 from veilog.privacy.unit import Unit
 
-__all__ = ["Account", "SampleAccount"]
+__all__ = ["ChargeAccount", "SampleAccount"]
 
 M = TypeVar("M", bound=Mechanism)
 
 
-class Account:
+class ChargeAccount:
     """What a run has asked of a log so far."""
 
     def __init__(self, unit: Unit, *, seeded: bool, part: Part | None = None) -> None:
@@ -138,11 +138,11 @@ class Account:
         )
 
 
-class SampleAccount(Account):
+class SampleAccount(ChargeAccount):
     """The account of a Poisson sample. The charges that it enters for the whole log add up to the amplified sum: each
     is what the sum has grown by (why together: :mod:`veilog.privacy.mechanisms.sampling`)."""
 
-    def __init__(self, whole: Account, rate: Fraction) -> None:
+    def __init__(self, whole: ChargeAccount, rate: Fraction) -> None:
         super().__init__(whole.unit, seeded=whole.seeded, part=whole.part)
         self._whole, self._rate = whole, rate
         self._conditions, self._reasons, self._statements = whole._conditions, whole._reasons, whole._statements

@@ -49,7 +49,14 @@ from typing import Any
 
 from veilog.errors import ParameterError
 from veilog.privacy.account.guarantee import Charge
-from veilog.privacy.account.losses import LEAST_DELTA, GaussianLoss, LaplaceLoss, Pair, composed_epsilon, losses_of
+from veilog.privacy.account.losses import (
+    LEAST_DELTA,
+    EpsilonDeltaLoss,
+    GaussianLoss,
+    LaplaceLoss,
+    composed_epsilon,
+    losses_of,
+)
 from veilog.privacy.mechanisms.mechanism import Subsampled
 
 __all__ = ["ORDERS", "Answer", "answers_of", "best_order", "planned_epsilon", "renyi_epsilon", "renyi_of", "renyi_room"]
@@ -118,7 +125,9 @@ def planned_epsilon(costs: Mapping[Cost, int], delta: Fraction) -> Fraction | No
     if delta < LEAST_DELTA or not total:
         return total
     try:
-        found = composed_epsilon(chain.from_iterable([Pair(*cost)] * n for cost, n in counted.items()), delta)
+        found = composed_epsilon(
+            chain.from_iterable([EpsilonDeltaLoss(*cost)] * n for cost, n in counted.items()), delta
+        )
     except ParameterError:  # their deltas are all of it, or nearly so
         return total
     return min(total, found)

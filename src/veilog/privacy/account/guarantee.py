@@ -1,7 +1,7 @@
 """What a release may claim: charges for the questions asked, and the guarantee that follows from them.
 
 A :class:`Charge` is a frozen description of what one question spent; a :class:`Guarantee` is what
-:meth:`veilog.privacy.account.account.Account.guarantee` makes of all of them. Neither can be set by a method.
+:meth:`veilog.privacy.account.account.ChargeAccount.guarantee` makes of all of them. Neither can be set by a method.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import ClassVar, Literal
 
 from veilog.errors import ParameterError
 from veilog.privacy.account.figures import round_up, up
-from veilog.privacy.account.strength import Strength, Weighed, largest_log, strength_of, weighed
+from veilog.privacy.account.strength import DeltaImpact, Strength, largest_log, strength_of, weighed
 from veilog.privacy.account.words import mechanism_in_words, sensitivity_in_words
 from veilog.privacy.mechanisms.mechanism import Mechanism, Sensitivity, Stated
 from veilog.privacy.part import Part
@@ -186,7 +186,7 @@ class Guarantee:
         return largest_log(self.strength, self.delta or 0.0) if self.proven else None
 
     @property
-    def weighed(self) -> Weighed | None:
+    def weighed(self) -> DeltaImpact | None:
         """What its delta costs, where it is delta that decides what it is worth."""
         return weighed(self.guessing_advantage if self.proven else None, self.delta or 0.0, self.cases)
 

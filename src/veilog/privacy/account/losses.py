@@ -8,7 +8,8 @@ discretised such that the epsilon found is an upper bound (Doroshenko et al., "C
 
 *When it holds.* The pairs must be fixed beforehand: what is asked may depend on earlier answers, *how* it is answered
 may not. Whoever chooses the next epsilon by the last answer has no such sum; for that a rule must decide that is proven
-for adaptive choices. A release whose own questions were split adaptively counts as the :class:`Pair` that it claims.
+for adaptive choices. A release whose own questions were split adaptively counts as the
+:class:`EpsilonDeltaLoss` that it claims.
 
 *Dominating pairs.* Noise of a log-concave law on the integers (discrete Laplace, Gaussian, k-truncated geometric),
 added to counts that a case changes by whole numbers that come to s in all (L1), is dominated by one number that is
@@ -43,10 +44,10 @@ from veilog.privacy.mechanisms.mechanism import (
 
 __all__ = [
     "LOST_BY_EACH",
+    "EpsilonDeltaLoss",
     "GaussianLoss",
     "LaplaceLoss",
     "Loss",
-    "Pair",
     "TruncatedLoss",
     "composed_delta",
     "composed_epsilon",
@@ -68,7 +69,7 @@ _OF_EACH, _MOST_PARTS = 20, 2_000_000
 
 
 @dataclass(frozen=True)
-class Pair:
+class EpsilonDeltaLoss:
     """Whatever is (epsilon, delta)-differentially private (Kairouz, Oh, Viswanath, ICML 2015)."""
 
     epsilon: Fraction
@@ -109,7 +110,7 @@ class GaussianLoss:
         return Fraction(3 * self.rate * self.steps**0.5 / self.noise_multiplier)
 
 
-Loss = Pair | LaplaceLoss | TruncatedLoss | GaussianLoss
+Loss = EpsilonDeltaLoss | LaplaceLoss | TruncatedLoss | GaussianLoss
 
 
 def losses_of(charges: Iterable[Charge]) -> tuple[Loss, ...]:
@@ -125,7 +126,7 @@ def losses_of(charges: Iterable[Charge]) -> tuple[Loss, ...]:
             sampled = [sampled[0] + charge.epsilon, sampled[1] + charge.delta]
         else:
             found += _of_charge(charge)
-    return (*found, Pair(*sampled)) if any(sampled) else tuple(found)
+    return (*found, EpsilonDeltaLoss(*sampled)) if any(sampled) else tuple(found)
 
 
 def _of_charge(charge: Charge) -> list[Loss]:
@@ -142,7 +143,7 @@ def _of_charge(charge: Charge) -> list[Loss]:
                 return [GaussianLoss(1 / (mechanism.strength * cases))]
             case DiscreteGaussianSteps(parts) if cases == 1:
                 return [GaussianLoss(part.noise_multiplier, part.rate, part.steps) for part in parts]
-    return [Pair(charge.epsilon, charge.delta)]
+    return [EpsilonDeltaLoss(charge.epsilon, charge.delta)]
 
 
 def composed_epsilon(losses: Iterable[Loss], delta: Fraction) -> Fraction:
@@ -202,7 +203,7 @@ def _distribution(losses: tuple[tuple[Loss, int], ...]) -> Any:
 def _of_loss(loss: Loss, interval: float, pld: Any) -> Any:
     settings = {"value_discretization_interval": interval}
     match loss:
-        case Pair(epsilon, delta):
+        case EpsilonDeltaLoss(epsilon, delta):
             return _of_pair(epsilon, float(delta), interval, pld)
         case LaplaceLoss(decay, by):
             return pld.from_discrete_laplace_mechanism(float(decay), by, use_connect_dots=True, **settings)

@@ -16,7 +16,7 @@ from decimal import ROUND_FLOOR, Context, Decimal
 from fractions import Fraction
 from typing import Literal, get_args
 
-__all__ = ["ADVANTAGES", "EXPOSED", "STRENGTHS", "Strength", "Weighed", "largest_log", "strength_of", "weighed"]
+__all__ = ["ADVANTAGES", "EXPOSED", "STRENGTHS", "DeltaImpact", "Strength", "largest_log", "strength_of", "weighed"]
 
 Strength = Literal["strong", "good", "moderate", "weak", "none in practice"]
 
@@ -52,7 +52,7 @@ def largest_log(strength: Strength, delta: float) -> int | None:
 
 
 @dataclass(frozen=True)
-class Weighed:
+class DeltaImpact:
     """That a delta alone makes a guarantee worth less than its guessing advantage would."""
 
     exposed: float
@@ -63,10 +63,10 @@ class Weighed:
     """A delta with which it would be, in one digit."""
 
 
-def weighed(advantage: float | None, delta: float, cases: int | None) -> Weighed | None:
+def weighed(advantage: float | None, delta: float, cases: int | None) -> DeltaImpact | None:
     """Return what a delta costs in a log of so many cases, where it is what decides the word; None elsewhere."""
     better = strength_of(advantage)
     if advantage is None or not cases or strength_of(advantage, delta, cases) == better:
         return None
     enough = Context(prec=1, rounding=ROUND_FLOOR).create_decimal(repr(EXPOSED[STRENGTHS.index(better)] / cases))
-    return Weighed(delta * cases, better, float(enough))
+    return DeltaImpact(delta * cases, better, float(enough))

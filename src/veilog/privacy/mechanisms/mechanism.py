@@ -1,8 +1,9 @@
 """Mechanisms and sensitivities as values: what says how wide noise is, draws it and is named in the charge for it.
 
-A question makes its mechanism from its epsilon, charges it (:meth:`veilog.privacy.account.account.Account.charge`) and
-draws from what it charged. Words for people are made of these values where they are shown
-(:mod:`veilog.privacy.account.words`). They are frozen, as the events of dp-accounting are, and there are no others.
+A question makes its mechanism from its epsilon, charges it
+(:meth:`veilog.privacy.account.account.ChargeAccount.charge`) and draws from what it charged. Words for people are made
+of these values where they are shown (:mod:`veilog.privacy.account.words`). They are frozen, as the events of
+dp-accounting are, and there are no others.
 """
 
 from __future__ import annotations

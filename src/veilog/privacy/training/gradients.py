@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from veilog.errors import ParameterError
-from veilog.privacy.account.account import Account
+from veilog.privacy.account.account import ChargeAccount
 from veilog.privacy.mechanisms.gaussian import discrete_gaussian
 from veilog.privacy.mechanisms.mechanism import DiscreteGaussianSteps, NoisedSteps, Sensitivity
 from veilog.privacy.mechanisms.noise import Randomness, fast
@@ -122,7 +122,7 @@ def pay_for(
     taken: Sequence[int],
     epsilon: Fraction,
     delta: Fraction,
-    account: Account,
+    account: ChargeAccount,
     *,
     apart: bool,
     purpose: str,

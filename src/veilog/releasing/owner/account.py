@@ -13,7 +13,7 @@ from veilog._files import path_of
 from veilog._places import default_ledger, made_folder
 from veilog.errors import VeilogError
 from veilog.ledger.accounts import Account, in_figures
-from veilog.ledger.ledger import Data, Entered, Ledger
+from veilog.ledger.ledger import Data, EntryRef, Ledger
 from veilog.logs.variants import Variants
 from veilog.methods.method import Progress
 from veilog.privacy.account.guarantee import Guarantee
@@ -77,7 +77,7 @@ def with_warnings(released: Release, log: Data, aside: Mapping[str, Any] | None,
     return replace(released, owner_only=replace(released.owner_only, warnings=warnings))
 
 
-def entered_warnings(entry: Entered, log: Data) -> tuple[AccountWarning, ...]:
+def entered_warnings(entry: EntryRef, log: Data) -> tuple[AccountWarning, ...]:
     """Return the warnings of the account that something was entered in. It is paid for, so a ledger that cannot be read
     now gives none."""
     with contextlib.suppress(VeilogError):

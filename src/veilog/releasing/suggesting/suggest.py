@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from veilog._notebook import card, facts, frame, paragraph
 from veilog._plain import InJson, ToJson
 from veilog.errors import ParameterError, VeilogError, in_python
-from veilog.ledger.ledger import Entered
+from veilog.ledger.ledger import EntryRef
 from veilog.ledger.settling import settling
 from veilog.logs.files import AnyLog, as_log
 from veilog.logs.made_up.twins import MOST_ACTIVITIES, Sizes
@@ -86,7 +86,7 @@ class Suggestion(ToJson):
     remarks: tuple[str, ...]
     guarantee: Annotated[Guarantee, InJson(then=("arguments", "expected"))]
     """What the suggestion itself cost, and what that guarantees."""
-    entry: Annotated[Entered | None, InJson(left_out="always")] = None
+    entry: Annotated[EntryRef | None, InJson(left_out="always")] = None
     for_: Annotated[str, InJson(name="for", left_out="at its default")] = SIMILARITY
     """What the release is for."""
     spends_delta: Annotated[bool, InJson(left_out="at its default")] = True

@@ -16,11 +16,11 @@ from veilog._notebook import card, facts, paragraph
 from veilog._plain import InJson, ToJson
 from veilog._typing import IntArray
 from veilog.errors import ParameterError
-from veilog.ledger.ledger import Entered
+from veilog.ledger.ledger import EntryRef
 from veilog.ledger.settling import settling
 from veilog.logs import files
 from veilog.logs.eventlog import EventLog
-from veilog.logs.made_up.lengths import BINS, Lengths
+from veilog.logs.made_up.lengths import BINS, LengthDistribution
 from veilog.logs.made_up.twins import HEADS, MOST_CASES, Sizes, log_of, twin_of
 from veilog.logs.stored.store import StoredLog
 from veilog.logs.variants import Sequences, Variants
@@ -49,7 +49,7 @@ class Twin(ToJson):
     """What finding the sizes out cost, and what that guarantees; None where they were declared."""
     seed: Annotated[int, InJson(left_out="always")] = 0
     labels: Annotated[tuple[str, ...] | None, InJson(left_out="always")] = None
-    entry: Annotated[Entered | None, InJson(left_out="always")] = None
+    entry: Annotated[EntryRef | None, InJson(left_out="always")] = None
 
     @cached_property
     def log(self) -> EventLog:
@@ -203,7 +203,7 @@ def ask_sizes(
         least = heads[name] = min(1.0, max(least, held[-1] / found))
     scale = 1 / float(epsilon * _LENGTHS)
     answers = tuple(bins.tolist())
-    believed = Lengths.of(answers, scale, found)
+    believed = LengthDistribution.of(answers, scale, found)
     # The standard deviation of Laplace noise is its scale times the square root of 2.
     beside = math.sqrt(2) / (2 * float(each))
     off = (math.sqrt(2) / float(within) if within else 0.0, beside, math.sqrt(2) * scale)

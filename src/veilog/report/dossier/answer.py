@@ -5,14 +5,14 @@ from __future__ import annotations
 from veilog._language import dated
 from veilog._language import gettext as _
 from veilog.report.decision import MARKS
-from veilog.report.dossier.parts import Block, Field, Part, Points, Section, Text, table
+from veilog.report.dossier.parts import Block, DossierPart, Field, Points, Section, Text, table
 from veilog.report.dossier.subject import Subject
 from veilog.report.explorer import short
 
 __all__ = ["answer"]
 
 
-def answer(subject: Subject) -> Part:
+def answer(subject: Subject) -> DossierPart:
     """Return the part."""
     d = subject.decision
     blocks: list[Block] = [
@@ -26,7 +26,7 @@ def answer(subject: Subject) -> Part:
         points = tuple(f"{check.asks} {check.why}".strip() for check in d.checks)
         blocks.append(Points(points, tuple(MARKS[check.state][0] for check in d.checks)))
         blocks.append(Text(_("☑ checked by the program; ☐ to be confirmed by you; ☒ seems not to hold.")))
-    return Part(
+    return DossierPart(
         "0",
         _("What is proven, and what to confirm"),
         _("What follows helps to fill what an officer has to fill. It decides nothing, and it is no legal advice."),

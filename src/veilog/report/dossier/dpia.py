@@ -8,7 +8,7 @@ from veilog._language import dated, gettext_noop, ngettext, pgettext
 from veilog._language import gettext as _
 from veilog.report.dossier.dpia_compliance import compliance
 from veilog.report.dossier.dpia_risks import considerations
-from veilog.report.dossier.parts import Field, Part, Points, Section, table
+from veilog.report.dossier.parts import DossierPart, Field, Points, Section, table
 from veilog.report.dossier.subject import Subject
 from veilog.report.explorer import short
 from veilog.report.figures import figure
@@ -25,9 +25,9 @@ _SOURCES = (
 )
 
 
-def dpia(subject: Subject) -> Part:
+def dpia(subject: Subject) -> DossierPart:
     """Return the part."""
-    return Part(
+    return DossierPart(
         "A",
         _("Annex to a data protection impact assessment"),
         _(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from veilog._language import gettext as _
-from veilog.report.dossier.parts import Field, Points, Section, Table, Text, table
+from veilog.report.dossier.parts import DossierTable, Field, Points, Section, Text, table
 from veilog.report.dossier.subject import Subject
 from veilog.report.explorer import short
 from veilog.report.stated import stated
@@ -125,7 +125,7 @@ def _measures(subject: Subject) -> tuple[Section, ...]:
     )
 
 
-def _principles(subject: Subject) -> Table:
+def _principles(subject: Subject) -> DossierTable:
     """What supports each principle."""
     kept = (
         _("the ledger, this dossier, the metadata in the file")
@@ -153,7 +153,7 @@ def _status(subject: Subject) -> str:
     return _("implemented") if subject.proven else _("not implemented: nothing is proven")
 
 
-def _rights() -> Table:
+def _rights() -> DossierTable:
     """What supports each right."""
     return table(
         (_("right"), _("what to know")),

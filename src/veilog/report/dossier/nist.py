@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from veilog._language import gettext as _
 from veilog._language import pgettext
-from veilog.report.dossier.parts import Block, Part, Section, Table, Text, table
+from veilog.report.dossier.parts import Block, DossierPart, DossierTable, Section, Text, table
 from veilog.report.dossier.subject import Subject
 from veilog.report.explorer import short
 from veilog.report.figures import figure
@@ -14,9 +14,9 @@ from veilog.report.words import headline
 __all__ = ["nist"]
 
 
-def nist(subject: Subject) -> Part:
+def nist(subject: Subject) -> DossierPart:
     """Return the part."""
-    return Part(
+    return DossierPart(
         "C",
         _("Against NIST SP 800-226"),
         _(
@@ -31,7 +31,7 @@ def nist(subject: Subject) -> Part:
     )
 
 
-def _guarantee(subject: Subject) -> Table:
+def _guarantee(subject: Subject) -> DossierTable:
     g = subject.guarantee
     if not g.proven:
         said = _("none: {reasons}", reasons=short("; ".join(map(stated, g.reasons)), 600))
@@ -72,7 +72,7 @@ def _guarantee(subject: Subject) -> Table:
     )
 
 
-def _mechanisms(subject: Subject) -> Table:
+def _mechanisms(subject: Subject) -> DossierTable:
     told = subject.told
     return table(
         (_("topic"), _("this release")),
@@ -127,7 +127,7 @@ def _charges(subject: Subject) -> tuple[Block, ...]:
     return (Text(_("What the file states of its making:")), table((_("what"), _("by"), "ε", "δ"), *made))
 
 
-def _deployment(subject: Subject) -> Table:
+def _deployment(subject: Subject) -> DossierTable:
     g = subject.guarantee
     return table(
         (_("topic"), _("this release")),

@@ -7,7 +7,19 @@ from dataclasses import dataclass
 
 from veilog._language import gettext_noop
 
-__all__ = ["YOURS", "Block", "Code", "Dossier", "Field", "Part", "Points", "Section", "Table", "Text", "table"]
+__all__ = [
+    "YOURS",
+    "Block",
+    "Code",
+    "Dossier",
+    "DossierPart",
+    "DossierTable",
+    "Field",
+    "Points",
+    "Section",
+    "Text",
+    "table",
+]
 
 YOURS = gettext_noop("yours to fill")
 """What stands where the program cannot know."""
@@ -30,7 +42,7 @@ class Points:
 
 
 @dataclass(frozen=True)
-class Table:
+class DossierTable:
     """Rows under a head."""
 
     head: tuple[str, ...]
@@ -53,7 +65,7 @@ class Code:
     text: str
 
 
-Block = Text | Points | Table | Field | Code
+Block = Text | Points | DossierTable | Field | Code
 
 
 @dataclass(frozen=True)
@@ -66,7 +78,7 @@ class Section:
 
 
 @dataclass(frozen=True)
-class Part:
+class DossierPart:
     """Sections for one reader."""
 
     letter: str
@@ -80,7 +92,7 @@ class Dossier:
     """All parts, and whether they hold exact numbers of the original."""
 
     title: str
-    parts: tuple[Part, ...]
+    parts: tuple[DossierPart, ...]
     owner_only: bool
     tone: str
     language: str
@@ -94,6 +106,6 @@ class Dossier:
             yield from part.sections
 
 
-def table(head: tuple[str, ...], *rows: tuple[str, ...]) -> Table:
+def table(head: tuple[str, ...], *rows: tuple[str, ...]) -> DossierTable:
     """Return a table of these rows."""
-    return Table(head, rows)
+    return DossierTable(head, rows)

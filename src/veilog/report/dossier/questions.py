@@ -6,7 +6,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from veilog._language import gettext as _
-from veilog.report.dossier.parts import Part, Section, table
+from veilog.report.dossier.parts import DossierPart, Section, table
 
 __all__ = ["QUESTIONS", "Question", "questions"]
 
@@ -54,10 +54,10 @@ QUESTIONS: tuple[Question, ...] = (
 )
 
 
-def questions() -> Part:
+def questions() -> DossierPart:
     """Return the part."""
     rows = tuple((f"{i}", _(q.text), _(q.source), q.section) for i, q in enumerate(QUESTIONS, 1))
-    return Part(
+    return DossierPart(
         "G",
         _("Thirty questions, and where they are answered"),
         _(

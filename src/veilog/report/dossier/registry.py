@@ -11,7 +11,7 @@ import re
 from veilog._language import counted
 from veilog._language import gettext as _
 from veilog.privacy.account.guarantee import Guarantee
-from veilog.report.dossier.parts import Code, Part, Section, Text
+from veilog.report.dossier.parts import Code, DossierPart, Section, Text
 from veilog.report.dossier.subject import Subject
 from veilog.report.dossier.yaml import Yours, written
 from veilog.report.explorer import clean
@@ -23,7 +23,7 @@ SCHEMA = "3e9c812a924cf01d228f26f6c462c59c391c3f2a"
 """The commit of opendp/deployments-registry-data (2026-07-15) whose schema the record follows."""
 
 
-def registry(subject: Subject) -> Part:
+def registry(subject: Subject) -> DossierPart:
     """Return the part."""
     yaml = record(subject)
     if yaml is None:
@@ -40,7 +40,7 @@ def registry(subject: Subject) -> Part:
             ),
             Code(yaml),
         )
-    return Part(
+    return DossierPart(
         "D",
         _("For the registry of deployments"),
         _(

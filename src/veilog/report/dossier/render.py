@@ -7,7 +7,18 @@ import re
 from markupsafe import Markup
 
 from veilog._language import gettext, gettext_noop, spoken
-from veilog.report.dossier.parts import YOURS, Block, Code, Dossier, Field, Part, Points, Section, Table, Text
+from veilog.report.dossier.parts import (
+    YOURS,
+    Block,
+    Code,
+    Dossier,
+    DossierPart,
+    DossierTable,
+    Field,
+    Points,
+    Section,
+    Text,
+)
 from veilog.report.explorer import clean
 from veilog.report.page import environment, static
 
@@ -41,7 +52,7 @@ def as_markdown(dossier: Dossier) -> str:
         return "\n".join(_lines(dossier)).rstrip() + "\n"
 
 
-def headed(part: Part) -> str:
+def headed(part: DossierPart) -> str:
     """Return the heading of a part."""
     if part.letter == "0":
         return part.title
@@ -79,7 +90,7 @@ def _block(block: Block) -> list[str]:
             yours = f"*{gettext(YOURS)}*" + (f": {_plain(hint)}" if hint else "")
             said = yours if value is None else _plain(value)
             return [f"{_plain(name)}: {said}"]
-        case Table(head, rows):
+        case DossierTable(head, rows):
             line = "| " + " | ".join(map(_plain, head)) + " |"
             rule = "|" + " --- |" * len(head)
             return [line, rule, *("| " + " | ".join(map(_plain, row)) + " |" for row in rows)]

@@ -16,7 +16,7 @@ from veilog.privacy.account.worth import worth
 from veilog.releasing.meaning import largest, meaning_of_pairs
 from veilog.report.attacks import AttackRow, known_activities, unique
 from veilog.report.decision import of_person
-from veilog.report.dossier.parts import Block, Part, Points, Section, Text, table
+from veilog.report.dossier.parts import Block, DossierPart, Points, Section, Text, table
 from veilog.report.dossier.subject import Attacked, Subject
 from veilog.report.figures import figure, share_of
 from veilog.report.stated import stated
@@ -41,7 +41,7 @@ _NO = gettext_noop(
 )
 
 
-def risks(subject: Subject) -> Part:
+def risks(subject: Subject) -> DossierPart:
     """Return the part."""
     sections = [
         Section("B.1", _("Singling out: is it bounded?"), _singling_out(subject)),
@@ -53,7 +53,7 @@ def risks(subject: Subject) -> Part:
         sections.append(
             Section("B.5", _("What attacks achieved (for the owner only)"), _attacks(subject, subject.attacked))
         )
-    return Part(
+    return DossierPart(
         "B",
         _("Singling out, linkability, inference"),
         _(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from veilog._language import gettext as _
 from veilog._language import gettext_noop, ngettext, pgettext
-from veilog.report.dossier.parts import Field, Part, Points, Section, Table, Text, table
+from veilog.report.dossier.parts import DossierPart, DossierTable, Field, Points, Section, Text, table
 from veilog.report.dossier.subject import Subject
 from veilog.report.explorer import clean
 from veilog.report.figures import figure
@@ -37,7 +37,7 @@ _TO_PEOPLE = {
 """By what is protected, and whether there is a delta."""
 
 
-def recipient(subject: Subject) -> Part:
+def recipient(subject: Subject) -> DossierPart:
     """Return the sheet that goes with the release."""
     g = subject.guarantee
     have = [
@@ -63,7 +63,7 @@ def recipient(subject: Subject) -> Part:
         _("That a model which is discovered from it describes the usual process."),
         _("Shares and differences that are large beside the noise; a few cases are not."),
     )
-    return Part(
+    return DossierPart(
         "E",
         _("For the recipient"),
         _("One sheet that goes with the file."),
@@ -138,9 +138,9 @@ def _to_people(subject: Subject) -> str:
     return _(sentence, factor=factor(g.epsilon), delta=figure(g.delta))
 
 
-def output_check(subject: Subject) -> Part:
+def output_check(subject: Subject) -> DossierPart:
     """Return the sheet for whoever checks what leaves a secure processing environment."""
-    return Part(
+    return DossierPart(
         "F",
         _("For an output check"),
         _(
@@ -158,7 +158,7 @@ def output_check(subject: Subject) -> Part:
     )
 
 
-def _output(subject: Subject) -> Table:
+def _output(subject: Subject) -> DossierTable:
     g = subject.guarantee
     return table(
         (_("question"), _("answer")),
@@ -187,7 +187,7 @@ def _output(subject: Subject) -> Table:
     )
 
 
-def _checks(subject: Subject) -> Table:
+def _checks(subject: Subject) -> DossierTable:
     return table(
         (_("check"), _("what is found in the release")),
         (_("smallest counts"), _rarest(subject)),
@@ -250,7 +250,7 @@ def _dates(subject: Subject) -> str:
     )
 
 
-def _evidence(subject: Subject) -> Table:
+def _evidence(subject: Subject) -> DossierTable:
     g = subject.guarantee
     return table(
         (_("question"), _("answer")),

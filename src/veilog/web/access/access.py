@@ -30,7 +30,7 @@ from veilog._language import gettext_noop, spoken
 from veilog.web.access.forms import fields_of
 from veilog.web.access.languages import cookie_in, language_for
 from veilog.web.jobs.problems import Problem
-from veilog.web.jobs.records import Settings
+from veilog.web.jobs.records import ServerSettings
 from veilog.web.jobs.store import Store
 from veilog.web.pages.assets import OWN
 
@@ -78,7 +78,7 @@ class Doors(Protocol):
 class Access:
     """Around the whole application."""
 
-    def __init__(self, app: ASGIApp, settings: Settings, store: Store, doors: Doors) -> None:
+    def __init__(self, app: ASGIApp, settings: ServerSettings, store: Store, doors: Doors) -> None:
         self._app = app
         self._store = store
         self._language = settings.language

@@ -8,7 +8,7 @@ from typing import Any
 
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-__all__ = ["Bounded", "connections_at_most"]
+__all__ = ["TimedConnection", "connections_at_most"]
 
 _HEAD = 10.0
 """Seconds within which a request must have come up to its body."""
@@ -17,7 +17,7 @@ _FILES = 4096
 _FEWEST = 16
 
 
-class Bounded(H11Protocol):
+class TimedConnection(H11Protocol):
     """A connection that is dropped if its request does not come in time.
 
     Where there are as many connections as ``limit_concurrency`` allows, a new one takes the place of that which has

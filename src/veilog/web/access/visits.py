@@ -13,7 +13,7 @@ from starlette.responses import RedirectResponse, Response
 
 from veilog.web.access.forms import check_once, fields_of, new_once
 from veilog.web.jobs.queue import Jobs
-from veilog.web.jobs.records import JobRecord, LogRecord, Settings
+from veilog.web.jobs.records import JobRecord, LogRecord, ServerSettings
 from veilog.web.jobs.store import Store
 
 __all__ = ["Visits", "leading_to"]
@@ -24,7 +24,7 @@ _ID = re.compile(r"[0-9a-f]{32}")
 class Visits:
     """The visits to one server."""
 
-    def __init__(self, settings: Settings, store: Store, jobs: Jobs) -> None:
+    def __init__(self, settings: ServerSettings, store: Store, jobs: Jobs) -> None:
         self.settings = settings
         self.store = store
         self.jobs = jobs

@@ -20,12 +20,11 @@ from typing import Any, Literal
 
 from veilog._language import gettext_noop
 from veilog.web.jobs.problems import ENOUGH_KEPT, QUEUE_FULL
-from veilog.web.jobs.process import Process
 from veilog.web.jobs.read_log import ReadLog
-from veilog.web.jobs.records import JobRecord, LogRecord, ReleaseRequest, Settings, State
+from veilog.web.jobs.records import JobRecord, LogRecord, ReleaseRequest, ServerSettings, State
 from veilog.web.jobs.results import Kind, understood
 from veilog.web.jobs.store import Store, Waiting
-from veilog.web.jobs.worker import ENTRY, MEMORY, PAID, RESULT, Task, Work
+from veilog.web.jobs.worker import ENTRY, MEMORY, PAID, RESULT, Work, WorkerProcess, WorkerTask
 
 __all__ = ["TOO_LONG", "Jobs", "in_turn"]
 
@@ -96,7 +95,7 @@ def in_turn(waiting: list[Waiting], served: Mapping[str, int]) -> list[Waiting]:
 class Jobs:
     """Runs what waits in the store, in as many threads as there are workers, each with a process at hand."""
 
-    def __init__(self, store: Store, settings: Settings, work: Work) -> None:
+    def __init__(self, store: Store, settings: ServerSettings, work: Work) -> None:
         self._store = store
         self._settings = settings
         self._work = work
@@ -211,16 +210,16 @@ class Jobs:
                     shutil.rmtree(left, ignore_errors=True)
 
     def _serve(self) -> None:
-        process: Process | None = None
+        process: WorkerProcess | None = None
         while not self._stopping:
             try:
-                process = process or Process(self._settings, self._work)
+                process = process or WorkerProcess(self._settings, self._work)
                 job = self._next()
                 if job is None:
                     break
                 if not process.alive:  # it was ended while it waited; nothing is lost
                     process.end()
-                    process = Process(self._settings, self._work)
+                    process = WorkerProcess(self._settings, self._work)
                 self._run(job, process)
                 process = None
             except (OSError, sqlite3.Error) as error:  # no process can be started, or the disk is full
@@ -241,7 +240,7 @@ class Jobs:
                 self._changed.wait()
         return None
 
-    def _run(self, job: str, process: Process) -> None:
+    def _run(self, job: str, process: WorkerProcess) -> None:
         running = self._running[job]
         done, problem, ended = False, None, None
         try:
@@ -254,7 +253,7 @@ class Jobs:
                     if done or problem or running.stop or running.begun:
                         break
                     process.end()  # it was ended before it heard of its task: nothing has been asked
-                    process = Process(self._settings, self._work)
+                    process = WorkerProcess(self._settings, self._work)
                     done, problem = self._watched(job, process, task)
         except (OSError, sqlite3.Error) as error:
             problem = f"The server could not keep this job's files: {error}."
@@ -267,8 +266,8 @@ class Jobs:
         if done:
             process.end()
 
-    def _task(self, job: JobRecord, log: LogRecord) -> Task:
-        return Task(
+    def _task(self, job: JobRecord, log: LogRecord) -> WorkerTask:
+        return WorkerTask(
             kind=job.kind,
             path=str(self.path_of(log)),
             name=log.name,
@@ -278,7 +277,7 @@ class Jobs:
             others=log.readings,
         )
 
-    def _watched(self, job: str, process: Process, task: Task) -> tuple[bool, str | None]:
+    def _watched(self, job: str, process: WorkerProcess, task: WorkerTask) -> tuple[bool, str | None]:
         """Give a job to a process and follow it to its end: whether it is done, and what its problem is."""
         running = self._running[job]
         longest = self._settings.job_seconds

@@ -14,14 +14,14 @@ __all__ = [
     "HOW_READ",
     "Columns",
     "Disclosure",
-    "Found",
-    "Inside",
+    "InnerTables",
     "Lengths",
-    "Measured",
+    "LogMeasures",
+    "LogSizes",
     "Noticed",
+    "PersonFound",
     "Preview",
     "ReadLog",
-    "Statistics",
     "UnitColumn",
     "VariantRow",
     "VariantsShown",
@@ -33,7 +33,7 @@ HOW_READ = ("case", "activity", "timestamp", "time_format", "lifecycle", "sheet"
 
 
 @dataclass(frozen=True)
-class Inside:
+class InnerTables:
     """What a file has several of, one of which is the log: sheets with a table, types of objects."""
 
     what: str
@@ -91,7 +91,7 @@ class Lengths:
 
 
 @dataclass(frozen=True)
-class Statistics:
+class LogSizes:
     """The sizes of a log, and its time."""
 
     cases: int
@@ -145,7 +145,7 @@ class Disclosure:
 
 
 @dataclass(frozen=True)
-class Found:
+class PersonFound:
     """How often somebody who knows a few events finds a person in the log, or guesses the whole of the case."""
 
     events: int
@@ -158,10 +158,10 @@ class Found:
     high: float
 
     @staticmethod
-    def of(row: Exposed) -> Found:
+    def of(row: Exposed) -> PersonFound:
         """Return what pages show of this."""
         found = row.found
-        return Found(row.size, row.with_start, row.people, found.value, row.guessed.value, found.low, found.high)
+        return PersonFound(row.size, row.with_start, row.people, found.value, row.guessed.value, found.low, found.high)
 
 
 @dataclass(frozen=True)
@@ -179,13 +179,13 @@ class UnitColumn:
 
 
 @dataclass(frozen=True)
-class Measured:
+class LogMeasures:
     """Statistics and exposure of a log: exact numbers, for its owner only."""
 
-    statistics: Statistics
+    statistics: LogSizes
     explorer: VariantsShown
     disclosure: tuple[Disclosure, ...]
-    singled_out: tuple[Found, ...]
+    singled_out: tuple[PersonFound, ...]
     map: FlowMap
     durations: tuple[tuple[str, str], ...]
     case_attributes: tuple[str, ...]
@@ -225,8 +225,8 @@ class ReadLog:
     findings: tuple[Noticed, ...] = ()
     choices: tuple[str, ...] = ()
     """The rules of which the owner has to decide what to do."""
-    measured: Measured | None = None
+    measured: LogMeasures | None = None
     advice: str = ""
     """What to do about the problem."""
-    inside: Inside | None = None
+    inside: InnerTables | None = None
     """None where there is nothing to choose from."""

@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any, Literal
 
 from veilog._language import current, gettext_noop
-from veilog.web.jobs.read_log import Measured, ReadLog
+from veilog.web.jobs.read_log import LogMeasures, ReadLog
 from veilog.web.jobs.results import Kind, Result, understood
 
-__all__ = ["ENDED", "FILES", "JobRecord", "LogRecord", "ReleaseRequest", "Settings", "State"]
+__all__ = ["ENDED", "FILES", "JobRecord", "LogRecord", "ReleaseRequest", "ServerSettings", "State"]
 
 State = Literal["queued", "running", "done", "failed", "cancelled"]
 
@@ -127,7 +127,7 @@ class LogRecord:
     jobs had ended."""
 
     @property
-    def measured(self) -> Measured | None:
+    def measured(self) -> LogMeasures | None:
         """What its owner sees of it; None until it has been read and nothing is left to decide about that."""
         result = None if self.reading is None else self.reading.result
         return result.measured if isinstance(result, ReadLog) else None
@@ -137,9 +137,14 @@ class LogRecord:
         """How it was read, as a ledger notes it with parts; empty until it has been read."""
         return "" if self.measured is None else self.measured.read_as
 
+    @property
+    def cases(self) -> int:
+        """The number of its cases; 0 until it has been read. Confidential."""
+        return 0 if self.measured is None else self.measured.statistics.cases
+
 
 @dataclass(frozen=True)
-class Settings:
+class ServerSettings:
     """How this server runs."""
 
     folder: Path

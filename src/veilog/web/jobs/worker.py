@@ -15,21 +15,23 @@ import tempfile
 import threading
 import time
 import traceback
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from multiprocessing.connection import Connection
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from multiprocessing.connection import Connection, wait
 from pathlib import Path
 from typing import Any
 
 from veilog._files import atomic_target
 from veilog._language import ENGLISH, gettext, gettext_noop, languages, spoken
-from veilog._process import exit_when_terminated, limit_memory
+from veilog._plain import to_json
+from veilog._process import Child, exit_when_terminated, limit_memory
 from veilog.errors import VeilogError
 from veilog.web.jobs.problems import DISK_FULL, is_full
-from veilog.web.jobs.records import ReleaseRequest, Settings
+from veilog.web.jobs.records import ReleaseRequest, ServerSettings
 from veilog.web.jobs.results import Kind, Result, to_text
 
-__all__ = ["ENTRY", "MEMORY", "PAID", "RESULT", "Progress", "Task", "Work", "run"]
+__all__ = ["ENTRY", "MEMORY", "PAID", "RESULT", "Progress", "Work", "WorkerProcess", "WorkerTask", "run"]
+
 
 Progress = Callable[[str, float | None], None]
 
@@ -52,7 +54,7 @@ _GRACE = 5.0
 
 
 @dataclass(frozen=True)
-class Task:
+class WorkerTask:
     """A job as the worker needs it."""
 
     kind: Kind
@@ -68,21 +70,21 @@ class Task:
     """What other readings of this file were recognised by, which have one account with it."""
 
     @staticmethod
-    def from_json(values: Mapping[str, Any]) -> Task:
+    def from_json(values: Mapping[str, Any]) -> WorkerTask:
         """Return the task that came through the pipe."""
         given = {**values, "others": tuple(values["others"])}
-        return Task(**{**given, "request": ReleaseRequest.from_json(values["request"])})
+        return WorkerTask(**{**given, "request": ReleaseRequest.from_json(values["request"])})
 
 
-Work = Callable[[Task, Settings, Progress], Result]
+Work = Callable[[WorkerTask, ServerSettings, Progress], Result]
 """Do a job, and return what the pages show of it."""
 
 
-def run(pipe: Connection, settings: Settings, work: Work) -> None:
+def run(pipe: Connection, settings: ServerSettings, work: Work) -> None:
     """What the process does: wait for a job, do it, end."""
     _alone(settings)
     try:
-        task = Task.from_json(json.loads(pipe.recv_bytes()))
+        task = WorkerTask.from_json(json.loads(pipe.recv_bytes()))
         pipe.send_bytes(b'{"begun": true}')  # before anything is asked: until here it could be given to another
     except (EOFError, OSError):
         return
@@ -100,7 +102,7 @@ def run(pipe: Connection, settings: Settings, work: Work) -> None:
     say.send(answer)
 
 
-def _answer(task: Task, settings: Settings, work: Work, say: _Said) -> dict[str, Any]:
+def _answer(task: WorkerTask, settings: ServerSettings, work: Work, say: _Said) -> dict[str, Any]:
     try:
         text = to_text(work(task, settings, say.progress))
         if len(text) > _LARGEST:
@@ -129,7 +131,7 @@ def _answer(task: Task, settings: Settings, work: Work, say: _Said) -> dict[str,
 class _Said:
     """The server's end of the pipe, as the work sees it."""
 
-    def __init__(self, pipe: Connection, task: Task) -> None:
+    def __init__(self, pipe: Connection, task: WorkerTask) -> None:
         self._pipe = pipe
         self._task = task
         self._last = ("", 0.0)
@@ -152,7 +154,7 @@ class _Said:
             self._pipe.send_bytes(json.dumps(message).encode())
 
 
-def _alone(settings: Settings) -> None:
+def _alone(settings: ServerSettings) -> None:
     """A process group of its own, which ends as one; private files; the first to go when memory runs out."""
     os.umask(0o077)
     if os.name != "posix":
@@ -173,3 +175,33 @@ def _end_with(pipe: Connection) -> None:
         time.sleep(_GRACE)
         os.killpg(os.getpgrp(), signal.SIGKILL)
     os._exit(1)
+
+
+_LONGEST = 1 << 20
+"""Bytes of one message: words about progress, never a result."""
+
+
+class WorkerProcess(Child):
+    """A worker. What it says is data to the server, never code."""
+
+    def __init__(self, settings: ServerSettings, work: Work) -> None:
+        super().__init__(run, replace(settings, token=""), work)
+
+    def give(self, task: WorkerTask) -> None:
+        with contextlib.suppress(OSError):  # it has died: messages() says so
+            self.pipe.send_bytes(json.dumps(to_json(task)).encode())
+
+    def messages(self, seconds: float) -> Iterator[dict[str, Any]]:
+        """What it says within this time; EOFError when it has died and said all."""
+        ready = wait([self.pipe, self.sentinel], seconds)
+        if not ready:
+            return
+        while self.pipe.poll(0):
+            try:
+                message = json.loads(self.pipe.recv_bytes(_LONGEST))
+            except (OSError, ValueError) as error:
+                raise EOFError from error
+            if isinstance(message, dict):
+                yield message
+        if self.sentinel in ready:
+            raise EOFError

@@ -13,7 +13,7 @@ from markupsafe import Markup
 from veilog._language import gettext, localised, percent
 from veilog._svg import element, escaped, points_of
 from veilog.measures.disclosure import KNOWN
-from veilog.web.jobs.read_log import Disclosure, Found
+from veilog.web.jobs.read_log import Disclosure, PersonFound
 
 __all__ = ["disclosure_chart", "singled_out_chart"]
 
@@ -30,7 +30,7 @@ class _Curve:
     points: Sequence[tuple[float, float]]
 
 
-def singled_out_chart(rows: Sequence[Found], *, persons: bool = False) -> Markup:
+def singled_out_chart(rows: Sequence[PersonFound], *, persons: bool = False) -> Markup:
     """The share of cases, or of ``persons``, that are found, by the events that are known, with and without the time of
     the start."""
     curves = []

@@ -12,7 +12,7 @@ from starlette.responses import HTMLResponse, Response
 from veilog._language import gettext, gettext_noop
 from veilog.errors import VeilogError
 from veilog.web.jobs.problems import DISK_FULL, Problem, is_full
-from veilog.web.jobs.records import Settings
+from veilog.web.jobs.records import ServerSettings
 from veilog.web.pages import render
 from veilog.web.work.request import plain_advice
 
@@ -24,7 +24,7 @@ _HOME = gettext_noop("Start from the home page.")
 class ErrorPages:
     """The pages that a server answers errors with."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: ServerSettings) -> None:
         self._settings = settings
 
     def answer(self, status: int, words: str, advice: str) -> Response:

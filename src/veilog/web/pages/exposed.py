@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from veilog._language import gettext, gettext_noop, ngettext, percent
 from veilog.measures.singling_out import own_path_in_words
-from veilog.web.jobs.read_log import Disclosure, Found, Measured
+from veilog.web.jobs.read_log import Disclosure, LogMeasures, PersonFound
 
 __all__ = ["exposure_in_words"]
 
@@ -15,7 +15,7 @@ _LITTLE = 0.001
 """A share below which no digits are told."""
 
 
-def exposure_in_words(measured: Measured) -> list[str]:
+def exposure_in_words(measured: LogMeasures) -> list[str]:
     """Four sentences for people who are no statisticians: own paths, chance knowledge, activities, variants."""
     s = measured.statistics
     sizes = {"variants": s.variants, "cases": s.cases}
@@ -35,7 +35,7 @@ def exposure_in_words(measured: Measured) -> list[str]:
     ]
 
 
-def _by_chance(found: Sequence[Found], *, persons: bool) -> str:
+def _by_chance(found: Sequence[PersonFound], *, persons: bool) -> str:
     if not found:
         return gettext("Not tried for this log: no case has an event.")
     row = max(found, key=lambda r: (r.with_start, r.events == 3, r.events))

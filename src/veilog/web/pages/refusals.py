@@ -1,10 +1,14 @@
-"""What the library says of a value or a file that cannot be, so that pages can say it in their language."""
+"""Refusals of the library on pages: their sentences for the catalogues, and fields of a form in place of options."""
 
 from __future__ import annotations
 
-from veilog._language import gettext_noop
+import re
+from collections.abc import Iterable
 
-__all__ = ["REFUSALS", "UNREADABLE"]
+from veilog._language import gettext, gettext_noop, quoted
+
+__all__ = ["REFUSALS", "UNREADABLE", "by_fields"]
+
 
 REFUSALS = (
     gettext_noop("{parameter} must be a whole number from {least} to {most}, not {value}."),
@@ -58,7 +62,6 @@ REFUSALS = (
     gettext_noop("delta = {value} is too small; use 0 or at least {least}."),
     gettext_noop("Method {query} needs a delta above 0."),
     gettext_noop("Method {query} needs no delta; it costs epsilon only."),
-    gettext_noop("As published the method has no delta."),
     gettext_noop("Method {query} releases no variants that times or attributes could be added to."),
     gettext_noop("Take a method that releases variants, such as evolve."),
     gettext_noop("Times and attributes come with certified releases only."),
@@ -158,3 +161,32 @@ UNREADABLE = (
     gettext_noop("This is not a readable Parquet file ({value})."),
 )
 """Why a file cannot be read, and what to do about it."""
+
+
+_LABELS = {
+    "activities": gettext_noop("Activities, one on each line"),
+    "as-published": gettext_noop("As published"),
+    "delta": gettext_noop("Small chance δ"),
+    "domain": gettext_noop("Values that it may have, one on each line, or a range as 0..100"),
+    "max-cases": gettext_noop("Cases of one person that count"),
+    "max-length": gettext_noop("Longest possible case"),
+    "part": gettext_noop("Part"),
+    "times": gettext_noop("Share of the budget for times"),
+    "unit": gettext_noop("The promise is for"),
+}
+"""What stands beside the field of an option."""
+_OPTION = re.compile(
+    r"--(?P<name>[a-z][a-z-]+)(?: NAME=a\|b\|c(?:, or NAME=LOW\.\.HIGH for numbers)?)?(?P<number> (?=\d))?"
+)
+
+
+def by_fields(sentences: Iterable[str]) -> str:
+    """Return the sentences with the fields of the form in the place of options; what advises an option that no page has
+    is left out, unless nothing else was said."""
+    said = [_OPTION.sub(_field, sentence) for sentence in sentences]
+    return " ".join([sentence for sentence in said if not _OPTION.search(sentence)] or said)
+
+
+def _field(option: re.Match[str]) -> str:
+    label = _LABELS.get(option["name"])
+    return option[0] if label is None else quoted(gettext(label)) + (": " if option["number"] else "")

@@ -22,8 +22,8 @@ from veilog.report.decision import decided
 from veilog.report.explorer import clean
 from veilog.report.page import furnish
 from veilog.report.words import LEARNT, chances, guesses, in_plain_words, said_of_others
-from veilog.web.jobs.read_log import HOW_READ, Measured, ReadLog
-from veilog.web.jobs.records import JobRecord, LogRecord, Settings
+from veilog.web.jobs.read_log import HOW_READ, LogMeasures, ReadLog
+from veilog.web.jobs.records import JobRecord, LogRecord, ServerSettings
 from veilog.web.jobs.released_log import ReleasedLog
 from veilog.web.pages.assets import address
 from veilog.web.pages.charts import disclosure_chart, singled_out_chart
@@ -41,11 +41,11 @@ from veilog.web.pages.words import (
     side_by_side,
 )
 from veilog.web.work.accounts import PROPOSALS, AccountSeen, persons_of
+from veilog.web.work.costs import LogSum
 from veilog.web.work.leaving import may_leave
 from veilog.web.work.planning import DryRun, Refused
 from veilog.web.work.request import UNPROTECTED, can_be_asked_for, delta_for, plan_of
 from veilog.web.work.standing import Now
-from veilog.web.work.sums import LogSum
 
 if TYPE_CHECKING:
     from jinja2 import Environment, PackageLoader
@@ -87,7 +87,7 @@ _NAME = 120
 def home(
     logs: Sequence[LogRecord],
     jobs: Sequence[JobRecord],
-    settings: Settings | None,
+    settings: ServerSettings | None,
     once: str,
     sums: Mapping[str, LogSum] | None = None,
 ) -> str:
@@ -108,7 +108,7 @@ def home(
     )
 
 
-def log_page(log: LogRecord, once: str, *, settings: Settings | None = None) -> str:
+def log_page(log: LogRecord, once: str, *, settings: ServerSettings | None = None) -> str:
     """What was read: columns, a preview, findings; or what has to be decided before that."""
     job = log.reading
     result = job.result if job is not None and isinstance(job.result, ReadLog) else None
@@ -136,7 +136,7 @@ def _with_steps(log: LogRecord, result: ReadLog | None) -> bool:
     return bool(log.columns.get("lifecycle")) or any(f.rule in _STEPS for f in found)
 
 
-def exposure(log: LogRecord, *, settings: Settings | None = None) -> str:
+def exposure(log: LogRecord, *, settings: ServerSettings | None = None) -> str:
     """Who could be found in the log."""
     found = log.measured
     if found is None:
@@ -161,7 +161,7 @@ def release_form(
     once: str,
     problem: str | None = None,
     *,
-    settings: Settings | None = None,
+    settings: ServerSettings | None = None,
     plan: DryRun | Refused | None = None,
     same: JobRecord | None = None,
     falls: bool = False,
@@ -233,7 +233,7 @@ def job_page(
     log: LogRecord,
     once: str,
     *,
-    settings: Settings | None = None,
+    settings: ServerSettings | None = None,
     price: str | None = None,
     now: Now | None = None,
 ) -> str:
@@ -260,7 +260,7 @@ def account(
     once: str,
     *,
     beside: Sequence[int] = (),
-    settings: Settings | None = None,
+    settings: ServerSettings | None = None,
 ) -> str:
     """What releases of a log cost together; ``jobs`` and ``notes`` by the numbers of the releases in the ledger, of
     which one or two are picked to be looked at ``beside`` each other."""
@@ -285,18 +285,18 @@ def account(
 
 
 def stored(
-    logs: Sequence[LogRecord] | None, session: str, once: str, grant: str, *, settings: Settings | None = None
+    logs: Sequence[LogRecord] | None, session: str, once: str, grant: str, *, settings: ServerSettings | None = None
 ) -> str:
     """Everything that is stored here, for whoever has typed the token; without ``logs`` the question for it."""
     return _page("stored.html", settings, logs=logs, session=session, once=once, grant=grant)
 
 
-def problem(status: int, words: str, advice: str, *, settings: Settings | None = None, door: bool = False) -> str:
+def problem(status: int, words: str, advice: str, *, settings: ServerSettings | None = None, door: bool = False) -> str:
     """Return the page that says what went wrong, and what to do; as a ``door`` it asks for the token."""
     return _page("problem.html", settings, status=status, words=words, advice=advice, door=door)
 
 
-def on_the_way(place: str, *, settings: Settings | None = None) -> str:
+def on_the_way(place: str, *, settings: ServerSettings | None = None) -> str:
     """Return a page that leads to another by itself."""
     return _page("on_the_way.html", settings, place=place)
 
@@ -307,14 +307,14 @@ def warm() -> None:
         _environment().get_template(name)
 
 
-def _attributes(found: Measured) -> list[str]:
+def _attributes(found: LogMeasures) -> list[str]:
     """The attributes of cases and events by their names, without those that no form could hold."""
     names = dict.fromkeys([*found.case_attributes, *found.event_attributes])
     return [name for name in names if len(name) <= _NAME]
 
 
 def _of_release(
-    made: ReleasedLog, job: JobRecord, log: LogRecord, settings: Settings | None, now: Now | None
+    made: ReleasedLog, job: JobRecord, log: LogRecord, settings: ServerSettings | None, now: Now | None
 ) -> dict[str, Any]:
     beside, standing, told = made.beside, None if now is None else now.standing, made.known
     owner = None if made.owner is None else replace(made.owner, standing=standing)
@@ -352,12 +352,12 @@ def _repeated(job: JobRecord, log: LogRecord, seed: int | None) -> dict[str, str
     }
 
 
-def _waiting(log: LogRecord, at: str, settings: Settings | None) -> str:
+def _waiting(log: LogRecord, at: str, settings: ServerSettings | None) -> str:
     busy = log.reading is not None and not log.reading.ended
     return _page("waiting.html", settings, log=log, at=at, again=busy)
 
 
-def _page(template: str, settings: Settings | None, *, again: bool = False, **facts: Any) -> str:
+def _page(template: str, settings: ServerSettings | None, *, again: bool = False, **facts: Any) -> str:
     return _environment().get_template(template).render(settings=settings, again=again, version=__version__, **facts)
 
 

@@ -31,8 +31,7 @@ from veilog.report.words import capital, strength_in_words
 from veilog.web.jobs.queue import TOO_LONG
 from veilog.web.jobs.records import JobRecord, LogRecord
 from veilog.web.jobs.released_log import ReleasedLog
-from veilog.web.pages.fields import by_fields
-from veilog.web.pages.refusals import REFUSALS, UNREADABLE
+from veilog.web.pages.refusals import REFUSALS, UNREADABLE, by_fields
 from veilog.web.work.costs import advantage_at, cost_in_words
 from veilog.web.work.request import plain_advice
 

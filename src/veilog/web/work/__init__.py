@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from veilog.web.jobs.records import Settings
+from veilog.web.jobs.records import ServerSettings
 from veilog.web.jobs.results import Result
-from veilog.web.jobs.worker import Progress, Task
+from veilog.web.jobs.worker import Progress, WorkerTask
 from veilog.web.work.planning import dry_run
 from veilog.web.work.reading import read_log
 from veilog.web.work.releasing import release_log, write_again
@@ -15,7 +15,7 @@ from veilog.web.work.trying import try_out
 __all__ = ["dry_run", "read_log", "release_log", "work_on", "write_again"]
 
 
-def work_on(task: Task, settings: Settings, progress: Progress) -> Result:
+def work_on(task: WorkerTask, settings: ServerSettings, progress: Progress) -> Result:
     """Do a job in a worker; returns what the pages show of it."""
     if task.kind == "read":
         return read_log(Path(task.path), task.columns, progress)

@@ -22,15 +22,15 @@ from veilog.releasing.plan import Plan
 from veilog.report.explorer import clean
 from veilog.report.words import of_other_accounts
 from veilog.web.jobs.problems import Problem
-from veilog.web.jobs.records import LogRecord, Settings
+from veilog.web.jobs.records import LogRecord, ServerSettings
 from veilog.web.work.costs import Figures, cost_in_words, figures
 from veilog.web.work.request import plain_advice
 from veilog.web.work.standing import lost
 
 __all__ = [
     "PROPOSALS",
+    "AccountRelease",
     "AccountSeen",
-    "Entered",
     "InAccount",
     "account_seen",
     "count_all",
@@ -83,7 +83,7 @@ class InAccount:
 
 
 @dataclass(frozen=True)
-class Entered:
+class AccountRelease:
     """A release in an account, as its page shows it."""
 
     number: int
@@ -115,13 +115,13 @@ class AccountSeen:
     strength: Strength | None = None
     sums: tuple[tuple[str, Figures | None], ...] = ()
     """What was spent for each unit, and of cases for each column that told them: of several, costs do not add up."""
-    rows: tuple[Entered, ...] = ()
+    rows: tuple[AccountRelease, ...] = ()
     """Newest first."""
     more: int = 0
     others: tuple[tuple[int, str], ...] = ()
     """Further accounts of logs of the same browser, by their numbers and names."""
     lost: int = 0
-    uncounted: tuple[Entered, ...] = ()
+    uncounted: tuple[AccountRelease, ...] = ()
     """Releases that the account does not count."""
 
 
@@ -145,7 +145,7 @@ def join(ledger: Ledger, data: Data | bytes, readings: Iterable[str]) -> None:
         ledger.enter(data, account=number)
 
 
-def foreseen(log: LogRecord, planned: Plan, cost: Cost | None, settings: Settings) -> InAccount:
+def foreseen(log: LogRecord, planned: Plan, cost: Cost | None, settings: ServerSettings) -> InAccount:
     """Return what the account of a log says to a release that is planned."""
     unit = planned.unit.column or planned.unit.name
     part = as_read(planned.part if unit == "case" else None, log.read_as)
@@ -164,7 +164,7 @@ def foreseen(log: LogRecord, planned: Plan, cost: Cost | None, settings: Setting
     kinds = _kinds(account, kind)
     other = any(entry.unit != unit for entry in entries) or bool(kinds)
     strength = None if refused else STRENGTHS[-1]
-    now = (account or Account(0, "", unit, None, ())).among(_cases(log))
+    now = (account or Account(0, "", unit, None, ())).among(log.cases)
     if cost is not None and not refused and not other:
         strength = now.with_release(cost, part).strength
     if account is None:
@@ -195,7 +195,7 @@ def foreseen(log: LogRecord, planned: Plan, cost: Cost | None, settings: Setting
     )
 
 
-def account_seen(log: LogRecord, settings: Settings, mine: Iterable[LogRecord] = ()) -> AccountSeen:
+def account_seen(log: LogRecord, settings: ServerSettings, mine: Iterable[LogRecord] = ()) -> AccountSeen:
     """Return the account of a log with all of its releases; ``mine`` are the logs of whoever looks at it."""
     try:
         ledger = _ledger_of(log, settings)
@@ -205,7 +205,7 @@ def account_seen(log: LogRecord, settings: Settings, mine: Iterable[LogRecord] =
         return AccountSeen(problem=_in_short(error))
     if account is None:
         return AccountSeen(unit=log.columns.get("person") or "case", others=others, lost=lost(log, None))
-    account = account.among(_cases(log))
+    account = account.among(log.cases)
     newest = tuple(map(_entered, reversed(account.entries[-_SHOWN:])))
     counting = _counting(account)
     return AccountSeen(
@@ -225,7 +225,7 @@ def account_seen(log: LogRecord, settings: Settings, mine: Iterable[LogRecord] =
     )
 
 
-def epsilon_left(log: LogRecord, settings: Settings) -> float | None:
+def epsilon_left(log: LogRecord, settings: ServerSettings) -> float | None:
     """Return what is left of the epsilon of a log, rounded down; None where there is no limit, or no account."""
     try:
         account = account_of(_ledger_of(log, settings), log)
@@ -241,7 +241,7 @@ def _others(ledger: Ledger, account: Account | None, mine: Iterable[LogRecord]) 
     return tuple((number, clean(name)) for number, name in sorted(found.items()))
 
 
-def limit(log: LogRecord, settings: Settings, epsilon: str | None, delta: str, unit: str | None) -> None:
+def limit(log: LogRecord, settings: ServerSettings, epsilon: str | None, delta: str, unit: str | None) -> None:
     """Set what all releases of a log may cost together, and whom that protects, if that is said; None takes the limit
     away. What is spent stays spent."""
     ledger, mark = _ledger_of(log, settings), _mark(log)
@@ -251,7 +251,7 @@ def limit(log: LogRecord, settings: Settings, epsilon: str | None, delta: str, u
     ledger.set_budget(mark, epsilon, delta, unit=unit)
 
 
-def count_all(log: LogRecord, settings: Settings) -> None:
+def count_all(log: LogRecord, settings: ServerSettings) -> None:
     """Take the releases of a log that its account does not count into it; this cannot be undone."""
     ledger, mark = _ledger_of(log, settings), _mark(log)
     join(ledger, mark, log.readings)
@@ -266,7 +266,7 @@ def persons_of(log: LogRecord) -> tuple[str, ...]:
     return ("case", "person", *(column.unit for column in units if column.person or column.unit == chosen))
 
 
-def put_on(log: LogRecord, settings: Settings, account: int, mine: Iterable[LogRecord]) -> None:
+def put_on(log: LogRecord, settings: ServerSettings, account: int, mine: Iterable[LogRecord]) -> None:
     """Put a log on another account of its ledger, one of those that its page offers, with all that was spent on it."""
     ledger, mark = _ledger_of(log, settings), _mark(log)
     if account not in dict(account_seen(log, settings, mine).others):
@@ -275,7 +275,7 @@ def put_on(log: LogRecord, settings: Settings, account: int, mine: Iterable[LogR
     ledger.enter(mark, account=account)
 
 
-def price(log: LogRecord, entry: int | None, settings: Settings) -> str | None:
+def price(log: LogRecord, entry: int | None, settings: ServerSettings) -> str | None:
     """Return in words what a job cost that did not end well; None where the ledger cannot say."""
     if entry is None:
         return gettext("It had not asked the log anything yet, so it cost nothing.")
@@ -295,7 +295,7 @@ def price(log: LogRecord, entry: int | None, settings: Settings) -> str | None:
     return gettext("What it had asked by then cost {cost}.", cost=words)
 
 
-def _ledger_of(log: LogRecord, settings: Settings) -> Ledger:
+def _ledger_of(log: LogRecord, settings: ServerSettings) -> Ledger:
     return Ledger.open(settings.ledger, create=True, name=clean(log.name)[:120])
 
 
@@ -326,10 +326,6 @@ def _kinds(account: Account | None, kind: str | None) -> tuple[str, ...]:
         return ()
     found = tuple(dict.fromkeys([*account.kinds, kind]))
     return found if len(found) > 1 else ()
-
-
-def _cases(log: LogRecord) -> int:
-    return 0 if log.measured is None else log.measured.statistics.cases
 
 
 def _refused(account: Account | None, cost: Cost | None, whom: tuple[str, str | None], part: str | None) -> str | None:
@@ -374,9 +370,9 @@ _STATES: Mapping[str, str] = {
 }
 
 
-def _entered(entry: Entry) -> Entered:
+def _entered(entry: Entry) -> AccountRelease:
     cost = _cost_of(entry)
-    return Entered(
+    return AccountRelease(
         number=entry.number,
         time=entry.time,
         method=clean(entry.method) + (f", {gettext('as published')}" if entry.as_published else ""),

@@ -32,7 +32,7 @@ from veilog.web.jobs.released_log import Beside, Guessed, Sizes, Values
 from veilog.web.jobs.worker import Progress
 from veilog.web.work.exposure import shown_rows
 
-__all__ = ["Sides", "all_variants", "beside", "predicted"]
+__all__ = ["ComparisonInput", "all_variants", "beside", "predicted"]
 
 _LONGEST_CHART = 100_000
 _QUANTILES = (
@@ -53,7 +53,7 @@ _OWN = (ACTIVITY, TIMESTAMP, START, LIFECYCLE, CASE_INDEX, EVENT_INDEX, NESTED)
 
 
 @dataclass(frozen=True)
-class Sides:
+class ComparisonInput:
     """A release, the log that it was made of, and the files that it was written to."""
 
     released: Release
@@ -76,12 +76,12 @@ class Sides:
         return self.original.variants, self.released.variants
 
 
-def beside(sides: Sides, before: Beside | None, report: Path, progress: Progress) -> Beside | None:
+def beside(sides: ComparisonInput, before: Beside | None, report: Path, progress: Progress) -> Beside | None:
     """Return original and release side by side, and write the report for the owner."""
     return _side_by_side(sides, None, report, progress)
 
 
-def all_variants(sides: Sides, before: Beside | None, report: Path, progress: Progress) -> Beside | None:
+def all_variants(sides: ComparisonInput, before: Beside | None, report: Path, progress: Progress) -> Beside | None:
     """Compare logs of so many variants that this was left out at first, which takes a while."""
     if before is None or before.kept is not None:
         return before
@@ -90,7 +90,7 @@ def all_variants(sides: Sides, before: Beside | None, report: Path, progress: Pr
     return _side_by_side(sides, comparison, report, progress)
 
 
-def predicted(sides: Sides, before: Beside | None, report: Path, progress: Progress) -> Beside | None:
+def predicted(sides: ComparisonInput, before: Beside | None, report: Path, progress: Progress) -> Beside | None:
     """Add how well a model that learnt from the release predicts the original's cases."""
     if before is None or not before.purposes:
         return before
@@ -98,7 +98,9 @@ def predicted(sides: Sides, before: Beside | None, report: Path, progress: Progr
     return replace(before, purposes=(*before.purposes[:1], *found, *before.purposes[1:]))
 
 
-def _side_by_side(sides: Sides, comparison: Comparison | None, report: Path, progress: Progress) -> Beside | None:
+def _side_by_side(
+    sides: ComparisonInput, comparison: Comparison | None, report: Path, progress: Progress
+) -> Beside | None:
     released, log, told = sides.released, sides.original, told_by_release(sides.released)
     standing = standing_of(released, named=False)  # other browsers may have brought those files
     facts = gathered(
@@ -138,7 +140,7 @@ def _side_by_side(sides: Sides, comparison: Comparison | None, report: Path, pro
     )
 
 
-def _maps(sides: Sides) -> tuple[FlowMap, FlowMap]:
+def _maps(sides: ComparisonInput) -> tuple[FlowMap, FlowMap]:
     """The maps of both logs in the same places, with how long steps take where the logs have times that mean it."""
     released = sides.released
     timed = released.log if told_by_release(released).timed else None

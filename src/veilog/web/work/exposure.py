@@ -18,15 +18,15 @@ from veilog.measures.disclosure import BACKGROUNDS, risk
 from veilog.measures.durations import case_durations, spans
 from veilog.measures.singling_out import Exposure, exposure, like_who
 from veilog.releasing.losses import events_of
-from veilog.releasing.trying.survivors import cases_with
+from veilog.releasing.trying.expected import cases_with
 from veilog.report.explorer import Chevron, clean, explorer, short
 from veilog.report.flow_map import arranged, drawn, steps_of
 from veilog.web.jobs.read_log import (
     Disclosure,
-    Found,
     Lengths,
-    Measured,
-    Statistics,
+    LogMeasures,
+    LogSizes,
+    PersonFound,
     UnitColumn,
     VariantRow,
     VariantsShown,
@@ -80,7 +80,7 @@ def _chevron(c: Chevron) -> tuple[str, str, int, int]:
     return c.text, "" if c.title == c.text else short(c.title, 80), c.colour, c.times
 
 
-def measured(log: EventLog, progress: Progress, person: str | None = None) -> Measured:
+def measured(log: EventLog, progress: Progress, person: str | None = None) -> LogMeasures:
     """Return statistics and exposure of a log that was read. ``person`` is the column by which people are counted, as a
     page names it; none of them for "", and for None the one that is called after persons."""
     variants = log.variants
@@ -93,11 +93,11 @@ def measured(log: EventLog, progress: Progress, person: str | None = None) -> Me
         exact = {r.size: r.unique for r in results if r.background == "sequence" and r.exact}
         exposed = exposed.at_most(exact)
     steps = steps_of(variants, log)
-    return Measured(
+    return LogMeasures(
         statistics=_statistics(log),
         explorer=shown_rows(variants),
         disclosure=tuple(map(Disclosure.of, results)),
-        singled_out=() if exposed is None else tuple(map(Found.of, exposed.results)),
+        singled_out=() if exposed is None else tuple(map(PersonFound.of, exposed.results)),
         map=drawn(steps, arranged([steps], more=True)),
         durations=_durations(log),
         labels=tuple(short(label, _LABEL) for label in variants.labels[:_LABELS]),
@@ -140,10 +140,10 @@ def _sizes(variants: Variants) -> Sizes | None:
         return None
 
 
-def _statistics(log: EventLog) -> Statistics:
+def _statistics(log: EventLog) -> LogSizes:
     s = log.statistics
     lengths = Lengths(s.length_median, s.length_max)
-    return Statistics(s.cases, s.events, s.activities, s.variants, lengths, s.start, s.end)
+    return LogSizes(s.cases, s.events, s.activities, s.variants, lengths, s.start, s.end)
 
 
 def _attributes(table: pa.Table) -> tuple[str, ...]:

@@ -25,7 +25,7 @@ from veilog.releasing.trying.trial import PATIENTS
 from veilog.report import words
 from veilog.report.explorer import clean
 from veilog.report.figures import figure
-from veilog.web.jobs.records import LogRecord, Settings
+from veilog.web.jobs.records import LogRecord, ServerSettings
 from veilog.web.jobs.released_log import Promise
 from veilog.web.work.accounts import InAccount, foreseen
 from veilog.web.work.costs import advantage_at
@@ -33,7 +33,7 @@ from veilog.web.work.leaving import refuse_attributes
 from veilog.web.work.request import asked_for, undeclared
 from veilog.web.work.trials import GivenUp, give_up_all, tried_beside, under_way
 
-__all__ = ["DryRun", "Refused", "Tried", "dry_run", "give_up"]
+__all__ = ["DryRun", "Refused", "TrialResult", "dry_run", "give_up"]
 
 _TRIALS = ThreadPoolExecutor(2, thread_name_prefix="dry run")
 _PATIENCE = 5.0
@@ -42,7 +42,7 @@ _SHOWN = 12
 
 
 @dataclass(frozen=True)
-class Tried:
+class TrialResult:
     """What a trial on made-up patients says."""
 
     guarantee: Promise
@@ -59,7 +59,7 @@ class DryRun:
     plan: Plan
     undeclared: str | None
     """What has to be said first, in words."""
-    tried: Tried | None
+    tried: TrialResult | None
     late: bool
     """Whether the trial is still at work, or was given up."""
     given_up: bool
@@ -92,7 +92,7 @@ class Refused:
     """The parameter that it is about, if it is about one."""
 
 
-def dry_run(log: LogRecord, form: Mapping[str, Any], settings: Settings) -> DryRun | Refused:
+def dry_run(log: LogRecord, form: Mapping[str, Any], settings: ServerSettings) -> DryRun | Refused:
     """Return what this form would ask and cost, and what would be left."""
     late = given_up = False
     try:
@@ -115,7 +115,7 @@ def dry_run(log: LogRecord, form: Mapping[str, Any], settings: Settings) -> DryR
         late=late,
         given_up=given_up,
         advantage=advantage_at(cost) if cost is not None and proven else None,
-        strength=worth(cost, cases=_cases(log)) if proven else None,
+        strength=worth(cost, cases=log.cases) if proven else None,
         warnings=_warnings(log, planned),
         blurred=_blurred(log, planned),
         account=foreseen(log, planned, cost, settings),
@@ -153,8 +153,8 @@ def give_up() -> None:
     give_up_all()
 
 
-def _shown(guarantee: Guarantee) -> Tried:
-    return Tried(
+def _shown(guarantee: Guarantee) -> TrialResult:
+    return TrialResult(
         guarantee=Promise.of(guarantee, _SHOWN),
         chances=tuple(words.chances(guarantee)),
         more=max(0, len(guarantee.charges) - _SHOWN),
@@ -164,7 +164,7 @@ def _shown(guarantee: Guarantee) -> Tried:
 def _warnings(log: LogRecord, planned: Plan) -> tuple[str, ...]:
     """Whether delta is small enough for this many cases, which attributes the budget cannot carry, and which listed
     activities the log does not have."""
-    cases = _cases(log)
+    cases = log.cases
     found = [
         gettext(
             "{name}: noise alone will give up to about {share} of the cases another value. Give attributes a larger "
@@ -210,13 +210,9 @@ def _misdated(log: LogRecord, planned: Plan) -> list[str]:
 
 def _blurred(log: LogRecord, planned: Plan) -> tuple[tuple[str, str], ...]:
     """What noise does to the attributes that are not warned of; where no values are listed it is not known yet."""
-    errors = planned.attribute_errors(_cases(log))
+    errors = planned.attribute_errors(log.cases)
     carried = {name: share for name, share in errors.items() if share <= _DROWNED}
     return tuple(
         (clean(name), percent(f"{100 * share:.2g}") if share else pgettext("cases", "none"))
         for name, share in carried.items()
     )
-
-
-def _cases(log: LogRecord) -> int:
-    return 0 if log.measured is None else log.measured.statistics.cases

@@ -19,14 +19,14 @@ from veilog._language import day_in_words, gettext, gettext_noop
 from veilog.errors import InputError, ParameterError, VeilogError
 from veilog.logs.eventlog import CASE_INDEX, EVENT_INDEX, NESTED, EventLog
 from veilog.logs.findings import RULES, Finding, Findings, Policy
-from veilog.logs.input.reader import Asked
+from veilog.logs.input.reader import ReadRequest
 from veilog.logs.input.reading import roles_of, whole
 from veilog.logs.input.roles import Declared, guess_roles
 from veilog.logs.input.source import Layout, Source
 from veilog.logs.tables.cells.times import DayOrder, parse_times
 from veilog.logs.tables.reader import table_reader_of
 from veilog.report.explorer import clean, short
-from veilog.web.jobs.read_log import HOW_READ, Columns, Inside, Noticed, Preview, ReadLog
+from veilog.web.jobs.read_log import HOW_READ, Columns, InnerTables, Noticed, Preview, ReadLog
 from veilog.web.jobs.worker import Progress
 from veilog.web.work.exposure import measured
 from veilog.web.work.request import plain_advice
@@ -111,7 +111,7 @@ def in_words(error: VeilogError) -> InputError:
 
 
 def _read(source: Source, columns: Mapping[str, str], progress: Progress) -> EventLog:
-    return whole(source, Asked(_declared(columns), Findings(_policies(columns), source.name), progress=progress))
+    return whole(source, ReadRequest(_declared(columns), Findings(_policies(columns), source.name), progress=progress))
 
 
 def _declared(columns: Mapping[str, str]) -> Declared:
@@ -171,7 +171,7 @@ def _what_stops(found: ReadLog, source: Source, columns: Mapping[str, str], erro
     stopping: list[Finding] = []
     try:
         every = Findings(_policies(columns), source.name, collect_all=True)
-        findings = whole(source, Asked(_declared(columns), every)).findings
+        findings = whole(source, ReadRequest(_declared(columns), every)).findings
         stopping = [finding for finding in findings if finding.policy == "fail"]
     except VeilogError:
         pass  # what reading said is said below
@@ -224,7 +224,7 @@ def _source(path: Path, columns: Mapping[str, str]) -> Source:
     return Source(path, layout=layout)
 
 
-def _inside(source: Source) -> Inside | None:
+def _inside(source: Source) -> InnerTables | None:
     """What the file has several of, if only one can be the log, and which one that is."""
     try:
         reader = table_reader_of(source)
@@ -242,7 +242,7 @@ def _inside(source: Source) -> Inside | None:
         among, chosen = error.among, chosen if chosen in error.among else None
     except VeilogError as error:
         raise in_words(error) from error.__cause__
-    return Inside(what, among, chosen) if len(among) > 1 else None
+    return InnerTables(what, among, chosen) if len(among) > 1 else None
 
 
 def _column_names(source: Source) -> list[str] | None:
@@ -259,7 +259,7 @@ def _first_rows(source: Source) -> pa.Table:
     reader = table_reader_of(source)
     assert reader is not None, "a log that is no table has no rows"
     try:
-        batch = next(reader.batches(source, Asked(), size=_PREVIEW_ROWS), None)
+        batch = next(reader.batches(source, ReadRequest(), size=_PREVIEW_ROWS), None)
     except (VeilogError, pa.ArrowException):
         batch = None
     return pa.table({}) if batch is None else pa.Table.from_batches([batch.slice(0, _PREVIEW_ROWS)])

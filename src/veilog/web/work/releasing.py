@@ -20,7 +20,7 @@ from veilog import report
 from veilog._files import atomic_target
 from veilog._language import current, gettext
 from veilog.errors import InputError, OutputError, VeilogError
-from veilog.ledger.ledger import Data, Entered, Ledger, Reservation
+from veilog.ledger.ledger import Data, EntryRef, Ledger, Reservation
 from veilog.logs import files
 from veilog.logs.eventlog import EventLog
 from veilog.releasing.kept import BESIDE, kept_file, remove_kept
@@ -33,12 +33,12 @@ from veilog.report.dossier import write as write_dossier
 from veilog.report.explorer import clean, short
 from veilog.report.told import told_by_release
 from veilog.web.jobs.problems import is_full
-from veilog.web.jobs.records import FILES, Settings
+from veilog.web.jobs.records import FILES, ServerSettings
 from veilog.web.jobs.released_log import Account, Certificate, OwnerNotes, Promise, ReleasedLog
 from veilog.web.jobs.results import from_text, to_text
-from veilog.web.jobs.worker import ENTRY, PAID, RESULT, Progress, Task
+from veilog.web.jobs.worker import ENTRY, PAID, RESULT, Progress, WorkerTask
 from veilog.web.work.accounts import join
-from veilog.web.work.comparing import Sides, all_variants, beside, predicted
+from veilog.web.work.comparing import ComparisonInput, all_variants, beside, predicted
 from veilog.web.work.reading import in_words, log_of
 from veilog.web.work.request import plan_of, undeclared, whose
 from veilog.web.work.stages import COMPARING, MORE, RELEASING, Stages
@@ -87,7 +87,7 @@ class _Noting(Ledger):
         return reservation
 
 
-def release_log(task: Task, settings: Settings, progress: Progress) -> ReleasedLog:
+def release_log(task: WorkerTask, settings: ServerSettings, progress: Progress) -> ReleasedLog:
     """Release a log as planned, enter it in the ledger, and write its files.
 
     What goes wrong before anything was asked of the data raises and costs nothing. Once there is a release, what fails
@@ -117,14 +117,16 @@ def release_log(task: Task, settings: Settings, progress: Progress) -> ReleasedL
         files=_sizes(out),
     )
     person = whose(task.columns, planned.unit.column)
-    sides = Sides(released, log, _logs_in(out), person)
+    sides = ComparisonInput(released, log, _logs_in(out), person)
     result = _compared(result, sides, out, stages, settings)
     (out / _SPARE).unlink(missing_ok=True)
     (out / PAID).unlink(missing_ok=True)
     return replace(result, files=_sizes(out))
 
 
-def _compared(result: ReleasedLog, sides: Sides, out: Path, stages: Stages, settings: Settings) -> ReleasedLog:
+def _compared(
+    result: ReleasedLog, sides: ComparisonInput, out: Path, stages: Stages, settings: ServerSettings
+) -> ReleasedLog:
     """The result with what its owner sees of both logs, as far as that can be found out. It is written down before
     each part: a release that is paid for must not be lost because comparing it takes too much time or memory."""
     if result.empty:
@@ -146,7 +148,7 @@ def _compared(result: ReleasedLog, sides: Sides, out: Path, stages: Stages, sett
     return result
 
 
-def write_again(kept: Path, out: Path, settings: Settings, progress: Progress) -> ReleasedLog:
+def write_again(kept: Path, out: Path, settings: ServerSettings, progress: Progress) -> ReleasedLog:
     """Write what the disk had no room for when a release was made; the data are not asked again.
 
     ``kept`` is the folder of that job, which stays as it is, so that this can be tried as often as need be.
@@ -155,7 +157,7 @@ def write_again(kept: Path, out: Path, settings: Settings, progress: Progress) -
         result = from_text("release", (kept / RESULT).read_text())
         if not isinstance(result, ReleasedLog) or result.entry is None:
             raise _gone()
-        entry = Entered(settings.ledger, result.entry)
+        entry = EntryRef(settings.ledger, result.entry)
         source = kept / _KEPT if (kept / _KEPT).exists() else kept_file(entry) or kept / _KEPT
         log = files.read(source)
     except (OSError, ValueError, VeilogError) as error:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from veilog.ledger import ledger as ledgers
 from veilog.privacy.account.figures import round_up
 from veilog.releasing.owner.standing import Standing
-from veilog.web.jobs.records import LogRecord, Settings
+from veilog.web.jobs.records import LogRecord, ServerSettings
 from veilog.web.jobs.released_log import Account, Amount, ReleasedLog
 
 __all__ = ["Now", "amounts", "entered_by", "lost", "standing_now"]
@@ -26,7 +26,7 @@ class Now:
     """None where the ledger does not have the release."""
 
 
-def standing_now(made: ReleasedLog, log: LogRecord, settings: Settings) -> Now | None:
+def standing_now(made: ReleasedLog, log: LogRecord, settings: ServerSettings) -> Now | None:
     """Return what the ledger says of a release of this log, in one read; None where it was entered in none. Other
     accounts are not named: other browsers may have brought those files."""
     if made.entry is None:

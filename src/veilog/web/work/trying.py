@@ -30,12 +30,12 @@ from veilog.releasing.plan import Plan
 from veilog.releasing.result import Release
 from veilog.releasing.trying.expected import ENOUGH, Expected, Interval, expectation
 from veilog.report.explorer import clean
-from veilog.report.flow_map import Steps, arranged, drawn, steps_of
+from veilog.report.flow_map import FlowSteps, arranged, drawn, steps_of
 from veilog.web.jobs.outlook import Outlook, Tried, TriedMethod
 from veilog.web.jobs.records import JobRecord, LogRecord, ReleaseRequest
 from veilog.web.jobs.released_log import ReleasedLog
 from veilog.web.jobs.results import to_text
-from veilog.web.jobs.worker import RESULT, Progress, Task
+from veilog.web.jobs.worker import RESULT, Progress, WorkerTask
 from veilog.web.work.request import FIELDS, asked_for, delta_for, plain_advice
 
 __all__ = ["BUDGETS", "KEPT_LOG", "asked_to_try", "keeps", "paid_for", "recommended", "try_out"]
@@ -109,7 +109,7 @@ def _declared(form: Mapping[str, str]) -> Sizes:
         ) from None
 
 
-def try_out(task: Task, progress: Progress) -> Outlook:
+def try_out(task: WorkerTask, progress: Progress) -> Outlook:
     """Try what the request says, in a worker. What there is so far is written down, for whoever waits."""
     out, form = Path(task.out), task.request.form
     source: Literal["release", "log", "declared"] = "declared"
@@ -143,7 +143,7 @@ class _Trials:
         self._form, self._sizes, self._source, self._target = form, sizes, source, target
         self._progress = progress
         self._until = time.monotonic() + _SECONDS
-        self._steps: dict[tuple[str, str], Steps] = {}
+        self._steps: dict[tuple[str, str], FlowSteps] = {}
         self._rows: dict[str, TriedMethod] = {}
         self._twin: Variants | None = None
 

@@ -16,14 +16,14 @@ from veilog.logs.findings import Findings, Policy
 from veilog.logs.tables.cells.columns import is_text
 from veilog.logs.tables.cells.times import Times
 
-__all__ = ["LineOf", "Rows", "blank", "check_absent", "check_bad", "check_names", "count_times"]
+__all__ = ["LineOf", "RowFindings", "blank", "check_absent", "check_bad", "check_names", "count_times"]
 
 LineOf = Callable[[int], int | None]
 NO_NUMBERS: Mapping[str, int] = {}
 
 
 @dataclass(frozen=True)
-class Rows:
+class RowFindings:
     """Where findings about rows go, and how a row is named to the user."""
 
     findings: Findings
@@ -44,7 +44,7 @@ class Rows:
 
 
 def check_names(
-    names: Any, labels: Any, keep: BoolArray, rows: Rows, inexact: BoolArray | None = None
+    names: Any, labels: Any, keep: BoolArray, rows: RowFindings, inexact: BoolArray | None = None
 ) -> tuple[Any, BoolArray]:
     """Apply the rules for rows without a case or an activity, or whose case has an ``inexact`` name, to those kept so
     far; a kept row without a case is a case of its own, named by its place."""
@@ -71,7 +71,7 @@ def check_names(
     return names, keep
 
 
-def check_bad(times: Times, text: Any, keep: BoolArray, rows: Rows) -> BoolArray:
+def check_bad(times: Times, text: Any, keep: BoolArray, rows: RowFindings) -> BoolArray:
     """Apply the rule for unreadable timestamps to the rows kept so far."""
     bad = times.bad & keep
     if bad.any():
@@ -83,7 +83,7 @@ def check_bad(times: Times, text: Any, keep: BoolArray, rows: Rows) -> BoolArray
     return keep
 
 
-def check_absent(times: Times, keep: BoolArray, rows: Rows) -> BoolArray:
+def check_absent(times: Times, keep: BoolArray, rows: RowFindings) -> BoolArray:
     """Apply the rules for rows without a timestamp: none has one, or only some lack it. Rows are left out only where
     the owner says so, and then whatever other rows have, so that no case decides about another one."""
     absent = ~times.known & ~times.bad & keep

@@ -34,7 +34,7 @@ from veilog.logs.tables.cells.columns import (
     without_views,
 )
 from veilog.logs.tables.cells.times import Times
-from veilog.logs.tables.events.checks import LineOf, Rows, check_absent, check_bad, check_names, count_times
+from veilog.logs.tables.events.checks import LineOf, RowFindings, check_absent, check_bad, check_names, count_times
 from veilog.logs.tables.events.shaping import shaped
 
 __all__ = ["CASE_PREFIX", "is_of_cases", "log_from_table", "with_empty_cases"]
@@ -63,7 +63,7 @@ def log_from_table(
     given = None
     if EVENT_INDEX in table.column_names and EVENT_INDEX not in roles.named:
         given = whole_numbers(table[EVENT_INDEX])
-    names, labels, times, keep = _checked(table, roles, Rows(findings, line_of), source)
+    names, labels, times, keep = _checked(table, roles, RowFindings(findings, line_of), source)
     table, names, labels = _rows_of(keep, table, names, labels)
     case, count = _by_appearance(names if case_key is None else table[case_key])
     stamps = _Stamps(np.flatnonzero(keep), times.micros[keep], times.known[keep], np.zeros(len(case), dtype=np.bool_))
@@ -112,7 +112,7 @@ def _check_text(table: pa.Table, source: str | None) -> None:
             ) from error
 
 
-def _checked(table: pa.Table, roles: Roles, rows: Rows, source: str | None) -> tuple[Any, Any, Times, BoolArray]:
+def _checked(table: pa.Table, roles: Roles, rows: RowFindings, source: str | None) -> tuple[Any, Any, Times, BoolArray]:
     """Names of cases, activities and times of all rows, and which of them count."""
     findings = rows.findings
     names = text_column(table[roles.case], roles.case, source)

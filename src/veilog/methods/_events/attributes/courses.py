@@ -17,9 +17,9 @@ import numpy as np
 from veilog._typing import BoolArray, FloatArray, IntArray
 from veilog.methods._events.attributes.memory import Persisting
 from veilog.methods._events.attributes.together import agreeing, placed
-from veilog.methods._events.orders import Block, counted
+from veilog.methods._events.orders import CaseBlock, counted
 
-__all__ = ["Given", "courses"]
+__all__ = ["ValueContext", "courses"]
 
 _HALVINGS = 20
 _CELLS = 1 << 22
@@ -27,7 +27,7 @@ _CELLS = 1 << 22
 
 
 @dataclass(frozen=True, eq=False)
-class Given:
+class ValueContext:
     """Something that values go with beside the activity."""
 
     events: IntArray
@@ -49,7 +49,7 @@ class _Contexts:
     """By activity, of each value its share of its group."""
 
     @classmethod
-    def of(cls, persisting: Persisting, group: IntArray, codes: IntArray, given: list[Given]) -> _Contexts:
+    def of(cls, persisting: Persisting, group: IntArray, codes: IntArray, given: list[ValueContext]) -> _Contexts:
         shares, group = persisting.known, group[:-1]
         by_group = np.zeros((len(shares), int(group.max()) + 1))
         np.add.at(by_group.T, group, shares.T)
@@ -113,7 +113,12 @@ def _transitions(
 
 
 def courses(
-    persisting: Persisting, group: IntArray, block: Block, known: BoolArray, first: IntArray, given: list[Given]
+    persisting: Persisting,
+    group: IntArray,
+    block: CaseBlock,
+    known: BoolArray,
+    first: IntArray,
+    given: list[ValueContext],
 ) -> tuple[IntArray, IntArray]:
     """Return for each event its value, -1 for none, and the event in which the value was new, from the ``first`` value
     of each case. ``group`` has the number of each value in the tables of two."""
@@ -126,7 +131,7 @@ def courses(
     values[at[starts]] = first[owners[at[starts]]]
     rank = np.arange(len(at)) - np.repeat(starts, np.diff(starts, append=len(at)))
     codes = block.sequences.codes.astype(np.int64)[at]
-    contexts = _Contexts.of(persisting, group, codes, [Given(one.events[at], one.shares) for one in given])
+    contexts = _Contexts.of(persisting, group, codes, [ValueContext(one.events[at], one.shares) for one in given])
     steps = np.flatnonzero(rank > 0)
     context = contexts.of_event
     parts, fresh = np.zeros(len(at)), np.zeros(len(at), dtype=np.int64)

@@ -17,7 +17,7 @@ from veilog.methods._events.attributes.variables import Variable
 from veilog.methods.method import advised
 from veilog.privacy.domain import Values
 
-__all__ = ["PAIRS", "Asked", "foreseen_errors", "remark_errors", "remark_together"]
+__all__ = ["PAIRS", "AttributeQuery", "foreseen_errors", "remark_errors", "remark_together"]
 
 PAIRS = Fraction(1, 4)
 """Part of the epsilon for tables of two, where they are worth it; the rest is for each attribute by itself."""
@@ -26,7 +26,7 @@ MOSTLY_NOISE = 0.5
 
 
 @dataclass(eq=False)
-class Asked:
+class AttributeQuery:
     """An attribute with the answers about it, or several of cases that have few values and were asked together."""
 
     members: tuple[Chosen, ...]
@@ -50,7 +50,7 @@ def foreseen_errors(domains: Mapping[str, Values], epsilon: Fraction, cases: int
     return {name: expected_error(size, 1 / (each * weights[name]), cases) for name, size in sizes.items()}
 
 
-def remark_errors(remark: Callable[[str], None], asked: list[Asked], epsilon: float, cases: int) -> None:
+def remark_errors(remark: Callable[[str], None], asked: list[AttributeQuery], epsilon: float, cases: int) -> None:
     """Say how far noise alone moves the shares of values: public numbers only."""
     errors = {member.column: _error(one, member, cases) for one in asked for member in one.members}
     told = ", ".join(f"{name} {error:.2g}" for name, error in errors.items())
@@ -68,7 +68,7 @@ def remark_errors(remark: Callable[[str], None], asked: list[Asked], epsilon: fl
 
 
 def remark_together(
-    remark: Callable[[str], None], asked: list[Asked], order: list[Variable], flow: list[Variable], cases: int
+    remark: Callable[[str], None], asked: list[AttributeQuery], order: list[Variable], flow: list[Variable], cases: int
 ) -> None:
     """Say which attributes were asked together, or with what the path says: by noisy choices and public numbers."""
     pairs = [one.variable.name for one in asked if len(one.members) > 1]
@@ -89,7 +89,7 @@ def remark_together(
         )
 
 
-def _error(one: Asked, member: Chosen, cases: int) -> float:
+def _error(one: AttributeQuery, member: Chosen, cases: int) -> float:
     """How large a part of what has a value, by the noisy answer, noise puts in a wrong one."""
     if isinstance(one.answer, Persisting):
         assert one.known is not None

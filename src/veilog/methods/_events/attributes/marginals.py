@@ -22,7 +22,7 @@ import numpy as np
 
 from veilog._typing import FloatArray, IntArray
 from veilog.methods._events.attributes.domains import PARTS, Chosen, edges_of
-from veilog.methods._events.attributes.numbers import Bins
+from veilog.methods._events.attributes.numbers import NumberBins
 from veilog.privacy.asking import Triples
 from veilog.privacy.cases import Cases, Coding
 from veilog.privacy.curator import Curator
@@ -126,7 +126,7 @@ def asked_bins(
     a coding's bins, and one of what is in none."""
     levels = int(np.clip(1 + int(float(epsilon) * cases / CASES_A_LEVEL), *LEVELS))
     share, left = epsilon / levels, epsilon
-    bins = Bins(chosen.lattice(PARTS), chosen.points)
+    bins = NumberBins(chosen.lattice(PARTS), chosen.points)
     while True:
         coding = chosen.coding(edges_of(bins.places, chosen.unit))
         bins.told(asked(coding, share), float(share) ** 2)

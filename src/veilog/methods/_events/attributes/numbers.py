@@ -20,7 +20,7 @@ from veilog.privacy.asking import Triples
 from veilog.privacy.cases import Cases, Coding
 from veilog.privacy.curator import Curator
 
-__all__ = ["Bins", "asked_decimals", "drawn_in_bins"]
+__all__ = ["NumberBins", "asked_decimals", "drawn_in_bins"]
 
 FEW = 0.05
 """So small a part of the numbers may be written with more decimals than the others. With half and twice of this means
@@ -41,7 +41,7 @@ RESOLUTION = 1024
 
 
 @dataclass(eq=False)
-class Bins:
+class NumberBins:
     """Noisy counts of bins, and of having none, that were asked again and again as bins were split."""
 
     places: IntArray

@@ -25,9 +25,9 @@ import pyarrow as pa
 from veilog._typing import BoolArray, FloatArray, IntArray
 from veilog.logs.eventlog import TIMESTAMP_TYPE
 from veilog.logs.variants import Repeated
-from veilog.methods._events.attributes.courses import Given, courses
+from veilog.methods._events.attributes.courses import ValueContext, courses
 from veilog.methods._events.attributes.domains import Chosen, typed
-from veilog.methods._events.attributes.errors import PAIRS, Asked, remark_errors, remark_together
+from veilog.methods._events.attributes.errors import PAIRS, AttributeQuery, remark_errors, remark_together
 from veilog.methods._events.attributes.marginals import Marginal, asked_values, joint_values
 from veilog.methods._events.attributes.memory import Persisting, Recorded, asked_persisting, asked_records
 from veilog.methods._events.attributes.numbers import asked_decimals, drawn_in_bins
@@ -39,7 +39,7 @@ from veilog.methods._events.attributes.together import (
     rounds_paid,
 )
 from veilog.methods._events.attributes.variables import InEvents, Variable, of_the_flow, of_the_times
-from veilog.methods._events.orders import Block, counted, in_blocks
+from veilog.methods._events.orders import CaseBlock, counted, in_blocks
 from veilog.privacy.cases import Cases, Coding
 from veilog.privacy.curator import Curator
 from veilog.privacy.mechanisms.noise import generator
@@ -157,7 +157,7 @@ def _asked(
     cases: Repeated,
     a_pair: Fraction,
     rng: np.random.Generator,
-) -> Asked:
+) -> AttributeQuery:
     """Ask about an attribute by itself, or some together. ``a_pair`` is what each table of two will cost."""
     answer: Marginal | Persisting
     decimals, price = asked_decimals(curator, epsilon, part[0], len(cases))
@@ -167,10 +167,10 @@ def _asked(
         group = grouped(answer.shares, a_pair, answer.cases, ordered=part[0].numeric)
         variable = _variable(part, answer.codings, group, answer.shares, len(cases))
         if records is None:
-            return Asked(part, records, answer, variable, group)
+            return AttributeQuery(part, records, answer, variable, group)
         held = records.events(cases, 1 - float(answer.shares[-1]), rng)
         variable.parents.append(_given_recorded(held, cases, variable.shares))
-        return Asked(part, records, answer, variable, group, held)
+        return AttributeQuery(part, records, answer, variable, group, held)
     answer = asked_persisting(curator, epsilon, cases, part[0])
     first, known = _first_known(answer, cases, rng)
     usual = np.bincount(first.drawn, minlength=first.size) @ answer.first / max(len(cases), 1)
@@ -178,7 +178,7 @@ def _asked(
     variable = _variable(part, answer.codings, group, usual, len(cases))
     variable.parents.append((first, _by_group(answer.first, group)))
     variable.in_events = _in_events(answer, group, cases)
-    return Asked(part, records, answer, variable, group, known)
+    return AttributeQuery(part, records, answer, variable, group, known)
 
 
 def _in_events(answer: Persisting, group: IntArray, cases: Repeated) -> InEvents:
@@ -235,7 +235,7 @@ def _first_known(of_events: Persisting, cases: Repeated, rng: np.random.Generato
     known = np.zeros(cases.events, dtype=np.bool_)
     drawn = np.full(len(cases), size, dtype=np.int64)
 
-    def of_block(block: Block) -> None:
+    def of_block(block: CaseBlock) -> None:
         codes = block.sequences.codes.astype(np.int64)
         known[block.events] = placed(having, codes, block.rng) == 1
         at = np.flatnonzero(known[block.events])
@@ -250,7 +250,7 @@ def _first_known(of_events: Persisting, cases: Repeated, rng: np.random.Generato
 # Values -------------------------------------------------------------------------------------------------------------
 
 
-def _case_values(one: Asked, rng: np.random.Generator) -> IntArray:
+def _case_values(one: AttributeQuery, rng: np.random.Generator) -> IntArray:
     """The value of each released case: one of the group that was drawn for it."""
     groups = one.variable.drawn
     if isinstance(one.answer, Marginal):
@@ -264,7 +264,7 @@ def _case_values(one: Asked, rng: np.random.Generator) -> IntArray:
 
 
 def _columns(
-    one: Asked, cases: Repeated, times: IntArray | None, rng: np.random.Generator
+    one: AttributeQuery, cases: Repeated, times: IntArray | None, rng: np.random.Generator
 ) -> Iterator[tuple[Chosen, pa.Array]]:
     """The columns of attributes that were asked together."""
     values, starts = _case_values(one, rng), _starts(cases, times)
@@ -282,7 +282,12 @@ def _columns(
 
 
 def _changing(
-    one: Asked, answer: Persisting, cases: Repeated, values: IntArray, starts: IntArray, rng: np.random.Generator
+    one: AttributeQuery,
+    answer: Persisting,
+    cases: Repeated,
+    values: IntArray,
+    starts: IntArray,
+    rng: np.random.Generator,
 ) -> pa.ChunkedArray:
     """The column of an attribute that changes within cases, from the first value of each case."""
     member, known, coding, parts = one.members[0], one.known, answer.codings[0], {}
@@ -291,8 +296,8 @@ def _changing(
     assert ours is not None
     first = np.where(values < coding.size, values, -1)
 
-    def of_block(block: Block) -> None:
-        given = [Given(parent.in_block(block), shares) for parent, shares in ours.parents]
+    def of_block(block: CaseBlock) -> None:
+        given = [ValueContext(parent.in_block(block), shares) for parent, shares in ours.parents]
         codes, origin = courses(answer, one.group, block, known[block.events], first[block.cases], given)
         course[block.events] = one.group[np.where(codes >= 0, codes, coding.size)]
         since = starts[block.cases][block.owners]
@@ -307,7 +312,7 @@ def _held(column: pa.Array, known: BoolArray, cases: Repeated, rng: np.random.Ge
     """The column of events that hold the value of their case."""
     parts = {}
 
-    def of_block(block: Block) -> None:
+    def of_block(block: CaseBlock) -> None:
         held = pa.array(block.cases.start + block.owners, mask=~known[block.events])
         parts[block.cases.start] = column.take(held)
 

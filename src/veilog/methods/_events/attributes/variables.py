@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from veilog._typing import FloatArray, IntArray
 from veilog.logs.variants import Repeated
-from veilog.methods._events.orders import Block
+from veilog.methods._events.orders import CaseBlock
 from veilog.privacy.cases import UNKNOWN_TIME, Cases
 
 __all__ = ["InEvents", "Variable", "of_the_flow", "of_the_times"]
@@ -75,7 +75,7 @@ class Variable:
         """Its value in each released case."""
         return self.values if self.owner is None else np.asarray(self.values[self.owner])
 
-    def in_block(self, block: Block) -> IntArray:
+    def in_block(self, block: CaseBlock) -> IntArray:
         """Return its value in each released event of a block."""
         if self.in_events is None:
             return np.asarray(self.drawn[block.cases][block.owners])

@@ -19,7 +19,7 @@ from veilog.errors import ParameterError
 from veilog.methods._events.fits import about
 from veilog.methods._events.orders import by_row, picked
 from veilog.methods._events.times.durations import fitted
-from veilog.methods._events.times.hours import Clock
+from veilog.methods._events.times.hours import WeekClock
 from veilog.methods._events.times.prices import Price
 from veilog.privacy.asking import Triples
 from veilog.privacy.cases import Cases
@@ -27,7 +27,7 @@ from veilog.privacy.domain import Window
 
 __all__ = [
     "MADE_UP_WINDOW",
-    "Together",
+    "CalendarTotals",
     "asked_starts",
     "asked_together",
     "check",
@@ -189,7 +189,9 @@ def _split(found: FloatArray, halves: FloatArray, known: FloatArray) -> FloatArr
     return np.stack([found * first, found * (1 - first)], axis=1).ravel()
 
 
-def drawn_starts(number: int, shares: FloatArray, clock: Clock, window: Window, rng: np.random.Generator) -> IntArray:
+def drawn_starts(
+    number: int, shares: FloatArray, clock: WeekClock, window: Window, rng: np.random.Generator
+) -> IntArray:
     """Return the seconds at which cases start: a part of the window, then a busy hour of this part."""
     first, last = int(window[0].timestamp()), int(window[1].timestamp())
     edges = clock.reached(first + np.arange(len(shares) + 1) * (last - first) / len(shares))
@@ -199,7 +201,7 @@ def drawn_starts(number: int, shares: FloatArray, clock: Clock, window: Window, 
 
 
 @dataclass(frozen=True, eq=False)
-class Together:
+class CalendarTotals:
     """How many cases start early or late and last long or not: shares of starts for each group of durations."""
 
     starts: FloatArray
@@ -218,7 +220,7 @@ class Together:
         return found
 
 
-def asked_together(price: Price, starts: IntArray, lasting: FloatArray, window: Window) -> Together:
+def asked_together(price: Price, starts: IntArray, lasting: FloatArray, window: Window) -> CalendarTotals:
     """Return how starts and durations hang together, given those of the released cases. A case adds 1.
 
     Logs end some day: what started early can have lasted long, and long cases are among the early ones.
@@ -244,4 +246,4 @@ def asked_together(price: Price, starts: IntArray, lasting: FloatArray, window: 
     rows = np.bincount(np.searchsorted(of_durations, lasting, side="right"), minlength=cells // size) / len(lasting)
     columns = np.bincount(np.searchsorted(of_starts, starts, side="right"), minlength=size) / len(starts)
     table = asked.reshape(-1, size)
-    return Together(of_starts, of_durations, fitted(table, rows, columns, 2 / price.epsilon() ** 2))
+    return CalendarTotals(of_starts, of_durations, fitted(table, rows, columns, 2 / price.epsilon() ** 2))

@@ -22,7 +22,7 @@ from veilog.methods._events.times.prices import Price
 from veilog.privacy.asking import Triples
 from veilog.privacy.cases import UNKNOWN_TIME, Cases
 
-__all__ = ["Durations", "Kinds", "asked_durations", "drawn_durations", "edges_of", "fitted", "known_durations"]
+__all__ = ["DurationModel", "Kinds", "asked_durations", "drawn_durations", "edges_of", "fitted", "known_durations"]
 
 LONGEST = 27
 """Octaves of seconds: 4.25 years; what lasts longer counts as up to that."""
@@ -98,7 +98,7 @@ def _bins_of(microseconds: IntArray, edges: FloatArray) -> IntArray:
 
 
 @dataclass(frozen=True, eq=False)
-class Durations:
+class DurationModel:
     """How long cases of each kind last."""
 
     kinds: Kinds
@@ -108,7 +108,7 @@ class Durations:
     """For each kind a distribution over the bins."""
 
 
-def asked_durations(price: Price, price_kinds: Price, cases: Repeated) -> Durations:
+def asked_durations(price: Price, price_kinds: Price, cases: Repeated) -> DurationModel:
     """Return how long cases last, by their kinds. A case adds 1 to each of two answers."""
     number, epsilon_kinds = int((cases.lengths >= 2).sum()), price_kinds.epsilon()
     edges = edges_of(number * price.epsilon())
@@ -141,7 +141,7 @@ def asked_durations(price: Price, price_kinds: Price, cases: Repeated) -> Durati
     wanted = np.bincount(kinds.told(*_ends(cases)), minlength=kinds.number) / max(number, 1)
     masses = np.asarray(np.bincount(group, weights=everything, minlength=groups), dtype=np.float64)
     shares = fitted(table, wanted, masses, 2 / epsilon_kinds**2)
-    return Durations(kinds, edges, shares[:, group] * (everything / np.maximum(masses[group], 1e-12)))
+    return DurationModel(kinds, edges, shares[:, group] * (everything / np.maximum(masses[group], 1e-12)))
 
 
 def _ends(cases: Repeated) -> tuple[IntArray, IntArray]:
@@ -165,7 +165,7 @@ def fitted(table: FloatArray, rows: FloatArray, columns: FloatArray, variance: f
 
 
 def drawn_durations(
-    durations: Durations, cases: Repeated, rng: np.random.Generator
+    durations: DurationModel, cases: Repeated, rng: np.random.Generator
 ) -> tuple[IntArray, FloatArray, IntArray]:
     """Return the released cases of at least two events, the seconds they last, and their kinds.
 

@@ -16,7 +16,7 @@ from scipy.special import ndtr
 from veilog._typing import FloatArray, IntArray
 from veilog.methods._events.fits import least_squares, likely
 
-__all__ = ["Bins", "Cells", "inside", "slopes"]
+__all__ = ["Cells", "GapBins", "inside", "slopes"]
 
 _HOUR, _DAY = 3600, 86_400
 _EDGES = np.array(
@@ -44,7 +44,7 @@ draws of years would ruin the mean of a pair of minutes."""
 
 
 @dataclass(frozen=True, eq=False)
-class Bins:
+class GapBins:
     """Public bins of gaps."""
 
     edges: FloatArray
@@ -53,12 +53,12 @@ class Bins:
     """Of each coarse bin but the first."""
 
     @staticmethod
-    def of(parts: int = 1) -> Bins:
+    def of(parts: int = 1) -> GapBins:
         """Return the bins between 0, 1, 4 and 15 seconds, 1, 4, 15 and 30 minutes, then twice as long again and again:
         1 to 16 hours, 1 to 4 days, 1 to 128 weeks, 4 years; each from one second on cut into so many equal parts.
         Longer gaps count as up to 4 years."""
         inner = _EDGES[1:-1, None] + np.diff(_EDGES)[1:, None] * (np.arange(parts) / parts)
-        return Bins(np.concatenate([[0.0], inner.ravel(), _EDGES[-1:]]), parts)
+        return GapBins(np.concatenate([[0.0], inner.ravel(), _EDGES[-1:]]), parts)
 
     def __len__(self) -> int:
         return len(self.edges) - 1
@@ -122,7 +122,7 @@ def inside(part: FloatArray, slope: FloatArray, width: FloatArray) -> FloatArray
 class Cells:
     """Which cells of bins are asked of each pair: one pair after the other, the finer the more gaps it has."""
 
-    bins: Bins
+    bins: GapBins
     fineness: IntArray
     """Of each pair (:meth:`Bins.cells`)."""
 
@@ -135,7 +135,7 @@ class Cells:
         """
         wanted = np.round(np.log2(np.maximum(known, 1e-9) / FINE) * 2 / 3)
         fineness = np.clip(wanted, COARSEST, FINEST).astype(np.int64)
-        return Cells(Bins.of(1 << max(int(fineness.max(initial=0)), 0)), fineness)
+        return Cells(GapBins.of(1 << max(int(fineness.max(initial=0)), 0)), fineness)
 
     @cached_property
     def starts(self) -> IntArray:

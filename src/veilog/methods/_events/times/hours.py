@@ -18,7 +18,7 @@ from veilog.methods._events.times.prices import Price
 from veilog.privacy.asking import Triples
 from veilog.privacy.cases import UNKNOWN_TIME, Cases
 
-__all__ = ["DAYTIMES", "EVEN", "UNITS", "WEEK_HOURS", "Busy", "Clock", "asked_hours", "asked_unit", "of_others"]
+__all__ = ["DAYTIMES", "EVEN", "UNITS", "WEEK_HOURS", "Busy", "WeekClock", "asked_hours", "asked_unit", "of_others"]
 
 DAYTIMES = (2, 1)
 """What a case counts in the hours and in the days."""
@@ -47,15 +47,15 @@ _ONE = 2_520
 
 
 @dataclass(frozen=True, eq=False)
-class Clock:
+class WeekClock:
     """A clock that goes by, hour after hour of the week, as fast as it is busy."""
 
     hours: FloatArray
     """What it shows when each hour of a week begins, and when the week ends."""
 
     @staticmethod
-    def of(busy: FloatArray) -> Clock:
-        return Clock(np.concatenate([[0.0], np.cumsum(busy + 1e-9)]))
+    def of(busy: FloatArray) -> WeekClock:
+        return WeekClock(np.concatenate([[0.0], np.cumsum(busy + 1e-9)]))
 
     def reached(self, seconds: FloatArray) -> FloatArray:
         """Return what it shows at times in seconds since 1970 UTC."""

@@ -28,10 +28,10 @@ import numpy as np
 from veilog._typing import BoolArray, FloatArray, IntArray
 from veilog.logs.eventlog import START
 from veilog.logs.variants import Repeated
-from veilog.methods._events.orders import Block, in_blocks, picked, spread
+from veilog.methods._events.orders import CaseBlock, in_blocks, picked, spread
 from veilog.methods._events.times.prices import Price, prices
 from veilog.methods._events.times.steps import directly_following
-from veilog.methods._events.times.weighed import Spread, Things, Weighed, asked
+from veilog.methods._events.times.weighed import Spread, Things, WeightedHistogram, asked
 from veilog.privacy.asking import Triples
 from veilog.privacy.cases import UNKNOWN_TIME, Cases, Coding
 from veilog.privacy.curator import Curator
@@ -71,7 +71,7 @@ def with_starts(
     overlaps = _asked_overlaps(cost["overlaps"], cases)
     ended, begun = times.copy(), times.copy()
 
-    def of_block(block: Block) -> None:
+    def of_block(block: CaseBlock) -> None:
         ours = times[block.events]
         moved, seconds = _worked(took, overlaps, block, ours)
         ended[block.events] = ours + moved * _SECOND
@@ -89,15 +89,15 @@ def with_starts(
 # Asking -------------------------------------------------------------------------------------------------------------
 
 
-def _events(cases: Repeated) -> Weighed:
+def _events(cases: Repeated) -> WeightedHistogram:
     """The events of the release, by activity."""
     codes = cases.distinct.codes.astype(np.int64)
     owners = np.repeat(np.arange(len(cases.distinct)), cases.distinct.lengths)
     there = cases.counts[owners] > 0
-    return Weighed.of(codes[there], owners[there], cases.counts)
+    return WeightedHistogram.of(codes[there], owners[there], cases.counts)
 
 
-def _asked_processing(price: Price, events: Weighed, cases: Repeated) -> Spread:
+def _asked_processing(price: Price, events: WeightedHistogram, cases: Repeated) -> Spread:
     place_of = np.full(len(cases.labels) + 1, len(events.keys))  # the last one is that of codes that are -1
     place_of[events.keys] = np.arange(len(events.keys))
 
@@ -169,7 +169,7 @@ def _asked_overlaps(price: Price, cases: Repeated) -> _Overlaps:
 # Drawing ------------------------------------------------------------------------------------------------------------
 
 
-def _worked(took: Spread, overlaps: _Overlaps, block: Block, times: IntArray) -> tuple[IntArray, IntArray]:
+def _worked(took: Spread, overlaps: _Overlaps, block: CaseBlock, times: IntArray) -> tuple[IntArray, IntArray]:
     """Return by how many seconds each released event of a block moves, and how many it takes."""
     cases, rng = block.sequences, block.rng
     codes, size = cases.codes.astype(np.int64), len(cases.labels) + 1

@@ -20,7 +20,7 @@ from veilog.methods._events.times.prices import Price
 from veilog.privacy.asking import Triples
 from veilog.privacy.cases import UNKNOWN_TIME, Cases
 
-__all__ = ["Gaps", "Steps", "asked_steps", "directly_following", "handed_out", "known_gaps"]
+__all__ = ["KnownGaps", "NoisySteps", "asked_steps", "directly_following", "handed_out", "known_gaps"]
 
 _ONE = 2_520
 """The duration of a case, in so many parts."""
@@ -48,7 +48,7 @@ PLACES = 5
 
 
 @dataclass(frozen=True, eq=False)
-class Gaps:
+class KnownGaps:
     """Gaps between known times, with what tells where in a case and between which activities they are."""
 
     pair: IntArray
@@ -60,13 +60,13 @@ class Gaps:
     """Which part of the case: 0 for the first gap, the last one for the last, evenly between them."""
 
     @staticmethod
-    def of(first: IntArray, second: IntArray, owner: IntArray, pairs: IntArray, size: int) -> Gaps:
+    def of(first: IntArray, second: IntArray, owner: IntArray, pairs: IntArray, size: int) -> KnownGaps:
         """Return gaps, case by case in their order, between activities of these codes."""
         number = np.bincount(owner) if len(owner) else np.zeros(0, dtype=np.int64)
         index = np.arange(len(owner)) - (np.cumsum(number) - number)[owner]
         inner = 1 + (index - 1) * (PLACES - 2) // np.maximum(number[owner] - 2, 1)
         place = np.where(index == 0, 0, np.where(index == number[owner] - 1, PLACES - 1, inner))
-        return Gaps(places(pairs, first, second, size), np.where(second < 0, size, second), owner, place)
+        return KnownGaps(places(pairs, first, second, size), np.where(second < 0, size, second), owner, place)
 
     def cells(self, group: IntArray, sizes: tuple[int, ...]) -> list[IntArray]:
         """Return the cell of each gap in each of the tables by group: places, second activities, pairs."""
@@ -74,7 +74,7 @@ class Gaps:
 
 
 @dataclass(frozen=True, eq=False)
-class Steps:
+class NoisySteps:
     """Noisy parts of durations, in cases, by group of durations: of places, and of
     second activities and of pairs where there are enough cases."""
 
@@ -87,7 +87,7 @@ class Steps:
     """Whether the noise is Gaussian."""
 
     def stretched(
-        self, seconds: FloatArray, wanted: FloatArray, gaps: Gaps, known: FloatArray, fine: BoolArray
+        self, seconds: FloatArray, wanted: FloatArray, gaps: KnownGaps, known: FloatArray, fine: BoolArray
     ) -> FloatArray:
         """Return gaps that add up to the durations ``wanted`` of cases, and in each table to about its parts of them;
         pairs that have little of the time keep it.
@@ -229,7 +229,7 @@ def asked_steps(
     pairs: IntArray,
     labels: tuple[str, ...],
     durations: FloatArray,
-) -> Steps:
+) -> NoisySteps:
     """Return noisy parts of durations for released ``pairs``, given the durations of released cases.
 
     A case of at least two gaps adds to each table its weight, shared out among its gaps, so the sum of the weights in
@@ -251,7 +251,7 @@ def asked_steps(
         gaps = block.times[at] - block.times[at - 1]
         lasting = np.zeros(len(block), dtype=np.int64)
         np.add.at(lasting, rows, gaps)
-        found = Gaps.of(block.codes[at - 1], block.codes[at], rows, pairs, len(labels))
+        found = KnownGaps.of(block.codes[at - 1], block.codes[at], rows, pairs, len(labels))
         ours = (np.bincount(rows, minlength=len(block))[rows] > 1) & (lasting[rows] > 0)
         part = (gaps[ours].astype(np.float64) / lasting[rows[ours]] * _ONE).astype(np.int64)
         group = np.searchsorted(borders * 1_000_000, lasting, side="right")[rows]
@@ -277,7 +277,7 @@ def asked_steps(
     )
     epsilon = price.epsilon(sum(weights), root)
     scales = tuple(sum(weights) / weight / epsilon for weight in weights)
-    return Steps(borders, tables, scales, price.rounds is not None)
+    return NoisySteps(borders, tables, scales, price.rounds is not None)
 
 
 def _root(weights: Sequence[int]) -> float:

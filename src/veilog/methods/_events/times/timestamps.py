@@ -42,7 +42,7 @@ from veilog._typing import FloatArray, IntArray
 from veilog.errors import ParameterError
 from veilog.logs.variants import Repeated
 from veilog.methods._events.fits import least_squares
-from veilog.methods._events.orders import Block, in_blocks, picked, spread
+from veilog.methods._events.orders import CaseBlock, in_blocks, picked, spread
 from veilog.methods._events.times.calendar import (
     MADE_UP_WINDOW,
     asked_starts,
@@ -51,19 +51,19 @@ from veilog.methods._events.times.calendar import (
     drawn_starts,
 )
 from veilog.methods._events.times.durations import asked_durations, drawn_durations
-from veilog.methods._events.times.gap_bins import Bins
-from veilog.methods._events.times.hours import DAYTIMES, UNITS, Clock, asked_hours, asked_unit, of_others
+from veilog.methods._events.times.gap_bins import GapBins
+from veilog.methods._events.times.hours import DAYTIMES, UNITS, WeekClock, asked_hours, asked_unit, of_others
 from veilog.methods._events.times.prices import Price, prices
 from veilog.methods._events.times.steps import (
-    Gaps,
-    Steps,
+    KnownGaps,
+    NoisySteps,
     asked_steps,
     directly_following,
     handed_out,
     known_gaps,
     places,
 )
-from veilog.methods._events.times.weighed import Spread, Things, Weighed, asked
+from veilog.methods._events.times.weighed import Spread, Things, WeightedHistogram, asked
 from veilog.methods.method import advised
 from veilog.privacy.asking import Triples
 from veilog.privacy.cases import Cases
@@ -163,14 +163,14 @@ def released_times(
         parts, outside = asked_starts(cost["starts"], cost["finer starts"], window, len(cases))
     told = (hours.of_day or first_hours.of_day or unit == UNITS[0], hours.of_week or first_hours.of_week)
     _remarks(remark, float(epsilon), len(cases), window, outside, told)
-    starts = drawn_starts(len(cases), parts, Clock.of(first_hours.week), starts_in, rng)
+    starts = drawn_starts(len(cases), parts, WeekClock.of(first_hours.week), starts_in, rng)
     times = np.zeros(cases.events, dtype=np.int64)
     seconds = times.view(np.float64)  # until the times are known: there may be many
     if followed:
         wanted = _Lasting(rows, lasting, kind)
         took = np.zeros(len(cases))
 
-        def courses(block: Block) -> None:
+        def courses(block: CaseBlock) -> None:
             seconds[block.events] = _courses(gaps, block, wanted.within(block.cases), steps)
             took[block.cases] = np.bincount(block.owners, seconds[block.events], minlength=len(block.sequences))
 
@@ -178,9 +178,9 @@ def released_times(
         if window is not None:
             starts = asked_together(cost["together"], starts, took, window).matched(starts, took, rng)
 
-    clock = Clock.of(of_others(hours, first_hours, cases.lengths).week)
+    clock = WeekClock.of(of_others(hours, first_hours, cases.lengths).week)
 
-    def walk(block: Block) -> None:
+    def walk(block: CaseBlock) -> None:
         times[block.events] = _walk(starts[block.cases], seconds[block.events], block, clock) // unit * unit * _SECOND
 
     in_blocks(walk, cases, rng)
@@ -238,16 +238,16 @@ def _remarks(
 # Gaps ---------------------------------------------------------------------------------------------------------------
 
 
-def _pairs(cases: Repeated) -> Weighed:
+def _pairs(cases: Repeated) -> WeightedHistogram:
     """The directly-follows pairs of the release (first times number of activities plus second), and their gaps."""
     codes, size = cases.distinct.codes.astype(np.int64), len(cases.labels)
     at = directly_following(cases.distinct.offsets, len(codes))
     owners = np.repeat(np.arange(len(cases.distinct)), cases.distinct.lengths)[at]
     at, owners = (part[cases.counts[owners] > 0] for part in (at, owners))
-    return Weighed.of(codes[at - 1] * size + codes[at], owners, cases.counts)
+    return WeightedHistogram.of(codes[at - 1] * size + codes[at], owners, cases.counts)
 
 
-def _gaps(price: Price, price_all: Price, pairs: Weighed, labels: tuple[str, ...]) -> Spread:
+def _gaps(price: Price, price_all: Price, pairs: WeightedHistogram, labels: tuple[str, ...]) -> Spread:
     size = len(labels)
 
     def told(block: Cases) -> tuple[IntArray, IntArray, IntArray]:
@@ -259,7 +259,7 @@ def _gaps(price: Price, price_all: Price, pairs: Weighed, labels: tuple[str, ...
     return asked(price, pairs, things, lambda bins: _all_gaps(price_all, bins)).leaning(pairs.keys % size)
 
 
-def _all_gaps(price: Price, bins: Bins) -> FloatArray:
+def _all_gaps(price: Price, bins: GapBins) -> FloatArray:
     """Return how the gaps of all pairs are spread."""
 
     def of_all(block: Cases) -> Triples:
@@ -298,7 +298,7 @@ class _Lasting:
         return _Lasting(self.rows[ours] - cases.start, self.seconds[ours], self.kind[ours])
 
 
-def _courses(gaps: Spread, block: Block, lasting: _Lasting, steps: Steps) -> FloatArray:
+def _courses(gaps: Spread, block: CaseBlock, lasting: _Lasting, steps: NoisySteps) -> FloatArray:
     """Seconds from the event before to each event: gaps of the pairs, stretched to the durations of cases.
 
     The gaps of a pair stand at even places of its distribution: however few they are, their mean is near to its. Then
@@ -310,7 +310,7 @@ def _courses(gaps: Spread, block: Block, lasting: _Lasting, steps: Steps) -> Flo
     at = directly_following(cases.offsets, len(cases.codes))
     owners = block.owners[at]
     codes = cases.codes.astype(np.int64)
-    where = Gaps.of(codes[at - 1], codes[at], owners, gaps.keys, len(cases.labels))
+    where = KnownGaps.of(codes[at - 1], codes[at], owners, gaps.keys, len(cases.labels))
     bins = picked(gaps.q, where.pair, spread(rng.random(len(at)), where.pair, rng))
     seconds = gaps.bins.drawn(bins, where.pair, gaps.steep, rng)
     seconds = np.where(seconds == 0, 1e-3 * rng.random(len(seconds)), seconds)
@@ -324,7 +324,7 @@ def _courses(gaps: Spread, block: Block, lasting: _Lasting, steps: Steps) -> Flo
     return found
 
 
-def _walk(starts: IntArray, seconds: FloatArray, block: Block, clock: Clock) -> IntArray:
+def _walk(starts: IntArray, seconds: FloatArray, block: CaseBlock, clock: WeekClock) -> IntArray:
     """Seconds since 1970 of every event; after gaps of hours and more at busy times near to those that were drawn."""
     cases = block.sequences
     since = np.cumsum(seconds)
@@ -349,7 +349,7 @@ def _walk(starts: IntArray, seconds: FloatArray, block: Block, clock: Clock) -> 
     return times
 
 
-def _shown(clock: Clock, planned: FloatArray, reach: FloatArray, before: IntArray) -> tuple[FloatArray, FloatArray]:
+def _shown(clock: WeekClock, planned: FloatArray, reach: FloatArray, before: IntArray) -> tuple[FloatArray, FloatArray]:
     """Return what the clock shows so long before and after what is planned, but not before the event before."""
     early = np.maximum(planned - reach, before)
     return clock.reached(early), clock.reached(np.maximum(planned + reach, early))

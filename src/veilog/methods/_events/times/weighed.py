@@ -13,12 +13,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from veilog._typing import BoolArray, FloatArray, IntArray
-from veilog.methods._events.times.gap_bins import Bins, Cells
+from veilog.methods._events.times.gap_bins import Cells, GapBins
 from veilog.methods._events.times.prices import Price
 from veilog.privacy.asking import Triples
 from veilog.privacy.cases import Cases, Coding
 
-__all__ = ["Answer", "Spread", "Things", "Weighed", "asked"]
+__all__ = ["HistogramAnswer", "Spread", "Things", "WeightedHistogram", "asked"]
 
 PART_OF_A_CASE = (0.5, 3.0)
 """A case counts at most the first part of what one of the release does on average: long cases count less, which bends
@@ -36,7 +36,7 @@ MOST_ROWS = 2_000
 
 
 @dataclass(frozen=True, eq=False)
-class Weighed:
+class WeightedHistogram:
     """The rows that things of the release are told by, and what things weigh; worked out for each distinct sequence, of
     which there are ``counts`` cases."""
 
@@ -51,7 +51,7 @@ class Weighed:
     counts: IntArray
 
     @staticmethod
-    def of(keys: IntArray, owners: IntArray, counts: IntArray) -> Weighed:
+    def of(keys: IntArray, owners: IntArray, counts: IntArray) -> WeightedHistogram:
         """Return things of these keys in these sequences."""
         found, of_each = np.unique(keys, return_inverse=True)
         often = np.bincount(of_each, weights=counts[owners])
@@ -60,7 +60,7 @@ class Weighed:
         row[frequent] = np.arange(len(frequent))
         most = often.max(initial=1)
         weight = np.round(HEAVIEST * (often[frequent] / most) ** -RARE).astype(np.int64)
-        return Weighed(found[frequent], row[of_each], weight, owners, counts)
+        return WeightedHistogram(found[frequent], row[of_each], weight, owners, counts)
 
     @property
     def in_case(self) -> FloatArray:
@@ -109,7 +109,7 @@ class Things:
 class Spread:
     """For each row, and after them for all others, a distribution over the bins and the slopes inside."""
 
-    bins: Bins
+    bins: GapBins
     keys: IntArray
     q: FloatArray
     steep: FloatArray
@@ -120,7 +120,7 @@ class Spread:
 
 
 @dataclass(frozen=True, eq=False)
-class Answer:
+class HistogramAnswer:
     """What was found of each row in its cells, with noise."""
 
     cells: Cells
@@ -152,7 +152,9 @@ class Answer:
         return Spread(bins, self.keys, q, bins.slopes(q), fine, np.where(fine, 1.0, np.append(known, 0.0)))
 
 
-def asked(price: Price, weighed: Weighed, things: Things, common: Callable[[Bins], FloatArray]) -> Answer:
+def asked(
+    price: Price, weighed: WeightedHistogram, things: Things, common: Callable[[GapBins], FloatArray]
+) -> HistogramAnswer:
     """Return how long the things of each row take; ``common`` gives how all are spread over the bins."""
     weight, in_case = weighed.weight, weighed.in_case
     epsilon = price.epsilon(weighed.total(in_case), weighed.total(weighed.euclidean(1)))
@@ -187,7 +189,7 @@ def asked(price: Price, weighed: Weighed, things: Things, common: Callable[[Bins
     found = float(sums.sum()) / max(float(often @ weight), 1.0)
     expected = np.maximum(often * max(found, LEAST_FOUND), 1.0)
     variances = 2 * (bound / price.epsilon() / weight) ** 2
-    return Answer(
+    return HistogramAnswer(
         cells,
         weighed.keys,
         sums / np.repeat(weight, np.diff(cells.starts)),

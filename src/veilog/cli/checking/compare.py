@@ -1,4 +1,4 @@
-"""Commands that measure: risk (of one log) and compare (a release with its original)."""
+"""The command that compares a release with its original, and how measuring commands read logs."""
 
 from __future__ import annotations
 
@@ -6,14 +6,13 @@ from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 from cyclopts import Parameter
 from rich.text import Text
 
 from veilog import display
 from veilog._files import atomic_target, check_writable
-from veilog._plain import to_json
 from veilog.charts import comparison_svg
 from veilog.cli.shared.common import (
     AS_USUAL,
@@ -29,11 +28,9 @@ from veilog.cli.shared.common import (
     read_grouped,
     read_log,
     read_released,
-    show_columns,
     show_findings,
     shown_progress,
 )
-from veilog.cli.shared.spelled import pairs
 from veilog.cli.shared.terminal import CALL
 from veilog.cli.shared.whose import SEEMING, Whose
 from veilog.errors import ParameterError, VeilogError
@@ -43,85 +40,20 @@ from veilog.logs.findings import Finding
 from veilog.logs.input.source import Source
 from veilog.logs.tables.reader import table_reader_of
 from veilog.logs.variants import Variants
-from veilog.measures import Comparison, Progress
+from veilog.measures import Comparison
 from veilog.measures import compare as compare_logs
-from veilog.measures.disclosure import risk as measure_risk
 from veilog.measures.purposes import PURPOSES, Asked
 from veilog.measures.purposes import named as purposes_named
 from veilog.measures.registry import MEASURES
-from veilog.measures.singling_out import Exposure, Inference, Linkability, exposure, halves, inference, linkability
 from veilog.report.told import told_by_file
 
-__all__ = ["compare", "risk"]
+__all__ = ["WHOLE", "compare", "read_to_measure", "say_narrow", "say_person"]
 
 
 _GUESSED = "People are told by {column}, as it seems; --person COLUMN or --no-person says otherwise."
 
 
-def risk(
-    log: Log,
-    *,
-    background: Annotated[
-        str, Parameter(help="What is known of a person: set, multiset, sequence; or several.", show_default=True)
-    ] = ("set,multiset,sequence"),
-    size: Annotated[str, Parameter(help="How many activities are known: 1,2,3 or 1-6.", show_default=True)] = "1,2,3",
-    weight: Annotated[
-        tuple[str, ...],
-        Parameter(name="--weight", negative="", help="ACTIVITY=NUMBER: how much an activity counts. Repeatable."),
-    ] = (),
-    arrangements: Annotated[
-        bool, Parameter(negative="", help="Count multisets as the paper's program does, not as the paper defines them.")
-    ] = False,
-    whose: Whose = SEEMING,
-    reading: Reading = AS_USUAL,
-    grouping: Grouping = HERE,
-    details: Details = False,
-    json: Json = None,
-) -> None:
-    """Measure how far people of a log are exposed to someone who knows a few of their activities."""
-    out = Output(json, log)
-    source = named(log, reading, grouping)
-    show_columns(out, source, reading)
-    most = None if isinstance(whose.asked(), str) else _WHOLE
-    log_or_variants, findings = _read(source, reading, grouping, most=most)
-    person = whose.column(log_or_variants)
-    variants = log_or_variants if isinstance(log_or_variants, Variants) else log_or_variants.variants
-    with shown_progress() as progress:
-        results = measure_risk(
-            variants,
-            [kind.strip() for kind in background.split(",")],
-            _sizes(size),
-            weights=_weights(weight),
-            arrangements=arrangements,
-            progress=progress,
-        )
-        exposed, linked, inferred = _attacked(log_or_variants, _sizes(size), person, progress)
-        if exposed is not None:
-            exact = {r.size: r.unique for r in results if r.background == "sequence" and r.exact}
-            exposed = exposed.at_most(exact)
-    found = {
-        "results": [result.to_json() for result in results],
-        "person": person,
-        "attacks": _rows(exposed, linked, inferred),
-        "findings": [finding.to_json() for finding in findings],
-    }
-    out.json(found)
-    out.show(display.risk_lines(exposed, results))
-    if exposed is not None or linked is not None or inferred is not None:
-        _say_person(out, person, whose)
-    if linked is not None or inferred is not None:
-        out.show(Text(_IF_PUBLISHED if person is None else _OF_PERSONS.format(column=person), style="dim"))
-        for line in display.attack_lines(linked, inferred, published=True):
-            out.show(line)
-        _say_narrow(out, person)
-    if details:
-        out.show(display.risk_table(results))
-        for table in display.attack_tables(None, linked, inferred):
-            out.show(table)
-    show_findings(out, findings, log)
-
-
-_WHOLE = 128 << 20
+WHOLE = 128 << 20
 """Tables up to so many bytes are read with their times and attributes; of larger ones the variants do."""
 _PACKED = 8
 """How many times larger a file is that is packed, or Parquet."""
@@ -139,8 +71,8 @@ def _read_released(path: Path, reading: Reading) -> EventLog:
     return read_released(source, reading)
 
 
-def _read(
-    source: Source, reading: Reading, grouping: Grouping, *, most: int | None = _WHOLE
+def read_to_measure(
+    source: Source, reading: Reading, grouping: Grouping, *, most: int | None = WHOLE
 ) -> tuple[EventLog | Variants, tuple[Finding, ...]]:
     """The log, or its variants alone where it has more than ``most`` bytes, or another engine or less memory was asked
     for; and what was noticed."""
@@ -153,81 +85,19 @@ def _read(
     return found.variants, findings
 
 
-_IF_PUBLISHED = (
-    "If one half of these cases were published as they are, and the other half were people who are not in it:"
-)
 _NARROW = (
     "The intervals of attacks take each case for another person's; where people ({column}) have several, they may be "
     "too narrow."
 )
-_OF_PERSONS = "If the cases of one half of the people ({column}) were published as they are, and the others not in it:"
 
 
-def _attacked(
-    log: EventLog | Variants, sizes: list[int], person: str | None, progress: Progress
-) -> tuple[Exposure | None, Linkability | None, Inference | None]:
-    """Who is found in a log, and what one half of it tells about its people beside those of the other half; None where
-    there is nothing to know or nobody to attack."""
-    progress("Finding people", None)
-    tried: list[Any] = []
-    first, second = halves(log, person=person or False)
-    for attack in (
-        lambda: exposure(log, person=person or False, sizes=sizes),
-        lambda: linkability(first, first, control=second),
-        lambda: inference(first, first, control=second),
-    ):
-        try:
-            tried.append(attack())
-        except ParameterError:
-            tried.append(None)
-    return tried[0], tried[1], tried[2]
-
-
-def _rows(exposed: Exposure | None, linked: Linkability | None, inferred: Inference | None) -> list[dict[str, object]]:
-    """What was found by attacks, as further rows; each says which attack it is of."""
-    rows: list[dict[str, object]] = []
-    if exposed is not None:
-        rows.append({"attack": "own path", "people": exposed.people, "alone": exposed.alone})
-        rows += [{"attack": "found", **to_json(row)} for row in exposed.results]
-    if linked is not None:
-        rows += [{"attack": "linkability", "control": linked.control, **to_json(row)} for row in linked.results]
-    if inferred is not None:
-        rows += [{"attack": "inference", "control": inferred.control, **to_json(row)} for row in inferred.results]
-    return rows
-
-
-def _sizes(text: str) -> list[int]:
-    """The sizes that "1,2,3" and "1-6" stand for."""
-    sizes: list[int] = []
-    for part in text.split(","):
-        first, dash, last = part.strip().partition("-")
-        if not (first.isdecimal() and (last.isdecimal() if dash else True)):
-            raise ParameterError(f"--size takes numbers such as 1,2,3 or 1-6, not {text!r}.", parameter="size")
-        if int(last or first) > 1000:
-            raise ParameterError(f"--size {part.strip()} is more than anybody knows.", parameter="size")
-        sizes += range(int(first), int(last or first) + 1)
-    return sizes
-
-
-def _weights(texts: tuple[str, ...]) -> dict[str, float] | None:
-    weights = {}
-    for name, value in pairs(texts, "--weight").items():
-        try:
-            weights[name] = float(value)
-        except ValueError:
-            raise ParameterError(
-                f"--weight takes ACTIVITY=NUMBER, not {f'{name}={value}'!r}.", parameter="weight"
-            ) from None
-    return weights or None
-
-
-def _say_narrow(out: Output, person: str | None) -> None:
+def say_narrow(out: Output, person: str | None) -> None:
     """What the intervals of attacks on people, held against others who were held out, do not take into account."""
     if person is not None:
         out.show(Text(_NARROW.format(column=person), style="dim"))
 
 
-def _say_person(out: Output, person: str | None, whose: Whose) -> None:
+def say_person(out: Output, person: str | None, whose: Whose) -> None:
     """Which column was taken for people where nobody said so: a wrong guess must be seen."""
     if person is not None and whose.person is None:
         out.show(Text(_GUESSED.format(column=person), style="yellow"))
@@ -294,7 +164,7 @@ def compare(
     _check_chart(chart)
     wanted = purposes_named([name.strip() for name in purposes.split(",") if name.strip()])
     asked = _asked(wanted, Asked(model, predict, pm4py, alignments, person=whose.asked()))
-    first, noticed = _read(named(original, reading, grouping), reading, grouping, most=None)
+    first, noticed = read_to_measure(named(original, reading, grouping), reading, grouping, most=None)
     person = whose.column(first)
     after = _read_released(released, reading)
     _say_groups(out, first, after)
@@ -316,9 +186,9 @@ def compare(
     if isinstance(first, Variants) and (lacking := [*_lacking(result)]):
         out.show(f"Of {original.name} only the variants were read. Not computed: {', '.join(lacking)}.")
     if wanted or others is not None:
-        _say_person(out, person, whose)
+        say_person(out, person, whose)
     _show(out, result, details, written, person, (original, noticed), (released, after.findings))
-    _say_narrow(out, None if others is None else person)
+    say_narrow(out, None if others is None else person)
     if chart is not None:
         with atomic_target(chart, overwrite=CALL.get().overwrite) as file:
             file.write(comparison_svg(result).encode())

@@ -1,4 +1,4 @@
-"""A log and how it is used, spelled as a command takes it: for hints that somebody pastes into a shell."""
+"""Values of options: read from the command line, and spelled for hints that somebody pastes into a shell."""
 
 from __future__ import annotations
 
@@ -8,12 +8,33 @@ from dataclasses import MISSING, fields
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from cyclopts import Parameter
+
 from veilog.errors import ParameterError
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
+if TYPE_CHECKING:
+    from cyclopts import Token
 
-__all__ = ["options", "pair", "pairs", "quoted"]
+__all__ = ["WHOLE", "options", "pair", "pairs", "quoted"]
+
+
+def _whole(kind: object, tokens: Sequence[Token]) -> int:
+    """The number that was said; the least and the most are what the library takes."""
+    (token,) = tokens
+    try:
+        return int(token.value)
+    except ValueError:  # also of more digits than any number has that is meant
+        option = token.keyword or ""
+        raise ParameterError(
+            f"{option} takes a whole number, not {token.value[:40]!r}.".strip(),
+            parameter=option.removeprefix("--").replace("-", "_"),
+        ) from None
+
+
+WHOLE = Parameter(converter=_whole)
+"""Stands beside the type of every option that is a whole number: ``Annotated[int | None, WHOLE, ...]``."""
 
 
 def quoted(path: Path) -> str:

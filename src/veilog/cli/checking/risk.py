@@ -1,0 +1,198 @@
+"""The command that measures the risk of one log."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from cyclopts import Parameter
+from rich.text import Text
+
+from veilog import display
+from veilog._plain import to_json
+from veilog.cli.checking.compare import WHOLE, read_to_measure, say_narrow, say_person
+from veilog.cli.shared.common import (
+    AS_USUAL,
+    HERE,
+    Details,
+    Grouping,
+    Json,
+    Log,
+    Output,
+    Reading,
+    named,
+    show_columns,
+    show_findings,
+    shown_progress,
+)
+from veilog.cli.shared.values import pairs
+from veilog.cli.shared.whose import SEEMING, Whose
+from veilog.errors import ParameterError
+from veilog.logs.eventlog import EventLog
+from veilog.logs.variants import Variants
+from veilog.measures import Progress
+from veilog.measures.disclosure import UNITS, Risks
+from veilog.measures.disclosure import risk as measure_risk
+from veilog.measures.disclosure import unique_cases as cases_alone
+from veilog.measures.singling_out import Exposure, Inference, Linkability, exposure, halves, inference, linkability
+
+__all__ = ["risk"]
+
+
+def risk(
+    log: Log,
+    *,
+    background: Annotated[
+        str, Parameter(help="What is known of a person: set, multiset, sequence; or several.", show_default=True)
+    ] = ("set,multiset,sequence"),
+    size: Annotated[str, Parameter(help="How many activities are known: 1,2,3 or 1-6.", show_default=True)] = "1,2,3",
+    weight: Annotated[
+        tuple[str, ...],
+        Parameter(name="--weight", negative="", help="ACTIVITY=NUMBER: how much an activity counts. Repeatable."),
+    ] = (),
+    arrangements: Annotated[
+        bool, Parameter(negative="", help="Count multisets as the paper's program does, not as the paper defines them.")
+    ] = False,
+    time: Annotated[
+        str | None, Parameter(help=f"When each of these activities happened is known, too, to {', '.join(UNITS)}.")
+    ] = None,
+    sensitive: Annotated[
+        str | None, Parameter(help="Attribute of cases or events: how far the knowledge tells its value.")
+    ] = None,
+    unique_cases: Annotated[
+        bool, Parameter(negative="", help="Confidential: name the cases that such knowledge singles out.")
+    ] = False,
+    whose: Whose = SEEMING,
+    reading: Reading = AS_USUAL,
+    grouping: Grouping = HERE,
+    details: Details = False,
+    json: Json = None,
+) -> None:
+    """Measure how far people of a log are exposed to someone who knows a few of their activities.
+
+    Their resource or life cycle is known, too, with --classifier 'concept:name org:resource'.
+    """
+    out = Output(json, log)
+    source = named(log, reading, grouping)
+    show_columns(out, source, reading)
+    whole = isinstance(whose.asked(), str) or time is not None or sensitive is not None or unique_cases
+    log_or_variants, findings = read_to_measure(source, reading, grouping, most=None if whole else WHOLE)
+    person = whose.column(log_or_variants)
+    kinds = [kind.strip() for kind in background.split(",")]
+    with shown_progress() as progress:
+        results = measure_risk(
+            log_or_variants,
+            kinds,
+            _sizes(size),
+            weights=_weights(weight),
+            arrangements=arrangements,
+            time=time,
+            sensitive=sensitive,
+            progress=progress,
+        )
+        alone = _alone(log_or_variants, results, _weights(weight), time, progress) if unique_cases else []
+        exposed, linked, inferred = _attacked(log_or_variants, _sizes(size), person, progress)
+        if exposed is not None and time is None:
+            exact = {r.size: r.unique for r in results if r.background == "sequence" and r.exact}
+            exposed = exposed.at_most(exact)
+    found = {
+        "results": [result.to_json() for result in results],
+        "person": person,
+        "attacks": _rows(exposed, linked, inferred),
+        "findings": [finding.to_json() for finding in findings],
+    }
+    out.json(found | ({"owner_only": {"unique_cases": alone}} if unique_cases else {}))
+    out.show(display.risk_lines(exposed, results, time))
+    for row in alone:
+        out.show(display.unique_line(row))
+    if exposed is not None or linked is not None or inferred is not None:
+        say_person(out, person, whose)
+    if linked is not None or inferred is not None:
+        out.show(Text(_IF_PUBLISHED if person is None else _OF_PERSONS.format(column=person), style="dim"))
+        for line in display.attack_lines(linked, inferred, published=True):
+            out.show(line)
+        say_narrow(out, person)
+    if details or sensitive is not None:
+        out.show(display.risk_table(results))
+    if details:
+        for table in display.attack_tables(None, linked, inferred):
+            out.show(table)
+    show_findings(out, findings, log)
+
+
+_IF_PUBLISHED = (
+    "If one half of these cases were published as they are, and the other half were people who are not in it:"
+)
+_OF_PERSONS = "If the cases of one half of the people ({column}) were published as they are, and the others not in it:"
+
+
+def _attacked(
+    log: EventLog | Variants, sizes: list[int], person: str | None, progress: Progress
+) -> tuple[Exposure | None, Linkability | None, Inference | None]:
+    """Who is found in a log, and what one half of it tells about its people beside those of the other half; None where
+    there is nothing to know or nobody to attack."""
+    progress("Finding people", None)
+    tried: list[Any] = []
+    first, second = halves(log, person=person or False)
+    for attack in (
+        lambda: exposure(log, person=person or False, sizes=sizes),
+        lambda: linkability(first, first, control=second),
+        lambda: inference(first, first, control=second),
+    ):
+        try:
+            tried.append(attack())
+        except ParameterError:
+            tried.append(None)
+    return tried[0], tried[1], tried[2]
+
+
+def _alone(
+    log: EventLog | Variants,
+    results: Risks,
+    weights: dict[str, float] | None,
+    time: str | None,
+    progress: Progress,
+) -> list[dict[str, Any]]:
+    """The names of the cases that each exact result singles out."""
+    return [
+        {"background": r.background, "size": r.size, "cases": list(found)}
+        for r in results
+        if r.exact and (found := cases_alone(log, r.background, r.size, weights=weights, time=time, progress=progress))
+    ]
+
+
+def _rows(exposed: Exposure | None, linked: Linkability | None, inferred: Inference | None) -> list[dict[str, object]]:
+    """What was found by attacks, as further rows; each says which attack it is of."""
+    rows: list[dict[str, object]] = []
+    if exposed is not None:
+        rows.append({"attack": "own path", "people": exposed.people, "alone": exposed.alone})
+        rows += [{"attack": "found", **to_json(row)} for row in exposed.results]
+    if linked is not None:
+        rows += [{"attack": "linkability", "control": linked.control, **to_json(row)} for row in linked.results]
+    if inferred is not None:
+        rows += [{"attack": "inference", "control": inferred.control, **to_json(row)} for row in inferred.results]
+    return rows
+
+
+def _sizes(text: str) -> list[int]:
+    """The sizes that "1,2,3" and "1-6" stand for."""
+    sizes: list[int] = []
+    for part in text.split(","):
+        first, dash, last = part.strip().partition("-")
+        if not (first.isdecimal() and (last.isdecimal() if dash else True)):
+            raise ParameterError(f"--size takes numbers such as 1,2,3 or 1-6, not {text!r}.", parameter="size")
+        if int(last or first) > 1000:
+            raise ParameterError(f"--size {part.strip()} is more than anybody knows.", parameter="size")
+        sizes += range(int(first), int(last or first) + 1)
+    return sizes
+
+
+def _weights(texts: tuple[str, ...]) -> dict[str, float] | None:
+    weights = {}
+    for name, value in pairs(texts, "--weight").items():
+        try:
+            weights[name] = float(value)
+        except ValueError:
+            raise ParameterError(
+                f"--weight takes ACTIVITY=NUMBER, not {f'{name}={value}'!r}.", parameter="weight"
+            ) from None
+    return weights or None

@@ -1,0 +1,70 @@
+"""What an attacker knows or wants to learn besides activities: times of events, and an attribute of a case."""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import replace
+from typing import Literal, get_args
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from scipy.sparse import csr_matrix
+
+from veilog._typing import IntArray
+from veilog.errors import ParameterError, meant
+from veilog.logs.eventlog import ACTIVITY, TIMESTAMP, EventLog
+from veilog.privacy.cases import attribute_column, attribute_level
+
+__all__ = ["UNITS", "Unit", "cases_by_value", "variant_of_cases", "with_times"]
+
+Unit = Literal["seconds", "minutes", "hours", "days"]
+UNITS: tuple[Unit, ...] = get_args(Unit)
+
+
+def with_times(log: EventLog, unit: str) -> EventLog:
+    """Return the log whose activities have their time, cut to whole units in UTC, in their names.
+
+    An event without a time keeps its name, so that it tells nothing more.
+    """
+    if unit not in UNITS:
+        raise ParameterError(
+            f"There is no unit of time {unit!r}.",
+            parameter="time",
+            advice=f"{meant(unit, UNITS)}Take {', '.join(UNITS)}.",
+        )
+    times = pc.floor_temporal(log.events.column(TIMESTAMP), unit=unit.removesuffix("s"))
+    told = pc.strftime(times, format="%Y-%m-%dT%H:%M:%SZ")
+    names = log.events.column(ACTIVITY).cast(pa.string())
+    labels = pc.if_else(pc.is_valid(told), pc.binary_join_element_wise(names, pc.fill_null(told, ""), " "), names)
+    place = log.events.column_names.index(ACTIVITY)
+    return replace(log, events=log.events.set_column(place, ACTIVITY, labels))
+
+
+def variant_of_cases(log: EventLog) -> IntArray:
+    """Return for each case of the log the number of its variant."""
+    variants, (labels, codes) = log.variants, log.activity_codes
+    place = {label: code for code, label in enumerate(labels)}
+    recoded = np.array([place[label] for label in variants.labels], dtype=np.int64)[variants.codes]
+    known = {recoded[a:b].tobytes(): i for i, (a, b) in enumerate(itertools.pairwise(variants.offsets.tolist()))}
+    codes = codes.astype(np.int64)
+    return np.array([known[codes[a:b].tobytes()] for a, b in itertools.pairwise(log.offsets.tolist())], dtype=np.int64)
+
+
+def cases_by_value(log: EventLog, name: str) -> csr_matrix:
+    """Return for each variant how many of its cases have each value of an attribute; that a case has none is a value.
+
+    A case has the last value of an attribute of its events.
+    """
+    level, column = attribute_level(log, name), attribute_column(log, name)
+    codes = pc.dictionary_encode(column.cast(pa.string()), null_encoding="encode").combine_chunks()
+    found: IntArray = codes.indices.to_numpy(zero_copy_only=False).astype(np.int64)
+    values = len(codes.dictionary)
+    if level == "event":
+        known = np.flatnonzero(column.is_valid().to_numpy(zero_copy_only=False))
+        owner = np.repeat(np.arange(log.cases.num_rows), np.diff(log.offsets))[known]
+        of_case = np.full(log.cases.num_rows, values, dtype=np.int64)
+        of_case[owner] = found[known]  # of several assignments to one place the last one stays
+        found, values = of_case, values + 1
+    variant = variant_of_cases(log)
+    return csr_matrix((np.ones(len(found)), (variant, found)), shape=(len(log.variants), values))
