@@ -20,6 +20,7 @@ from veilog.audits.likelihood import evidence_of_maximum
 from veilog.errors import ParameterError
 from veilog.logs.eventlog import TIMESTAMP_TYPE, EventLog
 from veilog.privacy.account.figures import round_up
+from veilog.privacy.adding import _firsts
 from veilog.privacy.cases import UNKNOWN_TIME, Cases, Coding, RawCases, _last_below, attribute_level
 from veilog.privacy.clipping import noise_of_sums
 from veilog.privacy.curator import Curator
@@ -189,6 +190,43 @@ def test_tables_are_counted_case_by_case(raw: list[Case]) -> None:
     with patch("veilog.privacy.cases._BLOCK", 3):
         together = scores(raw, tables=nothing, less=(0, 0, 0))
     assert np.array_equal(together, sum(scores([one], tables=nothing, less=(0, 0, 0)) for one in raw))
+
+
+@given(
+    widths=st.lists(st.integers(1, 3), min_size=1, max_size=4),
+    entries=st.lists(st.tuples(st.integers(0, 3), st.integers(0, 11), st.integers(-1, 2)), max_size=12),
+)
+def test_of_each_table_the_first_cell_of_a_case_that_has_a_value_above_0_counts(
+    widths: list[int], entries: list[tuple[int, int, int]]
+) -> None:
+    table = np.repeat(np.arange(len(widths)), widths)
+    given_ = [(row, column % len(table), value) for row, column, value in entries]
+    rows, columns, values = (np.array([e[i] for e in given_], dtype=np.int64) for i in range(3))
+    cells: dict[tuple[int, int], int] = {}
+    for row, column, value in given_:
+        if value > 0:
+            place = (row, int(table[column]))
+            cells[place] = min(column, cells.get(place, column))
+    assert sorted(_firsts(rows, columns, values, table).tolist()) == sorted(cells.values())
+
+
+def test_tables_that_cannot_be_held_or_coded_are_refused_uncharged() -> None:
+    def cells(block: Cases) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        return np.arange(len(block)), np.zeros(len(block), dtype=np.int64), np.ones(len(block), dtype=np.int64)
+
+    asker = curator([("u", [("a", 0, "x", 1.0)])])
+    with patch("veilog.privacy.clipping.LARGEST_SIZE", 5):
+        for tables in ([[]], [[0, 0], [0, 0], [0, 0]]):
+            with pytest.raises(ParameterError, match=r"size must be|too large"):
+                asker.events.most_apart(cells, tables, [0] * len(tables), 1)
+        with pytest.raises(ParameterError, match="holds no numbers"):
+            asker.events.most_apart(cells, [[0]], [0], 1, codings=[Coding("colour", edges=(0.0, 1.0))])
+        assert not asker.contacted
+        assert asker.events.most_apart(cells, [[0, 0, 0, 0, 0]], [0], 1) == 0
+        assert asker.events.most_apart(cells, ([0, 0], [0, 0], [0]), (0, 0, 10**6), 1000) in (0, 1)
+    asker.events.most_apart(cells, [[0]], [0], 1, codings=[Coding("colour", ("x",))])
+    assert [charge.question for charge in asker.charges] == ["most apart"] * 3
+    assert "columns-from-log" in {condition.code for condition in asker.guarantee().conditions}
 
 
 def test_the_table_that_is_most_apart_is_named() -> None:

@@ -349,3 +349,12 @@ def test_a_share_has_a_denominator_of_at_most_a_million() -> None:
     with pytest.raises(ParameterError, match="denominator"):
         curator.concentration(1, Fraction(1, 10**6 + 1), 1)
     assert len(curator.charges) == 1
+
+
+def test_a_failure_that_is_rounded_up_is_charged_as_no_more_than_the_delta_that_was_given() -> None:
+    """The largest noise has a probability that is rounded up when it is charged; this delta is between the two."""
+    delta = Fraction(noise.tsgd_tail(Fraction(1), 9)(400)[1], 2**400)
+    assert noise.tsgd_bound(Fraction(1), delta) == 9 and noise.tsgd_failure(Fraction(1), 9) > delta
+    curator = Curator(log([("a",)]))
+    curator.partitions(1, delta)
+    assert [charge.delta for charge in curator.charges] == [delta]

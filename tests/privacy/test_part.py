@@ -7,6 +7,7 @@ from collections import Counter
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+import numpy as np
 import openly
 import pandas as pd
 import pyarrow as pa
@@ -156,6 +157,18 @@ def test_the_persons_of_a_part_are_bounded_in_it() -> None:
     assert held.variants.cases == 2 and set(names(held.log)) <= {"0", "1", "2"}
     nobody = bounded(in_pieces(_hospital(), {5}), Unit("person", 2, "urgency"), noise.seeded(1), Part.of("year=1999"))
     assert nobody.variants.cases == 0
+
+
+@pytest.mark.parametrize("unit", [Unit("person", 2, "ward"), Unit("person", 2), ONE_CASE], ids=["named", "any", "case"])
+def test_a_part_says_whether_units_are_remembered_in_it(unit: Unit) -> None:
+    january = datetime.datetime(2024, 1, 1, tzinfo=datetime.UTC)
+    cases = [Case(((january, "A"),), person) for person in ("p", "q", "p", "q")]
+    for new in (None, np.array([0, 3])):
+        held = bounded(log(cases), unit, noise.seeded(1), Part.of("month=2024-01"), new)
+        assert held.remembered == (new is not None)
+        assert names(held.log) == (["0", "1", "2", "3"] if new is None else ["0", "3"])
+        codes = {condition.code for condition in held.conditions}
+        assert ("units-keep-their-names" in codes) == (new is not None)
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ from veilog.privacy.curator import Curator
 from veilog.privacy.domain import Domain
 from veilog.privacy.mechanisms import gaussian, noise
 from veilog.privacy.mechanisms.mechanism import DiscreteGaussian
-from veilog.privacy.rounds import gaussian_rounds, histogram_rounds, rounds_pay, strength_within
+from veilog.privacy.rounds import _log_delta, gaussian_rounds, histogram_rounds, rounds_pay, strength_within
 
 ONE = Fraction(1)
 MILLIONTH = Fraction(1, 10**6)
@@ -39,6 +39,14 @@ def test_the_strength_is_the_largest_that_the_budget_allows(epsilon: float, delt
     mu = strength_within(epsilon, delta)
     assert lost(epsilon, mu) <= delta
     assert lost(epsilon, mu * (1 + 1e-4)) > delta
+
+
+@pytest.mark.parametrize("epsilon", [0.5, 10.0, 500.0])
+def test_a_strength_that_floats_cannot_tell_from_none_loses_hardly_anything(epsilon: float) -> None:
+    """The two parts of its delta may be the same number, or differ by the error of floats in either direction."""
+    for power in range(1, 20):
+        mu = 2.0**-power
+        assert _log_delta(epsilon, mu) <= stats.norm.logcdf(mu / 2 - epsilon / mu)
 
 
 @pytest.mark.slow
@@ -64,6 +72,7 @@ def test_thirty_levels_have_half_the_noise_and_few_have_less_without() -> None:
     assert rounds_pay([ONE] * 30, ONE, MILLIONTH)
     assert not rounds_pay([ONE] * 8, ONE, MILLIONTH)
     assert not rounds_pay([ONE] * 30, ONE, Fraction(0))
+    assert not rounds_pay([ONE] * 1001, ONE, MILLIONTH), "more than can be paid for together"
 
 
 @given(st.integers(1, 200), st.fractions(Fraction(1, 100), 5), st.integers(2, 30))
@@ -151,7 +160,8 @@ def test_all_are_charged_before_the_first_and_none_is_asked_beyond_them() -> Non
     asked = curator(5)
     rounds = asked.rounds([ONE] * 2, Fraction(3, 4), MILLIONTH)
     (charge,) = asked.charges
-    assert (charge.epsilon, charge.delta, charge.mechanism.noises) == (Fraction(3, 4), MILLIONTH, rounds.noises)
+    assert (charge.question, charge.epsilon, charge.delta) == ("rounds", Fraction(3, 4), MILLIONTH)
+    assert charge.mechanism.noises == rounds.noises
     for _ in range(2):
         rounds.histogram(first_bin, 1, keep_above=0)
     with pytest.raises(ParameterError, match="paid for"):

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from veilog.errors import ParameterError
 from veilog.logs.variants import Sequences, Variants
-from veilog.privacy.clipping import check_sums, clipped, clipped_euclidean, noise_of_sums
+from veilog.privacy.asking import triples_of
+from veilog.privacy.clipping import check_sums, clipped, clipped_euclidean, contributions, noise_of_sums
 from veilog.privacy.curator import Curator
 from veilog.privacy.mechanisms import gaussian, noise
 
@@ -217,3 +218,33 @@ def test_an_entry_that_is_nowhere_counts_for_nobody(row: int, column: int) -> No
     curator = Curator(log([("a",)]))
     answer = curator.sums(lambda s: (row * one, column * one, one), 4, 1, 900)
     assert answer.tolist() == [0, 0, 0, 0] and len(curator.charges) == 1
+
+
+class Cases(list[int]):
+    """Cases that a function need not look at."""
+
+    def take(self, rows: np.ndarray) -> "Cases":
+        return Cases(self[row] for row in rows.tolist())
+
+
+@given(
+    entries=st.lists(
+        st.tuples(st.integers(-2, 4), st.integers(-2, 5), st.integers(-9, 9) | st.sampled_from([-(2**62), 2**62])),
+        max_size=6,
+    )
+)
+def test_entries_are_those_of_cases_and_sums_that_there_are_with_values_cut_on_either_side(
+    entries: list[tuple[int, int, int]],
+) -> None:
+    parts = tuple(np.array(part, dtype=np.int64) for part in zip(*entries, strict=True)) or (np.zeros(0, int),) * 3
+    found = triples_of(lambda block: parts, Cases(range(3)), 4, 5, check=False)
+    wanted = [(row, column, max(-5, min(value, 5))) for row, column, value in entries if row in range(3)]
+    assert list(zip(*(part.tolist() for part in found), strict=True)) == [e for e in wanted if e[1] in range(4)]
+
+
+def test_the_norm_that_is_bounded_is_the_one_that_is_named() -> None:
+    """A case with 3 and 4 has 7 by one norm and 5 by the other, and 7 by both where they are added up."""
+    rows, values = np.zeros(2, dtype=np.int64), np.array([3, 4])
+    apart, together = np.array([0, 1]), np.zeros(2, dtype=np.int64)
+    for norm, columns, kept in (("L1", apart, [2, 2]), ("L2", apart, [3, 4]), ("L2", together, [5])):
+        assert contributions((rows, columns, values), 1, 5, 1, norm)[2].tolist() == kept

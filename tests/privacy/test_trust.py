@@ -259,6 +259,8 @@ def test_row_7_a_function_that_looks_at_other_cases_is_refused_and_paid_for(care
     if careless is _row:
         with pytest.raises(ParameterError, match="each case by itself"):
             Curator(log.variants, log=log).events.sums(features, 3, 1, 1, alphabet="ab")
+        with pytest.raises(ParameterError, match="each case by itself"):
+            Curator(log.variants, log=log).events.most_apart(features, [[0, 0, 0]], [0], 1, alphabet="ab")
 
 
 def test_row_7_what_a_function_sees_of_the_labels_is_that_of_its_cases_alone() -> None:

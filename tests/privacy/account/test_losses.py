@@ -16,8 +16,11 @@ from scipy.special import gammaln, logsumexp
 
 from veilog.errors import ParameterError
 from veilog.logs.variants import Variants
+from veilog.privacy.account import losses as of_losses
 from veilog.privacy.account.guarantee import Charge
 from veilog.privacy.account.losses import (
+    LEAST_DELTA,
+    LOST_BY_EACH,
     EpsilonDeltaLoss,
     GaussianLoss,
     LaplaceLoss,
@@ -30,7 +33,7 @@ from veilog.privacy.account.losses import (
 from veilog.privacy.curator import Curator
 from veilog.privacy.domain import Domain
 from veilog.privacy.mechanisms import noise
-from veilog.privacy.mechanisms.mechanism import Laplace, Sensitivity
+from veilog.privacy.mechanisms.mechanism import DiscreteGaussianSteps, Laplace, NoisedSteps, Sensitivity
 from veilog.privacy.unit import Unit
 
 MILLIONTH = Fraction(1, 10**6)
@@ -196,6 +199,24 @@ def test_a_person_shifts_by_all_cases() -> None:
     assert isinstance(variants, EpsilonDeltaLoss) and variants.epsilon == Fraction(3, 10)
 
 
+def test_the_steps_of_a_training_have_their_own_loss_for_one_case_alone() -> None:
+    """Of a person with several cases nothing is known but the pair: shifts of several cases are not those of one."""
+    plan = DiscreteGaussianSteps((NoisedSteps("one", 0.25, 8.0, 30), NoisedSteps("other", 1.0, 40.0, 2)))
+    charge = Charge("training", "", plan, Sensitivity.of(1, "L2", "clipped"), Fraction(1), MILLIONTH)
+    assert losses_of([charge]) == (GaussianLoss(8.0, 0.25, 30), GaussianLoss(40.0, 1.0, 2))
+    for cases in (2, 3):
+        (of_a_person,) = Unit("person", cases).charges([charge])
+        assert losses_of([of_a_person]) == (EpsilonDeltaLoss(of_a_person.epsilon, of_a_person.delta),)
+        assert of_a_person.epsilon == cases
+
+
+def test_a_charge_of_laplace_noise_that_its_epsilon_does_not_follow_from_counts_as_its_pair() -> None:
+    """Nor does one whose shift is no whole number of units of the noise."""
+    for scale, by, epsilon in ((10, Fraction(1), Fraction(1, 5)), (1, Fraction(1, 2), Fraction(1, 2))):
+        charge = Charge("sums", "", Laplace(Fraction(scale)), Sensitivity.of(by), epsilon)
+        assert losses_of([charge]) == (EpsilonDeltaLoss(epsilon),)
+
+
 @pytest.mark.parametrize("delta", ["0", "1e-13", "1"])
 def test_a_delta_that_floats_cannot_tell_is_refused(delta: str) -> None:
     with pytest.raises(ParameterError):
@@ -204,3 +225,29 @@ def test_a_delta_that_floats_cannot_tell_is_refused(delta: str) -> None:
 
 def test_nothing_costs_nothing() -> None:
     assert composed_epsilon([], MILLIONTH) == composed_delta([], Fraction(1)) == 0
+
+
+@pytest.mark.parametrize(
+    "delta", [LEAST_DELTA, Fraction(1, 10**9), Fraction(1, 1000), Fraction(3, 5), Fraction(99, 100)]
+)
+@pytest.mark.parametrize("number", [1, 400])
+def test_an_epsilon_is_sought_for_less_than_its_delta(
+    delta: Fraction, number: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By a millionth of it, and by what floats may lose of it for each loss that is added up."""
+    asked: list[float] = []
+
+    class Found:
+        def get_epsilon_for_delta(self, failure: float) -> float:
+            asked.append(failure)
+            return 1.0
+
+    monkeypatch.setattr(of_losses, "_distribution", lambda losses: Found())
+    losses = [GaussianLoss(5.0, 1.0, number), EpsilonDeltaLoss(Fraction(1))]
+    most = min(float(delta) * (1 - 1e-6), float(delta) - (number + 1) * LOST_BY_EACH)
+    if most <= 1e-14:
+        with pytest.raises(ParameterError):
+            composed_epsilon(losses, delta)
+        return
+    assert 1 < composed_epsilon(losses, delta) <= 1.00001
+    assert asked == pytest.approx([most], rel=1e-12, abs=2e-14) and asked[0] < most

@@ -254,3 +254,18 @@ def test_the_largest_variance_is_drawn_and_a_larger_is_refused() -> None:
     for variance in (LARGEST_VARIANCE + 1, Fraction(0)):
         with pytest.raises(ValueError, match="variance"):
             discrete_gaussian(variance, 3, noise.seeded(1))
+
+
+@pytest.mark.parametrize("above", [0, 2, 12, 20])
+def test_sums_of_terms_are_enclosed_however_coarsely_the_ratio_of_the_law_is(
+    above: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A ratio between 1/2 and 99/100: terms of the first end soon, and much of the second is beyond them."""
+    least, most = Fraction(1, 2), Fraction(99, 100)
+    ends = lambda bits: (math.floor(least * 2**bits), math.ceil(most * 2**bits))  # noqa: E731
+    monkeypatch.setattr(gaussian, "exp_minus", lambda x: ends)
+    beyond, half = gaussian._terms(Fraction(1), above, 96)
+    for ratio in (least, Fraction(3, 4), most):
+        for first, (low, high) in ((above + 1, beyond), (1, half)):
+            exact = sum(float(ratio) ** (y * y) for y in range(first, 100)) * 2.0**96
+            assert low <= exact * (1 + 1e-12) and exact * (1 - 1e-12) <= high

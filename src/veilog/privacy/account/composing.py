@@ -196,8 +196,8 @@ def _of_laplace(decay: Fraction, by: int, order: Fraction) -> Fraction:
     a, d, epsilon = float(order), float(decay), float(decay * by)
     if (a - 1) * epsilon > _LARGEST_EXPONENT:
         return decay * by
-    step, whole = math.exp(-d), math.exp((a - 1) * epsilon)
-    falls = math.exp(-d * (2 * a - 1))
-    between = (1 - step) * whole * falls * (1 - falls ** (by - 1)) / (1 - falls)
-    mean = (whole + between + step**by / whole) / (1 + step)
+    whole, falls = math.exp((a - 1) * epsilon), d * (2 * a - 1)
+    # With expm1, because on a fine grid exp(-d) differs from 1 by less than a float can hold.
+    between = -math.expm1(-d) * whole * math.exp(-falls) * math.expm1(-falls * (by - 1)) / math.expm1(-falls)
+    mean = (whole + between + math.exp(-epsilon) / whole) / (1 + math.exp(-d))
     return _up(Fraction(math.log(mean) / (a - 1) * _UP + _LEAST * (1 + epsilon) * 100))
