@@ -365,7 +365,6 @@ WRONG = (
     {"part": "began=2024-01-01"},
     {"part": "began=2024-02-01..2024-01-01"},
     {"method": "sapa", "delta": "1e-6"},
-    {"method": "laplace", "delta": "1e-6", "as_published": "on"},
     {"method": "libra", "times": "0.3"},
     {"as_published": "on", "times": "0.3"},
     {"method": "laplace", "epsilon": "0.00001", "p_depth": "5"},

@@ -51,8 +51,8 @@ class Keywords(TypedDict, total=False):
     """laplace, sacofa: whether counts of prefixes and of their continuations are reconciled"""
     threshold: int | None
     """laplace: count from which on a prefix survives; found from the noise if not given"""
-    program: Literal["mannhardt", "sacofa"]
-    """laplace: as published: Mannhardt et al.'s program, or SaCoFa's, which never prunes a trace that has ended"""
+    program: Literal["mannhardt", "sacofa", "travas"]
+    """laplace: as published: Mannhardt et al.'s program; SaCoFa's, which never prunes a trace that has ended; or TraVaS's"""
     threshold_harmful: int | None
     """sacofa: count from which on a prefix that breaks a rule survives"""
     threshold_harmless: int | None
@@ -89,13 +89,8 @@ class Keywords(TypedDict, total=False):
     """utravas: as published: runs averaged for each number tried"""
     configuration: (
         Literal[
-            "bpic13-1-1e-6",
-            "bpic13-0.1-1e-6",
-            "bpic13-2-1e-6",
-            "bpic13-1-0.01",
-            "sepsis-1-1e-6",
-            "sepsis-0.1-0.001",
             "bpic13-2-0.01",
+            "bpic13-1-0.01",
             "bpic13-0.1-0.01",
             "bpic13-0.01-0.01",
             "bpic13-2-0.001",
@@ -110,6 +105,9 @@ class Keywords(TypedDict, total=False):
             "bpic13-1-1e-5",
             "bpic13-0.1-1e-5",
             "bpic13-0.01-1e-5",
+            "bpic13-2-1e-6",
+            "bpic13-1-1e-6",
+            "bpic13-0.1-1e-6",
             "bpic13-0.01-1e-6",
             "sepsis-2-0.01",
             "sepsis-1-0.01",
@@ -117,6 +115,7 @@ class Keywords(TypedDict, total=False):
             "sepsis-0.01-0.01",
             "sepsis-2-0.001",
             "sepsis-1-0.001",
+            "sepsis-0.1-0.001",
             "sepsis-2-1e-4",
             "sepsis-1-1e-4",
             "sepsis-0.1-1e-4",
@@ -124,6 +123,7 @@ class Keywords(TypedDict, total=False):
             "sepsis-1-1e-5",
             "sepsis-0.1-1e-5",
             "sepsis-2-1e-6",
+            "sepsis-1-1e-6",
             "sepsis-0.1-1e-6",
         ]
         | None

@@ -112,8 +112,8 @@ def test_a_budget_that_affords_no_step_is_refused_before_anything_is_asked() -> 
 
 
 @pytest.mark.slow
-def test_the_deep_critic_of_the_paper_costs_more_than_the_paper_says() -> None:
-    """With every critic step charged, the configurations cost 3 to 4 times the nominal epsilon, and more."""
+def test_both_networks_of_the_paper_cost_more_together_than_the_paper_says() -> None:
+    """Its epsilon of 1 is that of each network; together they cost 1.20 by its accountant."""
     from dp_accounting import NeighboringRelation, rdp
 
     def by_renyi(*parts: Any) -> float:
@@ -129,7 +129,7 @@ def test_the_deep_critic_of_the_paper_costs_more_than_the_paper_says() -> None:
     assert critic.steps == 1_500
     assert by_renyi(autoencoder) == pytest.approx(0.91, abs=0.01)
     assert by_renyi(critic) == pytest.approx(0.76, abs=0.01)
-    assert by_renyi(autoencoder, critic) == pytest.approx(1.22, abs=0.01)
+    assert by_renyi(autoencoder, critic) == pytest.approx(1.20, abs=0.01)
     assert composed_epsilon((autoencoder, critic), 1e-6) == pytest.approx(1.12, abs=0.01)
 
 
