@@ -168,6 +168,13 @@ def test_it_is_what_dp_accounting_says_of_the_same_charges() -> None:
     assert float(composed_epsilon(losses, MILLIONTH)) == pytest.approx(accountant.get_epsilon(1e-6), rel=2e-3)
 
 
+def test_what_is_asked_of_a_sample_counts_though_it_has_no_delta() -> None:
+    asked = Curator(Variants.from_dict({("a",): 40}), domain=Domain(("a",), 3), randomness=noise.seeded(1))
+    asked.subsample(Fraction(1, 10)).count(1)
+    (charge,) = asked.charges
+    assert losses_of(asked.charges) == (EpsilonDeltaLoss(charge.epsilon, Fraction(0)),)
+
+
 @pytest.mark.slow
 def test_charges_have_the_losses_of_their_mechanisms() -> None:
     asked = Curator(Variants.from_dict({("a",): 40}), domain=Domain(("a",), 3), randomness=noise.seeded(1))
