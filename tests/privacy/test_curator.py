@@ -18,6 +18,7 @@ from veilog.errors import ParameterError
 from veilog.logs.variants import Sequences, Variants
 from veilog.privacy.account.figures import round_up
 from veilog.privacy.account.guessing import advantage_of
+from veilog.privacy.account.strength import EXPOSED, strength_of
 from veilog.privacy.curator import Curator
 from veilog.privacy.domain import ALL_FROM_LOG, Domain
 from veilog.privacy.mechanisms import noise
@@ -358,3 +359,17 @@ def test_a_failure_that_is_rounded_up_is_charged_as_no_more_than_the_delta_that_
     curator = Curator(log([("a",)]))
     curator.partitions(1, delta)
     assert [charge.delta for charge in curator.charges] == [delta]
+
+
+def test_what_comes_before_the_first_question_or_look_comes_once_and_before_it() -> None:
+    for ask in (lambda asked: asked.count(1), lambda asked: asked.peek("a look")):
+        asked, begun = Curator(Variants.from_dict({("a",): 3}), domain=Domain(("a",), 2)), list[bool]()
+        asked.before_first(lambda asked=asked, begun=begun: begun.append(asked.contacted))
+        ask(asked)
+        asked.count(1)
+        assert begun == [False]
+
+
+def test_a_log_of_an_unknown_size_is_weighed_as_one_of_a_single_case() -> None:
+    for border in EXPOSED:
+        assert strength_of(0.0, border) == strength_of(0.0, border, 1) != strength_of(0.0, border, 2)
