@@ -137,7 +137,7 @@ def place(subject: str) -> Path:
     return FOLDER / f"{subject.replace(' ', '-')}.json"
 
 
-@pytest.mark.slow(but=3)
+@pytest.mark.slow(but=1)
 @pytest.mark.parametrize("subject", SUBJECTS)
 def test_it_says_what_it_said(subject: str) -> None:
     assert written(subject).splitlines() == place(subject).read_text().splitlines()

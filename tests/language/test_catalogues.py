@@ -112,6 +112,7 @@ def test_what_is_not_translated_is_the_same_word_in_both(language: str) -> None:
     assert same == ["NIST SP 800-226, Guidelines for evaluating differential privacy guarantees (2025)"]
 
 
+@pytest.mark.slow
 def test_every_sentence_of_the_guarantee_was_translated_back() -> None:
     """``review.tsv`` has each with its translation as it is now: who changes one translates it back, and compares."""
     head, *lines = (FOLDER / "review.tsv").read_text(encoding="utf-8").splitlines()

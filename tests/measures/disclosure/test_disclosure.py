@@ -366,6 +366,7 @@ def disclosed(cases: dict[str, tuple[str, str | None]], background: str, size: i
 
 
 @settings(max_examples=60, deadline=None)
+@pytest.mark.slow
 @given(
     cases=st.lists(
         st.tuples(st.text("abc", min_size=1, max_size=4), st.sampled_from(["flu", "hiv", None])), min_size=1, max_size=9

@@ -145,6 +145,7 @@ def test_as_published_the_programs_differ_in_ended_and_unfinished_traces(program
     assert made.to_dict() == released
 
 
+@pytest.mark.slow
 @settings(max_examples=20)
 @given(cases=traces, depth=st.integers(2, 5), threshold=st.integers(1, 4))
 def test_without_noise_the_benchmark_of_travas_releases_what_a_brute_force_count_does(

@@ -65,6 +65,7 @@ def rules_broken(cases: list[tuple[str, ...]], prefix: tuple[str, ...], ended: b
     return count
 
 
+@pytest.mark.slow
 @settings(max_examples=300)
 @given(cases=eventful, walk=st.lists(st.sampled_from(ABC), min_size=1, max_size=7))
 def test_a_prefix_counts_each_violated_pair_once_for_each_relation(
