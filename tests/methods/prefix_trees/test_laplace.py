@@ -187,6 +187,11 @@ def test_as_published_a_delta_narrows_the_noise_and_is_charged_as_epsilon(method
         assert charge.mechanism == Laplace(1 / charge.epsilon)
 
 
+def test_as_published_a_delta_of_nearly_one_is_charged() -> None:
+    made = release(SMALL, "laplace", epsilon=1, delta="0.99999999999999999999", depth=1, as_published=True, threshold=4)
+    assert made.guarantee.epsilon == pytest.approx(1 + 20 * math.log(10))
+
+
 def test_the_program_belongs_to_the_release_as_published() -> None:
     with pytest.raises(ParameterError):
         release(SMALL, "laplace", epsilon=1, program="sacofa")

@@ -154,7 +154,7 @@ def write_json(value: object, target: str) -> None:
             text.encode(getattr(sys.stdout, "encoding", None) or "utf-8")
         except UnicodeEncodeError:  # written as it is, what is escaped would be no JSON
             text = json.dumps(value, indent=2, allow_nan=False) + "\n"
-        with contextlib.suppress(BrokenPipeError):  # whoever does not read on ends no work
+        with contextlib.suppress(BrokenPipeError):  # the reader went away; the work goes on
             put_out(text)
     else:
         # Private: it holds what only the data owner may know.

@@ -1,4 +1,4 @@
-"""Values of options: read from the command line, and spelled for hints that somebody pastes into a shell."""
+"""Values of options: read from the command line, and spelled as a shell takes them in hints."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ __all__ = ["WHOLE", "options", "pair", "pairs", "quoted"]
 
 
 def _whole(kind: object, tokens: Sequence[Token]) -> int:
-    """The number that was said; the least and the most are what the library takes."""
+    """Return the number that was given; the library checks its bounds."""
     (token,) = tokens
     try:
         return int(token.value)

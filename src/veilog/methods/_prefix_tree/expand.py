@@ -194,13 +194,12 @@ def published_threshold(width: int, epsilon: Fraction, threshold: int | None) ->
 def published_epsilon(request: Request) -> Fraction:
     """The epsilon of a level: that of the request, or with a delta epsilon - ln(1 - delta), rounded up.
 
-    TraVaS's authors gave their trees such noise; Laplace noise of scale 1 / (epsilon - ln(1 - delta)) is also
-    (epsilon, delta) (Holohan et al., "The bounded Laplace mechanism in differential privacy", 2020). What is charged
-    is the epsilon that it has without a delta.
+    TraVaS's authors gave their trees such noise, that of diffprivlib's Laplace mechanism with a delta. It is charged
+    as what it is without one: Laplace noise of scale 1 / (epsilon - ln(1 - delta)).
     """
     if not request.delta:
         return request.epsilon
-    more = -math.log1p(-float(request.delta))
+    more = -math.log(1 - request.delta) if request.delta > Fraction(1, 2) else -math.log1p(-float(request.delta))
     return request.epsilon + Fraction(math.ceil(more * 10**12), 10**12)
 
 
