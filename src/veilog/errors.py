@@ -1,19 +1,20 @@
 """The one family of errors that users of veilog can meet.
 
 Every error is raised at the boundary where the mistake can still be named in the user's words: the file, the line,
-the parameter, what is wrong and what to do about it. Errors carry their facts as data, not only as text.
-
-Their texts are written in the words of the command (``--delta 1e-6``). The command prints them so
-(:meth:`VeilogError.in_command`); in Python ``str`` of an error says the same in Python's (``delta=1e-6``).
+the parameter, what is wrong and what to do about it. An error carries its facts as data: a code, and the values that
+its sentence has. Programs compare codes. The sentence is in the catalogue, in the words of whoever reads it: ``str`` of
+an error says ``delta=1e-6`` in Python, ``--delta 1e-6`` in the command and the name of a field on a page.
 """
 
 from __future__ import annotations
 
 import difflib
-import keyword
-import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import Any
+
+from veilog._language import languages
+from veilog.messages import Message, words
 
 __all__ = [
     "BudgetError",
@@ -26,70 +27,13 @@ __all__ = [
     "SolverError",
     "UndeclaredError",
     "VeilogError",
-    "in_python",
+    "check_language",
     "meant",
     "nearest",
 ]
 
-_FLAGS = {"as-published", "overwrite", "allow-no-protection", "white-box", "lossy", "composed"}
-_OPTION = re.compile(
-    r"veilog [a-z]+(?: [a-z]+)?(?: [A-Z]+)*(?: --[a-z-]+ [^\s.,;)]+)*"  # a whole command stays one
-    r"|-p (?P<setting>\w+)=(?P<worth>\w+)"
-    r"|--no-(?P<no>[a-z-]+)"
-    r"|--(?P<name>[a-z][a-z-]+)"
-    r"(?: (?P<value>'[^']*'|@?[A-Z][A-Z0-9]*(?:[=,.|][^\s;)]*[^\s,;).])?(?: or @FILE)?|[0-9][^\s,;)]*[^\s,;).]|[0-9]"
-    r"|[\w-]+=[^\s,;)]+[^\s,;).]|[a-z]+:///?\S+|dd/mm/yyyy|mm/dd/yyyy"
-    r"|(?:complete|drop|duckdb(?::FILE)?|log|privately|spark)\b))?"
-)
-
-
-def in_python(text: str) -> str:
-    """Return a text that says options of the command with Python's words in their place.
-
-    >>> in_python("Give --delta 1e-6, or say --activities log and --as-published.")
-    "Give `delta=1e-6`, or say `activities='log'` and `as_published=True`."
-    """
-    return _OPTION.sub(_argument, text)
-
-
 _MOST = 10_000
 """Among more names none is looked for: it would take longer than reading them."""
-
-
-def _argument(found: re.Match[str]) -> str:
-    if found["setting"]:
-        worth = found["worth"].capitalize() if found["worth"] in ("true", "false") else _quoted(found["worth"])
-        return f"`{found['setting']}{'_' * keyword.iskeyword(found['setting'])}={worth}`"
-    if found["no"]:
-        return f"`{found['no'].replace('-', '_')}={'False' if found['no'] == 'ledger' else None}`"
-    if not found["name"]:
-        return found[0]
-    name, value = found["name"].replace("-", "_"), found["value"]
-    if found["name"] in _FLAGS:
-        return f"`{name}=True`"
-    if value is None:
-        return "`domain`" if name == "max_length" else f"`{name}`"
-    if name == "max_length":  # a keyword of this name is a setting of evolve; the public bound is in the domain
-        return f"`domain=veilog.Domain(max_length={_quoted(value)})`"
-    key, equals, inside = value.partition("=")
-    if name == "domain":
-        ends = inside.replace("..", "|").split("|")
-        return f'`domain=veilog.Domain(attributes={{"{key}": ({", ".join(map(_quoted, ends))})}})`'
-    if equals:  # RULE=POLICY
-        return f'`{"policies" if name == "on" else name}={{"{key}": "{inside}"}}`'
-    if "," in value:
-        return f"`{name}=[{', '.join(map(_quoted, value.removesuffix(' or @FILE').split(',')))}]`"
-    return f"`{name}={_quoted(value)}`"
-
-
-def _quoted(value: str) -> str:
-    if value in ("BYTES", "BUDGET", "NUMBER"):
-        return value
-    try:
-        float(value)
-    except ValueError:
-        return repr(value.strip("'"))
-    return value
 
 
 def meant(wrong: object, possible: Iterable[str]) -> str:
@@ -113,12 +57,43 @@ def nearest(wrong: object, possible: Iterable[str]) -> str:
 class VeilogError(Exception):
     """Base of every error that veilog raises on purpose."""
 
-    def __str__(self) -> str:
-        return in_python(self.in_command())
+    def __init__(self, problem: str | Message, *, advice: str | Message | None = None, **values: Any) -> None:
+        self.message = problem if isinstance(problem, Message) else Message(problem, **values)
+        """What is wrong: a code of the catalogue, and its values."""
+        self._advice = advice
+        super().__init__(self.message.code)
 
-    def in_command(self) -> str:
-        """Return what is wrong and what to do, in the words of the command."""
-        return super().__str__()
+    @property
+    def code(self) -> str:
+        """What is wrong, for programs."""
+        return self.message.code
+
+    @property
+    def problem(self) -> str:
+        """What is wrong, in a sentence."""
+        return str(self.message)
+
+    @property
+    def advice(self) -> str | None:
+        """What to do about it; None where nothing can be done."""
+        given = self._advice
+        if given is None:
+            return self.message.advice or None
+        return str(given) if isinstance(given, Message) else words(given, self.message.values)
+
+    def __str__(self) -> str:
+        return " ".join(filter(None, (self.problem, self.advice)))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _revived, (type(self), self.__dict__)
+
+
+def _revived(kind: type[VeilogError], facts: dict[str, Any]) -> VeilogError:
+    """The error as it was in another process."""
+    error = kind.__new__(kind)
+    error.args = (facts["message"].code,)
+    error.__dict__.update(facts)
+    return error
 
 
 class InputError(VeilogError):
@@ -126,38 +101,44 @@ class InputError(VeilogError):
 
     def __init__(
         self,
-        problem: str,
+        problem: str | Message,
         *,
         path: str | Path | None = None,
         line: int | None = None,
         column: int | None = None,
-        advice: str | None = None,
+        advice: str | Message | None = None,
         among: Sequence[str] = (),
+        **values: Any,
     ) -> None:
-        self.problem = problem
         self.path = None if path is None else str(path)
         self.among = tuple(among)
         """What there is to choose from: the sheets of a workbook, the types of objects."""
         self.line = line
         self.column = column
-        self.advice = advice
+        super().__init__(problem, advice=advice, **values)
+
+    def __str__(self) -> str:
         place = "" if self.path is None else self.path
-        if line is not None:
-            place += f":{line}" if place else f"line {line}"
-            if column is not None:
-                place += f":{column}" if self.path is not None else f", column {column}"
-        text = f"{place}: {problem}" if place else problem
-        super().__init__(text if advice is None else f"{text} {advice}")
+        if self.line is not None:
+            place += f":{self.line}" if place else f"line {self.line}"
+            if self.column is not None:
+                place += f":{self.column}" if self.path is not None else f", column {self.column}"
+        return f"{place}: {super().__str__()}" if place else super().__str__()
 
 
 class ParameterError(VeilogError):
     """A parameter is outside its range, unknown, or does not fit the others."""
 
-    def __init__(self, problem: str, *, parameter: str | None = None, advice: str | None = None) -> None:
-        self.problem = problem
+    def __init__(
+        self,
+        problem: str | Message,
+        *,
+        parameter: str | None = None,
+        advice: str | Message | None = None,
+        **values: Any,
+    ) -> None:
         self.parameter = parameter
-        self.advice = advice
-        super().__init__(problem if advice is None else f"{problem} {advice}")
+        super().__init__(problem, advice=advice, **values)
 
 
 class QuestionError(ParameterError):
@@ -169,32 +150,27 @@ class UndeclaredError(ParameterError):
 
     def __init__(self, method: str, facts: Sequence[str]) -> None:
         self.facts = tuple(facts)
-        said = {
-            "activities": (
-                "which activities are public",
-                "Declare the activities (--activities A,B,C or @FILE), or say --activities log if all labels in the "
-                "log may be known; with a delta, --activities privately finds those that enough cases have.",
-            ),
-            "max_length": (
-                "how long a trace can be",
-                "Declare a bound (--max-length 50), or say --max-length log if the longest trace may be known.",
-            ),
-        }
-        needed = " and ".join(said[fact][0] for fact in facts)
-        advice = " ".join(said[fact][1] for fact in facts)
-        text = f"Method {method!r} has to know {needed}. Nothing was asked of the data."
-        super().__init__(text, parameter=facts[0], advice=advice)
+        both = len(self.facts) > 1
+        code = "facts-undeclared" if both else f"{facts[0].replace('_', '-')}-undeclared"
+        super().__init__(code, parameter=facts[0], method=method)
 
 
 class OutputError(VeilogError):
     """Something could not be written; nothing half written is left behind."""
 
-    def __init__(self, problem: str, *, path: str | Path | None = None, advice: str | None = None) -> None:
-        self.problem = problem
+    def __init__(
+        self,
+        problem: str | Message,
+        *,
+        path: str | Path | None = None,
+        advice: str | Message | None = None,
+        **values: Any,
+    ) -> None:
         self.path = None if path is None else str(path)
-        self.advice = advice
-        text = problem if path is None else f"{path}: {problem}"
-        super().__init__(text if advice is None else f"{text} {advice}")
+        super().__init__(problem, advice=advice, **values)
+
+    def __str__(self) -> str:
+        return super().__str__() if self.path is None else f"{self.path}: {super().__str__()}"
 
 
 class EmptyReleaseError(OutputError):
@@ -204,20 +180,20 @@ class EmptyReleaseError(OutputError):
 class BudgetError(VeilogError):
     """A release is refused because of what its data set has already spent; nothing was asked of the data."""
 
-    def __init__(self, problem: str, *, account: int | None = None, advice: str | None = None) -> None:
-        self.problem = problem
+    def __init__(
+        self,
+        problem: str | Message,
+        *,
+        account: int | None = None,
+        advice: str | Message | None = None,
+        **values: Any,
+    ) -> None:
         self.account = account
-        self.advice = advice
-        super().__init__(problem if advice is None else f"{problem} {advice}")
+        super().__init__(problem, advice=advice, **values)
 
 
 class EngineError(VeilogError):
     """An engine that should group the events cannot be reached, or gave up half way; nothing of it is left."""
-
-    def __init__(self, problem: str, *, advice: str | None = None) -> None:
-        self.problem = problem
-        self.advice = advice
-        super().__init__(problem if advice is None else f"{problem} {advice}")
 
 
 class MissingExtraError(VeilogError):
@@ -225,8 +201,18 @@ class MissingExtraError(VeilogError):
 
     def __init__(self, what: str, *, extra: str) -> None:
         self.extra = extra
-        super().__init__(f"{what} needs the optional part '{extra}': pip install 'veilog[{extra}]'")
+        super().__init__("extra-missing", what=what, extra=extra)
 
 
 class SolverError(VeilogError):
     """A value could not be proved to be the optimum, so none is given."""
+
+
+def check_language(language: str) -> None:
+    """Before any work; :class:`ParameterError` for a language that there is no catalogue of."""
+    if language not in languages():
+        raise ParameterError(
+            f"There is no catalogue of the language {language!r}.",
+            parameter="language",
+            advice=f"{meant(language, languages())}There are {', '.join(languages())}.",
+        )

@@ -21,12 +21,10 @@ from functools import lru_cache
 from importlib import resources
 
 from veilog._language.catalogue import Catalogue, parsed
-from veilog.errors import ParameterError, meant
 
 __all__ = [
     "ENGLISH",
     "UNITS",
-    "check_language",
     "counted",
     "current",
     "dated",
@@ -41,6 +39,7 @@ __all__ = [
     "pgettext",
     "quoted",
     "recognised",
+    "sentence",
     "share_in_percent",
     "spoken",
 ]
@@ -64,18 +63,8 @@ _current: ContextVar[str] = ContextVar("language", default=ENGLISH)
 @lru_cache(maxsize=1)
 def languages() -> tuple[str, ...]:
     """Return the languages there are, English first."""
-    names = sorted(file.name for file in resources.files(__name__).iterdir() if file.name.endswith(_SUFFIX))
-    return (ENGLISH, *(name.removesuffix(_SUFFIX) for name in names))
-
-
-def check_language(language: str) -> None:
-    """Before any work; :class:`ParameterError` for a language that there is no catalogue of."""
-    if language not in languages():
-        raise ParameterError(
-            f"There is no catalogue of the language {language!r}.",
-            parameter="language",
-            advice=f"{meant(language, languages())}There are {', '.join(languages())}.",
-        )
+    files = (file.name for file in resources.files(__name__).iterdir() if file.name.endswith(_SUFFIX))
+    return (ENGLISH, *sorted({name.removesuffix(_SUFFIX) for name in files} - {ENGLISH}))
 
 
 def current() -> str:
@@ -85,8 +74,7 @@ def current() -> str:
 
 @contextmanager
 def spoken(language: str) -> Iterator[None]:
-    """Speak a language for a while; :class:`ParameterError` for one that there is no catalogue of."""
-    check_language(language)
+    """Speak a language for a while, one of :func:`languages`."""
     before = _current.set(language)
     try:
         yield
@@ -105,6 +93,11 @@ def pgettext(context: str, text: str, /, **values: str | int) -> str:
         text = text.replace("{unit}", str(values["unit"]))
     found = None if current() == ENGLISH else _catalogue(current()).one.get((context, text))
     return _filled(found or text, values)
+
+
+def sentence(language: str, context: str, code: str) -> str | None:
+    """Return what a language's catalogue says of a code of a :class:`veilog.messages.Message`; None for nothing."""
+    return _catalogue(language).one.get((context, code)) or None
 
 
 def ngettext(one: str, many: str, n: int, /, **values: str | int) -> str:

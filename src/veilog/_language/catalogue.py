@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from gettext import c2py
@@ -49,17 +50,19 @@ def parsed(text: str) -> Catalogue:
     )
 
 
+_FIELD = re.compile(r'^(msgctxt|msgid_plural|msgid|msgstr(?:\[\d\])?) ((?:"(?:[^"\\]|\\.)*"\s*)+)', re.MULTILINE)
+_PIECE = re.compile(r'"((?:[^"\\]|\\.)*)"')
+
+
 def entries(text: str) -> Iterator[CatalogueEntry]:
     """Yield the entries of a .po file in their order, the head (of an empty text) first."""
     for block in text.split("\n\n"):
-        fields: dict[str, str] = {}
-        name = ""
-        for line in block.splitlines():
-            if line.startswith("#") or not line.strip():
-                continue
-            if not line.startswith('"'):
-                name, _, line = line.partition(" ")
-            fields[name] = fields.get(name, "") + ast.literal_eval(line)
+        fields = {name: _unquoted(value) for name, value in _FIELD.findall(block)}
         if "msgid" in fields:
             said = tuple(value for name, value in sorted(fields.items()) if name.startswith("msgstr"))
             yield CatalogueEntry(fields.get("msgctxt", ""), fields["msgid"], fields.get("msgid_plural", ""), said)
+
+
+def _unquoted(lines: str) -> str:
+    inside = "".join(_PIECE.findall(lines))
+    return str(ast.literal_eval(f'"{inside}"')) if "\\" in inside else inside

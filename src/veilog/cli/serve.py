@@ -9,12 +9,11 @@ from typing import Annotated, Any
 
 from cyclopts import Parameter
 
-from veilog._language import check_language
 from veilog._places import data_folder
 from veilog.cli.shared.signals import at_once
 from veilog.cli.shared.terminal import SafeConsole
 from veilog.cli.shared.values import WHOLE
-from veilog.errors import MissingExtraError, ParameterError
+from veilog.errors import MissingExtraError, ParameterError, check_language
 
 __all__ = ["serve"]
 

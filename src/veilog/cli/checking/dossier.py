@@ -9,7 +9,7 @@ from cyclopts import Parameter
 from rich.text import Text
 
 from veilog._files import check_writable
-from veilog._language import ENGLISH, check_language
+from veilog._language import ENGLISH
 from veilog.cli.checking.report import Language, entered, original_of
 from veilog.cli.shared.common import (
     AS_USUAL,
@@ -24,7 +24,7 @@ from veilog.cli.shared.common import (
 )
 from veilog.cli.shared.terminal import CALL
 from veilog.cli.shared.whose import SEEMING, Whose
-from veilog.errors import OutputError
+from veilog.errors import check_language, OutputError
 from veilog.releasing.meaning import json_of
 from veilog.report.dossier import check_dossier, write, write_registry
 from veilog.report.dossier import dossier as made_of

@@ -11,7 +11,7 @@ from cyclopts import Parameter
 from rich.text import Text
 
 from veilog._files import check_writable
-from veilog._language import ENGLISH, check_language, languages
+from veilog._language import ENGLISH, languages
 from veilog.cli.ledger import ledger_of
 from veilog.cli.shared.common import (
     AS_USUAL,
@@ -26,7 +26,7 @@ from veilog.cli.shared.common import (
 )
 from veilog.cli.shared.terminal import CALL
 from veilog.cli.shared.whose import SEEMING, Whose
-from veilog.errors import OutputError, ParameterError
+from veilog.errors import check_language, OutputError, ParameterError
 from veilog.ledger.ledger import Ledger
 from veilog.logs.eventlog import EventLog
 from veilog.logs.variants import Variants
