@@ -15,6 +15,7 @@ LAYERS = (
     {
         "_version",
         "errors",
+        "messages",
         "_files",
         "_language",
         "_notebook",

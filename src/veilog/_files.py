@@ -86,7 +86,7 @@ def atomic_target(
         except VeilogError:
             raise
         except OSError as error:
-            raise OutputError(f"The file cannot be written: {reason(error)}.", path=os.fspath(path)) from error
+            raise OutputError("file-cannot-written", path=os.fspath(path), reason=reason(error)) from error
     finally:
         with contextlib.suppress(OSError):
             temporary.unlink(missing_ok=True)
@@ -145,15 +145,11 @@ def path_of(given: object, parameter: str, advice: str = "") -> Path:
     if isinstance(given, str | os.PathLike):
         return Path(given)
     what = "None" if given is None else f"a value of type {type(given).__name__}"
-    raise ParameterError(f"A file is named by its path, and not by {what}.", parameter=parameter, advice=advice or None)
+    raise ParameterError("file-named-path-not", parameter=parameter, advice=advice or None, what=what)
 
 
 def _taken(path: str | os.PathLike[str]) -> OutputError:
-    return OutputError(
-        "There is a file of this name, and it was not replaced.",
-        path=os.fspath(path),
-        advice="Name another file, or add --overwrite to replace this one.",
-    )
+    return OutputError("file-name-not-replaced", path=os.fspath(path))
 
 
 def check_absent(path: str | os.PathLike[str]) -> None:
@@ -167,21 +163,13 @@ def check_writable(path: str | os.PathLike[str], *, overwrite: bool = True) -> P
     try:
         target = Path(os.path.realpath(path))
         if target.is_dir():
-            raise OutputError(
-                "This is a directory, not a file.", path=os.fspath(path), advice="Give the name of a file in it."
-            )
+            raise OutputError("directory-not-file", path=os.fspath(path))
         if not target.parent.is_dir():
-            raise OutputError(
-                "The folder does not exist.", path=os.fspath(path), advice=f"Create {target.parent} first."
-            )
+            raise OutputError("folder-does-not-exist", path=os.fspath(path), parent=target.parent)
         if target.exists() and not target.is_file():
-            raise OutputError(
-                "This is a device or a pipe, where nothing can be whole or not at all.",
-                path=os.fspath(path),
-                advice="Give the name of a file.",
-            )
+            raise OutputError("device-pipe-where-nothing", path=os.fspath(path))
         if target.exists() and not os.access(target, os.W_OK):
-            raise OutputError("The file is there and may not be overwritten.", path=os.fspath(path))
+            raise OutputError("file-may-not-overwritten", path=os.fspath(path))
         if target.exists() and not overwrite:
             raise _taken(path)
         probe = _unfinished(target)
@@ -190,7 +178,7 @@ def check_writable(path: str | os.PathLike[str], *, overwrite: bool = True) -> P
         finally:
             probe.unlink(missing_ok=True)
     except (OSError, ValueError) as error:
-        raise OutputError(f"The file cannot be written: {reason(error)}.", path=str(path)) from error
+        raise OutputError("file-cannot-written", path=str(path), reason=reason(error)) from error
     return target
 
 

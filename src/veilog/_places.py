@@ -45,11 +45,7 @@ def made_folder(ledger: Path) -> Path:
         if not ledger.parent.is_dir():
             ledger.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError as error:
-        raise OutputError(
-            f"The folder of your ledger cannot be made: {error.strerror or error}.",
-            path=ledger.parent,
-            advice=_OTHERWISE,
-        ) from error
+        raise OutputError("folder-your-ledger-cannot", path=ledger.parent, reason=error.strerror or error) from error
     return ledger
 
 
@@ -57,4 +53,4 @@ def _home() -> Path:
     try:
         return Path.home()
     except RuntimeError as error:
-        raise OutputError("Your home folder is not known, so your ledger has no place.", advice=_OTHERWISE) from error
+        raise OutputError("your-home-folder-not") from error

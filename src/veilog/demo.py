@@ -32,7 +32,7 @@ def run_demo(folder: Path, show: Callable[[RenderableType], None]) -> dict[str, 
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise OutputError(f"The folder cannot be made: {error.strerror}.", path=folder) from error
+        raise OutputError("folder-cannot-made", path=folder, reason=error.strerror) from error
     original_path, activities_path, release_path, inside, outside = (folder / name for name in WRITTEN)
 
     made = simulate.hospital(CASES, seed=1)

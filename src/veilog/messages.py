@@ -1,7 +1,7 @@
 """What the library has to say, as values: a code, and what fills the sentence of that code.
 
-Sentences live in the catalogues beside :mod:`veilog._language`, one file a language, English among them. Each code has a
-text there and, where something can be done, an advice. Where the words depend on who reads them a catalogue has them
+Sentences live in the catalogues beside :mod:`veilog._language`, one file a language, English too. Each code has a text
+there and, where something can be done, an advice. Where the words depend on who reads them a catalogue has them
 for a *surface*: Python's (``delta=1e-6``), the command's (``--delta 1e-6``) or the pages' (the name of a field). What
 has no words for the pages is advice that no page can follow, and is left out there.
 

@@ -146,11 +146,13 @@ def _audit_outside(
     enough = runs_to_see(claim, confidence)
     if _proving(runs) < enough:
         raise ParameterError(
-            f"{runs} runs could not show more than the claimed epsilon of {claim:g}, whatever happens.",
+            "runs-could-not-show"
+            if (needed := (round(enough / _PROVING) + 1)) <= _MOST_RUNS
+            else "runs-could-not-show-more",
             parameter="runs",
-            advice=f"At least {needed} runs would do."
-            if (needed := round(enough / _PROVING) + 1) <= _MOST_RUNS
-            else "So many cannot be made: audit a smaller epsilon, or add --white-box.",
+            runs=runs,
+            claim=claim,
+            needed=needed,
         )
     started = time.perf_counter()
     failure, seeds = float(nominal[1]), np.random.SeedSequence(seed)
@@ -309,25 +311,22 @@ def _fresh(draw: np.random.Generator, number: int) -> list[int]:
 def _check(runs: int, confidence: float, processes: int | None, seed: int | None) -> None:
     checked_seed(seed)
     if isinstance(runs, bool) or not isinstance(runs, int) or runs < 1:
-        raise ParameterError(f"runs must be a whole number from 1 on, not {runs!r}.", parameter="runs")
+        raise ParameterError("runs-must-whole-number", parameter="runs", runs=runs)
     if runs > _MOST_RUNS:
-        raise ParameterError(f"runs must be {_MOST_RUNS:,} at most, not {runs:,}.", parameter="runs")
+        raise ParameterError("runs-must-most-not", parameter="runs", most_runs=_MOST_RUNS, runs=runs)
     if not 0.5 <= confidence < 1:
-        raise ParameterError(f"confidence must be at least 0.5 and below 1, not {confidence}.", parameter="confidence")
+        raise ParameterError("confidence-must-least-below", parameter="confidence", confidence=confidence)
     if processes is not None:
         check_processes(processes)
 
 
 def _check_person(person: int, unit: Unit, log: Log | None) -> None:
     if isinstance(person, bool) or not isinstance(person, int) or not 1 <= person <= 1000:
-        raise ParameterError(f"person_cases must be from 1 to 1000, not {person!r}.", parameter="person_cases")
+        raise ParameterError("person-cases-must-1000", parameter="person_cases", person=person)
     if unit.column not in (None, PERSON):
-        raise ParameterError(
-            f"An audit knows whose cases the made-up ones are from {PERSON!r}, not from {unit.column!r}.",
-            parameter="unit",
-        )
+        raise ParameterError("audit-knows-cases-made", parameter="unit", person=PERSON, name=unit.column)
     if log is not None and (person > 1 or unit is not ONE_CASE):
-        raise ParameterError("An audit on your own log adds or removes one case.", parameter="log")
+        raise ParameterError("audit-your-own-log", parameter="log")
 
 
 def _arguments(
@@ -339,11 +338,7 @@ def _arguments(
     if any(parameter.name == "guessing_advantage" for parameter in method.parameters):
         advantage = min(float(advantage_of(_parsed(epsilon, delta)[0])), 0.999)
         return {}, {"guessing_advantage": advantage, **parameters}
-    raise ParameterError(
-        f"Method {method.name!r} makes no claim about epsilon that could be audited.",
-        parameter="method",
-        advice="It is checked on every release instead; see its page.",
-    )
+    raise ParameterError("method-makes-no-claim", parameter="method", name=method.name)
 
 
 def _workers(asked: int | None) -> int:
@@ -352,11 +347,7 @@ def _workers(asked: int | None) -> int:
     if asked is None:
         return min(2, os.cpu_count() or 1) if guarded else 1
     if asked > 1 and not guarded:
-        raise ParameterError(
-            "More processes would each run your script from its beginning.",
-            parameter="processes",
-            advice='Put what it does under `if __name__ == "__main__":`, or leave processes out.',
-        )
+        raise ParameterError("more-processes-each-run", parameter="processes")
     return asked
 
 

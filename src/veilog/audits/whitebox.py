@@ -170,22 +170,12 @@ def audit_inside(
 ) -> AuditResult:
     """Audit what the questions of a plan answer."""
     if derived.epsilon is None or planned.unit is not ONE_CASE:
-        raise ParameterError(
-            "A white-box audit needs a derived epsilon for one case.",
-            parameter="white_box",
-            advice="Attack releases instead, which needs no guarantee: leave out --white-box.",
-        )
+        raise ParameterError("white-box-audit-needs", parameter="white_box")
     _check_runs(runs, derived, confidence)
     codes = {condition.code for condition in derived.conditions}
     pairs = [pair for pair in pairs if not pair.breaks & codes and pair.cases == 1]
     if not pairs:
-        raise ParameterError(
-            "The guarantee speaks of none of these neighbours: they differ by more than one case, or by one that "
-            "changes a fact taken from the log.",
-            parameter="log",
-            advice="Declare the facts (--activities, --max-length); or attack releases, which looks at such neighbours "
-            "too: leave out --white-box.",
-        )
+        raise ParameterError("guarantee-speaks-none-these", parameter="log")
     report = progress or (lambda text, fraction: None)
     started = time.perf_counter()
     delta = float(planned.delta)
@@ -218,9 +208,7 @@ def _check_runs(runs: int, derived: Guarantee, confidence: float) -> None:
     if runs < WHITE_RUNS and _proving(runs) < enough:
         least = next((number for number in range(runs, WHITE_RUNS) if _proving(number) >= enough), WHITE_RUNS)
         raise ParameterError(
-            f"{runs} runs could not show more than the derived epsilon of {derived.epsilon:g}, whatever happens.",
-            parameter="runs",
-            advice=f"Take at least {least:,}.",
+            "runs-could-not-show-more-derived", parameter="runs", runs=runs, epsilon=derived.epsilon, least=least
         )
 
 

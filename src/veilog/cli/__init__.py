@@ -35,6 +35,7 @@ from veilog.cli.shared.terminal import (
     write_json,
 )
 from veilog.errors import BudgetError, EmptyReleaseError, OutputError, ParameterError, VeilogError
+from veilog.messages import said_to
 
 __all__ = ["application", "main"]
 
@@ -217,7 +218,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         # A server ends by itself when it is told to.
         ends = contextlib.nullcontext() if _called(given) == "serve" else like_ctrl_c(last=arguments is None)
-        with ends, plain_warnings():
+        with ends, plain_warnings(), said_to("command"):
             try:
                 with cleared():
                     return _run(app, given, errors, contextlib.nullcontext() if arguments is not None else at_once())
@@ -240,7 +241,7 @@ def _run(app: App, given: Sequence[str], errors: SafeConsole, imports: AbstractC
         errors.print(message, markup=False, soft_wrap=True)
         return _failed(given, 2, error, message)
     except VeilogError as error:
-        error_line(errors, " ".join([without_folder(error.in_command()), *CALL.get().done]))
+        error_line(errors, " ".join([without_folder(str(error)), *CALL.get().done]))
         return _failed(given, next(status for kind, status in _STATUS if isinstance(error, kind)), error)
     except KeyboardInterrupt as error:
         return _interrupted(given, errors, error)
@@ -314,7 +315,7 @@ def _failed(given: Sequence[str], status: int, error: BaseException, message: st
     places += [word for word in after if word == "-" or not word.startswith("-")]  # not the next option
     if not places or places[-1] in CALL.get().told:
         return status
-    names = ("problem", "advice", "path", "line", "column", "parameter", "account", "facts", "extra")
+    names = ("code", "problem", "advice", "path", "line", "column", "parameter", "account", "facts", "extra")
     facts = {
         name: without_folder(value) if isinstance(value, str) else value
         for name in names
@@ -323,7 +324,7 @@ def _failed(given: Sequence[str], status: int, error: BaseException, message: st
     said = {
         "kind": type(error).__name__ if isinstance(error, VeilogError) else _called_so(error),
         "status": status,
-        "message": without_folder(error.in_command() if isinstance(error, VeilogError) else message),
+        "message": without_folder(str(error) if isinstance(error, VeilogError) else message),
     }
     with contextlib.suppress(VeilogError):  # nowhere to write to, which the line on stderr says
         if places[-1] != "-":

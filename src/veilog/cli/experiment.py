@@ -51,9 +51,8 @@ def experiment(
         return
     if name is None or logs is None:
         raise ParameterError(
-            "No experiment is named." if name is None else "No folder of logs is named.",
+            "no-experiment-named" if name is None else "no-folder-logs-named",
             parameter="name" if name is None else "logs",
-            advice="Add its name and --logs FOLDER; --list shows all.",
         )
     chosen = experiment_named(name)
     with shown_progress() as progress:
@@ -104,5 +103,5 @@ def _listed(text: str | None, option: str) -> tuple[str, ...]:
         return ()
     names = tuple(part.strip() for part in text.split(",") if part.strip())
     if not names:
-        raise ParameterError(f"--{option} takes names: a,b,c.", parameter=option)
+        raise ParameterError("takes-names", parameter=option, option=option)
     return names

@@ -91,7 +91,7 @@ class Keeping:
         if self.no_ledger:
             for given, option in ((self.ledger, "--ledger"), (self.account, "--account")):
                 if given is not None:
-                    raise ParameterError(f"{option} and --no-ledger exclude each other.", parameter="no_ledger")
+                    raise ParameterError("no-ledger-exclude-each", parameter="no_ledger", option=option)
             return None
         if self.ledger is not None:
             if not os.path.lexists(self.ledger) and self.ledger.absolute().parent.is_dir():
@@ -107,24 +107,14 @@ class Keeping:
             name = "standard input" if is_pipe(log) else log.name
             return Ledger.open(made_folder(place), create=True, waiting=waiting, name=name, account=self.account)
         if self.account is not None:
-            raise ParameterError(
-                "An account is in a ledger, and none is named.",
-                parameter="account",
-                advice="Name one with --ledger PATH. If there is none yet, "
-                f"`veilog ledger set LOG --ledger PATH --account {self.account}` makes it.",
-            )
+            raise ParameterError("account-ledger-none-named", parameter="account", number=self.account)
         return None
 
     def _refuse_unmade(self, place: Path) -> None:
         """Refuse to put a release on an account by its name where there is no ledger yet: it would have no limit, and
         what was spent is in another."""
         if self.account is not None:
-            raise InputError(
-                "There is no such ledger.",
-                path=place,
-                advice="If it is to be a new one, "
-                f"`veilog ledger set LOG --epsilon BUDGET --ledger {place} --account {self.account}` makes it.",
-            )
+            raise InputError("no-ledger-2", path=place, place=place, number=self.account)
 
     def checked(self, log: Path, *, seeded: bool = False) -> str:
         """Refuse what is wrong with it before a log is read. Return the warning that a ledger is new: where it is
@@ -220,11 +210,7 @@ def set_(
     out = Output(json)
     place = ledger_of(log) if ledger is None else ledger
     if place is None and (grouping.engine != "duckdb" or (glob.has_magic(str(log)) and not log.exists())):
-        raise ParameterError(
-            "A table or several files have no ledger beside them.",
-            parameter="ledger",
-            advice="Name one with --ledger PATH.",
-        )
+        raise ParameterError("table-several-files-no", parameter="ledger")
     limits.check()
     place = _beside(log) if place is None else made_folder(place) if place == default_ledger() else place
     Ledger.open(place, create=True, name=log.name)  # before a large log is read
@@ -259,7 +245,7 @@ def export(
     out = Output(json)
     kept = _existing(log, ledger)
     if target.exists() and target.samefile(kept.path):
-        raise ParameterError("This would overwrite the ledger itself.", parameter="target", advice="Give another file.")
+        raise ParameterError("overwrite-ledger-itself", parameter="target")
     kept.export(target, overwrite=CALL.get().overwrite)
     releases = sum(len(account.entries) for account in kept.show())
     out.json({"ledger": str(kept.path), "releases": releases}, target)
@@ -306,10 +292,11 @@ def check_person(unit: str, names: Sequence[str]) -> None:
     if unit in names or unit.removeprefix("case:") in names:
         return
     raise ParameterError(
-        f"--unit: the log has no column {unit!r} that could name a person.",
+        "unit-log-no-column",
         parameter="unit",
-        advice=f"{meant(unit, ['case', 'person', *names])}It takes case, person or a column. The log has: "
-        f"{', '.join(names)}.",
+        unit=unit,
+        meant=meant(unit, ["case", "person", *names]),
+        names=", ".join(names),
     )
 
 
@@ -337,13 +324,11 @@ def ledger_of(log: Path) -> Path | None:
 def _beside(log: Path) -> Path:
     """The ledger beside a log: where the log really is, so that a link to a log is no way around its account."""
     if is_pipe(log):
-        raise ParameterError(
-            "There is no place beside standard input.", parameter="ledger", advice="Add --ledger PATH."
-        )
+        raise ParameterError("no-place-beside-standard", parameter="ledger")
     try:
         return Path(os.path.realpath(log) + _SUFFIX)
     except (OSError, ValueError) as error:
-        raise InputError(f"The file cannot be read: {error}.", path=str(log)) from error
+        raise InputError("file-cannot-read", path=str(log), reason=error) from error
 
 
 def _refuse_mistyped(place: Path, log: Path) -> None:
@@ -356,11 +341,7 @@ def _refuse_mistyped(place: Path, log: Path) -> None:
     elif near:
         near = next((f"Did you mean {path.name!r}? " for name, path in kept.items() if f"{name!r}?" in near), near)
     if near:
-        raise InputError(
-            "There is no such ledger.",
-            path=place,
-            advice=f"{near}If it is to be a new one, `veilog ledger set LOG --ledger {place}` makes it.",
-        )
+        raise InputError("no-ledger", path=place, near=near, place=place)
 
 
 def _existing(log: Path | None, ledger: Path | None) -> Ledger:
@@ -373,11 +354,7 @@ def _existing(log: Path | None, ledger: Path | None) -> Ledger:
     if place is not None:
         nothing_yet = place == default_ledger() and not os.path.lexists(place)
         return Ledger(place, create=True) if nothing_yet else Ledger.open(place)
-    raise InputError(
-        "No ledger is named, and there is none beside the log.",
-        path=log,
-        advice="veilog ledger set LOG makes one; --ledger PATH names another.",
-    )
+    raise InputError("no-ledger-named-none", path=log)
 
 
 def _is_ledger(path: Path) -> bool:

@@ -20,8 +20,6 @@ def experiment_named(name: str) -> Experiment:
     """The experiment of this name; a :class:`ParameterError` that lists them all where there is none."""
     if name not in EXPERIMENTS:
         raise ParameterError(
-            f"There is no experiment {name!r}.",
-            parameter="name",
-            advice=f"{meant(name, EXPERIMENTS)}Experiments: {', '.join(EXPERIMENTS)}.",
+            "no-experiment", parameter="name", name=name, meant=meant(name, EXPERIMENTS), names=", ".join(EXPERIMENTS)
         )
     return EXPERIMENTS[name]

@@ -61,9 +61,10 @@ class Benchmark:
         """Return a picture (SVG) of one measure at every epsilon, with the spread of the runs."""
         if measure not in self.columns:
             raise ParameterError(
-                f"Nothing called {measure!r} was measured.",
+                "nothing-called-measured",
                 parameter="measure",
-                advice=f"There are: {', '.join(self.columns[len(_FIRST) - 1 : -1])}.",
+                measure=measure,
+                names=", ".join(self.columns[len(_FIRST) - 1 : -1]),
             )
         places = sorted(self.epsilons, key=float)
         series = {name: [self._point(name, epsilon, measure) for epsilon in places] for name in self.compared}
@@ -117,18 +118,18 @@ def benchmark(
     """
     held = as_log(log)
     if not isinstance(held, EventLog):
-        raise ParameterError("A benchmark needs the log itself, not its variants.", parameter="log")
+        raise ParameterError("benchmark-needs-log-itself", parameter="log")
     if held.variants.events == 0:
-        raise ParameterError("The log has no events, so there is nothing to compare with.", parameter="log")
+        raise ParameterError("log-no-events-nothing", parameter="log")
     number = whole_number(runs)
     if number is None:
-        raise ParameterError(f"runs must be a whole number from 1 on, not {runs!r}.", parameter="runs")
+        raise ParameterError("runs-must-whole-number", parameter="runs", runs=runs)
     if number < 1:
-        raise ParameterError(f"{runs} runs show nothing.", parameter="runs", advice="3 to 10 are usual.")
+        raise ParameterError("runs-show-nothing", parameter="runs", runs=runs)
     budgets = _budgets(epsilons)
     columns = compared(_chosen(methods), None if delta is None else exact(parse_delta(delta)))
     if not columns:
-        raise ParameterError("These methods need a delta.", parameter="delta", advice="Give one, such as --delta 1e-6.")
+        raise ParameterError("these-methods-need-delta", parameter="delta")
     wanted = named(purposes)
     cells = list(_cells(columns, budgets, number, _MODEL_SECONDS if models else 0.0))
     say = progress or (lambda text, fraction: None)
@@ -144,7 +145,7 @@ def _budgets(epsilons: Iterable[Budget] | Budget) -> tuple[str, ...]:
     """The epsilons, exactly; one will do as well."""
     given = [epsilons] if isinstance(epsilons, str) or not isinstance(epsilons, Iterable) else list(epsilons)
     if not given:
-        raise ParameterError("No epsilon was given.", parameter="epsilons", advice="0.1 to 1 are usual.")
+        raise ParameterError("no-epsilon-given", parameter="epsilons")
     return tuple(dict.fromkeys(exact(parse_epsilon(epsilon)) for epsilon in given))
 
 
@@ -152,20 +153,14 @@ def _chosen(methods: Iterable[str] | str | None) -> tuple[str, ...]:
     if methods is None:
         return CERTIFIED
     if not isinstance(methods, Iterable):
-        raise ParameterError(f"Methods are given by their names, not {methods!r}.", parameter="methods")
+        raise ParameterError("methods-given-their-names", parameter="methods", methods=methods)
     names = tuple(dict.fromkeys([methods] if isinstance(methods, str) else methods))
     if not names:
-        raise ParameterError(
-            "No method was named.",
-            parameter="methods",
-            advice="Leave the list away to compare all that have an epsilon.",
-        )
+        raise ParameterError("no-method-named", parameter="methods")
     for name in names:
         if not (method_named(name).certified and method_named(name).takes_epsilon):
             raise ParameterError(
-                f"Method {name!r} has no certified release with an epsilon, so there is no budget to compare it at.",
-                parameter="methods",
-                advice=f"There are: {', '.join(CERTIFIED)}.",
+                "method-no-certified-release", parameter="methods", name=name, names=", ".join(CERTIFIED)
             )
     return names
 

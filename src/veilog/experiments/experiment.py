@@ -118,7 +118,7 @@ class Given:
     @property
     def file(self) -> Path:
         if self.path is None:
-            raise ParameterError("This needs the file of a log, and there is none.", parameter="logs")
+            raise ParameterError("needs-file-log-none", parameter="logs")
         return self.path
 
 

@@ -207,4 +207,4 @@ def _settings() -> Mapping[str, Any]:
         )
         if with_letter != without:
             return settings
-    raise VeilogError("Plots are SVG only: no font of this machine can be used for PNG. Install one, e.g. DejaVu Sans.")
+    raise VeilogError("plots-svg-only-no")

@@ -65,7 +65,7 @@ def run(
     """Compute what is not there yet of an experiment on the logs of a folder, or without any where it makes up its own;
     keep every cell under ``out``. Cells that take longer than ``hours`` are left out."""
     if runs is not None and not 1 <= runs <= MOST_RUNS:
-        raise ParameterError(f"runs must be from 1 to {MOST_RUNS}, not {runs}.", parameter="runs")
+        raise ParameterError("runs-must-not", parameter="runs", most_runs=MOST_RUNS, runs=runs)
     check_processes(processes)
     there = {} if folder is None else find(folder, experiment.logs)
     logs = _chosen_logs(experiment, there, tuple(only), quick)
@@ -77,7 +77,7 @@ def run(
     try:
         place.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise OutputError(f"The folder cannot be made: {error.strerror}.", path=place.parent) from error
+        raise OutputError("folder-cannot-made", path=place.parent, reason=error.strerror) from error
 
     versions = versions_of(experiment, cells, there)
     kept = {row.cell.key: row for row in kept_rows(place)}
@@ -125,9 +125,11 @@ def _chosen_logs(
     unknown = [name for name in only if name not in there]
     if unknown:
         raise ParameterError(
-            f"There is no log {unknown[0]!r} in the folder.",
+            "no-log-folder",
             parameter="only",
-            advice=f"{meant(unknown[0], there)}There are: {', '.join(there)}.",
+            unknown=unknown[0],
+            meant=meant(unknown[0], there),
+            names=", ".join(there),
         )
     if only:
         return only
@@ -141,13 +143,16 @@ def _chosen_cells(experiment: Experiment, plan: Plan, methods: tuple[str, ...]) 
     if unknown:
         possible = f"It has: {', '.join(experiment.methods)}." if experiment.methods else "It has none."
         raise ParameterError(
-            f"Experiment {experiment.name!r} has no method {unknown[0]!r}.",
+            "experiment-no-method",
             parameter="methods",
-            advice=f"{meant(unknown[0], experiment.methods)}{possible}",
+            name=experiment.name,
+            unknown=unknown[0],
+            meant=meant(unknown[0], experiment.methods),
+            possible=possible,
         )
     cells = _cells_of(experiment, plan, methods)
     if not cells:
-        raise ParameterError("With these methods and logs there is nothing to compute.", parameter="methods")
+        raise ParameterError("these-methods-logs-nothing", parameter="methods")
     return cells
 
 

@@ -70,11 +70,7 @@ class Account:
     def bounded_entries(self) -> tuple[Entry, ...]:
         """The entries that cost something; :class:`BudgetError` where nothing bounds what."""
         if self._counted is None:
-            raise BudgetError(
-                f"{self.why_unbounded}, so the releases do not compose.",
-                account=self.number,
-                advice="See veilog ledger show.",
-            )
+            raise BudgetError("releases-do-not-compose", account=self.number, why_unbounded=self.why_unbounded)
         return self._counted
 
     @property
@@ -237,10 +233,7 @@ def check_unit(entries: Iterable[Entry], unit: str) -> None:
     units = dict.fromkeys(entry.unit for entry in entries if entry.state != "withdrawn")
     if units and unit not in units:
         raise ParameterError(
-            f"The releases so far protect {_listed(units)}, and nothing bounds what they cost the unit {unit!r}, so of "
-            "a budget for it nothing would be left.",
-            parameter="unit",
-            advice=f"{meant(unit, units)}Name that unit, or leave it out.",
+            "releases-far-protect-nothing", parameter="unit", listed=_listed(units), unit=unit, meant=meant(unit, units)
         )
 
 
@@ -254,28 +247,16 @@ def check_paid(
         return
     number = account.number
     if cost is None:
-        raise BudgetError(
-            "The data have a total budget, and nothing bounds what this release would cost.",
-            account=number,
-            advice=f"{_UNTOUCHED} Take a certified release without a seed; or, for an experiment that you will show to "
-            "nobody, leave the ledger out (--no-ledger).",
-        )
+        raise BudgetError("data-total-budget-nothing", account=number)
     _check_same(account, unit, kind)
     if account.spent is None:
         why = account.why_unbounded
-        raise BudgetError(
-            f"Nothing is left of the budget: {why[0].lower()}{why[1:]}.",
-            account=number,
-            advice=f"{_UNTOUCHED} See veilog ledger show.",
-        )
+        raise BudgetError("nothing-left-budget", account=number, why=why[0].lower(), why_2=why[1:])
     plan = account.counting
     if isinstance(plan, FixedSchedule) and any(asked > rest for asked, rest in zip(cost, left, strict=True)):
         remaining = plan.left(account.bounded_entries(), unit, part)
         raise BudgetError(
-            f"The plan for these data does not suffice: {_pair(cost)} was asked for, and it has {remaining:,} releases "
-            f"left, of at most {_pair(plan.each)} each.",
-            account=number,
-            advice=f"{_UNTOUCHED} Ask for less, or make another plan, which begins anew: veilog ledger set.",
+            "plan-these-data-does", account=number, pair=_pair(cost), remaining=remaining, pair_2=_pair(plan.each)
         )
     for word, asked, rest, limit in zip(("epsilon", "delta"), cost, left, account.budget, strict=True):
         if asked > rest:
@@ -298,21 +279,21 @@ def _check_same(account: Account, unit: str, kind: str | None) -> None:
             "the account knows whom it is about."
         )
         raise BudgetError(
-            f"The budget of these data is for the unit {account.unit!r} and this release for {unit!r}: they cannot be "
-            "added up.",
+            "budget-these-data-unit",
             account=account.number,
-            advice=f"{_UNTOUCHED} Release for the same unit.{renamed if persons else ''}",
+            unit=account.unit,
+            unit_2=unit,
+            renamed=renamed if persons else "",
         )
     before = account.kinds
     if unit == "case" and kind is not None and before and set(before) != {kind}:
         raise BudgetError(
-            f"In the releases of this account a case is told by {_listed(before)}, and in this one by {kind!r}: a case "
-            "is not the same thing, so what they cost cannot be added up.",
+            "releases-account-case-told",
             account=account.number,
-            advice=f"{_UNTOUCHED} Read the log by {before[0]!r} again. That is --case {before[0]!r}, or --object-type "
-            f"of an object-centric log. {_renamed(kind, before)} To "
-            "protect people who have several cases, say so from the first release on: --unit COLUMN. Other people have "
-            "a ledger of their own: --ledger PATH.",
+            listed=_listed(before),
+            kind=kind,
+            before=before[0],
+            renamed=_renamed(kind, before),
         )
 
 

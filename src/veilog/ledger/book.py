@@ -105,9 +105,7 @@ def put_together(book: Book, mark: bytes, old: int | None, account: int) -> int:
     """
     if account not in book.accounts:
         known = ", ".join(str(number) for number in sorted(book.accounts))
-        raise ParameterError(
-            f"The ledger has no account {account}.", parameter="account", advice=f"It has: {known or 'none'}."
-        )
+        raise ParameterError("ledger-no-account", parameter="account", number=account, known=known or "none")
     execute = book.connection.execute
     if old is None:
         execute("INSERT INTO data VALUES (NULL, ?, ?)", (book.digest(mark), account))
@@ -145,13 +143,7 @@ def check_together(kept: Account, added: Account) -> None:
         return
     one = f"account {kept.number}, counted and not counted,"
     which = one if kept.number == added.number else f"accounts {kept.number} and {added.number}"
-    raise ParameterError(
-        f"The releases of {which} are not all for the same unit and the same kind of "
-        "case, so what they cost cannot be added up, and of a budget nothing would be left.",
-        parameter="account",
-        advice="Nothing was changed. Keep them apart: each holds for its own unit, and people who are in both lose "
-        "what both cost. Without a budget (--epsilon none) they can be put together, and nothing bounds the sum.",
-    )
+    raise ParameterError("releases-not-all-same", parameter="account", which=which)
 
 
 def on_named(book: Book, mark: bytes, known: int | None, name: str) -> int | None:
@@ -159,18 +151,17 @@ def on_named(book: Book, mark: bytes, known: int | None, name: str) -> int | Non
     found = [number for number, row in book.accounts.items() if row.name == name]
     if len(found) > 1:
         numbers = ", ".join(map(str, sorted(found)))
-        raise ParameterError(
-            f"Several accounts are called {name!r}: {numbers}.",
-            parameter="account",
-            advice="Put the log on one by its number: veilog ledger set LOG --account NUMBER.",
-        )
+        raise ParameterError("several-accounts-called", parameter="account", name=name, numbers=numbers)
     if known is not None and known not in found:
         raise ParameterError(
-            f"These data are on account {known}, which is called {book.accounts[known].name!r} and not {name!r}.",
+            "these-data-account-called",
             parameter="account",
             advice=meant(name, [book.accounts[known].name])
             + "Leave out --account, or put them there with all that they have spent: veilog ledger set LOG --account "
             "NUMBER.",
+            known=known,
+            name=book.accounts[known].name,
+            name_2=name,
         )
     if known is None and found:
         put_together(book, mark, None, found[0])
@@ -247,7 +238,7 @@ def note_answers(book: Book, number: int, charges: Iterable[Charge]) -> None:
 
 def lost(book: Book) -> InputError:
     """Return the error of an entry that is not there any more."""
-    return InputError("The ledger no longer has the entry of this release.", path=book.path)
+    return InputError("ledger-no-longer-entry", path=book.path)
 
 
 def plain(text: str) -> str:

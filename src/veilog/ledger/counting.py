@@ -135,7 +135,7 @@ def planned_budget(
 ) -> tuple[FixedSchedule, Cost]:
     """Return a plan that begins now, and what all of it costs at ``delta`` with what was released before."""
     if isinstance(releases, bool) or not isinstance(releases, int) or not 1 <= releases <= MOST_RELEASES:
-        raise ParameterError(f"A plan is of 1 to {MOST_RELEASES:,} releases, not {releases!r}.", parameter="releases")
+        raise ParameterError("plan-releases-not", parameter="releases", most_releases=MOST_RELEASES, releases=releases)
     before = _before(entries, unit, since, None)
     rest = delta - before[1]
     epsilon = planned_epsilon({each: releases}, rest) if rest > 0 else None
@@ -155,15 +155,9 @@ def composed_budget(entries: tuple[Entry, ...], unit: str, since: int, budget: C
     before = _before(entries, unit, since, None)
     epsilon, delta = budget[0] - before[0], budget[1] - before[1]
     if not budget[1]:
-        raise ParameterError(
-            "Composing takes a delta above 0.", parameter="delta", advice="Add --delta, e.g. 1e-6, or count by the sum."
-        )
+        raise ParameterError("composing-takes-delta-above", parameter="delta")
     if epsilon <= 0 or delta <= 0:
-        raise ParameterError(
-            "What was released before counts by the sum, and leaves nothing of this budget.",
-            parameter="epsilon",
-            advice="Give a larger one; see veilog ledger show.",
-        )
+        raise ParameterError("released-before-counts-sum", parameter="epsilon")
     return Composed(since, best_order(epsilon, delta / 2))
 
 

@@ -40,10 +40,7 @@ class EntryRef:
             except VeilogError as error:
                 if not named:
                     name()
-                raise OutputError(
-                    f"The release is written, and was charged, but its ledger could not note the file. {error}",
-                    path=os.fspath(path),
-                ) from error
+                raise OutputError("release-written-charged-but", path=os.fspath(path), reason=error) from error
 
         return both
 

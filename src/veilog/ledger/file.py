@@ -108,20 +108,20 @@ def located(path: str | os.PathLike[str]) -> Path:
     try:
         place = Path(os.path.realpath(path))
         if place.is_dir():
-            raise InputError("This is a directory, not a ledger.", path=os.fspath(path))
+            raise InputError("directory-not-ledger", path=os.fspath(path))
         if place.exists() and not place.is_file():
-            raise InputError("This is not a regular file, so it cannot be a ledger.", path=os.fspath(path))
+            raise InputError("not-regular-file-cannot", path=os.fspath(path))
         if not place.exists() and Path(path).is_symlink():
-            raise InputError("This is a link to a ledger that is not there.", path=os.fspath(path))
+            raise InputError("link-ledger-not", path=os.fspath(path))
     except (OSError, ValueError) as error:
-        raise InputError(f"The ledger cannot be used: {error}.", path=str(path)) from error
+        raise InputError("ledger-cannot-used", path=str(path), reason=error) from error
     return place
 
 
 def create(place: Path) -> None:
     """A new, empty ledger that only its owner may read. It appears whole; if another process was first, that stays."""
     if not place.parent.is_dir():
-        raise OutputError("The folder does not exist.", path=place, advice=f"Create {place.parent} first.")
+        raise OutputError("folder-does-not-exist", path=place, parent=place.parent)
     temporary = place.with_name(f".veilog-{secrets.token_hex(8)}.new")
     try:
         os.close(os.open(temporary, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
@@ -137,7 +137,7 @@ def create(place: Path) -> None:
             connection.execute("COMMIT")
         claim(temporary, place)
     except OSError as error:
-        raise OutputError(f"The ledger cannot be created: {error.strerror or error}.", path=place) from error
+        raise OutputError("ledger-cannot-created", path=place, reason=error.strerror or error) from error
     finally:
         with contextlib.suppress(OSError):
             temporary.unlink(missing_ok=True)
@@ -218,11 +218,11 @@ def _check_header(place: Path) -> None:
     try:
         size = place.stat().st_size
     except FileNotFoundError as error:
-        raise InputError("There is no such ledger.", path=place, advice="veilog ledger set creates one.") from error
+        raise InputError("no-ledger-3", path=place) from error
     except OSError as error:
-        raise InputError(f"The ledger cannot be read: {error.strerror or error}.", path=place) from error
+        raise InputError("ledger-cannot-read-2", path=place, reason=error.strerror or error) from error
     if not os.access(place, os.R_OK):
-        raise InputError(f"The ledger cannot be read: {os.strerror(errno.EACCES)}.", path=place)
+        raise InputError("ledger-cannot-read", path=place, strerror=os.strerror(errno.EACCES))
     if size < _HEADER:
         raise _no_ledger(place)
 
@@ -230,12 +230,7 @@ def _check_header(place: Path) -> None:
 def _check_locks(place: Path) -> None:
     """Refuse a ledger on a file system that grants one lock twice: two writers would both find room for a release."""
     if locks_hold(place.parent) is False:
-        raise OutputError(
-            "The ledger cannot be written: its file system ignores locks, so two releases at once would spend twice.",
-            path=place,
-            advice="Nothing was asked of the data. Keep the ledger on a disk of this machine, or on a network drive "
-            "that is mounted with locks.",
-        )
+        raise OutputError("ledger-cannot-written-file", path=place)
 
 
 def _rows(connection: sqlite3.Connection, table: str) -> list[tuple[Any, ...]]:
@@ -256,14 +251,9 @@ def _seal(connection: sqlite3.Connection) -> None:
 def _loaded(connection: sqlite3.Connection, place: Path) -> Book:
     (version,) = connection.execute("PRAGMA user_version").fetchone()
     if connection.execute("PRAGMA application_id").fetchone()[0] != _APPLICATION:
-        raise InputError("This is a database, but not a ledger of veilog.", path=place)
+        raise InputError("database-but-not-ledger", path=place)
     if version != _VERSION:
-        raise InputError(
-            f"This ledger was written by another version of veilog: its format is {version}, and this one reads "
-            f"{_VERSION}.",
-            path=place,
-            advice="Use the version of veilog that wrote it.",
-        )
+        raise InputError("ledger-written-another-version", path=place, version=version, version_2=_VERSION)
     tables = connection.execute("SELECT sql FROM sqlite_master ORDER BY rootpage").fetchall()
     try:
         if sorted(sql for (sql,) in tables) != sorted(_TABLES):
@@ -344,14 +334,14 @@ def _fraction(text: str | None) -> Fraction | None:
 
 
 def _no_ledger(place: Path) -> InputError:
-    return InputError("This is not a ledger of veilog, or it is damaged.", path=place, advice=_RESTORE)
+    return InputError("not-ledger-veilog-damaged", path=place)
 
 
 _RESTORE = "Put a backup in its place; an empty new ledger would forget what was spent."
 
 
 def _damaged(place: Path) -> InputError:
-    return InputError("This ledger is damaged.", path=place, advice=_RESTORE)
+    return InputError("ledger-damaged", path=place)
 
 
 def _code(error: sqlite3.Error) -> int | None:
@@ -374,20 +364,12 @@ def _in_words(place: Path) -> Iterator[None]:
 def _told(place: Path, error: sqlite3.Error) -> VeilogError:
     match _code(error):
         case sqlite3.SQLITE_BUSY | sqlite3.SQLITE_LOCKED:
-            return OutputError(
-                "The ledger is locked by another program.",
-                path=place,
-                advice="Wait until the other release has ended, and try again.",
-            )
+            return OutputError("ledger-locked-another-program", path=place)
         case sqlite3.SQLITE_READONLY | sqlite3.SQLITE_PERM | sqlite3.SQLITE_CANTOPEN:
-            return OutputError(
-                "The ledger cannot be written: it or its folder is read-only.",
-                path=place,
-                advice="Without an entry there is no release; make both writable, or name another with --ledger.",
-            )
+            return OutputError("ledger-cannot-written-folder", path=place)
         case sqlite3.SQLITE_NOTADB:
             return _no_ledger(place)
         case sqlite3.SQLITE_FULL | sqlite3.SQLITE_IOERR:
-            return OutputError(f"The ledger cannot be written: {error}.", path=place, advice="Is the disk full?")
+            return OutputError("ledger-cannot-written", path=place, reason=error)
         case _:  # corrupt, not a database, not our tables, text that is none
             return _damaged(place)

@@ -75,11 +75,7 @@ class Units:
         """Refuse to reserve where another release of the rule was entered since these were compared. That follows from
         the ledger alone, and from no unit."""
         if _others(book, account, self.part) != self.compared:
-            raise BudgetError(
-                "Another release of a part by this rule was entered just now, so its units are not known here.",
-                account=account,
-                advice="Nothing was asked of the data. Run it again.",
-            )
+            raise BudgetError("another-release-part-rule", account=account)
 
 
 def unseen(book: Book, account: int | None, part: str, kind: str, names: Sequence[str | None]) -> Units:

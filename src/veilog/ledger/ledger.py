@@ -94,11 +94,7 @@ class Ledger:
         stays on one; it is opened where there is none of this name."""
         place = ledger_file.located(path)
         if account is not None and not account.strip():
-            raise ParameterError(
-                "An account has a name, and this one is empty.",
-                parameter="account",
-                advice="Where it is from a variable, that may not be set.",
-            )
+            raise ParameterError("account-name-empty", parameter="account")
         fresh = create and not place.exists()
         ledger = Ledger(place, patience, waiting, name, account, create=fresh)  # one that was there is never made anew
         if fresh:
@@ -168,7 +164,7 @@ class Ledger:
         """
         failure = short(parse_delta(delta))
         if epsilon is None and (failure or composed):
-            raise ParameterError("A budget for delta needs one for epsilon.", parameter="delta")
+            raise ParameterError("budget-delta-needs-epsilon-2", parameter="delta")
         if epsilon is None:
             return self._set(data, unit, account, lambda found, since: (None, None))
         budget = short(parse_epsilon(epsilon)), failure
@@ -344,10 +340,7 @@ class Ledger:
                     check_mark(book, number, marks)
                     cost = None if entry.epsilon is None or entry.delta is None else (entry.epsilon, entry.delta)
                     return self._reservation(number, cost, book.runs.get(number), entry.holder)
-        raise BudgetError(
-            f"The ledger has no open reservation {number} for these data, so this run cannot go on.",
-            advice="It was charged already, or belongs to other data. Start a new run, which costs anew.",
-        )
+        raise BudgetError("ledger-no-open-reservation", number=number)
 
     def _reservation(self, number: int, cost: Cost | None, mark: str | None, holder: Holder | None) -> Reservation:
         return Reservation(self.path, number, cost, mark, holder, self.patience, self.waiting)
@@ -397,7 +390,7 @@ class Ledger:
         is there is replaced only with ``overwrite``."""
         suffix = Path(path).suffix.lower()
         if suffix not in (".json", ".csv"):
-            raise OutputError("A ledger is exported to .json or .csv.", path=os.fspath(path))
+            raise OutputError("ledger-exported-json-csv", path=os.fspath(path))
         accounts = self.show()
         text = as_csv(accounts) if suffix == ".csv" else as_json(accounts, guarantees=True)
         with atomic_target(path, overwrite=overwrite) as file:

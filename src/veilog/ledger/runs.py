@@ -38,10 +38,7 @@ def is_open(entry: Entry, complete: bool) -> bool:
 def check_mark(book: Book, number: int, marks: Collection[str | None]) -> None:
     """:class:`BudgetError` unless the last checkpoint of this run has one of these marks."""
     if book.runs.get(number) not in marks:
-        raise BudgetError(
-            "This checkpoint was already resumed: another run went on from it, or from a copy of it.",
-            advice="Go on with that run's checkpoint, or start a new run, which costs anew.",
-        )
+        raise BudgetError("checkpoint-already-resumed-another")
 
 
 def put_mark(book: Book, number: int, mark: str) -> None:
@@ -87,11 +84,7 @@ class Reservation:
         """The holder as the ledger has it, if it is still this one."""
         held = {entry.number: entry.holder for entry in book.entries if entry.state == "reserved"}.get(self.number)
         if held is None or self.holder is None or held.mark != self.holder.mark:
-            raise BudgetError(
-                "The ledger no longer has this reservation: another process wrote over it, or gave it back.",
-                advice="Nothing was asked of the data. Run it again; if that happens again, keep the ledger on a disk "
-                "of this machine.",
-            )
+            raise BudgetError("ledger-no-longer-reservation")
         return held
 
     def take_over(self, mark: str, *, complete: bool = False) -> Reservation:
@@ -114,10 +107,7 @@ class Reservation:
         derived = derived_cost(guarantee)
         if self.cost is not None:
             if derived is None or any(round_up(d) > round_up(c) for d, c in zip(derived, self.cost, strict=True)):
-                raise BudgetError(
-                    "The release cost more than was reserved for it, so it is withheld.",
-                    advice="This is a defect of the method; please report it.",
-                )
+                raise BudgetError("release-cost-more-reserved")
             derived = min(short(derived[0]), self.cost[0]), min(short(derived[1]), self.cost[1])
             derived = self.cost if whole else derived
         cases = {} if guarantee.cases is None else {"cases": guarantee.cases}  # what its delta is judged by

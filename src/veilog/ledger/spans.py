@@ -40,10 +40,12 @@ class LastSpan:
         end = datetime.datetime.now(datetime.UTC).date() if end is None else end
         if self.end >= end.isoformat():
             raise ParameterError(
-                f"All days before {self.end} are released on account {self.account!r} (release {self.entry.number}), "
-                f"so none is left before {end}.",
+                "all-days-before-released",
                 parameter="since",
-                advice="Nothing was asked of the data. Wait until another day is over.",
+                end=self.end,
+                number=self.account,
+                number_2=self.entry.number,
+                end_2=end,
             )
         return Part(SPAN, f"{self.end}..{end}", follows=True)
 
@@ -57,10 +59,12 @@ class LastSpan:
             what = f"is of a log that was read in another way ({differences(self.entry.way, read_as)})"
         if what is not None:
             raise ParameterError(
-                f"The last release of days on account {self.account!r} (release {self.entry.number}) {what}: it does "
-                "not tell which cases are still to be released.",
+                "last-release-days-account",
                 parameter="since",
-                advice=f"Nothing was asked of the data. {_DATE}, such as {self.end}; or release as it did.",
+                number=self.account,
+                number_2=self.entry.number,
+                what=what,
+                end=self.end,
             )
 
     @property
@@ -78,27 +82,21 @@ def last_span(accounts: Iterable[Account], name: str | None) -> LastSpan:
     """Return where the last release of a span of days on the account of this name ended; :class:`ParameterError` where
     none tells, or where days before it are in no release."""
     if name is None:
-        raise ParameterError(
-            "Where the last release ended is in an account, and none is named.",
-            parameter="since",
-            advice=f"Add --account NAME (in Python to Ledger.open). {_DATE} where there is none.",
-        )
+        raise ParameterError("where-last-release-ended", parameter="since")
     accounts = list(accounts)
     found = [account for account in accounts if account.name == name]
     if len(found) != 1:
         raise ParameterError(
-            f"{'No account is' if not found else 'Several accounts are'} called {name!r}.",
+            "called",
             parameter="account",
-            advice=f"{meant(name, [account.name for account in accounts])}{_DATE} where it is new.",
+            value="No account is" if not found else "Several accounts are",
+            name=name,
+            meant=meant(name, [account.name for account in accounts]),
         )
     made = [(days, entry) for entry in found[0].entries if (days := days_of(entry.part)) and entry.state != "withdrawn"]
     spans = [(days, entry) for days, entry in made if _answered(entry)]
     if not spans:
-        raise ParameterError(
-            f"No release of days is made on account {name!r} yet, so nothing tells where the next begins.",
-            parameter="since",
-            advice=f"{_DATE}, once.",
-        )
+        raise ParameterError("no-release-days-made", parameter="since", name=name)
     running = [(last, entry) for (_, last), entry in made if entry.runs]
     (_, end), entry = max(spans, key=lambda span: (span[0][1], span[1].number))
     _check_running([other for last, other in running if last > end], found[0])
@@ -115,9 +113,11 @@ def check_follows(account: Account, part: Part, unit: str, way: str) -> None:
     last.until(datetime.date.fromisoformat(end))  # refuses where none is left
     if last.end != first:
         raise BudgetError(
-            f"Release {last.entry.number} on account {account.name!r} has ended on {last.end} since this run began.",
+            "release-account-ended-since",
             account=account.number,
-            advice="Nothing was asked of the data. Run it again: it begins there.",
+            number=last.entry.number,
+            name=account.name,
+            end=last.end,
         )
 
 
@@ -125,11 +125,12 @@ def _check_running(running: Sequence[Entry], account: Account) -> None:
     """Refuse where another run is releasing days that come next: both would release them."""
     if running:
         raise BudgetError(
-            f"Release {running[-1].number} on account {account.name!r} is of these days and is not written yet: its "
-            "process still runs.",
+            "release-account-these-days",
             account=account.number,
-            advice="Nothing was asked of the data. Wait until it has ended. If its machine is gone, "
-            f"{_DATE[0].lower()}{_DATE[1:]}.",
+            number=running[-1].number,
+            name=account.name,
+            date=_DATE[0].lower(),
+            date_2=_DATE[1:],
         )
 
 
@@ -150,8 +151,5 @@ def _check_gap(spans: Sequence[tuple[str, str]], name: str) -> None:
     before = [last for _, last in spans if last < begin]
     if before and joined < 2:
         raise ParameterError(
-            f"The days from {max(before)} on and before {begin} are in no release on account {name!r}.",
-            parameter="since",
-            advice=f"Nothing was asked of the data. Release these days, from {max(before)} until {begin}; or go on "
-            f"without them, once from {end} on.",
+            "days-before-no-release", parameter="since", max=max(before), begin=begin, name=name, end=end
         )

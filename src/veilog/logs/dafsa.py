@@ -59,7 +59,7 @@ class Dafsa:
         No sequence takes the same transition twice: the automaton has no cycle.
         """
         if sequences.labels != self.labels:
-            raise InputError("The sequences are coded in other labels than the automaton.")
+            raise InputError("sequences-coded-other-labels")
         order = np.argsort(-sequences.lengths, kind="stable")
         starts, lengths = sequences.offsets[:-1][order], sequences.lengths[order]
         # Of the sequences in descending length, those longer than p are the first `longer[p]`.
@@ -106,7 +106,7 @@ class Dafsa:
 
 
 def _not_accepted() -> InputError:
-    return InputError("There is a sequence among these that the automaton was not built from.")
+    return InputError("sequence-among-these-automaton")
 
 
 @dataclass

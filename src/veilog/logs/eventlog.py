@@ -137,9 +137,9 @@ class EventLog:
     def __post_init__(self) -> None:
         for name in (CASE_INDEX, EVENT_INDEX, ACTIVITY, TIMESTAMP):
             if name not in self.events.column_names:
-                raise InputError(f"The events have no column {name!r}.")
+                raise InputError("events-no-column", name=name)
         if ACTIVITY not in self.cases.column_names:
-            raise InputError(f"The cases have no column {ACTIVITY!r} (their name).")
+            raise InputError("cases-no-column-concept")
 
     def __len__(self) -> int:
         """Number of events."""
@@ -179,7 +179,7 @@ class EventLog:
         ['Registration', 'Triage']
         """
         if isinstance(events, bool) or not isinstance(events, int | np.integer):
-            raise ParameterError(f"How many events is a whole number, not {events!r}.", parameter="events")
+            raise ParameterError("how-many-events-whole", parameter="events", events=events)
         rows = self.events.slice(0, max(0, int(events)))
         return replace(self, events=rows).to_pandas()
 
@@ -216,9 +216,11 @@ class EventLog:
             if key not in self.events.column_names:
                 known = [c for c in self.events.column_names if ":index" not in c]
                 raise ParameterError(
-                    f"The log has no event attribute {key!r}.",
+                    "log-no-event-attribute",
                     parameter="classifier",
-                    advice=f"{meant(key, known)}It has: {', '.join(known)}.",
+                    key=key,
+                    meant=meant(key, known),
+                    names=", ".join(known),
                 )
         if keys == (ACTIVITY,):
             labels, codes = self.activity_codes

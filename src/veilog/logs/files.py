@@ -65,10 +65,7 @@ def as_log(given: AnyLog | StoredLog) -> Any:
     if isinstance(held, EventLog):
         return held
     if is_ibis(given):
-        raise InputError(
-            "This is a table of an engine, not a log.",
-            advice="Give what veilog.read_variants(table, ...) makes of it there, or veilog.read(table, ...) here.",
-        )
+        raise InputError("table-engine-not-log")
     if Source(given).several:
         return read_variants(cast(Given, given))
     return read(cast(Given, given))
@@ -139,9 +136,11 @@ def validate(
     """
     for name in declared.keys() - _DECLARED:
         raise ParameterError(
-            f"validate has no argument {name!r}.",
+            "validate-no-argument",
             parameter=name,
-            advice=f"{meant(name, sorted(_DECLARED))}What is declared is one of {', '.join(sorted(_DECLARED))}.",
+            name=name,
+            meant=meant(name, sorted(_DECLARED)),
+            names=", ".join(sorted(_DECLARED)),
         )
     named = Source(source, limit=limit, layout=Layout(header, sheet, object_type))
     findings = Findings(policies or {}, named.name, collect_all=True)
@@ -231,13 +230,10 @@ def write_named(
 def _whole(log: AnyLog) -> EventLog:
     """The events that are to be written."""
     if not isinstance(log, EventLog) and callable(getattr(log, "save", None)):
-        raise InputError(f"A {type(log).__name__.lower()} is no log.", advice="Its own method writes it: save(path).")
+        raise InputError("no-log", kind=type(log).__name__.lower())
     held = as_log(log)
     if not isinstance(held, EventLog):
-        raise InputError(
-            "Variants have no cases and times that could be written.",
-            advice="Give the log itself, as veilog.read() returns it.",
-        )
+        raise InputError("variants-no-cases-times")
     return held
 
 
@@ -291,7 +287,7 @@ def _writer(target: Path, *, overwrite: bool, spreadsheet_safe: bool = False) ->
     writer = writer_of(target, spreadsheet_safe=spreadsheet_safe)
     if writer is None:
         check_writable(target)  # of a device its name is not what is wrong
-        raise OutputError("The suffix is not known.", path=os.fspath(target), advice=f"Known: {', '.join(SUFFIXES)}.")
+        raise OutputError("suffix-not-known", path=os.fspath(target), names=", ".join(SUFFIXES))
     check_writable(target, overwrite=overwrite)
     return writer
 

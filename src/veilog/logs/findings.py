@@ -191,23 +191,20 @@ class Findings:
 
     def __post_init__(self) -> None:
         if not isinstance(self.policies, Mapping):
-            raise ParameterError(
-                f"Policies are a mapping of rules to what is done, not {self.policies!r}.",
-                parameter="policies",
-                advice="Such as {'bad-timestamp': 'drop'}.",
-            )
+            raise ParameterError("policies-mapping-rules-done", parameter="policies", policies=self.policies)
         for name, policy in self.policies.items():
             if name not in RULES:
                 raise ParameterError(
-                    f"There is no rule {name!r}.",
-                    parameter=name,
-                    advice=f"{meant(name, RULES)}Rules: {', '.join(sorted(RULES))}.",
+                    "no-rule", parameter=name, name=name, meant=meant(name, RULES), names=", ".join(sorted(RULES))
                 )
             if policy not in RULES[name].policies:
                 raise ParameterError(
-                    f"Rule {name!r} cannot be set to {policy!r}.",
+                    "rule-cannot-set",
                     parameter=name,
-                    advice=f"{meant(policy, RULES[name].policies)}Possible: {', '.join(RULES[name].policies)}.",
+                    name=name,
+                    policy=policy,
+                    meant=meant(policy, RULES[name].policies),
+                    names=", ".join(RULES[name].policies),
                 )
 
     def copy(self) -> dict[str, Finding]:
@@ -248,10 +245,15 @@ class Findings:
             what = RULES[rule].what
             others = [p for p in RULES[rule].policies if p != "fail"]
             raise InputError(
-                f"{what[0].upper()}{what[1:]}: {example}.",
+                "value-2",
                 path=self.path,
                 line=line,
-                advice=f"{advice or RULES[rule].advice} Choose with --on {rule}={'|'.join(others)}.",
+                upper=what[0].upper(),
+                what=what[1:],
+                example=example,
+                help=advice or RULES[rule].advice,
+                rule=rule,
+                names="|".join(others),
             )
         known = self._found.get(rule)
         if known is None:

@@ -152,9 +152,9 @@ class Variants:
         offsets_ = np.asarray(offsets, dtype=np.int64)
         counts_ = np.ones(len(offsets_) - 1, dtype=np.int64) if counts is None else _whole(counts)
         if len(counts_) != len(offsets_) - 1:
-            raise InputError(f"There are {len(offsets_) - 1} sequences but {len(counts_)} counts.")
+            raise InputError("sequences-but-counts", number=len(offsets_) - 1, number_2=len(counts_))
         if len(counts_) and counts_.min() < 0:
-            raise InputError("A variant has a negative number of cases.")
+            raise InputError("variant-negative-number-cases")
         return _canonical(tuple(labels), codes_, offsets_, counts_)
 
     @staticmethod
@@ -165,10 +165,7 @@ class Variants:
         offsets = [0]
         for sequence in sequences:
             if isinstance(sequence, str):
-                raise InputError(
-                    f"{sequence!r} is one string, not a sequence of activities.",
-                    advice="Give a tuple or list of activity names.",
-                )
+                raise InputError("string-not-sequence-activities", sequence=sequence)
             codes.extend(coding.setdefault(activity, len(coding)) for activity in sequence)
             offsets.append(len(codes))
         return Variants.from_arrays(tuple(coding), codes, offsets, None if counts is None else list(counts))
@@ -235,7 +232,7 @@ def _whole(counts: npt.ArrayLike) -> IntArray:
         exact = found.astype(object)
         wrong = [value for value in exact.tolist() if isinstance(value, bool) or not _is_whole(value)]
         if wrong:
-            raise InputError(f"{wrong[0]!r} is no number of cases.", advice="Give whole numbers from 0 on.")
+            raise InputError("no-number-cases", wrong=wrong[0])
     return found.astype(np.int64)
 
 
@@ -246,7 +243,7 @@ def _is_whole(value: object) -> bool:
 def _canonical(labels: tuple[str, ...], codes: Int32Array, offsets: IntArray, counts: IntArray) -> Variants:
     lengths = np.diff(offsets)
     if len(codes) and not (codes.min() >= 0 and codes.max() < len(labels)):
-        raise InputError("A sequence holds a code that has no label.")
+        raise InputError("sequence-holds-code-no")
     keep = counts > 0
     codes = codes[np.repeat(keep, lengths)]
     lengths, counts = lengths[keep], counts[keep]
@@ -255,9 +252,9 @@ def _canonical(labels: tuple[str, ...], codes: Int32Array, offsets: IntArray, co
     names = [labels[c] for c in used.tolist()]
     strange = [name for name in names if not isinstance(name, str)]
     if strange:
-        raise InputError(f"An activity is named by text, not by {strange[0]!r}.")
+        raise InputError("activity-named-text-not", strange=strange[0])
     if len(set(names)) != len(names):
-        raise InputError("An activity label occurs twice.")
+        raise InputError("activity-label-occurs-twice")
     order = sorted(range(len(names)), key=names.__getitem__)
     recode = np.zeros(len(labels), dtype=np.int32)
     recode[used[order]] = np.arange(len(order), dtype=np.int32)

@@ -57,14 +57,14 @@ def normal_share(
     second = released if isinstance(released, Variants) else released.variants
     for variants, name in ((first, "original"), (second, "released")):
         if variants.cases == 0:
-            raise ParameterError(f"The {name} log has no cases.", parameter=name)
+            raise ParameterError("log-no-cases", parameter=name, name=name)
     rng = np.random.default_rng(seed)
     known = _Features(first)
     if known.count == 0:
-        raise ParameterError("The original log has no events to tell its cases apart by.", parameter="original")
+        raise ParameterError("original-log-no-events", parameter="original")
     chosen = np.repeat(np.arange(len(first)), first.counts) if first.cases <= _MOST_CASES else _draw(first, rng)
     if (len(chosen) + len(second)) * known.count > _CELLS:
-        raise ParameterError(f"There are too many features ({known.count}) for an isolation forest.")
+        raise ParameterError("too-many-features-isolation", count=known.count)
     table = known.describe(first)
     forest = IsolationForest(n_estimators=trees, random_state=seed)
     forest.fit(table[chosen])

@@ -292,9 +292,7 @@ def compare(
     from veilog.privacy.part import of_same_cases
 
     if hasattr(original, "guarantee") and not hasattr(released, "guarantee"):  # a Release, of a later layer
-        raise ParameterError(
-            "The original comes first, and this is a release.", parameter="original", advice="compare(log, release)."
-        )
+        raise ParameterError("original-comes-first-release", parameter="original")
     after = as_log(released)
     sides: tuple[Any, Any] = (of_same_cases(as_log(original), after), after)
     beside = (None if control is None else as_log(control), None if second is None else as_log(second))
@@ -317,24 +315,21 @@ def _asked(asked: object) -> Asked | None:
     """What purposes are told, if it is that."""
     if asked is None or isinstance(asked, Asked):
         return asked
-    raise ParameterError(
-        f"What purposes are told is a veilog.measures.Asked, not {asked!r}.",
-        parameter="asked",
-        advice="Such as veilog.measures.Asked(model=Path('model.pnml'), targets=('outcome',)).",
-    )
+    raise ParameterError("purposes-told-veilog-measures", parameter="asked", asked=asked)
 
 
 def _miner(models: bool | str, seconds: float | None) -> Miner:
     """Whose models are measured; refuses what says neither that nor for how long."""
     if not isinstance(models, bool) and models != "pm4py":
         raise ParameterError(
-            f"models is True, False or 'pm4py', not {models!r}.",
+            "models-true-false-pm4py",
             parameter="models",
             advice=meant(str(models), ["pm4py"]).strip() or None,
+            models=models,
         )
     number = isinstance(seconds, int | float) and not isinstance(seconds, bool)
     if seconds is not None and not (number and seconds > 0):
-        raise ParameterError(f"model_seconds is a number above 0, not {seconds!r}.", parameter="model_seconds")
+        raise ParameterError("model-seconds-number-above", parameter="model_seconds", seconds=seconds)
     return "pm4py" if models == "pm4py" else "veilog"
 
 

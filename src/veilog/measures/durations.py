@@ -114,11 +114,9 @@ class ActiveCases:
 def timed(log: EventLog | Variants, name: str) -> EventLog:
     """The log, if it has times that mean something; :class:`ParameterError` if not."""
     if isinstance(log, Variants):
-        raise ParameterError(f"Of the {name} log only the variants were given, not its times.", parameter=name)
+        raise ParameterError("log-only-variants-given", parameter=name, name=name)
     if log.artificial_times:
-        raise ParameterError(
-            f"The timestamps of the {name} log are artificial: they carry the order only.", parameter=name
-        )
+        raise ParameterError("timestamps-log-artificial-they", parameter=name, name=name)
     return log
 
 
@@ -133,7 +131,7 @@ def spans(log: EventLog, name: str = "log") -> Spans:
     timed = np.flatnonzero(np.diff(bounds))
     if not len(timed):
         what = "no cases" if len(bounds) == 1 else "no known times"
-        raise ParameterError(f"The {name} log has {what}.", parameter=name)
+        raise ParameterError("log", parameter=name, name=name, what=what)
     starts = bounds[timed]
     return Spans(np.minimum.reduceat(micros, starts), np.maximum.reduceat(micros, starts), len(bounds) - 1 - len(timed))
 

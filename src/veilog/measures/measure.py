@@ -120,7 +120,7 @@ class Pair:
         """Both logs with their events; :class:`ParameterError` where only the variants were given."""
         for log, name in ((self.original, "original"), (self.released, "released")):
             if isinstance(log, Variants):
-                raise ParameterError(f"Of the {name} log only the variants were given.", parameter=name)
+                raise ParameterError("log-only-variants-given-2", parameter=name, name=name)
         assert not isinstance(self.original, Variants)
         assert not isinstance(self.released, Variants)
         return self.original, self.released
@@ -172,12 +172,12 @@ class Measure:
 
     def __post_init__(self) -> None:
         if not self.name.isidentifier():
-            raise ParameterError(f"A measure cannot be called {self.name!r}.", parameter="name")
+            raise ParameterError("measure-cannot-called", parameter="name", name=self.name)
         if self.needs not in get_args(Needs) or self.extra not in get_args(Extra):
-            raise ParameterError(f"Measure {self.name!r} needs something that is not known.", parameter="needs")
+            raise ParameterError("measure-needs-something-not", parameter="needs", name=self.name)
         for quantity in self.quantities:
             if quantity.better not in get_args(Better) or quantity.form not in get_args(Form):
-                raise ParameterError(f"{quantity.title!r} says not which values are better.", parameter="better")
+                raise ParameterError("says-not-values-better", parameter="better", title=quantity.title)
 
     def found(self, pair: Pair) -> Found:
         """Return the value for these logs, or why there is none."""
@@ -213,5 +213,5 @@ def _plain(number: Any) -> float | int | None:
     if number is None:
         return None
     if isinstance(number, bool) or not isinstance(number, numbers.Real) or not math.isfinite(number):
-        raise ParameterError(f"{number!r} is not a finite number.")
+        raise ParameterError("not-finite-number", number=number)
     return int(number) if isinstance(number, numbers.Integral) else float(number)

@@ -62,10 +62,11 @@ def check_apart(original: EventLog | Variants, control: EventLog | Variants | No
     same = _cases_in(control) & _cases_in(original)
     if same:
         raise ParameterError(
-            f"Of the {control.number_of_cases:,} cases of the control {len(same):,} "
-            f"{'is' if len(same) == 1 else 'are'} in the original, too: by their names and all of their events.",
+            "cases-control-original-too",
             parameter="control",
-            advice="A control has people alone who were not in the log that was released. Leave these cases out of it.",
+            number_of_cases=control.number_of_cases,
+            number=len(same),
+            value="is" if len(same) == 1 else "are",
         )
 
 
@@ -76,11 +77,12 @@ def _check_people(original: EventLog, control: EventLog, column: str) -> None:
     same = pc.sum(pc.is_in(beside, value_set=before)).as_py() or 0
     if same:
         raise ParameterError(
-            f"Of the {len(beside):,} people of the control (by {column!r}) {same:,} "
-            f"{'has' if same == 1 else 'have'} cases in the original, too.",
+            "people-control-cases-original",
             parameter="control",
-            advice="Leave their cases out of it; or, if that column does not tell people, say which one does, or that "
-            "none does: --person COLUMN, --no-person; in Python Asked(person=...).",
+            number=len(beside),
+            name=column,
+            same=same,
+            value="has" if same == 1 else "have",
         )
 
 
@@ -111,8 +113,7 @@ def parted(log: EventLog, person: str, cases: int, generator: np.random.Generato
     size = np.bincount(owner)
     if len(size) < 2:
         raise ParameterError(
-            f"By {person!r} the log has {len(size)} person{'s' * (len(size) != 1)}, too few to hold any out.",
-            parameter="person",
+            "log-person-too-few", parameter="person", person=person, number=len(size), value="s" * (len(size) != 1)
         )
     mixed = generator.permutation(len(size))
     off = np.abs(np.cumsum(size[mixed])[:-1] - cases)

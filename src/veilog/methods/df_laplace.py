@@ -143,10 +143,12 @@ def noisy_cases(curator: Curator, epsilon: Fraction, settings: PairSettings) -> 
     if for_count * largest_log < LEAST_COUNT:
         enough = float(LEAST_COUNT / (epsilon * largest_log))
         raise ParameterError(
-            f"count_share = {share:g} is too small a share of epsilon = {as_asked(epsilon):g} to count cases with.",
+            "count-share-too-small",
             parameter="count_share",
-            advice=f"Take 0 for no count, or at least {enough:.2g}; if the log has more than {largest_log:,} cases, "
-            "say so with largest_log.",
+            share=share,
+            as_asked=as_asked(epsilon),
+            enough=enough,
+            largest_log=largest_log,
         )
     return max(curator.count(for_count), 1), epsilon - for_count
 
@@ -223,10 +225,11 @@ def _published_relation(curator: Curator, epsilon: Fraction) -> IntArray:
         total = (declared + 1) * epsilon
         if total > LARGEST_EPSILON:
             raise ParameterError(
-                f"With traces of up to {declared} events and noise of scale 1/epsilon the release would cost "
-                f"{float(total):g}, which protects nobody.",
+                "traces-up-events-noise",
                 parameter="epsilon",
-                advice=f"As published, take at most {float(LARGEST_EPSILON / (declared + 1)):.3g}.",
+                declared=declared,
+                total=float(total),
+                largest_epsilon=float(LARGEST_EPSILON / (declared + 1)),
             )
         # No case has more pairs than the bound, so nothing is clipped and the noise has scale 1/epsilon.
         sums = curator.sums(
@@ -262,10 +265,11 @@ def refuse_flood(curator: Curator, epsilon: Fraction) -> None:
     expected = size * size / (2 * float(epsilon))
     if expected > LARGEST_TOTAL:
         raise ParameterError(
-            f"At epsilon = {as_asked(epsilon):g} the noise alone would add about {expected:.2g} directly-follows "
-            "pairs.",
+            "epsilon-noise-alone-add",
             parameter="epsilon",
-            advice=f"As published, take at least {as_asked(size * size / (2 * LARGEST_TOTAL)):.2g}.",
+            as_asked=as_asked(epsilon),
+            expected=expected,
+            as_asked_2=as_asked(size * size / (2 * LARGEST_TOTAL)),
         )
 
 
@@ -283,19 +287,22 @@ def refuse_small_budget(curator: Curator, epsilon: Fraction, settings: PairSetti
     least_share = min(BOUND_SHARE * (1 - for_count), for_count or 1)
     if epsilon * least_share < SMALLEST_EPSILON:
         raise ParameterError(
-            f"epsilon = {as_asked(epsilon):g} is too small to find a bound or the number of cases with a share of it.",
+            "epsilon-too-small-find",
             parameter="epsilon",
-            advice=f"From epsilon = {as_asked(SMALLEST_EPSILON / least_share):.2g} on they can be.",
+            as_asked=as_asked(epsilon),
+            as_asked_2=as_asked(SMALLEST_EPSILON / least_share),
         )
     if needed > largest_log:
         raise ParameterError(
-            f"At epsilon = {as_asked(epsilon):g} a relation would have to occur in {needed:,} cases to stand out from "
-            f"the noise, more than the {largest_log:,} of the largest log expected, so nothing can survive.",
+            "epsilon-relation-occur-cases",
             parameter="epsilon",
             advice=advised(
                 float(epsilon) * needed / largest_log,
                 "From epsilon = {} on something can; if the log is larger, say so with largest_log.",
             ),
+            as_asked=as_asked(epsilon),
+            needed=needed,
+            largest_log=largest_log,
         )
 
 

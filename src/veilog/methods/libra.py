@@ -198,25 +198,15 @@ def libra(curator: Curator, request: Request, settings: LibraSettings) -> EventL
     if request.as_published:
         for name in ("samples", "query", "query_parameters", "start_window"):
             if getattr(settings, name) is not None:
-                raise ParameterError(
-                    f"{name} belongs to the certified release.",
-                    parameter=name,
-                    advice="Leave it out, or --as-published.",
-                )
+                raise ParameterError("belongs-certified-release", parameter=name, name=name)
         if request.delta == 0:
-            raise ParameterError(
-                "As published, Libra needs a delta above 0.", parameter="delta", advice="E.g. --delta 1e-3."
-            )
+            raise ParameterError("published-libra-needs-delta", parameter="delta")
         return _as_published(
             curator, request, _Plan.of(request, settings.b, rate, settings.alpha), settings.information_minutes
         )
     for name in ("b", "alpha"):
         if getattr(settings, name) is not None:
-            raise ParameterError(
-                f"{name} is of use as published; certified, the noise follows from epsilon.",
-                parameter=name,
-                advice="Leave it out, or add --as-published.",
-            )
+            raise ParameterError("use-published-certified-noise", parameter=name, name=name)
     asked = variant_query(settings.query or "evolve", settings.query_parameters)
     number = settings.samples or CERTIFIED_SAMPLES
     wanted = wanted_of(settings)
@@ -290,10 +280,12 @@ class _Plan:
         scale = max(PUBLISHED_SCALE, needed) if b is None else b
         if scale < needed:
             raise ParameterError(
-                f"With noise of scale b = {scale:g} Libra's accountant gives epsilon = "
-                f"{accounted(scale, float(rate), lots, order, delta):.4g}, more than {epsilon:g}.",
+                "noise-scale-libra-accountant",
                 parameter="b",
-                advice=f"Take b = {needed:.4g} or more, or leave it out.",
+                scale=scale,
+                accounted=accounted(scale, float(rate), lots, order, delta),
+                epsilon=epsilon,
+                needed=needed,
             )
         if alpha is None:  # the order that gives the least epsilon at this scale
             order = min(range(2, MOST_ORDER + 1), key=lambda a: accounted(scale, float(rate), lots, a, delta))
@@ -311,10 +303,7 @@ def _as_published(curator: Curator, request: Request, plan: _Plan, minutes: floa
     log = curator.peek_log(_AMUN)
     if log.events.column(TIMESTAMP).null_count:
         raise InputError(
-            f"{log.events.column(TIMESTAMP).null_count:,} events have no timestamp, and Libra as published needs the "
-            "times of all.",
-            path=log.source,
-            advice="Leave such events out when reading (--on missing-timestamp=drop), or take a certified release.",
+            "events-no-timestamp-libra", path=log.source, null_count=log.events.column(TIMESTAMP).null_count
         )
     rng = generator(curator.randomness)
     threshold = round(plan.scale * math.log(2 * len(variants) / float(request.delta)))

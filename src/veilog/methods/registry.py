@@ -51,16 +51,13 @@ def method_named(name: str) -> Method:
     if not isinstance(name, str):
         of_suggestion = "veilog.release(log, suggestion.method, epsilon=suggestion.epsilon_left, ...)"
         raise ParameterError(
-            f"A method is given by its name, not by a {type(name).__name__}.",
+            "method-given-name-not" if hasattr(name, "epsilon_left") else "method-given-name-not-2",
             parameter="method",
-            advice=f"Such as 'evolve'; as a suggestion says: {of_suggestion}."
-            if hasattr(name, "epsilon_left")
-            else "Such as 'evolve'.",
+            kind=type(name).__name__,
+            of_suggestion=of_suggestion,
         )
     if name not in METHODS:
         raise ParameterError(
-            f"There is no method {name!r}.",
-            parameter="method",
-            advice=f"{meant(name, METHODS)}Methods: {', '.join(METHODS)}.",
+            "no-method", parameter="method", name=name, meant=meant(name, METHODS), names=", ".join(METHODS)
         )
     return METHODS[name]

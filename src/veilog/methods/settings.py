@@ -64,17 +64,24 @@ class Parameter:
         parsed = self._read(value)
         if parsed is None:
             words = {bool: "true or false", int: "a whole number", float: "a number"}.get(self.kind, "text")
-            raise ParameterError(f"{self.name} must be {words}, not {value!r}.", parameter=self.name)
+            raise ParameterError("must-not-3", parameter=self.name, name=self.name, words=words, value=value)
         if self.choices and parsed not in self.choices:
             raise ParameterError(
-                f"{self.name} cannot be {value!r}.",
+                "cannot",
                 parameter=self.name,
-                advice=f"{meant(parsed, self.choices)}Possible: {', '.join(self.choices)}.",
+                name=self.name,
+                value=value,
+                meant=meant(parsed, self.choices),
+                names=", ".join(self.choices),
             )
         if self.minimum is not None and parsed < self.minimum:
-            raise ParameterError(f"{self.name} must be at least {self.minimum:g}, not {value}.", parameter=self.name)
+            raise ParameterError(
+                "must-least-not", parameter=self.name, name=self.name, minimum=self.minimum, value=value
+            )
         if self.maximum is not None and parsed > self.maximum:
-            raise ParameterError(f"{self.name} must be at most {self.maximum:g}, not {value}.", parameter=self.name)
+            raise ParameterError(
+                "must-most-not", parameter=self.name, name=self.name, maximum=self.maximum, value=value
+            )
         return parsed
 
     def _read(self, value: Any) -> Any:
@@ -114,9 +121,12 @@ class Settings:
             if name not in known:
                 possible = ", ".join(known) if known else "it has none"
                 raise ParameterError(
-                    f"Method {of!r} has no parameter {name!r}.",
+                    "method-no-parameter",
                     parameter=name,
-                    advice=f"{meant(name, (*known, *beside))}Possible: {possible}.",
+                    of=of,
+                    name=name,
+                    meant=meant(name, (*known, *beside)),
+                    possible=possible,
                 )
         return cls(**{in_python(name): p.parse(values.get(name, p.default)) for name, p in known.items()})
 

@@ -72,8 +72,7 @@ def utravas(curator: Curator, request: Request, settings: UtravasSettings) -> Va
     most, repetitions = settings.subqueries or 10, settings.repetitions
     if most < SMALLEST_SPLIT:
         raise ParameterError(
-            f"As published, uTraVaS tries {SMALLEST_SPLIT} subqueries and more; the largest number cannot be {most}.",
-            parameter="subqueries",
+            "published-utravas-tries-subqueries", parameter="subqueries", smallest_split=SMALLEST_SPLIT, most=most
         )
     original = curator.peek(
         gettext_noop(

@@ -38,7 +38,7 @@ __all__ = ["discover"]
 def discover(variants: Variants, *, noise: float = 0.0, clock: Clock = UNLIMITED) -> ProcessTree:
     """Return the process tree of a log; edges with less than ``noise`` of the cases of the strongest one may go."""
     if not 0.0 <= noise <= 1.0:
-        raise ParameterError(f"A noise threshold of {noise} is outside 0 to 1.", parameter="noise")
+        raise ParameterError("noise-threshold-outside", parameter="noise", noise=noise)
     # One more than the code: the first character is the border.
     text = (variants.codes + 1).astype("<u4").tobytes().decode("utf-32-le", "surrogatepass")
     bounds = variants.offsets.tolist()

@@ -58,11 +58,11 @@ class ProcessTree:
 
     def __post_init__(self) -> None:
         if self.operator is None and self.children:
-            raise ParameterError("A leaf of a process tree has no children.", parameter="children")
+            raise ParameterError("leaf-process-tree-no", parameter="children")
         if self.operator is not None and not self.children:
-            raise ParameterError(f"Operator {self.operator.value} has no children.", parameter="children")
+            raise ParameterError("operator-no-children", parameter="children", value=self.operator.value)
         if self.operator is Operator.LOOP and len(self.children) != 2:
-            raise ParameterError("A loop has two children: what is done, and what is done before it is done again.")
+            raise ParameterError("loop-two-children-done")
 
     def __str__(self) -> str:
         if self.operator is None:
@@ -168,7 +168,7 @@ def _digest(label: str) -> int:
 def play_out(tree: ProcessTree, cases: int, generator: np.random.Generator, *, again: float = 0.5) -> Variants:
     """Return cases drawn from a tree: alternatives and interleavings uniformly, loops go on with chance ``again``."""
     if not 0.0 <= again < 1.0:
-        raise ParameterError(f"The chance {again} to go on with a loop is outside 0 to below 1.", parameter="again")
+        raise ParameterError("chance-go-loop-outside", parameter="again", again=again)
     return Variants.from_sequences(_drawn(tree, generator, again) for _ in range(cases))
 
 

@@ -54,7 +54,7 @@ def answered(function: Callable[[B], object], read: Callable[[object, int], T | 
     except Exception:  # noqa: BLE001 - whatever it says, it may say of the data
         found = None
     if found is None:  # raised here, not above: an error must not carry the other one
-        raise QuestionError(_FAILED, parameter="question", advice=f"{SPENT} Try the function on a synthetic log.")
+        raise QuestionError("function-given-question-failed", parameter="question")
     return found
 
 
@@ -144,8 +144,4 @@ def added_up(triples: Triples) -> Triples:
 
 def _same(one: IntArray, other: IntArray) -> None:
     if not np.array_equal(one, other):
-        raise QuestionError(
-            _NOT_PER_CASE,
-            parameter="question",
-            advice="What it says of a case may depend on that case and on public or released numbers only.",
-        )
+        raise QuestionError("function-given-question-does", parameter="question")

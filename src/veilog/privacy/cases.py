@@ -127,9 +127,11 @@ def attribute_level(log: EventLog, name: str) -> Level:
         c if c not in known else f"case:{c}" for c in log.cases.column_names if c not in reserved and c != ACTIVITY
     ]
     raise ParameterError(
-        f"The log has no attribute {name!r}.",
+        "log-no-attribute",
         parameter="attributes",
-        advice=f"{meant(name, known)}It has: {', '.join(known) or 'none'}.",
+        name=name,
+        meant=meant(name, known),
+        names=", ".join(known) or "none",
     )
 
 
@@ -236,11 +238,7 @@ def attribute_kind(log: EventLog, name: str) -> Kind:
     if pa.types.is_timestamp(kind) or pa.types.is_date(kind):
         return "date"
     if pa.types.is_temporal(kind):
-        raise ParameterError(
-            f"The attribute {name!r} holds times of day or durations, which cannot be released.",
-            parameter="attributes",
-            advice="Leave it out; the times of events come with a share for times.",
-        )
+        raise ParameterError("attribute-holds-times-day", parameter="attributes", name=name)
     if pa.types.is_boolean(kind):
         return "boolean"
     if pa.types.is_integer(kind):

@@ -56,9 +56,9 @@ def check_size_and_bound(size: int, bound: int, resolution: int) -> None:
     """Refuse sums that could not be held or added up."""
     for name, value in (("size", size), ("bound", bound), ("resolution", resolution)):
         if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-            raise ParameterError(f"{name} must be a whole number from 1 on, not {value!r}.", parameter=name)
+            raise ParameterError("must-whole-number-not", parameter=name, name=name, value=value)
     if size > LARGEST_SIZE or resolution * bound > _LARGEST_SCALE:
-        raise ParameterError(f"{size} sums of contributions up to {bound} are too large.", parameter="bound")
+        raise ParameterError("sums-contributions-up-too", parameter="bound", size=size, bound=bound)
 
 
 def noise_of_sums(
@@ -73,7 +73,7 @@ def noise_of_sums(
     if delta == 0:
         return Laplace(bound / epsilon, grid=resolution), "L1"
     if resolution * bound > _LARGEST_NORM:
-        raise ParameterError(f"Contributions up to {bound} are too large.", parameter="bound")
+        raise ParameterError("contributions-up-too-large", parameter="bound", bound=bound)
     return gaussian_rounds((Fraction(1),), epsilon, delta, by=resolution * bound), "L2"
 
 

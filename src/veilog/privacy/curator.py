@@ -76,9 +76,9 @@ class Curator:
             log = None if isinstance(held.log, Variants) else held.log
             held = held.variants
         elif unit.column is not None:
-            raise ParameterError("The cases of a person are bounded before anything is asked.", parameter="unit")
+            raise ParameterError("cases-person-bounded-before", parameter="unit")
         elif log is not None and log.number_of_cases != held.cases:
-            raise ParameterError("The variants are not those of the log.", parameter="log")
+            raise ParameterError("variants-not-those-log", parameter="log")
         self.domain = domain or Domain()
         self.unit = unit
         self._public, self._variants = held if whole is None else whole, self.domain.fit(held)
@@ -139,11 +139,7 @@ class Curator:
     def events(self) -> EventQuestions:
         """Questions about times and attributes, charged to the same account."""
         if self._log is None:
-            raise ParameterError(
-                "Times and attributes need an event log; variants have none.",
-                parameter="log",
-                advice="Give the log itself, as veilog.read() returns it.",
-            )
+            raise ParameterError("times-attributes-need-event", parameter="log")
         whole = None if isinstance(self._public, Variants) else self._public
         return EventQuestions(self._log, self.domain, self._randomness, self._account, whole=whole)
 
@@ -155,7 +151,7 @@ class Curator:
         assumes, peeks at or states counts here.
         """
         if not 0 < rate <= 1:
-            raise ParameterError(f"A sampling rate is above 0 and at most 1, not {float(rate):g}.", parameter="rate")
+            raise ParameterError("sampling-rate-above-most", parameter="rate", rate=float(rate))
         sampled = poisson_sample(self._variants, rate, self._randomness)
         # A part of a log in which everybody's cases are bounded is one.
         sample = Curator(Bounded(sampled, self.unit), domain=self.domain, randomness=self._randomness)
@@ -189,15 +185,13 @@ class Curator:
         """
         eps = parse_epsilon(epsilon)
         if isinstance(number, bool) or not isinstance(number, int) or number < 1:
-            raise ParameterError(f"number must be a whole number from 1 on, not {number!r}.", parameter="number")
+            raise ParameterError("number-must-whole-number", parameter="number", number=number)
         if not 0 < share < 1:
-            raise ParameterError(f"A share is between 0 and 1, not {float(share):g}.", parameter="share")
+            raise ParameterError("share-between-not", parameter="share", share=float(share))
         p, q = share.numerator, share.denominator
         if q > _LARGEST_DENOMINATOR:
             raise ParameterError(
-                f"A share needs a denominator of at most {_LARGEST_DENOMINATOR:,}, so that the answer fits.",
-                parameter="share",
-                advice="Write it as it is meant, such as 9/10, not as the float nearest to it.",
+                "share-needs-denominator-most", parameter="share", largest_denominator=_LARGEST_DENOMINATOR
             )
         step = max(p, q - p)
         mechanism = self._account.charge(
@@ -305,16 +299,12 @@ class Curator:
         """
         eps, failure = parse_epsilon(epsilon), parse_delta(delta)
         if self.domain.activities != PRIVATELY or self._whole is not None:
-            raise ParameterError("The activities are declared, so they need not be found.", parameter="activities")
+            raise ParameterError("activities-declared-they-need", parameter="activities")
         mechanism, sensitivity = labels_noise(eps, failure), Sensitivity.of(1, "L1", "split")
         self._account.charge("labels", "the activities that enough cases have", mechanism, sensitivity, eps, failure)
         found = frequent_labels(self._variants, mechanism, self._randomness)
         if not found:
-            raise ParameterError(
-                "No activity is frequent enough to be found with this epsilon and delta, which are spent.",
-                parameter="activities",
-                advice="Declare the activities, or raise epsilon or delta.",
-            )
+            raise ParameterError("no-activity-frequent-enough", parameter="activities")
         self._narrow(found)
         return found
 
@@ -339,11 +329,7 @@ class Curator:
         """
         eps, failure = parse_epsilon(epsilon), parse_delta(delta)
         if failure == 0:
-            raise ParameterError(
-                "Selecting variants needs a delta above 0.",
-                parameter="delta",
-                advice="Take less than one over the number of cases, e.g. 1e-6.",
-            )
+            raise ParameterError("selecting-variants-needs-delta", parameter="delta")
         added = KTruncatedGeometric.of(eps, failure)
         mechanism = self._account.charge(
             "partitions",
@@ -396,17 +382,9 @@ class Curator:
     def peek_log(self, reason: str) -> EventLog:
         """The raw log with its times and attributes. From here on there is no guarantee, and ``reason`` says why."""
         if self._log is not None and not isinstance(self._log, EventLog):
-            raise ParameterError(
-                "This method needs all events in memory; a log that is kept on disk has them in pieces.",
-                parameter="log",
-                advice="Give the log as veilog.read() returns it.",
-            )
+            raise ParameterError("method-needs-all-events-memory", parameter="log")
         if self._log is None:
-            raise ParameterError(
-                "This method needs an event log; variants have neither times nor attributes.",
-                parameter="log",
-                advice="Give the log itself, as veilog.read() returns it.",
-            )
+            raise ParameterError("method-needs-event-log", parameter="log")
         self._account.void(reason)
         return self._log
 

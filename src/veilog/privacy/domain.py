@@ -67,11 +67,7 @@ class Domain:
 
     def __post_init__(self) -> None:
         if not isinstance(self.attributes, Mapping):
-            raise ParameterError(
-                f"Declared attributes must be a mapping of names to values, not {self.attributes!r}.",
-                parameter="domain",
-                advice="Such as {'urgency': ('low', 'high'), 'age': (0, 120)}.",
-            )
+            raise ParameterError("declared-attributes-must-mapping", parameter="domain", attributes=self.attributes)
         object.__setattr__(self, "attributes", {name: _values(name, v) for name, v in self.attributes.items()})
         if self.window is not None:
             object.__setattr__(self, "window", _window(*pair_of_times(self.window)))
@@ -79,25 +75,21 @@ class Domain:
             names = self.activities
             if isinstance(names, str) or not _are_names(names):
                 raise ParameterError(
-                    "Declared activities must be a collection of names.",
+                    "declared-activities-must-collection",
                     parameter="activities",
-                    advice=f"{meant(names, (FROM_LOG, PRIVATELY)) if isinstance(names, str) else ''}"
-                    "Or 'log': the labels of the log are public; or 'privately': find them with noise.",
+                    meant=meant(names, (FROM_LOG, PRIVATELY)) if isinstance(names, str) else "",
                 )
             if (twice := _twice(names)) is not None:
-                raise ParameterError(f"The activity {twice!r} is declared twice.", parameter="domain")
+                raise ParameterError("activity-declared-twice", parameter="domain", twice=twice)
             if not names:
-                raise ParameterError("The declared list of activities is empty.", parameter="domain")
+                raise ParameterError("declared-list-activities-empty", parameter="domain")
             object.__setattr__(self, "activities", tuple(sorted(names)))
         length = self.max_length
         if length is None or (isinstance(length, str) and length == FROM_LOG):
             return
         found = whole_number(length)
         if found is None or found < 1:
-            raise ParameterError(
-                f"The declared length bound must be a whole number from 1 on, or 'log', not {length!r}.",
-                parameter="max_length",
-            )
+            raise ParameterError("declared-length-bound-must", parameter="max_length", length=length)
         object.__setattr__(self, "max_length", found)
 
     def values_of(self, name: str) -> Values | None:
@@ -183,22 +175,14 @@ LENGTH_FROM_LOG = Condition(
 def undeclared(fact: Fact) -> ParameterError:
     """What a method is told that needs a fact about which nothing was said."""
     what = "activities" if fact == "activities" else "length of the longest trace"
-    return ParameterError(
-        f"Nothing is declared about the public {what}.",
-        parameter=fact,
-        advice="Declare it, or give 'log' to say that what the log holds is public.",
-    )
+    return ParameterError("nothing-declared-about-public", parameter=fact, what=what)
 
 
 def checked_domain(domain: Domain | None) -> Domain:
     """Return the declared public facts, none where there are none, or refuse what are no such."""
     if domain is None or isinstance(domain, Domain):
         return domain or Domain()
-    raise ParameterError(
-        f"Public facts are declared as a Domain, not as a {type(domain).__name__}.",
-        parameter="domain",
-        advice="Such as domain=veilog.Domain(('Admission', 'Discharge')), or the activities alone as activities=[...].",
-    )
+    raise ParameterError("public-facts-declared-domain", parameter="domain", kind=type(domain).__name__)
 
 
 def pair_of_times(window: object) -> Window:
@@ -214,12 +198,7 @@ def pair_of_times(window: object) -> Window:
         ends = tuple(window)
     start, end = map(_time, ends) if len(ends) == 2 else (None, None)
     if start is None or end is None:
-        raise ParameterError(
-            f"The window must be a pair of times, from and before, not {window!r}.",
-            parameter="window",
-            advice="Give two of datetime.datetime or datetime.date, or text: '2024-01-01..2025-01-01'; or 'log' to "
-            "take it from the log.",
-        )
+        raise ParameterError("window-must-pair-times", parameter="window", window=window)
     return start, end
 
 
@@ -257,11 +236,9 @@ def _values(name: str, declared: Iterable[str] | Iterable[float]) -> Values:
         return float(low), float(high)
     names = tuple(str(v) for v in values if isinstance(v, str))
     if not names or len(names) != len(values):
-        raise ParameterError(
-            f"The domain of {name!r} must be a list of values or a pair of numbers (their range).", parameter="domain"
-        )
+        raise ParameterError("domain-must-list-values", parameter="domain", name=name)
     if (twice := _twice(names)) is not None:
-        raise ParameterError(f"The value {twice!r} of {name!r} is declared twice.", parameter="domain")
+        raise ParameterError("value-declared-twice", parameter="domain", twice=twice, name=name)
     return names
 
 
@@ -273,5 +250,5 @@ def _twice(names: Iterable[str]) -> str | None:
 def _window(start: datetime.datetime, end: datetime.datetime) -> Window:
     zoned = [t.replace(tzinfo=datetime.UTC) if t.tzinfo is None else t.astimezone(datetime.UTC) for t in (start, end)]
     if not zoned[0] < zoned[1]:
-        raise ParameterError("The window must end after it starts.", parameter="window")
+        raise ParameterError("window-must-end-after", parameter="window")
     return zoned[0], zoned[1]

@@ -118,7 +118,7 @@ class EventQuestions:
         # As the owner knows the log: without events that are left out, a single case may be the first or the last.
         ends = AllCases(self._public, Domain()).outermost_starts()
         if ends is None:
-            raise ParameterError("No case of the log has a start time.", parameter="window")
+            raise ParameterError("no-case-log-start", parameter="window")
         # A window ends at the latest where days do: a case that starts on the last of all is outside, and not refused.
         end = min(ends[1] // _DAY + 1, _LAST_DAY)
         first = min(ends[0] // _DAY, end - 1)
@@ -133,11 +133,7 @@ class EventQuestions:
         """Refuse an attribute that holds no times of events; from the log's columns, which the guarantee then says."""
         there = name in self._log.shape.events.column_names
         if not there or (self.kind(name), self.level(name)) != ("date", "event"):
-            raise ParameterError(
-                f"The log does not say when its events began: it has no times {name!r} of events.",
-                parameter="processing",
-                advice="Read it with --lifecycle intervals where starts are events or a column; or leave that away.",
-            )
+            raise ParameterError("log-does-not-say", parameter="processing", name=name)
 
     def _assume_columns(self) -> None:
         for condition in columns_taken(self._log):
@@ -150,11 +146,7 @@ class EventQuestions:
                 self.check_moments(coding.name)
             numeric = bool(coding.edges) or coding.decimals is not None
             if numeric and self.kind(coding.name) not in ("whole number", "number", "date"):
-                raise ParameterError(
-                    f"The attribute {coding.name!r} holds no numbers, so a range cannot be its domain.",
-                    parameter="domain",
-                    advice="Declare its values: a|b|c.",
-                )
+                raise ParameterError("attribute-holds-no-numbers-range", parameter="domain", name=coding.name)
             self.level(coding.name)
 
     # Questions ------------------------------------------------------------------------------------------------------
@@ -240,7 +232,7 @@ class EventQuestions:
         eps = parse_epsilon(epsilon)
         wanted = [np.asarray(table, dtype=np.int64).reshape(-1) for table in expected]
         if not wanted or len(less) != len(wanted):
-            raise ParameterError("There must be a table or more, and of each a number to subtract.", parameter="less")
+            raise ParameterError("must-table-more-each", parameter="less")
         ends = np.cumsum([len(table) for table in wanted])
         check_sums(int(ends[-1]), 1, 1, eps)
         self._check_codings(codings)
@@ -300,7 +292,7 @@ class EventQuestions:
         """
         eps, failure = parse_epsilon(epsilon), parse_delta(delta)
         if failure == 0 or most < 1:
-            raise ParameterError("Selecting values needs a delta above 0.", parameter="delta")
+            raise ParameterError("selecting-values-needs-delta", parameter="delta")
         self.level(name)
         added = KTruncatedGeometric.of(eps / most, failure / most)
         mechanism = self._account.charge(
@@ -381,7 +373,7 @@ class EventRounds:
         exactly, because it is computed in integers. It was charged with the others.
         """
         if self._asked == len(self.noises):
-            raise ParameterError(f"All {self._asked} questions that were paid for were asked.", parameter="rounds")
+            raise ParameterError("all-questions-paid-asked", parameter="rounds", asked=self._asked)
         check_size_and_bound(size, bound, resolution)
         if resolution * bound > self.UNIT:
             problem = f"Contributions up to {bound} in steps of 1/{resolution} are too large."

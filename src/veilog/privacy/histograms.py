@@ -45,23 +45,17 @@ class SparseHistogram:
 def check_size(size: int, mechanism: Laplace | DiscreteGaussian, keep_above: int | None) -> None:
     """Refuse, before anything is asked, what could not be held: too many bins, or a threshold below much noise."""
     if keep_above is None and not 0 <= size <= _DENSE_LIMIT:
-        raise ParameterError(
-            f"A histogram of {size} bins is too large to list every bin.",
-            parameter="size",
-            advice="Ask for the bins above a threshold.",
-        )
+        raise ParameterError("histogram-bins-too-large", parameter="size", size=size)
     if not 0 <= size <= _LARGEST_SIZE:
-        raise ParameterError(f"A histogram of {size} bins is too large.", parameter="size")
+        raise ParameterError("histogram-bins-too-large-2", parameter="size", size=size)
     if keep_above is None:
         return
     if keep_above < 0:
-        raise ParameterError("keep_above must be at least 0.", parameter="keep_above")
+        raise ParameterError("keep-above-must-least", parameter="keep_above")
     expected = size * _chance_above(mechanism, keep_above)
     if expected > _DENSE_LIMIT:
         raise ParameterError(
-            f"About {expected:.3g} empty bins would survive the threshold {keep_above}.",
-            parameter="keep_above",
-            advice="Raise the threshold or epsilon.",
+            "about-empty-bins-survive", parameter="keep_above", expected=expected, keep_above=keep_above
         )
 
 

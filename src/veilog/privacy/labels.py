@@ -54,11 +54,7 @@ MOST = 1024
 def label_threshold(epsilon: Fraction, delta: Fraction) -> int:
     """Return a threshold, in units, at which the proof holds, and hardly a smaller one would."""
     if delta == 0:
-        raise ParameterError(
-            "Finding the activities privately needs a delta above 0.",
-            parameter="delta",
-            advice="Take less than one over the number of cases, e.g. 1e-6; or declare the activities.",
-        )
+        raise ParameterError("finding-activities-privately-needs", parameter="delta")
     scale = epsilon / WEIGHT
     noise.check_scale(scale)
     return max(_smallest(1, epsilon, delta), _smallest(MOST, epsilon, delta)) + 1

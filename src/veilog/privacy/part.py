@@ -103,20 +103,20 @@ class Part:
         """Return the part that is spelled ``month=2024-03`` or ``ward=A``. An attribute that is called as a rule of
         time is spelled ``case:month``."""
         if not isinstance(text, str):
-            raise ParameterError(f"A part is RULE=VALUE, not {text!r}.", parameter="part", advice=_ADVICE)
+            raise ParameterError("part-rule-value-not", parameter="part", advice=_ADVICE, text=text)
         rule, equals, value = text.partition("=")
         rule = rule.strip()
         if not equals or not rule or not value.strip():
-            raise ParameterError(f"A part is RULE=VALUE, not {text!r}.", parameter="part", advice=_ADVICE)
+            raise ParameterError("part-rule-value-not", parameter="part", advice=_ADVICE, text=text)
         if rule in RULES_OF_TIME or rule == SPAN:
             _check_time(rule, value)
             return Part(rule, value)
         name = rule.removeprefix(_PREFIX)
         if not name or name in _RESERVED or not value.isprintable() or not rule.isprintable() or len(text) > _LONGEST:
-            raise ParameterError(f"{text[:_LONGEST]!r} names no part of the cases.", parameter="part", advice=_ADVICE)
+            raise ParameterError("names-no-part-cases", parameter="part", advice=_ADVICE, text=text[:_LONGEST])
         spelled = _text(value)
         if spelled is None:  # no number: a case that has it is one without a value
-            raise ParameterError(f"{text!r} names no part of the cases.", parameter="part", advice=_ADVICE)
+            raise ParameterError("names-no-part-cases", parameter="part", advice=_ADVICE, text=text)
         # One attribute is one rule, and one value one part, however they are spelled.
         taken = name in RULES_OF_TIME or name == SPAN or name.startswith(_PREFIX)
         return Part(_PREFIX + name if taken else name, spelled)
@@ -171,11 +171,7 @@ class Part:
         is added or removed.
         """
         if isinstance(log, Variants):
-            raise ParameterError(
-                f"Which cases are in a part ({self}) is known of an event log only, not of variants.",
-                parameter="log",
-                advice="Give the log itself, as veilog.read() returns it.",
-            )
+            raise ParameterError("cases-part-known-event", parameter="log", value=self)
         if not self.of_time:
             self._check_attribute(log.shape)
         of_rule = [] if self.of_time else _columns(log.shape, self.rule.removeprefix(_PREFIX))
@@ -206,18 +202,16 @@ class Part:
             known = [f"{_PREFIX}{c}" for c in shape.cases.column_names if c not in _RESERVED]
             known += [c for c in shape.events.column_names if c not in _RESERVED]
             raise ParameterError(
-                f"The log has no attribute {self.rule!r} that could part its cases.",
+                "log-no-attribute-could",
                 parameter="part",
-                advice=f"{meant(self.rule, known)}It has: {', '.join(known) or 'none'}. "
-                f"Or take a rule of time. {_ADVICE}",
+                rule=self.rule,
+                meant=meant(self.rule, known),
+                names=", ".join(known) or "none",
+                help=_ADVICE,
             )
         others = [field.type for field, _ in columns if not _has_texts(field.type)]
         if len(others) == len(columns):
-            raise ParameterError(
-                f"The attribute {self.rule!r} holds values of type {others[0]}, which part no cases.",
-                parameter="part",
-                advice="Take one that holds text, whole numbers, or true and false.",
-            )
+            raise ParameterError("attribute-holds-values-type", parameter="part", rule=self.rule, others=others[0])
 
     def _valued(self, log: EventLog) -> BoolArray:
         """The value of a case is that of its attribute, or, where it has none, that which all of its events have.
@@ -272,7 +266,7 @@ def day_named(text: str, parameter: str) -> datetime.date:
             return day
     except ValueError:
         pass
-    raise ParameterError(f"--{parameter} takes a day, such as 2024-03-14, not {text!r}.", parameter=parameter)
+    raise ParameterError("takes-day-2024-03", parameter=parameter, name=parameter, text=text)
 
 
 def _check_time(rule: str, value: str) -> None:
@@ -283,9 +277,9 @@ def _check_time(rule: str, value: str) -> None:
     except (ValueError, OverflowError):
         example = RULES_OF_TIME.get(rule, "2024-03-01..2024-03-08")
         what = "span of days" if rule == SPAN else rule
-        raise ParameterError(f"{value!r} is no {what}.", parameter="part", advice=f"Write {rule}={example}.") from None
+        raise ParameterError("no", parameter="part", value=value, what=what, rule=rule, example=example) from None
     if first >= end:
-        raise ParameterError(f"{value!r} holds no day.", parameter="part", advice="Its last day is excluded.")
+        raise ParameterError("holds-no-day", parameter="part", value=value)
 
 
 def _days(rule: str, value: str) -> tuple[int, int]:

@@ -47,10 +47,13 @@ def columns_of_persons(shape: EventLog, column: str, option: Literal["unit", "pe
         words = ["case", "person"] if option == "unit" else []
         other = "case, person or " if words else ""
         raise ParameterError(
-            f"The log has no attribute {column!r} that could name a person.",
+            "log-no-attribute-could-name",
             parameter=option,
-            advice=f"{meant(column, [*words, *known])}--{option} takes {other}a column. It has: "
-            f"{', '.join(known) or 'none'}.",
+            name=column,
+            meant=meant(column, [*words, *known]),
+            option=option,
+            other=other,
+            names=", ".join(known) or "none",
         )
     return tuple(dict.fromkeys(found))
 

@@ -54,12 +54,13 @@ def gaussian_rounds(weights: Sequence[Fraction], epsilon: Fraction, delta: Fract
     together are (epsilon, delta)-differentially private where a case changes each answer by at most ``by`` in the L2
     norm: 1 in a histogram."""
     if not 1 <= len(weights) <= MOST_ROUNDS or any(weight <= 0 for weight in weights):
-        raise ParameterError(f"There are 1 to {MOST_ROUNDS} rounds, with weights above 0.", parameter="weights")
+        raise ParameterError("rounds-weights-above", parameter="weights", most_rounds=MOST_ROUNDS)
     if epsilon < LEAST_EPSILON or not LEAST_DELTA <= delta < 1:
         raise ParameterError(
-            f"Questions composed together need an epsilon from {float(LEAST_EPSILON):g} on and a delta from "
-            f"{float(LEAST_DELTA):g} on.",
+            "questions-composed-together-need",
             parameter="epsilon",
+            least_epsilon=float(LEAST_EPSILON),
+            least_delta=float(LEAST_DELTA),
         )
     square = Fraction(strength_within(float(epsilon), float(delta))) ** 2
     whole = sum(weights, start=Fraction(0))
@@ -72,7 +73,7 @@ def histogram_rounds(weights: Sequence[Fraction], epsilon: Fraction, delta: Frac
     """Return the noise of a histogram for each weight, of which the bins above a threshold can be drawn alone."""
     paid = gaussian_rounds(weights, epsilon, delta)
     if max(noise.exact_variance for noise in paid.noises) > LARGEST_VARIANCE_OF_TAILS:
-        raise ParameterError("At this epsilon and delta the noise would be too wide to draw.", parameter="epsilon")
+        raise ParameterError("epsilon-delta-noise-too", parameter="epsilon")
     return paid
 
 
@@ -139,7 +140,7 @@ class Rounds:
         It was charged with the others.
         """
         if self._asked == len(self.noises):
-            raise ParameterError(f"All {self._asked} histograms that were paid for were asked.", parameter="rounds")
+            raise ParameterError("all-histograms-paid-asked", parameter="rounds", asked=self._asked)
         noise = self.noises[self._asked]
         check_size(size, noise, keep_above)
         self._asked += 1

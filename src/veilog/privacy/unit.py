@@ -80,32 +80,19 @@ class Unit:
         """What the user asked for: ``case``, ``person`` (nobody has more than ``max_cases``, which is then an
         assumption), or the name of the attribute that names the person; and what becomes of cases that name none."""
         if not isinstance(unit, str):
-            raise ParameterError(
-                f"The unit must be text, not {unit!r}.",
-                parameter="unit",
-                advice="Say 'case', 'person', or the name of the attribute that tells persons.",
-            )
+            raise ParameterError("unit-must-text-not", parameter="unit", unit=unit)
         kept = _unnamed(unnamed, unit)
         if unit == "case":
             if max_cases is not None:
-                raise ParameterError(
-                    "A bound on the cases of a person needs a unit other than the case.",
-                    parameter="max_cases",
-                    advice="As unit name the column of the person, or 'person' if nobody has more cases than that.",
-                )
+                raise ParameterError("bound-cases-person-needs", parameter="max_cases")
             return ONE_CASE
         if max_cases is None:
             near = "" if unit == "person" else meant(unit, ("case", "person"))
-            raise ParameterError(
-                f"The unit {unit!r} (--unit) protects persons, and needs a bound on the cases of one.",
-                parameter="max_cases",
-                advice=f"{near}Take what most of them have, e.g. 3: of those with more, so "
-                "many cases are drawn at random.",
-            )
+            raise ParameterError("unit-unit-protects-persons", parameter="max_cases", unit=unit, near=near)
         most = whole_number(max_cases)
         if most is None or not 1 <= most <= MOST_CASES:
             raise ParameterError(
-                f"max_cases must be a whole number from 1 to {MOST_CASES:,}, not {max_cases!r}.", parameter="max_cases"
+                "max-cases-must-whole", parameter="max_cases", most_cases=MOST_CASES, max_cases=max_cases
             )
         return Unit("person", most, None if unit == "person" else unit, kept)
 
@@ -190,17 +177,9 @@ def _unnamed(said: str | None, unit: str) -> Unnamed:
     if said is None:
         return "left-out"
     if said not in get_args(Unnamed):
-        raise ParameterError(
-            f"Cases of which nobody is named are 'left-out' or 'own', not {said!r}.",
-            parameter="unnamed",
-            advice="left-out: they are not used. own: each counts as if it were of a person without other cases.",
-        )
+        raise ParameterError("cases-nobody-named-left", parameter="unnamed", said=said)
     if unit in ("case", "person") and said == "own":
-        raise ParameterError(
-            "Which cases name nobody is known where a column names people only.",
-            parameter="unnamed",
-            advice="Leave it away, or name the column of the person (--unit).",
-        )
+        raise ParameterError("cases-name-nobody-known", parameter="unnamed")
     return said  # type: ignore[return-value]
 
 
@@ -211,11 +190,7 @@ def _growth(epsilon: Fraction, most: int) -> Fraction:
         return Fraction(1)
     e = float(epsilon)
     if e * most > 700:
-        raise ParameterError(
-            f"A delta cannot protect a person with {most} cases at so large an epsilon.",
-            parameter="max_cases",
-            advice="Lower epsilon or max_cases, or take a method that needs no delta.",
-        )
+        raise ParameterError("delta-cannot-protect-person", parameter="max_cases", most=most)
     total = most if e == 0 else math.expm1(e * most) / math.expm1(e)
     return Fraction(total) * (1 + Fraction(1, 2**40))
 
@@ -287,11 +262,7 @@ def bounded(
         _refuse_namesake(log, unit)
         return Bounded(log, unit, part, whole, new is not None)
     if isinstance(log, Variants):
-        raise ParameterError(
-            f"Whose cases they are ({unit.column!r}) is known of an event log only, not of variants.",
-            parameter="log",
-            advice="Give the log itself, as veilog.read() returns it.",
-        )
+        raise ParameterError("cases-they-known-event", parameter="log", name=unit.column)
     column = unit.column
     of_pieces = log.each(lambda piece, _first: owners(piece, column), columns_of_persons(log.shape, column))
     owner = _numbered(list(of_pieces), unit.unnamed)
@@ -311,11 +282,7 @@ def check_somebody(log: EventLog | StoredLog | Variants, held: Bounded) -> None:
     column = held.unit.column
     if column is None or held.part is not None or not _cases(log) or _cases(held.log):
         return
-    raise InputError(
-        f"No case of the log has one value of {column!r} that could name its person, so none would be left.",
-        path=None if isinstance(log, Variants) else log.source,
-        advice="Nothing was asked of the data. Name an attribute that all events of a case have alike.",
-    )
+    raise InputError("no-case-log-value", path=None if isinstance(log, Variants) else log.source, name=column)
 
 
 def _cases(log: EventLog | StoredLog | Variants) -> int:
@@ -327,12 +294,7 @@ def _refuse_namesake(log: EventLog | StoredLog | Variants, unit: Unit) -> None:
     if unit.name == "case" or isinstance(log, Variants):
         return
     if "person" in log.shape.cases.column_names or "person" in log.shape.events.column_names:
-        raise ParameterError(
-            "The log has a column called 'person', and the unit 'person' means that nobody has more cases than "
-            "max_cases, whatever that column says.",
-            parameter="unit",
-            advice="Say case:person to have the cases of each person counted by that column, or rename it.",
-        )
+        raise ParameterError("log-column-called-person", parameter="unit")
 
 
 _NOBODY = -1

@@ -43,11 +43,7 @@ def unseen_units(
     if not planned.remember_units or planned.part is None:
         return None
     if ledger is None:
-        raise ParameterError(
-            "Units are remembered in a ledger, and this release is entered in none.",
-            parameter="remember_units",
-            advice="Name a ledger (--ledger PATH), or leave out --remember-units.",
-        )
+        raise ParameterError("units-remembered-ledger-release", parameter="remember_units")
     assert not isinstance(looked_at, Variants), "a part of variants is refused"
     names = names_of_units(looked_at, planned.unit.column)
     return ledger.units(log, planned.part, planned.unit.column or planned.unit.name, names)

@@ -77,9 +77,11 @@ def kept_until_written(
         if not place.exists() or (target is not None and mark(target) != before):
             raise
         raise OutputError(
-            f"{error.problem} The release used its epsilon, and waits in {place}.",
+            "release-used-epsilon-waits",
             path=error.path,
-            advice=f"{how_to_write(entry)}.",
+            text=error.problem,
+            place=place,
+            how_to_write=how_to_write(entry),
         ) from error
     finally:
         _held.discard(entry)
@@ -123,9 +125,10 @@ def write_kept(
     if not place.exists():
         waiting = ", ".join(map(str, waiting_releases(entry.path)))
         raise InputError(
-            f"Release {entry.number} does not wait beside this ledger.",
+            "release-does-not-wait" if waiting else "release-does-not-wait-beside",
             path=entry.path,
-            advice=f"These do: {waiting}." if waiting else "None does: all releases that were kept are written.",
+            number=entry.number,
+            waiting=waiting,
         )
     pairs = [(place, target)]
     if (beside := files.named_after(place, BESIDE)).exists():
@@ -152,7 +155,7 @@ def _made(folder: Path) -> None:
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError as error:
-        raise OutputError(f"The folder cannot be made: {error.strerror or error}.", path=folder) from error
+        raise OutputError("folder-cannot-made", path=folder, reason=error.strerror or error) from error
 
 
 def _remove(place: Path) -> None:

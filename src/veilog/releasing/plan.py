@@ -82,9 +82,7 @@ class Plan(Planned):
         alphabet, said = self.declared.alphabet, declared.get("activities")
         if alphabet is not None and said not in (None, len(alphabet)):
             raise ParameterError(
-                f"The plan declares {len(alphabet)} activities, so there are not {said}.",
-                parameter="activities",
-                advice="Leave the number away; or plan with activities='log', of which nobody knows how many they are.",
+                "plan-declares-activities-not", parameter="activities", number=len(alphabet), said=said
             )
         known = sizes_of(**declared) if sizes is None else replace(sizes, **declared)
         return expectation(self, known, twins=twins, purposes=purposes, owner_only=owner_only, progress=progress)
@@ -206,11 +204,7 @@ def as_planned(method: str | Plan, **given: Any) -> Plan:
     usual = inspect.signature(plan).parameters
     beside = [name for name, value in given.items() if name not in usual or not _is_usual(value, usual[name].default)]
     if beside:
-        raise ParameterError(
-            f"A plan says all of this itself, so {', '.join(beside)} beside it would not be heeded.",
-            parameter=beside[0],
-            advice="Leave that away, or make a plan that says it: veilog.plan(...).",
-        )
+        raise ParameterError("plan-says-all-itself", parameter=beside[0], names=", ".join(beside))
     return method
 
 
@@ -219,17 +213,9 @@ def _remembered(remember_units: bool, part: Part | str | None, unit: Unit) -> bo
     if not remember_units:
         return False
     if part is None:
-        raise ParameterError(
-            "--remember-units leaves out units that another part had, and no part is named.",
-            parameter="remember_units",
-            advice="Add --part or --since, or leave it out.",
-        )
+        raise ParameterError("remember-units-leaves-out", parameter="remember_units")
     if unit.name != "case" and (unit.column is None or unit.unnamed == "own"):
-        raise ParameterError(
-            "--remember-units needs the names of the persons, and not every person that counts has one.",
-            parameter="remember_units",
-            advice="Name the column of the person (--unit COLUMN), and leave out --unnamed own.",
-        )
+        raise ParameterError("remember-units-needs-names", parameter="remember_units")
     return True
 
 
@@ -243,11 +229,7 @@ def facts_declared(domain: Domain | None, activities: Iterable[str] | str | None
     if activities is None:
         return declared
     if declared.activities is not None:
-        raise ParameterError(
-            "The activities are declared twice, by themselves and in the domain.",
-            parameter="activities",
-            advice="Give one of them.",
-        )
+        raise ParameterError("activities-declared-twice-themselves", parameter="activities")
     return replace(declared, activities=Domain.of(activities).activities)
 
 
@@ -257,20 +239,14 @@ def _one_by_one(parameters: Mapping[str, Any]) -> Mapping[str, Any]:
     if whole is None:
         return parameters
     named = ", ".join(f"{name}={value!r}" for name, value in whole.items()) if isinstance(whole, Mapping) else "p=1"
-    raise ParameterError(
-        "The parameters of a method are given one by one, not as parameters=.",
-        parameter="parameters",
-        advice=f"Give them as keywords: veilog.release(log, method, {named}).",
-    )
+    raise ParameterError("parameters-method-given-not", parameter="parameters", named=named)
 
 
 def _check_length(method: Method, told: Mapping[str, Any]) -> None:
     """Refuse a bound on the length as a setting where the method has none of this name: the public one was meant."""
     if "max_length" in told and not any(parameter.name == "max_length" for parameter in method.parameters):
         raise ParameterError(
-            f"Method {method.name!r} has no parameter 'max_length'.",
-            parameter="max_length",
-            advice=f"The public bound on the length of a trace is --max-length {told['max_length']}.",
+            "method-no-parameter-max", parameter="max_length", name=method.name, told=told["max_length"]
         )
 
 
@@ -281,33 +257,18 @@ def _budget(
     failure = parse_delta(delta)
     if not method.takes_epsilon:
         if epsilon is not None or failure:
-            raise ParameterError(
-                f"Method {method.name!r} takes no epsilon: its guarantee is another one.", parameter="epsilon"
-            )
+            raise ParameterError("method-takes-no-epsilon", parameter="epsilon", name=method.name)
         return Fraction(0), Fraction(0)
     if epsilon is None:
-        raise ParameterError(
-            f"Method {method.name!r} needs an epsilon.",
-            parameter="epsilon",
-            advice="0.1 to 1 are usual; or give a guessing advantage, e.g. 0.2.",
-        )
+        raise ParameterError("method-needs-epsilon", parameter="epsilon", name=method.name)
     eps = parse_epsilon(epsilon)
     if protects_nobody(eps, failure) and not allow_no_protection:
         given = f"epsilon = {up(eps)}" + (f" and delta = {up(failure)}" if failure else "")
-        raise ParameterError(
-            f"The protection level of {given} is none in practice: who is in the log can nearly be read off the "
-            "release.",
-            parameter="epsilon",
-            advice="Take an epsilon of 2 or less; or say --allow-no-protection if that is what you want.",
-        )
+        raise ParameterError("protection-level-none-practice", parameter="epsilon", given=given)
     if method.needs_delta and failure == 0:
-        raise ParameterError(
-            f"Method {method.name!r} needs a delta above 0.",
-            parameter="delta",
-            advice="Take less than one over the number of cases, e.g. --delta 1e-6.",
-        )
+        raise ParameterError("method-needs-delta-above", parameter="delta", name=method.name)
     if failure and not delta_is_of_use:
-        raise ParameterError(f"Method {method.name!r} needs no delta; it costs epsilon only.", parameter="delta")
+        raise ParameterError("method-needs-no-delta", parameter="delta", name=method.name)
     return eps, failure
 
 
@@ -324,16 +285,9 @@ def _by_advantage(
     if any(parameter.name == "guessing_advantage" for parameter in method.parameters):
         return epsilon, {**parameters, "guessing_advantage": advantage}
     if not method.takes_epsilon:
-        raise ParameterError(
-            f"Method {method.name!r} takes neither an epsilon nor a guessing advantage: its guarantee is another one.",
-            parameter="guessing_advantage",
-        )
+        raise ParameterError("method-takes-neither-epsilon", parameter="guessing_advantage", name=method.name)
     if epsilon is not None:
-        raise ParameterError(
-            "An epsilon and a guessing advantage are two names for one budget.",
-            parameter="guessing_advantage",
-            advice="Give one of them.",
-        )
+        raise ParameterError("epsilon-guessing-advantage-two", parameter="guessing_advantage")
     return epsilon_of(advantage, delta=delta), parameters
 
 
@@ -351,11 +305,7 @@ def _check_privately(method: Method, settings: Settings, declared: Domain, as_pu
 def _check_certified(method: Method, as_published: bool) -> None:
     """Refuse what is certified of a method that is not."""
     if not (as_published or method.certified):
-        raise ParameterError(
-            f"Method {method.name!r} has no certified release.",
-            parameter="as_published",
-            advice="Add --as-published to take it as its paper has it, or take a certified method such as evolve.",
-        )
+        raise ParameterError("method-no-certified-release-2", parameter="as_published", name=method.name)
 
 
 def _check_names(unit: Unit, wanted: Wanted, declared: Domain) -> None:
@@ -364,20 +314,15 @@ def _check_names(unit: Unit, wanted: Wanted, declared: Domain) -> None:
         if unit.column is None or declared.values_of(name) is not None:
             continue
         if name.removeprefix("case:") == unit.column.removeprefix("case:"):
-            raise ParameterError(
-                f"{name!r} tells whose a case is, so its values name people.",
-                parameter="attributes",
-                advice="Leave it out of the attributes; or declare its values, if they are public.",
-            )
+            raise ParameterError("tells-case-values-name", parameter="attributes", name=name)
 
 
 def _check_unit(method: Method, as_published: bool) -> None:
     """Refuse to protect people where only cases can be protected."""
     if as_published or not method.takes_epsilon:
         raise ParameterError(
-            "People with several cases are protected by certified, differentially private releases only.",
+            "people-several-cases-protected" if as_published else "people-several-cases-protected-certified",
             parameter="unit",
-            advice="Leave out --as-published." if as_published else "Take a method that has an epsilon.",
         )
 
 
@@ -386,15 +331,9 @@ def _check_beyond(method: Method, as_published: bool) -> None:
     if method.full_log or not method.takes_epsilon:
         own = any(parameter.name == "times_share" for parameter in method.parameters)
         raise ParameterError(
-            f"Method {method.name!r} releases no variants that times or attributes could be added to.",
+            "method-releases-no-variants" if own else "method-releases-no-variants-times",
             parameter="times",
-            advice="Method pripel takes them as its own parameters; see veilog methods."
-            if own
-            else "Take a method that releases variants, such as evolve.",
+            name=method.name,
         )
     if as_published:
-        raise ParameterError(
-            "Times and attributes come with certified releases only.",
-            parameter="times",
-            advice="Leave out --as-published.",
-        )
+        raise ParameterError("times-attributes-come-certified", parameter="times")

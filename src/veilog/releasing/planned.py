@@ -127,11 +127,7 @@ class Planned:
         else:
             self._check_columns(log.shape)
         if self.method.full_log and isinstance(log, StoredLog):
-            raise ParameterError(
-                f"Method {self.method.name!r} needs all events in memory, so a log that is kept on disk will not do.",
-                parameter="log",
-                advice="Give the log as veilog.read() returns it, or take a method that releases variants.",
-            )
+            raise ParameterError("method-needs-all-events-memory-log", parameter="log", name=self.method.name)
 
     def _check_columns(self, shape: EventLog) -> None:
         """Refuse attributes, and a person's column, that the log does not have."""
@@ -160,5 +156,5 @@ def checked_seed(seed: int | None) -> int | None:
         return None
     found = whole_number(seed)
     if found is None or found < 0:
-        raise ParameterError(f"seed must be a whole number from 0 on, not {seed!r}.", parameter="seed")
+        raise ParameterError("seed-must-whole-number", parameter="seed", seed=seed)
     return found

@@ -192,7 +192,7 @@ class Release:
         path = path_of(path, "path")
         if self.variants.cases == 0:
             raise EmptyReleaseError(
-                "The release is empty, so there is nothing to write.",
+                "release-empty-nothing-write",
                 path=path,
                 advice=" ".join(
                     [

@@ -296,11 +296,7 @@ def _answered(planned: Planned, curator: Curator, request: Request) -> Variants 
 
 
 def _not_ours(method: Method, problem: str) -> ParameterError:
-    return ParameterError(
-        f"The method {method.name!r} of {method.package} {problem}.",
-        parameter="method",
-        advice="Tell its authors. What it had asked by then is spent.",
-    )
+    return ParameterError("method", parameter="method", name=method.name, package=method.package, text=problem)
 
 
 def _alone(curator: Curator, planned: Planned, request: Request, said: list[str]) -> _Made:

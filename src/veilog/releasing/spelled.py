@@ -67,7 +67,7 @@ def read_back(values: Mapping[str, Any]) -> dict[str, Any]:
             window = start, end
         domain = Domain(declared.activities, declared.max_length, {n: tuple(v) for n, v in attributes.items()})
     except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise InputError(f"This is no plan of a release: {error!r}.") from error
+        raise InputError("no-plan-release", reason=error) from error
     return {"method": method, "domain": domain, "window": window, **given, **parameters}
 
 

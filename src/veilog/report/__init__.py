@@ -49,7 +49,7 @@ def write(
     """
     place = path_of(path, "path")
     if place.suffix.lower() not in (".html", ".htm"):
-        raise OutputError("A report is an HTML page; its file must end in .html.", path=place)
+        raise OutputError("report-html-page-file", path=place)
     check_writable(place, overwrite=overwrite)
     text = html(
         released,

@@ -201,15 +201,11 @@ def files_of(paths: Sequence[str | os.PathLike[str]]) -> tuple[File, ...]:
     for path in map(Path, paths):
         try:
             if path.is_file() and not _states_how(path):
-                raise InputError(
-                    "This log does not say how it was made private, so it is no file of a release.",
-                    path=os.fspath(path),
-                    advice="Name the file that the release was written to; the log itself must not be vouched for.",
-                )
+                raise InputError("log-does-not-say-how", path=os.fspath(path))
             with path.open("rb") as file:
                 found.append(File(clean(path.name), hashlib.file_digest(file, "sha256").hexdigest()))
         except OSError as error:
-            raise InputError("The file of the release cannot be read.", path=os.fspath(path)) from error
+            raise InputError("file-release-cannot-read", path=os.fspath(path)) from error
     return tuple(found)
 
 

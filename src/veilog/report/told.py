@@ -93,10 +93,7 @@ def given_release(released: Release | AnyLog) -> Release | EventLog:
     log = as_log(released)
     if isinstance(log, EventLog):
         return log
-    raise InputError(
-        "Variants do not say how they were made private, so there is no guarantee to report.",
-        advice="Give what veilog.release() returned, or the file that its save(path) wrote.",
-    )
+    raise InputError("variants-do-not-say")
 
 
 def given_log(log: AnyLog | StoredLog | None, released: Release | EventLog | None = None) -> EventLog | Variants | None:
@@ -117,11 +114,7 @@ def told_by_file(log: EventLog) -> Told:
     found = [child for a in log.metadata.attributes if a.key == _ANONYMIZATIONS for child in a.children]
     facts = [_facts(child) for child in found if child.children]
     if not facts:
-        raise InputError(
-            "The log does not say how it was made private, so there is no guarantee to report.",
-            path=log.source,
-            advice="Take the file that veilog release wrote, in XES, Parquet or Excel; CSV has no place for this.",
-        )
+        raise InputError("log-does-not-say-how-made", path=log.source)
     said = (str(child.value) for child in found if _REMARK.fullmatch(child.key) and isinstance(child.value, str))
     operations = tuple(_operation(fact) for fact in facts)
     method = next((o.method for o in operations if o.method.removesuffix(" (as published)") in METHODS), "")

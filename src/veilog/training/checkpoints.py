@@ -65,13 +65,9 @@ class CheckpointFile:
         try:
             self.key = self.key_path.read_bytes()
         except OSError as error:
-            raise InputError(
-                f"The key of this checkpoint cannot be read: {error.strerror}.",
-                path=self.key_path,
-                advice="Without it nobody can tell whether the log is the same; put it back, or start anew.",
-            ) from None
+            raise InputError("key-checkpoint-cannot-read", path=self.key_path, reason=error.strerror) from None
         if len(self.key) != _KEY_BYTES:
-            raise InputError("This is not the key of a checkpoint.", path=self.key_path)
+            raise InputError("not-key-checkpoint", path=self.key_path)
 
     @property
     def found(self) -> bool:
@@ -102,23 +98,26 @@ class CheckpointFile:
         facts = self._found.facts
         kept = facts.get("request")
         if not isinstance(kept, dict) or not isinstance(facts.get("log"), str):
-            raise InputError("This checkpoint is not one of a training.", path=self.path)
+            raise InputError("checkpoint-not-training", path=self.path)
         advice = "Give what it was started with, or another --checkpoint to start anew with a budget of its own."
         for name in sorted(kept.keys() | request.keys()):
             if kept.get(name) != request.get(name):
                 raise ParameterError(
-                    f"The checkpoint {self.path.name} was started with {name} = {_said(kept.get(name))}, not "
-                    f"{_said(request.get(name))}.",
+                    "checkpoint-started-not",
                     parameter=name,
                     advice=advice,
+                    name=self.path.name,
+                    name_2=name,
+                    said=_said(kept.get(name)),
+                    said_2=_said(request.get(name)),
                 )
         if not hmac.compare_digest(facts["log"].encode(), digest.encode()):
-            raise ParameterError(f"The checkpoint {self.path.name} is of another log.", parameter="log", advice=advice)
+            raise ParameterError("checkpoint-another-log", parameter="log", advice=advice, name=self.path.name)
         self._refuse_taken()
         try:
             self.path.rename(self.taken_path)
         except OSError as error:
-            raise OutputError(f"The checkpoint cannot be taken: {error.strerror}.", path=self.path) from error
+            raise OutputError("checkpoint-cannot-taken", path=self.path, reason=error.strerror) from error
         return self._found
 
     def save(self, facts: Mapping[str, Any], arrays: Mapping[str, AnyArray]) -> None:
@@ -138,20 +137,12 @@ class CheckpointFile:
 
     def _refuse_taken(self) -> None:
         if self.taken_path.exists():
-            raise OutputError(
-                "Another run has taken this checkpoint, and wrote none of its own so far.",
-                path=self.taken_path,
-                advice=f"Let it finish; only if it was killed may you rename this file to {self.path.name}.",
-            )
+            raise OutputError("another-run-taken-checkpoint", path=self.taken_path, name=self.path.name)
 
     def _refuse_foreign(self) -> None:
         """Stop where the file is not the one that this run wrote: another run has taken over."""
         if self._mark != _mark(self.path):
-            raise OutputError(
-                "Another run has taken or replaced this run's checkpoint; this one stops, so as not to spend twice.",
-                path=self.path,
-                advice="Go on with the other run.",
-            )
+            raise OutputError("another-run-taken-replaced", path=self.path)
 
     def _write_key(self) -> None:
         try:
@@ -160,7 +151,7 @@ class CheckpointFile:
             with os.fdopen(descriptor, "wb") as file:
                 file.write(self.key)
         except OSError as error:
-            raise OutputError(f"The file cannot be written: {error.strerror}.", path=self.key_path) from error
+            raise OutputError("file-cannot-written", path=self.key_path, reason=error.strerror) from error
 
 
 def remove(path: str | Path) -> None:

@@ -103,9 +103,7 @@ class Model:
         variants = self.sample(cases, seed=seed)
         if variants.events > _MOST_EVENTS:
             raise ParameterError(
-                f"{variants.cases:,} cases have {variants.events:,} events: too many for a release in memory.",
-                parameter="cases",
-                advice="Write them to a file as they are drawn: Model.write, or veilog sample.",
+                "cases-events-too-many", parameter="cases", cases=variants.cases, events=variants.events
             )
         return self._released(variants, shuffled(variants, _generator(seed)), time.perf_counter() - started)
 
@@ -170,10 +168,7 @@ class Model:
         if cases is None:
             return self.cases
         if isinstance(cases, bool) or not isinstance(cases, int) or not 1 <= cases <= _MOST_CASES:
-            raise ParameterError(
-                f"The number of cases must be a whole number from 1 to {_MOST_CASES:,}, not {cases!r}.",
-                parameter="cases",
-            )
+            raise ParameterError("number-cases-must-whole", parameter="cases", most_cases=_MOST_CASES, cases=cases)
         return cases
 
     def _variants(self, counts: IntArray) -> Variants:
@@ -216,9 +211,11 @@ class Model:
         free = shutil.disk_usage(path.resolve().parent).free
         if need > free:
             raise OutputError(
-                f"{number:,} cases would take about {_gigabytes(need)}, and {_gigabytes(free)} are free.",
+                "cases-take-about-free",
                 path=path,
-                advice="Draw fewer, write .parquet (the smallest format), or take them as a stream.",
+                number=number,
+                gigabytes=_gigabytes(need),
+                gigabytes_2=_gigabytes(free),
             )
 
     # Keeping --------------------------------------------------------------------------------------------------------
@@ -258,12 +255,12 @@ class Model:
                 software=_text(facts["software"]),
             )
         except (Misfit, Damaged) as error:
-            raise InputError(f"The contents of this model do not fit together: {error}.", path=path) from None
+            raise InputError("contents-model-do-not", path=path, reason=error) from None
 
 
 def _generator(seed: int | None) -> np.random.Generator:
     if seed is not None and (isinstance(seed, bool) or not isinstance(seed, int) or seed < 0):
-        raise ParameterError(f"seed must be a whole number from 0 on, not {seed!r}.", parameter="seed")
+        raise ParameterError("seed-must-whole-number", parameter="seed", seed=seed)
     return np.random.default_rng(seed)
 
 

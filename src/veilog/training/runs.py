@@ -59,7 +59,7 @@ def earlier(found: Content | None, keeper: CheckpointFile) -> ResumedState:
             raise Misfit("its marks are no texts")
         return ResumedState(state_from(found.facts["state"], found.arrays), remarks, reasons, conditions, entry, marks)
     except (Misfit, Damaged, KeyError, TypeError) as error:
-        raise InputError(f"The contents of this checkpoint do not fit together: {error}.", path=keeper.path) from None
+        raise InputError("contents-checkpoint-do-not", path=keeper.path, reason=error) from None
 
 
 def choosing(keeper: CheckpointFile | None, seed: int | None) -> noise.Randomness:

@@ -42,11 +42,7 @@ def trainable(name: str) -> Method:
     """The method of this name, if it trains a model that can be kept."""
     chosen = method_named(name)
     if name not in TRAINABLE:
-        raise ParameterError(
-            f"Method {name!r} trains no model.",
-            parameter="method",
-            advice=f"Take {' or '.join(TRAINABLE)}, or release the log with it: veilog release.",
-        )
+        raise ParameterError("method-trains-no-model", parameter="method", name=name, names=" or ".join(TRAINABLE))
     return chosen
 
 

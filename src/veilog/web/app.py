@@ -183,7 +183,7 @@ class _Site(Trying):
         """Speak another language from now on. It needs no mark: doing it twice is doing it once."""
         language = (await fields_of(request)).get("language", "")
         if language not in languages():
-            raise Problem(400, "There is no such language.", "Choose one from the list.")
+            raise Problem(400, "no-language")
         return chosen(language, request.headers)
 
     async def columns(self, request: Request) -> Response:
@@ -255,7 +255,7 @@ class _Site(Trying):
         log = await run_in_threadpool(self.log, request)
         values = await self.left(log, fields)
         if log.measured is None:
-            raise Problem(409, "This log has not been read yet.", "Wait until it is, or correct its columns.")
+            raise Problem(409, "log-not-read-yet")
         plan = await self._planned(log, values)
         problem = plan.problem if isinstance(plan, Refused) else plan.undeclared or plan.account.refused
         if isinstance(plan, Refused) or problem is not None:
@@ -297,7 +297,7 @@ class _Site(Trying):
         def queue(fields: Mapping[str, str]) -> str:
             job = self.job(request)
             if not isinstance(job.result, ReleasedLog) or not job.result.unwritten or not job.ended:
-                raise Problem(400, "Nothing of this release is left to be written.", "Download it from its page.")
+                raise Problem(400, "nothing-release-left-written")
             asked = replace(job.request, write=job.id)
             return f"/jobs/{self.jobs.submit(job.session, job.log, 'release', asked)}"
 
@@ -307,7 +307,7 @@ class _Site(Trying):
         def delete(fields: Mapping[str, str]) -> str:
             job = self.job(request)
             if job.kind == "read":
-                raise Problem(400, "This is the reading of a log.", "Delete the log itself.")
+                raise Problem(400, "reading-log")
             self.jobs.delete(job.id)
             return "/"
 
@@ -339,9 +339,7 @@ class _Site(Trying):
                     dry_run, log, values, self.settings, abandon_on_cancel=True, limiter=self._plans
                 )
         except TimeoutError as error:
-            raise Problem(
-                503, "The dry run takes too long.", "Try again in a minute, or with smaller parameters."
-            ) from error
+            raise Problem(503, "dry-run-takes-too") from error
 
 
 _SEALED = {"content-security-policy": "default-src 'none'; sandbox"}

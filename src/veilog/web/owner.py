@@ -32,7 +32,7 @@ history."""
 
 
 def _shared() -> Problem:
-    return Problem(403, "This server is shared.", "Each browser has its own logs here, and sees no other's.")
+    return Problem(403, "server-shared")
 
 
 class Owner(Visits):
@@ -79,11 +79,11 @@ class Owner(Visits):
             log = self.log(request)
             epsilon = fields.get("epsilon", "").strip().replace(",", ".")
             if not epsilon and not fields.get("none"):
-                raise Problem(400, "No budget was given.", "Write a number, e.g. 2.")
+                raise Problem(400, "no-budget-given-2")
             delta = fields.get("delta", "").strip().replace(",", ".") or "0"
             unit = fields.get("unit", "").strip() or None
             if log.measured is not None and unit not in (None, *persons_of(log)):
-                raise Problem(400, "There is no such column.", "Choose one from the list.")
+                raise Problem(400, "no-column-3")
             if fields.get("none"):
                 limit(log, self.settings, None, "0", None)
             else:
@@ -96,7 +96,7 @@ class Owner(Visits):
         def change(fields: Mapping[str, str]) -> str:
             log, number = self.log(request), fields.get("account", "")
             if not (number.isascii() and number.isdecimal() and len(number) < 10):
-                raise Problem(400, "No account was chosen.", "Choose one from the list.")
+                raise Problem(400, "no-account-chosen")
             put_on(log, self.settings, int(number), self.store.logs(log.session))
             return f"/logs/{log.id}/account"
 
@@ -117,7 +117,7 @@ class Owner(Visits):
             log, number = self.log(request), fields.get("entry", "")
             seen = account_seen(log, self.settings)
             if number not in {str(row.number) for row in seen.rows}:
-                raise Problem(400, "There is no such release in this account.", "Open the page of the account again.")
+                raise Problem(400, "no-release-account")
             texts = (fields.get(name, "").strip()[:_LONGEST] for name in ("recipient", "note"))
             self.store.set_note(log.session, int(number), *texts)
             return f"/logs/{log.id}/account#r{number}"
@@ -144,9 +144,7 @@ class Owner(Visits):
         if self.settings.lasting_token:
             raise _shared()
         if not hmac.compare_digest(given.encode("utf-8", "replace"), self.settings.token.encode()):
-            raise Problem(
-                403, "This is not the token.", "It is the one that the terminal shows where veilog serve was started."
-            )
+            raise Problem(403, "not-token")
         return leading_to(f"/stored?grant={new_once(self.key, session + _OWNER)}")
 
     async def take(self, request: Request) -> Response:

@@ -52,24 +52,18 @@ def prepared(folder: Path) -> Path:
             place.parent.mkdir(parents=True, exist_ok=True)
             place.mkdir(mode=0o700)
         if not place.is_dir():
-            raise OutputError("This is not a folder.", path=place, advice="Name another with --folder.")
+            raise OutputError("not-folder", path=place)
         others = [path for path in place.iterdir() if LEDGER not in path.name]
         if others and not (place / _RECORDS).is_file():
-            raise OutputError(
-                "This folder holds other things; the server needs one of its own.",
-                path=place,
-                advice="Name a folder that is empty or not there yet with --folder.",
-            )
+            raise OutputError("folder-holds-other-things", path=place)
         if os.name == "posix" and place.stat().st_mode & 0o077:
-            raise OutputError(
-                "Others on this machine may look into this folder.", path=place, advice=f"chmod 700 {place}"
-            )
+            raise OutputError("others-machine-may-look", path=place, place=place)
         for part in ("incoming", "logs", "jobs"):
             (place / part).mkdir(mode=0o700, exist_ok=True)
         for left in (place / "incoming").iterdir():  # uploads that the last run did not finish
             left.unlink()
     except OSError as error:
-        raise OutputError(f"The folder cannot be used: {error.strerror or error}.", path=place) from error
+        raise OutputError("folder-cannot-used", path=place, reason=error.strerror or error) from error
     return place
 
 
@@ -90,19 +84,11 @@ def token_in(path: Path) -> str:
         token = path.read_text().strip()
         others = os.name == "posix" and path.stat().st_mode & 0o077
     except (OSError, ValueError) as error:
-        raise InputError("The token cannot be read.", path=path, advice="It is one line of text.") from error
+        raise InputError("token-cannot-read", path=path) from error
     if others:
-        raise InputError(
-            "Others on this machine may read this token.",
-            path=path,
-            advice=f"Put a new one into it after: chmod 600 {path}",
-        )
+        raise InputError("others-machine-may-read", path=path, file=path)
     if len(token) < _SHORTEST_TOKEN or not token.isascii() or not token.isalnum():
-        raise InputError(
-            f"A token is at least {_SHORTEST_TOKEN} letters and digits in one line.",
-            path=path,
-            advice="python -c 'import secrets; print(secrets.token_hex(32))' makes a good one.",
-        )
+        raise InputError("token-least-letters-digits", path=path, shortest_token=_SHORTEST_TOKEN)
     return token
 
 

@@ -230,9 +230,11 @@ def _asked(wanted: tuple[str, ...], asked: Asked) -> Asked:
     ):
         if given and purpose not in wanted:
             raise ParameterError(
-                f"{option} is for the purpose {purpose}, which is not asked for.",
+                "purpose-not-asked",
                 parameter=option.strip("-"),
-                advice=f"Add --purposes {','.join((*wanted, purpose))}.",
+                option=option,
+                purpose=purpose,
+                names=",".join((*wanted, purpose)),
             )
     if asked.model is not None:
         from veilog.measures.purposes.conformance import read_model  # only who has a model waits for it
@@ -250,5 +252,5 @@ def _check_chart(chart: Path | None) -> None:
     if chart is None:
         return
     if chart.suffix.lower() != ".svg":
-        raise ParameterError(f"--chart draws an SVG file; {chart.name!r} does not end in .svg.", parameter="chart")
+        raise ParameterError("chart-draws-svg-file", parameter="chart", name=chart.name)
     check_writable(chart)

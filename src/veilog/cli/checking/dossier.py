@@ -24,7 +24,7 @@ from veilog.cli.shared.common import (
 )
 from veilog.cli.shared.terminal import CALL
 from veilog.cli.shared.whose import SEEMING, Whose
-from veilog.errors import check_language, OutputError
+from veilog.errors import OutputError, check_language
 from veilog.releasing.meaning import json_of
 from veilog.report.dossier import check_dossier, write, write_registry
 from veilog.report.dossier import dossier as made_of
@@ -99,5 +99,5 @@ def dossier(
 def _check_registry(place: Path) -> None:
     """No log ends in .yaml, so none is written over."""
     if place.suffix.lower() not in _YAML:
-        raise OutputError("The record for the registry is YAML; --registry must end in .yaml.", path=place)
+        raise OutputError("record-registry-yaml-registry", path=place)
     check_writable(place, overwrite=CALL.get().overwrite)

@@ -26,7 +26,7 @@ from veilog.cli.shared.common import (
 )
 from veilog.cli.shared.terminal import CALL
 from veilog.cli.shared.whose import SEEMING, Whose
-from veilog.errors import check_language, OutputError, ParameterError
+from veilog.errors import OutputError, ParameterError, check_language
 from veilog.ledger.ledger import Ledger
 from veilog.logs.eventlog import EventLog
 from veilog.logs.variants import Variants
@@ -73,11 +73,7 @@ class Reports:
                 _check_page(page, option)
         named = [page for page in (self.report, self.report_outside, self.dossier) if page is not None]
         if self.language != ENGLISH and not named:
-            raise ParameterError(
-                "--language is for the pages and the dossier, and none is to be written.",
-                parameter="language",
-                advice="Add --report PAGE, --report-outside PAGE or --dossier FILE; or leave it away.",
-            )
+            raise ParameterError("language-pages-dossier-none", parameter="language")
 
     def write(
         self,
@@ -171,11 +167,7 @@ def original_of(released: EventLog, path: Path, reading: Reading) -> EventLog:
     log = read_log(named(path, reading), reading)
     labels = set(released.variants.labels)
     if labels and labels.isdisjoint(log.variants.labels):
-        raise ParameterError(
-            f"{path.name} and the release have no activity in common, so this is not the log it was made of.",
-            parameter="original",
-            advice="Give that log, read as it was for the release (--map, --classifier).",
-        )
+        raise ParameterError("release-no-activity-common", parameter="original", name=path.name)
     return log
 
 
@@ -191,5 +183,5 @@ def entered(path: Path, log: EventLog) -> Standing | None:
 def _check_page(page: Path, option: str) -> None:
     """No log ends in .html, so none is written over."""
     if page.suffix.lower() not in (".html", ".htm"):
-        raise OutputError(f"A report is an HTML page; {option} must end in .html.", path=page)
+        raise OutputError("report-html-page-must", path=page, option=option)
     check_writable(page)

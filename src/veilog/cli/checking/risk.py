@@ -179,9 +179,9 @@ def _sizes(text: str) -> list[int]:
     for part in text.split(","):
         first, dash, last = part.strip().partition("-")
         if not (first.isdecimal() and (last.isdecimal() if dash else True)):
-            raise ParameterError(f"--size takes numbers such as 1,2,3 or 1-6, not {text!r}.", parameter="size")
+            raise ParameterError("size-takes-numbers-not", parameter="size", text=text)
         if int(last or first) > 1000:
-            raise ParameterError(f"--size {part.strip()} is more than anybody knows.", parameter="size")
+            raise ParameterError("size-more-anybody-knows", parameter="size", part=part.strip())
         sizes += range(int(first), int(last or first) + 1)
     return sizes
 
@@ -192,7 +192,5 @@ def _weights(texts: tuple[str, ...]) -> dict[str, float] | None:
         try:
             weights[name] = float(value)
         except ValueError:
-            raise ParameterError(
-                f"--weight takes ACTIVITY=NUMBER, not {f'{name}={value}'!r}.", parameter="weight"
-            ) from None
+            raise ParameterError("weight-takes-activity-number", parameter="weight", value=f"{name}={value}") from None
     return weights or None

@@ -80,7 +80,7 @@ def _account(ledger: Ledger, log: Data, unit: str) -> Account:
         called = {account.number: account for account in every if account.name == name}
         if len(called) > 1 or (known is not None and known.number not in called):
             on = "several accounts have this name" if known is None else f"these data are on account {known.number}"
-            raise ParameterError(f"It cannot be entered as {name!r}: {on}.", parameter="account")
+            raise ParameterError("cannot-entered", parameter="account", name=name, on=on)
         found = next(iter(called.values()), None)
     if found is None:
         limited = sum(account.budget is not None for account in every)
@@ -107,10 +107,7 @@ def confirm_level(out: Output, ledger: Ledger | None, planned: Planned, log: Dat
         if warning.code == "account-level-falls":
             answer = out.console.input(Text("Release it nevertheless? [y/N] "))
             if answer.strip().lower() not in ("y", "yes"):
-                raise BudgetError(
-                    "The release was not made: all releases of the log together would protect less.",
-                    advice="Nothing was asked of the data. Take a smaller epsilon, or say y.",
-                )
+                raise BudgetError("release-not-made-all")
 
 
 def confirm_losses(out: Output, planned: Plan, log: EventLog | StoredLog | Variants) -> None:
@@ -127,7 +124,7 @@ def confirm_losses(out: Output, planned: Plan, log: EventLog | StoredLog | Varia
     answer = out.console.input(Text("Release it nevertheless? Nothing is spent yet. [y/N] "))
     if answer.strip().lower() not in ("y", "yes"):
         raise ParameterError(
-            "The release was not confirmed. Nothing was asked of the data, and nothing was spent.",
+            "release-not-confirmed-nothing",
             parameter="activities" if any("activities" in loss.code for loss in found) else None,
         )
 

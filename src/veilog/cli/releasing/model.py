@@ -146,11 +146,9 @@ def sample(
 ) -> None:
     """Draw cases from a model, into a log of any size or as a stream, without the log and at no cost."""
     if stream == (target is not None):
-        raise ParameterError(
-            "Give a file to write to, or --stream, and not both.", parameter="stream", advice="veilog sample MODEL OUT"
-        )
+        raise ParameterError("give-file-write-stream", parameter="stream")
     if stream and json is not None:
-        raise ParameterError("A stream has no --json: it is one.", parameter="json")
+        raise ParameterError("stream-no-json", parameter="json")
     out = Output(json)
     if target is not None:
         _check_files(model, target, None)
@@ -197,9 +195,9 @@ def _check_files(source: Path, target: Path, checkpoint: Path | None) -> None:
     for path in (target, *([] if checkpoint is None else [checkpoint])):
         check_writable(path)
         if path.exists() and source.exists() and path.samefile(source):
-            raise OutputError("This would overwrite what is read.", path=path, advice="Give another file.")
+            raise OutputError("overwrite-read", path=path)
     if checkpoint is not None and checkpoint.resolve() == target.resolve():
-        raise OutputError("The model and the checkpoint need a file each.", path=target)
+        raise OutputError("model-checkpoint-need-file", path=target)
 
 
 def _facts(model: Model) -> dict[str, Any]:

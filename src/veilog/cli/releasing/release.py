@@ -232,9 +232,7 @@ def _planned(method: str, parameters: dict[str, Any], budget: BudgetOptions, bey
         option = next((o for o in _OPTIONS if o.startswith(name) and len(name) > 2), None)  # eps
         if option is not None and not any(p.startswith(name) for p in own):
             raise ParameterError(
-                f"{name!r} is no parameter of {method}.",
-                parameter=name,
-                advice=f"It is an option of its own: --{option.replace('_', '-')} {value}.",
+                "no-parameter", parameter=name, name=name, method=method, option=option.replace("_", "-"), value=value
             )
     chosen.parse(parameters)
     domains = beyond.domains(required=not chosen.full_log)
@@ -252,11 +250,7 @@ def _planned(method: str, parameters: dict[str, Any], budget: BudgetOptions, bey
 def _check_beside(planned: Plan, target: Path, log: Path, ledger: Path | None, json: str | None) -> list[Path]:
     """Before any work: the files for what is made beside the release, which can be written, too."""
     if planned.beside and is_pipe(target):
-        raise ParameterError(
-            f"There is a second file, for {planned.beside[0]}, and standard output takes one.",
-            parameter="for",
-            advice=f"Name a file; or ask for one of both: -p for={planned.beside[0]}.",
-        )
+        raise ParameterError("second-file-standard-output", parameter="for", beside=planned.beside[0])
     beside = [named_after(target, name) for name in planned.beside]
     for place in beside:
         check_places({"target": place, "log": log, "ledger": ledger, "json": json})
@@ -288,7 +282,7 @@ def _waiting(released: Release, target: Path) -> Iterator[None]:
             waits = f"The release used its epsilon, and waits in {kept}."
             if isinstance(error, OutputError):
                 advice = f"veilog convert {quoted(kept)} TARGET writes it in another format."
-                raise OutputError(f"{error.problem} {waits}", path=error.path, advice=advice) from error
+                raise OutputError("value", path=error.path, advice=advice, text=error.problem, waits=waits) from error
             cannot_be_undone(waits)
         elif isinstance(error, KeyboardInterrupt) and entry is not None and (file := kept_file(entry)) is not None:
             cannot_be_undone(f"The release used its epsilon, and waits in {file}: {how_to_write(entry)}.")
@@ -305,7 +299,7 @@ def _send(place: Path) -> None:
     try:
         send(place)
     except BrokenPipeError as error:
-        raise OutputError("Standard output was closed.") from error
+        raise OutputError("standard-output-closed") from error
 
 
 def demo(
@@ -321,11 +315,7 @@ def demo(
 
 def _said_once(option: str | None, parameter: str | None) -> str | None:
     if option is not None and parameter is not None:
-        raise ParameterError(
-            "--guessing-advantage and -p guessing_advantage= say the same.",
-            parameter="guessing_advantage",
-            advice="Give one of them.",
-        )
+        raise ParameterError("guessing-advantage-guessing-advantage", parameter="guessing_advantage")
     return parameter if option is None else option
 
 

@@ -26,18 +26,10 @@ def check_room(target: Path, original: EventLog | StoredLog | Variants, *, whole
     about as large as that."""
     events = (original if isinstance(original, Variants) else original.variants).events
     if whole and suffix_of(target) == ".xlsx" and events > MOST_EVENTS:
-        raise OutputError(
-            f"A sheet of Excel holds {MOST_EVENTS:,} events. This log has more, and so would its release.",
-            path=target,
-            advice="Nothing was asked of the data. Write to a .csv or .parquet file, or release a part of the cases.",
-        )
+        raise OutputError("sheet-excel-holds-events", path=target, most_events=MOST_EVENTS)
     needed = events * _BYTES.get(suffix_of(target), _PACKED_BYTES)
     if shutil.disk_usage(target.absolute().parent).free < needed:
-        raise OutputError(
-            f"The disk has no room for this release, which may take {-(-needed // 1_000_000):,} MB.",
-            path=target,
-            advice="Nothing was asked of the data. Free some space, or write to a .xes.gz or .parquet file.",
-        )
+        raise OutputError("disk-no-room-release", path=target, value=-(-needed // 1000000))
 
 
 def check_texts(target: Path, declared: Domain, original: EventLog | StoredLog | Variants) -> None:

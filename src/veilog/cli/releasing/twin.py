@@ -112,11 +112,7 @@ class DryRunOptions(KnownSizes):
         """Refuse what a release has no ears for."""
         given = [*self.facts(), *(["sizes"] if self.sizes else []), *(["purposes"] if self.purposes else [])]
         if given:
-            raise ParameterError(
-                f"--{given[0]} is for a dry run; a release finds out what it needs with noise.",
-                parameter=given[0],
-                advice="Add --dry-run, or leave it away.",
-            )
+            raise ParameterError("dry-run-release-finds", parameter=given[0], given=given[0])
 
     def found(self, before: Before, how_many: int | None) -> Sizes:
         """The sizes that are known; only ``log`` looks at it."""
@@ -172,11 +168,7 @@ def activities_of(text: str | None, *words: str) -> int | tuple[str, ...] | None
     if text is None or text.strip().isdecimal():
         return None if text is None else int(text)
     if _NUMBER.fullmatch(text.strip()):
-        raise ParameterError(
-            f"--activities takes how many there are, a whole number, or their names, not {text.strip()!r}.",
-            parameter="activities",
-            advice="If it is the name of one, give --activities @FILE with it on a line.",
-        )
+        raise ParameterError("activities-takes-how-many", parameter="activities", text=text.strip())
     return activity_names(text, words)
 
 
@@ -212,16 +204,16 @@ def twin(
     protected = persons.checked()
     if epsilon is None and log is not None:
         raise ParameterError(
-            f"A log is asked for its sizes with --epsilon alone, so {log.name} says nothing.",
+            "log-asked-sizes-epsilon",
             parameter="log",
-            advice="Give an epsilon, e.g. --epsilon 0.05; or write a twin of declared sizes with --out "
-            f"{'TWIN.xes, and without the log' if log.exists() else log.name}.",
+            name=log.name,
+            value="TWIN.xes, and without the log" if log.exists() else log.name,
         )
     if epsilon is None:
         found = make_twin(**declared)
     else:
         if log is None:
-            raise ParameterError("With --epsilon a log is asked: veilog twin LOG --epsilon 0.05.", parameter="log")
+            raise ParameterError("epsilon-log-asked-veilog", parameter="log")
         new = keeping.checked(log)
         source = named(log, reading, grouping)
         show_columns(screen, source, reading)
@@ -315,11 +307,7 @@ def _sizes_in(path: Path) -> Sizes:
     """The sizes that ``veilog twin --json`` wrote, or those of an earlier release, which is public."""
     if path.suffix.lower() != ".json":
         if not path.exists() and not glob.has_magic(str(path)):
-            raise InputError(
-                "There is no such file of sizes.",
-                path=path,
-                advice=f"{meant(path.name, _beside(path))}Give the JSON of veilog twin, an earlier release, or log.",
-            )
+            raise InputError("no-file-sizes", path=path, meant=meant(path.name, _beside(path)))
         return Sizes.of(files.read_variants(path))
     try:
         told = plain_json.loads(text_of(path))
@@ -328,12 +316,7 @@ def _sizes_in(path: Path) -> Sizes:
         several: dict[str, Any] = {name: tuple(kept.pop(name)) for name in found}
         return Sizes(**kept, **several)
     except (OSError, UnicodeDecodeError, ValueError, KeyError, TypeError, AttributeError) as error:
-        raise InputError(
-            "These are no sizes of a log.",
-            path=path,
-            advice=f"{meant(path.name, _beside(path))}veilog twin LOG --epsilon 0.05 --json FILE writes them; or "
-            "give a release.",
-        ) from error
+        raise InputError("these-no-sizes-log", path=path, meant=meant(path.name, _beside(path))) from error
 
 
 def _beside(path: Path) -> list[str]:

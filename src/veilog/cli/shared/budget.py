@@ -138,9 +138,7 @@ def _length(text: str | None) -> int | Literal["log"] | None:
     try:
         return int(text)
     except ValueError:
-        raise ParameterError(
-            f"--max-length takes a whole number, or log, not {text!r}.", parameter="max_length"
-        ) from None
+        raise ParameterError("max-length-takes-whole", parameter="max_length", text=text) from None
 
 
 def at_a_terminal() -> bool:

@@ -190,7 +190,7 @@ class Reading:
     def most(self) -> int:
         """The bytes that a compressed log may unpack to."""
         if self.limit is not None and self.limit < 1:
-            raise ParameterError(f"--limit must be at least 1, not {self.limit}.", parameter="limit")
+            raise ParameterError("limit-must-least-not", parameter="limit", limit=self.limit)
         return DEFAULT_LIMIT if self.limit is None else self.limit
 
     def policies(self) -> dict[str, Policy]:
@@ -231,9 +231,7 @@ class Grouping:
         """Refuse an engine where variants are not enough."""
         if self.engine != "duckdb":
             raise ParameterError(
-                f"{what} needs the events themselves, and --engine {called(self.engine)} gives variants.",
-                parameter="engine",
-                advice="Leave --engine away and give the log as a file.",
+                "needs-events-themselves-engine", parameter="engine", what=what, called=called(self.engine)
             )
 
 
@@ -271,17 +269,9 @@ class Output:
         self.target, self.of = target, of
         piped = log is not None and is_pipe(log)
         if piped and target == "-":
-            raise ParameterError(
-                "The log and the JSON would both go to standard output.",
-                parameter="json",
-                advice="Give one of them a file.",
-            )
+            raise ParameterError("log-json-both-go", parameter="json")
         if target is not None and target.startswith("--"):  # with no file after it the next option is taken for one
-            raise ParameterError(
-                f"--json takes a file, or - , and {target} is an option.",
-                parameter="json",
-                advice=f"A file of that name is ./{target}.",
-            )
+            raise ParameterError("json-takes-file-option", parameter="json", target=target)
         if target is not None and target != "-":
             check_writable(target)
         own = (sys.stderr if piped else sys.stdout).isatty() or os.environ.get("COLUMNS", "").isdecimal()

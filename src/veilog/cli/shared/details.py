@@ -85,17 +85,18 @@ class ContentOptions:
     def chosen(self) -> str | None:
         """The part of the cases, in the words of ``--part``."""
         if self.until is not None and self.since is None:
-            raise ParameterError("--until needs --since.", parameter="until")
+            raise ParameterError("until-needs-since", parameter="until")
         if self.since is None:
             return self.part
         if self.part is not None:
-            raise ParameterError("--part and --since both say which cases.", parameter="since", advice="Give one.")
+            raise ParameterError("part-since-both-say", parameter="since")
         first, end = day_named(self.since, "since"), self.end
         if first >= end:
             raise ParameterError(
-                f"No day is from --since {first} on and before {'today' if self.until is None else f'--until {end}'}.",
+                "no-day-since-before",
                 parameter="since",
-                advice="Take an earlier day for --since, or a later one for --until.",
+                first=first,
+                value="today" if self.until is None else f"--until {end}",
             )
         return f"{SPAN}={first}..{end}"
 
@@ -129,20 +130,19 @@ class ContentOptions:
         for text in self.domain:
             name, values = pair(text, "--domain")
             if name in found:
-                raise ParameterError(f"The domain of {name!r} is declared twice.", parameter="domain")
+                raise ParameterError("domain-declared-twice", parameter="domain", name=name)
             if required and name.removeprefix("case:") not in known:
                 raise ParameterError(
-                    f"--domain is for attributes that are released, and {name!r} is not.",
-                    parameter="domain",
-                    advice=f"{meant(name, asked)}Name it in --attributes, or leave its domain away.",
+                    "domain-attributes-released-not", parameter="domain", name=name, meant=meant(name, asked)
                 )
             found[name] = _values(values)
             if len(found[name]) == 1 and "," in values and not values.startswith("@"):
                 raise ParameterError(
-                    f"{values!r} is one value of {name!r}: values are separated by |, as some have commas.",
+                    "value-values-separated-some",
                     parameter="domain",
-                    advice=f"Say '{name}={'|'.join(part.strip() for part in values.split(','))}'; or name a file that "
-                    f"has one on each line, {name}=@FILE.",
+                    values=values,
+                    name=name,
+                    names="|".join(part.strip() for part in values.split(",")),
                 )
         return found
 
@@ -165,9 +165,7 @@ def _values(text: str) -> Values:
 def _window(text: str) -> Window | str:
     start, dots, end = text.partition("..")
     if not dots and text != "log":
-        raise ParameterError(
-            f"--window takes START..END, such as 2024-01-01..2025-01-01, or log, not {text!r}.", parameter="window"
-        )
+        raise ParameterError("window-takes-start-end", parameter="window", text=text)
     if not dots:
         return text
     return _time(start), _time(end)
@@ -177,9 +175,7 @@ def _time(text: str) -> datetime.datetime:
     try:
         return datetime.datetime.fromisoformat(text.strip())
     except ValueError:
-        raise ParameterError(
-            f"--window takes START..END as dates like 2024-01-31, not {text.strip()!r}.", parameter="window"
-        ) from None
+        raise ParameterError("window-takes-start-end-dates", parameter="window", text=text.strip()) from None
 
 
 def declared_list(text: str) -> tuple[str, ...]:
@@ -190,13 +186,9 @@ def declared_list(text: str) -> tuple[str, ...]:
     try:
         lines = text_of(path).splitlines()
     except OSError as error:
-        raise ParameterError(
-            f"The list {path} cannot be read: {reason(error)}.",
-            parameter="@FILE",
-            advice="@FILE is a text file with one name on each line.",
-        ) from error
+        raise ParameterError("list-cannot-read", parameter="@FILE", file=path, reason=reason(error)) from error
     except UnicodeDecodeError as error:
-        raise InputError("The list is no text in UTF-8.", path=path) from error
+        raise InputError("list-no-text-utf", path=path) from error
     return _stripped(lines)
 
 
@@ -207,9 +199,7 @@ def activity_names(text: str, words: Sequence[str] = (FROM_LOG, PRIVATELY)) -> t
     if text.startswith("@") or len(names) != 1 or not meant(names[0], (FROM_LOG, PRIVATELY)):
         return names
     raise ParameterError(
-        f"--activities {names[0]} would be a list of one activity, {names[0]!r}.",
-        parameter="activities",
-        advice=f"{meant(names[0], words)}If it is one, give --activities @FILE with it on a line.",
+        "activities-list-activity", parameter="activities", names=names[0], meant=meant(names[0], words)
     )
 
 

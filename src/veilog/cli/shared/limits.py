@@ -46,17 +46,14 @@ class Limits:
     def check(self) -> None:
         """Refuse what does not go together, before a large log is read."""
         if (self.releases is None) != (self.each is None) or (self.each_delta is not None and self.each is None):
-            raise ParameterError("A plan takes --releases and --each.", parameter="releases")
+            raise ParameterError("plan-takes-releases-each", parameter="releases")
         if self.releases is not None and (self.epsilon is not None or self.composed or self.delta is None):
             raise ParameterError(
-                "What a plan costs in all follows from --releases, --each and --delta.",
+                "plan-costs-all-follows" if self.delta is None else "plan-costs-all-follows-releases",
                 parameter="releases",
-                advice="Add --delta, e.g. 1e-6." if self.delta is None else "Leave out --epsilon and --composed.",
             )
         if (self.delta is not None or self.composed) and self.epsilon is None and self.releases is None:
-            raise ParameterError(
-                "A budget for delta needs one for epsilon.", parameter="delta", advice="Add --epsilon."
-            )
+            raise ParameterError("budget-delta-needs-epsilon", parameter="delta")
 
     def set(self, kept: Ledger, data: Variants | EventLog, unit: str | None, account: int | None) -> Account:
         """Set them, or leave them as they are where nothing is said."""

@@ -55,18 +55,9 @@ def check_formats(arguments: Mapping[str, Any]) -> None:
     """Refuse a format that nothing would listen to: where no log is ``-``, the suffix of each file says its format."""
     files = [value for value in arguments.values() if isinstance(value, Path)]
     if arguments.get("to") is not None and not is_pipe(arguments["target"]):
-        raise ParameterError(
-            f"--to is the format of what goes to standard output, and {arguments['target']} is a file.",
-            parameter="to",
-            advice="Leave --to away: the suffix says the format.",
-        )
+        raise ParameterError("format-goes-standard-output", parameter="to", arguments=arguments["target"])
     if getattr(arguments.get("reading"), "format", None) is not None and not any(map(is_pipe, files)):
-        raise ParameterError(
-            "--format is the format of standard input or output, and no log is - .",
-            parameter="format",
-            advice="Leave --format away: the suffix of a file says its format. One of another suffix can come in: "
-            "- --format csv < FILE.",
-        )
+        raise ParameterError("format-format-standard-input", parameter="format")
 
 
 def received(format_: str | None, limit: int) -> Path:
@@ -75,7 +66,7 @@ def received(format_: str | None, limit: int) -> Path:
 
     suffix = _suffix(format_, known_suffixes(), "comes from standard input")
     if any(place.name.startswith("stdin") for folder in _folders for place in folder.iterdir()):
-        raise ParameterError("Standard input can be read once, so only one log is - .", parameter="log")
+        raise ParameterError("standard-input-read-once", parameter="log")
     place = _folder() / f"stdin{suffix}"
     size = 0
     try:
@@ -83,10 +74,10 @@ def received(format_: str | None, limit: int) -> Path:
             while block := sys.stdin.buffer.read(_BLOCK):
                 size += len(block)
                 if size > limit:
-                    raise InputError(f"More than {limit} bytes came from standard input.", advice="Raise --limit.")
+                    raise InputError("more-bytes-came-standard", limit=limit)
                 file.write(block)
     except OSError as error:
-        raise InputError(f"Standard input cannot be kept: {reason(error)}.") from error
+        raise InputError("standard-input-cannot-kept", reason=reason(error)) from error
     return place
 
 
@@ -107,7 +98,7 @@ def send(place: Path) -> None:
         nowhere(sys.stdout)
         if isinstance(error, BrokenPipeError):
             raise
-        raise OutputError(f"Standard output cannot be written: {reason(error)}.") from error
+        raise OutputError("standard-output-cannot-written", reason=reason(error)) from error
 
 
 def without_folder(text: str) -> str:

@@ -28,13 +28,9 @@ def check_places(arguments: Mapping[str, Any]) -> None:
     for (name, place), (other, beside) in itertools.permutations(places, 2):
         if name in WRITTEN and _same(place, beside):
             what = {"log": "the log itself", "ledger": "the ledger itself"}.get(other, "another file of this command")
-            raise OutputError(f"This would overwrite {what}.", path=place, advice="Give another file.")
+            raise OutputError("overwrite", path=place, what=what)
         if name in ("target", "out") and other in ("log", "original") and _inside(place, beside):
-            raise OutputError(
-                "This would be a part of the log from then on: its folder, or pattern, holds it.",
-                path=place,
-                advice="Give a file elsewhere.",
-            )
+            raise OutputError("part-log-then-folder", path=place)
     dry = getattr(arguments.get("trying"), "dry_run", False)  # then nothing but the JSON is written
     written = ("json",) if dry else WRITTEN if "log" in arguments else set(WRITTEN) - {"model"}  # one is drawn from
     check_all_absent(place for name, place in places if name in written)
@@ -52,7 +48,7 @@ def check_named_once(json: str, words: Sequence[str]) -> None:
     place = Path(json)
     named = [word.partition("=")[2] if word.startswith("--") else word.removeprefix("@") for word in words]
     if sum(_same(Path(name), place) for name in named if name) > 1:
-        raise OutputError("This would overwrite another file of this command.", path=place)
+        raise OutputError("overwrite-another-file-command", path=place)
     check_all_absent([place])
 
 

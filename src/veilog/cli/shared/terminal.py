@@ -118,7 +118,7 @@ def put_out(text: str) -> None:
 
 
 def _unwritable(error: OSError) -> OutputError:
-    return OutputError(f"Standard output cannot be written: {reason(error)}.")
+    return OutputError("standard-output-cannot-written", reason=reason(error))
 
 
 def error_line(console: Console, message: str) -> None:

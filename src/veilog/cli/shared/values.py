@@ -70,12 +70,12 @@ def pairs(texts: Sequence[str], option: str) -> dict[str, str]:
     names = [name for name, _ in found]
     twice = next((name for name in names if names.count(name) > 1), None)
     if twice is not None:
-        raise ParameterError(f"{option} says {twice!r} twice.", parameter=option, advice="Leave one of them away.")
+        raise ParameterError("says-twice", parameter=option, option=option, twice=twice)
     return dict(found)
 
 
 def pair(text: str, option: str) -> tuple[str, str]:
     name, equals, value = text.partition("=")
     if not equals or not name.strip():
-        raise ParameterError(f"{option} takes NAME=VALUE, not {text!r}.", parameter=option)
+        raise ParameterError("takes-name-value-not", parameter=option, option=option, text=text)
     return name.strip(), value.strip()

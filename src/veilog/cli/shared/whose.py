@@ -30,7 +30,7 @@ class Whose:
     def asked(self) -> str | bool:
         """As purposes and halves take it."""
         if self.person is not None and self.no_person:
-            raise ParameterError("--person and --no-person say opposite things.", parameter="person")
+            raise ParameterError("person-no-person-say", parameter="person")
         return not self.no_person if self.person is None else self.person
 
     def column(self, log: EventLog | Variants) -> str | None:
@@ -38,11 +38,7 @@ class Whose:
         asked = self.asked()
         if isinstance(asked, str):
             if isinstance(log, Variants):
-                raise ParameterError(
-                    "--person needs the events themselves, and only the variants were read.",
-                    parameter="person",
-                    advice="Give the log as a file, without --engine or --memory-limit.",
-                )
+                raise ParameterError("person-needs-events-themselves", parameter="person")
             columns_of_persons(log, asked, "person")
         return column_of(log, asked)
 
@@ -51,11 +47,7 @@ class Whose:
         if original is not None:
             self.column(original)
         elif self.asked() is not True:
-            raise ParameterError(
-                "--person and --no-person say whose the cases of the original are, and none is given.",
-                parameter="person",
-                advice="Add --original LOG, or leave them away.",
-            )
+            raise ParameterError("person-no-person-say-cases", parameter="person")
 
 
 SEEMING = Whose()

@@ -99,9 +99,7 @@ def connected(means: Means) -> Iterator[duckdb.DuckDBPyConnection]:
                 connection.execute(f"SET memory_limit = {sql_text(means.memory_limit)}")
             except duckdb.Error as error:
                 raise ParameterError(
-                    f"The memory limit {means.memory_limit!r} is not understood.",
-                    parameter="memory_limit",
-                    advice="Write it like 800MB or 2GB.",
+                    "memory-limit-not-understood", parameter="memory_limit", memory_limit=means.memory_limit
                 ) from error
             connection.execute("SET TimeZone = 'UTC'")
             yield connection
@@ -118,17 +116,10 @@ def connected(means: Means) -> Iterator[duckdb.DuckDBPyConnection]:
 def _in_words(error: duckdb.Error, means: Means) -> InputError | ParameterError | EngineError:
     reason = str(error).splitlines()[0]
     if _disk_is_full(error):
-        return EngineError(
-            f"The disk that DuckDB spills to is full ({reason}).",
-            advice="Free some of it, name a folder elsewhere with --temp-directory, or allow more --memory-limit.",
-        )
+        return EngineError("disk-duckdb-spills-full", reason=reason)
     if isinstance(error, duckdb.OutOfMemoryException):
-        return ParameterError(
-            f"This cannot be done within {means.memory_limit} of memory.",
-            parameter="memory_limit",
-            advice="Allow more.",
-        )
-    return InputError(f"The events cannot be read ({reason}).")
+        return ParameterError("cannot-done-within-memory", parameter="memory_limit", memory_limit=means.memory_limit)
+    return InputError("events-cannot-read", reason=reason)
 
 
 def _disk_is_full(error: duckdb.Error) -> bool:

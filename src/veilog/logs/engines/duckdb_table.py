@@ -93,20 +93,20 @@ class DuckTable:
     def _opened(self, connection: duckdb.DuckDBPyConnection) -> pa.Schema:
         """Attach the database and make the table the relation ``log``; its columns."""
         if not self.database.is_file():
-            raise InputError("There is no such database.", path=self.database)
+            raise InputError("no-database", path=self.database)
         attached = connection.execute("SELECT 1 FROM duckdb_databases() WHERE database_name = 'source'").fetchall()
         if not attached:
             try:
                 connection.execute(f"ATTACH {sql_text(str(self.database))} AS source (READ_ONLY)")
             except duckdb.Error as error:
                 raise InputError(
-                    f"This database cannot be opened ({str(error).splitlines()[0]}).", path=self.database
+                    "database-cannot-opened", path=self.database, splitlines=str(error).splitlines()[0]
                 ) from error
         try:
             return connection.sql(f"SELECT * FROM {self._name} LIMIT 0").to_arrow_table().schema
         except duckdb.CatalogException as error:
             raise InputError(
-                f"The database has no table {self.table!r}.", path=self.database, advice=_tables(connection)
+                "database-no-table", path=self.database, advice=_tables(connection), table=self.table
             ) from error
 
     @property
@@ -138,7 +138,7 @@ class DuckTable:
         index = self._index(schema)
         if index is not None:
             if index not in schema.names:
-                raise InputError(f"There is no column {index!r}.", advice=f"Columns: {', '.join(schema.names)}.")
+                raise InputError("no-column", index=index, names=", ".join(schema.names))
             if not pa.types.is_integer(schema.field(index).type):
                 refuse_type(index, str(schema.field(index).type), "whole numbers", self._where)
             return sql_name(index)
@@ -164,17 +164,17 @@ class DuckTable:
         )
         where = self._where
         if not count:
-            raise InputError("The table has no rows.", path=where)
+            raise InputError("table-no-rows", path=where)
         gaps = {"case-without-name": nameless, "event-without-activity": mute, "missing-timestamp": absent}
         if refuse_gaps(findings, gaps):
             rows = f"SELECT * FROM ({rows}) WHERE c IS NOT NULL AND a IS NOT NULL AND t IS NOT NULL"
             count, low, high = _one(connection, "count(*), min(t), max(t)", rows)
             if not count:
-                raise InputError("Not one event is left.", path=where)
+                raise InputError("not-event-left", path=where)
         if low < FIRST_TIME or high > LAST_TIME:
-            raise InputError("There are times outside the years 1 to 9999.", path=where)
+            raise InputError("times-outside-years-9999", path=where)
         if unplaced and index is not None:
-            raise InputError(f"The index {index!r} is missing in {unplaced} rows.", path=where)
+            raise InputError("index-missing-rows", path=where, index=index, unplaced=unplaced)
         alone = index is not None and self.means.index is None  # veilog's own index stands above the times
         if unplaced or index is not None:
             ties = f"SELECT c FROM ({rows}) GROUP BY c, {'' if alone else 't, '}i HAVING min(a) <> max(a)"

@@ -60,7 +60,7 @@ def temporary_folder(where: str | os.PathLike[str] | None) -> Path:
         return Path(tempfile.mkdtemp(prefix="veilog-", dir=where))
     except OSError as error:
         raise ParameterError(
-            f"The temporary directory cannot be used ({error.strerror}).", parameter="temp_directory"
+            "temporary-directory-cannot-used", parameter="temp_directory", reason=error.strerror
         ) from error
 
 
@@ -85,11 +85,7 @@ def refuse_gaps(findings: Findings, gaps: dict[str, int]) -> bool:
         if not count:
             continue
         if findings.policy(rule) == "keep":
-            raise ParameterError(
-                f"{count} rows meet {rule}, and a table without an order of rows cannot keep them.",
-                parameter="on",
-                advice=f"Choose --on {rule}=drop, or correct the table.",
-            )
+            raise ParameterError("rows-meet-table-without", parameter="on", count=count, rule=rule)
         findings.add(rule, f"{count} rows", count=count)
         dropped = True
     return dropped
@@ -100,16 +96,8 @@ def refuse_ties(ties: int, index: str | None, path: str | None) -> None:
     if not ties:
         return
     if index is None:
-        raise InputError(
-            f"{ties} times, a case has several activities at once, and nothing says in which order.",
-            path=path,
-            advice="Name a column that orders them: --index NAME.",
-        )
-    raise InputError(
-        f"{ties} times, a case has several activities with the same time and the same {index!r}.",
-        path=path,
-        advice="Name a column that tells them apart.",
-    )
+        raise InputError("times-case-several-activities-once", path=path, ties=ties)
+    raise InputError("times-case-several-activities", path=path, ties=ties, index=index)
 
 
 def refuse_equals(count: int, index: str | None, where: str | None) -> None:
@@ -117,38 +105,25 @@ def refuse_equals(count: int, index: str | None, where: str | None) -> None:
     if count:
         same = "time" if index is None else f"time and the same {index!r}"
         raise InputError(
-            f"{count} times, a case has several events with the same {same}, and nothing says in which order.",
+            "times-case-several-events" if index is None else "times-case-several-events-same",
             path=where,
-            advice="Name a column that orders them: --index NAME."
-            if index is None
-            else "Name a column that tells them apart.",
+            count=count,
+            same=same,
         )
 
 
 def refuse_life_cycle(roles: Roles) -> None:
     """Raise about what is declared of events where an engine groups them as they are."""
     if roles.clock is not None:
-        raise ParameterError(
-            f"The date {roles.timestamp!r} and the time of day {roles.clock!r} are two columns.",
-            parameter="timestamp",
-            advice="Make one of them in a view there, or name one column with --timestamp NAME.",
-        )
+        raise ParameterError("date-time-day-two", parameter="timestamp", timestamp=roles.timestamp, clock=roles.clock)
     for name, said in (("lifecycle", roles.lifecycle), ("classifier", roles.classifier)):
         if said:
-            raise ParameterError(
-                f"This engine takes all events by their activity, so --{name} is not possible.",
-                parameter=name,
-                advice="Choose the events in a view there, or give the log as a file without --engine.",
-            )
+            raise ParameterError("engine-takes-all-events", parameter=name, name=name)
 
 
 def refuse_type(column: str, kind: str, wanted: str, path: str | None) -> NoReturn:
     """Raise about a column that this engine types differently than it is used."""
-    raise InputError(
-        f"The column {column!r} holds {kind} on this engine, which cannot be taken for {wanted}.",
-        path=path,
-        advice="Choose another column, or convert it there, for instance in a view.",
-    )
+    raise InputError("column-holds-engine-cannot", path=path, name=column, kind=kind, wanted=wanted)
 
 
 def first_line(error: BaseException) -> str:

@@ -80,11 +80,7 @@ class IbisTable:
         with running(), one_state(self.table):
             rows = int(fetched(self.table.aggregate(n=self.table.count()))["n"][0].as_py())
             if rows > _READ_WHOLE:
-                raise InputError(
-                    f"The table has {rows} events, too many to come here (at most {_READ_WHOLE}).",
-                    path=self.name,
-                    advice="veilog.read_variants(table, ...) groups them where they are; release those.",
-                )
+                raise InputError("table-events-too-many", path=self.name, rows=rows, read_whole=_READ_WHOLE)
             self._checked(roles, findings, progress)
             progress("fetching the events", None)
             table = by_characters(self.table, self.columns()) if is_postgres(self.table) else self.table
@@ -104,7 +100,7 @@ class IbisTable:
         """The column that orders events: the one given, or veilog's own, which stands above the times."""
         if self.index is not None:
             if self.index not in self.columns():
-                raise InputError(f"There is no column {self.index!r}.", advice=f"Columns: {', '.join(self.columns())}.")
+                raise InputError("no-column", index=self.index, names=", ".join(self.columns()))
             return self.index
         return EVENT_INDEX if EVENT_INDEX in self.columns() else None
 
@@ -118,7 +114,7 @@ class IbisTable:
         events = _columns(table, roles, index, alone, self.name)
         found = _facts(events)
         if not found["rows"]:
-            raise InputError("The table has no rows.", path=self.name)
+            raise InputError("table-no-rows", path=self.name)
         if not _collates(self.table):
             _check_spellings(events, {"c": roles.case, "a": roles.activity}, self.name)
         gaps = {
@@ -130,18 +126,14 @@ class IbisTable:
             events = events.filter(events.c.notnull() & events.a.notnull() & events.time.notnull())
             found = _facts(events)
             if not found["rows"]:
-                raise InputError("Not one event is left.", path=self.name)
+                raise InputError("not-event-left", path=self.name)
         if found["unplaced"]:
-            raise InputError(f"The index {index!r} is missing in {found['unplaced']} rows.", path=self.name)
+            raise InputError("index-missing-rows-2", path=self.name, index=index, found=found["unplaced"])
         start, end = found["start"], found["end"]
         if start < FIRST_TIME or end > LAST_TIME:
-            raise InputError("There are times outside the years 1 to 9999, or infinite ones.", path=self.name)
+            raise InputError("times-outside-years-9999-infinite", path=self.name)
         if found["finer"]:
-            raise InputError(
-                f"{found['finer']} times are finer than a microsecond, which engines cut differently.",
-                path=self.name,
-                advice="Cut them there, for instance in a view.",
-            )
+            raise InputError("times-finer-microsecond-engines", path=self.name, found=found["finer"])
         if not self.placed:
             progress("looking for events at the same time", None)
             refuse_ties(int(fetched(_ties(events)).to_pylist()[0]["ties"]), index, self.name)
@@ -244,12 +236,7 @@ def _check_spellings(events: Any, columns: dict[str, str], where: str | None) ->
         texts = (one.select(x=ibis.literal(text)) for text in _SPELLINGS)
         found = ibis.union(events.limit(0).select(x=events[name]), *texts).distinct()
         if int(fetched(found.aggregate(n=found.count()))["n"][0].as_py()) != len(_SPELLINGS):
-            raise InputError(
-                f"In the column {column!r} texts are the same that differ in upper case, accents or blanks, so one "
-                "case could be taken for a part of another.",
-                path=where,
-                advice="Give a view in which this column has a binary collation, one that compares by characters.",
-            )
+            raise InputError("column-texts-same-differ", path=where, name=column)
 
 
 def _facts(events: Any) -> dict[str, Any]:
@@ -305,10 +292,7 @@ def _probe(events: Any) -> None:
     ]
     found = _variants(fetched(counted(ibis.union(*rows)))).to_dict()
     if found != _PROBED:
-        raise EngineError(
-            f"The engine {events.get_backend().name} does not keep the order of events: a probe came out as {found}.",
-            advice="Export the table to Parquet, which --engine duckdb and --engine spark read.",
-        )
+        raise EngineError("engine-does-not-keep", name=events.get_backend().name, found=found)
 
 
 def fetched(table: Any) -> pa.Table:
@@ -362,13 +346,7 @@ def _in_words(error: Exception) -> VeilogError:
         return known
     of_spark = type(error).__name__ in ("Py4JNetworkError", "Py4JError")
     if of_spark or isinstance(error, ConnectionError):
-        return EngineError(
-            "The engine ended half way, or the connection to it broke.",
-            advice="Spark on this machine ends so when it runs out of memory: allow more --memory-limit.",
-        )
+        return EngineError("engine-ended-half-way")
     if type(error).__name__ == "OperationNotDefinedError":
-        return EngineError(
-            f"This engine cannot make variants of events ({first_line(error)})",
-            advice="Copy the table to a Parquet file or a table of DuckDB, and read that.",
-        )
-    return EngineError(f"The engine gave up: {first_line(error)}")
+        return EngineError("engine-cannot-make-variants", first_line=first_line(error))
+    return EngineError("engine-gave-up", first_line=first_line(error))

@@ -48,7 +48,7 @@ def load(
             where = "WHERE m <> 1"
             state.kept -= state.absent
     if state.rows and not state.kept:
-        raise InputError("Not one event is left.", path=files[0].path)
+        raise InputError("not-event-left", path=files[0].path)
     count_times(findings, state.kept, naive=state.naive, offsets=state.offsets, cut=state.cut, epochs=state.epochs)
     case = "c, o" if state.nameless else "c"
     if state.indexed:
@@ -118,7 +118,7 @@ def _insert(connection: duckdb.DuckDBPyConnection, piece: Piece, state: _Loading
     encoded = encoded.chunk(0) if isinstance(encoded, pa.ChunkedArray) else encoded
     known = [state.codes.setdefault(label, len(state.codes)) for label in _used(encoded, keep)]
     if len(state.codes) >= 1 << ACTIVITY_BITS:
-        raise InputError(f"There are more than {1 << ACTIVITY_BITS} activities.", path=findings.path)
+        raise InputError("more-activities", path=findings.path, value=1 << ACTIVITY_BITS)
     position = np.arange(start, start + size)
     batch = pa.table(
         {

@@ -55,10 +55,7 @@ def _elsewhere(source: Source) -> VariantSource | None:
     if "://" in engine:
         return IbisTable(_connected(source, source.name), means.index, name=source.name)
     raise ParameterError(
-        f"There is no engine {called(engine)!r}.",
-        parameter="engine",
-        advice=f"{meant(engine, ('duckdb', 'spark'))}Take duckdb, spark, duckdb:FILE for a table of a DuckDB "
-        "database, or a URL that Ibis connects to.",
+        "no-engine", parameter="engine", called=called(engine), meant=meant(engine, ("duckdb", "spark"))
     )
 
 
@@ -67,19 +64,15 @@ def _of_one_format(source: Source) -> tuple[Source, ...]:
     files = source.files()
     readers = {file.format: reader_of(file) for file in files}
     if len(readers) > 1:
-        raise InputError(f"These files have different formats: {', '.join(sorted(readers))}.", path=source.name)
+        raise InputError("these-files-different-formats", path=source.name, names=", ".join(sorted(readers)))
     if len(files) > 1 and table_reader_of(files[0]) is None:
-        raise InputError(f"Several {reader_of(files[0]).name} files cannot be read as one log.", path=source.name)
+        raise InputError("several-files-cannot-read", path=source.name, name=reader_of(files[0]).name)
     return files
 
 
 def _no_index(means: Means) -> None:
     if means.index is not None:
-        raise ParameterError(
-            "Rows of files have an order, which decides events of equal time.",
-            parameter="index",
-            advice="Leave out --index; it is for tables of a database.",
-        )
+        raise ParameterError("rows-files-order-decides", parameter="index")
 
 
 def called(engine: str) -> str:
@@ -101,31 +94,20 @@ def _connected(source: Source, name: str) -> Any:
             raise ValueError(kind)
         backend = ibis.connect(url, **(AS_CLIENT if kind in _EXTRAS else {}))
     except ValueError:  # which may show a part of the password, taken for a port
-        raise EngineError(
-            f"The URL {kind}://... is not understood.",
-            advice="In names and passwords @ is written %40, / %2F, : %3A, ? %3F and # %23.",
-        ) from None
+        raise EngineError("url-not-understood", kind=kind) from None
     except ImportError as error:
         if kind in _EXTRAS:
             raise MissingExtraError(f"--engine {kind}://...", extra=_EXTRAS[kind]) from error
-        raise EngineError(
-            f"Ibis lacks what it needs for {kind}.", advice=f"pip install 'ibis-framework[{kind}]'"
-        ) from error
+        raise EngineError("ibis-lacks-needs", kind=kind) from error
     except Exception as error:  # every engine has a family of errors of its own
-        raise EngineError(
-            f"There is no connection to {kind}://...: {_without(first_line(error), url)}",
-            advice="See 'Backends' in the documentation of Ibis for what its URL must say.",
-        ) from error
+        raise EngineError("no-connection", kind=kind, without=_without(first_line(error), url)) from error
     if kind in _EXTRAS:  # others may share what they connect to, as Spark does its session
         weakref.finalize(source, backend.disconnect)
     *database, table = name.split(".")
     try:
         return backend.table(table, database=tuple(database) if len(database) > 1 else "".join(database) or None)
     except Exception as error:
-        raise InputError(
-            f"There is no table {name!r} on {kind}://...: {_without(first_line(error), url)}",
-            advice="Give its name as LOG, with its schema before it: schema.table.",
-        ) from error
+        raise InputError("no-table", name=name, kind=kind, without=_without(first_line(error), url)) from error
 
 
 def _torn(url: str) -> bool:

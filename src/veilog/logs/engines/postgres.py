@@ -99,14 +99,11 @@ def in_words(error: Exception) -> VeilogError | None:
         return None
     state = getattr(error, "sqlstate", None) or ""
     if state == _MAY_NOT:
-        return EngineError(
-            f"The role may not read this: {first_line(error)}",
-            advice="It needs USAGE on the schema, and SELECT on the table or view or its columns; nothing else.",
-        )
+        return EngineError("role-may-not-read", first_line=first_line(error))
     if state == _CANCELLED:
-        return EngineError(f"The query was cancelled there: {first_line(error)}")
+        return EngineError("query-cancelled", first_line=first_line(error))
     if state.startswith(_ENDED) or (not state and type(error).__name__ == "OperationalError"):
-        return EngineError("The engine ended half way, or the connection to it broke.")
+        return EngineError("engine-ended-half-way-connection")
     if not state and "timestamp too" in str(error):  # infinity, too, or before Christ
-        return InputError("There are times outside the years 1 to 9999, or infinite ones.")
-    return EngineError(f"The engine gave up: {first_line(error)}")
+        return InputError("times-outside-years-9999-infinite")
+    return EngineError("engine-gave-up", first_line=first_line(error))

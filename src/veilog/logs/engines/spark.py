@@ -89,24 +89,16 @@ class SparkFiles:
             path, schema, notes = file.path, opened(file).schema_arrow, PARQUET.notes(file)
             rows += PARQUET.rows(file)
             if notes.case_key is not None or notes.empty is not None:
-                raise InputError(
-                    "This file has cases that only an index tells apart, or without events.",
-                    path=path,
-                    advice="Take --engine duckdb for it.",
-                )
+                raise InputError("file-cases-only-index", path=path)
             missing = [name for name in wanted if name not in schema.names]
             if missing:
-                raise InputError(f"There is no column {missing[0]!r}, but in {self.paths[0].name} there is.", path=path)
+                raise InputError("no-column-but", path=path, missing=missing[0], name=self.paths[0].name)
             given = [EVENT_INDEX] if EVENT_INDEX in schema.names else []
             schemas.append((path, pa.schema([schema.field(name) for name in wanted + given]).remove_metadata()))
         first = schemas[0][1]
         for path, schema in schemas:
             if [(f.name, plain_type(f.type)) for f in schema] != [(f.name, plain_type(f.type)) for f in first]:
-                raise InputError(
-                    f"Its columns have other types than those of {self.paths[0].name}.",
-                    path=path,
-                    advice="Take --engine duckdb, which can read them together.",
-                )
+                raise InputError("columns-other-types-those", path=path, name=self.paths[0].name)
         return first, rows
 
     def _frame(self, spark: Any, roles: Roles, schema: pa.Schema) -> Any:
@@ -142,11 +134,7 @@ class SparkFiles:
 def _no_text(files: tuple[Source, ...]) -> None:
     for file in files:
         if not is_parquet(file):
-            raise InputError(
-                "Spark reads Parquet here, no text.",
-                path=file.path,
-                advice="Take --engine duckdb, or convert the files to Parquet.",
-            )
+            raise InputError("spark-reads-parquet-here", path=file.path)
 
 
 def quoted(name: str) -> str:
@@ -232,9 +220,7 @@ def _started(means: Means, folder: Path) -> Any:
     except Exception as error:  # a missing Java shows in many ways
         lines = [line.strip() for line in (folder / "java").read_text(errors="replace").splitlines() if line.strip()]
         reason = f"{lines[-1][:300]}." if lines else first_line(error)
-        raise EngineError(
-            f"Spark did not start: {reason}", advice="It needs Java 17 or newer, found by PATH or JAVA_HOME."
-        ) from error
+        raise EngineError("spark-did-not-start", reason=reason) from error
 
 
 def _megabytes(text: str) -> int:
@@ -245,9 +231,5 @@ def _megabytes(text: str) -> int:
     except ValueError:
         size = 0
     if size < 1:
-        raise ParameterError(
-            f"The memory limit {text!r} is not understood.",
-            parameter="memory_limit",
-            advice="Write it like 800MB or 2GB.",
-        )
+        raise ParameterError("memory-limit-not-understood-2", parameter="memory_limit", text=text)
     return max(size, 512)  # with less Spark does not start

@@ -104,11 +104,7 @@ class Coarser:
         missing = sorted({label for label in known if label not in rows})
         if missing and self.else_ is None:
             more = f" and {len(missing) - _NAMED} more" if len(missing) > _NAMED else ""
-            raise InputError(
-                f"The map has no row for {', '.join(map(repr, missing[:_NAMED]))}{more}.",
-                path=source,
-                advice=f"Add rows for them, or one for all others: {EVERYTHING_ELSE},{OTHER}.",
-            )
+            raise InputError("map-no-row", path=source, names=", ".join(map(repr, missing[:_NAMED])), more=more)
         return [rows.get(label, self.else_ or "") for label in known]
 
 
@@ -121,14 +117,10 @@ def coarser(given: MapLike, *, level: int = 1, top: int | None = None) -> Coarse
     _check("level", level)
     rows, name = (_rows(given.items()), "a list") if isinstance(given, Mapping) else _in_file(path_of(given, "map"))
     if not rows:
-        raise InputError("The map is empty.", path=name, advice="It has a row for each activity: activity,group.")
+        raise InputError("map-empty", path=name)
     deepest = max(len(groups) for groups in rows.values())
     if level > max(1, deepest):
-        raise ParameterError(
-            f"The map has {deepest} levels, so there is no level {level}.",
-            parameter="level",
-            advice="A level is a column of groups after the activity.",
-        )
+        raise ParameterError("map-levels-no-level", parameter="level", deepest=deepest, level=level)
     found = {
         activity: (groups[min(level, len(groups)) - 1] if groups else activity) for activity, groups in rows.items()
     }
@@ -151,20 +143,15 @@ def mapped_by(given: MapLike | None, level: int | None = None, top: int | None =
     if given is not None:
         return coarser(given, level=1 if level is None else level, top=top)
     if top is not None:
-        raise ParameterError(
-            f"Which {top} activities are meant is not said.",
-            parameter="top",
-            advice="Name them in --map FILE, a list in an order that is public (one on each line): the first ones are "
-            "kept. Which are the most frequent in the log is no public fact.",
-        )
+        raise ParameterError("activities-meant-not-said", parameter="top", top=top)
     if level is not None and level != 1:
-        raise ParameterError("A level is one of a map.", parameter="level", advice="Add --map FILE.")
+        raise ParameterError("level-map", parameter="level")
     return None
 
 
 def _check(name: str, value: int) -> None:
     if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-        raise ParameterError(f"{name} must be a whole number from 1 on, not {value!r}.", parameter=name)
+        raise ParameterError("must-whole-number-not", parameter=name, name=name, value=value)
 
 
 def _rows(given: Iterable[tuple[object, object]], path: Path | None = None) -> dict[str, tuple[str, ...]]:
@@ -173,14 +160,10 @@ def _rows(given: Iterable[tuple[object, object]], path: Path | None = None) -> d
     for activity, groups in given:
         told = (groups,) if isinstance(groups, str) else groups
         if not isinstance(told, Sequence) or not all(isinstance(name, str) for name in (activity, *told)):
-            raise InputError(
-                "A map goes from the names of activities to names of groups.",
-                path=path,
-                advice=f"That of {activity!r} is neither a name nor a list of names.",
-            )
+            raise InputError("map-goes-names-activities", path=path, activity=activity)
         name = str(activity).strip()
         if name in found:
-            raise InputError(f"The map has two rows for {name!r}.", path=path)
+            raise InputError("map-two-rows", path=path, name=name)
         found[name] = tuple(group.strip() for group in told if group.strip())
     return found
 
@@ -189,25 +172,21 @@ def _read(path: Path) -> dict[str, tuple[str, ...]]:
     try:
         text = text_of(path)
     except OSError as error:
-        raise ParameterError(
-            f"The map {path} cannot be read: {reason(error)}.",
-            parameter="map",
-            advice="It is a CSV file (activity,group,coarser group) or JSON; veilog map LOG FILE proposes one.",
-        ) from error
+        raise ParameterError("map-cannot-read", parameter="map", file=path, reason=reason(error)) from error
     except UnicodeDecodeError as error:
-        raise InputError("The map is no text in UTF-8.", path=path, advice="Save it as CSV in UTF-8.") from error
+        raise InputError("map-no-text-utf", path=path) from error
     if path.suffix.lower() == ".json":
         try:
             told = json.loads(text, object_pairs_hook=tuple)  # pairs: a name may be there twice
         except (ValueError, RecursionError) as error:
-            raise InputError(f"The map is no JSON: {error}.", path=path) from error
+            raise InputError("map-no-json", path=path, reason=error) from error
         if not isinstance(told, tuple):
-            raise InputError("The map is no JSON object of activities and groups.", path=path)
+            raise InputError("map-no-json-object", path=path)
         return _rows(told, path)
     try:
         lines = _lines(text)
     except csv.Error as error:
-        raise InputError(f"The map is no CSV: {error}.", path=path) from error
+        raise InputError("map-no-csv", path=path, reason=error) from error
     if lines and lines[0][0].strip().lower() == "activity":  # a header
         del lines[0]
     return _rows(((row[0], row[1:]) for row in lines), path)

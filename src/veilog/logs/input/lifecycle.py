@@ -101,9 +101,11 @@ class Transitions:
             if totals and not any(step.strip().casefold() == self._wanted for step in totals):
                 known = ", ".join(repr(step) for step, _ in totals.most_common(20) if step) or "none"
                 raise ParameterError(
-                    f"No event is the transition {self._said!r}.",
+                    "no-event-transition",
                     parameter="lifecycle",
-                    advice=f"{meant(self._wanted, (*totals, EVERY, INTERVALS))}The log has: {known}.",
+                    said=self._said,
+                    meant=meant(self._wanted, (*totals, EVERY, INTERVALS)),
+                    known=known,
                 )
             return
         others = [(step, n) for step, n in totals.most_common() if step and step.strip().casefold() != COMPLETE]
@@ -207,11 +209,7 @@ def _refuse_without(told: IntArray) -> None:
     """Refuse to make one event of starts and ends where there are none of either."""
     for wanted, value in ((_BEGUN, 1), (COMPLETE, -1)):
         if not (told == value).any():
-            raise ParameterError(
-                f"No event is the transition {wanted!r}, so starts and ends cannot be one event.",
-                parameter="lifecycle",
-                advice="Leave the life cycle away, or name the transition that counts.",
-            )
+            raise ParameterError("no-event-transition-starts", parameter="lifecycle", wanted=wanted)
 
 
 def _starts_of(case: IntArray, code: IntArray, told: IntArray) -> IntArray:
@@ -252,16 +250,8 @@ def _most_frequent(steps: Sequence[tuple[str, int]]) -> str:
 def no_life_cycle(wanted: str) -> ParameterError:
     """What is wrong where a transition is asked for, and events have none."""
     if wanted == EVERY:  # also for starts and ends that are to be one event
-        return ParameterError(
-            f"The log has no {LIFECYCLE!r} and no column of starts, so it does not tell starts from ends.",
-            parameter="lifecycle",
-            advice="Leave the life cycle away; or call the columns start and end.",
-        )
-    return ParameterError(
-        f"The log has no {LIFECYCLE!r}, so it does not say which events are {wanted!r}.",
-        parameter="lifecycle",
-        advice="Leave the life cycle away.",
-    )
+        return ParameterError("log-no-no-column", parameter="lifecycle", lifecycle=LIFECYCLE)
+    return ParameterError("log-no-does-not", parameter="lifecycle", lifecycle=LIFECYCLE, wanted=wanted)
 
 
 def joined(parts: Sequence[Any]) -> Any:

@@ -155,11 +155,7 @@ def writer_of(target: Path, *, spreadsheet_safe: bool = False) -> Writer | None:
     suffix = suffix_of(target)
     if spreadsheet_safe:
         if suffix not in _TEXT:
-            raise ParameterError(
-                f"spreadsheet_safe is for {', '.join(_TEXT)}: no other format has texts that a spreadsheet would run.",
-                parameter="spreadsheet_safe",
-                advice="Leave it out; a workbook (.xlsx) has its texts as texts.",
-            )
+            raise ParameterError("spreadsheet-safe-no-other", parameter="spreadsheet_safe", names=", ".join(_TEXT))
         return cast(Writer, _loaded(_FOR_SPREADSHEETS))
     if suffix == ".xlsx" and importlib.util.find_spec("openpyxl") is None:
         raise MissingExtraError("Writing a workbook of Excel", extra="excel")
@@ -213,14 +209,8 @@ def _reader_of_table(source: Source) -> Reader:
         from veilog.logs.eventlog import EventLog  # loaded with numbers, for which a start does not wait
 
         if isinstance(source.given, EventLog):
-            raise InputError(
-                "This log was read already.", advice="Its findings are log.findings, and its variants log.variants."
-            )
-        raise InputError(
-            f"What was given is no log but of the type {type(source.given).__name__}.",
-            advice="Give a path, a pandas DataFrame, a pyarrow Table, a polars DataFrame, a pm4py EventLog or a table "
-            "of Ibis.",
-        )
+            raise InputError("log-read-already")
+        raise InputError("given-no-log-but", kind=type(source.given).__name__)
     return found
 
 
@@ -228,16 +218,12 @@ def _reader_of_file(source: Source) -> Reader:
     path = source.path
     try:
         if path.is_dir():
-            raise InputError(
-                "This is a directory, not a file.",
-                path=path,
-                advice="Give the log file in it; a folder of tables is read where variants are enough.",
-            )
+            raise InputError("directory-not-file-2", path=path)
         if source.several:
-            raise InputError("Several files are read together only where variants are enough.", path=path)
+            raise InputError("several-files-read-together", path=path)
         exists = path.exists()
     except (OSError, ValueError) as error:
-        raise InputError(f"The file cannot be read: {reason(error)}.", path=str(path)) from error
+        raise InputError("file-cannot-read", path=str(path), reason=reason(error)) from error
     found = _found(source)
     if found is None:
         problem, advice = _OTHERS.get(source.format, ("The suffix is not known.", ""))
@@ -249,7 +235,7 @@ def _reader_of_file(source: Source) -> Reader:
             advice=f"{advice} Known suffixes: {', '.join(known_suffixes())}.".strip(),
         )
     if not exists:
-        raise InputError("There is no such file.", path=source.name)
+        raise InputError("no-file", path=source.name)
     _check_kind(path)
     return found
 
@@ -259,13 +245,11 @@ def _check_kind(path: Path) -> None:
     try:
         kind = path.stat().st_mode
     except OSError as error:
-        raise InputError(f"The file cannot be read: {reason(error)}.", path=path) from error
+        raise InputError("file-cannot-read", path=path, reason=reason(error)) from error
     if not (stat.S_ISREG(kind) or stat.S_ISFIFO(kind)):
-        raise InputError("This is a socket or a device, not a file.", path=path)
+        raise InputError("socket-device-not-file", path=path)
     if not os.access(path, os.R_OK, effective_ids=os.access in os.supports_effective_ids):
-        raise InputError(
-            "The file cannot be read: Permission denied.", path=path, advice="Ask its owner for the right to read it."
-        )
+        raise InputError("file-cannot-read-permission", path=path)
 
 
 # ---- readers of other packages

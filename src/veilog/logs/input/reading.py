@@ -35,21 +35,13 @@ __all__ = [
 def whole(source: Source, asked: ReadRequest) -> EventLog:
     """Return the log with its events, and which rules read all its cases at once."""
     if source.means.index is not None and not is_ibis(source.given):
-        raise ParameterError(
-            "Rows of files and frames have an order, which decides events of equal time.",
-            parameter="index",
-            advice="Leave index away; it is for tables of a database.",
-        )
+        raise ParameterError("rows-files-frames-order", parameter="index")
     reader = reader_of(source)
     declared = asked.declared
     intervals = wants_intervals(declared.lifecycle)
     if intervals:
         if LIFECYCLE in (asked.declared.classifier or ""):
-            raise ParameterError(
-                "This classifier tells starts and ends apart, so they cannot be one event.",
-                parameter="classifier",
-                advice=f"Leave {LIFECYCLE} out of it, or the life cycle away.",
-            )
+            raise ParameterError("classifier-tells-starts-ends", parameter="classifier", lifecycle=LIFECYCLE)
         asked = replace(asked, declared=_plainly(asked.declared))
     with blaming(source):
         tabular = table_reader_of(source)
@@ -188,11 +180,7 @@ def check_layout(source: Source) -> None:
     heeds = getattr(reader_of(source.files()[0]), "heeds", ()) if here else ()
     for name, what in _LAYOUT.items():
         if getattr(source.layout, name) is not None and name not in heeds:
-            raise ParameterError(
-                f"This log has no {what}, so --{name.replace('_', '-')} says nothing.",
-                parameter=name,
-                advice="Leave it away.",
-            )
+            raise ParameterError("log-no-says-nothing", parameter=name, what=what, name=name.replace("_", "-"))
 
 
 _LAYOUT = {"header": "line of a header that could be told", "sheet": "sheets", "object_type": "types of objects"}

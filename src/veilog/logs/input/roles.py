@@ -51,16 +51,12 @@ class Declared:
         for field in fields(self):
             said = getattr(self, field.name)
             if said is not None and not isinstance(said, str):
-                raise ParameterError(f"{field.name} must be text, not {said!r}.", parameter=field.name)
+                raise ParameterError("must-text-not", parameter=field.name, name=field.name, said=said)
         if self.time_format is not None and self.time_format.lower() not in _TIME_FORMATS:
-            raise ParameterError(
-                f"The time format {self.time_format!r} is not known.",
-                parameter="time_format",
-                advice="Say dd/mm/yyyy or mm/dd/yyyy: which number of 5/6/2024 is the day. ISO 8601 needs no format.",
-            )
+            raise ParameterError("time-format-not-known", parameter="time_format", time_format=self.time_format)
         for name in ("lifecycle", "classifier"):
             if getattr(self, name) is not None and not getattr(self, name).strip():
-                raise ParameterError(f"The {name} is empty.", parameter=name, advice="Name one, or leave it away.")
+                raise ParameterError("empty", parameter=name, name=name)
 
     @property
     def day_order(self) -> DayOrder | None:
@@ -182,7 +178,7 @@ def guess_roles(
     """
     repeated = sorted({name for name in columns if columns.count(name) > 1})
     if repeated:
-        raise InputError(f"Two columns are called {repeated[0]!r}.", advice="Rename one of them.")
+        raise InputError("two-columns-called", repeated=repeated[0])
     case_, case_found = _find("case", columns, case, CASE, _CASE)
     activity_, activity_found = _find("activity", columns, activity, ACTIVITY, _ACTIVITY)
     both = _date_and_clock(columns, timestamp)
@@ -214,11 +210,7 @@ def declared_roles(
     one event has is of no concern for others.
     """
     if wants_intervals(declared.lifecycle):
-        raise ParameterError(
-            "Here events are taken as they are, so a start and its end cannot be one.",
-            parameter="lifecycle",
-            advice="Read the log into memory, or keep one transition, such as complete.",
-        )
+        raise ParameterError("here-events-taken-they", parameter="lifecycle")
     if not public:
         return _fixed_roles(columns, declared, classifiers)
     roles = guess_roles(columns, case=declared.case, activity=declared.activity, timestamp=declared.timestamp)
@@ -266,8 +258,7 @@ def _fixed_roles(columns: Sequence[str], declared: Declared, classifiers: Classi
 def _check_three(case: str, activity: str, timestamp: str, columns: Sequence[str]) -> None:
     if len({case, activity, timestamp}) < 3:
         raise InputError(
-            f"Case {case!r}, activity {activity!r} and timestamp {timestamp!r} must be three columns.",
-            advice=_say(columns),
+            "case-activity-timestamp-must", advice=_say(columns), case=case, activity=activity, timestamp=timestamp
         )
 
 
@@ -297,11 +288,12 @@ def classifier_keys(
         if not size:
             names = ", ".join(repr(name) for name, _, scope in classifiers if scope == "event")
             raise ParameterError(
-                f"The classifier names {words[0]!r}, which is no attribute of the events.",
+                "classifier-names-no-attribute",
                 parameter="classifier",
                 advice=f"{meant(words[0], known)}There are: {', '.join(list(known)[:30])}."
                 + (f" Classifiers: {names}." if names else "")
                 + (" A name with spaces stands in single quotes." if exact else ""),
+                words=words[0],
             )
         found.append(" ".join(words[:size]))
         words = words[size:]
@@ -351,9 +343,7 @@ def _find(
 ) -> tuple[str, Found]:
     if given is not None:
         if given not in columns:
-            raise InputError(
-                f"There is no column {given!r} for the {role}.", advice=meant(given, columns) + _say(columns)
-            )
+            raise InputError("no-column-2", advice=meant(given, columns) + _say(columns), given=given, role=role)
         return given, "given"
     if standard in columns:
         return standard, "pm4py"
@@ -362,11 +352,11 @@ def _find(
         matches = [name for name in columns if plain[name] in tier.split()]
         if len(matches) > 1:
             raise InputError(
-                f"Several columns could be the {role}: {', '.join(map(repr, matches))}.", advice=_say(columns)
+                "several-columns-could", advice=_say(columns), role=role, names=", ".join(map(repr, matches))
             )
         if matches:
             return matches[0], "guessed"
-    raise InputError(f"No column looks like the {role}.", advice=_say(columns))
+    raise InputError("no-column-looks-like", advice=_say(columns), role=role)
 
 
 def _plain(name: str) -> str:

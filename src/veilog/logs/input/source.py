@@ -67,14 +67,10 @@ class Means:
     def __post_init__(self) -> None:
         if not _MEMORY.fullmatch(self.memory_limit):  # also where no engine is started that would refuse it
             raise ParameterError(
-                f"The memory limit {self.memory_limit!r} is not understood.",
-                parameter="memory_limit",
-                advice="Write it like 800MB or 2GB.",
+                "memory-limit-not-understood", parameter="memory_limit", memory_limit=self.memory_limit
             )
         if self.threads is not None and self.threads < 1:
-            raise ParameterError(
-                f"{self.threads} threads cannot do anything.", parameter="threads", advice="Give 1 or more."
-            )
+            raise ParameterError("threads-cannot-do-anything", parameter="threads", threads=self.threads)
 
 
 AT_HAND = Means()
@@ -93,11 +89,7 @@ class Layout:
 
     def __post_init__(self) -> None:
         if self.header is not None and self.header < 0:
-            raise ParameterError(
-                f"There is no line {self.header}.",
-                parameter="header",
-                advice="Give the line of the header, from 1 on, or 0 if there is none.",
-            )
+            raise ParameterError("no-line", parameter="header", header=self.header)
 
 
 AS_FOUND = Layout()
@@ -210,9 +202,7 @@ class Source:
             found = stream.read(most + 1)
         if len(found) > most:
             packed = " unpacked" if self.packed else ""
-            raise InputError(
-                f"This format is read as a whole, and there are{packed} over {most >> 20} MB.", path=self.path
-            )
+            raise InputError("format-read-whole-over", path=self.path, packed=packed, most=most >> 20)
         return found
 
     def stream(self) -> BinaryIO:
@@ -238,15 +228,15 @@ def _files(source: Source) -> tuple[Source, ...]:
         try:
             inside = [path for path in source.path.rglob("*") if path.is_file()]
         except OSError as error:
-            raise InputError(f"A file in this folder cannot be read: {reason(error)}.", path=source.name) from error
+            raise InputError("file-folder-cannot-read", path=source.name, reason=reason(error)) from error
         found = [path for path in inside if not _hidden(path.relative_to(source.path))]
         if not found:
-            raise InputError("There is no file in this folder.", path=source.name)
+            raise InputError("no-file-folder", path=source.name)
     else:
         matches = [Path(match) for match in glob.glob(str(source.name), recursive=True)]  # noqa: PTH207
         found = [path for path in matches if not path.is_dir()]
         if not found:
-            raise InputError("No file matches this pattern.", path=source.name)
+            raise InputError("no-file-matches-pattern", path=source.name)
     return tuple(Source(path, means=source.means, limit=source.limit, layout=source.layout) for path in sorted(found))
 
 

@@ -61,16 +61,12 @@ def open_input(path: Path, *, limit: int | None = DEFAULT_LIMIT) -> BinaryIO:
         raise
     except OSError as error:
         file.close()
-        raise InputError(f"The file cannot be read: {reason(error)}.", path=path) from error
+        raise InputError("file-cannot-read", path=path, reason=reason(error)) from error
     if magic == _MAGIC:
         return cast(BinaryIO, io.BufferedReader(_Gunzip(file, path, limit), _BUFFER))
     if path.suffix.lower() == ".gz":
         file.close()
-        raise InputError(
-            "The file is empty." if not magic else "The file is called .gz but is not compressed with gzip.",
-            path=path,
-            advice=None if not magic else "Take the suffix .gz off if it is plain, or compress it.",
-        )
+        raise InputError("file-empty" if not magic else "file-called-gz-but", path=path)
     return file
 
 
@@ -78,9 +74,9 @@ def check_stored(path: Path) -> None:
     """Raise :class:`InputError` for what is empty or no regular file, where a format is read from several places."""
     found = path.stat()
     if not stat.S_ISREG(found.st_mode):
-        raise InputError("This format is not read from a pipe.", path=path, advice="Save it to a file first.")
+        raise InputError("format-not-read-pipe", path=path)
     if found.st_size == 0:
-        raise InputError("The file is empty.", path=path)
+        raise InputError("file-empty", path=path)
 
 
 def _opened(path: Path) -> BinaryIO:
@@ -90,11 +86,11 @@ def _opened(path: Path) -> BinaryIO:
             return resumed(begun, pipe)
         return cast(BinaryIO, io.BufferedReader(path.open("rb", buffering=0), _BUFFER))
     except FileNotFoundError:
-        raise InputError("There is no such file.", path=path) from None
+        raise InputError("no-file", path=path) from None
     except IsADirectoryError:
-        raise InputError("This is a directory, not a file.", path=path) from None
+        raise InputError("directory-not-file-3", path=path) from None
     except (OSError, ValueError) as error:
-        raise InputError(f"The file cannot be read: {reason(error)}.", path=path) from error
+        raise InputError("file-cannot-read", path=path, reason=reason(error)) from error
 
 
 def zipped(path: Path) -> str:
@@ -112,20 +108,16 @@ def _member(path: Path) -> tuple[BinaryIO, zipfile.ZipFile, zipfile.ZipInfo]:
         found = [member for member in archive.infolist() if not member.is_dir() and not _beside(member.filename)]
     except (zipfile.BadZipFile, OSError, ValueError, NotImplementedError) as error:
         file.close()
-        raise InputError(f"The zip cannot be read ({error}).", path=path, advice="Fetch or pack it again.") from error
+        raise InputError("zip-cannot-read", path=path, reason=error) from error
     if len(found) == 1 and not found[0].flag_bits & 1:
         return file, archive, found[0]
     file.close()
     if not found:
-        raise InputError("There is no file in this zip.", path=path)
+        raise InputError("no-file-zip", path=path)
     if len(found) == 1:
-        raise InputError("The file in this zip is encrypted.", path=path, advice="Unpack it first, with its password.")
+        raise InputError("file-zip-encrypted", path=path)
     names = ", ".join(repr(member.filename) for member in found[:10]) + (", ..." if len(found) > 10 else "")
-    raise InputError(
-        f"There are {len(found)} files in this zip: {names}.",
-        path=path,
-        advice="Unpack it and give the one that is the log, or pack that one alone.",
-    )
+    raise InputError("files-zip", path=path, number=len(found), names=names)
 
 
 def _beside(name: str) -> bool:
@@ -138,11 +130,9 @@ def check_unpacked(produced: int, packed: int, limit: int | None, path: Path) ->
     """Raise :class:`InputError` where so many bytes come out of so few packed ones that the file must be refused."""
     advice = "If you trust the file, allow more with --limit BYTES, or unpack it first."
     if limit is not None and produced > limit:
-        raise InputError(f"The file unpacks to more than {limit} bytes.", path=path, advice=advice)
+        raise InputError("file-unpacks-more-bytes", path=path, advice=advice, limit=limit)
     if limit == DEFAULT_LIMIT and produced > _RATIO_FROM and produced > _RATIO * max(packed, 1):
-        raise InputError(
-            f"The file unpacks to more than {_RATIO} times its size, as bombs do.", path=path, advice=advice
-        )
+        raise InputError("file-unpacks-more-times", path=path, advice=advice, ratio=_RATIO)
 
 
 def resumed(begun: bytes, rest: BinaryIO) -> BinaryIO:
@@ -203,7 +193,7 @@ class _Unzip(io.RawIOBase):
             self._stream = archive.open(member)
         except (zipfile.BadZipFile, NotImplementedError, OSError, RuntimeError) as error:
             self.close()
-            raise InputError(f"The zip cannot be read ({error}).", path=path, advice="Unpack it first.") from error
+            raise InputError("zip-cannot-read-2", path=path, reason=error) from error
 
     def readable(self) -> bool:
         return True
@@ -217,9 +207,7 @@ class _Unzip(io.RawIOBase):
         try:
             data = self._stream.read(len(view))
         except (zipfile.BadZipFile, zlib.error, EOFError, OSError) as error:
-            raise InputError(
-                f"The zip is damaged ({error}).", path=self._path, advice="Fetch or pack it again."
-            ) from error
+            raise InputError("zip-damaged", path=self._path, reason=error) from error
         view[: len(data)] = data
         self.consumed += len(data)
         check_unpacked(self.consumed, self._packed, self._limit, self._path)
@@ -269,16 +257,12 @@ class _Gunzip(io.RawIOBase):
             try:
                 data = self._member.decompress(self._pending, size)
             except zlib.error as error:
-                raise InputError(f"The gzip data are corrupt ({error}).", path=self._path) from error
+                raise InputError("gzip-data-corrupt", path=self._path, reason=error) from error
             self._pending = self._member.unused_data if self._member.eof else self._member.unconsumed_tail
             if data:
                 return data
             if starved and not self._member.eof:
-                raise InputError(
-                    "The gzip data are truncated: the file ends too early.",
-                    path=self._path,
-                    advice="Fetch or export the file again.",
-                )
+                raise InputError("gzip-data-truncated-file", path=self._path)
         return b""
 
     def _next_member(self) -> bool:
@@ -294,7 +278,7 @@ class _Gunzip(io.RawIOBase):
         if len(self._pending) < 2:
             self._pending += self._read()
         if self._pending[:2] != _MAGIC:
-            raise InputError("The gzip data are followed by something that is not gzip.", path=self._path)
+            raise InputError("gzip-data-followed-something", path=self._path)
         self._member = zlib.decompressobj(wbits=31)
         return True
 
@@ -302,6 +286,6 @@ class _Gunzip(io.RawIOBase):
         try:
             block = self._file.read(_COMPRESSED_BLOCK)
         except OSError as error:
-            raise InputError(f"The file cannot be read: {reason(error)}.", path=self._path) from error
+            raise InputError("file-cannot-read", path=self._path, reason=reason(error)) from error
         self.consumed += len(block)
         return block

@@ -27,16 +27,15 @@ def check_width(columns: int, cells: int, values: int, path: str | Path | None, 
     )
     if columns > MOST_COLUMNS:
         raise InputError(
-            f"The log has {columns:,} attributes or more, and at most {MOST_COLUMNS:,} are read.",
-            path=path,
-            line=line,
-            advice=advice,
+            "log-attributes-more-most", path=path, line=line, advice=advice, columns=columns, most_columns=MOST_COLUMNS
         )
     if cells > _CELLS and cells > _EMPTY * values:
         raise InputError(
-            f"The log has {columns:,} attributes, which almost no event has: {cells // 1_000_000:,} million cells with "
-            f"{values:,} values.",
+            "log-attributes-almost-no",
             path=path,
             line=line,
             advice=advice,
+            columns=columns,
+            cells=cells // 1000000,
+            values=values,
         )

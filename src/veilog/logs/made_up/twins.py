@@ -76,24 +76,22 @@ class Sizes(ToJson):
         if self.variants is not None:
             _check("variants", self.variants, 1, self.cases)
         if self.off is not None and not (len(self.off) in (2, 3) and all(0 <= off < math.inf for off in self.off)):
-            raise ParameterError(f"Noise puts nothing off by {self.off!r} cases.", parameter="off")
+            raise ParameterError("noise-puts-nothing-off", parameter="off", off=self.off)
         if self.answers is not None and len(self.answers) != len(BINS):
-            raise ParameterError(
-                f"There are {len(BINS)} bins of lengths, not {len(self.answers)}.", parameter="answers"
-            )
+            raise ParameterError("bins-lengths-not", parameter="answers", number=len(BINS), number_2=len(self.answers))
         if self.held is not None and len(self.held) != len(HEADS):
             said = f"There are {len(HEADS)} answers about the most frequent variants, not {len(self.held)}."
             raise ParameterError(said, parameter="held")
         for name in HEADS:
             share = getattr(self, name)
             if share is not None and not 0 < share <= 1:
-                raise ParameterError(f"A share of cases is above 0 and at most 1, not {share!r}.", parameter=name)
+                raise ParameterError("share-cases-above-most", parameter=name, share=share)
 
     @staticmethod
     def of(variants: Variants) -> Sizes:
         """Return the exact sizes of a log: raw numbers, for its owner alone."""
         if not variants.cases:
-            raise ParameterError("The log has no cases, so it has no twin.", parameter="log")
+            raise ParameterError("log-no-cases-no", parameter="log")
         counts = np.sort(variants.counts)[::-1]
         places = np.searchsorted(BINS, variants.lengths, side="right") - 1
         bins = np.bincount(places, weights=variants.counts, minlength=len(BINS)) / variants.cases
@@ -119,7 +117,7 @@ def _check(name: str, value: float, least: float, most: float) -> None:
     right = isinstance(value, int if whole else int | float) and not isinstance(value, bool)
     if not (right and least <= value <= most):
         kind = "whole number" if whole else "number"
-        raise ParameterError(f"{name} must be a {kind} from {least:,} to {most:,}, not {value!r}.", parameter=name)
+        raise ParameterError("must-not-2", parameter=name, name=name, kind=kind, least=least, most=most, value=value)
 
 
 @lru_cache(maxsize=32)

@@ -94,11 +94,7 @@ class ObjectCentricLog:
 def called(name: object, source: Source) -> str:
     """Return the name of an event or object as text. What is none is refused: all without a name would be one."""
     if isinstance(name, bool) or not isinstance(name, str | int):
-        raise InputError(
-            f"The name of an event or an object is {name!r}.",
-            path=source.path,
-            advice="OCEL 2.0 names them by texts or whole numbers: correct the file, or export it again.",
-        )
+        raise InputError("name-event-object", path=source.path, name=name)
     return str(name)
 
 
@@ -107,7 +103,7 @@ def first_of(name: object, known: Container[str], what: Literal["events", "objec
     case holds would stand in another."""
     found = called(name, source)
     if found in known:
-        raise InputError(f"Two {what} are called {found!r}.", path=source.path)
+        raise InputError("two-called", path=source.path, what=what, found=found)
     return found
 
 

@@ -86,14 +86,14 @@ def _chosen(log: ObjectCentricLog, source: Source) -> str:
     counts = ((kind, _counted(things, "object"), _counted(events, "event")) for kind, (things, events) in kinds.items())
     listed = ", ".join(f"{kind!r} ({things}, {events})" for kind, things, events in counts)
     if not kinds:
-        raise InputError("This object-centric log has no objects.", path=source.path)
+        raise InputError("object-centric-log-no", path=source.path)
     raise InputError(
-        f"There are {len(kinds)} types of objects, and one of them must be the case: {listed}."
-        if wanted is None
-        else f"There is no type of objects {wanted!r}. There are: {listed}.",
+        "types-objects-them-must" if wanted is None else "no-type-objects",
         path=source.path,
-        advice="Choose with --object-type NAME. Flattening on it loses the others.",
         among=tuple(kinds),
+        number=len(kinds),
+        listed=listed,
+        wanted=wanted,
     )
 
 

@@ -25,7 +25,7 @@ def from_sqlite(source: Source) -> ObjectCentricLog:
         with contextlib.closing(_connected(source)) as base:
             return _log(base, source)
     except sqlite3.Error as error:
-        raise InputError(f"This database cannot be read ({error}).", path=source.path) from error
+        raise InputError("database-cannot-read", path=source.path, reason=error) from error
 
 
 def _connected(source: Source) -> sqlite3.Connection:
@@ -34,13 +34,9 @@ def _connected(source: Source) -> sqlite3.Connection:
         base.deserialize(source.content(_LARGEST))
     else:
         if not source.size:
-            raise InputError("The file is empty.", path=source.path)
+            raise InputError("file-empty", path=source.path)
         if Path(f"{source.path}-wal").exists():
-            raise InputError(
-                "Another program has written to this database, and not finished (there is a file ending in -wal).",
-                path=source.path,
-                advice="Close that program, or copy the database with it: .backup in sqlite3.",
-            )
+            raise InputError("another-program-written-database", path=source.path)
         base = sqlite3.connect(f"{source.path.absolute().as_uri()}?mode=ro&immutable=1", uri=True)
     base.execute("PRAGMA trusted_schema = OFF")
     return base
@@ -50,11 +46,7 @@ def _log(base: sqlite3.Connection, source: Source) -> ObjectCentricLog:
     tables = {name for (name,) in base.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
     missing = [name for name in _TABLES if name not in tables]
     if missing:
-        raise InputError(
-            f"This database is no OCEL 2.0: it has no table {missing[0]!r}.",
-            path=source.path,
-            advice="A table of a DuckDB database is read with --engine duckdb:FILE, one of another with a URL of Ibis.",
-        )
+        raise InputError("database-no-ocel-no", path=source.path, missing=missing[0])
     log = ObjectCentricLog()
     for name, kind in base.execute("SELECT ocel_id, ocel_type FROM object ORDER BY rowid"):
         log.objects[first_of(name, log.objects, "objects", source)] = Thing(in_text(kind))
@@ -102,7 +94,7 @@ def _rows(base: sqlite3.Connection, what: str, kinds: set[str | None], source: S
         if table is None and kind not in kinds:
             continue
         if table is None:
-            raise InputError(f"This database is no OCEL 2.0: it has no table '{what}_{mapped}'.", path=source.path)
+            raise InputError("database-no-ocel-no-table", path=source.path, what=what, mapped=mapped)
         if table in done:
             continue
         done.add(table)
@@ -110,8 +102,6 @@ def _rows(base: sqlite3.Connection, what: str, kinds: set[str | None], source: S
         names = [column[0] for column in found.description]
         missing = [name for name in needed if name not in names]
         if missing:
-            raise InputError(
-                f"This database is no OCEL 2.0: its table {table!r} has no {missing[0]}.", path=source.path
-            )
+            raise InputError("database-no-ocel-table", path=source.path, table=table, missing=missing[0])
         for row in found:
             yield dict(zip(names, row, strict=True))

@@ -26,15 +26,11 @@ def from_json(source: Source) -> ObjectCentricLog:
     try:
         found = _parsed(source.content(_LARGEST))
     except (ValueError, RecursionError) as error:
-        raise InputError(f"This is no JSON ({error}).", path=source.path, advice="Export it again.") from error
+        raise InputError("no-json", path=source.path, reason=error) from error
     if isinstance(found, dict) and "ocel:events" in found:
-        raise InputError("This is OCEL 1.0, which is not read.", path=source.path, advice=_OLD)
+        raise InputError("ocel-not-read", path=source.path)
     if not isinstance(found, dict) or not isinstance(found.get("events"), list):
-        raise InputError(
-            "This JSON is no object-centric log.",
-            path=source.path,
-            advice="OCEL 2.0 has lists of events and of objects. Other JSON is not read: save a table as .csv.",
-        )
+        raise InputError("json-no-object-centric", path=source.path)
     log = ObjectCentricLog()
     try:
         for one in found.get("objects") or ():
@@ -51,9 +47,7 @@ def from_json(source: Source) -> ObjectCentricLog:
             for item in one.get("attributes") or ():
                 event.holds(_word(item["name"]), item.get("value"))
     except (KeyError, TypeError, AttributeError) as error:
-        raise InputError(
-            f"The JSON is not as OCEL 2.0 has it ({type(error).__name__}: {error}).", path=source.path
-        ) from error
+        raise InputError("json-not-ocel", path=source.path, kind=type(error).__name__, reason=error) from error
     return log
 
 

@@ -95,10 +95,7 @@ def _kept(pieces: Iterable[EventLog], folder: Folder) -> StoredLog | None:
             for name, table in (("events", log.events), ("cases", log.cases)):
                 _write(table, folder.path / f"{len(sizes)}-{name}")
         except OSError as error:
-            raise EngineError(
-                f"The log cannot be kept on disk ({error}).",
-                advice="Free some of it, or name a folder elsewhere with --temp-directory.",
-            ) from error
+            raise EngineError("log-cannot-kept-disk", reason=error) from error
         sizes.append(log.cases.num_rows)
     return None if shape is None else StoredLog(_OnDisk(folder), tuple(sizes), shape)
 

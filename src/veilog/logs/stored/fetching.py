@@ -40,7 +40,7 @@ def copied(there: IbisTable, means: Means, folder: Path, progress: Progress) -> 
     """The table in a database in this folder, as a view, since its rows come in no order."""
     names = [name.lower() for name in there.columns()]
     if len(set(names)) < len(names):
-        raise InputError("The names of two columns differ in upper and lower case only.", path=there.name)
+        raise InputError("names-two-columns-differ", path=there.name)
     rows, done = count_of(there), 0
     path = folder / "fetched.duckdb"
     with connected(means) as connection:
@@ -51,7 +51,7 @@ def copied(there: IbisTable, means: Means, folder: Path, progress: Progress) -> 
                 done += table.num_rows
                 progress(f"fetching the events: {done:,} of {rows:,}", min(1.0, done / max(rows, 1)))
         if not done:
-            raise InputError("The table has no rows.", path=there.name)
+            raise InputError("table-no-rows", path=there.name)
         connection.execute("CREATE VIEW here.log AS FROM here.rows")
         connection.execute("DETACH here")
     return DuckTable(path, "log", means, called=there.name or "the table")

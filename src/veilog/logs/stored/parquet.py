@@ -42,24 +42,16 @@ def rows_of_files(
     """The rows of several files that are one log, in the order of the files; what is not the same in all is refused."""
     for file in files:
         if not is_parquet(file):
-            raise InputError(
-                "Several files are read together with their events only where all are Parquet.",
-                path=file.path,
-                advice="Convert them to Parquet, or join them to one file.",
-            )
+            raise InputError("several-files-read-together-their", path=file.path)
         problem = _odd(file, roles) or _unlike(file, files[0])
         if problem is not None:
             raise InputError(problem, path=file.path, advice=_CONVERT)
     count = sum(PARQUET.rows(file) for file in files)
     if not count:
-        raise InputError("The files have no rows.", path=files[0].path)
+        raise InputError("files-no-rows", path=files[0].path)
     for rule in ("case-without-name", "missing-timestamp"):
         if findings.policy(rule) == "keep":
-            raise ParameterError(
-                f"Rows that meet {rule} cannot be kept where several files are read with their events.",
-                parameter="on",
-                advice=f"Choose --on {rule}=drop.",
-            )
+            raise ParameterError("rows-meet-cannot-kept", parameter="on", rule=rule)
     relation = _chosen(connection, _relation(files), roles, findings)
     relation = named_rows(connection, relation, roles, findings)
     _check_times(connection, relation, roles, files[0])
@@ -136,6 +128,6 @@ def _check_times(connection: duckdb.DuckDBPyConnection, relation: str, roles: Ro
     found = connection.execute(f"SELECT count(*), epoch_us(min({time})), epoch_us(max({time})) FROM {relation}")
     count, low, high = found.fetchall()[0]
     if not count:
-        raise InputError("Not one event is left.", path=first.path)
+        raise InputError("not-event-left", path=first.path)
     if low is None or high is None or low < FIRST_TIME or high > LAST_TIME:  # infinite times have no number
-        raise InputError("There are times outside the years 1 to 9999.", path=first.path)
+        raise InputError("times-outside-years-9999", path=first.path)

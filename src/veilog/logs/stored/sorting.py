@@ -172,7 +172,7 @@ def _places(table: pa.Table, before: int) -> Any:
 
 
 def _unsorted() -> EngineError:
-    return EngineError("The rows did not come sorted by case.", advice="Nothing was asked of the data.")
+    return EngineError("rows-did-not-come")
 
 
 def _typed(table: pa.Table, of_cases: Mapping[str, pa.ChunkedArray], schema: pa.Schema) -> pa.Table:

@@ -121,10 +121,7 @@ class _Question(Generic[T]):
 
     def _piece(self, row: Cells, known: _Piece) -> EventLog:
         if row["digest"] != known.digest:
-            raise EngineError(
-                "The table is not what it was when it was stored, and Spark has read it again.",
-                advice="Store it again, or give a table that nobody writes to.",
-            )
+            raise EngineError("table-not-when-stored")
 
         def columns(kind: Kind, names: list[str]) -> dict[str, pa.ChunkedArray]:
             table = self.scope.shape.events if kind == "events" else self.scope.shape.cases
@@ -241,10 +238,7 @@ def cores(spark: Any) -> int:
 def check_version(asking: str) -> None:
     """Refuse to run functions of another version than the one that asks."""
     if asking != __version__:
-        raise EngineError(
-            f"Spark's workers have veilog {__version__}, and this process has {asking}.",
-            advice="Install one version on both.",
-        )
+        raise EngineError("spark-workers-veilog-process", version=__version__, asking=asking)
 
 
 def _itself(piece: EventLog, _first: bool) -> EventLog:
@@ -321,7 +315,7 @@ def _check_once(numbers: list[int], scope: Scope) -> None:
     """Refuse an answer in which a piece counts twice, or not at all: what a question costs rests on each case counting
     once, and not on what Spark promises of tasks that it runs again."""
     if sorted(numbers) != [held.number for held in scope.held]:
-        raise EngineError("Spark has counted some cases twice or not at all, so there is no answer.", advice=_PAID)
+        raise EngineError("spark-counted-some-cases")
 
 
 def by_workers(asked: Callable[[], T]) -> T:
@@ -338,13 +332,7 @@ def by_workers(asked: Callable[[], T]) -> T:
 def _in_words(error: EngineError) -> EngineError:
     trace = str(error.__cause__ or error)
     if "No module named 'veilog" in trace:
-        return EngineError(
-            "Spark's workers have no veilog, so nothing can be asked where they are.",
-            advice="Install it in the Python that they run, or fetch the table: where='here'.",
-        )
+        return EngineError("spark-workers-no-veilog")
     if "Traceback (most recent call last)" in trace or "PythonException" in trace:
-        return EngineError(
-            "A worker of Spark failed at what it was asked.",
-            advice=f"Why, is in Spark's own log. {_PAID}",
-        )
+        return EngineError("worker-spark-failed-asked")
     return error

@@ -69,7 +69,7 @@ def _events(there: IbisTable, roles: Roles) -> tuple[Any, pa.Schema]:
     backend = there.table.get_backend()
     frame = backend.raw_sql(backend.compile(there.table))
     if len({name.lower() for name in frame.columns}) < len(frame.columns):
-        raise InputError("The names of two columns differ in upper and lower case only.", path=there.name)
+        raise InputError("names-two-columns-differ", path=there.name)
     # An index that was given stands below the times, so the one that stands above them must not be seen.
     names = [name for name in frame.columns if name != EVENT_INDEX or there.index is None]
     instants = {field.name for field in frame.schema if isinstance(field.dataType, TimestampType)}
@@ -129,7 +129,7 @@ class _Maker:
         rows = pa.Table.from_batches(batches)
         (number, *others), rows = rows.column(_NUMBER).unique().to_pylist(), rows.drop_columns([_NUMBER])
         if others:
-            raise EngineError("Spark does not keep parts apart by their rows.", advice="Nothing was asked of the data.")
+            raise EngineError("spark-does-not-keep")
         columns = [column.cast(field.type) for column, field in zip(rows.columns, self.schema, strict=True)]
         log = self.log(pa.table(columns, schema=self.schema))
         assert self.shape is not None
@@ -173,7 +173,7 @@ def _kept(sorted_: Any, maker: _Maker, parts: int, cases: int, findings: Finding
             sizes[head["number"]] = head["cases"]
             digests[head["number"]] = (bytes(head["digest"]), head["cases"])
         if sum(sizes) != cases or len(heads) != len(digests):
-            raise EngineError("A case came in several pieces.", advice="Nothing was asked of the data.")
+            raise EngineError("case-came-several-pieces")
     except BaseException:
         kept.unpersist()
         raise

@@ -223,11 +223,7 @@ def piece_of(scope: Scope, columns: Callable[[Kind, list[str]], dict[str, pa.Chu
 
 def misfit(name: str | None) -> InputError:
     """What to say where the columns of some pieces have other types than those of others."""
-    return InputError(
-        "Some values of a column do not fit the type that others have.",
-        path=name,
-        advice="Give the column a type of its own there, for instance in a view.",
-    )
+    return InputError("some-values-column-do", path=name)
 
 
 def _typed(table: pa.Table, shape: pa.Table) -> pa.Table:

@@ -104,7 +104,7 @@ def store(
 def stored(source: Source, asked: ReadRequest, where: Where = "here") -> StoredLog | None:
     """The log of a source, kept in pieces by its means; see :func:`store`."""
     if where not in ("here", "engine"):
-        raise ParameterError(f"A log is kept here or by its engine, not {where!r}.", parameter="where")
+        raise ParameterError("log-kept-here-engine", parameter="where", where=where)
     if source.is_file and not is_elsewhere(source) and not is_parquet(source):
         return None
     there = _engine(source)
@@ -138,11 +138,7 @@ def whole_of(source: Source, asked: ReadRequest, method: str) -> EventLog:
     there = _engine(source)
     count = _count(source, there)
     if count > LARGE:
-        raise ParameterError(
-            f"Method {method!r} needs all events in memory, and there are {count:,} of them, too many.",
-            parameter="method",
-            advice=f"Up to {LARGE:,} events will do; or take a method that releases variants.",
-        )
+        raise ParameterError("method-needs-all-events", parameter="method", method=method, count=count, large=LARGE)
     log = stored(source, asked)
     assert log is not None, "what is no single file is stored or refused"
     try:
@@ -156,21 +152,13 @@ def _engine(source: Source) -> VariantSource:
     if isinstance(there, DuckFiles | DuckTable | IbisTable):
         return there
     if there is None:
-        raise InputError("Only Parquet files and tables of engines are kept on disk.", path=source.name)
-    raise ParameterError(
-        f"With --engine {source.engine} files give variants, and here the events themselves are needed.",
-        parameter="engine",
-        advice="Leave --engine away: DuckDB reads the same files.",
-    )
+        raise InputError("only-parquet-files-tables", path=source.name)
+    raise ParameterError("engine-files-give-variants", parameter="engine", engine=source.engine)
 
 
 def _in_engine(there: VariantSource, roles: Roles, asked: ReadRequest) -> StoredLog:
     if not isinstance(there, IbisTable) or there.table.get_backend().name != "pyspark":
-        raise ParameterError(
-            "Only a table of Spark is asked where it is.",
-            parameter="where",
-            advice="Leave it away: the events are kept on this machine's disk.",
-        )
+        raise ParameterError("only-table-spark-asked", parameter="where")
     from veilog.logs.stored.spark_storing import kept_by_spark
 
     return kept_by_spark(there, roles, asked)

@@ -24,13 +24,9 @@ def decoded(sample: bytes, path: Path) -> tuple[str, str]:
         if sample.startswith(mark) and encoding != "utf-8":
             return encoding, codecs.getincrementaldecoder(encoding)("replace").decode(sample)
     if b"\0" in sample:
-        raise InputError("This is not a text file.", path=path, advice="Export the log as CSV, in UTF-8.")
+        raise InputError("not-text-file", path=path)
     if sample.removeprefix(codecs.BOM_UTF8).lstrip()[:5] in (b"<?xml", b"<log ", b"<log>"):
-        raise InputError(
-            "This is XML, not a table.",
-            path=path,
-            advice="Call a log in XES .xes; where it comes from standard input, say --format xes.",
-        )
+        raise InputError("xml-not-table", path=path)
     text = VALUE.sub(lambda match: as_utf8(match[0], "replace")[0], sample.removeprefix(codecs.BOM_UTF8))
     return "utf-8", text.decode("utf-8", "replace")
 

@@ -73,11 +73,11 @@ def batches(
 
 def _pick(batch: pa.RecordBatch, dialect: Dialect, columns: Sequence[str] | None, path: Path) -> pa.RecordBatch:
     if batch.num_columns != len(dialect.columns):
-        raise InputError("The header cannot be read safely.", path=path, line=1, advice="Put it on one line.")
+        raise InputError("header-cannot-read-safely", path=path, line=1)
     wanted = range(batch.num_columns) if columns is None else [dialect.columns.index(name) for name in columns]
     arrays = [batch.column(i) for i in wanted]
     if any(array.type != pa.string() for array in arrays):
-        raise InputError("The header cannot be read safely.", path=path, line=1, advice="Put it on one line.")
+        raise InputError("header-cannot-read-safely", path=path, line=1)
     return pa.RecordBatch.from_arrays(arrays, names=[dialect.columns[i] for i in wanted])
 
 
@@ -87,17 +87,19 @@ def _explain(source: Source, error: Exception) -> None:
     for line, row in _rows(source):
         if len(row) != len(dialect.columns):
             raise InputError(
-                f"This row has {len(row)} fields, the {'header' if dialect.headed else 'first'} has "
-                f"{len(dialect.columns)}.",
+                "row-fields",
                 path=path,
                 line=line,
-                advice=f"The delimiter is {dialect.delimiter!r}; a field that contains it needs quotes.",
+                number=len(row),
+                value="header" if dialect.headed else "first",
+                number_2=len(dialect.columns),
+                delimiter=dialect.delimiter,
             ) from error
     if "straddl" in str(error):
-        raise InputError(f"A row is longer than {BLOCK >> 20} MB.", path=path) from error
+        raise InputError("row-longer-mb", path=path, block=BLOCK >> 20) from error
     if "empty" in str(error).lower():
         return  # a header and nothing else: no batch, and the caller says so
-    raise InputError(f"The rows cannot be read ({str(error).splitlines()[0]}).", path=path) from error
+    raise InputError("rows-cannot-read", path=path, splitlines=str(error).splitlines()[0]) from error
 
 
 def line_of_row(source: Source, row: int) -> int | None:

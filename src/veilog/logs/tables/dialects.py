@@ -53,18 +53,14 @@ def sniffed(source: Source) -> Dialect:
     path, sample = source.path, source.begin(_SAMPLE)
     preferred = ("\t", ",", ";", "|") if source.format == ".tsv" else (",", ";", "\t", "|")
     if not sample:
-        raise InputError("The file is empty.", path=path)
+        raise InputError("file-empty", path=path)
     encoding, text = decoded(sample, path)
     whole = len(sample) < _SAMPLE
     lines = list(io.StringIO(text.lstrip("\ufeff"), newline=""))
     if not whole:
         lines.pop()
     if not lines:
-        raise InputError(
-            f"The first line is longer than {_SAMPLE >> 10} KiB, too long for a header.",
-            path=path,
-            advice="Check that lines end; and leave columns out where the log is exported.",
-        )
+        raise InputError("first-line-longer-kib", path=path, sample=_SAMPLE >> 10)
     found = {delimiter: rows for delimiter in preferred if (rows := _rows(lines[:_LINES], delimiter, source))}
     best = _Cut([])
     chosen = preferred[0]
@@ -72,7 +68,7 @@ def sniffed(source: Source) -> Dialect:
         if cut.better(best, named=source.layout.header != 0):
             best, chosen = cut, delimiter
     if not best.columns:
-        raise InputError("The first line is too long for a header.", path=path)
+        raise InputError("first-line-too-long", path=path)
     headed = source.layout.header != 0
     names = tuple((name if headed else "") or f"column {i + 1}" for i, name in enumerate(best.columns))
     return Dialect(chosen, encoding, names, best.line, headed, best.titles)
@@ -99,7 +95,7 @@ def _rows(lines: list[str], delimiter: str, source: Source) -> _Starts | None:
     except csv.Error:
         return rows or None
     if not rows:
-        raise InputError("The file is empty.", path=source.path)
+        raise InputError("file-empty", path=source.path)
     return rows
 
 
@@ -110,11 +106,7 @@ def _headers(lines: list[str], found: dict[str, _Starts], source: Source) -> dic
     if wanted:
         for rows in found.values():
             if wanted not in rows:
-                raise InputError(
-                    f"No row starts on line {wanted} of the first {max(rows)}.",
-                    path=source.path,
-                    advice="Say on which line the names of the columns are: --header LINE.",
-                )
+                raise InputError("no-row-starts-line", path=source.path, wanted=wanted, max=max(rows))
         return {delimiter: _at(lines, rows, wanted) for delimiter, rows in found.items()}
     firsts = {delimiter: _Cut(next(iter(rows.values()))) for delimiter, rows in found.items()}
     if wanted == 0:
@@ -129,11 +121,7 @@ def _headers(lines: list[str], found: dict[str, _Starts], source: Source) -> dic
     if any(map(is_wide, (cut.columns for cut in firsts.values()))) and not any(
         cut.line == 1 or usual(cut.columns) for cut in cuts.values()
     ):
-        raise InputError(
-            "The first line may be a title, or names of columns.",
-            path=source.path,
-            advice="Say on which line the names of the columns are: --header LINE.",
-        )
+        raise InputError("first-line-may-title", path=source.path)
     return cuts or firsts
 
 

@@ -124,9 +124,10 @@ def _read(source: Source) -> _Sheet:
         raise
     except Exception as error:  # a damaged workbook fails wherever its XML is used
         raise InputError(
-            f"This workbook cannot be read ({type(error).__name__}: {str(error).partition(chr(10))[0][:200]}).",
+            "workbook-cannot-read",
             path=source.path,
-            advice="Open it in Excel or LibreOffice and save it again, as .xlsx or .csv.",
+            kind=type(error).__name__,
+            partition=str(error).partition(chr(10))[0][:200],
         ) from error
 
 
@@ -140,24 +141,18 @@ def _checked(source: Source) -> Any:
         with zipfile.ZipFile(file) as parts:
             members = parts.infolist()
     except FileNotFoundError:
-        raise InputError("There is no such file.", path=path) from None
+        raise InputError("no-file", path=path) from None
     except PermissionError as error:
-        raise InputError(f"The file cannot be read: {reason(error)}.", path=path) from error
+        raise InputError("file-cannot-read", path=path, reason=reason(error)) from error
     except (zipfile.BadZipFile, OSError, ValueError, RuntimeError, EOFError) as error:
         begun = b"" if source.zipped else source.begin(4)
         if begun == _OLD:
-            raise InputError(
-                "This workbook has a password, or is one of Excel before 2007.",
-                path=path,
-                advice="Open it in Excel and save it as .xlsx without a password, or as .csv.",
-            ) from error
-        raise InputError(f"This is no workbook of Excel ({error}).", path=path, advice="Export it again.") from error
+            raise InputError("workbook-password-excel-before", path=path) from error
+        raise InputError("no-workbook-excel", path=path, reason=error) from error
     for part in members:
         check_unpacked(part.file_size, part.compress_size, source.limit, path)
         if part.filename.endswith("sharedStrings.xml") and part.file_size > _SHARED:
-            raise InputError(
-                f"The texts of this workbook take more than {_SHARED >> 20} MB.", path=path, advice="Save it as .csv."
-            )
+            raise InputError("texts-workbook-take-more", path=path, shared=_SHARED >> 20)
     check_unpacked(
         sum(part.file_size for part in members), sum(part.compress_size for part in members), source.limit, path
     )
@@ -175,27 +170,22 @@ def _sheet(book: Any, file: Any, source: Source) -> _Sheet:
     tables = [name for name, rows in begun.items() if any(_filled(row) >= 3 for row in rows)]
     if wanted is None and len(tables) > 1:
         raise InputError(
-            f"There are {len(tables)} sheets with data: {', '.join(map(repr, tables))}.",
-            path=source.path,
-            advice="Save the one that is the log as a file of its own. Or choose it with --sheet NAME.",
-            among=tables,
+            "sheets-data", path=source.path, among=tables, number=len(tables), names=", ".join(map(repr, tables))
         )
     if wanted is not None and wanted not in begun:
         raise InputError(
-            f"There is no sheet {wanted!r}.",
+            "no-sheet",
             path=source.path,
-            advice=f"{meant(wanted, begun)}The workbook has: {', '.join(map(repr, begun))}.",
             among=tables,
+            wanted=wanted,
+            meant=meant(wanted, begun),
+            names=", ".join(map(repr, begun)),
         )
     chosen = wanted if wanted is not None else next(iter(tables), None)
     if chosen is None:
-        raise InputError(
-            "No sheet of this workbook has a table with three columns.",
-            path=source.path,
-            advice=f"A log needs case, activity and time. The workbook has: {', '.join(map(repr, begun))}.",
-        )
+        raise InputError("no-sheet-workbook-table", path=source.path, names=", ".join(map(repr, begun)))
     if not any(map(_filled, begun[chosen])):
-        raise InputError(f"The sheet {chosen!r} is empty.", path=source.path)
+        raise InputError("sheet-empty", path=source.path, chosen=chosen)
     others = [name for name, rows in begun.items() if name != chosen and any(map(_filled, rows))]
     said = [Remark("other-sheets", ", ".join(map(repr, others)), len(others))] if others else []
     place = _header_of(begun[chosen], source)
@@ -225,9 +215,7 @@ def _beside(book: Any, begun: dict[str, list[_Row]], source: Source) -> tuple[Me
         return said_beside(book[BESIDE].iter_rows(values_only=True))
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise InputError(
-            f"The metadata that veilog left in the sheet {BESIDE!r} are damaged ({str(error)[:200]}).",
-            path=source.path,
-            advice="Take the file as it was written; or delete that sheet, and with it what the log says of itself.",
+            "metadata-veilog-left-sheet", path=source.path, beside=BESIDE, reason=str(error)[:200]
         ) from error
 
 
@@ -238,7 +226,7 @@ def _header_of(rows: list[_Row], source: Source) -> int:
         width = max(map(len, rows))
         return 1 + header_among([[*map(_text, row), *[""] * (width - len(row))] for row in rows])
     if declared > len(rows):
-        raise InputError(f"There is no header on line {declared} of the sheet.", path=source.path)
+        raise InputError("no-header-line-sheet", path=source.path, declared=declared)
     return declared
 
 
@@ -254,12 +242,7 @@ def _columns(rows: Iterable[_Row], place: int, source: Source) -> tuple[list[int
     for line, row in enumerate(rows, place + 1):
         cells += len(row) + 1
         if cells > _CELLS:
-            raise InputError(
-                f"The sheet has more than {_CELLS // 1_000_000} million cells.",
-                path=source.path,
-                line=line,
-                advice="Delete what lies beside the table, or save it as .csv.",
-            )
+            raise InputError("sheet-more-million-cells", path=source.path, line=line, cells=_CELLS // 1000000)
         width = next((place for place in range(len(row), 0, -1) if row[place - 1] not in (None, "")), 0)
         if not width:
             continue

@@ -59,8 +59,8 @@ def _collected(source: Source) -> pa.Table:
         raise
     except Exception as error:  # what a lazy frame does may fail in any way, and Arrow lacks some types of polars
         said = f"{type(error).__name__}: {str(error).partition(chr(10))[0][:200]}"
-        raise InputError(f"This frame of polars cannot be read ({said}).") from error
-    raise InputError(f"The column {objects!r} holds objects of Python, which polars does not tell.")
+        raise InputError("frame-polars-cannot-read", said=said) from error
+    raise InputError("column-holds-objects-python", objects=objects)
 
 
 class _Pandas(TableReader):

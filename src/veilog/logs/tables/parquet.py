@@ -58,7 +58,7 @@ class _Parquet(TableReader):
             table = opened(source).read()
             table.validate(full=True)  # text that is not UTF-8 would fail later, and worse
         except (pa.ArrowException, OSError) as error:
-            raise InputError(f"The Parquet data cannot be read ({_first_line(error)}).", path=source.path) from error
+            raise InputError("parquet-data-cannot-read", path=source.path, first_line=_first_line(error)) from error
         return table.replace_schema_metadata(None)
 
     def batches(
@@ -104,13 +104,11 @@ def _opened(source: Source) -> pq.ParquetFile:
             file, metadata=metadata, read_dictionary=_categories(metadata), coerce_int96_timestamp_unit="us"
         )
     except FileNotFoundError:
-        raise InputError("There is no such file.", path=path) from None
+        raise InputError("no-file", path=path) from None
     except PermissionError as error:
-        raise InputError(f"The file cannot be read: {reason(error)}.", path=path) from error
+        raise InputError("file-cannot-read", path=path, reason=reason(error)) from error
     except (pa.ArrowException, OSError, ValueError) as error:
-        raise InputError(
-            f"This is not a readable Parquet file ({_first_line(error)}).", path=path, advice="Export it again."
-        ) from error
+        raise InputError("not-readable-parquet-file", path=path, first_line=_first_line(error)) from error
 
 
 def _categories(metadata: pq.FileMetaData) -> list[str]:
@@ -139,11 +137,7 @@ def _notes(source: Source) -> Notes:
             raise ValueError("no case:index")
         return Notes(metadata_from(facts["metadata"]), key, table)
     except (ValueError, KeyError, TypeError, AttributeError, binascii.Error, pa.ArrowException) as error:
-        raise InputError(
-            f"The metadata that veilog left in this file are damaged ({_first_line(error)}).",
-            path=source.path,
-            advice="Convert the log again from its source.",
-        ) from error
+        raise InputError("metadata-veilog-left-file", path=source.path, first_line=_first_line(error)) from error
 
 
 def _write_pieces(logs: Iterable[EventLog], file: BinaryIO, eventless: pa.Table | None) -> None:
@@ -159,9 +153,7 @@ def _write_pieces(logs: Iterable[EventLog], file: BinaryIO, eventless: pa.Table 
         for log in logs:
             empty = int((np.diff(log.offsets) == 0).sum())
             if empty and eventless is None:
-                raise OutputError(
-                    f"{empty} cases have no event, which Parquet cannot hold in pieces.", advice="Write .xes.gz."
-                )
+                raise OutputError("cases-no-event-parquet", empty=empty)
             table = flat_table(log, keyed=True, case_index=eventless is not None)
             if eventless is not None:
                 place = table.column_names.index(CASE_INDEX)

@@ -106,7 +106,7 @@ def _metadata(log: Any) -> Metadata:
             attributes=tuple(_attributes(log.attributes)),
         )
     except (AttributeError, TypeError, ValueError) as error:
-        raise InputError(f"This log of pm4py says something about itself that cannot be read ({error}).") from error
+        raise InputError("log-pm4py-says-something", reason=error) from error
 
 
 def _quoted(key: object) -> str:

@@ -98,10 +98,11 @@ class Watched(io.RawIOBase):
             text = self._decoder.decode(raw, final=not raw)
         except UnicodeDecodeError as error:
             raise InputError(
-                f"The bytes {bytes(error.object[error.start : error.end]).hex()} cannot be read as {self._encoding}.",
+                "bytes-cannot-read",
                 path=self._path,
                 line=self._line,
-                advice="Export the file again in UTF-8.",
+                hex=bytes(error.object[error.start : error.end]).hex(),
+                encoding=self._encoding,
             ) from None
         return text.encode("utf-8", "surrogatepass")
 
@@ -116,7 +117,7 @@ class Watched(io.RawIOBase):
         else:
             self._held = b""
         if len(self._held) > MAX_VALUE:
-            raise InputError(f"A value is longer than {MAX_VALUE >> 20} MB.", path=self._path, line=self._line)
+            raise InputError("value-longer-mb", path=self._path, line=self._line, max_value=MAX_VALUE >> 20)
         try:
             data.decode("utf-8")
         except UnicodeDecodeError:
@@ -130,10 +131,7 @@ class Watched(io.RawIOBase):
         except UnicodeDecodeError as error:
             line += data.count(b"\n", 0, match.start())
             raise InputError(
-                f"Byte 0x{error.object[error.start]:02x} can be read neither as utf-8 nor as {FALLBACK}.",
-                path=self._path,
-                line=line,
-                advice="Export the file again in UTF-8.",
+                "byte-0x-read-neither", path=self._path, line=line, object=error.object[error.start], fallback=FALLBACK
             ) from None
         if foreign:
             if not self.foreign:
@@ -144,7 +142,7 @@ class Watched(io.RawIOBase):
     def _watch(self, data: bytes) -> None:
         if b"\0" in data:
             line = self._line + data[: data.index(b"\0")].count(b"\n")
-            raise InputError("There is a NUL byte, so this is not a text file.", path=self._path, line=line)
+            raise InputError("nul-byte-not-text", path=self._path, line=line)
         if data and (self._inside or self._last == 34 or b'"' in data):
             self._watch_quotes(data)
         self._line += data.count(b"\n")
@@ -164,12 +162,7 @@ class Watched(io.RawIOBase):
         wrong = np.concatenate((wrong_before, wrong_after))
         if len(wrong):
             line = self._line + int((padded[1 : int(wrong.min())] == 10).sum())
-            raise InputError(
-                "A quote stands in the middle of a field.",
-                path=self._path,
-                line=line,
-                advice='Put the field in quotes and double those inside it ("5"" pipe").',
-            )
+            raise InputError("quote-stands-middle-field", path=self._path, line=line)
         if len(quotes):
             self._inside = (self._inside + len(quotes)) % 2
             self._opened = self._line + int((padded[1 : int(quotes[-1])] == 10).sum())
@@ -183,4 +176,4 @@ class Watched(io.RawIOBase):
             if most is not None and size >= most:
                 return
         if self._inside and self.error is None:
-            self.error = InputError("A quote is opened and never closed.", path=self._path, line=self._opened)
+            self.error = InputError("quote-opened-never-closed", path=self._path, line=self._opened)

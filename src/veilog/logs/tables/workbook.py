@@ -137,11 +137,7 @@ def _joined(rows: Iterable[Sequence[Any]]) -> str:
 
 def _check_rows(rows: int, target: Path) -> None:
     if rows > MOST_EVENTS:
-        raise OutputError(
-            f"A sheet of Excel holds {MOST_EVENTS:,} events, and there are more.",
-            path=target,
-            advice="Write .csv or .parquet; or fewer cases.",
-        )
+        raise OutputError("sheet-excel-holds-events-more", path=target, most_events=MOST_EVENTS)
 
 
 def _widen(sheet: Any, table: pa.Table) -> None:
@@ -163,7 +159,7 @@ def _cells(sheet: Any, name: str, column: pa.ChunkedArray, target: Path, lossy: 
 
     def lost(what: str) -> None:
         if not lossy:
-            raise OutputError(f"Column {name!r} has {what}, which Excel does not keep.", path=target, advice=_ADVICE)
+            raise OutputError("column-excel-does-not", path=target, name=name, what=what)
 
     one: Callable[[Any], Any]
     if pa.types.is_timestamp(kind):

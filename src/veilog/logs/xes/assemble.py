@@ -131,7 +131,7 @@ class Assembler:
         if not (keep_events.all() and keep_cases.all()):
             events, cases = _drop(events, cases, index, keep_events, keep_cases)
             if not cases.num_rows and not self._findings.collect_all:
-                raise InputError("No case is left after dropping what cannot be used.", path=self._path)
+                raise InputError("no-case-left-after", path=self._path)
         return EventLog(events, cases, metadata, self._findings.result(), self._path)
 
     # ---- joining

@@ -52,13 +52,7 @@ def count_lines(data: bytes) -> int:
 
 def too_long(path: str, line: int, column: int | None = None) -> InputError:
     """The refusal of what may be a bomb."""
-    return InputError(
-        f"A tag with its attributes, a comment or a text is longer than {MAX_VALUE >> 20} MB.",
-        path=path,
-        line=line,
-        column=column,
-        advice="No event log has such a value: take it out, or export the log again.",
-    )
+    return InputError("tag-attributes-comment-text", path=path, line=line, column=column, max_value=MAX_VALUE >> 20)
 
 
 class CheckedParser:
@@ -80,18 +74,13 @@ class CheckedParser:
             data = head + data[_DECLARATION:]
         self._fed += len(data)
         if final and not self._fed:
-            raise InputError("The file is empty.", path=self.path)
+            raise InputError("file-empty", path=self.path)
         try:
             self.parser.Parse(data, final)
         except expat.ExpatError as error:
             raise self._fault(error, final=final) from None
         except (LookupError, ValueError):
-            raise InputError(
-                f"The encoding that the file declares ({self.encoding}) is not supported.",
-                path=self.path,
-                line=1,
-                advice="Save it as UTF-8.",
-            ) from None
+            raise InputError("encoding-file-declares-not", path=self.path, line=1, encoding=self.encoding) from None
         # Where the parser waits for the end of a tag or a comment, it is at that one's beginning.
         if 0 <= self.parser.CurrentByteIndex < self._fed - MAX_VALUE:
             raise too_long(self.path, self.parser.CurrentLineNumber, self.parser.CurrentColumnNumber + 1)

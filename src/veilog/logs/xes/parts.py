@@ -191,9 +191,7 @@ def _root(raw: bytes, line: int, path: str) -> tuple[Element, TextPiece]:
     if ":" in piece.name:
         raise Unusual
     if piece.name != "log":
-        raise InputError(
-            f"The root element is <{piece.name}>, not <log>: this is not an event log in XES.", path=path, line=line
-        )
+        raise InputError("root-element-not-log", path=path, line=line, name=piece.name)
     return Element("log", {k: unescape(v) for k, v in piece.attributes.items()}, line), piece
 
 

@@ -91,11 +91,7 @@ def read_xes(
     except Unusual:
         findings.restore(before)
     if not reading.path.is_file():
-        raise InputError(
-            "This form of XML has to be read twice, which a pipe does not allow.",
-            path=path,
-            advice="Save it to a file first.",
-        )
+        raise InputError("form-xml-read-twice", path=path)
     reading = XesReading(reading.path, limit, reading.drop_bad, plain=True)
     return _assemble(read_blocks(reading, progress), reading, findings, declared)
 

@@ -91,7 +91,7 @@ class Scanner:
         ``data`` starts with a tag at ``line``; ``depth`` is 1 within the log and 2 within a trace.
         """
         if len(data) >= 1 << 31:
-            raise InputError("One element is larger than 2 GiB.", path=self._path, line=line)
+            raise InputError("element-larger-gib", path=self._path, line=line)
         coded = self._coder.code(data, final=final)
         if coded is None:
             return None

@@ -144,7 +144,7 @@ def _lines(column: pa.ChunkedArray, field: _Field, indent: str) -> pa.Array:
         encoded = array if pa.types.is_dictionary(kind) else array.cast(pa.string()).dictionary_encode()
         labels = encoded.dictionary.cast(pa.string())
     except (pa.ArrowNotImplementedError, pa.ArrowInvalid) as error:
-        raise OutputError(f"The column {field.name!r} of type {kind} cannot be written as XES.") from error
+        raise OutputError("column-type-cannot-written", name=field.name, kind=kind) from error
     used = encoded
     if len(labels) > 4 * len(array):  # a small slice of a column with many labels: write only those in the slice
         used = encoded.cast(pa.string()).dictionary_encode()
@@ -170,7 +170,7 @@ def _date_text(array: pa.Array, field: _Field) -> pa.Array:
         us = array.cast(pa.timestamp("us", tz=array.type.tz), safe=kind.unit != "ns" if hasattr(kind, "unit") else True)
         return format_dates(us.view(pa.int64()))
     except (pa.ArrowInvalid, OverflowError) as error:
-        raise OutputError(f"A time in the column {field.name!r} is outside the years 1 to 9999.") from error
+        raise OutputError("time-column-outside-years", name=field.name) from error
 
 
 def _elements(table: pa.Table, fields: list[_Field], indent: str, head: str, tail: str) -> pa.Array:
@@ -235,10 +235,7 @@ def _nested(text: object) -> list[Attribute]:
     try:
         return [from_json(entry) for entry in json.loads(text)]  # type: ignore[arg-type]
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
-        raise OutputError(
-            f"The column {NESTED!r} is for nested attributes of XES, and holds {str(text)[:80]!r}.",
-            advice="Call it otherwise, or write the log as Parquet.",
-        ) from None
+        raise OutputError("column-nested-attributes-xes", nested=NESTED, text=str(text)[:80]) from None
 
 
 # ---- text
@@ -247,10 +244,7 @@ def _nested(text: object) -> list[Attribute]:
 def escape(text: str, key: str) -> str:
     """The text for an XML attribute in double quotes, such that reading gives it back exactly."""
     if _FORBIDDEN.search(text):
-        raise OutputError(
-            f"The value {text[:80]!r} of {key!r} has a character that XML cannot carry.",
-            advice="Take it out, or write the log as Parquet.",
-        )
+        raise OutputError("value-character-xml-cannot", text=text[:80], key=key)
     return _ESCAPED.sub(lambda m: _ESCAPES[m.group()], text) if _ESCAPED.search(text) else text
 
 
@@ -260,7 +254,7 @@ def attribute_text(attribute: Attribute, indent: str) -> str:
     if kind == "values":
         return _wrap(f"{indent}<values", "values", attribute.children, indent)
     if kind not in (*SCALARS, *NESTING):
-        raise OutputError(f"{attribute.key!r} is of the type {kind!r}, which XES has not.")
+        raise OutputError("type-xes-not", key=attribute.key, kind=kind)
     opening = f'{indent}<{kind} key="{escape(attribute.key, attribute.key)}"'
     if attribute.value is not None:
         opening += f' value="{escape(_value_text(attribute), attribute.key)}"'

@@ -300,9 +300,9 @@ def _source(variants: Variants, matcher: Matcher, background: str, size: int) ->
     else:
         source = _Multisets(variants, size, 1 if background == "set" else size)
     if not (ways := float(source.totals.sum())):
-        raise ParameterError(f"No trace has a candidate of size {size}.", parameter="size")
+        raise ParameterError("no-trace-candidate-size", parameter="size", size=size)
     if not math.isfinite(ways):
-        raise ParameterError(f"There are too many candidates of size {size} to count.", parameter="size")
+        raise ParameterError("too-many-candidates-size", parameter="size", size=size)
     return source, ways
 
 

@@ -99,11 +99,11 @@ def risk(
     backgrounds, sizes = _backgrounds(background), _sizes(size)
     weight = _weights(weights, variants)
     if samples < 2:
-        raise ParameterError(f"{samples} samples are too few for an estimate.", parameter="samples")
+        raise ParameterError("samples-too-few-estimate", parameter="samples", samples=samples)
     if not work_limit > 0:
-        raise ParameterError(f"A work limit of {work_limit} makes no sense.", parameter="work_limit")
+        raise ParameterError("work-limit-makes-no", parameter="work_limit", work_limit=work_limit)
     if seed < 0:
-        raise ParameterError(f"seed must be a whole number from 0 on, not {seed!r}.", parameter="seed")
+        raise ParameterError("seed-must-whole-number", parameter="seed", seed=seed)
     say = progress or (lambda text, fraction: None)
     values = None if sensitive is None or isinstance(held, Variants) else cases_by_value(held, sensitive)
     results: dict[tuple[Background, int], RiskResult] = {}
@@ -153,11 +153,7 @@ def unique_cases(
         alone = np.isin(variant_of_cases(held), level.alone)
         names = held.cases.column(ACTIVITY).filter(pa.array(alone))
         return tuple(map(str, names.to_pylist()))
-    raise ParameterError(
-        f"The cases that {_plural(kind)} of size {k} single out take more than the work limit.",
-        parameter="size",
-        advice="Take a smaller size, or a larger work_limit.",
-    )
+    raise ParameterError("cases-size-single-out", parameter="size", plural=_plural(kind), k=k)
 
 
 _NO_EVENTS = "{what} need a log with its events; here are its variants alone."
@@ -350,19 +346,21 @@ def _plural(kind: Background) -> str:
 def _backgrounds(background: str | Iterable[str]) -> list[Background]:
     if not isinstance(background, Iterable):
         raise ParameterError(
-            f"There is no background {background!r}.", parameter="background", advice=f"Take {', '.join(BACKGROUNDS)}."
+            "no-background", parameter="background", background=background, names=", ".join(BACKGROUNDS)
         )
     names = [background] if isinstance(background, str) else list(background)
     known: dict[str, Background] = {kind: kind for kind in BACKGROUNDS}
     for name in names:
         if name not in known:
             raise ParameterError(
-                f"There is no background {name!r}.",
+                "no-background-2",
                 parameter="background",
-                advice=f"{meant(name, known)}Take {', '.join(BACKGROUNDS)}.",
+                name=name,
+                meant=meant(name, known),
+                names=", ".join(BACKGROUNDS),
             )
     if not names:
-        raise ParameterError("No background was given.", parameter="background", advice="Take set, multiset, sequence.")
+        raise ParameterError("no-background-given", parameter="background")
     return [known[name] for name in names]
 
 
@@ -370,9 +368,9 @@ def _sizes(size: int | Iterable[int]) -> list[int]:
     sizes = list(size) if isinstance(size, Iterable) else [size]
     for k in sizes:
         if isinstance(k, bool) or not isinstance(k, int) or k < 1:
-            raise ParameterError(f"A size is a whole number from 1 on, not {k!r}.", parameter="size")
+            raise ParameterError("size-whole-number-not", parameter="size", k=k)
     if not sizes:
-        raise ParameterError("No size was given.", parameter="size", advice="1 to 6 are usual.")
+        raise ParameterError("no-size-given", parameter="size")
     return sizes
 
 
@@ -382,10 +380,10 @@ def _weights(weights: Mapping[str, float] | None, variants: Variants) -> FloatAr
     for label, weight in (weights or {}).items():
         if label not in code:
             near = meant(label, variants.labels).strip() or None
-            raise ParameterError(f"The log has no activity {label!r} to weigh.", parameter="weights", advice=near)
+            raise ParameterError("log-no-activity-weigh", parameter="weights", advice=near, label=label)
         if not (np.isfinite(weight) and weight >= 0.0):
-            raise ParameterError(f"The weight of {label!r} is {weight}; it must be 0 or more.", parameter="weights")
+            raise ParameterError("weight-must-more", parameter="weights", label=label, weight=weight)
         out[code[label]] = weight
     if len(out) and not out.any():
-        raise ParameterError("All activities have weight 0.", parameter="weights")
+        raise ParameterError("all-activities-weight", parameter="weights")
     return out

@@ -29,9 +29,7 @@ def with_times(log: EventLog, unit: str) -> EventLog:
     """
     if unit not in UNITS:
         raise ParameterError(
-            f"There is no unit of time {unit!r}.",
-            parameter="time",
-            advice=f"{meant(unit, UNITS)}Take {', '.join(UNITS)}.",
+            "no-unit-time", parameter="time", unit=unit, meant=meant(unit, UNITS), names=", ".join(UNITS)
         )
     times = pc.floor_temporal(log.events.column(TIMESTAMP), unit=unit.removesuffix("s"))
     told = pc.strftime(times, format="%Y-%m-%dT%H:%M:%SZ")

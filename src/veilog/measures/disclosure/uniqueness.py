@@ -60,16 +60,14 @@ def uniqueness(
     all cases has an interval from the draws alone.
     """
     if background not in get_args(Points):
-        raise ParameterError(
-            f"There is no background {background!r} of points.", parameter="background", advice="multiset or sequence."
-        )
+        raise ParameterError("no-background-points", parameter="background", background=background)
     if isinstance(points, bool) or points < 1:
-        raise ParameterError(f"The number of points must be 1 or more, not {points!r}.", parameter="points")
+        raise ParameterError("number-points-must-more", parameter="points", points=points)
     if draws < 2:
-        raise ParameterError(f"{draws} draws are too few.", parameter="draws", advice="100 are usual.")
+        raise ParameterError("draws-too-few", parameter="draws", draws=draws)
     variants = log if isinstance(log, Variants) else log.variants
     if variants.cases == 0:
-        raise ParameterError("The log has no cases, so there is no share of them.", parameter="log")
+        raise ParameterError("log-no-cases-no-share", parameter="log")
     matcher = Matcher(variants, ordered=background == "sequence")
     rng = np.random.default_rng(seed)
     total = spread = 0.0

@@ -64,14 +64,14 @@ def _check(
     original: Variants, released: Variants, noise: float, seconds: float, memory: int, prefixes: int | None
 ) -> None:
     if not 0.0 <= noise <= 1.0:
-        raise ParameterError(f"A noise threshold of {noise} is outside 0 to 1.", parameter="noise")
+        raise ParameterError("noise-threshold-outside", parameter="noise", noise=noise)
     if not seconds > 0 or not memory > 0:
-        raise ParameterError("Time and memory for models must be positive.", parameter="seconds")
+        raise ParameterError("time-memory-models-must", parameter="seconds")
     if prefixes is not None and prefixes < 1:
-        raise ParameterError("Precision needs at least one prefix.", parameter="prefixes")
+        raise ParameterError("precision-needs-least-prefix", parameter="prefixes")
     for variants, name in ((original, "original"), (released, "released")):
         if variants.events == 0:
-            raise ParameterError(f"The {name} log has no events, so there is no model to speak of.", parameter=name)
+            raise ParameterError("log-no-events-no", parameter=name, name=name)
 
 
 def _running(pair: Pair) -> Running:

@@ -31,17 +31,17 @@ def named(names: Sequence[str] | str) -> tuple[str, ...]:
     names = [name.strip() for name in names.split(",")] if isinstance(names, str) else names
     if not isinstance(names, Sequence) or not all(isinstance(name, str) for name in names):
         raise ParameterError(
-            f"Purposes are given by their names, not as {names!r}.",
-            parameter="purposes",
-            advice=f"There are {', '.join(PURPOSES)}, and all.",
+            "purposes-given-their-names", parameter="purposes", names=names, names_2=", ".join(PURPOSES)
         )
     if "all" in names:
         return tuple(PURPOSES)
     if unknown := [name for name in names if name not in PURPOSES]:
         raise ParameterError(
-            f"There is no purpose {unknown[0]!r}.",
+            "no-purpose",
             parameter="purposes",
-            advice=f"{meant(unknown[0], PURPOSES)}There are {', '.join(PURPOSES)}, and all.",
+            unknown=unknown[0],
+            meant=meant(unknown[0], PURPOSES),
+            names=", ".join(PURPOSES),
         )
     return tuple(dict.fromkeys(names))
 

@@ -322,9 +322,7 @@ class Purpose:
 
     def __post_init__(self) -> None:
         if not any(aspect.chief for aspect in self.aspects):
-            raise ParameterError(
-                f"The purpose {self.name!r} has no number that its verdict goes by.", parameter="aspects"
-            )
+            raise ParameterError("purpose-no-number-verdict", parameter="aspects", name=self.name)
 
 
 def _mean(known: Sequence[float]) -> float | None:

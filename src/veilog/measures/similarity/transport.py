@@ -137,10 +137,7 @@ def transport(
         arcs = np.concatenate([arcs, new])[order]
         prices = np.concatenate([prices, costs.pick(new // columns, new % columns)])[order]
     if best is None or not gap <= enough:
-        raise SolverError(
-            f"The transport between the two logs could not be proved optimal: the cost lies between "
-            f"{best_lower / unit:.12g} and {best_cost / unit:.12g} per unit of mass."
-        )
+        raise SolverError("transport-between-two-logs", best_lower=best_lower / unit, best_cost=best_cost / unit)
     used, mass = best
     return Plan(used // columns, used % columns, mass, best_cost, min(best_lower, best_cost), rounds)
 
@@ -188,7 +185,7 @@ def _solve(
     i, j, mass = i[real], j[real], mass[real]
     u, v = np.asarray(log["u"])[:rows], np.asarray(log["v"])[:columns]
     if log["warning"] is not None or not _feasible(a, b, i, j, mass) or not np.isfinite([u.sum(), v.sum()]).all():
-        raise SolverError(f"The network simplex found no optimal plan: {log['warning'] or 'its answer is no plan.'}")
+        raise SolverError("network-simplex-found-no", log=log["warning"] or "its answer is no plan.")
     return i * columns + j, mass, u, v
 
 

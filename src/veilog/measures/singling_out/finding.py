@@ -233,10 +233,10 @@ def exposure(
     began = time.perf_counter()
     wanted = sorted(set(sizes))
     if not wanted or wanted[0] < 1 or attacks < 2 or not hours > 0 or seed < 0:
-        raise ParameterError("Sizes, attacks and hours must be positive.", parameter="sizes")
+        raise ParameterError("sizes-attacks-hours-must", parameter="sizes")
     variants = log if isinstance(log, Variants) else log.variants
     if not variants.events:
-        raise ParameterError("The log has no events, so there is nothing that could be known.", parameter="log")
+        raise ParameterError("log-no-events-nothing-could", parameter="log")
     why = _why_without_start(log)
     variant, start, owner = cases_of(log, variants, why is None, persons_of(log, person))
     owner = np.arange(len(variant)) if owner is None else owner

@@ -175,9 +175,9 @@ def linkability(
     began = time.perf_counter()
     wanted = sorted(set(sizes))
     if not wanted or wanted[0] < 1 or people < 2 or seed < 0:
-        raise ParameterError("Sizes, people and seed must be positive.", parameter="sizes")
+        raise ParameterError("sizes-people-seed-must", parameter="sizes")
     if not (original if isinstance(original, Variants) else original.variants).cases:
-        raise ParameterError("The original log has no cases, so there is nobody to link.", parameter="original")
+        raise ParameterError("original-log-no-cases-nobody-link", parameter="original")
     owner = None if control is not None else persons_of(original, person)
     kinds = [(_by_activities(wanted[-1], owner, original, released, control, second), False)]
     with contextlib.suppress(ParameterError):  # then there are no lists of attributes
@@ -191,7 +191,7 @@ def linkability(
         for row in _linked(logs, of_attributes, size, people, seed)
     ]
     if not results:
-        raise ParameterError("Too few people have events enough for two lists.", parameter="original")
+        raise ParameterError("too-few-people-events", parameter="original")
     return Linkability(tuple(results), "others' cases" if control is None else "held out", time.perf_counter() - began)
 
 

@@ -62,10 +62,10 @@ class Wanted:
         """What the user asked for, in exact numbers, or an error in the user's words."""
         names = _names(attributes)
         if attributes is not None and not names:
-            raise ParameterError("The list of attributes is empty.", parameter="attributes")
+            raise ParameterError("list-attributes-empty", parameter="attributes")
         share_of_times = Fraction(0) if times is None else parse_share(times, "times")
         if attributes_share is not None and not names:
-            raise ParameterError("A share for attributes needs attributes.", parameter="attributes_share")
+            raise ParameterError("share-attributes-needs-attributes", parameter="attributes_share")
         if names:
             given = DEFAULT_ATTRIBUTES_SHARE if attributes_share is None else attributes_share
             share = parse_share(given, "attributes_share")
@@ -73,15 +73,13 @@ class Wanted:
             share = Fraction(0)
         if share_of_times + share >= 1:
             raise ParameterError(
-                f"Times and attributes take shares of {float(share_of_times):g} and {float(share):g} of epsilon: "
-                "nothing is left for the control flow.",
+                "times-attributes-take-shares",
                 parameter="times",
-                advice="Their sum must be below 1, e.g. 0.3 and 0.2.",
+                share_of_times=float(share_of_times),
+                share=float(share),
             )
         if window is not None and times is None:
-            raise ParameterError(
-                "A window is of use with a share for times only.", parameter="window", advice="Add times, e.g. 0.3."
-            )
+            raise ParameterError("window-use-share-times", parameter="window")
         _check_processing(processing, names, share_of_times)
         checked: Window | Literal["log"] | None = None
         if isinstance(window, str) and window == "log":
@@ -104,11 +102,7 @@ def _names(attributes: Iterable[str] | None) -> tuple[str, ...]:
         return () if attributes is None else (attributes,)
     names: tuple[Any, ...] = tuple(attributes) if isinstance(attributes, Iterable) else (attributes,)
     if not all(isinstance(name, str) for name in names):
-        raise ParameterError(
-            f"Attributes are named by text, not {attributes!r}.",
-            parameter="attributes",
-            advice="Such as attributes=['urgency', 'age'].",
-        )
+        raise ParameterError("attributes-named-text-not", parameter="attributes", attributes=attributes)
     return names
 
 
@@ -116,17 +110,9 @@ def _check_processing(processing: bool, attributes: tuple[str, ...], times: Frac
     if not processing:
         return
     if not times:
-        raise ParameterError(
-            "When events began is released with a share for times only.",
-            parameter="processing",
-            advice="Add times, e.g. 0.3.",
-        )
+        raise ParameterError("when-events-began-released", parameter="processing")
     if START in attributes:
-        raise ParameterError(
-            f"{START!r} is asked for twice, as the start of events and as an attribute.",
-            parameter="processing",
-            advice="Leave it out of the attributes.",
-        )
+        raise ParameterError("asked-twice-start-events", parameter="processing", start=START)
 
 
 @dataclass(frozen=True, eq=False)

@@ -38,11 +38,7 @@ class Query:
     def ask(self, curator: Curator, request: Request) -> Variants:
         """Its release at the budget of the request, the delta only where it has a use for one."""
         if self.method.needs_delta and request.delta == 0:
-            raise ParameterError(
-                f"The query {self.method.name!r} needs a delta above 0.",
-                parameter="delta",
-                advice="Take less than one over the number of cases, e.g. --delta 1e-6, or another query.",
-            )
+            raise ParameterError("query-needs-delta-above", parameter="delta", name=self.method.name)
         delta = request.delta if self.spends_delta else Fraction(0)
         released = self.method.run(curator, replace(request, delta=delta), self.settings)
         assert isinstance(released, Variants), "variant_query takes methods that release variants only"
@@ -54,18 +50,17 @@ def variant_query(name: str, parameters: str | None) -> Query:
     possible = [method.name for method in METHODS.values() if isinstance(method.releases, OfVariants)]
     if name not in possible:
         raise ParameterError(
-            f"There is no variant method {name!r} to take as query.",
+            "no-variant-method-take",
             parameter="query",
-            advice=f"{meant(name, possible)}Possible: {', '.join(possible)}.",
+            name=name,
+            meant=meant(name, possible),
+            names=", ".join(possible),
         )
     given: dict[str, str] = {}
     for text in names_in(parameters):
         key, sign, value = text.partition("=")
         if not sign or not key.strip():
-            raise ParameterError(
-                f"Parameters of the query are written name=value,name=value, not {text!r}.",
-                parameter="query_parameters",
-            )
+            raise ParameterError("parameters-query-written-name", parameter="query_parameters", text=text)
         given[key.strip()] = value.strip()
     return Query(METHODS[name], METHODS[name].parse(given))
 
@@ -98,7 +93,7 @@ def wanted_of(
     times_share, start_window = settings.times_share, settings.start_window
     names = names_in(attribute_names)
     if start_window is not None and not times_share:
-        raise ParameterError("start_window is of use with a share for times only.", parameter="start_window")
+        raise ParameterError("start-window-use-share", parameter="start_window")
     return Wanted.of(
         str(times_share) if times_share else None,
         names or None,
@@ -116,9 +111,7 @@ def _window(text: str) -> Window | Literal["log"]:
             raise ValueError
         window = datetime.datetime.fromisoformat(start.strip()), datetime.datetime.fromisoformat(end.strip())
     except ValueError:
-        raise ParameterError(
-            f"start_window is START..END with dates like 2024-01-31, or log, not {text!r}.", parameter="start_window"
-        ) from None
+        raise ParameterError("start-window-start-end", parameter="start_window", text=text) from None
     declared = Domain(window=window).window
     check_window(declared)
     return declared or window
@@ -139,7 +132,7 @@ def released_log(
     open_values = any(curator.domain.values_of(name) is None for name in wanted.attributes)
     others, times = spends_delta + open_values, bool(wanted.times)
     if request.delta and not (others or times):
-        raise ParameterError("Nothing needs a delta here; the release costs epsilon only.", parameter="delta")
+        raise ParameterError("nothing-needs-delta-here", parameter="delta")
     each, for_times = delta_shared_out(request.delta, others, times)
     for_flow, for_values = each * spends_delta, each * open_values
     made = enriched(

@@ -73,10 +73,7 @@ class _Walk:
         if most > self.c * cases + _SLACK * cases:
             raise _failed(f"of {cases} cases that match {_words(pattern)} {most} have the same sensitive value")
         if self.seen > MOST_PATTERNS:
-            raise OutputError(
-                "The release has too many patterns of known events to be checked, so it is not written.",
-                advice="Take a smaller l, a larger k, or a weaker background.",
-            )
+            raise OutputError("release-too-many-patterns")
 
 
 def _check_sets(traces: list[Trace], told: list[frozenset[Label]], largest: int, repeated: int, walk: _Walk) -> None:
@@ -215,7 +212,4 @@ def _words(pattern: Sequence[Label]) -> str:
 
 
 def _failed(what: str) -> OutputError:
-    return OutputError(
-        f"The release does not hold what it should: {what}. It is not written.",
-        advice="This is a defect of the method; please report it.",
-    )
+    return OutputError("release-does-not-hold", what=what)

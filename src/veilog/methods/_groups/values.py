@@ -71,7 +71,7 @@ def events_of(log: EventLog, domain: Domain) -> DeclaredEvents:
     labels, codes = coded(log.events.column(ACTIVITY))
     owner = np.repeat(np.arange(log.cases.num_rows), np.diff(log.offsets))
     if len(codes) and codes.min() < 0:
-        raise InputError("An event has no activity.", path=log.source, advice="Drop such events first.")
+        raise InputError("event-no-activity", path=log.source)
     rows = np.flatnonzero(domain.keeps(labels, codes, owner, log.offsets))
     return DeclaredEvents(rows, owner[rows], codes[rows], labels, log.cases.num_rows)
 
@@ -80,7 +80,7 @@ def attribute_names(text: str | None) -> tuple[str, ...]:
     """``a,b`` as names, each once."""
     names = () if text is None else tuple(name.strip() for name in text.split(",") if name.strip())
     if text is not None and not names:
-        raise ParameterError("The list of sensitive attributes is empty.", parameter="sensitive")
+        raise ParameterError("list-sensitive-attributes-empty", parameter="sensitive")
     return tuple(dict.fromkeys(names))
 
 
@@ -95,12 +95,12 @@ def sensitive(log: EventLog, events: DeclaredEvents, name: str, domain: Domain) 
     if level == "event":
         column = column.take(pa.array(events.rows))
     if column.null_count == len(column):
-        raise ParameterError(f"No event or case has a value of {name!r}.", parameter="sensitive")
+        raise ParameterError("no-event-case-value", parameter="sensitive", name=name)
     declared = domain.attributes.get(name)
     if kind in ("whole number", "number"):
         numbers = column.cast(pa.float64()).to_numpy(zero_copy_only=False).astype(np.float64)
         if np.isinf(numbers).any():
-            raise InputError(f"The attribute {name!r} has a value that is not finite.", path=log.source)
+            raise InputError("attribute-value-not-finite", path=log.source, name=name)
         edges = declared if declared is not None and not isinstance(declared[0], str) else None
         labels, codes = intervals(numbers, None if edges is None else (float(edges[0]), float(edges[1])))
         return Sensitive(own, level, labels, codes, numbers)
@@ -108,11 +108,7 @@ def sensitive(log: EventLog, events: DeclaredEvents, name: str, domain: Domain) 
     if declared is not None:
         undeclared = [label for label in labels if label not in declared]
         if undeclared:
-            raise ParameterError(
-                f"{name!r} has values that are not declared, e.g. {undeclared[0]!r}.",
-                parameter="domain",
-                advice="Declare them, or clean the log first.",
-            )
+            raise ParameterError("values-not-declared", parameter="domain", name=name, undeclared=undeclared[0])
     else:
         _refuse_distinct(name, level, kind, len(labels), int((codes >= 0).sum()))
     return Sensitive(own, level, labels, codes, None)
@@ -191,9 +187,7 @@ def _refuse_mixed(schema: pa.Schema, name: str, own: str) -> None:
     others = [f.name for f in schema if f.name != own and (f.metadata or {}).get(b"xes:key") == own.encode()]
     if others:
         raise ParameterError(
-            f"The attribute {name!r} has values of different types: see also {', '.join(map(repr, others))}.",
-            parameter="sensitive",
-            advice="Give all values one type first.",
+            "attribute-values-different-types", parameter="sensitive", name=name, names=", ".join(map(repr, others))
         )
 
 
@@ -201,8 +195,5 @@ def _refuse_distinct(name: str, level: Level, kind: Kind, distinct: int, having:
     if kind == "text" and having > 1 and distinct > TOO_DISTINCT * having:
         owners = "cases" if level == "case" else "events"
         raise ParameterError(
-            f"{name!r} has {distinct} values in {having} {owners}: it tells them apart, so its values are no "
-            "categories that a model could hide a case in.",
-            parameter="sensitive",
-            advice="Group its values first, or leave it out.",
+            "values-tells-them-apart", parameter="sensitive", name=name, distinct=distinct, having=having, owners=owners
         )

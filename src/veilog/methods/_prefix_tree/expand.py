@@ -205,11 +205,7 @@ def published_epsilon(request: Request) -> Fraction:
 
 def refuse_runaway(size: int, level: int) -> None:
     if size > LARGEST_FRONTIER:
-        raise ParameterError(
-            f"The tree runs away: length {level + 1} has {size} possible prefixes.",
-            parameter="threshold",
-            advice="Raise the threshold or epsilon, or lower the depth.",
-        )
+        raise ParameterError("tree-runs-away-length", parameter="threshold", level=level + 1, size=size)
 
 
 def split_budget(epsilon: Fraction, depth: int, split: str) -> tuple[Fraction, ...]:
@@ -251,9 +247,7 @@ def refuse_too_small(
     depth, largest_log = settings.depth, settings.largest_log
     if threshold is not None and threshold > largest_log:
         raise ParameterError(
-            f"With threshold = {threshold} nothing can survive in a log of up to {largest_log:,} cases.",
-            parameter="threshold",
-            advice="Lower it, or leave it out; if the log is larger, say so with largest_log.",
+            "threshold-nothing-survive-log", parameter="threshold", threshold=threshold, largest_log=largest_log
         )
     for_counts = Fraction(str(settings.count_share))
     for_tree = (1 - rule_share) * (1 - for_counts)
@@ -274,7 +268,9 @@ def refuse_too_small(
         else "the shares of the depths are too small to draw noise with"
     )
     raise ParameterError(
-        f"At epsilon = {as_asked(epsilon):g} {reason}.",
+        "epsilon",
         parameter="epsilon",
         advice=advised(enough, "From epsilon = {} on something can; if the log is larger, say so with largest_log."),
+        as_asked=as_asked(epsilon),
+        reason=reason,
     )

@@ -24,9 +24,10 @@ def refuse_many_activities(activities: Sequence[str]) -> None:
     """Refuse, before anything is asked, activities that make more pairs, with start and end, than can be counted."""
     if (len(activities) + 1) ** 2 > LARGEST_SIZE:
         raise ParameterError(
-            f"{len(activities)} activities make more pairs than can be counted.",
+            "activities-make-more-pairs",
             parameter="activities",
-            advice=f"Map them to {math.isqrt(LARGEST_SIZE) - 1} or fewer.",
+            number=len(activities),
+            isqrt=math.isqrt(LARGEST_SIZE) - 1,
         )
 
 

@@ -59,11 +59,7 @@ def _walk(
     nothing: where none is, backtracking ends at the start, which by then has no relation left.
     """
     if int(counts.sum()) >= LARGEST_TOTAL:
-        raise ParameterError(
-            f"The noisy directly-follows relation has {int(counts.sum()):,} entries, too many to play out.",
-            parameter="epsilon",
-            advice="Raise epsilon.",
-        )
+        raise ParameterError("noisy-directly-follows-relation", parameter="epsilon", sum=int(counts.sum()))
     boundary = len(counts) - 1
     urns = counts.copy()
     final: list[int | None] = [None] * len(counts)
@@ -163,12 +159,12 @@ def balanced(counts: IntArray, spare: IntArray | None = None) -> IntArray:
         method="highs-ds",
     )
     if solution.status != 0:
-        raise SolverError(f"The directly-follows relation could not be balanced: {solution.message}")
+        raise SolverError("directly-follows-relation-could", text=solution.message)
     change = np.rint(solution.x).astype(np.int64)
     flow = np.zeros_like(counts)
     flow[sources, targets] = amounts + change[:edges] - change[edges:]
     if (flow < 0).any() or not np.array_equal(flow.sum(axis=0)[:-1], flow.sum(axis=1)[:-1]):
-        raise SolverError("The directly-follows relation could not be balanced in whole numbers.")
+        raise SolverError("directly-follows-relation-could-not")
     return flow
 
 

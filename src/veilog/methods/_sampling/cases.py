@@ -165,8 +165,4 @@ def copies_of_cases(log: AnnotatedLog, left: IntArray, rng: np.random.Generator)
 
 
 def _too_many() -> ParameterError:
-    return ParameterError(
-        "So small a guessing advantage asks for so many replicated cases that the release would not fit in memory.",
-        parameter="guessing_advantage",
-        advice="0.1 to 0.4 are usual.",
-    )
+    return ParameterError("small-guessing-advantage-asks", parameter="guessing_advantage")

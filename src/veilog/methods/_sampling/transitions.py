@@ -125,13 +125,9 @@ def check_times(unknown: int, events: int) -> None:
     """Refuse a log without events, or one where so many have no time."""
     if unknown:
         which = "No event has a timestamp" if unknown == events else f"{unknown:,} events have no timestamp"
-        raise InputError(
-            f"{which}, and amun needs the times of all.",
-            advice="Leave such events out when reading (--on missing-timestamp=drop), or take a method that needs no "
-            "times, such as evolve.",
-        )
+        raise InputError("amun-needs-times-all", which=which)
     if events == 0:
-        raise InputError("The log has no events.", advice="Amun releases events with their times.")
+        raise InputError("log-no-events")
 
 
 def piece_of(raw: RawCases, automaton: Dafsa) -> tuple[AnnotatedLog, int]:

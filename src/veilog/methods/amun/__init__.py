@@ -127,11 +127,7 @@ def amun(curator: Curator, request: Request, settings: AmunSettings) -> EventLog
     request.progress("sampling cases", None)
     copies = copies_of_cases(log, _left(log, epsilon_d, mode == "oversampling", program, source, rng), rng)
     if not copies.any():
-        raise ParameterError(
-            "The noise has deleted every case, so there is nothing to release.",
-            parameter="mode",
-            advice="So small a log takes mode oversampling, which deletes nothing.",
-        )
+        raise ParameterError("noise-deleted-every-case", parameter="mode")
     # 26 and 27: a replicated case shares its epsilon among its copies; noise on times; compression
     request.progress("adding noise to times", None)
     scales = known.ranges / epsilons
@@ -147,11 +143,7 @@ def _refuse_fixed(settings: AmunSettings) -> None:
     """Refuse settings that the authors' program does not have."""
     changed = [name for name in _OF_PAPER if getattr(settings, name) != getattr(AmunSettings(), name)]
     if settings.settings == "program" and changed:
-        raise ParameterError(
-            f"The authors' program fixes {changed[0]}.",
-            parameter=changed[0],
-            advice="Leave it out, or take settings=paper.",
-        )
+        raise ParameterError("authors-program-fixes", parameter=changed[0], changed=changed[0])
 
 
 def _peeked(curator: Curator, settings: AmunSettings, advantage: float) -> tuple[EventLog, Variants]:
@@ -228,12 +220,7 @@ def _filtered(log: AnnotatedLog, risky: BoolArray, advantage: float, request: Re
     request.progress(told, None)
     request.remark(told)
     if not len(kept):
-        raise ParameterError(
-            f"At a guessing advantage of {advantage:g} filtering takes out every case: in each "
-            "there is a time that an attacker could guess too well beforehand.",
-            parameter="guessing_advantage",
-            advice="Take a smaller one, or mode sampling, which keeps such cases and gives their times more noise.",
-        )
+        raise ParameterError("guessing-advantage-filtering-takes", parameter="guessing_advantage", advantage=advantage)
     return log.only(kept)
 
 

@@ -84,7 +84,7 @@ def _bounds(settings: DpimSettings) -> tuple[int, int] | None:
     if settings.fewest is None and settings.most is None:
         return None
     if settings.fewest is None or settings.most is None or settings.fewest > settings.most:
-        raise ParameterError("Give both fewest and most, the fewest first.", parameter="fewest")
+        raise ParameterError("give-both-fewest-most", parameter="fewest")
     return settings.fewest, settings.most + 1
 
 
@@ -93,10 +93,7 @@ def _refuse_small_budget(curator: Curator, epsilon: Fraction, settings: DpimSett
     with with_a_share(1 / (1 - share)):
         refuse_small_budget(curator, epsilon * (1 - share), settings)
     if epsilon * share * (1 - Fraction(str(settings.count_share))) < SMALLEST_EPSILON:
-        raise ParameterError(
-            f"epsilon = {as_asked(epsilon):g} is too small to measure the fitness of trees with a share of it.",
-            parameter="epsilon",
-        )
+        raise ParameterError("epsilon-too-small-measure", parameter="epsilon", as_asked=as_asked(epsilon))
 
 
 def _played(tree: ProcessTree, cases: int, curator: Curator, request: Request) -> Variants:

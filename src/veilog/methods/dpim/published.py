@@ -52,10 +52,7 @@ def accepted_tree(
 ) -> tuple[ProcessTree | None, int]:
     """Return the first tree whose noisy fitness is enough, None if there is none, and the raw number of cases."""
     if request.epsilon <= _FAILURE:
-        raise ParameterError(
-            f"As published, epsilon must be above {float(_FAILURE):g}, which is for the chance that nothing is found.",
-            parameter="epsilon",
-        )
+        raise ParameterError("published-epsilon-must-above", parameter="epsilon", failure=float(_FAILURE))
     original = curator.peek(_WHY)
     if not original.cases or not curator.activities:
         return None, original.cases

@@ -198,30 +198,28 @@ def _refuse_small_budget(epsilon: Fraction, settings: Constants) -> None:
         return
     enough = settings.fewest_g / settings.largest_log
     raise ParameterError(
-        f"At epsilon = {as_asked(epsilon):g} noise drowns even a log of {settings.largest_log:,} cases, the largest "
-        "expected, so nothing can survive.",
+        "epsilon-noise-drowns-even",
         parameter="epsilon",
         advice=advised(enough, "From epsilon = {} on something can; if the log is larger, say so with largest_log."),
+        as_asked=as_asked(epsilon),
+        largest_log=settings.largest_log,
     )
 
 
 def _refuse_nothing_real(request: Request, real_share: float | None) -> None:
     if not request.delta or real_share == 0:
-        raise ParameterError(
-            "Only real variants can be released with a delta above 0 and a real_share above 0.",
-            parameter="only_real",
-            advice="Add --delta, e.g. 1e-6.",
-        )
+        raise ParameterError("only-real-variants-released", parameter="only_real")
 
 
 def _refuse(activities: tuple[str, ...], settings: Constants) -> None:
     if not activities:
-        raise ParameterError("The log has no activities, so there is nothing to imagine.", parameter="log")
+        raise ParameterError("log-no-activities-nothing", parameter="log")
     if len(activities) > settings.most_activities:
         raise ParameterError(
-            f"{len(activities)} activities are too many; evolve takes up to {settings.most_activities}.",
+            "activities-too-many-evolve",
             parameter="log",
-            advice="Map them to fewer ones first, e.g. to the upper levels of a hierarchy.",
+            number=len(activities),
+            most_activities=settings.most_activities,
         )
 
 

@@ -89,20 +89,14 @@ def pretsa(curator: Curator, request: Request, settings: PretsaSettings) -> Even
     k, t, sensitive = settings.k, settings.t, settings.sensitive
     names = attribute_names(sensitive)
     if len(names) > 1:
-        raise ParameterError("pretsa takes one sensitive attribute.", parameter="sensitive")
+        raise ParameterError("pretsa-takes-sensitive-attribute", parameter="sensitive")
     if t < 1 and not names:
-        raise ParameterError(
-            f"t = {t:g} bounds how the values of a sensitive attribute differ, and none is named.",
-            parameter="t",
-            advice="Name it with sensitive=... (or sensitive=duration), or leave t at 1.",
-        )
+        raise ParameterError("bounds-how-values-sensitive", parameter="t", t=t)
     log = curator.peek_log(_PEEK)
     events = events_of(log, curator.domain)
     if k > events.cases:
         raise ParameterError(
-            f"k = {k} is larger than the log, which has {counted(events.cases, 'case')}.",
-            parameter="k",
-            advice=f"The largest k that would leave something is {events.cases}.",
+            "larger-log", parameter="k", k=k, counted=counted(events.cases, "case"), cases=events.cases
         )
     attribute = _attribute(log, events, names[0], curator) if names else None
     offsets = np.searchsorted(events.case, np.arange(events.cases + 1))
@@ -120,18 +114,10 @@ def pretsa(curator: Curator, request: Request, settings: PretsaSettings) -> Even
     number = np.bincount(variant, minlength=len(place))
     goal = merged(tree, number, k, violating if attribute is not None and t < 1 else None)
     if goal is None:
-        raise ParameterError(
-            f"Nothing would be left: after every prefix the values of {names[0]!r} differ by more than t = {t:g}.",
-            parameter="t",
-            advice="Raise t; 1 bounds nothing.",
-        )
+        raise ParameterError("nothing-left-after-every", parameter="t", names=names[0], t=t)
     released = _events(tree, goal, variant, offsets)
     if not len(released.case):
-        raise ParameterError(
-            "Nothing would be left: only cases without events are alike enough.",
-            parameter="k",
-            advice="Take a smaller k.",
-        )
+        raise ParameterError("nothing-left-only-cases", parameter="k")
     for statement in _statements(k, t, names):
         curator.state(statement)
     for remark in _remarks(log, t, names):
@@ -146,21 +132,13 @@ def _attribute(log: EventLog, events: DeclaredEvents, name: str, curator: Curato
     if name == DURATION:
         times, known = microseconds(log, events.rows)
         if not known.all():
-            raise ParameterError(
-                "Some events have no time, so the log has no durations.",
-                parameter="sensitive",
-                advice="Drop these events first, or leave durations out.",
-            )
+            raise ParameterError("some-events-no-time", parameter="sensitive")
         passed = np.full(len(times), np.nan)  # none before a case's first event
         passed[1:] = np.where(events.case[1:] == events.case[:-1], np.maximum(np.diff(times), 0) / 1e6, np.nan)
         return _Attribute(name, passed, None)
     one = sensitive_attribute(log, events, name, curator.domain)
     if one.level == "case":
-        raise ParameterError(
-            f"{name!r} is an attribute of cases; pretsa bounds attributes of events.",
-            parameter="sensitive",
-            advice="The method tlkc bounds those of cases.",
-        )
+        raise ParameterError("attribute-cases-pretsa-bounds", parameter="sensitive", name=name)
     if one.numbers is not None:
         known_numbers = one.numbers[~np.isnan(one.numbers)]
         return _Attribute(one.name, one.numbers, None, bool((known_numbers == np.rint(known_numbers)).all()))

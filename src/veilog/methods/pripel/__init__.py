@@ -96,25 +96,19 @@ def pripel(curator: Curator, request: Request, settings: PripelSettings) -> Even
     if request.as_published:
         if settings.start_window is not None or settings.attribute_share is not None:
             raise ParameterError(
-                "Shares and windows belong to the certified release; as published everything gets the whole epsilon.",
+                "shares-windows-belong-certified",
                 parameter="start_window" if settings.start_window is not None else "attribute_share",
             )
         return _as_published(curator, request, asked, settings.matching, settings.attribute_names)
     if settings.matching == "greedy":
-        raise ParameterError(
-            "Certified, nothing is matched; matching is of use as published.",
-            parameter="matching",
-            advice="Leave it out, or add --as-published.",
-        )
+        raise ParameterError("certified-nothing-matched-matching", parameter="matching")
     wanted = wanted_of(settings, settings.attribute_names, settings.attribute_share)
     return released_log(curator, request, wanted, lambda rest: asked.ask(curator, rest), asked.spends_delta)
 
 
 def _as_published(curator: Curator, request: Request, query: Query, how: How, attribute_names: str | None) -> EventLog:
     if request.delta and not (query.method.needs_delta if request.as_published else query.spends_delta):
-        raise ParameterError(
-            f"The query {query.method.name!r} needs no delta; it costs epsilon only.", parameter="delta"
-        )
+        raise ParameterError("query-needs-no-delta", parameter="delta", name=query.method.name)
     for reason in (_MATCHING, _DOMAINS, _CHARGES):
         log = curator.peek_log(reason)
     raw = RawTraces.of(log)
@@ -164,14 +158,16 @@ def _columns(log: EventLog, names: tuple[str, ...], request: Request) -> tuple[l
     of_events = [name for name in log.events.column_names if name not in reserved]
     of_cases = [name for name in log.cases.column_names if name not in reserved]
     if len(set(names)) != len(names):
-        raise ParameterError("An attribute is asked for twice.", parameter="attribute_names")
+        raise ParameterError("attribute-asked-twice", parameter="attribute_names")
     for name in names:
         if name not in of_events and name.removeprefix("case:") not in of_cases:
             known = [*of_events, *(c if c not in of_events else f"case:{c}" for c in of_cases)]
             raise ParameterError(
-                f"The log has no attribute {name!r}.",
+                "log-no-attribute",
                 parameter="attribute_names",
-                advice=f"{meant(name, known)}It has: {', '.join(known) or 'none'}.",
+                name=name,
+                meant=meant(name, known),
+                names=", ".join(known) or "none",
             )
     chosen: tuple[list[str], list[str]] = ([], [])
     for level, table, columns in ((0, log.events, of_events), (1, log.cases, of_cases)):

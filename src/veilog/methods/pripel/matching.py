@@ -142,7 +142,7 @@ def _transported(left_a: Texts, left_b: Texts, a: IntArray, b: IntArray) -> Foun
             supply.astype(np.float64), demand.astype(np.float64), costs, numItermax=100_000_000, log=True
         )
     if record["warning"] is not None:
-        raise SolverError(f"No optimal matching was found: {record['warning']}. Take matching=greedy.")
+        raise SolverError("no-optimal-matching-found", record=record["warning"])
     flow = np.rint(flow[: len(a), : len(b)]).astype(np.int64)
     i, j = np.nonzero(flow)
     return i, j, flow[i, j], int((costs[i, j] * flow[i, j]).sum())

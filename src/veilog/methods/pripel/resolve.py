@@ -47,11 +47,7 @@ class RawTraces:
         known = np.asarray(column.is_valid().to_numpy(zero_copy_only=False), dtype=np.bool_)
         times = pc.fill_null(column, 0).to_numpy().astype(np.int64) // _SECOND
         if not known.any():
-            raise InputError(
-                "No event of the log has a timestamp, so there are no times to release.",
-                path=log.source,
-                advice="Take a method that releases variants, such as evolve.",
-            )
+            raise InputError("no-event-log-timestamp", path=log.source)
         owners = np.repeat(np.arange(log.cases.num_rows), np.diff(log.offsets))
         return RawTraces(labels, codes.astype(np.int64), owners, log.offsets, times, known)
 

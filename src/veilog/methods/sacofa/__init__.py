@@ -95,14 +95,13 @@ def sacofa(curator: Curator, request: Request, settings: SacofaSettings) -> Vari
     rules, rule_share = settings.rules, settings.rule_share
     if threshold_harmful is not None and threshold_harmless is not None and threshold_harmful < threshold_harmless:
         raise ParameterError(
-            f"threshold_harmful = {threshold_harmful} is below threshold_harmless = {threshold_harmless}.",
+            "threshold-harmful-below-threshold",
             parameter="threshold_harmful",
-            advice="Harmful prefixes must need at least as many cases as harmless ones.",
+            threshold_harmful=threshold_harmful,
+            threshold_harmless=threshold_harmless,
         )
     if rules is not None and rule_share:
-        raise ParameterError(
-            "Rules are either read from a file or learned.", parameter="rule_share", advice="Leave one of them out."
-        )
+        raise ParameterError("rules-either-read-file", parameter="rule_share")
     activities = curator.activities
     given = None if rules is None else read_rules(rules, activities)
     step = settings.score_bound if settings.score == "continuous" else 1
@@ -110,7 +109,7 @@ def sacofa(curator: Curator, request: Request, settings: SacofaSettings) -> Vari
 
     if request.as_published:
         if rule_share:
-            raise ParameterError("As published rules are not learned with noise.", parameter="rule_share")
+            raise ParameterError("published-rules-not-learned", parameter="rule_share")
         each = published_epsilon(request) / step
         harmful_from = published_threshold(len(activities) + 1, each, threshold_harmful)
         harmless_from = min(threshold_harmless or harmful_from, harmful_from)
@@ -132,9 +131,7 @@ def sacofa(curator: Curator, request: Request, settings: SacofaSettings) -> Vari
             lambda tree: _published_screen(judge(tree), harmful_from, harmless_from, keep_ended),
         )
     if settings.ended != "kept":
-        raise ParameterError(
-            "What becomes of ended traces is a setting of the release as published.", parameter="ended"
-        )
+        raise ParameterError("becomes-ended-traces-setting", parameter="ended")
 
     share = Fraction(str(RULE_SHARE if rule_share is None else rule_share)) if given is None else Fraction(0)
     budget = request.epsilon * (1 - share)

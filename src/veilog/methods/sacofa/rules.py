@@ -139,20 +139,23 @@ def read_rules(path: str | Path, activities: tuple[str, ...]) -> Rules:
     try:
         text = text_of(Path(path))
     except OSError as error:
-        raise InputError(f"The rules cannot be read: {error.strerror}.", path=path) from None
+        raise InputError("rules-cannot-read", path=path, reason=error.strerror) from None
     except UnicodeDecodeError:
-        raise InputError("The rules are not a text in UTF-8.", path=path) from None
+        raise InputError("rules-not-text-utf", path=path) from None
     rules = _from_json(text, path)
     if not rules:
-        raise InputError("The file holds no rule.", path=path, advice=_EXAMPLE)
+        raise InputError("file-holds-no-rule", path=path)
     place = {name: i for i, name in enumerate(activities)}
     for rule in rules:
         for name in rule.activities:
             if name not in place:
                 raise InputError(
-                    f"A rule of {rule.kind!r} names the activity {name!r}, which is not one of the log's.",
+                    "rule-names-activity-not",
                     path=path,
-                    advice=f"Activities: {', '.join(activities[:20])}{', ...' if len(activities) > 20 else ''}.",
+                    kind=rule.kind,
+                    name=name,
+                    names=", ".join(activities[:20]),
+                    value=", ..." if len(activities) > 20 else "",
                 )
     _refuse_contradictions(rules, place, path)
     return _arrays(rules, place)
@@ -162,23 +165,21 @@ def _from_json(text: str, path: str | Path) -> list[_Rule]:
     try:
         content = json.loads(text)
     except json.JSONDecodeError as error:
-        raise InputError(
-            f"The rules are not JSON: {error.msg}.", path=path, line=error.lineno, column=error.colno, advice=_EXAMPLE
-        ) from None
+        raise InputError("rules-not-json", path=path, line=error.lineno, column=error.colno, msg=error.msg) from None
     except RecursionError:
-        raise InputError("The JSON is nested too deeply.", path=path) from None
+        raise InputError("json-nested-too-deeply", path=path) from None
     if not isinstance(content, dict) or any(key not in _KEYS for key in content):
-        raise InputError("The JSON must be an object.", path=path, advice=f"Its keys: {', '.join(_KEYS)}.")
+        raise InputError("json-must-object", path=path, names=", ".join(_KEYS))
     rules = []
     for kind, entries in content.items():
         if not isinstance(entries, list):
-            raise InputError(f"{kind!r} must be a list.", path=path)
+            raise InputError("must-list", path=path, kind=kind)
         for entry in entries:
             names = [entry] if kind == "first" else entry
             expected = 1 if kind == "first" else 2
             if not isinstance(names, list) or len(names) != expected or not all(isinstance(n, str) for n in names):
                 what = "the name of an activity" if kind == "first" else "a pair of names of activities"
-                raise InputError(f"An entry of {kind!r} must be {what}, not {json.dumps(entry)}.", path=path)
+                raise InputError("entry-must-not", path=path, kind=kind, what=what, dumps=json.dumps(entry))
             rules.append(_Rule(kind, tuple(names)))
     return rules
 
@@ -206,19 +207,12 @@ def _refuse_contradictions(rules: list[_Rule], place: dict[str, int], path: str 
         both = np.argwhere(reached & arrays.never)
         if len(both):
             a, b = (names[i] for i in both[0])
-            raise InputError(
-                f"The rules contradict each other: {kind!r} and 'never' both hold for {a!r} and {b!r}.", path=path
-            )
+            raise InputError("rules-contradict-each-other-never", path=path, kind=kind, a=a, b=b)
     cycle = np.flatnonzero(np.diag(before))
     if len(cycle):
-        raise InputError(
-            f"The rules contradict each other: {names[cycle[0]]!r} would have to occur before itself.", path=path
-        )
+        raise InputError("rules-contradict-each-other", path=path, names=names[cycle[0]])
     if not arrays.first.any():
-        raise InputError(
-            "The rules contradict each other: every activity that a trace may start with needs another one before it.",
-            path=path,
-        )
+        raise InputError("rules-contradict-each-other-every", path=path)
 
 
 def _closure(relation: BoolArray) -> BoolArray:

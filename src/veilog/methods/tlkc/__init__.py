@@ -95,42 +95,26 @@ def tlkc(curator: Curator, request: Request, settings: TlkcSettings) -> EventLog
     k, c, background, time, sensitive = settings.k, settings.c, settings.background, settings.time, settings.sensitive
     names = attribute_names(sensitive)
     if c < 1 and not names:
-        raise ParameterError(
-            f"c = {c:g} bounds how surely a sensitive attribute is told, and none is named.",
-            parameter="c",
-            advice="Name it with sensitive=..., or leave c at 1.",
-        )
+        raise ParameterError("bounds-how-surely-sensitive", parameter="c", c=c)
     if background == "relative" and time == "original":
-        raise ParameterError(
-            "With times known to the attacker they must be coarsened.",
-            parameter="time",
-            advice=f"Possible: {', '.join(UNITS)}.",
-        )
+        raise ParameterError("times-known-attacker-they", parameter="time", names=", ".join(UNITS))
     log = curator.peek_log(_PEEK)
     events = events_of(log, curator.domain)
     if k > events.cases:
-        raise ParameterError(
-            f"k = {k} is larger than the log, which has {counted(events.cases, 'case')}.", parameter="k"
-        )
+        raise ParameterError("larger-log-2", parameter="k", k=k, counted=counted(events.cases, "case"))
     chosen = [_sensitive(log, events, name, curator) for name in names]
     times, timed = _times(log, events, time)
     label = events.activity
     if background == "relative":
         if not timed.all():
-            raise ParameterError(
-                "Some events have no time, so no relative times can be known.",
-                parameter="background",
-                advice="Drop these events first, or take background=sequence.",
-            )
+            raise ParameterError("some-events-no-time-no", parameter="background")
         _, label = np.unique(np.column_stack([label, times]), axis=0, return_inverse=True)
     known = _known(events, label, chosen)
     bounds = TlkcModel(k, settings.l, c, settings.frequency, settings.score, settings.ties)
     request.progress("looking for violating patterns", None)
     keep = left(known, background, bounds, request.remark)
     if not keep.any():
-        raise ParameterError(
-            "Nothing would be left: every event is suppressed.", parameter="k", advice=_advice(known, bounds)
-        )
+        raise ParameterError("nothing-left-every-event", parameter="k", advice=_advice(known, bounds))
     released = _released(log, events, keep, times, timed, chosen)
     for statement in _statements(bounds, background, time, names):
         curator.state(statement)

@@ -148,11 +148,7 @@ def maximal_patterns(elements: Elements, traces: ElementTraces, at_least: float)
 def _space(elements: Elements, traces: ElementTraces, having: IntArray) -> _Space:
     lengths, size = np.diff(traces.offsets), elements.size
     if (len(traces) + elements.ordered * len(traces.codes)) * size > _TABLE:
-        raise ParameterError(
-            f"There are {size} different elements in {len(traces)} different traces: too many to look for patterns.",
-            parameter="k",
-            advice="Raise k, or take coarser times or a weaker background.",
-        )
+        raise ParameterError("different-elements-different-traces", parameter="k", size=size, number=len(traces))
     if not elements.ordered:
         table = np.zeros((len(traces), size), dtype=np.bool_)
         table[traces.owners, traces.codes] = True

@@ -101,11 +101,7 @@ def _loop(
         if complete:
             return alive[known.label]
         if not violating:
-            raise ParameterError(
-                "There are too many patterns of events to look at.",
-                parameter="l",
-                advice="Take a smaller l, a larger k, or a weaker background.",
-            )
+            raise ParameterError("too-many-patterns-events", parameter="l")
 
 
 def _with_later(alive: BoolArray, before: IntArray) -> BoolArray:

@@ -105,39 +105,21 @@ def configured(settings: TravagSettings, *, as_published: bool) -> Configuration
     if as_published:
         known = PROGRAM if whose == "program" else PUBLISHED
         if name not in known:
-            raise ParameterError(
-                "As published, TraVaG needs the name of one of the paper's configurations.",
-                parameter="configuration",
-                advice=f"Possible: {', '.join(known)}.",
-            )
+            raise ParameterError("published-travag-needs-name", parameter="configuration", names=", ".join(known))
         usual = replace(TravagSettings(), configuration=name, settings=whose).to_json()
         changed = [key for key, value in settings.to_json().items() if value is not None and value != usual[key]]
         if changed:
-            raise ParameterError(
-                f"As published, the configuration {name} says what {changed[0]} is.", parameter=changed[0]
-            )
+            raise ParameterError("published-configuration-says", parameter=changed[0], name=name, changed=changed[0])
         return known[str(name)]
     if whose == "program":
-        raise ParameterError(
-            "No guarantee can be derived for the settings of the authors' program.",
-            parameter="settings",
-            advice="Add --as-published for them, or leave settings out.",
-        )
+        raise ParameterError("no-guarantee-derived-settings", parameter="settings")
     if name is not None:
-        raise ParameterError(
-            f"The configuration {name} is the paper's, which no guarantee can be derived for.",
-            parameter="configuration",
-            advice="Add --as-published for it, or leave the configuration out.",
-        )
+        raise ParameterError("configuration-paper-no-guarantee", parameter="configuration", name=name)
     given = {key: value for key, value in settings.to_json().items() if value is not None}
     critic = given.pop("critic", "linear")
     chosen = replace(CERTIFIED, critic_hidden=0 if critic == "linear" else 2, **given)
     if chosen.autoencoder_steps and not 0 < chosen.autoencoder_share < 1:
-        raise ParameterError(
-            "Noised steps of the autoencoder need a share of the budget.",
-            parameter="autoencoder_share",
-            advice="Take a share above 0 and below 1, e.g. 0.1.",
-        )
+        raise ParameterError("noised-steps-autoencoder-need", parameter="autoencoder_share")
     return chosen
 
 
@@ -157,11 +139,7 @@ def train(
     """
     trained = _trained(curator, request, configuration, resume, checkpoint or (lambda state: None))
     if trained is None:
-        raise ParameterError(
-            "No variant is frequent enough to be learned at this epsilon and delta.",
-            parameter="epsilon",
-            advice="What was asked so far is spent; a larger epsilon or delta lets more variants through.",
-        )
+        raise ParameterError("no-variant-frequent-enough", parameter="epsilon")
     return trained
 
 

@@ -47,9 +47,7 @@ class Budget:
         columns = epsilon * (_columns_share(delta) if given is None else parse_share(given, "columns_share"))
         if count + columns >= epsilon:
             raise ParameterError(
-                "The shares of the count and of the columns leave nothing for the gradients.",
-                parameter="columns_share",
-                advice=f"Take less than {1 - configuration.count_share:g}.",
+                "shares-count-columns-leave", parameter="columns_share", value=1 - configuration.count_share
             )
         for_columns = delta * parse_share(configuration.columns_delta_share, "columns_delta_share")
         return Budget(count, columns, epsilon - count - columns, for_columns, delta - for_columns)
@@ -118,13 +116,15 @@ def refuse_unaffordable(epsilon: Fraction, delta: Fraction, configuration: Confi
         else:
             high = middle
     raise ParameterError(
-        f"At epsilon = {as_asked(epsilon):g} and delta = {float(delta):g} no training step is affordable: noise drowns "
-        f"even a log of {largest:,} cases, the largest expected.",
+        "epsilon-delta-no-training",
         parameter="epsilon",
         advice=advised(
             float(high) * 1.06,
             "From epsilon = {} on something can be learned; if the log is larger, say so with largest_log.",
         ),
+        as_asked=as_asked(epsilon),
+        delta=float(delta),
+        largest=largest,
     )
 
 
@@ -133,8 +133,11 @@ def plan_as_published(configuration: Configuration, cases: int) -> tuple[NoisedS
     for batch in (configuration.autoencoder_batch, configuration.critic_batch):
         if batch > cases:
             raise ParameterError(
-                f"The configuration {configuration.name} takes batches of {batch:g}, but the log has {cases} cases.",
+                "configuration-takes-batches-but",
                 parameter="configuration",
+                name=configuration.name,
+                batch=batch,
+                cases=cases,
             )
     return (
         NoisedSteps(
@@ -154,10 +157,11 @@ def check_memory(columns: int, configuration: Configuration) -> None:
     parameters = _parameters(columns, configuration)
     if parameters > _MOST_PARAMETERS:
         raise ParameterError(
-            f"Networks over {columns:,} variants have {parameters:,} weights, more than memory is reckoned with "
-            f"({_MOST_PARAMETERS:,}).",
+            "networks-over-variants-weights",
             parameter="log",
-            advice="Certified, only the frequent variants are columns: leave out --as-published.",
+            columns=columns,
+            parameters=parameters,
+            most_parameters=_MOST_PARAMETERS,
         )
 
 

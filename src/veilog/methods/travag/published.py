@@ -67,7 +67,7 @@ def _begun(
     for reason in REASONS if configuration.of_program else _REASONS:
         variants = curator.peek(reason)
     if len(variants) < 2:
-        raise ParameterError("A log with a single variant has nothing that could be learned.", parameter="log")
+        raise ParameterError("log-single-variant-nothing", parameter="log")
     check_memory(len(variants), configuration)
     _check_named(configuration, request)
     plan = plan_as_published(configuration, variants.cases)
@@ -93,7 +93,7 @@ def _begun(
         check_resumed(resume, request, configuration)
         state = resume
         if state.cases != variants.cases or not _equal(state.columns, variants.sequences):
-            raise ParameterError("The run to go on with was started on another log.", parameter="checkpoint")
+            raise ParameterError("run-go-started-another", parameter="checkpoint")
     return variants, state
 
 
@@ -139,9 +139,11 @@ def _check_named(configuration: Configuration, request: Request) -> None:
     epsilon, delta = configuration.nominal
     if (request.epsilon, request.delta) != (Fraction(epsilon), Fraction(delta)):
         raise ParameterError(
-            f"The configuration {configuration.name} is the paper's for epsilon = {epsilon} and delta = {delta}.",
+            "configuration-paper-epsilon-delta",
             parameter="configuration",
-            advice="Ask for these, or take another configuration.",
+            name=configuration.name,
+            epsilon=epsilon,
+            delta=delta,
         )
 
 

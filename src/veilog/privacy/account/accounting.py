@@ -39,13 +39,13 @@ LARGEST_EPSILON = Fraction(1000)
 def _fraction(value: Number, name: str) -> Fraction:
     """The number as written: 0.1 is one tenth, not the binary float nearest to it; 1/3 is a third."""
     if isinstance(value, bool) or not isinstance(value, numbers.Number | str):
-        raise ParameterError(f"{name} must be a number, not {value!r}.", parameter=name)
+        raise ParameterError("must-number-not", parameter=name, name=name, value=value)
     if isinstance(value, Fraction):
         return value
     if isinstance(value, str) and value.count("/") == 1:
         above, below = (_fraction(part, name) for part in value.split("/"))
         if below == 0:
-            raise ParameterError(f"{name} must be a number, not {value!r}.", parameter=name)
+            raise ParameterError("must-number-not", parameter=name, name=name, value=value)
         return above / below
     try:
         if isinstance(value, str):
@@ -59,11 +59,11 @@ def _fraction(value: Number, name: str) -> Fraction:
     except (InvalidOperation, TypeError, ValueError):
         point = str(value).replace(",", ".", 1)
         advice = f"Write {point}." if re.fullmatch(r"[0-9]*[.][0-9]+", point) else None
-        raise ParameterError(f"{name} must be a number, not {value!r}.", parameter=name, advice=advice) from None
+        raise ParameterError("must-number-not", parameter=name, advice=advice, name=name, value=value) from None
     if not number.is_finite():
-        raise ParameterError(f"{name} must be a finite number, not {value}.", parameter=name)
+        raise ParameterError("must-finite-number-not", parameter=name, name=name, value=value)
     if number != 0 and abs(number.adjusted()) > 400:
-        raise ParameterError(f"{name} = {value} is out of range.", parameter=name)
+        raise ParameterError("out-range", parameter=name, name=name, value=value)
     return Fraction(number)
 
 
@@ -71,19 +71,22 @@ def parse_epsilon(value: Number, name: str = "epsilon") -> Fraction:
     """A budget: finite, above 0, between ``SMALLEST_EPSILON`` and ``LARGEST_EPSILON``."""
     epsilon = _fraction(value, name)
     if epsilon <= 0:
-        raise ParameterError(
-            f"{name} must be above 0, not {value}.",
-            parameter=name,
-            advice="Smaller means more private; 0.1 to 1 are usual.",
-        )
+        raise ParameterError("must-above-not", parameter=name, name=name, value=value)
     if epsilon < SMALLEST_EPSILON:
         raise ParameterError(
-            f"{name} = {value} is below the smallest supported value, {float(SMALLEST_EPSILON):g}.", parameter=name
+            "below-smallest-supported-value",
+            parameter=name,
+            name=name,
+            value=value,
+            smallest_epsilon=float(SMALLEST_EPSILON),
         )
     if epsilon > LARGEST_EPSILON:
         raise ParameterError(
-            f"{name} = {value} protects nobody; the largest accepted value is {float(LARGEST_EPSILON):g}.",
+            "protects-nobody-largest-accepted",
             parameter=name,
+            name=name,
+            value=value,
+            largest_epsilon=float(LARGEST_EPSILON),
         )
     return epsilon
 
@@ -92,9 +95,9 @@ def parse_delta(value: Number, name: str = "delta") -> Fraction:
     """A probability of failure: at least 0 and below 1."""
     delta = _fraction(value, name)
     if not 0 <= delta < 1:
-        raise ParameterError(f"{name} must be at least 0 and below 1, not {value}.", parameter=name)
+        raise ParameterError("must-least-below-not", parameter=name, name=name, value=value)
     if delta and delta < Fraction(1, 10**100):
-        raise ParameterError(f"{name} = {value} is too small; use 0 or at least 1e-100.", parameter=name)
+        raise ParameterError("too-small-use-least", parameter=name, name=name, value=value)
     return delta
 
 
@@ -103,7 +106,7 @@ def parse_share(value: Number, name: str) -> Fraction:
     percent = isinstance(value, str) and value.strip().endswith("%")
     share = _fraction(value.strip()[:-1], name) / 100 if isinstance(value, str) and percent else _fraction(value, name)
     if not 0 < share < 1:
-        raise ParameterError(f"{name} must be a share above 0 and below 1, not {value}.", parameter=name)
+        raise ParameterError("must-share-above-below", parameter=name, name=name, value=value)
     return share
 
 

@@ -78,17 +78,20 @@ def epsilon_of(advantage: Number, prior: Number | None = None, delta: Number = 0
     believed = None if prior is None else parse_share(prior, "prior")
     if believed is not None and asked + believed >= 1:
         raise ParameterError(
-            f"A chance of {float(believed):g} cannot rise by {float(asked):g}.",
+            "chance-cannot-rise",
             parameter="guessing_advantage",
-            advice=f"Ask for less than {float(1 - believed):g}.",
+            believed=float(believed),
+            asked=float(asked),
+            value=float(1 - believed),
         )
     alone = failure if believed is None else failure * (1 - believed)
     if asked <= alone:
         raise ParameterError(
-            f"delta = {float(failure):g} alone gives a guessing advantage of {float(alone):g}, which leaves nothing of "
-            f"{float(asked):g} for epsilon.",
+            "delta-alone-gives-guessing",
             parameter="guessing_advantage",
-            advice="Lower delta, or ask for a larger guessing advantage.",
+            failure=float(failure),
+            alone=float(alone),
+            asked=float(asked),
         )
     epsilon = Fraction(_SIGNIFICANT.plus(_solved(asked, failure, believed)))
     step = epsilon / 10**29
@@ -97,9 +100,13 @@ def epsilon_of(advantage: Number, prior: Number | None = None, delta: Number = 0
     if not SMALLEST_EPSILON <= epsilon <= LARGEST_EPSILON:
         word = "small" if epsilon < SMALLEST_EPSILON else "large"
         raise ParameterError(
-            f"A guessing advantage of {advantage} is too {word}: it would take epsilon = {float(epsilon):g}, and "
-            f"{float(SMALLEST_EPSILON):g} to {float(LARGEST_EPSILON):g} are supported.",
+            "guessing-advantage-too-take",
             parameter="guessing_advantage",
+            advantage=advantage,
+            word=word,
+            epsilon=float(epsilon),
+            smallest_epsilon=float(SMALLEST_EPSILON),
+            largest_epsilon=float(LARGEST_EPSILON),
         )
     return epsilon
 
@@ -135,9 +142,9 @@ def _at_least_nothing(epsilon: Number) -> Fraction:
             raise TypeError
         value = Fraction(epsilon) if not isinstance(epsilon, float) else Fraction(Decimal(repr(epsilon)))
     except (TypeError, ValueError, OverflowError, ZeroDivisionError):
-        raise ParameterError(f"epsilon must be a finite number, not {epsilon!r}.", parameter="epsilon") from None
+        raise ParameterError("epsilon-must-finite-number", parameter="epsilon", epsilon=epsilon) from None
     if value < 0:
-        raise ParameterError(f"epsilon must be at least 0, not {epsilon}.", parameter="epsilon")
+        raise ParameterError("epsilon-must-least-not", parameter="epsilon", epsilon=epsilon)
     return value
 
 

@@ -215,16 +215,16 @@ class NoisedSteps:
 
     def __post_init__(self) -> None:
         if not 0 < self.rate <= 1:
-            raise ParameterError(f"The sampling rate must be above 0 and at most 1, not {self.rate}.", parameter="rate")
+            raise ParameterError("sampling-rate-must-above", parameter="rate", rate=self.rate)
         if not 0 < self.noise_multiplier <= LARGEST_NOISE:
             raise ParameterError(
-                f"The noise multiplier must be above 0 and at most {LARGEST_NOISE:g}, not {self.noise_multiplier}.",
+                "noise-multiplier-must-above",
                 parameter="noise_multiplier",
+                largest_noise=LARGEST_NOISE,
+                noise_multiplier=self.noise_multiplier,
             )
         if isinstance(self.steps, bool) or not isinstance(self.steps, int) or not 1 <= self.steps <= MOST_STEPS:
-            raise ParameterError(
-                f"The number of steps must be from 1 to {MOST_STEPS:,}, not {self.steps!r}.", parameter="steps"
-            )
+            raise ParameterError("number-steps-must-not", parameter="steps", most_steps=MOST_STEPS, steps=self.steps)
 
     def scaled(self, factor: float) -> NoisedSteps:
         """Return the same steps with ``factor`` times the noise."""

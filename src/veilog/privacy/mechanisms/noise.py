@@ -71,11 +71,7 @@ _NEGLIGIBLE = 45
 def check_scale(epsilon: Fraction) -> None:
     """Refuse noise so wide that cutting it to 64 bits could be seen; before anything is asked or charged."""
     if epsilon < _LEAST:
-        raise ParameterError(
-            f"Noise of scale {float(1 / epsilon):.3g} does not fit in 64 bits.",
-            parameter="epsilon",
-            advice="Raise epsilon, or lower the bound or the resolution.",
-        )
+        raise ParameterError("noise-scale-does-not", parameter="epsilon", value=float(1 / epsilon))
 
 
 @dataclass(frozen=True)

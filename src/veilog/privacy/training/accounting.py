@@ -76,7 +76,7 @@ def composed_epsilon(parts: Iterable[NoisedSteps], delta: float | Fraction, *, a
     """
     given = tuple(parts)
     if not LEAST_DELTA <= Fraction(delta) < 1:
-        raise ParameterError("Noised training needs a delta from 1e-50 on and below 1.", parameter="delta")
+        raise ParameterError("noised-training-needs-delta", parameter="delta")
     failure = _spent_of(delta, given)
     if failure <= 0:
         return math.inf
@@ -133,7 +133,7 @@ def calibrated(parts: Iterable[NoisedSteps], epsilon: Fraction, delta: Fraction)
     given = tuple(parts)
     budget = float(epsilon)
     if not LEAST_DELTA <= delta < 1:
-        raise ParameterError("Noised training needs a delta from 1e-50 on and below 1.", parameter="delta")
+        raise ParameterError("noised-training-needs-delta", parameter="delta")
     if _spent_of(delta, given) <= 0:
         raise _unaffordable()
 
@@ -224,11 +224,7 @@ def _limits(parts: tuple[NoisedSteps, ...]) -> tuple[float, float]:
 
 
 def _unaffordable() -> ParameterError:
-    return ParameterError(
-        "No training step is affordable at this epsilon and delta.",
-        parameter="epsilon",
-        advice="Raise epsilon or delta, or lower the number of steps.",
-    )
+    return ParameterError("no-training-step-affordable", parameter="epsilon")
 
 
 def smallest_epsilon(parts: Iterable[NoisedSteps], delta: Fraction, noise: float) -> float:

@@ -34,11 +34,7 @@ def check_times(planned: Planned, log: Log) -> None:
     They would be noise alone, and be paid for. This is the owner's: nothing is released of it.
     """
     if planned.wanted.times and any(finding.rule == "no-timestamps" for finding in log.findings):
-        raise ParameterError(
-            "No event of the log has a timestamp, so released times would be noise alone.",
-            parameter="times",
-            advice="Nothing was asked of the data. Leave --times away, or name the column of times, --timestamp NAME.",
-        )
+        raise ParameterError("no-event-log-timestamp-released", parameter="times")
 
 
 def unknown_times(log: Log) -> list[str]:

@@ -100,17 +100,13 @@ class Ranking:
         """Return what was measured for this purpose; refused where nothing was."""
         if purpose not in PURPOSES:
             raise ParameterError(
-                f"Methods are not ranked for {purpose!r}.",
-                parameter="for",
-                advice=f"Possible: {', '.join((SIMILARITY, *PURPOSES))}.",
+                "methods-not-ranked", parameter="for", purpose=purpose, names=", ".join((SIMILARITY, *PURPOSES))
             )
         told = _kept() if told is None else told
         served = PURPOSES[purpose]
         numbers = {name: told.get("purposes", {}).get(name, {}) for name in served.shown}
         if not all(numbers[name] for name in served.measures):
-            raise ParameterError(
-                f"No method was measured for {served.title}, so none can be suggested for it.", parameter="for"
-            )
+            raise ParameterError("no-method-measured-none", parameter="for", title=served.title)
         return Ranking(purpose, numbers, told["originals"], told["cases"], told["asked"])
 
     @property

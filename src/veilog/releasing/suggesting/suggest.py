@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from veilog._notebook import card, facts, frame, paragraph
 from veilog._plain import InJson, ToJson
-from veilog.errors import ParameterError, VeilogError, in_python
+from veilog.errors import ParameterError, VeilogError
 from veilog.ledger.ledger import EntryRef
 from veilog.ledger.settling import settling
 from veilog.logs.files import AnyLog, as_log
@@ -156,7 +156,7 @@ class Suggestion(ToJson):
             f"Suggestion: {self.method}",
             said,
             facts(left),
-            *(paragraph(in_python(remark)) for remark in self.remarks),
+            *(paragraph(remark) for remark in self.remarks),
             paragraph(f"Asking for it: {self.guarantee.in_words()}", "s"),
         )
 
@@ -290,10 +290,7 @@ def _ranked(ranking: Ranking, scale: float, *, delta: bool) -> _Pick:
     """The method that did best for a purpose where epsilon times cases was about this ``scale``."""
     order, left_out = ranking.ranked(scale, delta=delta)
     if not order:
-        raise ParameterError(
-            f"No method was measured for {ranking.served.title} everywhere in the settings that are like this log.",
-            parameter="for",
-        )
+        raise ParameterError("no-method-measured-everywhere", parameter="for", title=ranking.served.title)
     served, best, places = ranking.served, order[0], ranking.places(scale)
     what = "kept of what the original gives" if served.kept else "mean error of the rules' supports, in per cent"
     next_ones = ", ".join(f"{one.name} {served.in_words(one.value)}" for one in order[1:3])

@@ -187,7 +187,7 @@ def expectation(
     """Return what the plan gives on ``twins`` made-up logs of these sizes; no other log is touched. ``seen`` is shown
     each of them beside its release."""
     if isinstance(twins, bool) or not isinstance(twins, int) or not 1 <= twins <= 100:
-        raise ParameterError(f"twins must be a whole number from 1 to 100, not {twins!r}.", parameter="twins")
+        raise ParameterError("twins-must-whole-number", parameter="twins", twins=twins)
     wanted = named(tuple(purposes))
     found: dict[str, list[float]] = {}
     kept: list[tuple[int, int, int]] = []

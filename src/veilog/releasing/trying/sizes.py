@@ -108,26 +108,17 @@ def twin(
     }
     protected = Unit.of(unit, max_cases, unnamed)
     if (found := whole_number(number)) is None or found < 0:
-        raise ParameterError(f"number must be a whole number from 0 on, not {number!r}.", parameter="number")
+        raise ParameterError("number-must-whole-number-not", parameter="number", number=number)
     if epsilon is None:
         if protected is not ONE_CASE:
-            raise ParameterError(
-                "Without an epsilon nothing is asked, so there is no one whom that would have to protect.",
-                parameter="unit",
-                advice="Leave it away; the sizes are to be those of the cases that count.",
-            )
+            raise ParameterError("without-epsilon-nothing-asked", parameter="unit")
         if ledger:
-            raise ParameterError("Without an epsilon nothing is asked, so nothing is entered.", parameter="ledger")
+            raise ParameterError("without-epsilon-nothing-asked-nothing", parameter="ledger")
         if log is not None and None in (cases, length):
-            raise ParameterError(
-                "The log is only asked for its sizes with an epsilon, which that costs.",
-                parameter="epsilon",
-                advice="Give a small one: --epsilon 0.05. Or declare about how many cases there are and how many "
-                "events one has, which costs nothing: --cases 1000 --length 14. Nothing was asked of the data.",
-            )
+            raise ParameterError("log-only-asked-sizes", parameter="epsilon")
         return Twin(sizes_of(**declared), seed=found, labels=labels)
     if log is None:
-        raise ParameterError("With an epsilon a log is asked, and there is none.", parameter="log")
+        raise ParameterError("epsilon-log-asked-none", parameter="log")
     known = {name: value for name, value in declared.items() if value is not None}
     sizes_of(**{"cases": MOST_CASES, "length": 0} | known)  # what no log can have is refused before anything is asked
     asked = _asked(files.as_log(log), parse_epsilon(epsilon), protected, ledger, seed, cases)
@@ -171,12 +162,7 @@ def sizes_of_log(log: EventLog | StoredLog | Variants, planned: Planned) -> Size
     raw numbers, for its owner alone."""
     looked_at = bounded(log, planned.unit, noise.operating_system(), planned.part).variants
     if planned.part is not None and not looked_at.cases:
-        raise ParameterError(
-            f"No case of the log is in the part {planned.part} ({planned.part.in_words}): its release would be noise "
-            "alone.",
-            parameter="part",
-            advice="Nothing was asked of the data. Name another part.",
-        )
+        raise ParameterError("no-case-log-part", parameter="part", part=planned.part, in_words=planned.part.in_words)
     return Sizes.of(looked_at)
 
 
@@ -220,10 +206,5 @@ def sizes_of(**declared: float | None) -> Sizes:
     """Return what somebody declares; :class:`ParameterError` says what is lacking."""
     lacking = [name for name in ("cases", "length") if declared.get(name) is None]
     if lacking:
-        raise ParameterError(
-            f"The sizes of the log are not known; what is missing: {' and '.join(lacking)}.",
-            parameter=lacking[0],
-            advice="Say about how many cases there are and how many events one has: --cases 1000 --length 14. "
-            "Nothing was asked of the data.",
-        )
+        raise ParameterError("sizes-log-not-known", parameter=lacking[0], names=" and ".join(lacking))
     return Sizes(**declared)  # type: ignore[arg-type]

@@ -66,11 +66,7 @@ def dossier(
     if beside is not None:
         check_apart(beside, others, person)
     elif others is not None:
-        raise ParameterError(
-            "A control is held against the original, and none is given.",
-            parameter="control",
-            advice="Give the log that was released, too (--original), or no control.",
-        )
+        raise ParameterError("control-held-against-original", parameter="control")
     with spoken(language):
         return _made(subject_of(held, beside, files_of(files), account, progress, others, person))
 
@@ -88,7 +84,7 @@ def write(made: Dossier, path: str | os.PathLike[str], *, overwrite: bool = Fals
 def write_registry(made: Dossier, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
     """Write the record for the registry of deployments; :class:`OutputError` where nothing is proven."""
     if made.registry is None:
-        raise OutputError("Nothing is proven of this release, so there is nothing to register.", path=os.fspath(path))
+        raise OutputError("nothing-proven-release-nothing", path=os.fspath(path))
     with atomic_target(path, overwrite=overwrite) as file:
         file.write(made.registry.encode("utf-8", "replace"))
 
@@ -97,7 +93,7 @@ def check_dossier(path: str | os.PathLike[str]) -> str:
     """Before any work: return "html" or "markdown"; :class:`OutputError` if the file cannot be written."""
     suffix = PurePath(path).suffix.lower()
     if suffix not in (*_HTML, *_MARKDOWN):
-        raise OutputError("A dossier is a page (.html) or Markdown (.md).", path=os.fspath(path))
+        raise OutputError("dossier-page-html-markdown", path=os.fspath(path))
     check_writable(path)
     return "markdown" if suffix in _MARKDOWN else "html"
 

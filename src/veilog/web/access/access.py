@@ -27,6 +27,7 @@ from starlette.responses import RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from veilog._language import gettext_noop, spoken
+from veilog.messages import said_to
 from veilog.web.access.forms import fields_of
 from veilog.web.access.languages import cookie_in, language_for
 from veilog.web.jobs.problems import Problem
@@ -109,7 +110,7 @@ class Access:
         if scope["type"] != "http":
             await send({"type": "websocket.close", "code": 1008})
             return
-        with spoken(language_for(Headers(scope=scope), self._language)):
+        with said_to("pages"), spoken(language_for(Headers(scope=scope), self._language)):
             await self._answered(scope, _in_time(receive), send)
 
     async def _answered(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -161,7 +162,7 @@ class Access:
             try:
                 given = (await fields_of(Request(scope, receive), _LONGEST)).get("token", "")
             except Problem as problem:
-                return self._doors.answer(problem.status, problem.words, problem.advice)
+                return self._doors.answer(problem.status, problem.problem, problem.advice or "")
             if not hmac.compare_digest(_digest(given.strip()), self._token):
                 return self._doors.door(gettext_noop("This is not the token."), _TOKEN)
             return self._let_in(scope)

@@ -21,7 +21,6 @@ from python_multipart import MultipartParser
 from python_multipart.exceptions import FormParserError
 from python_multipart.multipart import parse_options_header
 
-from veilog._language import gettext
 from veilog.logs.input.reader import known_suffixes
 from veilog.web.jobs.problems import DISK_FULL, Problem, is_full
 
@@ -117,7 +116,7 @@ async def _received(
     kind, options = parse_options_header(content_type)
     boundary = options.get(b"boundary")
     if kind != b"multipart/form-data" or not boundary or len(boundary) > 256:
-        raise Problem(400, "This is not a form with a file.", "Choose a file in the form, and send it again.")
+        raise Problem(400, "not-form-file")
     if content_length is not None and content_length > limit + _HEADERS + _FIELDS * _FIELD:
         raise too_large(limit)
     _check_disk(target, content_length or 0)
@@ -139,7 +138,7 @@ async def _received(
     if not form.ended:
         raise _malformed()
     if not form.upload.name:
-        raise Problem(400, "No file was chosen.", "Choose a file in the form, and send it again.")
+        raise Problem(400, "no-file-chosen")
     return form.upload
 
 
@@ -188,7 +187,7 @@ class _Form:
         if name.lower() == b"content-disposition":
             self._options = parse_options_header(value)[1]
             if self.is_file and self.upload.name:
-                raise Problem(400, "Several files were sent at once.", "Send one log at a time.")
+                raise Problem(400, "several-files-sent-once")
             if self.is_file:
                 self.upload.name = self._options[b"filename"].decode("utf-8", "replace")
                 self.before = dict(self.upload.fields)
@@ -242,15 +241,11 @@ async def _drain(chunks: AsyncIterator[bytes]) -> None:
 
 def too_large(limit: int) -> Problem:
     """What is said of a file that is larger than the server takes."""
-    return Problem(
-        413,
-        gettext("The file is larger than this server takes ({n} MiB).", n=round(limit / (1 << 20))),
-        "Compress it (.gz), or start the server with a larger --max-upload.",
-    )
+    return Problem(413, "file-larger-server-takes", n=round(limit / (1 << 20)))
 
 
 def _malformed() -> Problem:
-    return Problem(400, "The upload was cut off or garbled; nothing of it was kept.", "Please send it again.")
+    return Problem(400, "upload-cut-off-garbled")
 
 
 def suffix_of(name: str) -> str:
@@ -259,11 +254,7 @@ def suffix_of(name: str) -> str:
     found = next((suffix for suffix in known if name.lower().endswith(suffix)), None)
     if found is not None:
         return found
-    raise Problem(
-        400,
-        "Files with such an ending are not read.",
-        gettext("It must end with one of: {suffixes}.", suffixes=", ".join(known_suffixes())),
-    )
+    raise Problem(400, "files-ending-not-read", suffixes=", ".join(known_suffixes()))
 
 
 def shown_name(name: str) -> str:

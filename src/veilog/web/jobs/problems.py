@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import sqlite3
+from typing import Any
 
 from veilog.errors import VeilogError
 
@@ -13,27 +14,15 @@ __all__ = ["DISK_FULL", "ENOUGH_KEPT", "QUEUE_FULL", "UPLOADING", "Problem", "is
 class Problem(VeilogError):
     """A request that is answered by a page that says what is wrong."""
 
-    def __init__(self, status: int, words: str, advice: str) -> None:
+    def __init__(self, status: int, code: str, **values: Any) -> None:
         self.status = status
-        self.words = words
-        self.advice = advice
-        super().__init__(f"{words} {advice}")
+        super().__init__(code, **values)
 
 
-DISK_FULL = Problem(507, "The disk is full.", "Delete logs or results that are no longer needed, and try again.")
-
-
-ENOUGH_KEPT = Problem(
-    507,
-    "Of this browser so many logs and releases are kept that there is no room for more.",
-    "Delete some that are no longer needed, and try again.",
-)
-QUEUE_FULL = Problem(
-    429, "So many jobs of this browser wait that no more are taken.", "Wait until some have ended, or cancel some."
-)
-UPLOADING = Problem(
-    429, "Two logs of this browser are being copied already.", "Wait until one of them is there, and send it again."
-)
+DISK_FULL = Problem(507, "disk-full")
+ENOUGH_KEPT = Problem(507, "enough-kept")
+QUEUE_FULL = Problem(429, "queue-full")
+UPLOADING = Problem(429, "uploads-running")
 
 
 def is_full(error: BaseException) -> bool:

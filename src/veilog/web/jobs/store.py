@@ -95,10 +95,7 @@ class Store(Sessions):
                 self._connection.execute("INSERT INTO secret VALUES (?)", (secrets.token_bytes(32),))
                 self._connection.execute(f"PRAGMA user_version = {_VERSION}")
             elif version != _VERSION:
-                raise InputError(
-                    "The records in this folder are of another version of veilog.",
-                    advice="Name an empty folder with --folder.",
-                )
+                raise InputError("records-folder-another-version")
 
     def close(self) -> None:
         with self.lock:

@@ -26,6 +26,7 @@ from veilog._language import ENGLISH, gettext, gettext_noop, languages, spoken
 from veilog._plain import to_json
 from veilog._process import Child, exit_when_terminated, limit_memory
 from veilog.errors import VeilogError
+from veilog.messages import said_to
 from veilog.web.jobs.problems import DISK_FULL, is_full
 from veilog.web.jobs.records import ReleaseRequest, ServerSettings
 from veilog.web.jobs.results import Kind, Result, to_text
@@ -96,7 +97,7 @@ def run(pipe: Connection, settings: ServerSettings, work: Work) -> None:
     os.chdir(place)
     say = _Said(pipe, task)
     language = task.request.language
-    with spoken(language if language in languages() else ENGLISH):  # of another version there may have been more
+    with said_to("pages"), spoken(language if language in languages() else ENGLISH):
         answer = _answer(task, settings, work, say)
     signal.signal(signal.SIGTERM, signal.SIG_IGN)  # it is done: nothing is cancelled any more
     say.send(answer)
@@ -113,7 +114,7 @@ def _answer(task: WorkerTask, settings: ServerSettings, work: Work, say: _Said) 
         return {"problem": MEMORY}
     except VeilogError as error:
         full = error.__cause__ is not None and is_full(error.__cause__)
-        return {"problem": str(DISK_FULL) if full else say.named(error.in_command())}
+        return {"problem": str(DISK_FULL) if full else say.named(str(error))}
     except Exception as error:  # noqa: BLE001  # whatever it is, somebody waits for words
         if is_full(error):
             return {"problem": str(DISK_FULL)}

@@ -14,7 +14,6 @@ from veilog.errors import VeilogError
 from veilog.web.jobs.problems import DISK_FULL, Problem, is_full
 from veilog.web.jobs.records import ServerSettings
 from veilog.web.pages import render
-from veilog.web.work.request import plain_advice
 
 __all__ = ["ErrorPages"]
 
@@ -68,8 +67,7 @@ class ErrorPages:
         if is_full(error) or (error.__cause__ is not None and is_full(error.__cause__)):
             return self._told(DISK_FULL)
         if isinstance(error, VeilogError):
-            advice = plain_advice(getattr(error, "advice", None)) or gettext("Go back, correct it, and send it again.")
-            return self.answer(400, getattr(error, "problem", str(error)), advice)
+            return self.answer(400, error.problem, error.advice or gettext("Go back, correct it, and send it again."))
         raise error
 
     def _unforeseen(self, request: Request, error: Exception) -> Response:
@@ -79,4 +77,4 @@ class ErrorPages:
         return self.answer(500, gettext("This is a defect of veilog; nothing was done."), advice)
 
     def _told(self, problem: Problem) -> Response:
-        return self.answer(problem.status, problem.words, problem.advice)
+        return self.answer(problem.status, problem.problem, problem.advice or "")

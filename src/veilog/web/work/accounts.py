@@ -270,7 +270,7 @@ def put_on(log: LogRecord, settings: ServerSettings, account: int, mine: Iterabl
     """Put a log on another account of its ledger, one of those that its page offers, with all that was spent on it."""
     ledger, mark = _ledger_of(log, settings), _mark(log)
     if account not in dict(account_seen(log, settings, mine).others):
-        raise Problem(400, "There is no such account.", "Choose one from the list.")
+        raise Problem(400, "no-account")
     join(ledger, mark, log.readings)
     ledger.enter(mark, account=account)
 
@@ -301,7 +301,7 @@ def _ledger_of(log: LogRecord, settings: ServerSettings) -> Ledger:
 
 def _mark(log: LogRecord) -> bytes:
     if log.measured is None:
-        raise Problem(400, "This log has not been read yet.", "Wait until it is.")
+        raise Problem(400, "log-not-read-yet-2")
     return bytes.fromhex(log.measured.fingerprint)
 
 

@@ -77,14 +77,7 @@ def refuse_attributes(planned: Plan, log: LogRecord) -> None:
             )
         values = planned.declared.values_of(name)
         if measured is not None and own in measured.without_numbers and values and isinstance(values[0], float):
-            raise ParameterError(
-                gettext("{name} holds no numbers, so its values cannot be a range.", name=repr(name)),
-                parameter=f"d_{name}",
-                advice=gettext(
-                    "List its values; or, as a number with a decimal comma is text, write a decimal point into the "
-                    "file, and bring it again."
-                ),
-            )
+            raise ParameterError("holds-no-numbers-values", parameter=f"d_{name}", name=repr(name))
 
 
 def _asked_for(planned: Plan, log: LogRecord) -> Iterator[tuple[str, str]]:
@@ -94,11 +87,7 @@ def _asked_for(planned: Plan, log: LogRecord) -> Iterator[tuple[str, str]]:
     for setting in _NAMING & {parameter.name for parameter in planned.method.parameters}:
         names = [name.strip() for name in (getattr(planned.settings, setting) or "").split(",") if name.strip()]
         if not names and planned.as_published and setting == "attribute_names" and _was_told(log):
-            raise ParameterError(
-                gettext("As published, this method releases all attributes where none are named; some name people."),
-                parameter=setting,
-                advice=gettext("Name those that may, among its parameters, or choose another method."),
-            )
+            raise ParameterError("published-method-releases-all", parameter=setting)
         yield from ((name, setting) for name in names if (setting, name) != ("sensitive", DURATION))
 
 

@@ -103,9 +103,9 @@ def dry_run(log: LogRecord, form: Mapping[str, Any], settings: ServerSettings) -
     except (TimeoutError, GivenUp) as error:
         tried, late, given_up = None, True, isinstance(error, GivenUp)
     except VeilogError as error:
-        return Refused(clean(error.in_command()), getattr(error, "parameter", None))
-    if isinstance(tried, str):
-        return Refused(clean(tried))
+        return Refused(clean(str(error)), getattr(error, "parameter", None))
+    if isinstance(tried, VeilogError):
+        return Refused(clean(str(tried)))
     cost = (planned.epsilon, planned.delta) if planned.bounded else None
     proven = cost is not None and (late or (tried is not None and tried.proven))
     return DryRun(
@@ -142,7 +142,7 @@ def _too_long(planned: Plan) -> bool:
 
 
 @lru_cache(maxsize=128)
-def _trial(asked: str) -> Future[Guarantee | str]:
+def _trial(asked: str) -> Future[Guarantee | VeilogError]:
     """The trial of a plan, begun when it is first asked for; who does not wait for it can come again."""
     return _TRIALS.submit(tried_beside, asked, under_way())
 

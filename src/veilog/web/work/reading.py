@@ -76,7 +76,7 @@ def read_log(path: Path, columns: Mapping[str, str], progress: Progress) -> Read
     except ParameterError as error:
         return _not_so(found, error)
     if log.cases.num_rows == 0:
-        raise InputError(gettext("The log has no cases."))
+        raise InputError("log-no-cases-2")
     return replace(
         found,
         findings=tuple(map(_noticed, log.findings)),

@@ -193,7 +193,7 @@ def _with_models(log: EventLog, source: Path, target: Path) -> list[tuple[EventL
 
 
 def _gone() -> InputError:
-    return InputError(gettext("What was kept of this release is not there any more."))
+    return InputError("kept-release-not-any")
 
 
 def _linked(source: Path, target: Path) -> None:
@@ -218,14 +218,7 @@ def _set_aside(path: Path, size: int) -> None:
     except OutputError as error:
         if not _no_room(error):
             return  # not every file system can
-        raise InputError(
-            gettext(
-                "The disk has no room for the files of this release, which may take {n} MB.", n=-(-size // 1_000_000)
-            ),
-            advice=gettext(
-                "Nothing was asked of the data. Delete logs or results that are no longer needed, and try again."
-            ),
-        ) from error
+        raise InputError("disk-no-room-files", n=-(-size // 1000000)) from error
 
 
 def _no_room(error: BaseException | None) -> bool:

@@ -173,7 +173,7 @@ def asked_for(form: Mapping[str, Any]) -> Plan:
     """Read a form; :class:`ParameterError` for what cannot be meant. Empty fields count as not given."""
     given = {str(name): str(value).strip() for name, value in form.items()}
     if any(len(value) > _LONGEST for value in given.values()):
-        raise ParameterError(gettext("A field of the form is far too long."))
+        raise ParameterError("field-form-far-too")
     given = {name: value for name, value in given.items() if value}
     method = method_named(given.get("method", ""))
     parameters = _parameters(method, given)
@@ -203,11 +203,7 @@ def _parameters(method: Method, given: Mapping[str, str]) -> dict[str, str]:
     parameters |= {name: _number(parameters[name]) or "" for name in decimal & parameters.keys()}
     for name, value in parameters.items():
         if name in _FILES or (name == "query_parameters" and any(file in value for file in _FILES)):
-            raise ParameterError(
-                gettext("Rules in a file can be given on the command line only."),
-                parameter=name,
-                advice=gettext("Leave them out."),
-            )
+            raise ParameterError("rules-file-given-command", parameter=name)
     method.parse(parameters)
     return parameters
 
@@ -217,33 +213,20 @@ def _check(method: Method, asked: Mapping[str, Any]) -> None:
     epsilon = asked["epsilon"]
     if epsilon is None and method.takes_epsilon:
         advice = gettext("Smaller means more private; 0.1 to 1 are usual.")
-        raise ParameterError(gettext("No budget was given."), parameter="epsilon", advice=advice)
+        raise ParameterError("no-budget-given", parameter="epsilon", advice=advice)
     nobody = epsilon is not None and protects_nobody(parse_epsilon(epsilon), parse_delta(asked["delta"]))
     if nobody and not asked["allow_no_protection"]:
         raise ParameterError(
-            gettext(
-                "A budget of ε = {epsilon}, δ = {delta} protects nobody in practice: who is in the log can nearly be "
-                "read off the release.",
-                epsilon=epsilon,
-                delta=asked["delta"],
-            ),
+            "budget-protects-nobody-practice",
             parameter="allow_no_protection",
-            advice=gettext(
-                "Take an ε of 2 or less; or, if that is what you want, type the word {word} below ε.", word=UNPROTECTED
-            ),
+            epsilon=epsilon,
+            delta=asked["delta"],
+            word=UNPROTECTED,
         )
     if asked["domain"].activities == PRIVATELY and asked["delta"] == "0":
-        raise ParameterError(
-            gettext("Finding the labels privately needs a δ above 0."),
-            parameter="delta",
-            advice=gettext("Take less than one over the number of cases, e.g. 1e-6."),
-        )
+        raise ParameterError("finding-labels-privately-needs", parameter="delta")
     if not (asked["as_published"] or method.certified):
-        raise ParameterError(
-            gettext("Method {method} has no certified release.", method=repr(method.name)),
-            parameter="as_published",
-            advice=gettext("Tick “as published” to take it as its paper has it, or choose another method."),
-        )
+        raise ParameterError("method-no-certified-release-3", parameter="as_published", method=repr(method.name))
 
 
 def _number(text: str | None) -> str | None:
@@ -256,9 +239,7 @@ def _whole(given: Mapping[str, str], name: str) -> int | None:
     if text is None:
         return None
     if not (text.isascii() and text.isdecimal() and len(text) < 10):
-        raise ParameterError(
-            gettext("{name} must be a whole number, not {text}.", name=name, text=repr(text[:40])), parameter=name
-        )
+        raise ParameterError("must-whole-number-not-2", parameter=name, name=name, text=repr(text[:40]))
     return int(text)
 
 
@@ -271,7 +252,7 @@ def _labels(given: Mapping[str, str]) -> tuple[str, ...] | Literal["log", "priva
     if said == PRIVATELY:
         return PRIVATELY
     if said != "list":
-        raise ParameterError(gettext("There is no such choice about the labels."), parameter="labels")
+        raise ParameterError("no-choice-about-labels", parameter="labels")
     return _listed(text) if text else None
 
 
@@ -300,14 +281,7 @@ def _longest(given: Mapping[str, str]) -> int | Literal["log"] | None:
 
 def _is_typed(text: str) -> bool:
     if text and text.lower() != UNPROTECTED:
-        raise ParameterError(
-            gettext(
-                "To release with a protection level of none in practice, the word {word} has to be typed.",
-                word=UNPROTECTED,
-            ),
-            parameter="allow_no_protection",
-            advice=gettext("Otherwise leave that field empty."),
-        )
+        raise ParameterError("release-protection-level-none", parameter="allow_no_protection", word=UNPROTECTED)
     return bool(text)
 
 
@@ -317,11 +291,7 @@ def _window(start: str | None, end: str | None) -> Window | None:
     try:
         first, last = (datetime.datetime.fromisoformat(text or "") for text in (start, end))
     except ValueError:
-        raise ParameterError(
-            gettext("The time in which cases start needs two dates."),
-            parameter="window",
-            advice=gettext("Give both, or leave both empty."),
-        ) from None
+        raise ParameterError("time-cases-start-needs", parameter="window") from None
     return first, last
 
 

@@ -46,7 +46,7 @@ def give_up_all() -> None:
     _given_up[0] = Event()
 
 
-def tried_beside(asked: str, given_up: Event) -> Guarantee | str:
+def tried_beside(asked: str, given_up: Event) -> Guarantee | VeilogError:
     """Return what a plan, as JSON with the public sizes of its log, would guarantee, or why it is refused;
     :class:`GivenUp` where that is too much."""
     if given_up.is_set():
@@ -66,7 +66,7 @@ def tried_beside(asked: str, given_up: Event) -> Guarantee | str:
     return found
 
 
-def _awaited(child: Child, given_up: Event) -> Guarantee | str:
+def _awaited(child: Child, given_up: Event) -> Guarantee | VeilogError:
     since, before = time.monotonic(), child.seconds()
     while not child.pipe.poll(_LOOK):
         late = child.seconds() - before > _LONGEST or time.monotonic() - since > _LONGEST_WAIT
@@ -74,7 +74,7 @@ def _awaited(child: Child, given_up: Event) -> Guarantee | str:
             child.end(0)
             raise GivenUp
     found = child.pipe.recv()  # of this program's own making: it read nothing that anybody brought
-    assert isinstance(found, Guarantee | str)
+    assert isinstance(found, Guarantee | VeilogError)
     return found
 
 
@@ -93,7 +93,7 @@ def _answering(pipe: Connection) -> None:
             try:
                 pipe.send(tried(plan, **asked["sizes"]))
             except VeilogError as error:
-                pipe.send(error.in_command())
+                pipe.send(error)
 
 
 @atexit.register

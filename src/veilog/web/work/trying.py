@@ -86,7 +86,7 @@ def asked_to_try(form: Mapping[str, str], log: LogRecord, paid: JobRecord | None
     elif source == "declared":
         sizes = _declared(form)
     else:
-        raise ParameterError(gettext("There is no such choice about the size of the log."), parameter="s_from")
+        raise ParameterError("no-choice-about-size", parameter="s_from")
     return ReleaseRequest(form={**kept, "s_from": source, "s_sizes": json.dumps(to_plain(sizes))})
 
 
@@ -94,19 +94,12 @@ def _declared(form: Mapping[str, str]) -> Sizes:
     """The sizes that somebody says."""
     given = {name: form.get(f"s_{name}", "").strip().replace(",", ".") for name in ("cases", "length", "activities")}
     if not (given["cases"] and given["length"]):
-        raise ParameterError(
-            gettext("To try it, about how many cases there are and how many events one has must be known."),
-            parameter="s_cases",
-            advice=gettext("Write down both, in round numbers."),
-        )
+        raise ParameterError("try-about-how-many", parameter="s_cases")
     try:
         activities = int(given["activities"]) if given["activities"] else None
         return Sizes(cases=int(given["cases"]), length=float(given["length"]), activities=activities)
     except (ValueError, OverflowError):
-        raise ParameterError(
-            gettext("The size of a log is told by numbers: cases, events of a case, activities."),
-            parameter="s_cases",
-        ) from None
+        raise ParameterError("size-log-told-numbers", parameter="s_cases") from None
 
 
 def try_out(task: WorkerTask, progress: Progress) -> Outlook:
@@ -126,7 +119,7 @@ def _sizes_of(kept: Path) -> Sizes:
     try:
         return Sizes.of(files.read(kept).variants)
     except VeilogError as error:
-        raise InputError(gettext("What was kept of this release is not there any more.")) from error
+        raise InputError("kept-release-not-any") from error
 
 
 class _Trials:
@@ -168,7 +161,7 @@ class _Trials:
             try:
                 self._rows[name] = replace(row, cells=(*row.cells, self._tried(name, epsilon, plan)))
             except VeilogError as error:
-                self._rows[name] = replace(row, problem=clean(error.in_command()))
+                self._rows[name] = replace(row, problem=clean(str(error)))
             self._keep(self._outlook(late=done < len(cells) - 1))
         best = recommended(list(self._rows.values()))
         for purpose in _PURPOSES:
@@ -195,7 +188,7 @@ class _Trials:
                 asked = {**form, "method": name, "delta": tried}
                 return {epsilon: asked_for({**asked, "epsilon": epsilon}) for epsilon in BUDGETS}, ""
             except VeilogError as error:
-                problem = problem or clean(error.in_command())
+                problem = problem or clean(str(error))
         return {}, problem
 
     def _tried(self, name: str, epsilon: str, plan: Plan) -> Tried:

@@ -35,7 +35,7 @@ def text_column(column: Any, name: str, path: str | None) -> Any:
         column = column.cast(kind.value_type)
         kind = column.type
     if pa.types.is_nested(kind):
-        raise InputError(f"The column {name!r} holds {kind}, which is no name.", path=path)
+        raise InputError("column-holds-no-name", path=path, name=name, kind=kind)
     if pa.types.is_floating(kind):
         column = column.cast(pa.float64())
         column = pc.if_else(pc.is_nan(column), None, column)
@@ -46,7 +46,7 @@ def text_column(column: Any, name: str, path: str | None) -> Any:
     try:
         text = column.cast(pa.string())
     except pa.ArrowException as error:
-        raise InputError(f"The column {name!r} holds {kind}, which cannot be read as names.", path=path) from error
+        raise InputError("column-holds-cannot-read", path=path, name=name, kind=kind) from error
     return text if isinstance(text, pa.ChunkedArray) else pa.chunked_array([text])
 
 

@@ -62,7 +62,7 @@ def _texts(values: list[str | None], name: str) -> Any:
     try:
         return pa.array(values, pa.string())
     except UnicodeEncodeError as error:
-        raise InputError(f"The column {name!r} holds half a character, which is no text ({error}).") from error
+        raise InputError("column-holds-half-character", name=name, reason=error) from error
 
 
 def _plain(value: Any) -> Any:

@@ -89,20 +89,13 @@ class Evidence:
         """The order of every date of the column, each of which says it by itself; :class:`InputError` otherwise."""
         if self.day_first and self.month_first:
             raise InputError(
-                f"Day and month change places: {self.day_first!r} and {self.month_first!r}.",
-                path=path,
-                advice="Write timestamps as yyyy-mm-dd hh:mm:ss, or say which is meant: --time-format dd/mm/yyyy, or "
-                "mm/dd/yyyy.",
+                "day-month-change-places", path=path, day_first=self.day_first, month_first=self.month_first
             )
         if self.doubtful:
             example, hint = self.day_first or self.month_first, "dd/mm/yyyy, or mm/dd/yyyy"
             if example is not None:
                 hint = f"{'dd/mm/yyyy' if self.day_first else 'mm/dd/yyyy'}, as {example!r} seems to mean"
-            raise InputError(
-                f"{self.doubtful!r} does not say whether it means day/month or month/day.",
-                path=path,
-                advice=f"Say it: --time-format {hint}. Other cases do not decide it.",
-            )
+            raise InputError("does-not-say-whether", path=path, doubtful=self.doubtful, hint=hint)
         return "month first" if self.month_first else "day first"
 
 
@@ -159,11 +152,7 @@ def convert_times(column: pa.Array, name: str, path: str | None) -> Times:
         column = pc.cast(column, pa.timestamp("ms"))
         kind = column.type
     if not pa.types.is_timestamp(kind):
-        raise InputError(
-            f"The column {name!r} holds {kind}, not timestamps.",
-            path=path,
-            advice="Choose another with --timestamp NAME, or convert it to a timestamp type.",
-        )
+        raise InputError("column-holds-not-timestamps", path=path, name=name, kind=kind)
     known = pc.is_valid(column).to_numpy(zero_copy_only=False)
     raw = pc.fill_null(column.cast(pa.int64()), 0).to_numpy(zero_copy_only=False)
     cut = 0

@@ -24,12 +24,12 @@ def check_flat(log: EventLog, path: Path, what: str = "CSV") -> None:
     advice = "Write .xes.gz or .parquet, or accept the loss (--lossy)."
     empty = int((np.diff(log.offsets) == 0).sum())
     if empty:
-        raise OutputError(f"{empty} cases have no event, and {what} cannot hold them.", path=path, advice=advice)
+        raise OutputError("cases-no-event-cannot", path=path, advice=advice, empty=empty, what=what)
     names = log.cases.column(ACTIVITY)
     if len(pc.unique(names)) < len(names):
-        raise OutputError(f"Several cases have the same name, and {what} would merge them.", path=path, advice=advice)
+        raise OutputError("several-cases-same-name", path=path, advice=advice, what=what)
     if blank(names.cast(pa.string())).any():
-        raise OutputError(f"A case has no name, and {what} needs one.", path=path, advice=advice)
+        raise OutputError("case-no-name-needs", path=path, advice=advice, what=what)
 
 
 def flat_table(log: EventLog, *, keyed: bool = False, case_index: bool = False) -> pa.Table:

@@ -105,11 +105,7 @@ def _check_text(table: pa.Table, source: str | None) -> None:
         try:
             column.validate(full=True)
         except pa.ArrowException as error:
-            raise InputError(
-                f"The column {name!r} has a value that is damaged, or text that is not in UTF-8.",
-                path=source,
-                advice="Decode the text before it becomes a table, for example as Windows-1252.",
-            ) from error
+            raise InputError("column-value-damaged-text", path=source, name=name) from error
 
 
 def _checked(table: pa.Table, roles: Roles, rows: RowFindings, source: str | None) -> tuple[Any, Any, Times, BoolArray]:
@@ -131,7 +127,7 @@ def _checked(table: pa.Table, roles: Roles, rows: RowFindings, source: str | Non
     timed = int((times.known & keep).sum())
     count_times(findings, timed, naive=times.naive, offsets=times.offsets, cut=times.cut, epochs=times.epochs)
     if len(keep) and not keep.any():
-        raise InputError("Not one event is left.", path=source)
+        raise InputError("not-event-left", path=source)
     return names, labels, times, keep
 
 

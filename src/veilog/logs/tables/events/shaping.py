@@ -68,10 +68,7 @@ def _text(column: Any, name: str) -> Any:
     try:
         return pc.utf8_trim_whitespace(column.cast(pa.string()))
     except pa.ArrowException as error:
-        raise InputError(
-            f"The column {name!r} holds {column.type}, not timestamps.",
-            advice="Choose another with --timestamp NAME, or convert it to a timestamp type.",
-        ) from error
+        raise InputError("column-holds-not-timestamps-2", name=name, type=column.type) from error
 
 
 def _together(date: Any, time: Any, names: str) -> Any:
@@ -83,10 +80,7 @@ def _together(date: Any, time: Any, names: str) -> Any:
     whole = pc.fill_null(pc.match_substring_regex(clock, _WHOLE), False)
     lost = pc.and_(pc.match_substring_regex(day, _HOUR), pc.not_equal(date, clock))
     if pc.any(pc.and_(whole, pc.fill_null(lost, False))).as_py():
-        raise InputError(
-            f"{names} hold two times each, not a date and its time of day.",
-            advice="--timestamp NAME takes one of them. Where they are called start and end, both are kept.",
-        )
+        raise InputError("hold-two-times-each", names=names)
     both = pc.binary_join_element_wise(day, pc.fill_null(clock, ""), " ")
     both = pc.if_else(whole, clock, both)
     return pa.chunked_array([pc.if_else(told, both, date)])

@@ -67,7 +67,7 @@ def _lacking(names: Sequence[str]) -> str:
 def _scores(used: Log, judged: Log, asked: Asked) -> Mapping[str, float | None]:
     for log, name in ((judged, "original"), (used, "released")):
         if isinstance(log, Variants):
-            raise ParameterError(f"Of the {name} log only the variants were given.", parameter=name)
+            raise ParameterError("log-only-variants-given-2", parameter=name, name=name)
     assert not isinstance(used, Variants)
     assert not isinstance(judged, Variants)
     attributes = compared(used, judged, asked.column)

@@ -51,7 +51,7 @@ def read_bpmn(root: Element, path: Path) -> Net:
     """Return the net of a BPMN document."""
     processes = [process for process in root.iter("process") if process.find("sequenceFlow") is not None]
     if len(processes) != 1:
-        raise InputError(f"The document has {len(processes)} processes with flows, and one is needed.", path=path)
+        raise InputError("document-processes-flows-needed", path=path, number=len(processes))
     nodes, flows = _graph(processes[0], path)
     starts = [node for node in nodes if node.kind == "startEvent"]
     source = len(flows)
@@ -60,7 +60,7 @@ def read_bpmn(root: Element, path: Path) -> Net:
     if not starts:
         begun = [node for node in nodes if not node.incoming]
         if not begun:
-            raise InputError("The process has no start.", path=path)
+            raise InputError("process-no-start", path=path)
         silent = [Transition(None, (source,), tuple(range(source + 1, source + 1 + len(begun))))]
         for place, node in enumerate(begun, source + 1):
             node.incoming.append(place)
@@ -75,14 +75,14 @@ def _graph(process: Element, path: Path) -> tuple[list[_Node], list[_Flow]]:
     found: dict[str, _Node] = {}
     for element in process:
         if element.tag in _REFUSED:
-            raise InputError(f"{_named(element)} is a {element.tag}, which is not supported.", path=path)
+            raise InputError("not-supported", path=path, named=_named(element), tag=element.tag)
         if element.tag in _KNOWN:
             found[element.get("id", "")] = _node(element, path)
     flows: list[_Flow] = []
     for element in process.findall("sequenceFlow"):
         ends = [found.get(element.get(end, "")) for end in ("sourceRef", "targetRef")]
         if ends[0] is None or ends[1] is None:
-            raise InputError(f"{_named(element)} does not join two nodes of the process.", path=path)
+            raise InputError("does-not-join-two", path=path, named=_named(element))
         ends[0].outgoing.append(len(flows))
         ends[1].incoming.append(len(flows))
         flows.append(_Flow(ends[0], ends[1], element.find("conditionExpression") is not None))
@@ -90,11 +90,11 @@ def _graph(process: Element, path: Path) -> tuple[list[_Node], list[_Flow]]:
     started = any(node.kind == "startEvent" for node in nodes)
     for node in nodes:
         if node.kind == "startEvent" and node.incoming:
-            raise InputError(f"{node.name} is a start event that a flow leads to.", path=path)
+            raise InputError("start-event-flow-leads", path=path, name=node.name)
         if started and node.kind != "startEvent" and not node.incoming:
-            raise InputError(f"No flow leads to {node.name}.", path=path)
+            raise InputError("no-flow-leads", path=path, name=node.name)
         if node.kind in _ACTIVITIES and any(flows[flow].conditional for flow in node.outgoing):
-            raise InputError(f"{node.name} has conditional flows; use a gateway.", path=path)
+            raise InputError("conditional-flows-use-gateway", path=path, name=node.name)
     return nodes, flows
 
 
@@ -102,12 +102,12 @@ def _node(element: Element, path: Path) -> _Node:
     label = " ".join((element.get("name") or "").split())
     if element.tag in _ACTIVITIES:
         if not label:
-            raise InputError(f"{_named(element)} is a task without a name.", path=path)
+            raise InputError("task-without-name", path=path, named=_named(element))
         for child in element:
             if child.tag.endswith("LoopCharacteristics"):
-                raise InputError(f"{_named(element)} is done several times ({child.tag}): not supported.", path=path)
+                raise InputError("done-several-times-not", path=path, named=_named(element), tag=child.tag)
     if any(child.tag == "terminateEventDefinition" for child in element):
-        raise InputError(f"{_named(element)} ends all that goes on at once, which is not supported.", path=path)
+        raise InputError("ends-all-goes-once", path=path, named=_named(element))
     return _Node(element.tag, _named(element), label if element.tag in _ACTIVITIES else None)
 
 
@@ -130,11 +130,11 @@ def _steps(
                 yield Transition(None, (place,), () if on is None else (on,))
     elif node.kind == "inclusiveGateway":
         if len(node.incoming) > 1 and len(node.outgoing) > 1:
-            raise InputError(f"{node.name} joins and splits at once; use two gateways.", path=path)
+            raise InputError("joins-splits-once-use", path=path, name=node.name)
         if len(node.outgoing) > 1:
             yield from _inclusive(node, nodes, flows, memory, path)
         elif not any(_pairs(split, node, flows) for split in nodes):
-            raise InputError(f"The inclusive gateway {node.name} joins branches that no gateway has split.", path=path)
+            raise InputError("inclusive-gateway-joins-branches", path=path, name=node.name)
     else:
         for place in node.incoming:
             yield Transition(node.label, (place,), outgoing)
@@ -145,15 +145,13 @@ def _inclusive(
 ) -> Iterator[Transition]:
     """Return the steps of an inclusive split and of its join, one for each set of branches; a place remembers which."""
     if len(split.outgoing) > _MOST_BRANCHES:
-        raise InputError(f"{split.name} has {len(split.outgoing)} branches; {_MOST_BRANCHES} are supported.", path=path)
+        raise InputError(
+            "branches-supported", path=path, name=split.name, number=len(split.outgoing), most_branches=_MOST_BRANCHES
+        )
     joins = [node for node in nodes if node.kind == "inclusiveGateway" and len(node.incoming) > 1]
     paired = next(((join, ends) for join in joins if (ends := _pairs(split, join, flows))), None)
     if paired is None and any(_reached(flow, None, flows) & set(joins) for flow in split.outgoing):
-        raise InputError(
-            f"The branches of the inclusive gateway {split.name} do not all meet in one inclusive gateway that nothing "
-            "else leads to.",
-            path=path,
-        )
+        raise InputError("branches-inclusive-gateway-do", path=path, name=split.name)
     (before,) = split.incoming
     for size in range(1, len(split.outgoing) + 1):
         for chosen in itertools.combinations(sorted(split.outgoing), size):

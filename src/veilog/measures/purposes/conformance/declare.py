@@ -49,21 +49,17 @@ class Constraint:
 
     def __post_init__(self) -> None:
         if self.template not in TEMPLATES:
-            raise ParameterError(
-                f"There is no template {self.template!r}.",
-                parameter="model",
-                advice=f"There are {', '.join(TEMPLATES)}.",
-            )
+            raise ParameterError("no-template", parameter="model", template=self.template, names=", ".join(TEMPLATES))
         needed = 1 if self.template in UNARY else 2
         if len(self.activities) != needed:
             what = "one activity" if needed == 1 else "two activities"
-            raise ParameterError(f"{self}: {self.template} takes {what}.", parameter="model")
+            raise ParameterError("takes", parameter="model", value=self, template=self.template, what=what)
         if needed == 2 and self.activities[0] == self.activities[1]:
-            raise ParameterError(f"{self}: the two activities are the same.", parameter="model")
+            raise ParameterError("two-activities-same", parameter="model", value=self)
         if self.times != 1 and self.template not in COUNTED:
-            raise ParameterError(f"{self}: {self.template} takes no number.", parameter="model")
+            raise ParameterError("takes-no-number", parameter="model", value=self, template=self.template)
         if self.times < (0 if self.template == "exactly" else 1):
-            raise ParameterError(f"{self}: {self.times} times cannot be asked for.", parameter="model")
+            raise ParameterError("times-cannot-asked", parameter="model", value=self, times=self.times)
 
     def __str__(self) -> str:
         number = str(self.times) if self.template in COUNTED else ""

@@ -20,7 +20,7 @@ def parsed(path: Path, content: bytes) -> Element:
     parser = expat.ParserCreate(namespace_separator="}")
 
     def refused(*_: object) -> None:
-        raise InputError("The document declares its own type, which models have no use for.", path=path)
+        raise InputError("document-declares-own-type", path=path)
 
     parser.StartDoctypeDeclHandler = refused
     parser.StartElementHandler = lambda name, given: builder.start(
@@ -32,7 +32,7 @@ def parsed(path: Path, content: bytes) -> Element:
         parser.Parse(content, True)
     except expat.ExpatError as error:
         why = expat.errors.messages[error.code]
-        raise InputError(f"This is not well-formed XML: {why}.", path=path, line=error.lineno) from error
+        raise InputError("not-well-formed-xml", path=path, line=error.lineno, why=why) from error
     return builder.close()
 
 

@@ -30,11 +30,7 @@ def conformance_rate(model: Model, variants: Variants) -> float:
         found = _language(model).verdicts(variants)
         if not found.decided.all():
             open_ = int(variants.counts[~found.decided].sum())
-            raise ParameterError(
-                f"Of {open_:,} of {variants.cases:,} cases it cannot be found whether the model allows them: silent "
-                "steps lead to too many markings.",
-                parameter="model",
-            )
+            raise ParameterError("cases-cannot-found-whether", parameter="model", open=open_, cases=variants.cases)
         conforming = found.conforming
     else:
         conforming = np.logical_and.reduce([one.kept for one in held(model, variants)])
@@ -63,10 +59,7 @@ def _score(used: Log, judged: Log, asked: Asked) -> dict[str, float | None]:
     if asked.model is None:
         rules = mined(judged)
         if not rules:
-            raise ParameterError(
-                "No model was given, and the original has no rules of its own that nearly always hold.",
-                parameter="model",
-            )
+            raise ParameterError("no-model-given-original", parameter="model")
         return {"rules": support_error(rules, used, judged)}
     model = read_model(asked.model)
     return {

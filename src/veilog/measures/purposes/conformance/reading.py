@@ -36,7 +36,7 @@ def read_model(path: Path) -> Model:
     try:
         content = content_of(path)
     except OSError as error:
-        raise InputError(f"The model cannot be read: {error.strerror}.", path=path) from error
+        raise InputError("model-cannot-read", path=path, reason=error.strerror) from error
     start = content.lstrip(b"\xef\xbb\xbf \t\r\n")[:1]
     if start == b"<" or content[:2] in (b"\xff\xfe", b"\xfe\xff"):
         root = parsed(path, content)
@@ -44,14 +44,14 @@ def read_model(path: Path) -> Model:
             return read_pnml(root, path)
         if root.tag == "definitions":
             return read_bpmn(root, path)
-        raise InputError(f"A document of {root.tag!r} is neither BPMN 2.0 nor PNML.", path=path)
+        raise InputError("document-neither-bpmn-nor", path=path, tag=root.tag)
     try:
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        raise InputError("The model is no text in UTF-8.", path=path) from error
+        raise InputError("model-no-text-utf", path=path) from error
     constraints = _json(text, path) if start in (b"{", b"[") else _lines(text, path)
     if not constraints:
-        raise InputError("The file has no constraints.", path=path)
+        raise InputError("file-no-constraints", path=path)
     return tuple(dict.fromkeys(constraints))
 
 
@@ -59,18 +59,18 @@ def _json(text: str, path: Path) -> list[Constraint]:
     try:
         told = json.loads(text)
     except ValueError as error:
-        raise InputError(f"This is no JSON: {error}.", path=path) from error
+        raise InputError("no-json-2", path=path, reason=error) from error
     entries = told.get("constraints") if isinstance(told, dict) else told
     if not isinstance(entries, list):
-        raise InputError('There is no list of "constraints".', path=path)
+        raise InputError("no-list-constraints", path=path)
     found = []
     for number, entry in enumerate(entries, 1):
         if not isinstance(entry, dict) or entry.keys() - {"template", "activities", "times"}:
-            raise InputError(f"Constraint {number} is not of the form {{template, activities, times}}.", path=path)
+            raise InputError("constraint-not-form", path=path, number=number)
         template, activities, times = entry.get("template"), entry.get("activities"), entry.get("times", 1)
         names = [name for name in activities if isinstance(name, str)] if isinstance(activities, list) else []
         if not isinstance(template, str) or names != activities or not isinstance(times, int):
-            raise InputError(f"Constraint {number}: a template, a list of activities and a number.", path=path)
+            raise InputError("constraint-template-list-activities", path=path, number=number)
         found.append(_constraint(template, tuple(names), times, path, None))
     return found
 
@@ -83,11 +83,9 @@ def _lines(text: str, path: Path) -> list[Constraint]:
             continue
         match = _LINE.fullmatch(line)
         if match is None:
-            raise InputError(
-                f"{line!r} is no constraint.", path=path, line=number, advice="One is written Response[A, B]."
-            )
+            raise InputError("no-constraint", path=path, line=number, number=line)
         if (match["rest"] or "").replace("|", "").strip():
-            raise InputError("Conditions on data or time are not supported.", path=path, line=number)
+            raise InputError("conditions-data-time-not", path=path, line=number)
         activities = next(csv.reader([match["activities"]], skipinitialspace=True), [])
         times = int(match["times"] or 1)
         found.append(_constraint(match["template"], tuple(name.strip() for name in activities), times, path, number))

@@ -128,9 +128,11 @@ def outcomes(used: EventLog, judged: EventLog, attribute: str) -> tuple[IntArray
     if known is None:
         names = judged.cases.column_names
         raise ParameterError(
-            f"The original log has no attribute {attribute!r}.",
+            "original-log-no-attribute",
             parameter="targets",
-            advice=f"{meant(attribute, names)}Its cases have: {', '.join(names)}.",
+            attribute=attribute,
+            meant=meant(attribute, names),
+            names=", ".join(names),
         )
     own = _values(used, attribute)
     if own is None:
@@ -138,8 +140,11 @@ def outcomes(used: EventLog, judged: EventLog, attribute: str) -> tuple[IntArray
     coding = {value: number for number, value in enumerate(sorted({*own, *known} - {None}, key=str))}
     if len(coding) > MOST_OUTCOMES:
         raise ParameterError(
-            f"{attribute!r} has {len(coding):,} different values, {MOST_OUTCOMES} at most are an outcome.",
+            "different-values-most-outcome",
             parameter="targets",
+            attribute=attribute,
+            number=len(coding),
+            most_outcomes=MOST_OUTCOMES,
         )
     first, second = (np.array([coding.get(value, -1) for value in values], dtype=np.int64) for values in (own, known))
     return first, second

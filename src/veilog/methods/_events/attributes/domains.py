@@ -132,10 +132,7 @@ def typed(chosen: Chosen) -> pa.Array:
     try:
         return pa.array(values, pa.string()).cast(types.get(chosen.kind, pa.date32()))
     except pa.ArrowInvalid:
-        raise ParameterError(
-            f"The declared values of {chosen.name!r} do not fit the log, where it is a {chosen.kind}.",
-            parameter="domain",
-        ) from None
+        raise ParameterError("declared-values-do-not", parameter="domain", name=chosen.name, kind=chosen.kind) from None
 
 
 def choose(
@@ -150,14 +147,10 @@ def choose(
     """Return the attributes that can be released, with their domains, and what is left of epsilon; ``dated``: whether
     the release has times that dates can be told from."""
     if len({name.removeprefix("case:") for name in names}) != len(names) and _twice(curator, names):
-        raise ParameterError("An attribute is asked for twice.", parameter="attributes")
+        raise ParameterError("attribute-asked-twice", parameter="attributes")
     open_ = [name for name in names if _declared(curator, name, dated=dated) is None]
     if open_ and delta == 0:
-        raise ParameterError(
-            f"The values of {open_[0]!r} are not declared, and finding them needs a delta above 0.",
-            parameter="attributes",
-            advice="Declare them (--domain NAME=a|b|c, or NAME=LOW..HIGH for numbers), or give --delta, e.g. 1e-6.",
-        )
+        raise ParameterError("values-not-declared-finding", parameter="attributes", open=open_[0])
     chosen, rest = [], epsilon
     for name in names:
         found = _declared(curator, name, dated=dated)
@@ -190,12 +183,7 @@ def _declared(curator: Curator, name: str, *, dated: bool) -> Chosen | None:
     """The attribute with its declared domain, or that of any date; None where its values are to be found."""
     level, kind, values = curator.events.level(name), curator.events.kind(name), curator.domain.values_of(name)
     if kind == "date" and not dated:
-        raise ParameterError(
-            f"The attribute {name!r} holds dates, which are released by how far they are from the start of their case; "
-            "the release has no times.",
-            parameter="attributes",
-            advice="Add a share for times, e.g. --times 0.3, or leave the attribute out.",
-        )
+        raise ParameterError("attribute-holds-dates-released", parameter="attributes", name=name)
     if values is None:
         _refuse_by_name(name)
         # What a boolean may be its type says.
@@ -206,31 +194,20 @@ def _declared(curator: Curator, name: str, *, dated: bool) -> Chosen | None:
         typed(found)  # refuses what does not fit, before anything is asked
         return found
     if kind not in ("number", "whole number", "date"):
-        raise ParameterError(
-            f"The attribute {name!r} holds no numbers, so a range cannot be its domain.",
-            parameter="domain",
-            advice="Declare its values, NAME=a|b|c. Numbers that are stored as text become numbers by way of a CSV: "
-            "veilog convert LOG numbers.csv. There 97.30 is one, and 97,30 is text: write a decimal point first.",
-        )
+        raise ParameterError("attribute-holds-no-numbers", parameter="domain", name=name)
     low, high = float(values[0]), float(values[1])
     if kind != "number":
         low, high = max(low, -_FARTHEST[kind]), min(high, _FARTHEST[kind])
         if low >= high:
             raise ParameterError(
-                f"The range of {name!r} must go from a smaller to a larger number.",
-                parameter="domain",
-                advice=f"What it holds is from {-_FARTHEST[kind]:g} to {_FARTHEST[kind]:g}.",
+                "range-must-go-smaller", parameter="domain", name=name, value=-_FARTHEST[kind], farthest=_FARTHEST[kind]
             )
     return Chosen(name, level, kind, range=(low, high))
 
 
 def _refuse_by_name(name: str) -> None:
     if _SENSITIVE.search(re.sub(r"([a-z])([A-Z])", r"\1 \2", name).replace("_", " ").lower()):
-        raise ParameterError(
-            f"By its name, {name!r} identifies somebody or holds free text; it is not released.",
-            parameter="attributes",
-            advice="If it does not, declare its values: --domain NAME=a|b|c.",
-        )
+        raise ParameterError("name-identifies-somebody-holds", parameter="attributes", name=name)
 
 
 def _found(curator: Curator, name: str, share: Fraction, delta: Fraction) -> tuple[str, ...]:
@@ -238,10 +215,7 @@ def _found(curator: Curator, name: str, share: Fraction, delta: Fraction) -> tup
     # Noise alone, of scale 6/share, refuses one attribute in 6000; what it hides, the selection of values keeps back.
     if cases > 0 and distinct > TOO_DISTINCT * cases + 8 * 6 / float(share):
         raise ParameterError(
-            f"{name!r} has about {distinct} values in {cases} cases: it tells cases apart and is not released. "
-            "What finding this out has cost is spent nevertheless.",
-            parameter="attributes",
-            advice="Leave it out, or declare values for it.",
+            "about-values-cases-tells", parameter="attributes", name=name, distinct=distinct, cases=cases
         )
     most = 1 if curator.events.level(name) == "case" else VALUES_A_CASE
     return curator.events.frequent_values(name, most, share - share / 3, delta)

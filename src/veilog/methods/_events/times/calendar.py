@@ -62,11 +62,7 @@ def check(window: Window | None) -> None:
     """Refuse a window of more weeks than there can be cells."""
     weeks = 0 if window is None else -(-int((window[1] - window[0]).total_seconds()) // _WEEK)
     if weeks > MOST_WEEKS:
-        raise ParameterError(
-            f"The window holds {weeks} weeks; at most {MOST_WEEKS} are supported.",
-            parameter="window",
-            advice="Declare a window of the years in which cases start.",
-        )
+        raise ParameterError("window-holds-weeks-most", parameter="window", weeks=weeks, most_weeks=MOST_WEEKS)
 
 
 # Starts -------------------------------------------------------------------------------------------------------------

@@ -141,7 +141,7 @@ def released_times(
     They cost epsilon, and delta where the noise is Gaussian.
     """
     if cases.events == 0:
-        raise ParameterError("The release has no events, so there are no times to give.", parameter="times")
+        raise ParameterError("release-no-events-no", parameter="times")
     check(window)
     rng = generator(curator.randomness)
     followed = bool((cases.lengths >= 2).any())
