@@ -243,27 +243,6 @@ def test_a_plain_script_audits(tmp_path: Path) -> None:
     assert done.stdout.splitlines() == ["once", "travas"], done.stderr
 
 
-SAID = {
-    "Choose with --on bad-timestamp=drop.": 'Choose with `policies={"bad-timestamp": "drop"}`.',
-    "--domain NAME=LOW..HIGH or NAME=@FILE": "`domain=veilog.Domain("
-    "attributes={\"NAME\": ('LOW', 'HIGH')})` or NAME=@FILE",
-    "(--activities A,B,C or @FILE), or log": "(`activities=['A', 'B', 'C']`), or log",
-    "(--max-length 50), or --max-length log": "(`domain=veilog.Domain(max_length=50)`), or "
-    "`domain=veilog.Domain(max_length='log')`",
-    "-p for=models, --limit BYTES, --no-ledger": "`for_='models'`, `limit=BYTES`, `ledger=False`",
-    "Leave out --index; with --memory-limit 4GB.": "Leave out `index`; with `memory_limit='4GB'`.",
-    "`veilog ledger set LOG --epsilon BUDGET` keeps it.": "`veilog ledger set LOG --epsilon BUDGET` keeps it.",
-    "read with --engine duckdb:FILE, one of": "read with `engine='duckdb:FILE'`, one of",
-    "a--b and -- c": "a--b and -- c",
-}
-
-
-@pytest.mark.parametrize("text", SAID)
-def test_errors_speak_python_in_python(text: str) -> None:
-    error = veilog.ParameterError(text)
-    assert (str(error), error.in_command()) == (SAID[text], text)
-
-
 @pytest.mark.nightly
 def test_what_a_console_shows_is_short_and_tells_nothing_of_the_owner() -> None:
     log = hospital(100, seed=1)

@@ -81,8 +81,12 @@ class VeilogError(Exception):
             return self.message.advice or None
         return str(given) if isinstance(given, Message) else words(given, self.message.values)
 
-    def __str__(self) -> str:
+    def words(self) -> str:
+        """Return what is wrong and what to do, without the place."""
         return " ".join(filter(None, (self.problem, self.advice)))
+
+    def __str__(self) -> str:
+        return self.words()
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _revived, (type(self), self.__dict__)

@@ -28,6 +28,8 @@ from veilog._language import ENGLISH, current, localised, sentence
 Surface = Literal["python", "command", "pages"]
 _surface: ContextVar[Surface] = ContextVar("surface", default="python")
 _ADVICE = "advice"
+_NOTHING = "-"
+"""What a catalogue has where a surface says nothing of a code, though others do."""
 
 
 @contextmanager
@@ -100,6 +102,8 @@ def words(code: str, values: Mapping[str, Any], part: str = "") -> str:
     for language in dict.fromkeys((current() if surface == "pages" else ENGLISH, ENGLISH)):
         for context in (f"{part} {surface}".strip(), part):
             found = sentence(language, context, code)
+            if found == _NOTHING:
+                return ""
             if found is not None:
                 return _FILLING.vformat(found, (), values)
     return "" if part else code

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from surfaces import in_command
 from veilog.errors import InputError, ParameterError
 from veilog.logs import files
 from veilog.logs.eventlog import EventLog
@@ -21,7 +22,7 @@ def test_the_policy_fail_stops_with_file_line_and_advice() -> None:
     with pytest.raises(InputError) as caught:
         Findings(path="log.csv").add("bad-timestamp", "'yesterday'", line=7)
     assert str(caught.value).startswith("log.csv:7: A timestamp cannot be read: 'yesterday'")
-    assert "--on bad-timestamp=drop|keep" in caught.value.in_command()
+    assert "--on bad-timestamp=drop|keep" in in_command(caught.value)
     assert (caught.value.path, caught.value.line) == ("log.csv", 7)
 
 

@@ -17,6 +17,7 @@ import pyarrow.parquet as pq
 import pytest
 from table_tools import found
 
+from surfaces import in_command
 import veilog
 from veilog.errors import InputError, ParameterError
 from veilog.logs import files
@@ -401,7 +402,7 @@ def test_where_nothing_is_complete_the_most_frequent_transition_is_advised(tmp_p
         assert files.read(path, lifecycle=wanted).variants.to_dict() == {("a", "a", "a"): 3}
     with pytest.raises(InputError) as caught:
         files.read(path, policies={"lifecycle-transitions": "fail"})
-    assert "--lifecycle 'In call' keeps" in caught.value.in_command()
+    assert "--lifecycle 'In call' keeps" in in_command(caught.value)
 
 
 def test_a_log_of_completes_only_or_of_one_step_each_is_not_remarked_on(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from surfaces import in_command
 import veilog
 from veilog.cli import application
 from veilog.errors import BudgetError, InputError, ParameterError, UndeclaredError, VeilogError
@@ -365,7 +366,7 @@ def test_a_bound_on_the_length_is_asked_for_as_python_takes_it() -> None:
         assert veilog.release(log, "laplace", epsilon=1, activities="log", domain=advised).declared_length
     with pytest.raises(veilog.ParameterError, match=r"is `domain=veilog.Domain\(max_length=5\)`"):
         veilog.plan("sacofa", epsilon=1, activities="log", max_length=5)
-    assert "--max-length 50" in refused.value.in_command()
+    assert "--max-length 50" in in_command(refused.value)
 
 
 def test_the_values_of_the_column_that_tells_persons_are_not_looked_for() -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from web_serving import SMALL
 
+from surfaces import in_command
 from veilog import _language as language_of_pages
 from veilog._language import languages, spoken
 from veilog._language.catalogue import entries
@@ -73,7 +74,7 @@ def test_why_a_file_cannot_be_read_is_said_in_the_language(name: str, tmp_path: 
                 found = read_log(path, {}, lambda text, fraction: None)
                 said = f"{found.problem} {found.advice}"
             except VeilogError as error:
-                said = error.in_command()
+                said = in_command(error)
             sentences = [text for text in _SENTENCES.split(said.strip()) if not text.startswith("(")]  # a line
             # What is said in the language of whoever brought the file stays as it is.
             english = [text for text in sentences if FILTERS["told"](text) == text and text not in translated(language)]

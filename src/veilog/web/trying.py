@@ -61,8 +61,7 @@ class Trying(Visits):
         try:
             await run_in_threadpool(queue)
         except VeilogError as error:
-            words = f"{getattr(error, 'problem', error)} {plain_advice(getattr(error, 'advice', None))}"
-            return await run_in_threadpool(self.form, request, log, values, problem=words, status=400)
+            return await run_in_threadpool(self.form, request, log, values, problem=clean(str(error)), status=400)
         return leading_to(f"/logs/{log.id}/release#try")
 
     async def choose(self, request: Request) -> Response:

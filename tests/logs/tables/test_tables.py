@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from table_tools import found, read, times
 
+from surfaces import in_command
 from veilog.errors import InputError, ParameterError
 from veilog.logs import files
 from veilog.logs.eventlog import ACTIVITY, CASE, EVENT_INDEX, TIMESTAMP
@@ -69,7 +70,7 @@ def test_missing_or_ambiguous_roles_are_refused_with_the_way_out(columns, given_
     with pytest.raises(InputError, match=problem) as caught:
         guess_roles(columns, **given_)
     if "Two columns" not in problem:
-        assert "--case NAME --activity NAME --timestamp NAME" in caught.value.in_command()
+        assert "--case NAME --activity NAME --timestamp NAME" in in_command(caught.value)
         assert "Say which with `case='NAME'` `activity='NAME'`" in str(caught.value)
         assert all(repr(name) in str(caught.value) for name in columns)
 

@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 from web_logs import EVOLVE, job, read, record, released, request_of, silent, written
 
+from surfaces import in_command
 import veilog
 from veilog import cli
 from veilog._plain import to_plain
@@ -445,7 +446,7 @@ def test_a_ledger_that_cannot_be_used_is_told_without_a_path_of_this_machine(
     with pytest.raises(InputError) as error:
         released(hospital_file, EVOLVE, replace(settings, ledger=ledger), tmp_path / "out")
     said = {"damaged": "damaged. Put a backup in its place", "no folder": "The folder does not exist."}
-    assert said[trouble] in error.value.in_command() and "another time" not in error.value.in_command()
+    assert said[trouble] in in_command(error.value) and "another time" not in in_command(error.value)
 
 
 @pytest.mark.slow

@@ -157,7 +157,7 @@ def foreseen(log: LogRecord, planned: Plan, cost: Cost | None, settings: ServerS
         entries = () if account is None else _counting(account)
         every = () if entries else ledger.show()
     except (VeilogError, ValueError) as error:
-        return InAccount(problem=_in_short(error))
+        return InAccount(problem=clean(error.words() if isinstance(error, VeilogError) else str(error)))
     missing = lost(log, account)
     others = "" if entries else of_other_accounts(Standing.of(account, every, named=False))
     before = (Fraction(0), Fraction(0)) if account is None else account.spent_on(part)
@@ -202,7 +202,7 @@ def account_seen(log: LogRecord, settings: ServerSettings, mine: Iterable[LogRec
         account = account_of(ledger, log)
         others = _others(ledger, account, mine)
     except (VeilogError, ValueError) as error:
-        return AccountSeen(problem=_in_short(error))
+        return AccountSeen(problem=clean(error.words() if isinstance(error, VeilogError) else str(error)))
     if account is None:
         return AccountSeen(unit=log.columns.get("person") or "case", others=others, lost=lost(log, None))
     account = account.among(log.cases)
@@ -333,14 +333,8 @@ def _refused(account: Account | None, cost: Cost | None, whom: tuple[str, str | 
         if account is not None:
             check_paid(account, cost, whom[0], part, whom[1])
     except (BudgetError, ParameterError) as error:
-        return _in_short(error)
+        return clean(error.words())
     return None
-
-
-def _in_short(error: Exception) -> str:
-    """An error without the place of the ledger on this machine, and without advice for a terminal."""
-    problem = getattr(error, "problem", str(error))
-    return clean(f"{problem} {plain_advice(getattr(error, 'advice', None))}").strip()
 
 
 def _after(account: Account, cost: Cost | None, part: str | None) -> Cost | None:

@@ -64,7 +64,7 @@ def read_log(path: Path, columns: Mapping[str, str], progress: Progress) -> Read
             if isinstance(error, ParameterError):
                 return _not_so(found, error)
             which = gettext("Say below which column is which.") if len(set(names)) == len(names) else ""
-            return replace(found, problem=clean(error.problem), advice=which or plain_advice(error.advice))
+            return replace(found, problem=clean(error.problem), advice=which or clean(error.advice or ""))
         if roles is not None and found.preview is not None:
             times = _understood(source, roles.timestamp, roles.day_order)
             found = replace(found, preview=replace(found.preview, times=times))
@@ -87,7 +87,7 @@ def read_log(path: Path, columns: Mapping[str, str], progress: Progress) -> Read
 
 def _not_so(found: ReadLog, error: ParameterError) -> ReadLog:
     """What is said of a log that cannot be read as was chosen, so that something else can be."""
-    return replace(found, problem=clean(error.problem), advice=plain_advice(error.advice))
+    return replace(found, problem=clean(error.problem), advice=clean(error.advice or ""))
 
 
 def log_of(path: Path, columns: Mapping[str, str], progress: Progress) -> EventLog:
@@ -102,12 +102,9 @@ def log_of(path: Path, columns: Mapping[str, str], progress: Progress) -> EventL
 
 def in_words(error: VeilogError) -> InputError:
     """The error without the place of the file on this machine, which says nothing to whoever uploaded it."""
-    problem = clean(getattr(error, "problem", str(error)))
-    line = getattr(error, "line", None)
-    advice = plain_advice(getattr(error, "advice", None))
-    return InputError(
-        problem if line is None else gettext("{problem} (line {n})", problem=problem, n=line), advice=advice or None
-    )
+    line = error.line if isinstance(error, InputError) else None
+    problem = error.message if line is None else Message("at-line", problem=error.message, n=line)
+    return InputError(problem, advice=error.advice)
 
 
 def _read(source: Source, columns: Mapping[str, str], progress: Progress) -> EventLog:
@@ -184,9 +181,7 @@ def _what_stops(found: ReadLog, source: Source, columns: Mapping[str, str], erro
         )
     told = in_words(error)
     if found.columns is not None:
-        order = "day/month" in told.problem or "Day and month" in told.problem
-        advice = gettext("Say below, at the time, what 5/6/2024 means.") if order else told.advice or ""
-        return replace(found, problem=told.problem, advice=advice)
+        return replace(found, problem=clean(told.problem), advice=clean(told.advice or ""))
     raise told from error.__cause__
 
 

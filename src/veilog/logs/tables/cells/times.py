@@ -92,10 +92,10 @@ class Evidence:
                 "day-month-change-places", path=path, day_first=self.day_first, month_first=self.month_first
             )
         if self.doubtful:
-            example, hint = self.day_first or self.month_first, "dd/mm/yyyy, or mm/dd/yyyy"
-            if example is not None:
-                hint = f"{'dd/mm/yyyy' if self.day_first else 'mm/dd/yyyy'}, as {example!r} seems to mean"
-            raise InputError("does-not-say-whether", path=path, doubtful=self.doubtful, hint=hint)
+            code = "date-order-seems-day-first" if self.day_first else "date-order-seems-month-first"
+            example = self.day_first or self.month_first
+            code = "date-order-unclear" if example is None else code
+            raise InputError(code, path=path, doubtful=self.doubtful, example=example)
         return "month first" if self.month_first else "day first"
 
 

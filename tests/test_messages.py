@@ -1,0 +1,107 @@
+"""Codes and their catalogues: what the code says has a sentence for each of its readers."""
+
+import ast
+import re
+from collections import defaultdict
+from pathlib import Path
+from string import Formatter
+
+import pytest
+
+import veilog
+from veilog._language import ENGLISH, languages, spoken
+from veilog._language.catalogue import entries
+from veilog.errors import InputError, ParameterError
+from veilog.messages import Message, OwnerMessage, message_from, said_to
+
+SOURCE = Path(veilog.__file__).parent
+SAYING = re.compile(r"(\w*Error|Problem|Message|OwnerMessage)$")
+OPTION = re.compile(r"--[a-z]|veilog [a-z]+ [A-Z]")
+
+
+def catalogue(language: str) -> dict[str, dict[str, str]]:
+    """The texts of each code, by context."""
+    found: dict[str, dict[str, str]] = defaultdict(dict)
+    for entry in entries((SOURCE / "_language" / f"{language}.po").read_text()):
+        if re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)+", entry.text):
+            found[entry.text][entry.context] = entry.said[0]
+    return found
+
+
+CATALOGUE = catalogue(ENGLISH)
+
+
+def used() -> dict[str, list[ast.Call | None]]:
+    """The codes that stand in the source, each with the calls that say them."""
+    found: dict[str, list[ast.Call | None]] = defaultdict(list)
+    for path in SOURCE.rglob("*.py"):
+        tree = ast.parse(path.read_text())
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value in CATALOGUE:
+                found[node.value].append(None)
+            if isinstance(node, ast.Call) and SAYING.match(getattr(node.func, "id", "")):
+                for code in {c.value for arg in node.args[:2] for c in ast.walk(arg) if isinstance(c, ast.Constant)}:
+                    if code in CATALOGUE:
+                        found[code].append(node)
+    return found
+
+
+USED = used()
+
+
+def placeholders(text: str) -> set[str]:
+    return {name for _, name, _, _ in Formatter().parse(text) if name}
+
+
+def test_every_code_of_the_catalogue_is_said_somewhere() -> None:
+    built = {"activities-undeclared", "max-length-undeclared"}  # of the fact that is undeclared
+    assert set(CATALOGUE) - set(USED) <= built
+
+
+def test_what_fills_a_sentence_is_given_where_it_is_said() -> None:
+    for code, calls in USED.items():
+        needed = set().union(*(placeholders(text) for text in CATALOGUE[code].values()))
+        for call in calls:
+            if call is not None and all(word.arg for word in call.keywords):
+                assert needed <= {word.arg for word in call.keywords}, f"{code}, line {call.lineno}"
+
+
+def test_python_and_pages_are_told_no_option_of_the_command() -> None:
+    for code, texts in CATALOGUE.items():
+        for context, text in texts.items():
+            if context.endswith(("python", "pages")):
+                assert not re.search(r"--[a-z]", text), f"{code}: {text}"
+
+
+@pytest.mark.parametrize("language", [name for name in languages() if name != ENGLISH])
+def test_a_translation_has_the_values_of_the_sentence(language: str) -> None:
+    for code, texts in catalogue(language).items():
+        assert code in CATALOGUE, code
+        for context, text in texts.items():
+            assert context in CATALOGUE[code], f"{code}: {context}"
+            assert placeholders(text) <= placeholders(CATALOGUE[code][context]), f"{code}: {text}"
+
+
+def test_an_error_says_what_to_do_in_the_words_of_its_reader() -> None:
+    error = ParameterError("activities-undeclared", parameter="activities", method="evolve")
+    said = {}
+    for surface in ("python", "command", "pages"):
+        with said_to(surface):  # type: ignore[arg-type]
+            said[surface] = str(error)
+    assert "--activities" in said["command"] and "--" not in said["python"] + said["pages"]
+    assert error.code == "activities-undeclared"
+
+
+def test_a_message_comes_back_from_json() -> None:
+    inner = Message("at-line", problem=Message("disk-full"), n=1_200)
+    assert message_from(inner.to_json()) == inner
+    with said_to("pages"), spoken("de"):
+        assert "1.200" in str(inner)
+
+
+def test_a_sentence_of_another_package_stays_as_it_is() -> None:
+    assert str(InputError("Column {x} is not there.", path="a.csv", line=3)) == "a.csv:3: Column {x} is not there."
+
+
+def test_what_is_for_the_owner_is_told_from_the_rest_by_its_type() -> None:
+    assert OwnerMessage("disk-full") != Message("disk-full")
