@@ -29,6 +29,7 @@ from veilog.errors import InputError, ParameterError
 from veilog.logs.eventlog import TIMESTAMP, EventLog
 from veilog.logs.metadata import Metadata
 from veilog.logs.variants import Sequences, Variants
+from veilog.messages import Message
 from veilog.methods._events.assemble import Details, assembled
 from veilog.methods._events.query import Query, QuerySettings, needs_of_query, released_log, variant_query, wanted_of
 from veilog.methods._sampling.cases import copies_of_cases, sampled_counts
@@ -290,9 +291,15 @@ class _Plan:
         if alpha is None:  # the order that gives the least epsilon at this scale
             order = min(range(2, MOST_ORDER + 1), key=lambda a: accounted(scale, float(rate), lots, a, delta))
         request.remark(
-            f"Libra's accountant: noise of scale b = {scale:.4g} in {lots} lots is (alpha, epsilon) = ({order}, "
-            f"{lots * renyi_of_sample(order, scale, float(rate)):.4g}) Renyi private, epsilon = "
-            f"{accounted(scale, float(rate), lots, order, delta):.4g} at delta = {delta:g}, were its assumptions met."
+            Message(
+                "libra-accountant-noise-scale",
+                scale=scale,
+                lots=lots,
+                order=order,
+                lots_2=lots * renyi_of_sample(order, scale, float(rate)),
+                accounted=accounted(scale, float(rate), lots, order, delta),
+                delta=delta,
+            )
         )
         return _Plan(scale, rate, lots)
 
@@ -309,7 +316,7 @@ def _as_published(curator: Curator, request: Request, plan: _Plan, minutes: floa
     threshold = round(plan.scale * math.log(2 * len(variants) / float(request.delta)))
     clipped = log.only(_frequent_cases(log, curator.domain, threshold))
     if clipped.cases.num_rows == 0:
-        request.remark(f"No variant has the {threshold} cases that Libra's clipping asks for.")
+        request.remark(Message("no-variant-cases-libra", threshold=threshold))
     lots: list[tuple[Sequences, IntArray]] = []
     size = int(plan.rate * clipped.cases.num_rows)
     for i in range(plan.lots if size else 0):

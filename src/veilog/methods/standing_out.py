@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 
 from veilog._language import counted
+from veilog.messages import Message
 from veilog.methods._prefix_tree.tree import noise_threshold
 from veilog.methods.method import Request, advised
 from veilog.privacy.mechanisms.mechanism import KTruncatedGeometric, Laplace
@@ -47,24 +48,18 @@ def remark_rare_variants(
         return  # every variant is found
     if counted:
         off = min(noise.k, within(Laplace(1 / noise.epsilon)))
-        request.remark(
-            f"Variants that fewer than about {least:,} cases have are left out, with all their cases; of others the "
-            f"number of cases is off by {off:,} at most in 95 of 100 runs."
-        )
+        request.remark(Message("variants-fewer-about-cases-left-out", least=least, off=off))
     elif dropped:
-        request.remark(f"Variants that fewer than about {least:,} cases have are left out, with all their cases.")
+        request.remark(Message("variants-fewer-about-cases", least=least))
     else:
-        request.remark(f"Variants that fewer than about {least:,} cases have are left out.")
+        request.remark(Message("variants-fewer-about-cases-left-2", least=least))
 
 
 def remark_rare_steps(request: Request, threshold: int) -> None:
     """Say which steps cannot be told from noise that rarely exceeds this threshold; with none all can."""
     if not threshold:
         return
-    request.remark(
-        f"Steps from an activity to the next that fewer than about {threshold + 1:,} cases take cannot be told from "
-        "noise: the release need not have them, and may have some that nobody took."
-    )
+    request.remark(Message("steps-activity-next-fewer", threshold=threshold + 1))
 
 
 def remark_cases(request: Request, answered: int, variance: float, threshold: int) -> None:
@@ -76,14 +71,11 @@ def remark_cases(request: Request, answered: int, variance: float, threshold: in
     """
     cases, off = max(1, answered), max(1, math.ceil(math.log(20) * math.sqrt(variance / 2)))
     if 2 * threshold < cases:
-        request.remark(
-            f"By noisy answers the log has about {counted(cases, 'case')} (within {off:,} in 95 of 100 runs)."
-        )
+        request.remark(Message("noisy-answers-log-about", counted=counted(cases, "case"), off=off))
     else:
         needed = float(request.epsilon) * 10 * threshold / cases
         request.remark(
-            f"By noisy answers the log has about {counted(cases, 'case')} (within {off:,} in 95 of 100 runs), and what "
-            f"less than half of them have in common is lost. {advised(needed)}"
+            Message("noisy-answers-log-about-within", counted=counted(cases, "case"), off=off, advised=advised(needed))
         )
 
 
@@ -99,8 +91,8 @@ def remark_made_by_noise(request: Request, noise: Laplace, bins: int, released: 
     if not released or made < _MUCH * released:
         return
     if released == 1 and not steps:
-        request.remark("Noise alone may have made the only released case.")
+        request.remark(Message("noise-alone-may-made"))
     elif steps:
-        request.remark(f"Noise alone made up to about {made:,.0f} of the {counted(released, 'released step')}.")
+        request.remark(Message("noise-alone-made-up", made=made, counted=counted(released, "released step")))
     else:
-        request.remark(f"Noise alone made up to about {made:,.0f} of the {released:,} released cases.")
+        request.remark(Message("noise-alone-made-up-about", made=made, released=released))

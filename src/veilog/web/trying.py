@@ -22,7 +22,7 @@ from veilog.web.pages import render as pages
 from veilog.web.pages.tries import Trial
 from veilog.web.work.accounts import epsilon_left
 from veilog.web.work.planning import DryRun, Refused
-from veilog.web.work.request import CHOSEN, as_draft, fields_in, overtaken, plain_advice
+from veilog.web.work.request import CHOSEN, as_draft, fields_in, overtaken
 from veilog.web.work.trying import asked_to_try, paid_for
 
 __all__ = ["Trying"]

@@ -11,6 +11,7 @@ import pyarrow as pa
 from veilog._typing import IntArray
 from veilog.logs.eventlog import START, TIMESTAMP_TYPE
 from veilog.logs.variants import Repeated, Variants
+from veilog.messages import Message
 from veilog.methods._events.assemble import Details, Wanted, released_cases
 from veilog.methods._events.attributes.domains import Chosen, choose
 from veilog.methods._events.attributes.released import ReleasedColumns, released_attributes
@@ -100,10 +101,7 @@ def _remark_dates(found: tuple[Chosen, ...], remark: Callable[[str], None], *, c
     """Say that dates are of other years than they were, where cases start in a made-up one."""
     dates = ", ".join(one.name for one in found if one.kind == "date")
     if dates and not calendar:
-        remark(
-            f"The dates of {dates} are as far from the start of their case as they were, and so in other years: cases "
-            "start in a made-up one. Declare a window to have them in their own."
-        )
+        remark(Message("dates-far-start-their", dates=dates))
 
 
 def _attributes(
@@ -128,7 +126,7 @@ def _times(
     if not wanted.times:
         return None, {}
     if cases.events == 0:
-        remark("The release has no events, so it has no times.")
+        remark(Message("release-no-events-no-times"))
         return None, {}
     window = _window(curator, wanted)
     budget, for_starts = epsilon * wanted.times, wanted.of_starts

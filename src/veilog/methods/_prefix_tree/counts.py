@@ -16,6 +16,7 @@ import numpy as np
 from veilog._language import counted
 from veilog._typing import BoolArray, FloatArray, IntArray
 from veilog.logs.variants import Variants
+from veilog.messages import Message
 from veilog.methods._prefix_tree.settings import TreeSettings
 from veilog.methods._prefix_tree.tree import Noise, PrefixTree, assign_deepest, noise_threshold, to_variants
 from veilog.methods.method import Request
@@ -49,7 +50,7 @@ def count_variants(
     remark_cases(request, int(noisy.sum()), Laplace(1 / epsilon).variance * len(noisy), least)
     longest = curator.domain.longest
     if len(tree.levels) == len(levels) and tree.frontier and (longest is None or len(levels) < longest):
-        request.remark(f"No trace has more than {counted(len(levels), 'event')}: longer ones end there.")
+        request.remark(Message("no-trace-more-longer", counted=counted(len(levels), "event")))
     here = _by_level(tree, noisy.astype(np.float64))
     if settings.consistency:
         here = _reconciled(tree, here, levels, Laplace(1 / epsilon))
@@ -69,14 +70,11 @@ def _remark_rare(request: Request, least: int, rest: str) -> None:
     if least == 1:
         return
     if rest == "stop":
-        request.remark(f"Traces end where fewer than about {least:,} cases go on alike: what is rarer is left out.")
+        request.remark(Message("traces-end-where-fewer", least=least))
     elif rest == "drop":
-        request.remark(f"Variants that fewer than about {least:,} cases have are left out, with all their cases.")
+        request.remark(Message("variants-fewer-about-cases", least=least))
     else:
-        request.remark(
-            f"Variants that fewer than about {least:,} cases have are left out; their cases are counted among those "
-            "that begin alike."
-        )
+        request.remark(Message("variants-fewer-about-cases-left", least=least))
 
 
 def _by_level(tree: PrefixTree, values: FloatArray) -> list[FloatArray]:

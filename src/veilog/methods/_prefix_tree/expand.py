@@ -12,6 +12,7 @@ import numpy as np
 from veilog._typing import BoolArray, IntArray
 from veilog.errors import ParameterError
 from veilog.logs.variants import Variants
+from veilog.messages import Message
 from veilog.methods._prefix_tree.lengths import length_histogram, quantile
 from veilog.methods._prefix_tree.settings import TreeSettings
 from veilog.methods._prefix_tree.tree import Noise, PrefixTree, assign_continuation, noise_threshold, to_variants
@@ -122,7 +123,7 @@ def plan_budget(curator: Curator, request: Request, epsilon: Fraction, settings:
         rounds = curator.rounds(shares, epsilon - for_counts, delta, purpose=f"prefixes of length 1 to {depth}")
         return Plan(rounds.noises, for_counts, rounds)
     if delta:
-        request.remark(f"The delta was not needed: with {depth} levels noise without one is as narrow.")
+        request.remark(Message("delta-not-needed-levels", depth=depth))
     return Plan(tuple(Laplace(1 / share) for share in shares), for_counts)
 
 

@@ -21,6 +21,7 @@ from veilog.errors import ParameterError
 from veilog.logs.eventlog import EventLog
 from veilog.logs.metadata import Metadata
 from veilog.logs.variants import Variants
+from veilog.messages import Message
 from veilog.methods._events.assemble import Details, assembled
 from veilog.methods._events.attributes.released import ReleasedColumns
 from veilog.methods._sampling.cases import copies_of_cases, program_counts, sampled_counts
@@ -99,15 +100,13 @@ def amun(curator: Curator, request: Request, settings: AmunSettings) -> EventLog
     log, frame, empty, backwards = annotated(raw, variants, curator.domain)
     if empty:
         request.remark(
-            "1 case without events is left out: it has no time and no transition."
-            if empty == 1
-            else f"{empty:,} cases without events are left out: they have no time and no transition."
+            Message("case-without-events-left") if empty == 1 else Message("cases-without-events-left", empty=empty)
         )
     if backwards:
         request.remark(
-            "1 event is earlier than the event before it; its time since it counts as 0."
+            Message("event-earlier-event-before")
             if backwards == 1
-            else f"{backwards:,} events are earlier than the event before them; their time since it counts as 0."
+            else Message("events-earlier-event-before", backwards=backwards)
         )
     # 4: prior knowledge
     request.progress("estimating prior knowledge", None)
@@ -204,8 +203,13 @@ def _released_epsilons(log: AnnotatedLog, copies: IntArray, epsilons: FloatArray
 def _columns(of_events: FloatArray, of_counts: float, cases: int, request: Request) -> ReleasedColumns:
     """Return the paper's attributes for the epsilons; print them for the data owner."""
     request.remark(
-        f"Epsilons of the released times: {of_events.mean():.3g} on average, {of_events.min():.3g} to "
-        f"{of_events.max():.3g}. Epsilon of each count: {of_counts:.3g}."
+        Message(
+            "epsilons-released-times-average",
+            mean=of_events.mean(),
+            min=of_events.min(),
+            max=of_events.max(),
+            of_counts=of_counts,
+        )
     )
     return ReleasedColumns(
         events={"epsilon_per_event": pa.array(of_events)},

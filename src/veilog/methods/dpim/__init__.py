@@ -19,6 +19,7 @@ from typing import Annotated
 
 from veilog.errors import ParameterError
 from veilog.logs.variants import Variants
+from veilog.messages import Message
 from veilog.methods.df_laplace import PairSettings, noisy_cases, refuse_small_budget, remark_relation, resized
 from veilog.methods.dpim.certified import chosen_tree, noisy_pairs
 from veilog.methods.dpim.published import accepted_tree
@@ -66,7 +67,7 @@ def dpim(curator: Curator, request: Request, settings: DpimSettings) -> Variants
     if request.as_published:
         tree, cases = accepted_tree(curator, request, enough, _bounds(settings))
         if tree is None:
-            request.remark("No tree was fit enough, so nothing is released.")
+            request.remark(Message("no-tree-fit-enough"))
             return Variants.from_dict({})
         return _played(tree, cases, curator, request)
     share = Fraction(str(settings.fitness_share))
@@ -97,7 +98,7 @@ def _refuse_small_budget(curator: Curator, epsilon: Fraction, settings: DpimSett
 
 
 def _played(tree: ProcessTree, cases: int, curator: Curator, request: Request) -> Variants:
-    request.remark(f"{TREE}{tree}")
+    request.remark(Message("process-tree", tree=tree))
     request.progress("playing out", None)
     drawn = play_out(tree, min(cases, _DRAWN), noise.generator(curator.randomness))
     return resized(drawn, cases, curator)

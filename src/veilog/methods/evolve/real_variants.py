@@ -20,6 +20,7 @@ from rapidfuzz.process import cdist
 
 from veilog._typing import Float32Array, IntArray
 from veilog.logs.variants import Sequences, Variants
+from veilog.messages import Message
 from veilog.methods.evolve.constants import Constants
 from veilog.methods.evolve.traces import nearest, public_codes, strings_of
 from veilog.methods.evolve.votes import fit, rounded
@@ -80,7 +81,7 @@ def only_real_variants(curator: Curator, request: Request, settings: Constants, 
     share = Fraction(str(settings.real_share_alone if real_share is None else real_share))
     real = curator.partitions(request.epsilon * share, request.delta, purpose="frequent real variants")
     if len(real) == 0:
-        request.remark("No variant is frequent enough to be certain that it is real, so nothing is released.")
+        request.remark(Message("no-variant-frequent-enough-certain"))
         return real
     e = request.epsilon * (1 - share)
     activities = curator.activities
@@ -103,8 +104,5 @@ def only_real_variants(curator: Curator, request: Request, settings: Constants, 
     deviation = math.sqrt(2 * trust) / (float(e) * cases)
     p = fit(real.counts / real.cases, [np.arange(len(real))], [votes / cases], [deviation], settings.fit_sweeps)
     counts = np.maximum(rounded(np.maximum(cases * p, 1.0), 0.0, cases), 1)
-    request.remark(
-        "Every released variant is certain to be real: it occurs in the log. Its number of cases is about that of the "
-        "cases that are nearest to it, not of those that have it."
-    )
+    request.remark(Message("every-released-variant-certain"))
     return real.with_counts(counts)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from veilog.logs.variants import Variants
+from veilog.messages import Message
 from veilog.methods.evolve.chain import Shortened
 from veilog.methods.evolve.plan import EvolvePlan
 from veilog.methods.method import Request, advised
@@ -23,36 +24,27 @@ def remark(request: Request, plan: EvolvePlan, shortened: Shortened, structured:
     if plan.g < enough and (wide or plan.low):
         needed = enough / plan.cases / kept
         request.remark(
-            f"About {plan.cases:.0f} cases (a noisy number, within {plan.within:.0f} in 95 of 100 runs) are few for an "
-            f"epsilon of {up(request.epsilon)} a case: expect what is frequent, and little of what is rare. "
-            f"{_FEWER if wide else advised(needed)}"
+            Message(
+                "about-cases-noisy-number",
+                cases=plan.cases,
+                within=plan.within,
+                up=up(request.epsilon),
+                fewer=_FEWER if wide else advised(needed),
+            )
         )
     if plan.anchored:
-        request.remark(
-            "Few variants seem to hold most cases: what is imagined starts from those that are certain to be real, and "
-            f"activities that none of them has are left out ({shortened.size} of {plan.activities} are there)."
-        )
+        request.remark(Message("few-variants-seem-hold", size=shortened.size, activities=plan.activities))
     elif plan.wide:
-        request.remark(
-            f"{plan.activities} activities are many: the release is a sketch of the {shortened.size} that seem "
-            "frequent, its traces are too short and most directly-follows pairs are missing. Map activities to fewer "
-            "ones, e.g. to the upper levels of a hierarchy, for more than a sketch."
-        )
-    request.remark(
-        "The release consists of weighted synthetic prototypes: imagined variants, each standing for the cases near "
-        "it. That a variant is in it does not say that any case had it."
-    )
+        request.remark(Message("activities-many-release-sketch", activities=plan.activities, size=shortened.size))
+    request.remark(Message("release-consists-weighted-synthetic"))
     if structured:
-        request.remark(
-            "Rare steps and repetitions may be left out of it, so that a model can be discovered from it; for=detail "
-            "keeps them."
-        )
+        request.remark(Message("rare-steps-repetitions-may"))
 
 
 def remark_real(request: Request, released: Variants, real: Variants) -> None:
     """Say what is certain of real variants, from the answer that found them and the release."""
     if len(real) == 0:
-        request.remark("No variant is frequent enough to be certain that it is real: delta and its share are spent.")
+        request.remark(Message("no-variant-frequent-enough-certain-real"))
         return
     counts = released.to_dict()
     found = set(real.sequences)
@@ -75,7 +67,4 @@ def remark_real(request: Request, released: Variants, real: Variants) -> None:
 
 def remark_unasked(request: Request) -> None:
     """Say that no real variants were asked for."""
-    request.remark(
-        "No variant could be frequent enough to be certain that it is real, so none was asked for: all of delta makes "
-        "the noise of relations narrower."
-    )
+    request.remark(Message("no-variant-could-frequent"))

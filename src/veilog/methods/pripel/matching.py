@@ -24,6 +24,7 @@ from scipy.optimize import linear_sum_assignment
 from veilog._typing import IntArray
 from veilog.errors import SolverError
 from veilog.logs.variants import Variants
+from veilog.messages import Message
 
 __all__ = ["How", "Matching", "match"]
 
@@ -92,7 +93,7 @@ def _matched_rest(
     if how == "optimal" and len(a) * len(b) <= MOST_TRANSPORTED:
         return _transported(left_a, left_b, a, b)
     if how == "optimal":
-        remark(f"{a.sum()} released traces of {len(a)} variants are too many for an optimal matching; it is greedy.")
+        remark(Message("released-traces-variants-too", sum=a.sum(), number=len(a)))
     return _greedy(left_a, left_b, a, b)
 
 

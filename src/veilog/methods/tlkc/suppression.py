@@ -11,6 +11,7 @@ from scipy.sparse import csr_matrix
 
 from veilog._typing import BoolArray, IntArray
 from veilog.errors import ParameterError
+from veilog.messages import Message
 from veilog.methods.tlkc.patterns import Elements, ElementTraces, levels, maximal_patterns
 
 __all__ = ["BackgroundKnowledge", "TlkcModel", "largest_k", "left"]
@@ -173,7 +174,7 @@ def _chosen(
         return _cheapest(_contained(violating, elements.size), having)
     frequent, complete = maximal_patterns(elements, traces, bounds.frequency * cases)
     if not complete:
-        remark("There are too many frequent patterns to find the longest; shorter ones were taken for the scores.")
+        remark(Message("too-many-frequent-patterns"))
     private, useful = _contained(violating, elements.size), _contained(frequent, elements.size)
     violated = np.asarray(private.sum(axis=0), dtype=np.int64).ravel()
     used = np.asarray(useful.sum(axis=0), dtype=np.int64).ravel()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from veilog._typing import FloatArray
+from veilog.messages import Message
 from veilog.methods.method import Request
 from veilog.methods.standing_out import remark_rare_variants
 from veilog.methods.travag.free import fit_autoencoder, fit_generator, shares
@@ -65,7 +66,7 @@ def _asked(
         return None
     most = columns_that_fit(len(found), configuration)
     if most < len(found):
-        request.remark(f"Of {len(found):,} variants found, the {most:,} most frequent can be drawn.")
+        request.remark(Message("variants-found-most-frequent", number=len(found), most=most))
         kept = np.zeros(len(found), dtype=bool)
         kept[found.by_frequency()[:most]] = True
         found = found.with_counts(np.where(kept, found.counts, 0))

@@ -12,6 +12,7 @@ import numpy as np
 from veilog._language import gettext_noop
 from veilog.errors import ParameterError
 from veilog.logs.variants import Sequences, Variants
+from veilog.messages import Message
 from veilog.methods.method import Request
 from veilog.methods.travag.networks import Weights, initial
 from veilog.methods.travag.plan import check_memory, plan_as_published
@@ -111,8 +112,7 @@ def _training(curator: Curator, request: Request, state: TrainingState) -> Train
     configuration, plan = state.configuration, state.plan
     spent = composed_epsilon(plan, request.delta)
     request.remark(
-        f"If columns, encoder and tuning were granted, the noised steps alone would cost epsilon = {spent:.3g} at "
-        f"delta = {float(request.delta):g}. The paper says {float(request.epsilon):g}, which is that of each network."
+        Message("if-columns-encoder-tuning", spent=spent, delta=float(request.delta), epsilon=float(request.epsilon))
     )
     return curator.training(
         nearest(state.columns, dropped=True),

@@ -24,7 +24,6 @@ from veilog.report.words import of_other_accounts
 from veilog.web.jobs.problems import Problem
 from veilog.web.jobs.records import LogRecord, ServerSettings
 from veilog.web.work.costs import Figures, cost_in_words, figures
-from veilog.web.work.request import plain_advice
 from veilog.web.work.standing import lost
 
 __all__ = [

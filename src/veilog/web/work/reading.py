@@ -29,7 +29,6 @@ from veilog.report.explorer import clean, short
 from veilog.web.jobs.read_log import HOW_READ, Columns, InnerTables, Noticed, Preview, ReadLog
 from veilog.web.jobs.worker import Progress
 from veilog.web.work.exposure import measured
-from veilog.web.work.request import plain_advice
 from veilog.web.work.stages import READING, Stages
 
 __all__ = ["in_words", "log_of", "read_log"]

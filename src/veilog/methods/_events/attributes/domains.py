@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from veilog._typing import IntArray
 from veilog.errors import ParameterError
+from veilog.messages import Message
 from veilog.privacy.cases import Coding, Kind, Level
 from veilog.privacy.curator import Curator
 
@@ -155,10 +156,7 @@ def choose(
     for name in names:
         found = _declared(curator, name, dated=dated)
         if found is not None and found.kind == "date" and found.range is None:
-            remark(
-                f"No range is declared for {name!r}: its dates are as far from the start of their case as any may be, "
-                "before or after it. A range in days, such as -36500..0 for dates of birth, tells them more closely."
-            )
+            remark(Message("no-range-declared-dates", name=name))
         if found is None:
             share = epsilon / len(names) * DOMAIN_SHARE
             rest -= share
@@ -169,7 +167,7 @@ def choose(
         if found is not None:
             chosen.append(found)
         else:
-            remark(f"No value of {name!r} is frequent enough for its budget: the attribute is left out.")
+            remark(Message("no-value-frequent-enough", name=name))
     return tuple(chosen), rest
 
 

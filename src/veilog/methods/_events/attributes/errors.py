@@ -9,6 +9,7 @@ from fractions import Fraction
 import numpy as np
 
 from veilog._typing import BoolArray, IntArray
+from veilog.messages import Message
 from veilog.methods._events.attributes.domains import PARTS, Chosen
 from veilog.methods._events.attributes.marginals import Marginal, expected_error
 from veilog.methods._events.attributes.memory import Persisting, Recorded
@@ -54,16 +55,18 @@ def remark_errors(remark: Callable[[str], None], asked: list[AttributeQuery], ep
     """Say how far noise alone moves the shares of values: public numbers only."""
     errors = {member.column: _error(one, member, cases) for one in asked for member in one.members}
     told = ", ".join(f"{name} {error:.2g}" for name, error in errors.items())
-    remark(
-        "Of the cases (events, where values change) that have a value, the part whose value noise alone may have "
-        f"changed, at most: {told}."
-    )
+    remark(Message("cases-events-where-values", told=told))
     noisy = [name for name, error in errors.items() if error >= MOSTLY_NOISE]
     if noisy:
         needed = max(epsilon * errors[name] / MOSTLY_NOISE for name in noisy)
         remark(
-            f"The values of {', '.join(noisy)} may be mostly noise. "
-            f"{advised(needed, 'Attributes would need an epsilon of about {} for themselves, or fewer of them.')}"
+            Message(
+                "values-may-mostly-noise",
+                names=", ".join(noisy),
+                advised=advised(
+                    needed, "Attributes would need an epsilon of about {} for themselves, or fewer of them."
+                ),
+            )
         )
 
 
@@ -76,16 +79,14 @@ def remark_together(
         parents = [*other.parents, *(other.in_events.parents if other.in_events is not None else [])]
         pairs += [f"{other.name} by {one.called or one.name}" for one, _ in parents if one in flow or one in order]
     if pairs:
-        remark(
-            f"Asked together: {'; '.join(pairs)}. Of all others the release has each by itself, as if one told "
-            "nothing of the other."
-        )
+        remark(Message("asked-together-all-others", names="; ".join(pairs)))
     elif len(order) + len(flow) > 1:
         needed = CASES_A_ROUND / (float(PAIRS) * cases)
         remark(
-            "No attributes were asked together, and none with the path of its case: the release has each by itself, "
-            "as if one told nothing of the other. "
-            f"{advised(needed, 'Attributes would need an epsilon of about {} for themselves.')}"
+            Message(
+                "no-attributes-asked-together",
+                advised=advised(needed, "Attributes would need an epsilon of about {} for themselves."),
+            )
         )
 
 

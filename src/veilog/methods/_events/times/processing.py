@@ -28,6 +28,7 @@ import numpy as np
 from veilog._typing import BoolArray, FloatArray, IntArray
 from veilog.logs.eventlog import START
 from veilog.logs.variants import Repeated
+from veilog.messages import Message
 from veilog.methods._events.orders import CaseBlock, in_blocks, picked, spread
 from veilog.methods._events.times.prices import Price, prices
 from veilog.methods._events.times.steps import directly_following
@@ -80,8 +81,13 @@ def with_starts(
     in_blocks(of_block, cases, rng)
     if epsilon * len(cases) < ENOUGH * len(events.keys):
         remark(
-            f"How long events take is rough: the epsilon for it, {float(epsilon):g}, times about {len(cases):,} cases "
-            f"is below {ENOUGH} for each of {len(events.keys)} activities."
+            Message(
+                "how-long-events-take",
+                epsilon=float(epsilon),
+                number=len(cases),
+                enough=ENOUGH,
+                number_2=len(events.keys),
+            )
         )
     return ended, begun
 

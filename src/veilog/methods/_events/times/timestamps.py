@@ -41,6 +41,7 @@ import numpy as np
 from veilog._typing import FloatArray, IntArray
 from veilog.errors import ParameterError
 from veilog.logs.variants import Repeated
+from veilog.messages import Message
 from veilog.methods._events.fits import least_squares
 from veilog.methods._events.orders import CaseBlock, in_blocks, picked, spread
 from veilog.methods._events.times.calendar import (
@@ -214,24 +215,23 @@ def _remarks(
     """Say what is not real by what was declared and by noisy answers; ``told`` are hours of the day and days of the
     week where an answer is more than noise."""
     if window is None and told[0]:
-        remark("No window was declared: cases start evenly over a made-up year (2000). Only gaps and hours are real.")
+        remark(Message("no-window-declared-cases"))
     elif window is None and told[1]:
-        remark(
-            "No window was declared: cases start evenly over a made-up year (2000). Only gaps and days of the week are "
-            "real."
-        )
+        remark(Message("no-window-declared-cases-start"))
     elif window is None:
-        remark("No window was declared: cases start evenly over a made-up year (2000). Only gaps are real.")
+        remark(Message("no-window-declared-cases-start-evenly"))
     remark(STANDING_OUT[told])
     if outside >= OUTSIDE:
-        remark(
-            f"By noisy answers {100 * outside:.0f} % of the cases start outside the declared window. They are in the "
-            "release, and start inside it: what they last and how many they are is real, when they start is not."
-        )
+        remark(Message("noisy-answers-cases-start", value=100 * outside))
     if epsilon * cases < ENOUGH:
         remark(
-            f"The times are rough: their epsilon, {epsilon:g}, times about {cases:,} cases is below {ENOUGH:,}. "
-            f"{advised(ENOUGH / max(1, cases), 'They would need an epsilon of about {} for themselves.')}"
+            Message(
+                "times-rough-their-epsilon",
+                epsilon=epsilon,
+                cases=cases,
+                enough=ENOUGH,
+                advised=advised(ENOUGH / max(1, cases), "They would need an epsilon of about {} for themselves."),
+            )
         )
 
 
