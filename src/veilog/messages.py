@@ -13,7 +13,8 @@ Nothing below the edge reads a sentence: programs compare codes.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import json
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
@@ -21,7 +22,7 @@ from decimal import Decimal
 from fractions import Fraction
 from string import Formatter
 from types import MappingProxyType
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal, Self
 
 from veilog._language import ENGLISH, current, localised, sentence
 
@@ -42,9 +43,20 @@ def said_to(surface: Surface) -> Iterator[None]:
         _surface.reset(before)
 
 
+@dataclass(frozen=True)
+class _Kept:
+    """A message as files keep it; see :mod:`veilog._plain`."""
+
+    code: str
+    values: str
+    """As JSON."""
+
+
 @dataclass(frozen=True, init=False)
-class Message:
-    """One thing that the library says, to whoever may have the release: what it is of is public, or noisy."""
+class _Coded:
+    """A code and the values of its sentence."""
+
+    Plain: ClassVar[type[_Kept]] = _Kept
 
     code: str
     values: Mapping[str, Any] = field(hash=False)
@@ -66,30 +78,43 @@ class Message:
         return _restored, (type(self), self.code, dict(self.values))
 
     def to_json(self) -> dict[str, Any]:
-        """Return code, values and the English sentence."""
+        """Return code, values and the sentence."""
         values = {name: _plain(value) for name, value in self.values.items()}
         return {"code": self.code, "values": values, "text": str(self)}
 
+    def plain(self) -> _Kept:
+        return _Kept(self.code, json.dumps(self.to_json()["values"], ensure_ascii=False))
 
-class OwnerMessage(Message):
-    """One thing that only the owner of the log may read: it was computed from the raw log."""
+    @classmethod
+    def of_plain(cls, kept: _Kept) -> Self:
+        """Return the message that was kept; :class:`ValueError` where that is none."""
+        told = message_from({"code": kept.code, "values": json.loads(kept.values)})
+        return cls(told.code, **told.values)
 
 
-def _restored(kind: type[Message], code: str, values: dict[str, Any]) -> Message:
+class Message(_Coded):
+    """One thing that the library says to everybody: what it is of is public, was asked for, or is a noisy answer."""
+
+
+class OwnerMessage(_Coded):
+    """One thing that only the owner of the log may read: it was computed from the raw log. It is no :class:`Message`,
+    so nothing that is made for others takes it."""
+
+
+def _restored(kind: type[_Coded], code: str, values: dict[str, Any]) -> _Coded:
     return kind(code, **values)
 
 
 def message_from(told: Mapping[str, Any]) -> Message:
-    """Return the message that :meth:`Message.to_json` wrote."""
-    values = {
-        name: message_from(value) if isinstance(value, dict) and "code" in value else value
-        for name, value in told["values"].items()
-    }
-    return Message(told["code"], **values)
+    """Return the message that ``to_json`` wrote; :class:`ValueError` where it did not."""
+    code, values = told.get("code"), told.get("values")
+    if not isinstance(code, str) or not isinstance(values, Mapping):
+        raise ValueError("a message has a code and values")
+    return Message(code, **{name: message_from(v) if isinstance(v, Mapping) else v for name, v in values.items()})
 
 
 def _plain(value: Any) -> Any:
-    if isinstance(value, Message):
+    if isinstance(value, _Coded):
         return value.to_json()
     return value if isinstance(value, str | int | float | bool | None) else str(value)
 
@@ -105,7 +130,7 @@ def words(code: str, values: Mapping[str, Any], part: str = "") -> str:
             if found == _NOTHING:
                 return ""
             if found is not None:
-                return _FILLING.vformat(found, (), values)
+                return _FILLING.vformat(found, (), values).rstrip()
     return "" if part else code
 
 
@@ -113,9 +138,15 @@ class _Filling(Formatter):
     """Fills numbers in as the language writes them, and messages with their own words."""
 
     def format_field(self, value: Any, format_spec: str) -> str:
-        text = str(format(str(value) if isinstance(value, Message) else value, format_spec))
+        try:
+            text = str(format(str(value) if isinstance(value, _Coded) else value, format_spec))
+        except (TypeError, ValueError):  # of a file in which it is something else
+            text = str(value)
         is_number = isinstance(value, int | float | Fraction | Decimal) and not isinstance(value, bool)
-        return localised(text) if is_number and _surface.get() == "pages" else text
+        return localised(text) if is_number else text
+
+    def get_value(self, key: int | str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+        return kwargs.get(str(key), "…")
 
 
 _FILLING = _Filling()

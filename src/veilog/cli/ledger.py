@@ -45,6 +45,7 @@ from veilog.logs.input.reading import columns_of
 from veilog.logs.input.source import Source
 from veilog.logs.stored.store import StoredLog
 from veilog.logs.variants import Variants
+from veilog.messages import OwnerMessage
 from veilog.privacy.account.accounting import parse_delta
 from veilog.privacy.account.figures import round_up
 from veilog.privacy.account.guarantee import Guarantee
@@ -129,11 +130,11 @@ class Keeping:
 
     def warnings(
         self, log: Variants | EventLog | StoredLog, entry: EntryRef | None, guarantee: Guarantee
-    ) -> tuple[list[str], dict[str, object]]:
-        """Return what the account makes of something that was asked: sentences, and what JSON has of it."""
+    ) -> tuple[list[OwnerMessage], dict[str, object]]:
+        """Return what the account makes of something that was asked, and what JSON has of it."""
         if entry is not None:
             found = entered_warnings(entry, log)
-            return [one.text for one in found], {"warnings": to_json(found)} if found else {}
+            return list(found), {"warnings": to_json(found)} if found else {}
         unknown = self.no_ledger or not guarantee.proven
         return [] if unknown else [unentered(guarantee.delta or 0)], {}
 
@@ -230,7 +231,7 @@ def set_(
     out.json({"ledger": str(kept.path)} | found.to_json() | told)
     out.show(display.account_view(kept.path, found))
     for warning in warned:
-        out.show(Text(warning.text, style="yellow"))
+        out.show(Text(str(warning), style="yellow"))
 
 
 @app.command

@@ -56,9 +56,8 @@ def _in_words(found: ComposedCost | None) -> Iterable[tuple[str, str]]:
 def _remarks(account: Account) -> Iterable[Text]:
     if account.budget is None and len(account.kinds) > 1:
         yield Text(f"{account.why_unbounded}, whose costs do not add up.", style="yellow")
-    if account.namesakes:
-        yield Text(namesakes(account), style="yellow")
-    yield from (Text(warning.text, style="yellow") for warning in uncounted_warning(account))
+    warnings = [*filter(None, [namesakes(account)]), *uncounted_warning(account)]
+    yield from (Text(str(warning), style="yellow") for warning in warnings)
     if account.budget is None:
         yield Text("No total budget is set; veilog ledger set LOG --epsilon BUDGET sets one.", style="yellow")
     elif account.spent is None:

@@ -22,7 +22,7 @@ from veilog.privacy.account.guarantee import Guarantee
 from veilog.privacy.account.strength import Strength
 from veilog.releasing.losses import in_words
 from veilog.releasing.meaning import meaning_of
-from veilog.releasing.owner.notes import is_of_account
+from veilog.releasing.owner.notes import OF_ACCOUNTS
 from veilog.releasing.result import NOISE_ONLY, Release
 from veilog.releasing.trying.expected import Expected
 
@@ -142,7 +142,7 @@ def _brief(released: Release, kept: Comparison | None, log: str) -> Iterator[tup
 
 def _remarks(released: Release) -> list[str]:
     """The remarks but that it is noise, which stands first."""
-    return [remark for remark in released.remarks if remark != NOISE_ONLY]
+    return [str(remark) for remark in released.remarks if remark != NOISE_ONLY]
 
 
 def _losses(released: Release) -> Iterator[tuple[str, Text]]:
@@ -188,9 +188,9 @@ def _for_the_owner(released: Release, log: str) -> list[str]:
     """What only the owner of the log is told."""
     found = [f for f in released.owner_only.findings if f.severity != "info"]
     read = [f"Reading the log, {f.rule}: {f.count:,} {f.policy}; veilog validate {log} says more." for f in found]
-    notes = (*(warning.text for warning in released.owner_only.warnings), *released.owner_only.notes)
-    account = [note for note in notes if is_of_account(note)]
-    return [*(note for note in notes if note not in account), *read, *account]
+    notes = (*released.owner_only.warnings, *released.owner_only.notes)
+    account = [note for note in notes if note.code in OF_ACCOUNTS]
+    return [*(str(note) for note in notes if note not in account), *read, *map(str, account)]
 
 
 def release_view(released: Release, target: str, log: str = "LOG") -> Group:

@@ -67,16 +67,23 @@ def _added(original: Variants, made: Variants) -> dict[str, Number]:
     return values
 
 
+_CERTAIN = {
+    "variants-certain",
+    "variants-certain-and-largest",
+    "one-variant-certain",
+    "one-variant-certain-and-largest",
+}
+
+
 def certainty(original: Variants, release: Release) -> dict[str, Number]:
     """Shares of the released cases: those whose variant the release says is certain to be real, and those whose variant
     is, which only the owner of the log can tell."""
     cases, existing = release.variants.cases, original.to_dict()
     real = sum(count for variant, count in release.variants.to_dict().items() if variant in existing)
-    said = next((r for r in release.remarks if "certain to be real, for" in r), "for 0 cases").partition("for ")[2]
-    every = release.method in ("travas", "utravas") or any(
-        "Every released variant is cer" in r for r in release.remarks
-    )
-    certain = cases if every else int(said.partition(" cases")[0])
+    said = {remark.code: remark.values for remark in release.remarks}
+    every = release.method in ("travas", "utravas") or "every-released-variant-certain" in said
+    found = [int(values["cases"]) for code, values in said.items() if code in _CERTAIN]
+    certain = cases if every else max(found, default=0)
     return {"real": real / cases, "certain": certain / cases} if cases else {"real": 0.0, "certain": 0.0}
 
 

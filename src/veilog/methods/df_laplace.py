@@ -298,7 +298,7 @@ def refuse_small_budget(curator: Curator, epsilon: Fraction, settings: PairSetti
             parameter="epsilon",
             advice=advised(
                 float(epsilon) * needed / largest_log,
-                "From epsilon = {} on something can; if the log is larger, say so with largest_log.",
+                "epsilon-enough",
             ),
             as_asked=as_asked(epsilon),
             needed=needed,

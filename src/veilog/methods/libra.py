@@ -228,17 +228,17 @@ def _sampled(curator: Curator, request: Request, query: Query, rate: Fraction, s
     within = unamplified(request.epsilon / samples, rate)
     delta = min(request.delta / samples / rate, Fraction(999, 1000))
     request.remark(
-        f"{'The one sample' if samples == 1 else f'Each of {samples} samples'} holds a case with probability "
-        f"{float(rate):g}; within a sample the query "
-        f"{query.method.name!r} has epsilon {float(within):.4g}"
-        + (
-            f" and delta {float(delta):.3g}. What the query says of cases and epsilon is of a sample."
-            if delta
-            else ". What the query says of cases and epsilon is of a sample."
+        Message(
+            f"{'one-sample' if samples == 1 else 'samples'}-of-query{'-with-delta' if delta else ''}",
+            samples=samples,
+            rate=float(rate),
+            query=query.method.name,
+            epsilon=float(within),
+            delta=float(delta),
         )
     )
     answers = []
-    said: dict[str, None] = {}
+    said: dict[Message, None] = {}
     for i in range(samples):
         request.progress(f"asking sample {i + 1} of {samples}", i / samples)
         of_sample = replace(request, epsilon=within, delta=delta, remark=said.setdefault)

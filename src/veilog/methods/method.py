@@ -11,6 +11,7 @@ from typing import Any
 
 from veilog.logs.eventlog import EventLog
 from veilog.logs.variants import Variants
+from veilog.messages import Message
 from veilog.methods.settings import Parameter, Settings
 from veilog.privacy.account.figures import up
 from veilog.privacy.domain import Fact
@@ -42,10 +43,10 @@ Score = Callable[[Variants, Variants], float]
 
 LARGEST_ADVISED = 2.0
 """Protection is moderate up to about this epsilon; beyond it a release is not worth its risk."""
-_NONE_ADVISED = "No epsilon that is advised (2 at most) would do: collect more cases, or go by what is frequent alone."
+NONE_ADVISED = Message("no-epsilon-advised")
 
 
-def _unheard(text: str) -> None:
+def _unheard(remark: Message) -> None:
     """Nobody listens to remarks."""
 
 
@@ -82,19 +83,20 @@ def as_asked(epsilon: Fraction | float) -> float:
     return float(epsilon) * float(_times.get())
 
 
-def advised(needed: float, advice: str = "An epsilon of about {} would do.") -> str:
+def advised(needed: float, code: str = "epsilon-would-do") -> Message:
     """Advice that names the epsilon that would have to be asked for, rounded up; none is ever advised that protects
     little."""
     needed = as_asked(needed)
-    return _NONE_ADVISED if needed > LARGEST_ADVISED else advice.format(up(needed, 2))
+    return NONE_ADVISED if needed > LARGEST_ADVISED else Message(code, epsilon=up(needed, 2))
 
 
-def advised_once(remarks: Iterable[str]) -> Iterator[str]:
+def advised_once(remarks: Iterable[Message]) -> Iterator[Message]:
     """The remarks of one release, of which only the first says that no epsilon would do."""
     said = False
     for remark in remarks:
-        yield remark.removesuffix(f" {_NONE_ADVISED}") if said else remark
-        said = said or remark.endswith(_NONE_ADVISED)
+        once = {name: "" if said and value == NONE_ADVISED else value for name, value in remark.values.items()}
+        yield Message(remark.code, **once)
+        said = said or NONE_ADVISED in remark.values.values()
 
 
 @dataclass(frozen=True)
@@ -106,7 +108,7 @@ class Request:
     as_published: bool
     progress: Progress
     score: Score
-    remark: Callable[[str], None] = _unheard
+    remark: Callable[[Message], None] = _unheard
     """Called with what the reader of the release should know; from public facts and noisy answers only."""
     beside: Callable[[str, Variants], None] = _dropped
     """Called with a further release that was made of the same answers, under its name; see :attr:`Method.beside`."""

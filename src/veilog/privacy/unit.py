@@ -43,6 +43,7 @@ import pyarrow.compute as pc
 from veilog.errors import InputError, ParameterError, meant
 from veilog.logs.eventlog import EventLog
 from veilog.logs.variants import Variants
+from veilog.messages import Message
 from veilog.privacy.account.accounting import whole_number
 from veilog.privacy.account.guarantee import NEIGHBOURS, Charge, Condition
 from veilog.privacy.mechanisms.noise import Randomness
@@ -123,13 +124,13 @@ class Unit:
         return {name: value for name, value in self.told.items() if name != "unit"}
 
     @property
-    def remarks(self) -> tuple[str, ...]:
+    def remarks(self) -> tuple[Message, ...]:
         """What a recipient has to know of the cases that are looked at: of what was asked for, not of the data."""
         if self.column is None:
             return ()
         if self.unnamed == "own":
-            return (f"Cases of which {self.column!r} names several people were left out.",)
-        return (f"Cases of which {self.column!r} names no single person were left out.",)
+            return (Message("cases-names-several-people", name=self.column),)
+        return (Message("cases-names-no-single", name=self.column),)
 
     @property
     def conditions(self) -> tuple[Condition, ...]:

@@ -6,13 +6,13 @@ import importlib
 
 import numpy as np
 
-from veilog._language import counted
 from veilog.errors import ParameterError
 from veilog.ledger.fingerprints import Units
 from veilog.ledger.ledger import Ledger
 from veilog.logs.eventlog import EventLog
 from veilog.logs.stored.store import StoredLog
 from veilog.logs.variants import Variants
+from veilog.messages import OwnerMessage
 from veilog.privacy.part import names_of_units
 from veilog.releasing.planned import Planned
 
@@ -49,10 +49,9 @@ def unseen_units(
     return ledger.units(log, planned.part, planned.unit.column or planned.unit.name, names)
 
 
-def notes_of_units(units: Units | None) -> tuple[str, ...]:
+def notes_of_units(units: Units | None) -> tuple[OwnerMessage, ...]:
     """Return what the data owner alone may know: how many cases were left out."""
     left = 0 if units is None else int(np.count_nonzero(~units.new))
     if not left:
         return ()
-    were = "was" if left == 1 else "were"
-    return (f"{counted(left, 'case', 'cases')} of this part {were} in another part of its rule before, and left out.",)
+    return (OwnerMessage("one-case-in-another-part" if left == 1 else "cases-in-another-part", cases=left),)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import datetime
+import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -26,6 +27,7 @@ from veilog.logs.findings import Finding
 from veilog.logs.metadata import ARTIFICIAL_TIMES, Attribute, Metadata, extensions_of
 from veilog.logs.variants import Variants
 from veilog.logs.xes.columns import legal_keys
+from veilog.messages import Message, OwnerMessage
 from veilog.methods._events.assemble import Details, assembled, eventless, pieces_of
 from veilog.privacy.account.guarantee import Guarantee
 from veilog.privacy.account.strength import Strength
@@ -37,15 +39,14 @@ from veilog.releasing.meaning import json_of
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["NOISE_ONLY", "AccountWarning", "Operation", "OwnerOnly", "Release", "as_released", "remarks_on"]
-
 Progress = Callable[[str, float | None], None]
 
 _EDGES: Mapping[Strength, str] = {
     "strong": "good", "good": "good", "moderate": "fair", "weak": "bad", "none in practice": "bad",
 }  # fmt: skip
 """How the words about a guarantee are marked, by what it is worth."""
-NOISE_ONLY = "By its own answers, the release cannot be distinguished from noise alone: do not use it."
+NOISE_ONLY = Message("noise-only")
+NOTHING_SURVIVED = ("nothing-survived", "nothing-survived-raise-both", "nothing-survived-raise-epsilon")
 """The first remark on such a release."""
 _SEE_LOSSES = "Confidential, for the data owner: released.owner_only lists what the release leaves out of the log."
 """The same for every release."""
@@ -65,20 +66,6 @@ class Operation:
 
 
 @dataclass(frozen=True)
-class AccountWarning(ToJson):
-    """What the owner has to know of the account of a release: for programs by its code, for people in a sentence."""
-
-    code: Literal[
-        "account-level-falls",
-        "account-namesakes",
-        "releases-in-another-ledger",
-        "uncounted-releases",
-        "unknown-data-beside-budget",
-    ]
-    text: str
-
-
-@dataclass(frozen=True)
 class OwnerOnly(ToJson):
     """What only the owner of the log may know: it tells of the raw data what no question was asked about."""
 
@@ -87,10 +74,10 @@ class OwnerOnly(ToJson):
     the log."""
     seconds: float = 0.0
     """How long it took, which depends on the log."""
-    notes: tuple[str, ...] = ()
+    notes: tuple[OwnerMessage, ...] = ()
     findings: tuple[Finding, ...] = ()
     """What was noticed when the log was read, with what was left out of it."""
-    warnings: Annotated[tuple[AccountWarning, ...], InJson(left_out="at its default")] = ()
+    warnings: Annotated[tuple[OwnerMessage, ...], InJson(left_out="at its default")] = ()
     """What its account makes of it."""
 
 
@@ -105,7 +92,7 @@ class Release:
     guarantee: Guarantee
     owner_only: OwnerOnly
     """For the owner of the log alone; nothing that is written holds any of it."""
-    remarks: tuple[str, ...] = ()
+    remarks: tuple[Message, ...] = ()
     """What the reader should know: with a guarantee from public and released quantities only. Without one they may hold
     exact numbers of the original, and are for its owner alone; see ``remarks_for_all``."""
     order: Int32Array = field(default_factory=lambda: np.zeros(0, dtype=np.int32), repr=False, compare=False)
@@ -128,14 +115,15 @@ class Release:
     """Further releases that were made of the same answers, by what they are for; all together have the guarantee."""
 
     @property
-    def remarks_for_all(self) -> tuple[str, ...]:
+    def remarks_for_all(self) -> tuple[Message, ...]:
         """The remarks that others may read, too: none of a release without a guarantee."""
         return self.remarks if self.guarantee.proven else ()
 
     @property
     def all_for_owner(self) -> OwnerOnly:
         """What only the owner may know, with the remarks that others may not read."""
-        hidden = () if self.guarantee.proven else self.remarks
+        remarks = () if self.guarantee.proven else self.remarks
+        hidden = (OwnerMessage(remark.code, **remark.values) for remark in remarks)
         return replace(self.owner_only, notes=(*self.owner_only.notes, *hidden))
 
     @cached_property
@@ -166,7 +154,7 @@ class Release:
             *said,
             facts([("cases", v.cases), ("events", v.events), ("variants", len(v))]),
             *([table(("cases", "most frequent variants"), rows, numbers=(0,))] if rows else []),
-            *(paragraph(remark, "s") for remark in self.remarks_for_all),
+            *(paragraph(str(remark), "s") for remark in self.remarks_for_all),
             paragraph(_SEE_LOSSES, "s"),
         )
 
@@ -194,12 +182,7 @@ class Release:
             raise EmptyReleaseError(
                 "release-empty-nothing-write",
                 path=path,
-                advice=" ".join(
-                    [
-                        "Its budget is spent nevertheless; a larger epsilon or delta lets more through.",
-                        *(remark for remark in self.remarks if not remark.startswith("Nothing survived:")),
-                    ]
-                ),
+                remarks=" ".join(str(remark) for remark in self.remarks if remark.code not in NOTHING_SURVIVED),
             )
         files.check_target(path, overwrite=overwrite)
         how = {"overwrite": overwrite, "spreadsheet_safe": spreadsheet_safe}
@@ -254,7 +237,7 @@ class Release:
             **_sizes(self.variants),
             "noise_only": self.noise_only,
             "operations": to_json(self.operations),
-            "remarks": list(self.remarks_for_all),
+            "remarks": [remark.to_json() for remark in self.remarks_for_all],
             "owner_only": self.all_for_owner.to_json(),
             **(
                 {"beside": {name: _sizes(other.variants) for name, other in self.beside.items()}} if self.beside else {}
@@ -296,9 +279,7 @@ def _metadata(released: Release) -> Metadata:
         Attribute(f"privacy:operation{i}", operation.method, "string", tuple(_facts(operation, released.guarantee)))
         for i, operation in enumerate(released.operations, 1)
     )
-    remarks = tuple(
-        Attribute(f"privacy:remark{i}", remark, "string") for i, remark in enumerate(released.remarks_for_all, 1)
-    )
+    remarks = tuple(_said(f"privacy:remark{i}", remark) for i, remark in enumerate(released.remarks_for_all, 1))
     models = _models(released.guarantee)
     attributes = [Attribute("privacy:anonymizations", models, "string", (*anonymizations, *remarks))]
     timeless = details is None or details.times is None
@@ -360,7 +341,15 @@ def _facts(operation: Operation, guarantee: Guarantee) -> Iterable[Attribute]:
     return (Attribute(*fact) for fact in facts)
 
 
-def remarks_on(released: Variants) -> tuple[str, ...]:
+def _said(key: str, message: Message) -> Attribute:
+    """A message as an attribute: its sentence, and inside it the code and values that programs go by."""
+    told = message.to_json()
+    values = json.dumps(told["values"], ensure_ascii=False)
+    inside = (Attribute("privacy:code", message.code, "string"), Attribute("privacy:values", values, "string"))
+    return Attribute(key, told["text"], "string", inside)
+
+
+def remarks_on(released: Variants) -> tuple[Message, ...]:
     """Return what is remarked on any release: empty cases."""
     empty = int(released.counts[released.lengths == 0].sum())
-    return (f"{empty} of the released cases have no event; a CSV, TSV or workbook leaves them out.",) if empty else ()
+    return (Message("released-cases-no-event", empty=empty),) if empty else ()

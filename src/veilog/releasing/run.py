@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 
-from veilog._language import counted
 from veilog._typing import Int32Array
 from veilog.errors import ParameterError, VeilogError
 from veilog.ledger.fingerprints import Units
@@ -22,6 +21,7 @@ from veilog.logs.eventlog import START, EventLog
 from veilog.logs.stored.store import StoredLog
 from veilog.logs.variants import Variants
 from veilog.measures.similarity import relative_log_similarity
+from veilog.messages import Message
 from veilog.methods._events.assemble import Details, Wanted, anonymous, shuffled
 from veilog.methods._events.extras import enriched
 from veilog.methods._events.times.calendar import check as check_window
@@ -150,17 +150,12 @@ def _with_others(released: Release, others: dict[str, tuple[Variants, Int32Array
             details=None,
             remarks=(
                 *released.remarks,
-                f"This is the file for {name}; another was made of the same answers. Both together have the guarantee "
-                "that each of them states. This one has no times and no attributes.",
+                Message("file-another-made-same", name=name),
             ),
         )
         for name, (variants, order) in others.items()
     }
-    said = (
-        f"A second file, for {name}, was made of the same answers. Both together have the guarantee that each of them "
-        "states."
-        for name in beside
-    )
+    said = (Message("second-file-made-same", name=name) for name in beside)
     return replace(released, beside=beside, remarks=(*released.remarks, *said))
 
 
@@ -232,7 +227,7 @@ class _Made:
     details: Details | None
     order: Int32Array
     done: list[tuple[str, str, Sequence[int]]]
-    said: list[str]
+    said: list[Message]
     beside: dict[str, tuple[Variants, Int32Array]] = field(default_factory=dict)
     """Further releases of the same answers, and the random order of their cases."""
 
@@ -247,14 +242,11 @@ def _made(curator: Curator, planned: Planned, progress: Progress | None) -> _Mad
     uses = planned.uses
     epsilon, delta = planned.unit.of_one_case(planned.epsilon, planned.delta)
     part, for_times = uses.of(delta)
-    said: list[str] = []
+    said: list[Message] = []
     others: dict[str, Variants] = {}
     if uses.labels:
         names = curator.find_activities(epsilon * LABELS_SHARE, part)
-        said.append(
-            f"{counted(len(names), 'activity', 'activities')} {'was' if len(names) == 1 else 'were'} found privately; "
-            "rarer ones do not exist for this release."
-        )
+        said.append(Message("one-activity-found" if len(names) == 1 else "activities-found", activities=len(names)))
         epsilon *= 1 - LABELS_SHARE
     request = Request(
         epsilon=epsilon,
@@ -299,7 +291,7 @@ def _not_ours(method: Method, problem: str) -> ParameterError:
     return ParameterError("method", parameter="method", name=method.name, package=method.package, text=problem)
 
 
-def _alone(curator: Curator, planned: Planned, request: Request, said: list[str]) -> _Made:
+def _alone(curator: Curator, planned: Planned, request: Request, said: list[Message]) -> _Made:
     """What the method releases, with its cases in random order."""
     method = planned.method
     released = _answered(planned, curator, request)
@@ -315,7 +307,7 @@ def _alone(curator: Curator, planned: Planned, request: Request, said: list[str]
 
 
 def _with_extras(
-    curator: Curator, planned: Planned, request: Request, deltas: tuple[Fraction, Fraction], said: list[str]
+    curator: Curator, planned: Planned, request: Request, deltas: tuple[Fraction, Fraction], said: list[Message]
 ) -> _Made:
     """What a method of variants releases, with times and attributes; of delta, values have the first and times the
     second."""
@@ -370,21 +362,21 @@ def _operations(made: _Made, guarantee: Guarantee) -> tuple[Operation, ...]:
     )
 
 
-def _of_part(part: Part | None) -> tuple[str, ...]:
-    return () if part is None else (f"Only {part.in_words} were looked at.",)
+def _of_part(part: Part | None) -> tuple[Message, ...]:
+    return () if part is None else (Message("only-looked", in_words=part.in_words),)
 
 
-def _noise(released: Variants, *, noise_only: bool | None) -> tuple[str, ...]:
+def _noise(released: Variants, *, noise_only: bool | None) -> tuple[Message, ...]:
     """What is said first of a release whose answers could be those of a log without cases."""
     return (NOISE_ONLY,) if noise_only and released.cases else ()
 
 
-def _nothing(planned: Planned, released: Variants) -> tuple[str, ...]:
+def _nothing(planned: Planned, released: Variants) -> tuple[Message, ...]:
     """What is said first of an empty release; why it is empty, its method says."""
     if released.cases:
         return ()
     method = planned.method
     if not method.takes_epsilon:
-        return ("Nothing survived: the release is empty.",)
-    more = "epsilon or delta" if method.spends_delta(planned.settings) else "epsilon"
-    return (f"Nothing survived: the release is empty, and its budget is spent. Raise {more}.",)
+        return (Message("nothing-survived"),)
+    spends_delta = method.spends_delta(planned.settings)
+    return (Message("nothing-survived-raise-both" if spends_delta else "nothing-survived-raise-epsilon"),)

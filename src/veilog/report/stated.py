@@ -9,7 +9,7 @@ from __future__ import annotations
 from veilog._language import gettext_noop, recognised
 from veilog.logs.earlier import ATTRIBUTES_TOGETHER, UNKNOWN
 from veilog.logs.input.lifecycle import INSTEAD
-from veilog.releasing.owner.said import NOTES
+from veilog.messages import Message, OwnerMessage
 from veilog.report.remarks import NOISE, QUESTIONS, REMARKS
 
 __all__ = ["SENTENCES", "stated"]
@@ -149,6 +149,8 @@ SENTENCES = (
 """With a placeholder where they have a number or a name."""
 
 
-def stated(text: str) -> str:
+def stated(text: str | Message | OwnerMessage) -> str:
     """Return a sentence of the kernel in the language that is spoken; any other text as it is."""
-    return recognised(text, (*SENTENCES, *NOTES, *REMARKS, *NOISE, *QUESTIONS))
+    if not isinstance(text, str):
+        return str(text)
+    return recognised(text, (*SENTENCES, *REMARKS, *NOISE, *QUESTIONS))

@@ -4,6 +4,7 @@ file is left, from the privacy metadata in that file."""
 from __future__ import annotations
 
 import contextlib
+import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -18,6 +19,7 @@ from veilog.logs.files import AnyLog, as_log
 from veilog.logs.metadata import Attribute
 from veilog.logs.stored.store import StoredLog
 from veilog.logs.variants import Variants
+from veilog.messages import Message, message_from
 from veilog.methods import METHODS, Method
 from veilog.privacy.account.figures import round_up
 from veilog.privacy.account.guarantee import Code, Condition, Guarantee, Statement
@@ -47,7 +49,7 @@ class Told:
     parameters: tuple[tuple[str, str], ...]
     operations: tuple[Operation, ...]
     guarantee: Guarantee
-    remarks: tuple[str, ...]
+    remarks: tuple[Message, ...]
     software: str
     timed: bool
     """Whether the release has times that mean something."""
@@ -115,7 +117,7 @@ def told_by_file(log: EventLog) -> Told:
     facts = [_facts(child) for child in found if child.children]
     if not facts:
         raise InputError("log-does-not-say-how-made", path=log.source)
-    said = (str(child.value) for child in found if _REMARK.fullmatch(child.key) and isinstance(child.value, str))
+    said = (_message(child) for child in found if _REMARK.fullmatch(child.key) and isinstance(child.value, str))
     operations = tuple(_operation(fact) for fact in facts)
     method = next((o.method for o in operations if o.method.removesuffix(" (as published)") in METHODS), "")
     known = METHODS.get(method.removesuffix(" (as published)"))
@@ -125,11 +127,19 @@ def told_by_file(log: EventLog) -> Told:
         parameters=(),
         operations=operations,
         guarantee=_guarantee(facts, operations, log, known),
-        remarks=tuple(short(remark, 2000) for remark in said),
+        remarks=tuple(said),
         software=_first(facts, "software") or "not stated",
         timed=not log.artificial_times,
         from_file=True,
     )
+
+
+def _message(told: Attribute) -> Message:
+    """The message of an attribute: by its code, or, where it has none, its sentence."""
+    inside = {child.key: child.value for child in told.children}
+    with contextlib.suppress(ValueError, TypeError, KeyError):
+        return message_from({"code": inside["privacy:code"], "values": json.loads(inside["privacy:values"])})
+    return Message(short(str(told.value), 2000))
 
 
 def _shown(value: Any) -> str:

@@ -25,6 +25,7 @@ from veilog.logs import files
 from veilog.logs.eventlog import EventLog
 from veilog.logs.metadata import Metadata
 from veilog.logs.variants import Sequences, Variants
+from veilog.messages import Message, message_from
 from veilog.methods._events.assemble import Details, assembled, shuffled
 from veilog.methods.travag import Trained, sample
 from veilog.methods.travag.model import trained_from, trained_to
@@ -62,7 +63,7 @@ class Model:
     parameters: Mapping[str, Any]
     trained: Trained
     guarantee: Guarantee
-    remarks: tuple[str, ...] = ()
+    remarks: tuple[Message, ...] = ()
     software: str = ""
     """What trained it, with its version."""
     entry: EntryRef | None = None
@@ -229,7 +230,7 @@ class Model:
             "as_published": self.as_published,
             "parameters": dict(self.parameters),
             "guarantee": to_plain(self.guarantee),
-            "remarks": list(self.remarks),
+            "remarks": [remark.to_json() for remark in self.remarks],
             "software": self.software,
             "trained": trained,
         }
@@ -251,11 +252,18 @@ class Model:
                 parameters=_parameters(facts["parameters"]),
                 trained=trained_from(facts["trained"], content.arrays),
                 guarantee=from_plain(Guarantee, facts["guarantee"]),
-                remarks=tuple(_text(remark) for remark in _list(facts["remarks"])),
+                remarks=tuple(_message(remark) for remark in _list(facts["remarks"])),
                 software=_text(facts["software"]),
             )
         except (Misfit, Damaged) as error:
             raise InputError("contents-model-do-not", path=path, reason=error) from None
+
+
+def _message(told: Any) -> Message:
+    try:
+        return message_from(told)
+    except (ValueError, AttributeError) as error:
+        raise Misfit("a remark is no message") from error
 
 
 def _generator(seed: int | None) -> np.random.Generator:

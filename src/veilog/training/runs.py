@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from veilog._plain import Misfit, from_plain, to_plain
 from veilog.errors import InputError, QuestionError, VeilogError
 from veilog.ledger.ledger import Reservation
+from veilog.messages import Message, message_from
 from veilog.methods.travag.model import state_from, state_to
 from veilog.methods.travag.settings import TrainingState
 from veilog.modelfile import Content, Damaged
@@ -29,7 +30,7 @@ class ResumedState:
     """What earlier parts of this run left: nothing, where it starts."""
 
     state: TrainingState | None = None
-    remarks: tuple[str, ...] = ()
+    remarks: tuple[Message, ...] = ()
     reasons: tuple[str, ...] = ()
     """Why there is no guarantee: holds for the rest of the run, whatever it does."""
     conditions: tuple[Condition, ...] = ()
@@ -52,13 +53,14 @@ def earlier(found: Content | None, keeper: CheckpointFile) -> ResumedState:
         entry = found.facts["entry"]
         if entry is not None and type(entry) is not int:
             raise Misfit("its entry in the ledger has no number")
-        remarks, reasons = (tuple(str(text) for text in found.facts[name]) for name in ("remarks", "reasons"))
+        remarks = tuple(message_from(remark) for remark in found.facts["remarks"])
+        reasons = tuple(str(text) for text in found.facts["reasons"])
         conditions = tuple(from_plain(Condition, fact) for fact in found.facts["conditions"])
         marks = tuple(found.facts.get("marks", [None]))  # none before a ledger kept them
         if not all(mark is None or type(mark) is str for mark in marks):
             raise Misfit("its marks are no texts")
         return ResumedState(state_from(found.facts["state"], found.arrays), remarks, reasons, conditions, entry, marks)
-    except (Misfit, Damaged, KeyError, TypeError) as error:
+    except (Misfit, Damaged, KeyError, TypeError, ValueError, AttributeError) as error:
         raise InputError("contents-checkpoint-do-not", path=keeper.path, reason=error) from None
 
 
@@ -94,7 +96,7 @@ class Saver:
     keeper: CheckpointFile
     interrupts: Interrupts
     derive: Callable[[], Guarantee]
-    remarks: list[str]
+    remarks: list[Message]
     before: ResumedState
     entry: Reservation | None = None
     mark: str | None = None
@@ -124,7 +126,7 @@ class Saver:
         guarantee = self.derive()
         others = {
             "state": facts,
-            "remarks": list(self.remarks),
+            "remarks": [remark.to_json() for remark in self.remarks],
             "reasons": list(dict.fromkeys([*self.before.reasons, *guarantee.reasons])),
             "conditions": to_plain(tuple(dict.fromkeys([*self.before.conditions, *guarantee.conditions]))),
             "entry": None if self.entry is None else self.entry.number,

@@ -14,6 +14,7 @@ from starlette.responses import HTMLResponse, Response
 from starlette.routing import BaseRoute, Route
 
 from veilog.errors import VeilogError
+from veilog.report.explorer import clean
 from veilog.web.access.forms import check_once, fields_of
 from veilog.web.access.visits import Visits, leading_to
 from veilog.web.jobs.outlook import Outlook

@@ -20,13 +20,14 @@ from veilog.ledger.ways import as_read, kind_of_case
 from veilog.logs.eventlog import EventLog
 from veilog.logs.stored.store import StoredLog
 from veilog.logs.variants import Variants
+from veilog.messages import OwnerMessage
 from veilog.privacy.account.strength import STRENGTHS, Strength
 from veilog.releasing.losses import in_words
 from veilog.releasing.owner.account import beside_budgets, level_falls, uncounted_warning
-from veilog.releasing.owner.notes import tells_loss
+from veilog.releasing.owner.notes import OF_LOSSES
 from veilog.releasing.plan import Plan
 from veilog.releasing.planned import Planned
-from veilog.releasing.result import AccountWarning, Release
+from veilog.releasing.result import Release
 
 __all__ = ["Foreseen", "confirm_level", "confirm_losses", "foreseen", "tell_losses"]
 
@@ -37,14 +38,14 @@ class Foreseen:
 
     after: Account | None
     refused: str = ""
-    warnings: tuple[AccountWarning, ...] = ()
+    warnings: tuple[OwnerMessage, ...] = ()
 
     @property
     def line(self) -> Text:
         """What is said of it."""
         if self.after is None:
             return Text(f"the release would be refused. {self.refused}", style="bold red")
-        said = " ".join([display.account_line(self.after) + ".", *(warning.text for warning in self.warnings)])
+        said = " ".join([display.account_line(self.after) + ".", *map(str, self.warnings)])
         return Text(f"after the release: {said}" if self.warnings else f"after the release: {said[:-1]}")
 
     def to_json(self) -> dict[str, Any]:
@@ -88,7 +89,7 @@ def _account(ledger: Ledger, log: Data, unit: str) -> Account:
     return found.among((log if isinstance(log, Variants) else log.variants).cases)
 
 
-def _warnings(before: Account, level: Strength) -> tuple[AccountWarning, ...]:
+def _warnings(before: Account, level: Strength) -> tuple[OwnerMessage, ...]:
     """What the account's owner has to know before a release after which all together have this level."""
     falls = before.releases and STRENGTHS.index(level) > STRENGTHS.index(before.strength)
     found = [level_falls(before.strength, level)] if falls else []
@@ -103,7 +104,7 @@ def confirm_level(out: Output, ledger: Ledger | None, planned: Planned, log: Dat
     if ledger is None or not at_a_terminal():
         return
     for warning in foreseen(ledger, planned, log).warnings:
-        out.show(Text(f"For you only: {warning.text}", style="magenta"))
+        out.show(Text(f"For you only: {warning}", style="magenta"))
         if warning.code == "account-level-falls":
             answer = out.console.input(Text("Release it nevertheless? [y/N] "))
             if answer.strip().lower() not in ("y", "yes"):
@@ -135,7 +136,7 @@ def tell_losses(released: Release) -> None:
     if not CALL.get().quiet:
         return
     found = [in_words(loss) for loss in released.owner_only.losses if loss.code == "declared-activities-absent"]
-    found += [note for note in released.owner_only.notes if tells_loss(note)]
+    found += [str(note) for note in released.owner_only.notes if note.code in OF_LOSSES]
     found += [f"Reading the log: {finding.dropped}." for finding in released.owner_only.findings if finding.dropped]
     if found:
         SafeConsole(stderr=True, highlight=False).print(Text(f"For you only: {' '.join(found)}"), soft_wrap=True)

@@ -209,7 +209,7 @@ def _facts(model: Model) -> dict[str, Any]:
         "columns": len(model.columns),
         "activities": len(model.columns.labels),
         "cases_expected": model.cases,
-        "remarks": list(model.remarks),
+        "remarks": [remark.to_json() for remark in model.remarks],
         "software": model.software,
     }
 
@@ -228,7 +228,7 @@ def _view(model: Model, more: list[tuple[str, str]]) -> Group:
             *more,
         ]
     )
-    remarks = [Text(remark, style="yellow") for remark in model.remarks]
+    remarks = [Text(str(remark), style="yellow") for remark in model.remarks]
     panel = display.guarantee_panel(model.guarantee, as_published=model.as_published)
     return Group(top, panel, *remarks)
 

@@ -11,6 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from veilog import display
+from veilog._plain import to_json
 from veilog.cli.ledger import AS_THERE_IS, Keeping, show_account
 from veilog.cli.releasing.stopped import cannot_be_undone, told_if_stopped
 from veilog.cli.releasing.twin import activities_of
@@ -117,7 +118,7 @@ def suggest(
     notes += of_account
     # A map says the activities of the release, too.
     declared = "" if reading.map is not None else _declared(found, None if named_ones is None else activities)
-    facts = found.to_json() | {"owner_only": {"notes": notes, **warned}}
+    facts = found.to_json() | {"owner_only": {"notes": to_json(notes), **warned}}
     out.json(facts, account=None if account is None else account.totals())
     out.show(_view(found))
     used = options(keeping, reading, grouping)
@@ -154,7 +155,7 @@ def _view(found: Suggestion) -> Group:
         *expected,
         display.key_values(seen),
         *_order(found),
-        *(Text(remark, style="yellow") for remark in found.remarks),
+        *(Text(str(remark), style="yellow") for remark in found.remarks),
         Text("\nThe suggestion itself was paid for:", style="dim"),
         display.guarantee_panel(found.guarantee, as_published=False),
         Text("With what is left:"),

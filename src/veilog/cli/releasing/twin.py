@@ -45,6 +45,7 @@ from veilog.logs.eventlog import EventLog, Statistics
 from veilog.logs.made_up.twins import Sizes
 from veilog.logs.stored.store import StoredLog
 from veilog.logs.variants import Variants
+from veilog.messages import OwnerMessage
 from veilog.privacy.account.accounting import parse_epsilon
 from veilog.privacy.domain import FROM_LOG
 from veilog.privacy.part import Part
@@ -197,7 +198,8 @@ def twin(
     --epsilon 0.05 asks LOG for its sizes with noise, and that is entered in its ledger like any release.
     """
     screen = Output(json)
-    new, notes, warned = "", list[str](), dict[str, object]()
+    new, warned = "", dict[str, object]()
+    notes: list[OwnerMessage] = []
     if out is not None:
         files.check_target(out)
     declared = {"activities": activities_of(activities), "number": number, **known.facts(), **persons.whom()}
@@ -224,7 +226,7 @@ def twin(
             of_account, warned = keeping.warnings(asked, found.entry, found.guarantee)
             notes += of_account
     account = None if found.entry is None else found.entry.account()
-    told = {"owner_only": {"notes": notes, **warned}} if notes else {}
+    told = {"owner_only": {"notes": to_json(notes), **warned}} if notes else {}
     screen.json(found.to_json() | told, account=None if account is None else account.totals())
     _show(screen, found)
     show_account(screen, found.entry, account, new)

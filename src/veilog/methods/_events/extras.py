@@ -57,7 +57,7 @@ def enriched(
     delta: Fraction,
     delta_times: Fraction,
     flow: Callable[[Fraction], Variants],
-    remark: Callable[[str], None],
+    remark: Callable[[Message], None],
 ) -> Enriched:
     """Return what ``flow`` releases with the epsilon that the shares of ``wanted`` leave it, with times and attributes.
 
@@ -97,7 +97,7 @@ def enriched(
     )
 
 
-def _remark_dates(found: tuple[Chosen, ...], remark: Callable[[str], None], *, calendar: bool) -> None:
+def _remark_dates(found: tuple[Chosen, ...], remark: Callable[[Message], None], *, calendar: bool) -> None:
     """Say that dates are of other years than they were, where cases start in a made-up one."""
     dates = ", ".join(one.name for one in found if one.kind == "date")
     if dates and not calendar:
@@ -105,7 +105,7 @@ def _remark_dates(found: tuple[Chosen, ...], remark: Callable[[str], None], *, c
 
 
 def _attributes(
-    curator: Curator, wanted: Wanted, epsilon: Fraction, delta: Fraction, remark: Callable[[str], None]
+    curator: Curator, wanted: Wanted, epsilon: Fraction, delta: Fraction, remark: Callable[[Message], None]
 ) -> tuple[tuple[Chosen, ...], Fraction]:
     """The attributes with their domains, and what is left of the epsilon for attributes."""
     if not wanted.attributes:
@@ -120,7 +120,7 @@ def _times(
     epsilon: Fraction,
     delta: Fraction,
     cases: Repeated,
-    remark: Callable[[str], None],
+    remark: Callable[[Message], None],
 ) -> tuple[IntArray | None, dict[str, pa.Array]]:
     """Times for the released events, where asked for and there are any; and when these began, by the name of that."""
     if not wanted.times:

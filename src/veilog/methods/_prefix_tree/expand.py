@@ -271,7 +271,7 @@ def refuse_too_small(
     raise ParameterError(
         "epsilon",
         parameter="epsilon",
-        advice=advised(enough, "From epsilon = {} on something can; if the log is larger, say so with largest_log."),
+        advice=advised(enough, "epsilon-enough"),
         as_asked=as_asked(epsilon),
         reason=reason,
     )

@@ -220,9 +220,7 @@ def _columns(of_events: FloatArray, of_counts: float, cases: int, request: Reque
 def _filtered(log: AnnotatedLog, risky: BoolArray, advantage: float, request: Request) -> AnnotatedLog:
     """The log without cases in which there is a time that could be guessed too well beforehand."""
     kept = np.flatnonzero(~risky)
-    told = f"Filtering keeps {len(kept):,} of {counted(len(log), 'case')} at a guessing advantage of {advantage:g}."
-    request.progress(told, None)
-    request.remark(told)
+    request.remark(Message("filtering-keeps", kept=len(kept), cases=len(log), advantage=advantage))
     if not len(kept):
         raise ParameterError("guessing-advantage-filtering-takes", parameter="guessing_advantage", advantage=advantage)
     return log.only(kept)

@@ -200,7 +200,7 @@ def _refuse_small_budget(epsilon: Fraction, settings: Constants) -> None:
     raise ParameterError(
         "epsilon-noise-drowns-even",
         parameter="epsilon",
-        advice=advised(enough, "From epsilon = {} on something can; if the log is larger, say so with largest_log."),
+        advice=advised(enough, "epsilon-enough"),
         as_asked=as_asked(epsilon),
         largest_log=settings.largest_log,
     )

@@ -11,7 +11,7 @@ from veilog.privacy.account.figures import up
 
 __all__ = ["remark", "remark_real", "remark_unasked"]
 
-_FEWER = "Fewer activities would do more than a larger epsilon."
+_FEWER = Message("fewer-activities-would-do-more")
 
 
 def remark(request: Request, plan: EvolvePlan, shortened: Shortened, structured: bool) -> None:
@@ -49,20 +49,10 @@ def remark_real(request: Request, released: Variants, real: Variants) -> None:
     counts = released.to_dict()
     found = set(real.sequences)
     cases = sum(counts[sequence] for sequence in found)
-    one = len(found) == 1
-    are, they = ("is", "it") if one else ("are", "each of them")
-    text = (
-        f"With a delta, {len(found)} of the released variants {are} certain to be real, for {cases} cases: {they} "
-        "occurs in the log."
-    )
-    imagined = max((count for sequence, count in counts.items() if sequence not in found), default=0)
-    if max(counts[sequence] for sequence in found) > imagined:
-        text += (
-            f" No other released variant has more than {imagined} cases."
-            if one
-            else f" All released variants of more than {imagined} cases are among them."
-        )
-    request.remark(text)
+    others = max((count for sequence, count in counts.items() if sequence not in found), default=0)
+    largest = max(counts[sequence] for sequence in found) > others
+    code = f"{'one-variant' if len(found) == 1 else 'variants'}-certain{'-and-largest' if largest else ''}"
+    request.remark(Message(code, variants=len(found), cases=cases, others=others))
 
 
 def remark_unasked(request: Request) -> None:

@@ -27,6 +27,7 @@ from veilog._typing import FloatArray, IntArray
 from veilog.errors import ParameterError
 from veilog.logs.eventlog import ACTIVITY, CASE_INDEX, EVENT_INDEX, TIMESTAMP, TIMESTAMP_TYPE, EventLog
 from veilog.logs.metadata import ARTIFICIAL_TIMES, Attribute, Metadata
+from veilog.messages import Message
 from veilog.methods._groups.checks import check_pretsa
 from veilog.methods._groups.values import (
     DeclaredEvents,
@@ -303,15 +304,15 @@ def _statements(k: int, t: float, names: tuple[str, ...]) -> list[Statement]:
     return out
 
 
-def _remarks(log: EventLog, t: float, names: tuple[str, ...]) -> list[str]:
+def _remarks(log: EventLog, t: float, names: tuple[str, ...]) -> list[Message]:
     out = []
     dropped = dropped_attributes(log, names)
     if dropped:
-        out.append(f"Not released: {dropped}. Only the sensitive attribute leaves.")
+        out.append(Message("not-released-only-sensitive", dropped=dropped))
     if names == (DURATION,):
-        out.append("Every case starts at 1970-01-01; its times are the released durations, added up.")
+        out.append(Message("every-case-starts-1970"))
     if names and t == 1:
-        out.append(f"With t = 1 nothing bounds what the values of {names[0]} tell.")
+        out.append(Message("nothing-bounds-values-tell", names=names[0]))
     return out
 
 

@@ -180,7 +180,7 @@ def _columns(log: EventLog, names: tuple[str, ...], request: Request) -> tuple[l
             if problem is None:
                 chosen[level].append(name)
             elif names:
-                raise ParameterError(problem, parameter="attribute_names", advice="Leave it out.")
+                raise ParameterError(problem, parameter="attribute_names", advice="leave-it-out")
             else:
                 request.remark(problem)
     return chosen

@@ -51,7 +51,7 @@ class Matching:
     """Edit steps of all matched pairs together."""
 
 
-def match(released: Variants, original: Variants, how: How, remark: Callable[[str], None]) -> Matching:
+def match(released: Variants, original: Variants, how: How, remark: Callable[[Message], None]) -> Matching:
     """As many pairs of traces as the smaller side has, with the least total distance (optimal) or, variant by variant
     from the most frequent on, with the nearest variant that is left (greedy)."""
     a, b, texts_a, texts_b = released.counts.copy(), original.counts.copy(), *_coded(released, original)
@@ -83,7 +83,7 @@ Texts = list[tuple[int, ...]]
 
 
 def _matched_rest(
-    left_a: Texts, left_b: Texts, a: IntArray, b: IntArray, how: How, remark: Callable[[str], None]
+    left_a: Texts, left_b: Texts, a: IntArray, b: IntArray, how: How, remark: Callable[[Message], None]
 ) -> Found:
     """What has no equal on the other side."""
     if len(a) == 0 or len(b) == 0:

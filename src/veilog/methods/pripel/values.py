@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from veilog._typing import FloatArray, IntArray
+from veilog.messages import Message
 from veilog.methods.pripel.noise import bounded_noise, randomised_response
 from veilog.privacy.mechanisms.noise import Randomness
 
@@ -22,22 +23,19 @@ _MOST_STEPS = 2**31
 _SECOND = 1_000_000
 
 
-def refusal(name: str, column: pa.ChunkedArray) -> str | None:
-    """Why an attribute cannot be noised, in a sentence; None where it can."""
+def refusal(name: str, column: pa.ChunkedArray) -> Message | None:
+    """Why an attribute cannot be noised; None where it can."""
     kind = column.type
     if pa.types.is_boolean(kind) or pa.types.is_integer(kind) or pa.types.is_floating(kind):
         return None
     if pa.types.is_timestamp(kind):
         return None
     if not (pa.types.is_dictionary(kind) or pa.types.is_string(kind) or pa.types.is_large_string(kind)):
-        return f"The attribute {name!r} is neither a number, a category, a time nor true or false: it is left out."
+        return Message("attribute-neither-number-category", name=name)
     values = len(column) - column.null_count
     distinct = pc.count_distinct(column.cast(pa.string())).as_py()
     if distinct > max(1, TELLS_APART * values):
-        return (
-            f"The attribute {name!r} has {distinct} different values in {values}: it tells them apart and is no "
-            "category, and randomised response would release its values as they are. It is left out."
-        )
+        return Message("attribute-different-values-tells", name=name, distinct=distinct, values=values)
     return None
 
 

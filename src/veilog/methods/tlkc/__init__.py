@@ -35,6 +35,7 @@ from veilog._language import counted, gettext_noop
 from veilog._typing import BoolArray, IntArray
 from veilog.errors import ParameterError
 from veilog.logs.eventlog import ACTIVITY, CASE_INDEX, EVENT_INDEX, LIFECYCLE, TIMESTAMP, TIMESTAMP_TYPE, EventLog
+from veilog.messages import Message
 from veilog.methods._groups.checks import check_tlkc
 from veilog.methods._groups.values import (
     DeclaredEvents,
@@ -237,17 +238,17 @@ def _statements(bounds: TlkcModel, background: str, time: str, names: tuple[str,
     return out
 
 
-def _remarks(log: EventLog, released: EventLog, time: str, c: float, names: tuple[str, ...]) -> list[str]:
+def _remarks(log: EventLog, released: EventLog, time: str, c: float, names: tuple[str, ...]) -> list[Message]:
     out = []
     dropped = dropped_attributes(log, [*released.events.column_names, *released.cases.column_names])
     if dropped:
-        out.append(f"Not released: {dropped}. Only sensitive attributes that are named leave, and the life cycle.")
+        out.append(Message("not-released-only-sensitive-attributes", dropped=dropped))
     if time == "original":
-        out.append("The times are those of the log: whoever knows one of them may recognise a case.")
+        out.append(Message("times-those-log-whoever"))
     else:
-        out.append(f"Times count from 1970-01-01 on, in {time} since the case began.")
+        out.append(Message("times-count-1970-01", time=time))
     if names and c == 1:
-        out.append(f"With c = 1 nothing bounds how surely {', '.join(names)} is told.")
+        out.append(Message("nothing-bounds-how-surely", names=", ".join(names)))
     return out
 
 

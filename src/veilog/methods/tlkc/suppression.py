@@ -46,7 +46,9 @@ class BackgroundKnowledge:
     values: int
 
 
-def left(known: BackgroundKnowledge, background: str, bounds: TlkcModel, remark: Callable[[str], None]) -> BoolArray:
+def left(
+    known: BackgroundKnowledge, background: str, bounds: TlkcModel, remark: Callable[[Message], None]
+) -> BoolArray:
     """Which events are left when nothing violates any more."""
     ordered = background in ("sequence", "relative")
     place = _occurrence(known.case, known.label) if background != "set" else np.zeros_like(known.label)
@@ -79,7 +81,7 @@ def _loop(
     before: IntArray,
     ordered: bool,
     bounds: TlkcModel,
-    remark: Callable[[str], None],
+    remark: Callable[[Message], None],
 ) -> BoolArray:
     """Suppresses until a whole search finds nothing that violates. What violates by itself leaves first: it has to."""
     cases, having = _numbers(known, len(before))
@@ -166,7 +168,7 @@ def _chosen(
     violating: list[IntArray],
     bounds: TlkcModel,
     cases: int,
-    remark: Callable[[str], None],
+    remark: Callable[[Message], None],
 ) -> list[int]:
     """The elements to suppress, the one with the highest score first, until no violating pattern is left."""
     having = np.bincount(traces.codes, weights=traces.cases[traces.owners], minlength=elements.size)

@@ -120,7 +120,7 @@ def refuse_unaffordable(epsilon: Fraction, delta: Fraction, configuration: Confi
         parameter="epsilon",
         advice=advised(
             float(high) * 1.06,
-            "From epsilon = {} on something can be learned; if the log is larger, say so with largest_log.",
+            "epsilon-enough-to-learn",
         ),
         as_asked=as_asked(epsilon),
         delta=float(delta),

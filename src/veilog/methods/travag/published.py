@@ -98,13 +98,11 @@ def _begun(
     return variants, state
 
 
-def _cost_of_critic(state: TrainingState, request: Request) -> str:
+def _cost_of_critic(state: TrainingState, request: Request) -> Message:
     """What the steps of the program's critic would cost if all else were granted."""
     spent = composed_epsilon(state.plan[1:], request.delta)
-    return (
-        "If columns, autoencoder and tuning were granted, and if each row were taken by chance, the critic's noised "
-        f"steps alone would cost epsilon = {spent:.3g} at delta = {float(request.delta):g}, where the paper says "
-        f"{float(request.epsilon):g}. They are granted nothing: no guarantee can be derived."
+    return Message(
+        "if-columns-autoencoder-tuning", spent=spent, delta=float(request.delta), epsilon=float(request.epsilon)
     )
 
 

@@ -15,23 +15,12 @@ from veilog.errors import VeilogError
 from veilog.ledger.accounts import Account, in_figures
 from veilog.ledger.ledger import Data, EntryRef, Ledger
 from veilog.logs.variants import Variants
+from veilog.messages import OwnerMessage
 from veilog.methods.method import Progress
 from veilog.privacy.account.guarantee import Guarantee
 from veilog.privacy.account.strength import Strength
 from veilog.releasing.owner.notes import namesakes
-from veilog.releasing.result import AccountWarning, Release
-
-__all__ = [
-    "LedgerChoice",
-    "beside_budgets",
-    "chosen_ledger",
-    "elsewhere_warning",
-    "entered_warnings",
-    "level_falls",
-    "note_uncounted",
-    "uncounted_warning",
-    "with_warnings",
-]
+from veilog.releasing.result import Release
 
 LedgerChoice: TypeAlias = Ledger | str | Path | Literal[False] | None
 """A ledger; None for the one of this user, and False for none."""
@@ -66,7 +55,7 @@ def note_uncounted(
 def with_warnings(released: Release, log: Data, aside: Mapping[str, Any] | None, place: Path | None = None) -> Release:
     """Return a release with the warnings of its account. One that was kept ``aside`` of every ledger is noted in that
     at this place, by default the user's, as not counted, with what a ledger notes of it."""
-    warnings: tuple[AccountWarning, ...] = ()
+    warnings: tuple[OwnerMessage, ...] = ()
     if released.entry is not None:
         warnings = entered_warnings(released.entry, log)
     elif aside is not None:
@@ -77,7 +66,7 @@ def with_warnings(released: Release, log: Data, aside: Mapping[str, Any] | None,
     return replace(released, owner_only=replace(released.owner_only, warnings=warnings))
 
 
-def entered_warnings(entry: EntryRef, log: Data) -> tuple[AccountWarning, ...]:
+def entered_warnings(entry: EntryRef, log: Data) -> tuple[OwnerMessage, ...]:
     """Return the warnings of the account that something was entered in. It is paid for, so a ledger that cannot be read
     now gives none."""
     with contextlib.suppress(VeilogError):
@@ -87,15 +76,15 @@ def entered_warnings(entry: EntryRef, log: Data) -> tuple[AccountWarning, ...]:
         found = [] if level is None else [level_falls(before.strength, level)]
         if not before.releases and account.budgets_beside:
             found.append(beside_budgets(account))
-        if not before.releases and account.namesakes:
-            found.append(AccountWarning("account-namesakes", namesakes(account)))
+        if not before.releases:
+            found += filter(None, [namesakes(account)])
         if not before.releases:
             found += elsewhere_warning(entry.path, log)
         return (*found, *uncounted_warning(account))
     return ()
 
 
-def elsewhere_warning(ledger: Path, log: Data) -> tuple[AccountWarning, ...]:
+def elsewhere_warning(ledger: Path, log: Data) -> tuple[OwnerMessage, ...]:
     """Return the warning that the user's own ledger has releases of data that this other ledger does not count."""
     own = default_ledger()
     if own is None or not own.exists() or (ledger.exists() and own.samefile(ledger)):
@@ -103,46 +92,35 @@ def elsewhere_warning(ledger: Path, log: Data) -> tuple[AccountWarning, ...]:
     with contextlib.suppress(VeilogError):
         account = Ledger.open(own).account(log)
         if account is not None and account.releases:
-            spent = "without a bound" if account.spent is None else f"epsilon = {in_figures(account.spent[0])}"
-            several = "releases" if account.releases > 1 else "release"
-            text = (
-                f"Your ledger {own} has {account.releases} {several} of this log ({spent}) that are not counted here."
-            )
-            return (AccountWarning("releases-in-another-ledger", text),)
+            several = account.releases > 1
+            bounded = account.spent is not None
+            code = f"release{'s' if several else ''}-in-another-ledger{'' if bounded else '-unbounded'}"
+            epsilon = "" if account.spent is None else in_figures(account.spent[0])
+            return (OwnerMessage(code, ledger=own, releases=account.releases, epsilon=epsilon),)
     return ()
 
 
-def level_falls(before: Strength, after: Strength) -> AccountWarning:
+def level_falls(before: Strength, after: Strength) -> OwnerMessage:
     """Return the warning that all releases of an account together protect less than they did before."""
-    return AccountWarning(
-        "account-level-falls",
-        f"All releases of this log together: the protection level falls from {before} to {after}.",
-    )
+    return OwnerMessage("account-level-falls", before=before, after=after)
 
 
-def uncounted_warning(account: Account) -> tuple[AccountWarning, ...]:
+def uncounted_warning(account: Account) -> tuple[OwnerMessage, ...]:
     """Return the warning that the account does not count all releases of its data, where it does not."""
     number = len(account.uncounted)
     if not number:
         return ()
     costs = [entry.epsilon for entry in account.uncounted]
     bounded = [cost for cost in costs if cost is not None]
-    cost = f"epsilon = {in_figures(sum(bounded, Fraction(0)))}" if len(bounded) == len(costs) else "without a bound"
-    several = "releases of this log are" if number > 1 else "release of this log is"
-    text = f"{number} {several} not counted in its account ({cost}): `veilog ledger set LOG --count-all` counts them."
-    return (AccountWarning("uncounted-releases", text),)
+    code = "one-release-uncounted" if number == 1 else "releases-uncounted"
+    code += "" if len(bounded) == len(costs) else "-unbounded"
+    return (OwnerMessage(code, releases=number, epsilon=in_figures(sum(bounded, Fraction(0)))),)
 
 
-def beside_budgets(account: Account) -> AccountWarning:
+def beside_budgets(account: Account) -> OwnerMessage:
     """Return the warning that a log has an account of its own where others have budgets: one case more makes it another
     log to its ledger. An account that is not opened yet has no number."""
-    several = "other accounts have budgets" if account.budgets_beside > 1 else "another account has a budget"
-    return AccountWarning(
-        "unknown-data-beside-budget",
-        "The ledger does not know this log, so it has an account of its own, without a budget. In this ledger "
-        f"{several}: if the same people are in this log, put it on that account: veilog ledger set LOG --account "
-        "NUMBER.",
-    )
+    return OwnerMessage("log-unknown-beside-budgets" if account.budgets_beside > 1 else "log-unknown-beside-budget")
 
 
 def _cases(log: Data) -> int:

@@ -12,15 +12,11 @@ import pyarrow.compute as pc
 from veilog.errors import ParameterError, nearest
 from veilog.logs.eventlog import TIMESTAMP, EventLog, listed
 from veilog.logs.stored.store import StoredLog
+from veilog.messages import OwnerMessage
 from veilog.privacy.cases import attribute_column
 from veilog.privacy.domain import Values
-from veilog.releasing.owner import said
 from veilog.releasing.planned import Planned
 from veilog.releasing.spelled import end_of_range
-
-__all__ = ["HAVING_NONE", "check_times", "likely_meant", "undeclared_values", "unknown_times"]
-
-HAVING_NONE = "count as having none."
 
 _NAMED = 5
 _DAY = 86_400_000_000
@@ -37,24 +33,24 @@ def check_times(planned: Planned, log: Log) -> None:
         raise ParameterError("no-event-log-timestamp-released", parameter="times")
 
 
-def unknown_times(log: Log) -> list[str]:
+def unknown_times(log: Log) -> list[OwnerMessage]:
     """Return a note on events without a known time, and on times that carry the order of events alone."""
     if isinstance(log, EventLog) and log.artificial_times:
-        return [said.ARTIFICIAL]
+        return [OwnerMessage("times-artificial")]
     found = list(log.each(_times_of, ()))
     events, unknown = (sum(numbers) for numbers in list(zip(*found, strict=True))[:2]) if found else (0, 0)
     if events > unknown and all(dated for _, _, dated in found):
-        return [said.DAYS_ONLY]
+        return [OwnerMessage("times-are-days")]
     if not unknown:
         return []
     if unknown == events:
-        return [said.ALL_UNKNOWN]
-    return [said.SOME_UNKNOWN.format(unknown=f"{unknown:,}", events=f"{events:,}", share=_share(unknown, events))]
+        return [OwnerMessage("no-time-known")]
+    return [OwnerMessage("some-times-unknown", unknown=unknown, events=events, share=_share(unknown, events))]
 
 
-def undeclared_values(log: Log, planned: Planned) -> list[str]:
+def undeclared_values(log: Log, planned: Planned) -> list[OwnerMessage]:
     """Return a note on each released attribute of which the log has values outside the declared ones."""
-    notes = []
+    notes: list[OwnerMessage] = []
     for name in planned.wanted.attributes:
         declared = planned.public.values_of(name)
         if declared is None:
@@ -66,9 +62,10 @@ def undeclared_values(log: Log, planned: Planned) -> list[str]:
             notes += _notes(name, tuple(str(value) for value in declared), values, outside)
         elif outside:
             notes.append(
-                said.OUTSIDE_RANGE.format(
-                    lost=f"{outside:,}",
-                    known=f"{known:,}",
+                OwnerMessage(
+                    "values-outside-range",
+                    lost=outside,
+                    known=known,
                     attribute=repr(name),
                     share=_share(outside, known),
                     low=end_of_range(declared[0]),
@@ -84,21 +81,22 @@ def likely_meant(unknown: Iterable[str], there: Iterable[str]) -> str:
     return ", ".join([f"{name!r} → {near!r}" for name in unknown if (near := nearest(name, those))][:_NAMED])
 
 
-def _notes(name: str, declared: tuple[str, ...], values: Counter[str], outside: int) -> list[str]:
+def _notes(name: str, declared: tuple[str, ...], values: Counter[str], outside: int) -> list[OwnerMessage]:
     missing = sorted(set(values) - set(declared), key=lambda value: (-values[value], value))
     known = sum(values.values())
-    sentence = said.VALUES_MORE if len(missing) > _NAMED else said.VALUES
-    note = (said.VALUES_ONE if len(missing) == 1 else sentence).format(
+    code = "many-values-undeclared" if len(missing) > _NAMED else "some-values-undeclared"
+    note = OwnerMessage(
+        "one-value-undeclared" if len(missing) == 1 else code,
         attribute=repr(name),
-        values=f"{len(missing):,}",
+        values=len(missing),
         counted=", ".join(f"{value} ({values[value]:,})" for value in missing[:_NAMED]),
-        more=f"{len(missing) - _NAMED:,}",
-        lost=f"{outside:,}",
-        known=f"{known:,}",
+        more=len(missing) - _NAMED,
+        lost=outside,
+        known=known,
         share=_share(outside, known),
     )
     near = likely_meant((value for value in declared if value not in values), missing)
-    return [note, *([said.VALUES_MEANT.format(attribute=repr(name), names=near)] if near else [])]
+    return [note, *([OwnerMessage("values-perhaps-meant", attribute=repr(name), names=near)] if near else [])]
 
 
 def _times_of(log: EventLog, _first: bool) -> tuple[int, int, bool]:

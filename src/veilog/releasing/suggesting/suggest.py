@@ -29,6 +29,7 @@ from veilog.ledger.settling import settling
 from veilog.logs.files import AnyLog, as_log
 from veilog.logs.made_up.twins import MOST_ACTIVITIES, Sizes
 from veilog.logs.stored.store import StoredLog
+from veilog.messages import Message
 from veilog.methods import METHODS
 from veilog.methods.measured import ahead
 from veilog.privacy.account.accounting import Number, parse_delta, parse_epsilon, parse_share
@@ -83,7 +84,7 @@ class Suggestion(ToJson):
     frequent: int | None
     """How many variants those are."""
     considered: Mapping[str, str]
-    remarks: tuple[str, ...]
+    remarks: tuple[Message, ...]
     guarantee: Annotated[Guarantee, InJson(then=("arguments", "expected"))]
     """What the suggestion itself cost, and what that guarantees."""
     entry: Annotated[EntryRef | None, InJson(left_out="always")] = None
@@ -156,7 +157,7 @@ class Suggestion(ToJson):
             f"Suggestion: {self.method}",
             said,
             facts(left),
-            *(paragraph(remark) for remark in self.remarks),
+            *(paragraph(str(remark)) for remark in self.remarks),
             paragraph(f"Asking for it: {self.guarantee.in_words()}", "s"),
         )
 
@@ -335,29 +336,18 @@ def _chosen(scale: float, covered: float | None, frequent: int | None) -> tuple[
     return "evolve", f"{times}, and {held}: {reason}", True
 
 
-def _remarks(pick: _Pick, for_: str, cases: int, delta_left: Fraction, domain: Domain | None) -> list[str]:
+def _remarks(pick: _Pick, for_: str, cases: int, delta_left: Fraction, domain: Domain | None) -> list[Message]:
     remarks, method = [], pick.method
     if delta_left * cases > Fraction(1, 10):
-        remarks.append(
-            f"delta times the cases is about {float(delta_left * cases):.2g}: choose a delta well below one over the "
-            "number of cases to protect everybody."
-        )
+        remarks.append(Message("delta-times-cases-about", delta_left=float(delta_left * cases)))
     if pick.not_ranked:
         remarks.append(
-            f"Not ranked: {'; '.join(f'{name} ({why})' for name, why in pick.not_ranked)}. The logs that were measured "
-            "are public ones, and other logs may fare otherwise."
+            Message("not-ranked-logs-measured", names="; ".join((f"{name} ({why})" for name, why in pick.not_ranked)))
         )
     if method == "evolve" and for_ == "discovery" and not pick.settings:
-        remarks.append("With -p for=models evolve moves its release further to what models are discovered from.")
+        remarks.append(Message("models-evolve-moves-release"))
     if method == "evolve" and delta_left and for_ == SIMILARITY:
-        remarks.append(
-            "Without the delta that is left evolve releases no variant that is sure to be real, and resembled logs "
-            "whose cases are mostly rare about as much or a little more. With -p only_real=true it releases nothing "
-            "else, which is better for discovering a model."
-        )
+        remarks.append(Message("without-delta-left-evolve"))
     if method == "evolve" and (domain is None or domain.activities is None):
-        remarks.append(
-            "evolve has to know which activities are public: add --activities A,B,C or @FILE, or --activities log if "
-            "all labels in the log may be known."
-        )
+        remarks.append(Message("evolve-know-activities-public"))
     return remarks

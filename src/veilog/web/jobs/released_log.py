@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from veilog.messages import Message, OwnerMessage
 from veilog.privacy.account.figures import round_up
 from veilog.privacy.account.guarantee import Charge, Guarantee
 from veilog.privacy.account.strength import Strength
@@ -110,7 +111,7 @@ class Certificate:
     events: int
     variants: int
     guarantee: Promise
-    remarks: tuple[str, ...] = ()
+    remarks: tuple[Message, ...] = ()
     noise_only: bool | None = None
     """Whether its answers cannot be distinguished from noise."""
 
@@ -200,7 +201,7 @@ class Beside:
 class OwnerNotes:
     """What the owner should know, and nobody else may."""
 
-    notes: tuple[str, ...] = ()
+    notes: tuple[OwnerMessage, ...] = ()
     losses: tuple[Loss, ...] = ()
     """What the release leaves out of the log."""
 

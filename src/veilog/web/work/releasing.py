@@ -24,7 +24,7 @@ from veilog.ledger.ledger import Data, EntryRef, Ledger, Reservation
 from veilog.logs import files
 from veilog.logs.eventlog import EventLog
 from veilog.releasing.kept import BESIDE, kept_file, remove_kept
-from veilog.releasing.owner.notes import is_of_persons
+from veilog.releasing.owner.notes import OF_PERSONS
 from veilog.releasing.result import Release
 from veilog.report import words
 from veilog.report.decision import OwnerSide, owner_side
@@ -354,7 +354,7 @@ def _about(released: Release, owner: OwnerSide | None) -> ReleasedLog:
         told=replace(told, guarantee=replace(g, charges=())),
         owner=owner,
         owner_only=OwnerNotes(
-            tuple(note for note in released.all_for_owner.notes if owner is None or not is_of_persons(note)),
+            tuple(note for note in released.all_for_owner.notes if owner is None or note.code not in OF_PERSONS),
             released.owner_only.losses,
         ),
     )

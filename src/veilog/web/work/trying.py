@@ -25,7 +25,7 @@ from veilog.logs import files
 from veilog.logs.made_up.twins import Sizes, twin_of
 from veilog.logs.variants import Variants
 from veilog.methods import method_named
-from veilog.releasing.owner.notes import is_of_account
+from veilog.releasing.owner.notes import OF_ACCOUNTS
 from veilog.releasing.plan import Plan
 from veilog.releasing.result import Release
 from veilog.releasing.trying.expected import ENOUGH, Expected, Interval, expectation
@@ -199,9 +199,9 @@ class _Trials:
                 return
             self._twin = self._twin or made
             self._steps[name, epsilon] = steps_of(released.variants)
-            said.extend(released.remarks)
+            said.extend(map(str, released.remarks))
             # A trial has a seed, and is in no account; a release is in one.
-            said.extend(note for note in released.owner_only.notes if not is_of_account(note))
+            said.extend(str(note) for note in released.owner_only.notes if note.code not in OF_ACCOUNTS)
 
         found = expectation(plan, self._sizes, seen=seen)
         drawn_at = self._steps[name, epsilon]

@@ -141,7 +141,7 @@ def choose(
     names: tuple[str, ...],
     epsilon: Fraction,
     delta: Fraction,
-    remark: Callable[[str], None],
+    remark: Callable[[Message], None],
     *,
     dated: bool = False,
 ) -> tuple[tuple[Chosen, ...], Fraction]:

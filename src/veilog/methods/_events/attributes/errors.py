@@ -51,7 +51,7 @@ def foreseen_errors(domains: Mapping[str, Values], epsilon: Fraction, cases: int
     return {name: expected_error(size, 1 / (each * weights[name]), cases) for name, size in sizes.items()}
 
 
-def remark_errors(remark: Callable[[str], None], asked: list[AttributeQuery], epsilon: float, cases: int) -> None:
+def remark_errors(remark: Callable[[Message], None], asked: list[AttributeQuery], epsilon: float, cases: int) -> None:
     """Say how far noise alone moves the shares of values: public numbers only."""
     errors = {member.column: _error(one, member, cases) for one in asked for member in one.members}
     told = ", ".join(f"{name} {error:.2g}" for name, error in errors.items())
@@ -63,15 +63,17 @@ def remark_errors(remark: Callable[[str], None], asked: list[AttributeQuery], ep
             Message(
                 "values-may-mostly-noise",
                 names=", ".join(noisy),
-                advised=advised(
-                    needed, "Attributes would need an epsilon of about {} for themselves, or fewer of them."
-                ),
+                advised=advised(needed, "attributes-would-need-or-fewer"),
             )
         )
 
 
 def remark_together(
-    remark: Callable[[str], None], asked: list[AttributeQuery], order: list[Variable], flow: list[Variable], cases: int
+    remark: Callable[[Message], None],
+    asked: list[AttributeQuery],
+    order: list[Variable],
+    flow: list[Variable],
+    cases: int,
 ) -> None:
     """Say which attributes were asked together, or with what the path says: by noisy choices and public numbers."""
     pairs = [one.variable.name for one in asked if len(one.members) > 1]
@@ -85,7 +87,7 @@ def remark_together(
         remark(
             Message(
                 "no-attributes-asked-together",
-                advised=advised(needed, "Attributes would need an epsilon of about {} for themselves."),
+                advised=advised(needed, "attributes-would-need"),
             )
         )
 

@@ -25,6 +25,7 @@ import pyarrow as pa
 from veilog._typing import BoolArray, FloatArray, IntArray
 from veilog.logs.eventlog import TIMESTAMP_TYPE
 from veilog.logs.variants import Repeated
+from veilog.messages import Message
 from veilog.methods._events.attributes.courses import ValueContext, courses
 from veilog.methods._events.attributes.domains import Chosen, typed
 from veilog.methods._events.attributes.errors import PAIRS, AttributeQuery, remark_errors, remark_together
@@ -74,7 +75,7 @@ def released_attributes(
     cases: Repeated,
     chosen: tuple[Chosen, ...],
     times: IntArray | None = None,
-    remark: Callable[[str], None] = lambda text: None,
+    remark: Callable[[Message], None] = lambda text: None,
     *,
     calendar: bool = False,
 ) -> ReleasedColumns:

@@ -61,7 +61,7 @@ def with_starts(
     delta: Fraction,
     cases: Repeated,
     times: IntArray,
-    remark: Callable[[str], None] = lambda text: None,
+    remark: Callable[[Message], None] = lambda text: None,
 ) -> tuple[IntArray, IntArray]:
     """Return the times of released events, some of them moved inside their case, and when each event began
     (microseconds since 1970 UTC). They cost epsilon, and delta where the noise is Gaussian."""

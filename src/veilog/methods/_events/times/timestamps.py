@@ -110,12 +110,10 @@ ENOUGH = 1_000
 """Below this epsilon times number of cases, times are rough."""
 
 STANDING_OUT = {
-    (True, True): "Hours of the day and days of the week are kept as far as they stand out of the noise.",
-    (True, False): "Hours of the day are kept as far as they stand out of the noise. Days of the week are mostly noise "
-    "here: they are made even.",
-    (False, True): "Days of the week are kept as far as they stand out of the noise. Hours of the day are mostly noise "
-    "here: they are made even.",
-    (False, False): "Hours of the day and days of the week are mostly noise here: they are made even.",
+    (True, True): Message("hours-day-days-week"),
+    (True, False): Message("hours-day-kept-far"),
+    (False, True): Message("days-week-kept-far"),
+    (False, False): Message("hours-day-days-week-mostly"),
 }
 """What is remarked of hours of the day and days of the week, by whether an answer about each is more than noise."""
 
@@ -135,7 +133,7 @@ def released_times(
     *,
     window: Window | None,
     delta: Fraction = _NO_DELTA,
-    remark: Callable[[str], None] = lambda text: None,
+    remark: Callable[[Message], None] = lambda text: None,
 ) -> IntArray:
     """Microseconds since 1970 UTC for every event of released cases; ``window`` None: starts in a made-up year.
 
@@ -205,7 +203,7 @@ def _shares_of(epsilon: Fraction, cases: int, *, followed: bool, windowed: bool)
 
 
 def _remarks(
-    remark: Callable[[str], None],
+    remark: Callable[[Message], None],
     epsilon: float,
     cases: int,
     window: Window | None,
@@ -230,7 +228,7 @@ def _remarks(
                 epsilon=epsilon,
                 cases=cases,
                 enough=ENOUGH,
-                advised=advised(ENOUGH / max(1, cases), "They would need an epsilon of about {} for themselves."),
+                advised=advised(ENOUGH / max(1, cases), "times-would-need"),
             )
         )
 
