@@ -24,7 +24,7 @@ from string import Formatter
 from types import MappingProxyType
 from typing import Any, ClassVar, Literal, Self
 
-from veilog._language import ENGLISH, current, localised, sentence
+from veilog._language import ENGLISH, current, gettext, localised, sentence
 
 Surface = Literal["python", "command", "pages"]
 _surface: ContextVar[Surface] = ContextVar("surface", default="python")
@@ -105,6 +105,11 @@ def _restored(kind: type[_Coded], code: str, values: dict[str, Any]) -> _Coded:
     return kind(code, **values)
 
 
+def as_message(text: str | Message) -> Message:
+    """Return a message as it is, and of a sentence of another package one that has no code."""
+    return text if isinstance(text, Message) else Message(text)
+
+
 def message_from(told: Mapping[str, Any]) -> Message:
     """Return the message that ``to_json`` wrote; :class:`ValueError` where it did not."""
     code, values = told.get("code"), told.get("values")
@@ -122,7 +127,7 @@ def _plain(value: Any) -> Any:
 def words(code: str, values: Mapping[str, Any], part: str = "") -> str:
     """Return what the catalogue says of a code, on the surface and in the language that are spoken now.
 
-    What is no code of the catalogue is a sentence already: that of a method of another package."""
+    What is no code of the catalogue is a sentence already: that of a method of another package, or of a file."""
     surface = _surface.get()
     for language in dict.fromkeys((current() if surface == "pages" else ENGLISH, ENGLISH)):
         for context in (f"{part} {surface}".strip(), part):
@@ -131,7 +136,7 @@ def words(code: str, values: Mapping[str, Any], part: str = "") -> str:
                 return ""
             if found is not None:
                 return _FILLING.vformat(found, (), values).rstrip()
-    return "" if part else code
+    return "" if part else gettext(code) if current() != ENGLISH else code
 
 
 class _Filling(Formatter):

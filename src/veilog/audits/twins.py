@@ -11,6 +11,7 @@ import numpy as np
 
 from veilog.logs.eventlog import EventLog
 from veilog.logs.variants import Variants
+from veilog.messages import Message
 from veilog.privacy.account.account import ChargeAccount
 from veilog.privacy.curator import Curator
 from veilog.privacy.domain import Domain
@@ -78,7 +79,7 @@ class _SilentAccount(ChargeAccount):
     def charge(
         self,
         question: str,
-        purpose: str,
+        purpose: str | Message,
         mechanism: M,
         sensitivity: Sensitivity,
         epsilon: Fraction,

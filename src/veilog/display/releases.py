@@ -68,7 +68,7 @@ def guarantee_panel(guarantee: Guarantee, *, as_published: bool) -> Panel:
         charges.add_column(column, style="dim")
     shown = guarantee.charges[:8]
     for c in (charge.plain() for charge in shown):
-        charges.add_row(c.question, escape(c.purpose), c.mechanism, up(c.epsilon), up(c.delta))
+        charges.add_row(c.question, escape(str(c.purpose)), str(c.mechanism), up(c.epsilon), up(c.delta))
     if len(guarantee.charges) > len(shown):
         charges.add_row(f"... {len(guarantee.charges) - len(shown)} more", "", "", "", "")
     if guarantee.charges:
@@ -120,8 +120,8 @@ def _brief(released: Release, kept: Comparison | None, log: str) -> Iterator[tup
     if _has_nominal(g, as_published=released.as_published):
         yield "asked for", f"{pair(g.nominal_epsilon, g.nominal_delta)}; derived: {pair(g.epsilon, g.delta)}"
     if g.proven:
-        yield "whom", g.protects + ("" if g.part is None else f" The release is of the {g.part.in_words} alone.")
-    yield from _first("holds if", [condition.text for condition in g.conditions], "yellow", brief=True)
+        yield "whom", str(g.protects) + ("" if g.part is None else f" The release is of the {g.part.in_words} alone.")
+    yield from _first("holds if", [str(condition.text) for condition in g.conditions], "yellow", brief=True)
     for statement in g.statements:
         yield "instead", f"{statement.holds} {statement.does_not_protect}"
     name = released.method + (" (as published)" if released.as_published else "")
@@ -169,7 +169,7 @@ def _sizes(variants: Variants) -> str:
 def _protection(guarantee: Guarantee) -> str:
     """The guarantee in a sentence."""
     if not guarantee.proven:
-        return f"none by differential privacy: {'; '.join(guarantee.reasons)}"
+        return f"none by differential privacy: {'; '.join(map(str, guarantee.reasons))}"
     given = " if what it assumes is true" if guarantee.conditions else ""
     most = "" if guarantee.holds_up_to is None else f" for a log of up to {counted(guarantee.holds_up_to, 'case')}"
     return f"{guarantee.strength}{most}; {pair(guarantee.epsilon, guarantee.delta)} for one {guarantee.unit}{given}"

@@ -179,7 +179,7 @@ def noisy_relation(
     size = len(curator.activities) + 1
     request.progress("directly-follows relation", None)
     sums = curator.sums(
-        pairs(curator.activities), size * size, bound, epsilon, resolution=RESOLUTION, purpose="directly-follows pairs"
+        pairs(curator.activities), size * size, bound, epsilon, resolution=RESOLUTION, purpose="directly-follows-pairs"
     )
     relation = np.rint(sums / RESOLUTION).astype(np.int64).reshape(size, size)
     return relation, noise_threshold(size * size, settings.noise_relations, Laplace(bound / epsilon))
@@ -233,7 +233,7 @@ def _published_relation(curator: Curator, epsilon: Fraction) -> IntArray:
             )
         # No case has more pairs than the bound, so nothing is clipped and the noise has scale 1/epsilon.
         sums = curator.sums(
-            pairs(curator.activities), size * size, declared + 1, total, purpose="directly-follows pairs"
+            pairs(curator.activities), size * size, declared + 1, total, purpose="directly-follows-pairs"
         )
         relation = sums.reshape(size, size)
     else:

@@ -29,6 +29,7 @@ import numpy as np
 from veilog._typing import BoolArray, IntArray
 from veilog.errors import ParameterError
 from veilog.logs.variants import Sequences, Variants
+from veilog.messages import Message
 from veilog.methods._prefix_tree.counts import count_variants
 from veilog.methods._prefix_tree.expand import (
     BEYOND_NOISE,
@@ -123,7 +124,7 @@ def _benchmark(curator: Curator, request: Request, levels: int, least: int) -> V
             size,
             epsilon,
             keep_above=min(least, noise_threshold(size, BEYOND_NOISE, Laplace(1 / epsilon))),
-            purpose=f"prefixes of length {level + 1}",
+            purpose=Message("prefixes-of-length", level=level + 1),
         )
         kept = (answer.counts > least) & (answer.bins // 2 % width != width - 1)  # no prefix goes on after its end
         bins, goes_on, counts = answer.bins[kept] // 2, answer.bins[kept] % 2 == 1, answer.counts[kept]

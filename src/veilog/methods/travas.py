@@ -24,6 +24,7 @@ import numpy as np
 from veilog._language import gettext_noop
 from veilog.errors import ParameterError
 from veilog.logs.variants import Variants
+from veilog.messages import Message
 from veilog.methods.method import EpsilonAndDelta, Method, Request
 from veilog.methods.settings import Bounds, Settings
 from veilog.methods.standing_out import remark_rare_variants
@@ -40,7 +41,7 @@ SMALLEST_SPLIT = 2
 def travas(curator: Curator, request: Request, settings: Settings) -> Variants:
     """Return the variants whose noisy count exceeds k, with these counts: (epsilon, delta), as published too."""
     remark_rare_variants(request, KTruncatedGeometric.of(request.epsilon, request.delta), counted=True)
-    return curator.partitions(request.epsilon, request.delta, purpose="variants above the threshold k")
+    return curator.partitions(request.epsilon, request.delta, purpose="variants-above-the-threshold-k")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -98,7 +99,7 @@ def _average_of(curator: Curator, epsilon: Fraction, delta: Fraction, n: int) ->
     """The mean of n answers at (epsilon/n, delta/n) over all variants that occur in any of them."""
     share, failure = epsilon / n, delta / n
     answers = [
-        curator.partitions(share, failure, purpose=f"variants above the threshold k, subquery {i + 1} of {n}")
+        curator.partitions(share, failure, purpose=Message("variants-above-the-threshold-k-subquery-of", i=i + 1, n=n))
         for i in range(n)
     ]
     if n == 1:

@@ -19,6 +19,7 @@ import numpy.typing as npt
 from veilog.errors import ParameterError
 from veilog.logs.eventlog import EventLog
 from veilog.logs.variants import Variants
+from veilog.messages import Message
 from veilog.privacy.account.account import ChargeAccount
 from veilog.privacy.account.accounting import Number, parse_delta, parse_epsilon
 from veilog.privacy.account.figures import so_many
@@ -87,9 +88,9 @@ class Curator:
         self._account = ChargeAccount(unit, seeded=self._randomness.seed is not None, part=part)
         together = held.read_together if log is None else log.read_together
         if together:
-            self._account.assume(Condition("columns-read-together", "program", " ".join(together)))
+            self._account.assume(Condition("columns-read-together", "program", Message(" ".join(together))))
         if mapped := held.mapped if log is None else log.mapped:
-            self._account.assume(Condition("activities-mapped", "owner", mapped))
+            self._account.assume(Condition("activities-mapped", "owner", Message(mapped)))
         for about_part in conditions:
             self._account.assume(about_part)
         if part is not None and log is not None and not part.of_time:
@@ -161,7 +162,7 @@ class Curator:
 
     # Questions ------------------------------------------------------------------------------------------------------
 
-    def count(self, epsilon: Number, *, purpose: str = "number of cases") -> int:
+    def count(self, epsilon: Number, *, purpose: str | Message = "number-of-cases") -> int:
         """The number of cases plus discrete Laplace noise of scale 1/epsilon.
 
         Sensitivity: one case changes the number by exactly 1, so this is epsilon-differentially private.
@@ -173,7 +174,12 @@ class Curator:
         return answer
 
     def concentration(
-        self, number: int, share: Fraction, epsilon: Number, *, purpose: str = "cases of the most frequent variants"
+        self,
+        number: int,
+        share: Fraction,
+        epsilon: Number,
+        *,
+        purpose: str | Message = "cases-of-the-most-frequent-variants",
     ) -> int:
         """By how much the cases of the ``number`` most frequent variants exceed a ``share`` p/q of all cases.
 
@@ -201,11 +207,11 @@ class Curator:
         return q * most - p * self._variants.cases + int(mechanism.draw(1, self._randomness)[0])
 
     @overload
-    def histogram(self, assign: Assign, size: int, epsilon: Number, *, purpose: str = ...) -> IntArray: ...
+    def histogram(self, assign: Assign, size: int, epsilon: Number, *, purpose: str | Message = ...) -> IntArray: ...
 
     @overload
     def histogram(
-        self, assign: Assign, size: int, epsilon: Number, *, keep_above: int, purpose: str = ...
+        self, assign: Assign, size: int, epsilon: Number, *, keep_above: int, purpose: str | Message = ...
     ) -> SparseHistogram: ...
 
     def histogram(
@@ -215,7 +221,7 @@ class Curator:
         epsilon: Number,
         *,
         keep_above: int | None = None,
-        purpose: str = "histogram",
+        purpose: str | Message = "asked-histogram",
     ) -> IntArray | SparseHistogram:
         """Noisy numbers of cases in bins 0, ..., size-1: each bin gets independent discrete Laplace noise.
 
@@ -242,7 +248,12 @@ class Curator:
         return bins_above(keep_above, assigned, weights, size, mechanism, self._randomness)
 
     def rounds(
-        self, weights: Sequence[Fraction], epsilon: Number, delta: Number, *, purpose: str = "histograms"
+        self,
+        weights: Sequence[Fraction],
+        epsilon: Number,
+        delta: Number,
+        *,
+        purpose: str | Message = "asked-histograms",
     ) -> Rounds:
         """As many histograms as there are weights, charged together before the first, with discrete Gaussian noise.
 
@@ -265,7 +276,7 @@ class Curator:
         *,
         delta: Number = 0,
         resolution: int = 1,
-        purpose: str = "sums",
+        purpose: str | Message = "asked-sums",
     ) -> IntArray:
         """Noisy sums, over all cases, of a vector of ``size`` integers a case, in units of ``1/resolution``.
 
@@ -301,7 +312,7 @@ class Curator:
         if self.domain.activities != PRIVATELY or self._whole is not None:
             raise ParameterError("activities-declared-they-need", parameter="activities")
         mechanism, sensitivity = labels_noise(eps, failure), Sensitivity.of(1, "L1", "split")
-        self._account.charge("labels", "the activities that enough cases have", mechanism, sensitivity, eps, failure)
+        self._account.charge("labels", "the-activities-that-enough-cases-have", mechanism, sensitivity, eps, failure)
         found = frequent_labels(self._variants, mechanism, self._randomness)
         if not found:
             raise ParameterError("no-activity-frequent-enough", parameter="activities")
@@ -314,7 +325,7 @@ class Curator:
         self._variants = self.domain.fit(self._variants)
         self.__dict__.pop("events", None)
 
-    def partitions(self, epsilon: Number, delta: Number, *, purpose: str = "frequent variants") -> Variants:
+    def partitions(self, epsilon: Number, delta: Number, *, purpose: str | Message = "frequent-variants") -> Variants:
         """The variants whose count plus k-TSGD noise exceeds k, with these noisy counts.
 
         Noise: ``P(x) ~ exp(-epsilon |x|)`` on [-k, k], with k the smallest that has ``P(k) <= delta``. A variant that
@@ -353,7 +364,7 @@ class Curator:
         *,
         taken: Sequence[int] | None = None,
         apart: bool = False,
-        purpose: str = "training",
+        purpose: str | Message = "asked-training",
     ) -> Training:
         """Noised gradient steps of networks, all charged before the first is taken.
 
@@ -374,12 +385,12 @@ class Curator:
         np.add.at(counts, assigned, weights)
         return Training(counts, paid.parts, clips, done, self._randomness, apart=apart)
 
-    def peek(self, reason: str) -> Variants:
+    def peek(self, reason: str | Message) -> Variants:
         """The raw variants. From here on there is no guarantee, and ``reason`` is listed as why."""
         self._account.void(reason)
         return self._variants
 
-    def peek_log(self, reason: str) -> EventLog:
+    def peek_log(self, reason: str | Message) -> EventLog:
         """The raw log with its times and attributes. From here on there is no guarantee, and ``reason`` says why."""
         if self._log is not None and not isinstance(self._log, EventLog):
             raise ParameterError("method-needs-all-events-memory", parameter="log")

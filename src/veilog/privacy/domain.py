@@ -20,6 +20,7 @@ import numpy.typing as npt
 
 from veilog.errors import ParameterError, meant
 from veilog.logs.variants import Variants
+from veilog.messages import Message
 from veilog.privacy.account.accounting import whole_number
 from veilog.privacy.account.guarantee import Condition
 
@@ -163,12 +164,8 @@ class Domain:
 ALL_FROM_LOG = Domain(FROM_LOG, FROM_LOG)
 """The owner's word that the activities and the longest trace are public as the log has them: for experiments."""
 
-ACTIVITIES_FROM_LOG = Condition(
-    "activities-from-log", "owner", "The set of activity labels is public; it was taken from the log, not declared."
-)
-LENGTH_FROM_LOG = Condition(
-    "length-from-log", "owner", "The length of the longest trace is public; it was taken from the log, not declared."
-)
+ACTIVITIES_FROM_LOG = Condition("activities-from-log", "owner", Message("activities-from-log"))
+LENGTH_FROM_LOG = Condition("length-from-log", "owner", Message("length-from-log"))
 """What the guarantee takes for granted where a fact is taken from the log."""
 
 

@@ -22,6 +22,7 @@ import numpy.typing as npt
 
 from veilog.errors import ParameterError
 from veilog.logs.eventlog import EventLog
+from veilog.messages import Message
 from veilog.privacy.account.account import ChargeAccount
 from veilog.privacy.account.accounting import Number, parse_delta, parse_epsilon
 from veilog.privacy.account.figures import so_many
@@ -60,14 +61,11 @@ _EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
 _DAY = 86_400_000_000
 _LAST_DAY = (datetime.date.max - _EPOCH.date()).days
 
-_WINDOW_FROM_LOG = Condition(
-    "window-from-log", "owner", "The days on which the first and the last case start are public; taken from the log."
-)
+_WINDOW_FROM_LOG = Condition("window-from-log", "owner", Message("window-from-log"))
 _COLUMNS_FROM_LOG = Condition(
     "columns-from-log",
     "program",
-    "The names and types of attributes are public, and whether "
-    "they belong to cases or to events; they were taken from the log.",
+    Message("columns-from-log"),
 )
 
 
@@ -75,7 +73,7 @@ def columns_taken(log: EventLog | StoredLog) -> tuple[Condition, ...]:
     """Return what is taken for granted where an attribute is looked at: which columns there are, and how they were
     read."""
     together = log.attributes_read_together
-    read = (Condition("columns-read-together", "program", " ".join(together)),) if together else ()
+    read = (Condition("columns-read-together", "program", Message(" ".join(together))),) if together else ()
     return (_COLUMNS_FROM_LOG, *read)
 
 
@@ -162,7 +160,7 @@ class EventQuestions:
         alphabet: Sequence[str] = (),
         codings: Sequence[Coding] = (),
         resolution: int = 1,
-        purpose: str = "sums over events",
+        purpose: str | Message = "sums-over-events",
     ) -> IntArray:
         """Noisy sums, over all cases, of a vector of ``size`` integers a case, in units of ``1/resolution``.
 
@@ -185,7 +183,12 @@ class EventQuestions:
         return exact + mechanism.draw(size, self._randomness)
 
     def rounds(
-        self, weights: Sequence[Fraction], epsilon: Number, delta: Number, *, purpose: str = "sums over events"
+        self,
+        weights: Sequence[Fraction],
+        epsilon: Number,
+        delta: Number,
+        *,
+        purpose: str | Message = "sums-over-events",
     ) -> EventRounds:
         """As many questions for sums as there are weights, charged together before the first, with discrete Gaussian
         noise; the squared strength is shared out by the weights.
@@ -215,7 +218,7 @@ class EventQuestions:
         *,
         alphabet: Sequence[str] = (),
         codings: Sequence[Coding] = (),
-        purpose: str = "the table that is most apart",
+        purpose: str | Message = "the-table-that-is-most-apart",
     ) -> int:
         """Which of several tables of counts is farthest from what is ``expected`` of it, with noise.
 
@@ -260,7 +263,7 @@ class EventQuestions:
         eps = parse_epsilon(epsilon)
         self.level(name)
         mechanism = self._account.charge(
-            "distinct values", f"whether {name} tells cases apart", Laplace(2 / eps), Sensitivity.of(2), eps
+            "distinct values", Message("whether-tells-cases-apart", name=name), Laplace(2 / eps), Sensitivity.of(2), eps
         )
 
         def of_firsts(raw: RawCases, _first: bool) -> tuple[set[str], int]:
@@ -297,7 +300,7 @@ class EventQuestions:
         added = KTruncatedGeometric.of(eps / most, failure / most)
         mechanism = self._account.charge(
             "frequent values",
-            f"values of {name}",
+            Message("values-of", name=name),
             Thresholded(added, above=added.k),
             Sensitivity.of(most, "L0"),
             eps,

@@ -56,6 +56,7 @@ import pyarrow.compute as pc
 from veilog.errors import ParameterError, meant
 from veilog.logs.eventlog import ACTIVITY, CASE_INDEX, EVENT_INDEX, NESTED, TIMESTAMP, EventLog
 from veilog.logs.variants import Variants
+from veilog.messages import Message
 from veilog.privacy.persons import NUMBER, WORDS, attribute_key, columns_of_persons, owners
 
 if TYPE_CHECKING:
@@ -130,17 +131,18 @@ class Part:
         return self.rule in RULES_OF_TIME or self.rule == SPAN
 
     @property
-    def in_words(self) -> str:
+    def in_words(self) -> Message:
         """Which cases these are."""
         if self.rule == SPAN:
             first, _, end = self.value.partition("..")
-            return f"cases that started from {first} on and before {end} (UTC)"
+            return Message("cases-between", first=first, end=end)
         if self.of_time:
-            return "cases without a start time" if self.value == NONE else f"cases that started in {self.value} (UTC)"
-        name = self.rule.removeprefix(_PREFIX)
+            none = self.value == NONE
+            return Message("cases-without-start") if none else Message("cases-of-period", period=self.value)
+        attribute = repr(self.rule.removeprefix(_PREFIX))
         if self.value == NONE:
-            return f"cases that have no single {name!r}, or one called {NONE!r}"
-        return f"cases whose {name!r} is {self.value!r}"
+            return Message("cases-without-value", attribute=attribute, value=repr(NONE))
+        return Message("cases-with-value", attribute=attribute, value=repr(self.value))
 
     def within(
         self, window: tuple[datetime.datetime, datetime.datetime]
@@ -154,9 +156,9 @@ class Part:
         both = max(first, window[0]), min(end, window[1])
         return both if both[0] < both[1] else (first, end)
 
-    def among(self, neighbours: str) -> str:
+    def among(self, neighbours: Message) -> Message:
         """Return what is told apart, with the cases that alone were looked at."""
-        return f"{neighbours}; only {self.in_words} were looked at"
+        return Message("neighbours-of-part", neighbours=neighbours, cases=self.in_words)
 
     @overload
     def of_log(self, log: EventLog) -> EventLog: ...

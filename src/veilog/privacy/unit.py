@@ -106,17 +106,14 @@ class Unit:
         return told if self.unnamed == "left-out" else {**told, "unnamed": self.unnamed}
 
     @property
-    def neighbours(self) -> str:
+    def neighbours(self) -> Message:
         if self.name == "case":
             return NEIGHBOURS
         cases = "case" if self.most_cases == 1 else "cases"
         if self.column is None:
-            return f"logs that differ by adding or removing one person with at most {self.most_cases} {cases}"
-        alone = "; a case of which it names nobody is one person's" if self.unnamed == "own" else ""
-        return (
-            f"logs that differ by adding or removing one person ({self.column!r} tells whose a case is{alone}), of "
-            f"whom at most {self.most_cases} {cases} count"
-        )
+            return Message(f"neighbours-by-person-of-{cases}", n=self.most_cases)
+        own = "-or-nobody" if self.unnamed == "own" else ""
+        return Message(f"neighbours-by-column{own}-of-{cases}", column=repr(self.column), n=self.most_cases)
 
     @property
     def in_ledger(self) -> dict[str, object]:
@@ -140,11 +137,9 @@ class Unit:
         if self.column is not None:
             if self.unnamed == "left-out":
                 return ()
-            known = f"A case of which {self.column!r} names nobody is of a person without other cases"
-            text = f"{known}; nothing checked it."
+            text = Message("unnamed-are-single", column=repr(self.column))
             return (Condition("unnamed-are-single", "owner", text),)
-        text = f"No person has more than {self.most_cases} cases; nothing checked it."
-        return (Condition("nobody-has-more", "owner", text),)
+        return (Condition("nobody-has-more", "owner", Message("nobody-has-more", n=self.most_cases)),)
 
     def of_one_case(self, epsilon: Fraction, delta: Fraction) -> tuple[Fraction, Fraction]:
         """The budget for one case at which a person gets this one."""
@@ -203,9 +198,8 @@ def conditions_of_part(part: Part | None, unit: Unit, remembered: bool) -> tuple
     if part is None or (whom != "case" and not remembered):
         return ()
     if remembered:
-        text = f"Every {whom} has one name in all exports, and no other {whom} has it."
-        return (Condition("units-keep-their-names", "program", text),)
-    text = f"A case that is released as one of {part.rule!r} is in no other part, also where the log grows."
+        return (Condition("units-keep-their-names", "program", Message("units-keep-their-names", unit=whom)),)
+    text = Message("cases-keep-their-part", rule=part.rule)
     return (Condition("cases-keep-their-part", "program", text),)
 
 

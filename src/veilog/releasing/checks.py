@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from veilog._language import ENGLISH, gettext, gettext_noop, spoken
+from veilog.messages import Message
 from veilog.privacy.account.guarantee import Code, Condition, Guarantee
 from veilog.privacy.account.strength import Strength
 from veilog.privacy.domain import FROM_LOG, PRIVATELY, Domain
@@ -110,7 +111,7 @@ def activities_of(declared: Domain, needed: Iterable[str]) -> Activities:
 
 
 def checks_of(
-    g: Guarantee, activities: Activities | None, *, from_file: bool = False, say: Callable[[str], str] = str
+    g: Guarantee, activities: Activities | None, *, from_file: bool = False, say: Callable[[Message], str] = str
 ) -> tuple[Check, ...]:
     """Return what can be stated about a release from itself alone; nothing where there is no guarantee.
 
@@ -183,7 +184,7 @@ def _activities(g: Guarantee, activities: Activities | None) -> list[Check]:
     ]
 
 
-def _condition(condition: Condition, say: Callable[[str], str]) -> Check:
+def _condition(condition: Condition, say: Callable[[Message], str]) -> Check:
     asks = gettext(_ASKS.get(condition.code, gettext_noop("What the guarantee takes for granted holds.")))
     text = say(condition.text).rstrip(".")
     if condition.said_by == "owner":
@@ -193,7 +194,7 @@ def _condition(condition: Condition, say: Callable[[str], str]) -> Check:
     return Check(condition.code, "to-confirm", asks, why)
 
 
-def _unit(g: Guarantee, say: Callable[[str], str], *, bounded: bool) -> list[Check]:
+def _unit(g: Guarantee, say: Callable[[Message], str], *, bounded: bool) -> list[Check]:
     if g.unit == "case":
         return [
             Check(

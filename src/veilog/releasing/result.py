@@ -305,12 +305,18 @@ def _models(guarantee: Guarantee) -> str:
     return ", ".join([*models, *(statement.model for statement in guarantee.statements)]) or "none proven"
 
 
-def _conditions(guarantee: Guarantee) -> dict[str, str]:
+_LETTERS = "abcdefghijklmnopqrstuvwxyz"
+
+
+def _conditions(guarantee: Guarantee) -> Iterable[Attribute]:
     """Whose word each condition is, and what it says; of one code together, because a key occurs once."""
-    told: dict[str, str] = {}
+    told: dict[str, Attribute] = {}
     for c in guarantee.conditions:
-        told[c.code] = f"{told[c.code]} {c.text}" if c.code in told else f"{c.said_by}: {c.text}"
-    return told
+        key, before = f"privacy:condition-{c.code}", told.get(c.code)
+        found = _said(key, c.text)
+        text = f"{c.said_by}: {c.text}" if before is None else f"{before.value} {c.text}"
+        told[c.code] = replace(found if before is None else before, value=text)
+    return told.values()
 
 
 def _facts(operation: Operation, guarantee: Guarantee) -> Iterable[Attribute]:
@@ -320,6 +326,7 @@ def _facts(operation: Operation, guarantee: Guarantee) -> Iterable[Attribute]:
         ("privacy:method", operation.method, "string"),
         ("privacy:status", guarantee.status, "string"),
     ]
+    said: list[Attribute] = []
     pairs = (
         ("privacy:epsilon", operation.epsilon if guarantee.proven else None),
         ("privacy:delta", operation.delta if guarantee.proven else None),
@@ -330,15 +337,20 @@ def _facts(operation: Operation, guarantee: Guarantee) -> Iterable[Attribute]:
         ("privacy:nominal_delta", guarantee.nominal_delta),
     )
     if guarantee.charges:
-        facts.insert(1, ("privacy:level", f"{guarantee.unit}: {guarantee.neighbours}", "string"))
+        level = _said("privacy:level", guarantee.neighbours)
+        said.append(replace(level, value=f"{guarantee.unit}: {guarantee.neighbours}"))
     facts += [] if guarantee.part is None else [("privacy:part", str(guarantee.part), "string")]
     facts += [(key, value, "float") for key, value in pairs if value is not None]
-    facts += [(f"privacy:condition-{code}", text, "string") for code, text in _conditions(guarantee).items()]
-    held = " ".join(statement.holds for statement in guarantee.statements)
-    facts += [("privacy:holds", held, "string")] if held else []
-    facts += [("privacy:reason", "; ".join(guarantee.reasons), "string")] if guarantee.reasons else []
     facts.append(("privacy:software", f"veilog {__version__}", "string"))
-    return (Attribute(*fact) for fact in facts)
+    said += _conditions(guarantee)
+    said += [
+        _said(f"privacy:holds-{letter}", statement.holds)
+        for letter, statement in zip(_LETTERS, guarantee.statements, strict=False)
+    ]
+    said += [
+        _said(f"privacy:reason-{letter}", reason) for letter, reason in zip(_LETTERS, guarantee.reasons, strict=False)
+    ]
+    return (*(Attribute(*fact) for fact in facts), *said)
 
 
 def _said(key: str, message: Message) -> Attribute:

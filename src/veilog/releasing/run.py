@@ -186,10 +186,7 @@ def _of_another_package(planned: Planned) -> tuple[Condition, ...]:
     method = planned.method
     if not method.package:
         return ()
-    said = (
-        f"The method {method.name} is of {method.package}, which is no part of veilog: that what it releases follows "
-        "from the answers to its questions alone is that package's word."
-    )
+    said = Message("method-of-another-package", method=method.name, package=method.package)
     return (Condition("method-of-another-package", "program", said),)
 
 

@@ -268,7 +268,8 @@ def _cautions(g: Guarantee, cases: int, owner: OwnerSide | None) -> tuple[str, .
                 owner.cases,
             )
         )
-    staff = [] if owner is None else [name for name in owner.staff if repr(name) not in g.neighbours]
+    whose = g.neighbours.values.get("neighbours", g.neighbours).values.get("column")
+    staff = [] if owner is None else [name for name in owner.staff if repr(name) != whose]
     if g.proven and staff:
         names = ", ".join(quoted(short(name, 60)) for name in staff[:_SHOWN])
         said.append(

@@ -36,6 +36,8 @@ _NUMBERS = (
 )
 
 
+_SAID = ("level", "condition-", "holds-", "reason-")
+"""Facts that are messages."""
 _REMARK = re.compile(r"privacy:remark\d+")
 
 
@@ -159,6 +161,8 @@ def _facts(operation: Attribute) -> dict[str, Any]:
                 facts[name] = float(child.value)
         elif isinstance(child.value, str):
             facts[name] = child.value
+            if name.startswith(_SAID):
+                facts[f"{name}-said"] = _message(child)
     return facts
 
 
@@ -176,12 +180,12 @@ def _guarantee(
 ) -> Guarantee:
     """What the operations state together: proven only if each of them states so, with an epsilon. The level
     is judged by how many cases were released, but for those that are drawn from a model."""
-    reasons = list(dict.fromkeys(fact["reason"] for fact in facts if fact.get("reason")))
+    reasons = _messages(facts, "reason-")
     proven = all(fact.get("status") == "proven" and "epsilon" in fact for fact in facts)
     if not proven and not reasons:
-        reasons = ["the file does not state a derived guarantee"]
-    unit, _, neighbours = (_first(facts, "level") or "").partition(": ")
-    held = list(dict.fromkeys(fact["holds"] for fact in facts if fact.get("holds")))
+        reasons = [Message("no-derived-guarantee-stated")]
+    unit = (_first(facts, "level") or "").partition(": ")[0]
+    held = _messages(facts, "holds-")
     return Guarantee(
         status="proven" if proven else "none",
         epsilon=_total(facts, "total_epsilon", (o.epsilon for o in operations)) if proven else None,
@@ -189,12 +193,12 @@ def _guarantee(
         nominal_epsilon=_first(facts, "nominal_epsilon"),
         nominal_delta=_first(facts, "nominal_delta"),
         unit=short(unit, 60) or "case",
-        neighbours=neighbours or "not stated",
-        numerics="the noise is not stated in the file",
+        neighbours=_first(facts, "level-said") or Message("not-stated"),
+        numerics=Message("noise-not-stated"),
         conditions=tuple(dict.fromkeys(condition for fact in facts for condition in _conditions(fact))),
         reasons=() if proven else tuple(reasons),
         charges=(),
-        statements=tuple(Statement(str(_first(facts, "type")), text, False, "") for text in held),
+        statements=tuple(Statement(str(_first(facts, "type")), said, False, Message("not-stated")) for said in held),
         guessing_advantage=_first(facts, "guessing_advantage") if proven else None,
         cases=None if known is not None and known.draws else log.cases.num_rows,
         part=stated_part(log),
@@ -210,9 +214,15 @@ def _total(facts: Iterable[Mapping[str, Any]], name: str, parts: Iterable[float]
 def _conditions(fact: Mapping[str, Any]) -> Iterator[Condition]:
     """Yield the conditions of an operation."""
     for code in get_args(Code):
-        said, _, text = str(fact.get(f"condition-{code}", "")).partition(": ")
-        if text:
-            yield Condition(code, "owner" if said == "owner" else "program", text)
+        said = str(fact.get(f"condition-{code}", "")).partition(": ")[0]
+        if said:
+            yield Condition(code, "owner" if said == "owner" else "program", fact[f"condition-{code}-said"])
+
+
+def _messages(facts: Iterable[Mapping[str, Any]], start: str) -> list[Message]:
+    """What all operations say of one kind, once."""
+    found = (value for fact in facts for name, value in fact.items() if name.startswith(start))
+    return list(dict.fromkeys(value for value in found if isinstance(value, Message)))
 
 
 def _sum(values: Iterable[float]) -> float:

@@ -185,7 +185,7 @@ def _accounted(method: Method, settings: Mapping[str, Any]) -> Broken:
             return
     guarantee = released.guarantee
     if not guarantee.proven:
-        yield "Its certified release has no guarantee", "; ".join(guarantee.reasons)
+        yield "Its certified release has no guarantee", "; ".join(map(str, guarantee.reasons))
         return
     if list(guarantee.charges) != entered:
         yield "It has a guarantee of its own", "the account is another than what was charged for its questions"

@@ -36,12 +36,13 @@ from veilog._files import check_writable
 from veilog._typing import AnyArray
 from veilog.errors import InputError, OutputError, ParameterError
 from veilog.logs.variants import Variants
+from veilog.messages import Message
 from veilog.modelfile import Content
 from veilog.privacy.account.guarantee import Condition
 
 __all__ = ["ONE_RUN", "CheckpointFile", "Interrupts", "held_interrupts", "remove"]
 
-ONE_RUN = Condition("one-run", "program", "This is one run: no copy of a checkpoint was resumed beside it.")
+ONE_RUN = Condition("one-run", "program", Message("one-run-only"))
 """What the guarantee of a run rests on that was kept in checkpoints without a ledger."""
 _KIND = "checkpoint"
 _KEY_BYTES = 32

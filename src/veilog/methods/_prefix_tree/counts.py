@@ -42,7 +42,7 @@ def count_variants(
     them to the complete traces that share the prefix, in proportion.
     """
     noisy = curator.histogram(
-        assign_deepest(tree), tree.size + 1, epsilon, purpose="cases by their longest surviving prefix"
+        assign_deepest(tree), tree.size + 1, epsilon, purpose="cases-by-their-longest-surviving-prefix"
     )
     threshold = noise_threshold(tree.size + 1, settings.noise_prefixes, Laplace(1 / epsilon))
     least = max([threshold, *(level.least for level in tree.levels)])

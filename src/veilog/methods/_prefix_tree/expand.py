@@ -92,7 +92,7 @@ class Plan:
         """Return the histogram of a level."""
         if self.rounds is not None:
             return self.rounds.histogram(assign, size, keep_above=keep_above)
-        purpose = f"prefixes of length {level + 1}"
+        purpose = Message("prefixes-of-length", level=level + 1)
         return curator.histogram(assign, size, self._epsilon(level), keep_above=keep_above, purpose=purpose)
 
     def left(self, level: int) -> Fraction:
@@ -120,7 +120,9 @@ def plan_budget(curator: Curator, request: Request, epsilon: Fraction, settings:
     for_counts = epsilon * Fraction(str(settings.count_share))
     shares = split_budget(epsilon - for_counts, depth, settings.split)
     if rounds_pay(shares, epsilon - for_counts, delta):
-        rounds = curator.rounds(shares, epsilon - for_counts, delta, purpose=f"prefixes of length 1 to {depth}")
+        rounds = curator.rounds(
+            shares, epsilon - for_counts, delta, purpose=Message("prefixes-of-length-1-to", depth=depth)
+        )
         return Plan(rounds.noises, for_counts, rounds)
     if delta:
         request.remark(Message("delta-not-needed-levels", depth=depth))
@@ -174,7 +176,7 @@ def published_variants(
             size,
             epsilon,
             keep_above=chosen.keep_above,
-            purpose=f"prefixes of length {level + 1}",
+            purpose=Message("prefixes-of-length", level=level + 1),
         )
         last = unfinished and level == levels - 1
         complete = np.full(len(answer.bins), last) | (answer.bins % tree.width == tree.width - 1)

@@ -9,6 +9,7 @@ import numpy as np
 
 from veilog._typing import IntArray
 from veilog.logs.variants import Sequences
+from veilog.messages import Message
 from veilog.privacy.curator import Curator
 
 __all__ = ["length_histogram", "length_quantile", "noisy_quantile", "quantile", "steps_to"]
@@ -41,7 +42,7 @@ def noisy_quantile(
     most: int,
     epsilon: Fraction,
     part: float,
-    purpose: str,
+    purpose: str | Message,
 ) -> int:
     """A step that about ``part`` of the cases do not exceed in a measure of up to ``most``."""
     return quantile(*_histogram(curator, measure, most, epsilon, purpose), part)
@@ -53,7 +54,7 @@ def quantile(steps: IntArray, counts: IntArray, part: float) -> int:
 
 
 def _histogram(
-    curator: Curator, measure: Callable[[Sequences], IntArray], most: int, epsilon: Fraction, purpose: str
+    curator: Curator, measure: Callable[[Sequences], IntArray], most: int, epsilon: Fraction, purpose: str | Message
 ) -> tuple[IntArray, IntArray]:
     steps = steps_to(most)
 

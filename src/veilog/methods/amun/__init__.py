@@ -239,22 +239,17 @@ def _risky(log: AnnotatedLog, priors: FloatArray, advantage: float, program: boo
 
 
 def _statement(advantage: float, start_precision: float, duration_precision: float) -> Statement:
-    days = "1 day" if start_precision == 1 else f"{start_precision:g} days"
+    one = start_precision == 1
     return Statement(
         model="guessing advantage",
-        holds=(
-            "The paper argues (Propositions 3.1, A.5 and A.7; veilog has not proved it) that an attacker's chance to "
-            f"guess right about one individual rises by at most {advantage:g}, for one question alone: whether the "
-            f"case took one given transition, when it started (within {days}), or how long one of its steps took "
-            f"(within {duration_precision:g} seconds). Its attacker knows all other cases; activities, "
-            "variants and the first and last time of the log count as public, cases and the times within a case as "
-            "independent, and a prior as the share of the log's own values that are as near."
+        holds=Message(
+            "guessing-bounded-within-a-day" if one else "guessing-bounded",
+            advantage=advantage,
+            days=start_precision,
+            seconds=duration_precision,
         ),
         checked=False,
-        does_not_protect=(
-            "Does not protect what several counts or times of the same case say together, whether a case with a rare "
-            "variant is in the log at all, people with several cases, or logs released more than once."
-        ),
+        does_not_protect=Message("guessing-does-not-protect"),
     )
 
 

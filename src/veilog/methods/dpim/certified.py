@@ -46,7 +46,7 @@ def noisy_pairs(curator: Curator, epsilon: Fraction, settings: PairSettings) -> 
 
         most = size * size - 1
         bound = noisy_quantile(curator, different, most, for_bound, REACHED, "different pairs of cases")
-    sums = curator.sums(features, size * size, bound, epsilon, resolution=RESOLUTION, purpose="directly-follows pairs")
+    sums = curator.sums(features, size * size, bound, epsilon, resolution=RESOLUTION, purpose="directly-follows-pairs")
     counts = np.rint(sums / RESOLUTION).astype(np.int64).reshape(size, size)
     return counts, noise_threshold(size * size, settings.noise_relations, Laplace(bound / epsilon))
 
@@ -71,7 +71,7 @@ def chosen_tree(
     if trees:
         request.progress("fitness of candidates", None)
         sums = curator.sums(
-            misfits(trees, labels), len(trees), _UNIT, epsilon, purpose="steps that candidate trees do not allow"
+            misfits(trees, labels), len(trees), _UNIT, epsilon, purpose="steps-that-candidate-trees-do-not-allow"
         )
         for tree, misfit in zip(trees, sums.tolist(), strict=True):
             if misfit / _UNIT + float(1 / epsilon) <= (1 - enough) * cases:

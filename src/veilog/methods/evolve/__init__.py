@@ -25,6 +25,7 @@ import numpy as np
 from veilog._typing import FloatArray, IntArray
 from veilog.errors import ParameterError
 from veilog.logs.variants import Sequences, Variants
+from veilog.messages import Message
 from veilog.methods.evolve.chain import Chain, Shortened
 from veilog.methods.evolve.constants import DEFAULTS, Constants, usual_length
 from veilog.methods.evolve.doubt import Doubt, Prior, imagined
@@ -257,7 +258,9 @@ def _ask(
     def nearest_prototype(sequences: Sequences) -> IntArray:
         return nearest(strings_of(sequences, public_codes(sequences, activities)), names)
 
-    return curator.histogram(nearest_prototype, len(chosen), e, purpose=f"votes for prototypes, round {number}")
+    return curator.histogram(
+        nearest_prototype, len(chosen), e, purpose=Message("votes-for-prototypes-round", number=number)
+    )
 
 
 def _fitted(

@@ -79,7 +79,7 @@ def only_real_variants(curator: Curator, request: Request, settings: Constants, 
     votes are fitted to the variants' own noisy counts, as to a prior.
     """
     share = Fraction(str(settings.real_share_alone if real_share is None else real_share))
-    real = curator.partitions(request.epsilon * share, request.delta, purpose="frequent real variants")
+    real = curator.partitions(request.epsilon * share, request.delta, purpose="frequent-real-variants")
     if len(real) == 0:
         request.remark(Message("no-variant-frequent-enough-certain"))
         return real
@@ -97,7 +97,7 @@ def only_real_variants(curator: Curator, request: Request, settings: Constants, 
         found[others] = often[nearest([text[i] for i in others.tolist()], near)]
         return found
 
-    votes = curator.histogram(nearest_variant, len(real), e, purpose="votes for real variants")
+    votes = curator.histogram(nearest_variant, len(real), e, purpose="votes-for-real-variants")
     cases = max(int(votes.sum()), real.cases, settings.fewest_cases)
     least, divisor, most = settings.prior_cases
     trust = settings.anchored_trust * min(max(float(request.epsilon) * cases / divisor, least), most)

@@ -12,6 +12,7 @@ import numpy as np
 
 from veilog._typing import FloatArray, Int32Array, IntArray
 from veilog.logs.variants import Sequences, Variants
+from veilog.messages import Message
 from veilog.methods.evolve import chain as chains
 from veilog.methods.evolve.chain import Chain, Shortened
 from veilog.methods.evolve.constants import Constants
@@ -33,7 +34,7 @@ def _sums(
     size: int,
     epsilon: Fraction,
     settings: Constants,
-    purpose: str,
+    purpose: str | Message,
     delta: Fraction = _NO_DELTA,
 ) -> tuple[FloatArray, float]:
     """Sums to which a case that has m features adds min(1, c/m) for each, and the scale c/epsilon of their noise.
@@ -127,7 +128,7 @@ def _related(
         question = chains.relation_and_repeat_features if with_repeats else chains.relation_features
         return question(states, bounds, size)
 
-    purpose = "directly-follows relations" + (" and repeated activities" if with_repeats else "")
+    purpose = "relations-and-repeats" if with_repeats else "directly-follows-relations"
     cells = pairs + (size if with_repeats else 0)
     # Asked again: what real variants were found may have made the share smaller than it was when delta was kept.
     delta = plan.delta if gaussian_pays(share, plan.delta, shortened.room, settings.contribution) else _NO_DELTA

@@ -277,28 +277,21 @@ def _column(attribute: _Attribute, values: FloatArray) -> pa.Array:
 
 
 def _statements(k: int, t: float, names: tuple[str, ...]) -> list[Statement]:
-    rest = (
-        "somebody who knows later activities only, times or other attributes; a person with several cases; or what "
-        "other releases of the same log tell in addition"
-    )
     out = [
         Statement(
             model="k-anonymity (PRETSA)",
-            holds="Every beginning of a trace and every complete trace of the release is that of at least "
-            f"{counted(k, 'case')}.",
+            holds=Message("prefixes-of-one-case" if k == 1 else "prefixes-of-cases", n=k),
             checked=True,
-            does_not_protect=f"Does not protect against {rest}, nor hide that somebody is in the log.",
+            does_not_protect=Message("prefixes-do-not-protect"),
         )
     ]
     if names and t < 1:
         out.append(
             Statement(
                 model="t-closeness (PRETSA)",
-                holds=f"After every beginning of a trace the values of {names[0]} differ by at most {t:g} (earth "
-                "mover's distance) from those of the same activity in the whole release.",
+                holds=Message("closeness-holds", attribute=names[0], most=t),
                 checked=True,
-                does_not_protect=f"Does not protect against {rest}, nor against whoever knows some of the values "
-                "themselves: they are released as they are.",
+                does_not_protect=Message("closeness-does-not-protect"),
             )
         )
     return out

@@ -289,7 +289,7 @@ def _learned(curator: Curator, epsilon: Fraction) -> Rules:
         firsts: IntArray = recode[codes[starts]]
         return firsts
 
-    starts = curator.histogram(first_activity, n + 1, first_share, purpose="first activities, for the rules")
+    starts = curator.histogram(first_activity, n + 1, first_share, purpose="first-activities-for-the-rules")
     first = starts[:-1] > noise_threshold(n, 0.1, Laplace(1 / first_share))
     if starts[:-1][first].sum() < MOST * max(int(starts.sum()), 1):
         first = np.ones(n, dtype=bool)
@@ -300,7 +300,7 @@ def _learned(curator: Curator, epsilon: Fraction) -> Rules:
         bound,
         rest,
         resolution=RESOLUTION,
-        purpose="activities and who follows whom, for the rules",
+        purpose="activities-and-who-follows-whom-for-the-rules",
     )
     counts = np.rint(answer / RESOLUTION).astype(np.int64)
     least = noise_threshold(n * n, 1.0, Laplace(bound / rest))

@@ -201,38 +201,26 @@ def _released(
     return EventLog(pa.table(columns), pa.table(of_cases))
 
 
-_BACKGROUND = {
-    "set": "{l} of a case",
-    "multiset": "{l} of a case, repeated ones counted",
-    "sequence": "{l} of a case in their order",
-    "relative": "{l} of a case in their order, with their times since its start in {time}",
-}
-
-
 def _statements(bounds: TlkcModel, background: str, time: str, names: tuple[str, ...]) -> list[Statement]:
-    found = f"{counted(bounds.k, 'case')} of the release that match{'es' if bounds.k == 1 else ''}"
-    what = "at most " + _BACKGROUND[background].format(l=counted(bounds.l, "activity", "activities"), time=time)
-    beyond = "their times, " if background != "relative" else ""
-    rest = f"somebody who knows more than that ({beyond}the life cycle or any other attribute)"
-    several = "a person with several cases, or what other releases of the same log tell in addition"
+    one = "one-activity" if bounds.l == 1 else "activities"
+    what = Message(f"knows-{one}-as-{background}", n=bounds.l, time=time)
+    beyond = "" if background == "relative" else "-nor-times"
+    holds = "k-anonymity-of-one-holds" if bounds.k == 1 else "k-anonymity-holds"
     out = [
         Statement(
             model="k-anonymity (TLKC)",
-            holds=f"Whoever knows {what} finds at least {found}, or none.",
+            holds=Message(holds, what=what, n=bounds.k),
             checked=True,
-            does_not_protect=f"Does not protect against {rest}, {several}, nor hide that somebody is in the log.",
+            does_not_protect=Message(f"k-anonymity-does-not-protect{beyond}"),
         )
     ]
     if names and bounds.c < 1:
-        listed = ", ".join(names)
         out.append(
             Statement(
                 model="confidence (TLKC)",
-                holds=f"Of the cases that match, at most the share {bounds.c:g} has the same value of {listed} "
-                "(numbers as intervals).",
+                holds=Message("confidence-holds", share=bounds.c, attributes=", ".join(names)),
                 checked=True,
-                does_not_protect=f"Does not protect against {rest}, nor against being told that a person has none of "
-                "the values, or a value with a probability up to that share.",
+                does_not_protect=Message(f"confidence-does-not-protect{beyond}"),
             )
         )
     return out

@@ -48,7 +48,7 @@ def begin(
         budget.gradients,
         budget.gradients_delta,
         taken=state.taken,
-        purpose="gradients of the critic" if len(state.plan) == 1 else "gradients of autoencoder and critic",
+        purpose="gradients-of-the-critic" if len(state.plan) == 1 else "gradients-of-autoencoder-and-critic",
     )
     return Run(state, networks, training, request, checkpoint, rng)
 
@@ -61,7 +61,7 @@ def _asked(
     request.progress("asking for the variants to learn", None)
     cases, dropped = max(1, curator.count(budget.count)), configuration.outside == "drop"
     remark_rare_variants(request, KTruncatedGeometric.of(budget.columns, budget.columns_delta), dropped=dropped)
-    found = curator.partitions(budget.columns, budget.columns_delta, purpose="variants that can be drawn")
+    found = curator.partitions(budget.columns, budget.columns_delta, purpose="variants-that-can-be-drawn")
     if len(found) == 0:
         return None
     most = columns_that_fit(len(found), configuration)

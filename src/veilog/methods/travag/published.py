@@ -121,7 +121,7 @@ def _training(curator: Curator, request: Request, state: TrainingState) -> Train
         request.delta,
         taken=state.taken,
         apart=True,
-        purpose="gradients of decoder and critic",
+        purpose="gradients-of-decoder-and-critic",
     )
 
 

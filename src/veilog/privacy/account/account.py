@@ -15,6 +15,7 @@ from dataclasses import replace
 from fractions import Fraction
 from typing import TypeVar
 
+from veilog.messages import Message, as_message
 from veilog.privacy.account.accounting import Number, compose, parse_delta, parse_epsilon
 from veilog.privacy.account.figures import round_up
 from veilog.privacy.account.guarantee import Charge, Condition, Guarantee, Statement
@@ -40,7 +41,7 @@ class ChargeAccount:
         self.seeded = seeded
         self._charges: list[Charge] = []
         self._conditions: dict[Condition, None] = dict.fromkeys(unit.conditions)
-        self._reasons: dict[str, None] = {}
+        self._reasons: dict[Message, None] = {}
         self._statements: list[Statement] = []
         self.begin: Callable[[], None] | None = None
         """Called before the first question, or look, touches the data; what it raises keeps it from that."""
@@ -58,14 +59,14 @@ class ChargeAccount:
     def charge(
         self,
         question: str,
-        purpose: str,
+        purpose: str | Message,
         mechanism: M,
         sensitivity: Sensitivity,
         epsilon: Fraction,
         delta: Fraction = Fraction(0),
     ) -> M:
         """Enter a question, before it touches the data, and return the mechanism that its noise is drawn from."""
-        self._enter(Charge(question, purpose, mechanism, sensitivity, epsilon, delta))
+        self._enter(Charge(question, as_message(purpose), mechanism, sensitivity, epsilon, delta))
         return mechanism
 
     def carry(self, charges: Iterable[Charge]) -> None:
@@ -85,10 +86,10 @@ class ChargeAccount:
         """Add what the guarantee takes for granted."""
         self._conditions[condition] = None
 
-    def void(self, reason: str) -> None:
+    def void(self, reason: str | Message) -> None:
         """Note why there is no guarantee from here on."""
         self._begin()
-        self._reasons[reason] = None
+        self._reasons[as_message(reason)] = None
 
     def state(self, statement: Statement) -> None:
         """Add what holds beside differential privacy, or in its place."""
@@ -110,14 +111,14 @@ class ChargeAccount:
         charges = self.unit.charges(self._charges)
         epsilon, delta = (max(spent, least) for spent, least in zip(compose(charges), at_least, strict=True))
         reasons = list(self._reasons)
-        numerics = "exact integer noise from the operating system's cryptographic source"
+        numerics = Message("noise-of-the-system")
         if not charges and not reasons:
-            reasons.append("nothing was asked of the data")
+            reasons.append(Message("nothing-asked"))
         if self.seeded:
-            reasons.append("seeded: whoever knows the seed can recompute the noise")  # goes out, so without the seed
-            numerics = "exact integer noise from a seeded generator, for experiments only"
+            reasons.append(Message("noise-seeded"))  # goes out, so without the seed
+            numerics = Message("noise-of-a-seed")
         if delta >= 1:
-            reasons.append("the deltas of the questions add up to 1 or more")
+            reasons.append(Message("deltas-reach-one"))
         proven = not reasons
         return Guarantee(
             status="proven" if proven else "none",

@@ -6,6 +6,8 @@ import math
 from decimal import ROUND_CEILING, Context, Decimal
 from fractions import Fraction
 
+from veilog.messages import Message, as_message
+
 __all__ = ["exact", "round_up", "so_many", "up"]
 
 
@@ -35,6 +37,7 @@ def exact(value: Fraction) -> str:
     return text if digits == 0 else f"{text[:-digits]}.{text[-digits:]}"
 
 
-def so_many(purpose: str, number: int, what: str) -> str:
+def so_many(purpose: str | Message, number: int, what: str) -> Message:
     """Return what a question is for, and of how many parts its answer is: "lengths of cases (20 bins)"."""
-    return f"{purpose} ({number} {what}{'' if number == 1 else 's'})"
+    code = f"for-one-{what}" if number == 1 else f"for-{what}s"
+    return Message(code, purpose=as_message(purpose), n=number)

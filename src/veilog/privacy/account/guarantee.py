@@ -12,6 +12,7 @@ from fractions import Fraction
 from typing import ClassVar, Literal
 
 from veilog.errors import ParameterError
+from veilog.messages import Message
 from veilog.privacy.account.figures import round_up, up
 from veilog.privacy.account.strength import DeltaImpact, Strength, largest_log, strength_of, weighed
 from veilog.privacy.account.words import mechanism_in_words, sensitivity_in_words
@@ -37,7 +38,7 @@ Code = Literal[
 ]
 SaidBy = Literal["owner", "program"]
 
-NEIGHBOURS = "logs that differ by adding or removing one case"
+NEIGHBOURS = Message("neighbours-by-case")
 
 
 @dataclass(frozen=True)
@@ -45,10 +46,10 @@ class PlainCharge:
     """A charge as people and files have it: mechanism and sensitivity in words."""
 
     question: str
-    purpose: str
-    mechanism: str
+    purpose: Message
+    mechanism: Message
     """The noise, e.g. "discrete Laplace, scale 1/epsilon"."""
-    sensitivity: str
+    sensitivity: Message
     epsilon: Fraction
     delta: Fraction
 
@@ -62,8 +63,8 @@ class Charge:
 
     question: str
     """What was asked, e.g. "partitions"."""
-    purpose: str
-    """What the method asked it for, in words."""
+    purpose: Message
+    """What the method asked it for."""
     mechanism: Mechanism
     """What the noise was drawn from."""
     sensitivity: Sensitivity | Stated
@@ -93,9 +94,9 @@ class Charge:
         plain = self.plain()
         return {
             "question": plain.question,
-            "purpose": plain.purpose,
-            "mechanism": plain.mechanism,
-            "sensitivity": plain.sensitivity,
+            "purpose": str(plain.purpose),
+            "mechanism": str(plain.mechanism),
+            "sensitivity": str(plain.sensitivity),
             "epsilon": round_up(plain.epsilon),
             "delta": round_up(plain.delta),
         }
@@ -112,10 +113,10 @@ class Condition:
     """For programs: a pipeline refuses a release whose conditions it does not know to hold."""
     said_by: SaidBy
     """Whose word it is: the owner's, who asked for it, or the program's, which had no other way."""
-    text: str
+    text: Message
 
     def to_json(self) -> dict[str, object]:
-        return {"code": self.code, "said_by": self.said_by, "text": self.text}
+        return {"code": self.code, "said_by": self.said_by, "text": str(self.text)}
 
 
 @dataclass(frozen=True)
@@ -125,19 +126,19 @@ class Statement:
 
     model: str
     """Its name, e.g. "k-anonymity"."""
-    holds: str
+    holds: Message
     """What holds, in a sentence with its numbers."""
     checked: bool
     """Whether the released log itself was checked for it; otherwise it rests on the method."""
-    does_not_protect: str
+    does_not_protect: Message
     """What it does not protect against, in a sentence that begins so."""
 
     def to_json(self) -> dict[str, object]:
         return {
             "model": self.model,
-            "holds": self.holds,
+            "holds": str(self.holds),
             "checked": self.checked,
-            "does_not_protect": self.does_not_protect,
+            "does_not_protect": str(self.does_not_protect),
         }
 
 
@@ -154,11 +155,11 @@ class Guarantee:
     """What was asked for under the paper's calibration."""
     nominal_delta: float | None
     unit: str
-    neighbours: str
-    numerics: str
+    neighbours: Message
+    numerics: Message
     conditions: tuple[Condition, ...]
     """What the proof takes for granted; empty where it holds whatever the log is."""
-    reasons: tuple[str, ...]
+    reasons: tuple[Message, ...]
     """Why the status is "none"; empty when it is "proven"."""
     charges: tuple[Charge, ...]
     statements: tuple[Statement, ...] = ()
@@ -191,21 +192,13 @@ class Guarantee:
         return weighed(self.guessing_advantage if self.proven else None, self.delta or 0.0, self.cases)
 
     @property
-    def protects(self) -> str:
-        """Whom it protects and whom it does not, in a sentence."""
+    def protects(self) -> Message:
+        """Whom it protects and whom it does not."""
         if not self.proven:
-            return "Nobody is protected by differential privacy."
+            return Message("nobody-protected")
         if self.strength == "none in practice":
-            return "Nobody is protected to speak of."
-        if self.unit == "case":
-            return (
-                "It protects one case, such as one visit. It does not protect a person who has several, nor the staff "
-                "who did the work."
-            )
-        return (
-            f"It protects one {self.unit} with all the cases that count. It does not protect a group such as a family "
-            "or a ward, nor the staff who did the work."
-        )
+            return Message("nobody-protected-in-practice")
+        return Message("protects-one-case") if self.unit == "case" else Message("protects-one-person", unit=self.unit)
 
     @property
     def proven(self) -> bool:
@@ -213,7 +206,7 @@ class Guarantee:
 
     def __repr__(self) -> str:
         if not self.proven:
-            return f"Guarantee(none: {'; '.join(self.reasons)})"
+            return f"Guarantee(none: {'; '.join(map(str, self.reasons))})"
         delta = f", delta = {up(self.delta)}" if self.delta else ""
         return f"Guarantee(proven, epsilon = {up(self.epsilon)}{delta} for one {self.unit})"
 
@@ -221,7 +214,9 @@ class Guarantee:
         """Return the guarantee in a few sentences for people."""
         if not self.proven:
             kind = "No differential privacy" if self.statements else "No guarantee"
-            return " ".join([f"{kind}: " + "; ".join(self.reasons) + ".", *(s.holds for s in self.statements)])
+            return " ".join(
+                [f"{kind}: " + "; ".join(map(str, self.reasons)) + ".", *(str(s.holds) for s in self.statements)]
+            )
         pair = f"epsilon = {up(self.epsilon)}" + (f", delta = {up(self.delta)}" if self.delta else "")
         given = " if its conditions hold" if self.conditions else ""
         first = f"Differentially private for one {self.unit}{given}, {pair}: protection is {self.strength}"
@@ -263,12 +258,12 @@ class Guarantee:
             "nominal_epsilon": self.nominal_epsilon,
             "nominal_delta": self.nominal_delta,
             "unit": self.unit,
-            "protects": self.protects,
-            "neighbours": self.neighbours,
+            "protects": str(self.protects),
+            "neighbours": str(self.neighbours),
             **({} if self.part is None else {"part": str(self.part)}),
-            "numerics": self.numerics,
+            "numerics": str(self.numerics),
             "conditions": [condition.to_json() for condition in self.conditions],
-            "reasons": list(self.reasons),
+            "reasons": list(map(str, self.reasons)),
             "charges": [charge.to_json() for charge in self.charges],
             "statements": [statement.to_json() for statement in self.statements],
             "guessing_advantage": self.guessing_advantage,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from fractions import Fraction
 
+from veilog.messages import Message, as_message
 from veilog.privacy.mechanisms.mechanism import (
     DiscreteGaussianSteps,
     GaussianRounds,
@@ -21,59 +22,59 @@ from veilog.privacy.mechanisms.mechanism import (
 __all__ = ["mechanism_in_words", "sensitivity_in_words"]
 
 
-def mechanism_in_words(mechanism: Mechanism, sensitivity: Sensitivity | Stated) -> str:
+def mechanism_in_words(mechanism: Mechanism, sensitivity: Sensitivity | Stated) -> Message:
     """Return what the noise is. Its scale is told as people calibrate it: the sensitivity over epsilon."""
     match mechanism:
         case Laplace(grid=grid):
-            return _laplace(mechanism, sensitivity) + (f" in steps of 1/{grid}" if grid > 1 else "")
+            code = "noise-laplace-in-steps" if grid > 1 else "noise-laplace"
+            return Message(code, scale=_scale(mechanism, sensitivity), grid=grid)
         case Thresholded(noise, above):
             if isinstance(noise, KTruncatedGeometric):
-                return f"k-truncated symmetric geometric, k = {noise.k}, released iff above k"
-            steps = f"in steps of 1/{noise.grid}; found iff above {above / noise.grid:.4g}"
-            return f"{_laplace(noise, sensitivity)}, {steps}"
+                return Message("noise-k-truncated", k=noise.k)
+            scale, threshold = _scale(noise, sensitivity), above / noise.grid
+            return Message("noise-above-threshold", scale=scale, grid=noise.grid, threshold=threshold)
         case NoisyMaximum(noise):
             scale = f"{float(noise.scale):g}"
             if isinstance(sensitivity, Sensitivity):
                 scale = f"{2 * sensitivity.by[0]}/epsilon"
-            return f"the place of the largest number with discrete Laplace noise, scale {scale}"
+            return Message("noise-of-maximum", scale=scale)
         case GaussianRounds(noises, by):
             # Noise is in the units of what is counted finely; what a case changes is told in those of the answer.
             unit = by / sensitivity.by[0] if isinstance(sensitivity, Sensitivity) else Fraction(1)
             widths = sorted({noise.variance**0.5 / float(unit) for noise in noises})
-            wide = f"{widths[0]:.4g}" + (f" to {widths[-1]:.4g}" if len(widths) > 1 else "")
-            together = f"{len(noises)} questions composed together, " if len(noises) > 1 else ""
-            return f"discrete Gaussian, {together}standard deviation {wide}"
+            code = f"noise-gaussian{'-together' if len(noises) > 1 else ''}{'-of-widths' if len(widths) > 1 else ''}"
+            return Message(code, questions=len(noises), low=widths[0], high=widths[-1])
         case DiscreteGaussianSteps(parts):
-            each = "; ".join(_steps(part) for part in parts)
-            return f"discrete Gaussian, composed by privacy loss distributions: {each}"
+            return Message("noise-gaussian-steps", steps="; ".join(_steps(part) for part in parts))
         case Subsampled(of_sample, rate, epsilon):
             asked = mechanism_in_words(of_sample, sensitivity)
-            return f"{asked}; on a Poisson sample, rate {float(rate):g}, there epsilon {float(epsilon):.6g}"
+            return Message("noise-on-sample", noise=asked, rate=float(rate), epsilon=float(epsilon))
         case Stated(words):
-            return words
+            return as_message(words)
 
 
-def sensitivity_in_words(sensitivity: Sensitivity | Stated, question: str, cases: int) -> str:
+def sensitivity_in_words(sensitivity: Sensitivity | Stated, question: str, cases: int) -> Message:
     """Return by how much a case changes the answer to such a question, or so many cases of one person."""
-    together = f", times {cases} cases of a person" if cases > 1 else ""
-    return _of_one_case(sensitivity, question) + together
+    of_one = _of_one_case(sensitivity, question)
+    return Message("sensitivity-of-person", sensitivity=of_one, n=cases) if cases > 1 else of_one
 
 
-def _of_one_case(sensitivity: Sensitivity | Stated, question: str) -> str:
+def _of_one_case(sensitivity: Sensitivity | Stated, question: str) -> Message:
     if isinstance(sensitivity, Stated):
-        return sensitivity.words
-    norm, bounded = sensitivity.norm, "" if sensitivity.bounded == "by itself" else f", {sensitivity.bounded}"
+        return as_message(sensitivity.words)
+    norm = sensitivity.norm
+    bounded = "" if sensitivity.bounded == "by itself" else f"-{sensitivity.bounded}"
     if norm == "L0":
-        return "1 (one variant's count)" if question == "partitions" else f"{sensitivity.by[0]} values by 1 each"
+        one = question == "partitions"
+        return Message("sensitivity-one-count") if one else Message("sensitivity-values", by=sensitivity.by[0])
     if norm == "each":
-        return f"{sensitivity.by[0]} (each number{bounded})"
+        return Message(f"sensitivity-each{bounded}", by=str(sensitivity.by[0]))
     numbers = [f"{by}" if norm == "L1" else f"{float(by):g}" for by in sensitivity.by]
-    return f"{', '.join(numbers)} ({norm}{bounded})"
+    return Message(f"sensitivity-in-norm{bounded}", by=", ".join(numbers), norm=norm)
 
 
-def _laplace(mechanism: Laplace, sensitivity: Sensitivity | Stated) -> str:
-    scale = f"{float(mechanism.scale):g}" if isinstance(sensitivity, Stated) else f"{sensitivity.by[0]}/epsilon"
-    return f"discrete Laplace, scale {scale}"
+def _scale(mechanism: Laplace, sensitivity: Sensitivity | Stated) -> str:
+    return f"{float(mechanism.scale):g}" if isinstance(sensitivity, Stated) else f"{sensitivity.by[0]}/epsilon"
 
 
 def _steps(part: NoisedSteps) -> str:

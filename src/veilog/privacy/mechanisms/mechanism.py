@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from veilog.errors import ParameterError
+from veilog.messages import Message
 from veilog.privacy.mechanisms import gaussian, noise
 from veilog.privacy.mechanisms.intervals import Real
 from veilog.privacy.mechanisms.noise import Randomness
@@ -255,7 +256,7 @@ class Subsampled:
 class Stated:
     """What only words are known of, such as the mechanism of a charge that was read from a file."""
 
-    words: str
+    words: str | Message
 
 
 Mechanism = Laplace | Thresholded | NoisyMaximum | GaussianRounds | DiscreteGaussianSteps | Subsampled | Stated

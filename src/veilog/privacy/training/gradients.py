@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from veilog.errors import ParameterError
+from veilog.messages import Message
 from veilog.privacy.account.account import ChargeAccount
 from veilog.privacy.mechanisms.gaussian import discrete_gaussian
 from veilog.privacy.mechanisms.mechanism import DiscreteGaussianSteps, NoisedSteps, Sensitivity
@@ -123,7 +124,7 @@ def pay_for(
     account: ChargeAccount,
     *,
     apart: bool,
-    purpose: str,
+    purpose: str | Message,
 ) -> DiscreteGaussianSteps:
     """Charge the steps of a training, all of them before the first, and return what was charged.
 

@@ -265,13 +265,13 @@ def _answers(
 ) -> tuple[int, float | None, int | None, Sizes | None]:
     """About how many cases there are, and what share of them how many frequent variants hold, if that is asked; with
     something left for more, what twins are made of."""
-    cases = max(0, curator.count(for_count, purpose="number of cases, to suggest a method"))
+    cases = max(0, curator.count(for_count, purpose="number-of-cases-to-suggest-a-method"))
     if not for_more:
         return cases, None, None, None
     for_sizes = for_more * _SIZES if delta else for_more
     covered, frequent = None, None
     if delta:
-        found = curator.partitions(for_more - for_sizes, delta, purpose="frequent variants, to suggest a method")
+        found = curator.partitions(for_more - for_sizes, delta, purpose="frequent-variants-to-suggest-a-method")
         covered, frequent = min(1.0, found.cases / max(1, cases, found.cases)), len(found)
     return cases, covered, frequent, ask_sizes(curator, for_sizes, cases=cases, within=for_count)
 

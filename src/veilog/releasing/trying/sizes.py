@@ -175,15 +175,15 @@ def ask_sizes(
     if cases is None:
         within = epsilon * _COUNT
         epsilon -= within
-        cases = curator.count(within, purpose="number of cases, for a twin")
+        cases = curator.count(within, purpose="number-of-cases-for-a-twin")
     each = epsilon * (1 - _LENGTHS) / len(HEADS)
-    bins = curator.histogram(_length_bins, len(BINS), epsilon * _LENGTHS, purpose="lengths of cases, for a twin")
+    bins = curator.histogram(_length_bins, len(BINS), epsilon * _LENGTHS, purpose="lengths-of-cases-for-a-twin")
     found = min(MOST_CASES, max(1, cases))
     heads: dict[str, Any] = {}
     held = []
     least = 1 / found
     for name, number in HEADS.items():
-        answer = curator.concentration(number, _HALF, each, purpose="cases of the most frequent variants, for a twin")
+        answer = curator.concentration(number, _HALF, each, purpose="cases-of-the-most-frequent-variants-for-a-twin")
         # It is twice their cases less all cases; more variants hold no fewer cases.
         held.append((answer + found) / 2)
         least = heads[name] = min(1.0, max(least, held[-1] / found))

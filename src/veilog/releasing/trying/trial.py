@@ -13,6 +13,7 @@ from functools import lru_cache
 
 from veilog.logs.eventlog import START, TIMESTAMP, EventLog
 from veilog.logs.made_up.simulate import hospital
+from veilog.messages import Message
 from veilog.methods._events.assemble import Wanted
 from veilog.privacy.account.figures import round_up
 from veilog.privacy.account.guarantee import Charge, Condition, Guarantee
@@ -113,7 +114,7 @@ def _labels_found(plan: Planned) -> tuple[Charge, ...]:
     if not plan.uses.labels:
         return ()
     mechanism, sensitivity = Stated("discrete Laplace"), Sensitivity.of(1, "L1", "split")
-    purpose, epsilon = "the activities that enough cases have", plan.epsilon * LABELS_SHARE
+    purpose, epsilon = Message("the-activities-that-enough-cases-have"), plan.epsilon * LABELS_SHARE
     return (Charge("labels", purpose, mechanism, sensitivity, epsilon, plan.uses.of(plan.delta)[0]),)
 
 
@@ -125,7 +126,7 @@ def _values_asked(plan: Planned) -> tuple[Charge, ...]:
     rest = 1 - LABELS_SHARE if uses.labels else 1
     delta = uses.of(plan.delta)[0] if uses.values else Fraction(0)
     mechanism, sensitivity = Stated("discrete Laplace"), Sensitivity.of(1, "L1", "split")
-    purpose, epsilon = "values of attributes", plan.epsilon * rest * wanted.attributes_share
+    purpose, epsilon = Message("values-of-attributes"), plan.epsilon * rest * wanted.attributes_share
     return (Charge("values", purpose, mechanism, sensitivity, epsilon, delta),)
 
 

@@ -103,7 +103,7 @@ def _basic(subject: Subject) -> dict[str, object]:
 
 def _variant(subject: Subject) -> dict[str, object]:
     g = subject.guarantee
-    conditions = "\n".join(f"- {clean(condition.text)}" for condition in g.conditions)
+    conditions = "\n".join(f"- {clean(str(condition.text))}" for condition in g.conditions)
     unprotected = conditions or "- None: activities were declared or found with noise."
     return {
         "variant_name": "Approximate DP" if g.delta else "Pure DP",
@@ -124,7 +124,7 @@ def _loss(subject: Subject) -> dict[str, object]:
     rise = "" if g.guessing_advantage is None else f" The guessing advantage is at most {g.guessing_advantage:.6g}."
     return {
         "privacy_unit": f"{clean(g.unit).capitalize()}-level",
-        "privacy_unit_details": f"Adjacent datasets are {clean(g.neighbours)} (unbounded differential privacy).",
+        "privacy_unit_details": f"Adjacent datasets are {clean(str(g.neighbours))} (unbounded differential privacy).",
         "privacy_parameters": parameters,
         "privacy_parameters_details": f"{_split(subject)}{rise}",
     }
@@ -182,7 +182,7 @@ def _implementation(subject: Subject) -> dict[str, object]:
 
 
 def _mechanisms(g: Guarantee) -> str:
-    named = list(dict.fromkeys(clean(charge.plain().mechanism) for charge in g.charges))
+    named = list(dict.fromkeys(clean(str(charge.plain().mechanism)) for charge in g.charges))
     if not named:
         return "- Mechanisms: as the page of the method says; the file of the release does not list them.\n"
     return "".join(f"- {name}\n" for name in named[:20])

@@ -39,17 +39,16 @@ class Question:
     """What is asked of the data, and what that costs."""
 
     question: str
-    purpose: str
-    mechanism: str
+    purpose: Message
+    mechanism: Message
     epsilon: float
     delta: float
 
     @staticmethod
     def of(charge: Charge) -> Question:
         """Return what pages show of this."""
-        told = charge.to_json()  # its noise in words
         costs = round_up(charge.epsilon), round_up(charge.delta)
-        return Question(charge.question, charge.purpose, str(told["mechanism"]), *costs)
+        return Question(charge.question, charge.purpose, charge.plain().mechanism, *costs)
 
 
 @dataclass(frozen=True)
@@ -57,7 +56,7 @@ class Condition:
     """What a guarantee takes for granted."""
 
     code: str
-    text: str
+    text: Message
 
 
 @dataclass(frozen=True)
@@ -65,9 +64,9 @@ class Statement:
     """What holds beside differential privacy."""
 
     model: str
-    holds: str
+    holds: Message
     checked: bool
-    does_not_protect: str
+    does_not_protect: Message
 
 
 @dataclass(frozen=True)
@@ -80,8 +79,8 @@ class Promise:
     """The first of them."""
     statements: tuple[Statement, ...] = ()
     conditions: tuple[Condition, ...] = ()
-    reasons: tuple[str, ...] = ()
-    protects: str = ""
+    reasons: tuple[Message, ...] = ()
+    protects: Message = Message("nobody-protected")
     strength: Strength = "none in practice"
 
     @property

@@ -21,6 +21,7 @@ from fractions import Fraction
 import numpy as np
 
 from veilog._typing import FloatArray, IntArray
+from veilog.messages import Message
 from veilog.methods._events.attributes.domains import PARTS, Chosen, edges_of
 from veilog.methods._events.attributes.numbers import NumberBins
 from veilog.privacy.asking import Triples
@@ -100,7 +101,7 @@ def expected_error(cells: int, scale: float, cases: float) -> float:
 
 def asked_values(curator: Curator, epsilon: Fraction, together: tuple[Chosen, ...], cases: int) -> Marginal:
     """Return how often cases have each value, or all of several attributes; a case adds 1 to one count."""
-    purpose = f"values of {', '.join(one.column for one in together)} by case"
+    purpose = Message("values-by-case", attribute=", ".join(one.column for one in together))
 
     def asked(codings: tuple[Coding, ...], share: Fraction) -> FloatArray:
         def of_cases(block: Cases) -> Triples:

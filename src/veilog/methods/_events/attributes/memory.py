@@ -19,6 +19,7 @@ import numpy as np
 
 from veilog._typing import BoolArray, FloatArray, IntArray
 from veilog.logs.variants import Repeated
+from veilog.messages import Message
 from veilog.methods._events.attributes.domains import Chosen, edges_of
 from veilog.methods._events.attributes.marginals import asked_bins, believed, believed_in_rows, evenly
 from veilog.privacy.asking import Triples
@@ -156,7 +157,7 @@ def asked_records(
         rows = np.concatenate([rows for rows, _ in found])[others]
         return rows, cells[others], np.ones(len(rows), dtype=np.int64)
 
-    purpose = "attributes that are recorded in another way than most"
+    purpose = "attributes-recorded-otherwise"
     tables = _asked(curator, left, of_others, told * len(codings), labels, codings, purpose)
     # One of so many numbers is above so many noise scales by chance as rarely as a single one is above ``NOISES``.
     enough = max((NOISES + np.log(tables.size)) / float(left), CONSTANT * cases / len(codings))
@@ -211,7 +212,7 @@ def _asked(
     size: int,
     labels: tuple[str, ...],
     codings: tuple[Coding, ...],
-    purpose: str,
+    purpose: str | Message,
 ) -> FloatArray:
     """Noisy sums of what cases have, shared out where one has several."""
     asked = curator.events.sums(
@@ -291,7 +292,7 @@ def asked_persisting(curator: Curator, epsilon: Fraction, cases: Repeated, chose
             alphabet=labels,
             codings=(coding,),
             resolution=RESOLUTION,
-            purpose=f"values of {chosen.column} with each activity",
+            purpose=Message("values-of-with-each-activity", name=chosen.column),
         ).reshape(-1, width)
         / RESOLUTION
     )
@@ -367,7 +368,7 @@ def _asked_staying(
         cells = 2 * codes + (values[at] == values[at - 1])
         return owners[at][codes >= 0], cells[codes >= 0], np.ones(int((codes >= 0).sum()), dtype=np.int64)
 
-    purpose = f"whether {chosen.column} stays as it was"
+    purpose = Message("stays-as-it-was", attribute=chosen.column)
     asked = _asked(curator, epsilon, of_steps, 2 * len(labels), labels, (coding,), purpose).reshape(-1, 2)
     scale = 1 / float(epsilon)
     both = np.maximum(asked.sum(axis=0), 0.0)

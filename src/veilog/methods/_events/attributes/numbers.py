@@ -14,6 +14,7 @@ from fractions import Fraction
 import numpy as np
 
 from veilog._typing import BoolArray, FloatArray, IntArray
+from veilog.messages import Message
 from veilog.methods._events.attributes.domains import MOST_DECIMALS, Chosen
 from veilog.methods._events.fits import in_steps, present
 from veilog.privacy.asking import Triples
@@ -128,7 +129,7 @@ def asked_decimals(curator: Curator, epsilon: Fraction, chosen: Chosen, cases: i
         rows = block.owners[known] if coding.name in block.of_events else known
         return rows, values[known], np.ones(len(known), dtype=np.int64)
 
-    purpose = f"decimals of {chosen.column}"
+    purpose = Message("decimals-of", attribute=chosen.column)
     asked = curator.events.sums(
         of_values, coding.size, 1, price, codings=(coding,), resolution=RESOLUTION, purpose=purpose
     )

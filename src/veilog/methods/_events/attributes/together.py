@@ -20,6 +20,7 @@ import numpy as np
 
 from veilog._typing import FloatArray, IntArray
 from veilog.logs.variants import Repeated
+from veilog.messages import Message
 from veilog.methods._events.attributes.marginals import believed
 from veilog.methods._events.attributes.variables import Variable
 from veilog.methods._events.orders import by_row, counted
@@ -154,7 +155,7 @@ def _selected(
         share * SELECTING,
         alphabet=labels,
         codings=codings,
-        purpose="the pair of attributes that tells most",
+        purpose="the-pair-of-attributes-that-tells-most",
     )
 
 
@@ -181,7 +182,7 @@ def _measured(
         epsilon,
         alphabet=cases.labels,
         codings=codings,
-        purpose=f"{other.name} by {one.name}",
+        purpose=Message("asked-by", name=other.name, name_2=one.name),
     )
     rows = np.bincount(one.drawn, minlength=one.size) / len(cases)
     return _given(asked.reshape(one.size, -1).astype(np.float64), rows, other.shares, number, 1 / float(epsilon))
@@ -217,7 +218,7 @@ def _measured_in_events(
         alphabet=cases.labels,
         codings=codings,
         resolution=RESOLUTION,
-        purpose=f"{other.name} by {one.name}, event by event",
+        purpose=Message("by-event-by-event", name=other.name, name_2=one.name),
     )
     if one.in_events is None:
         rows = np.bincount(one.drawn, weights=np.minimum(cases.lengths, ours.bound), minlength=one.size)

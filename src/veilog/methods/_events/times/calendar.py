@@ -16,6 +16,7 @@ import numpy as np
 
 from veilog._typing import FloatArray, IntArray
 from veilog.errors import ParameterError
+from veilog.messages import Message
 from veilog.methods._events.fits import about
 from veilog.methods._events.orders import by_row, picked
 from veilog.methods._events.times.durations import fitted
@@ -83,7 +84,7 @@ def asked_starts(price: Price, price_finer: Price, window: Window, number: int) 
     first, length = int(window[0].timestamp()), int((window[1] - window[0]).total_seconds())
     levels = _levels_of(window)
 
-    def asked(price: Price, place: IntArray, *, purpose: str) -> FloatArray:
+    def asked(price: Price, place: IntArray, *, purpose: str | Message) -> FloatArray:
         """How many cases start in each place, of which each of the finest parts of the window has one."""
 
         def features(block: Cases) -> Triples:
@@ -100,11 +101,11 @@ def asked_starts(price: Price, price_finer: Price, window: Window, number: int) 
     cells = [(coarse, part) for part in range(1 << coarse)]
     finest = np.arange(1 << levels)
     tree.add(
-        cells, asked(price, finest >> (levels - coarse), purpose="parts of the window in which cases start"), price
+        cells, asked(price, finest >> (levels - coarse), purpose="parts-of-the-window-in-which-cases-start"), price
     )
     cells = tree.cut(number, PART_NOISES / price_finer.epsilon())
     place = np.repeat(np.arange(len(cells)), [1 << (levels - level) for level, _ in cells])
-    tree.add(cells, asked(price_finer, place, purpose="smaller parts of the window in which cases start"), price_finer)
+    tree.add(cells, asked(price_finer, place, purpose="smaller-parts-of-the-window-in-which-cases-start"), price_finer)
     found = tree.fitted(number)[-1]
     return np.asarray(found / found.sum()), max(0.0, 1 - float(found.sum()) / max(number, 1))
 
@@ -238,7 +239,7 @@ def asked_together(price: Price, starts: IntArray, lasting: FloatArray, window: 
         return rows, cell, np.ones(len(rows), dtype=np.int64)
 
     cells = (len(of_durations) + 1) * size
-    asked = price.sums(features, cells, 1, 1, purpose="starts of cases by how long they last")
+    asked = price.sums(features, cells, 1, 1, purpose="starts-of-cases-by-how-long-they-last")
     rows = np.bincount(np.searchsorted(of_durations, lasting, side="right"), minlength=cells // size) / len(lasting)
     columns = np.bincount(np.searchsorted(of_starts, starts, side="right"), minlength=size) / len(starts)
     table = asked.reshape(-1, size)

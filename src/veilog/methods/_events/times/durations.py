@@ -117,7 +117,7 @@ def asked_durations(price: Price, price_kinds: Price, cases: Repeated) -> Durati
         rows, took = known_durations(block)
         return rows, _bins_of(took, edges), np.ones(len(rows), dtype=np.int64)
 
-    asked = price.sums(of_all, len(edges) - 1, 1, 1, purpose="durations of cases")
+    asked = price.sums(of_all, len(edges) - 1, 1, 1, purpose="durations-of-cases")
     everything = least_squares(
         likely(asked, 1 / price.epsilon(), len(edges) // LONGEST, gaussian=price.rounds is not None)
     )
@@ -136,7 +136,7 @@ def asked_durations(price: Price, price_kinds: Price, cases: Repeated) -> Durati
         1,
         1,
         alphabet=cases.labels,
-        purpose="durations of cases by last activity and length",
+        purpose="durations-of-cases-by-last-activity-and-length",
     ).reshape(-1, groups)
     wanted = np.bincount(kinds.told(*_ends(cases)), minlength=kinds.number) / max(number, 1)
     masses = np.asarray(np.bincount(group, weights=everything, minlength=groups), dtype=np.float64)

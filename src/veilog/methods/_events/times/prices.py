@@ -19,6 +19,7 @@ from fractions import Fraction
 import numpy as np
 
 from veilog._typing import FloatArray
+from veilog.messages import Message
 from veilog.privacy.asking import Triples
 from veilog.privacy.cases import Cases, Coding
 from veilog.privacy.curator import Curator
@@ -63,7 +64,7 @@ class Price:
         alphabet: Sequence[str] = (),
         codings: Sequence[Coding] = (),
         resolution: int = 1,
-        purpose: str,
+        purpose: str | Message,
     ) -> FloatArray:
         """Return noisy sums of what cases add: with Laplace noise in units of ``1/resolution``, clipped to the L1 norm
         ``bound``, as :meth:`EventQuestions.sums` gives them; or with Gaussian noise in the same units, clipped to the
@@ -106,7 +107,9 @@ def prices(
     weights = gaussian_weights(epsilon, delta, shares, bounds)
     if weights is None:
         return {name: Price(curator, epsilon * share) for name, share in shares.items()}
-    rounds = curator.events.rounds(list(weights.values()), epsilon, delta, purpose="times: " + ", ".join(weights))
+    rounds = curator.events.rounds(
+        list(weights.values()), epsilon, delta, purpose=Message("times-of", names=", ".join(weights))
+    )
     return {name: Price(curator, epsilon * share, rounds, i) for i, (name, share) in enumerate(shares.items())}
 
 

@@ -167,7 +167,7 @@ def _asked_overlaps(price: Price, cases: Repeated) -> _Overlaps:
         TABLES**0.5 * _ONE,
         alphabet=cases.labels,
         codings=(Coding(START, moments=True),),
-        purpose="events that begin before the one before ended, in all and by activity, in 1/2520",
+        purpose="events-that-begin-before-the-one-before-ended-in-all-and-by",
     ).reshape(-1, 2)
     return _Overlaps(sums[:, 0] / _ONE, sums[:, 1] / _ONE, TABLES / price.epsilon(TABLES, TABLES**0.5))
 

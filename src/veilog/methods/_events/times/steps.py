@@ -269,7 +269,7 @@ def asked_steps(
         sum(weights) * _ONE,
         root * _ONE,
         alphabet=labels,
-        purpose="parts of durations by place, by activity and by pair, in 1/2520",
+        purpose="parts-of-durations-by-place-by-activity-and-by-pair-in-1-252",
     )
     tables = tuple(
         table.reshape(-1, size) / (weight * _ONE)

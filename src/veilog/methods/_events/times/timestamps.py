@@ -265,7 +265,7 @@ def _all_gaps(price: Price, bins: GapBins) -> FloatArray:
         return rows, bins.told(block.times[at] - block.times[at - 1]), np.ones(len(rows), dtype=np.int64)
 
     sums = price.sums(
-        of_all, len(bins), GAPS_A_CASE, GAPS_A_CASE, resolution=RESOLUTION, purpose="gaps of all directly-follows pairs"
+        of_all, len(bins), GAPS_A_CASE, GAPS_A_CASE, resolution=RESOLUTION, purpose="gaps-of-all-directly-follows-pairs"
     )
     found, doubt = _shares(sums / RESOLUTION, GAPS_A_CASE / price.epsilon())
     trust = [1 / doubt**2, np.full(len(bins), 1 / GUESS_DOUBT**2)]

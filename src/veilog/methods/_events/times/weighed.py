@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from veilog._typing import BoolArray, FloatArray, IntArray
+from veilog.messages import Message
 from veilog.methods._events.times.gap_bins import Cells, GapBins
 from veilog.methods._events.times.prices import Price
 from veilog.privacy.asking import Triples
@@ -101,7 +102,7 @@ class Things:
     told: Callable[[Cases], tuple[IntArray, IntArray, IntArray]]
     """Maps each case, by itself, to its things: their cases, rows and microseconds; others than the rows are beyond."""
     alphabet: Sequence[str]
-    purpose: str
+    purpose: str | Message
     codings: Sequence[Coding] = ()
 
 
