@@ -114,7 +114,7 @@ def message_from(told: Mapping[str, Any]) -> Message:
     """Return the message that ``to_json`` wrote; :class:`ValueError` where it did not."""
     code, values = told.get("code"), told.get("values")
     if not isinstance(code, str) or not isinstance(values, Mapping):
-        raise ValueError("a message has a code and values")
+        raise ValueError("a message has a code and values")  # noqa: TRY004  # of a file
     return Message(code, **{name: message_from(v) if isinstance(v, Mapping) else v for name, v in values.items()})
 
 

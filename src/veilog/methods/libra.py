@@ -238,7 +238,7 @@ def _sampled(curator: Curator, request: Request, query: Query, rate: Fraction, s
         )
     )
     answers = []
-    said: dict[Message, None] = {}
+    said: dict[str | Message, None] = {}
     for i in range(samples):
         request.progress(f"asking sample {i + 1} of {samples}", i / samples)
         of_sample = replace(request, epsilon=within, delta=delta, remark=said.setdefault)

@@ -46,7 +46,7 @@ LARGEST_ADVISED = 2.0
 NONE_ADVISED = Message("no-epsilon-advised")
 
 
-def _unheard(remark: Message) -> None:
+def _unheard(remark: str | Message) -> None:
     """Nobody listens to remarks."""
 
 
@@ -108,7 +108,7 @@ class Request:
     as_published: bool
     progress: Progress
     score: Score
-    remark: Callable[[Message], None] = _unheard
+    remark: Callable[[str | Message], None] = _unheard
     """Called with what the reader of the release should know; from public facts and noisy answers only."""
     beside: Callable[[str, Variants], None] = _dropped
     """Called with a further release that was made of the same answers, under its name; see :attr:`Method.beside`."""

@@ -21,7 +21,7 @@ from veilog.logs.eventlog import START, EventLog
 from veilog.logs.stored.store import StoredLog
 from veilog.logs.variants import Variants
 from veilog.measures.similarity import relative_log_similarity
-from veilog.messages import Message
+from veilog.messages import Message, as_message
 from veilog.methods._events.assemble import Details, Wanted, anonymous, shuffled
 from veilog.methods._events.extras import enriched
 from veilog.methods._events.times.calendar import check as check_window
@@ -251,7 +251,7 @@ def _made(curator: Curator, planned: Planned, progress: Progress | None) -> _Mad
         as_published=planned.as_published,
         progress=progress or (lambda text, fraction: None),
         score=lambda original, released: relative_log_similarity(original, released).value,
-        remark=said.append,
+        remark=lambda remark: said.append(as_message(remark)),
         beside=others.__setitem__,
     )
     deltas = part if uses.values else Fraction(0), for_times

@@ -116,7 +116,7 @@ def given_log(log: AnyLog | StoredLog | None, released: Release | EventLog | Non
 def told_by_file(log: EventLog) -> Told:
     """What the file of a release tells in its XES privacy metadata; :class:`InputError` if it has none."""
     found = [child for a in log.metadata.attributes if a.key == _ANONYMIZATIONS for child in a.children]
-    facts = [_facts(child) for child in found if child.children]
+    facts = [_facts(child) for child in found if child.children and not _REMARK.fullmatch(child.key)]
     if not facts:
         raise InputError("log-does-not-say-how-made", path=log.source)
     said = (_message(child) for child in found if _REMARK.fullmatch(child.key) and isinstance(child.value, str))

@@ -31,7 +31,7 @@ class ResumedState:
 
     state: TrainingState | None = None
     remarks: tuple[Message, ...] = ()
-    reasons: tuple[str, ...] = ()
+    reasons: tuple[Message, ...] = ()
     """Why there is no guarantee: holds for the rest of the run, whatever it does."""
     conditions: tuple[Condition, ...] = ()
     entry: int | None = None
@@ -54,7 +54,7 @@ def earlier(found: Content | None, keeper: CheckpointFile) -> ResumedState:
         if entry is not None and type(entry) is not int:
             raise Misfit("its entry in the ledger has no number")
         remarks = tuple(message_from(remark) for remark in found.facts["remarks"])
-        reasons = tuple(str(text) for text in found.facts["reasons"])
+        reasons = tuple(message_from(reason) for reason in found.facts["reasons"])
         conditions = tuple(from_plain(Condition, fact) for fact in found.facts["conditions"])
         marks = tuple(found.facts.get("marks", [None]))  # none before a ledger kept them
         if not all(mark is None or type(mark) is str for mark in marks):
@@ -127,7 +127,7 @@ class Saver:
         others = {
             "state": facts,
             "remarks": [remark.to_json() for remark in self.remarks],
-            "reasons": list(dict.fromkeys([*self.before.reasons, *guarantee.reasons])),
+            "reasons": [reason.to_json() for reason in dict.fromkeys([*self.before.reasons, *guarantee.reasons])],
             "conditions": to_plain(tuple(dict.fromkeys([*self.before.conditions, *guarantee.conditions]))),
             "entry": None if self.entry is None else self.entry.number,
         }

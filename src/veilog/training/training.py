@@ -18,6 +18,7 @@ from veilog.ledger.settling import settling as settling_at_once
 from veilog.logs.eventlog import EventLog
 from veilog.logs.files import AnyLog, as_log
 from veilog.logs.variants import Variants
+from veilog.messages import Message, as_message
 from veilog.methods import Method, method_named, travag
 from veilog.methods.method import Progress, Request, with_a_share
 from veilog.privacy.account.accounting import Number
@@ -126,7 +127,7 @@ def _train(
             curator.before_first(found.begin)
             if found.mark is None and keeper is not None:  # begun before ledgers kept marks
                 before = replace(before, conditions=tuple(dict.fromkeys([*before.conditions, ONE_RUN])))
-        remarks = [*before.remarks, *protected.remarks]
+        remarks: list[Message] = [*before.remarks, *protected.remarks]
         whole = partial(derive, at_least=(Fraction(0), Fraction(0)) if as_published else asked)
         per_case = protected.of_one_case(*asked)
         request = Request(
@@ -135,7 +136,7 @@ def _train(
             as_published=as_published,
             progress=progress or (lambda text, fraction: None),
             score=lambda original, released: 0.0,  # of use to methods that choose their best release on raw data
-            remark=remarks.append,
+            remark=lambda remark: remarks.append(as_message(remark)),
         )
         if entry is not None:
             stack.enter_context(_settled(entry, whole, derive, curator, keeper, before))

@@ -34,6 +34,9 @@ __all__ = [
 ]
 
 
+_NOBODY = Message("nobody-protected")
+
+
 @dataclass(frozen=True)
 class Question:
     """What is asked of the data, and what that costs."""
@@ -80,7 +83,7 @@ class Promise:
     statements: tuple[Statement, ...] = ()
     conditions: tuple[Condition, ...] = ()
     reasons: tuple[Message, ...] = ()
-    protects: Message = Message("nobody-protected")
+    protects: Message = _NOBODY
     strength: Strength = "none in practice"
 
     @property
