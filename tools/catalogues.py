@@ -7,13 +7,16 @@ Sentences are what the code gives to ``gettext``, ``ngettext``, ``pgettext`` and
 what templates give to ``_``, ``_p`` and ``ngettext``, the texts of the constructors that are listed here or, of a
 measure, ``plain``, and what is said of a method's settings. A sentence with ``{unit}`` is one about a case and one
 about a person: their articles differ.
+
+Sentences of messages (:mod:`veilog.messages`) are in the English catalogue, by code. Other languages have those that
+pages and reports can say, in the words for pages where there are such: what only the command or Python says is English.
 """
 
 from __future__ import annotations
 
 import ast
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -85,6 +88,45 @@ def sentences() -> dict[tuple[str, str, str], Sentence]:
                 )
                 found.setdefault(one.key, one)
     return found
+
+
+ENGLISH_ONLY = ("cli/", "experiments/", "audits/", "testing/", "training/", "mining/", "_notebook", "_places", "demo")
+"""Where messages are said that no page and no report has."""
+NOTHING = "-"
+
+
+def english() -> dict[str, dict[str, str]]:
+    """Return the texts of every code in the English catalogue, by context."""
+    found: dict[str, dict[str, str]] = {}
+    for entry in entries((CATALOGUES / "en.po").read_text(encoding="utf-8")):
+        if entry.text:
+            found.setdefault(entry.text, {})[entry.context] = entry.said[0]
+    return found
+
+
+def places(codes: Iterable[str]) -> dict[str, list[str]]:
+    """Return the files that say each code, of those that stand in one as they are."""
+    found: dict[str, list[str]] = {code: [] for code in codes}
+    for path in sorted(SOURCE.rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if _is_text(node) and node.value in found:
+                found[node.value].append(path.relative_to(SOURCE).as_posix())
+    return found
+
+
+def messages() -> dict[tuple[str, str, str], Sentence]:
+    """Return what a language has to have of the messages: by code and context, each with its first file."""
+    texts, wanted = english(), {}
+    for code, files in sorted(places(texts).items(), key=lambda item: (item[1][:1], item[0])):
+        if files and all(file.startswith(ENGLISH_ONLY) for file in files):
+            continue
+        for part in ("", "advice"):
+            for_pages = f"{part} pages".strip()
+            context = for_pages if for_pages in texts[code] else part
+            if texts[code].get(context, NOTHING) != NOTHING:
+                one = Sentence(context, code, "", files[0] if files else "messages.py")
+                wanted[one.key] = one
+    return wanted
 
 
 def _in_code(path: Path) -> Iterator[tuple[str, str, str]]:
@@ -173,8 +215,9 @@ def _quoted(text: str) -> str:
 
 def main(arguments: list[str]) -> None:
     """Write the catalogues."""
-    wanted = sentences()
-    for path in sorted({*CATALOGUES.glob("*.po"), *(CATALOGUES / f"{name}.po" for name in arguments)}):
+    wanted = sentences() | messages()
+    others = {*CATALOGUES.glob("*.po"), *(CATALOGUES / f"{name}.po" for name in arguments)} - {CATALOGUES / "en.po"}
+    for path in sorted(others):
         text = path.read_text(encoding="utf-8") if path.exists() else ""
         head, _, _ = text.partition("\n\n")
         path.write_text(written(head, path.stem, wanted, [*entries(text)]), encoding="utf-8")

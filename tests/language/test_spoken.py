@@ -9,6 +9,7 @@ import time
 from pathlib import Path
 
 import pytest
+from veilog.releasing.owner.said import NOTES
 
 import veilog
 from veilog import Variants, report
@@ -29,7 +30,6 @@ from veilog._language.catalogue import parsed
 from veilog.cli import main
 from veilog.errors import ParameterError
 from veilog.logs.made_up.simulate import hospital
-from veilog.releasing.owner.said import NOTES
 from veilog.report.dossier import dossier
 from veilog.report.dossier.render import as_html, as_markdown
 from veilog.report.stated import stated

@@ -15,9 +15,9 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from surfaces import in_command
 from table_tools import found
 
-from surfaces import in_command
 import veilog
 from veilog.errors import InputError, ParameterError
 from veilog.logs import files

@@ -7,9 +7,9 @@ from importlib import resources
 from pathlib import Path
 
 import pytest
+from surfaces import in_command
 from web_serving import SMALL
 
-from surfaces import in_command
 from veilog import _language as language_of_pages
 from veilog._language import languages, spoken
 from veilog._language.catalogue import entries

@@ -14,6 +14,7 @@ from event_questions import Asked, exact, heard
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from time_tools import HOSPITAL, UTC, YEAR, durations_of, gaps_of, log_of, original_of, timed
+from veilog.report.remarks import REMARKS
 
 import veilog
 from veilog import Domain
@@ -31,7 +32,6 @@ from veilog.privacy.curator import Curator
 from veilog.privacy.events import EventRounds
 from veilog.privacy.mechanisms import noise
 from veilog.privacy.rounds import gaussian_rounds, strength_within
-from veilog.report.remarks import REMARKS
 
 # Budget and sensitivity
 

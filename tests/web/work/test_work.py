@@ -11,9 +11,9 @@ from typing import Annotated, Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from surfaces import in_command
 from web_logs import EVOLVE, job, read, record, released, request_of, silent, written
 
-from surfaces import in_command
 import veilog
 from veilog import cli
 from veilog._plain import to_plain

@@ -28,7 +28,7 @@ def length_histogram(curator: Curator, epsilon: Fraction, most: int | None = Non
     more than ``most`` are at the last step."""
     last = curator.max_length + 1
     last = last if most is None else min(last, most)
-    return _histogram(curator, lambda s: s.lengths + 1, last, epsilon, "lengths of traces")
+    return _histogram(curator, lambda s: s.lengths + 1, last, epsilon, "lengths-of-traces")
 
 
 def length_quantile(curator: Curator, epsilon: Fraction, part: float, most: int) -> int:

@@ -45,7 +45,7 @@ def noisy_pairs(curator: Curator, epsilon: Fraction, settings: PairSettings) -> 
             return np.bincount(np.asarray(rows), minlength=len(sequences))
 
         most = size * size - 1
-        bound = noisy_quantile(curator, different, most, for_bound, REACHED, "different pairs of cases")
+        bound = noisy_quantile(curator, different, most, for_bound, REACHED, "different-pairs-of-cases")
     sums = curator.sums(features, size * size, bound, epsilon, resolution=RESOLUTION, purpose="directly-follows-pairs")
     counts = np.rint(sums / RESOLUTION).astype(np.int64).reshape(size, size)
     return counts, noise_threshold(size * size, settings.noise_relations, Laplace(bound / epsilon))

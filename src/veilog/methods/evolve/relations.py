@@ -91,7 +91,7 @@ def _frequent(curator: Curator, plan: EvolvePlan, settings: Constants, longest: 
         codes = public_codes(sequences, activities)[sequences.codes]
         return chains.activity_features(codes, sequences.offsets, size)
 
-    present, b = _sums(curator, features, size, share, settings, "cases with an activity")
+    present, b = _sums(curator, features, size, share, settings, "cases-with-an-activity")
     kept = np.flatnonzero(present >= settings.wide_keep * b)
     if len(kept) < 3:
         kept = np.sort(np.argsort(-present, kind="stable")[:3])
@@ -163,5 +163,5 @@ def _with_triples(
         states, bounds = shortened(public_codes(sequences, activities)[sequences.codes], sequences.offsets)
         return chains.trigram_features(states, bounds, size)
 
-    answer, b = _sums(curator, triples, (size + 1) ** 3, share, settings, "triples of following activities")
+    answer, b = _sums(curator, triples, (size + 1) ** 3, share, settings, "triples-of-activities")
     return second_order(chain, answer.reshape((size + 1,) * 3), b, b_relations)

@@ -279,7 +279,7 @@ def _learned(curator: Curator, epsilon: Fraction) -> Rules:
     def norms(sequences: Sequences) -> IntArray:
         return np.bincount(np.asarray(features(sequences)[0]), minlength=len(sequences))
 
-    bound = noisy_quantile(curator, norms, n * n + n, bound_share, 0.6, "pairs of activities of a case, for the rules")
+    bound = noisy_quantile(curator, norms, n * n + n, bound_share, 0.6, "pairs-of-activities-for-rules")
     place = {name: i for i, name in enumerate(activities)}
 
     def first_activity(sequences: Sequences) -> IntArray:
