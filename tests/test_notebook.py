@@ -183,6 +183,7 @@ EXAMPLES = (
     "veilog.measures.disclosure.measure",
     "veilog.measures.disclosure.results",
     "veilog.measures.measure",
+    "veilog.messages",
     "veilog.methods.settings",
     "veilog.mining.tree",
     "veilog.privacy.account.accounting",

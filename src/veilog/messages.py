@@ -7,13 +7,12 @@ has no words for the pages is advice that no page can follow, and is left out th
 
 Nothing below the edge reads a sentence: programs compare codes.
 
->>> str(Message("epsilon-needed", method="evolve"))
-"Method 'evolve' needs an epsilon."
+>>> str(Message("disk-full"))
+'The disk is full.'
 """
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -48,8 +47,7 @@ class _Kept:
     """A message as files keep it; see :mod:`veilog._plain`."""
 
     code: str
-    values: str
-    """As JSON."""
+    values: Mapping[str, str | bool | int | float | _Kept | None]
 
 
 @dataclass(frozen=True, init=False)
@@ -83,13 +81,14 @@ class _Coded:
         return {"code": self.code, "values": values, "text": str(self)}
 
     def plain(self) -> _Kept:
-        return _Kept(self.code, json.dumps(self.to_json()["values"], ensure_ascii=False))
+        values = ((name, v.plain() if isinstance(v, _Coded) else _plain(v)) for name, v in self.values.items())
+        return _Kept(self.code, dict(values))
 
     @classmethod
     def of_plain(cls, kept: _Kept) -> Self:
-        """Return the message that was kept; :class:`ValueError` where that is none."""
-        told = message_from({"code": kept.code, "values": json.loads(kept.values)})
-        return cls(told.code, **told.values)
+        """Return the message that was kept."""
+        values = ((name, Message.of_plain(v) if isinstance(v, _Kept) else v) for name, v in kept.values.items())
+        return cls(kept.code, **dict(values))
 
 
 class Message(_Coded):
@@ -113,9 +112,14 @@ def as_message(text: str | Message) -> Message:
 def message_from(told: Mapping[str, Any]) -> Message:
     """Return the message that ``to_json`` wrote; :class:`ValueError` where it did not."""
     code, values = told.get("code"), told.get("values")
-    if not isinstance(code, str) or not isinstance(values, Mapping):
-        raise ValueError("a message has a code and values")  # noqa: TRY004  # of a file
+    if not isinstance(code, str) or not isinstance(values, Mapping) or not _printable(code, *values.values()):
+        raise ValueError("a message has a code and values")  # of a file
     return Message(code, **{name: message_from(v) if isinstance(v, Mapping) else v for name, v in values.items()})
+
+
+def _printable(*values: Any) -> bool:
+    """Whether nothing of a file steers the terminal that it is shown on."""
+    return all(value.isprintable() for value in values if isinstance(value, str))
 
 
 def _plain(value: Any) -> Any:

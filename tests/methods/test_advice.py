@@ -1,54 +1,48 @@
 """Which budgets are advised."""
 
-import re
 from collections.abc import Iterable
 from fractions import Fraction
 
 import pytest
 
 import veilog
-from veilog._language import spoken
 from veilog.errors import ParameterError
 from veilog.logs.made_up.simulate import hospital
-from veilog.methods.method import LARGEST_ADVISED, advised, advised_once, as_asked, with_a_share
-from veilog.report.stated import stated
+from veilog.messages import Message
+from veilog.methods.method import LARGEST_ADVISED, NONE_ADVISED, advised, advised_once, as_asked, with_a_share
 
 
 @pytest.mark.parametrize(
     ("needed", "said"),
     [
-        (0.04, "An epsilon of about 0.04 would do."),
-        (1.11, "An epsilon of about 1.2 would do."),
-        (LARGEST_ADVISED, "An epsilon of about 2 would do."),
+        (0.04, "0.04"),
+        (1.11, "1.2"),
+        (LARGEST_ADVISED, "2"),
     ],
 )
 def test_a_budget_that_would_do_is_rounded_up(needed: float, said: str) -> None:
-    assert advised(needed) == said
+    assert advised(needed).values["epsilon"] == said
 
 
 @pytest.mark.parametrize("needed", [2.001, 9, 40, 1e9])
 def test_none_is_advised_that_would_protect_nobody(needed: float) -> None:
-    said = advised(needed)
-    assert "No epsilon that is advised (2 at most) would do: collect more cases" in said
+    assert advised(needed) == NONE_ADVISED
 
 
 @pytest.mark.slow
 def test_that_no_epsilon_would_do_is_said_once_in_a_release() -> None:
-    none = advised(9)
-    remarks = [f"Few cases. {none}", "Prototypes.", f"Rough times. {none}", "Mostly noise. An epsilon of 1 would do."]
-    assert list(advised_once(remarks)) == [remarks[0], "Prototypes.", "Rough times.", remarks[3]]
-    remarks = list(
-        veilog.release(hospital(60, 1), "evolve", epsilon="0.1", times=0.3, activities="log", seed=1).remarks
-    )
-    assert sum(none in remark for remark in remarks) == 1 and any("times are rough" in text for text in remarks)
-    with spoken("de"):
-        assert not {text for text in remarks if stated(text) == text}
+    few, prototypes, rough = Message("x", advised=NONE_ADVISED), Message("y"), Message("z", advised=NONE_ADVISED)
+    noisy = Message("u", advised=advised(1))
+    assert list(advised_once([few, prototypes, rough, noisy])) == [few, prototypes, Message("z", advised=""), noisy]
+    remarks = veilog.release(hospital(60, 1), "evolve", epsilon="0.1", times=0.3, activities="log", seed=1).remarks
+    assert sum(NONE_ADVISED in remark.values.values() for remark in remarks) == 1
+    assert "times-rough-their-epsilon" in [remark.code for remark in remarks]
 
 
-def _advised(remarks: Iterable[str]) -> float:
-    said = [found[1] for remark in remarks if (found := re.search(r"An epsilon of about (\S+) would do", remark))]
-    assert len(said) == 1
-    return float(said[0])
+def _advised(remarks: Iterable[Message]) -> float:
+    values = (value for remark in remarks for value in remark.values.values())
+    (said,) = (value for value in values if isinstance(value, Message) and value.code == "epsilon-would-do")
+    return float(said.values["epsilon"])
 
 
 def test_the_epsilon_that_would_do_is_for_whom_the_release_protects() -> None:
@@ -72,9 +66,9 @@ def test_the_epsilon_that_would_do_is_that_of_times_too(asked: dict[str, object]
 
 def test_the_epsilon_that_would_do_is_that_of_all_that_is_asked() -> None:
     with with_a_share(Fraction(2)), with_a_share(Fraction(5, 2)):
-        assert advised(0.2) == "An epsilon of about 1 would do." and as_asked(0.2) == 1
-        assert "No epsilon" in advised(0.5), "2.5 of all would protect nobody"
-    assert advised(0.2) == "An epsilon of about 0.2 would do."
+        assert advised(0.2).values["epsilon"] == "1" and as_asked(0.2) == 1
+        assert advised(0.5) == NONE_ADVISED, "2.5 of all would protect nobody"
+    assert advised(0.2).values["epsilon"] == "0.2"
 
 
 @pytest.mark.parametrize("name", ["laplace", "sacofa", "evolve", "df-laplace", "dpim"])

@@ -405,7 +405,11 @@ def test_a_charge_says_what_was_asked() -> None:
     assert guarantee.epsilon == 1.0
     tenth, third = Fraction(1, 10), Fraction(1, 3 * 10**6)
     assert guarantee.delta == round_up(3 * noise.tsgd_failure(tenth, noise.tsgd_bound(tenth, third))) <= 1e-6
-    assert [c.plain().sensitivity for c in guarantee.charges] == ["9 (L1, clipped)", "2 (L1)", "3 values by 1 each"]
+    assert [str(c.plain().sensitivity) for c in guarantee.charges] == [
+        "9 (L1, clipped)",
+        "2 (L1)",
+        "3 values by 1 each",
+    ]
     assert guarantee.charges[0].plain().mechanism == "discrete Laplace, scale 9/epsilon in steps of 1/16"
 
 

@@ -16,6 +16,7 @@ from scipy import stats
 
 from veilog.errors import ParameterError
 from veilog.logs.variants import Sequences, Variants
+from veilog.messages import Message
 from veilog.privacy.account.figures import round_up
 from veilog.privacy.account.guessing import advantage_of
 from veilog.privacy.account.strength import EXPOSED, strength_of
@@ -279,7 +280,7 @@ def test_a_peek_leaves_no_guarantee() -> None:
     curator.peek("the rules are read from the raw log")
     guarantee = curator.guarantee(nominal_epsilon=1)
     assert (guarantee.status, guarantee.epsilon, guarantee.nominal_epsilon) == ("none", None, 1.0)
-    assert guarantee.reasons == ("the rules are read from the raw log",)
+    assert guarantee.reasons == (Message("the rules are read from the raw log"),)
 
 
 def test_a_seed_leaves_no_guarantee() -> None:

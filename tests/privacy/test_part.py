@@ -21,6 +21,7 @@ from veilog.errors import ParameterError
 from veilog.logs.eventlog import ACTIVITY, CASE_INDEX, EVENT_INDEX, TIMESTAMP, TIMESTAMP_TYPE, EventLog
 from veilog.logs.made_up.simulate import hospital
 from veilog.logs.stored.store import StoredLog
+from veilog.messages import Message
 from veilog.privacy.curator import Curator
 from veilog.privacy.mechanisms import noise
 from veilog.privacy.part import NONE, Part
@@ -232,7 +233,7 @@ def test_a_release_and_what_is_written_of_it_say_of_which_cases_it_is(tmp_path: 
     released.save(tmp_path / "out.xes")
     text = (tmp_path / "out.xes").read_text()
     assert 'key="privacy:part" value="month=2024-01"' in text and "only cases that started in 2024-01" in text
-    assert released.remarks[0] == "Only cases that started in 2024-01 (UTC) were looked at."
+    assert released.remarks[0] == Message("only-looked", in_words=Message("cases-of-period", period="2024-01"))
     assert "part" not in openly.release(whole, "laplace", epsilon=3, seed=1).guarantee.to_json()
 
 

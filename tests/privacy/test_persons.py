@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 import veilog
 from veilog.errors import ParameterError
 from veilog.logs.variants import Variants
+from veilog.messages import Message
 from veilog.privacy.account.guarantee import Charge
 from veilog.privacy.curator import Curator
 from veilog.privacy.mechanisms import noise
@@ -308,7 +309,7 @@ def test_the_guarantee_says_person_and_costs_what_was_asked(method: str) -> None
         assert g.delta == pytest.approx(float(grown)) and 0 < g.delta <= 1e-3
     else:
         assert g.delta == 0
-    assert "one person with at most 3 cases" in g.neighbours
+    assert g.neighbours == Message("neighbours-by-person-of-cases", n=3)
     assert "nobody-has-more" in {c.code for c in g.conditions}
     assert sum(charge.epsilon for charge in g.charges) == Fraction("0.9")
     assert sum(operation.epsilon for operation in released.operations) == pytest.approx(0.9)

@@ -284,7 +284,7 @@ def test_what_is_asked_is_charged_once_and_in_full(question: str) -> None:
     ask, (name, epsilon, delta, sensitivity) = ASKED[question]
     ask(curator)
     (charge,) = curator.charges
-    assert (charge.question, charge.epsilon, charge.delta, charge.plain().sensitivity) == (
+    assert (charge.question, charge.epsilon, charge.delta, str(charge.plain().sensitivity)) == (
         name,
         epsilon,
         delta,

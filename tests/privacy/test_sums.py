@@ -138,7 +138,7 @@ def test_with_a_delta_sums_cost_no_more_than_is_charged_by_their_exact_loss(
     curator.sums(letters, 4, bound, epsilon, delta="1e-6", resolution=resolution)
     (charge,) = curator.guarantee().charges
     assert (float(charge.epsilon), charge.delta) == (epsilon, Fraction(1, 10**6))
-    assert charge.plain().sensitivity == f"{bound} (L2, clipped)"
+    assert str(charge.plain().sensitivity) == f"{bound} (L2, clipped)"
     (drawn,) = charge.mechanism.noises
     deviation, moved = drawn.variance**0.5, bound * resolution
     unit = max(1, moved // 4)  # wide noise is as good as continuous, and is told on a coarser grid
@@ -179,7 +179,7 @@ def test_noise_has_the_scale_of_bound_over_epsilon() -> None:
     assert np.abs(answer).mean() == pytest.approx(2 * a / (1 - a * a), rel=0.03)
     charge = curator.guarantee().charges[0]
     assert (charge.question, charge.epsilon) == ("sums", Fraction(1, 2))
-    assert charge.plain().sensitivity == "6 (L1, clipped)"
+    assert str(charge.plain().sensitivity) == "6 (L1, clipped)"
 
 
 @pytest.mark.parametrize(

@@ -22,6 +22,7 @@ from veilog.errors import ParameterError, QuestionError, VeilogError
 from veilog.logs.eventlog import EventLog
 from veilog.logs.made_up.simulate import hospital
 from veilog.logs.variants import Sequences, Variants
+from veilog.messages import Message
 from veilog.methods import METHODS, travag
 from veilog.privacy import adding, clipping, histograms
 from veilog.privacy.account.figures import up
@@ -417,7 +418,7 @@ def test_row_12_no_charge_lowers_what_is_spent(epsilon: Fraction, delta: Fractio
 def test_row_12_who_asks_nothing_guarantees_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     guarantee = Curator(SMALL).guarantee()
     assert (guarantee.status, guarantee.epsilon) == ("none", None)
-    assert guarantee.reasons == ("nothing was asked of the data",)
+    assert guarantee.reasons == (Message("nothing-asked"),)
     method = METHODS["travas"]
     monkeypatch.setattr(
         "veilog.releasing.plan.method_named",

@@ -277,7 +277,7 @@ def test_the_cost_of_attributes_is_in_it_and_leaves_so_much_less_for_the_rest(ti
     declared = veilog.Domain("log", "log", {"age group": ("0-39", "40-79", "80+")})
     planned = veilog.plan("laplace", epsilon="0.8", domain=declared, attributes=["age group"], times=times, depth=3)
     told, done = planned.cost, planned.run(hospital(60, seed=3)).guarantee
-    of_values = [sum(c.epsilon for c in found.charges if "values of" in c.purpose) for found in (told, done)]
+    of_values = [sum(c.epsilon for c in found.charges if "values of" in str(c.purpose)) for found in (told, done)]
     assert of_values == [Fraction(1, 5), Fraction(1, 5)]
     of_paths = [{c.epsilon for c in found.charges if "prefixes of length" in c.purpose} for found in (told, done)]
     assert of_paths[0] == of_paths[1]
@@ -386,7 +386,7 @@ def test_a_dry_run_asks_for_as_many_activities_as_the_log_has() -> None:
     declared = veilog.plan("df-laplace", epsilon=1, domain=veilog.Domain(activities=names, max_length=10))
     word = veilog.plan("df-laplace", epsilon=1, activities="log", domain=veilog.Domain(max_length=10))
     for cost in (declared.cost, tried(word, activities=30)):
-        assert cost.charges[-1].purpose.endswith("(961 sums)")
+        assert cost.charges[-1].purpose.values["n"] == 961
     assert [c.code for c in tried(word, activities=30).conditions] == [c.code for c in tried(word).conditions]
 
 

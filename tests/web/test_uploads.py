@@ -108,7 +108,7 @@ def test_the_limit_holds_while_it_streams(tmp_path: Path) -> None:
     with pytest.raises(Problem) as told:
         asyncio.run(receive(stream(), FORM, None, tmp_path / "x", 5 << 20))
     assert told.value.status == 413
-    assert "5 MiB" in told.value.words
+    assert "5 MiB" in told.value.problem
     assert 0 < largest <= 6 << 20
     assert list(tmp_path.iterdir()) == []
 

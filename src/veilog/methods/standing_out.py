@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 
-from veilog._language import counted
 from veilog.messages import Message
 from veilog.methods._prefix_tree.tree import noise_threshold
 from veilog.methods.method import Request, advised
@@ -71,12 +70,10 @@ def remark_cases(request: Request, answered: int, variance: float, threshold: in
     """
     cases, off = max(1, answered), max(1, math.ceil(math.log(20) * math.sqrt(variance / 2)))
     if 2 * threshold < cases:
-        request.remark(Message("noisy-answers-log-about", counted=counted(cases, "case"), off=off))
+        request.remark(Message("noisy-answers-log-about", cases=cases, off=off))
     else:
         needed = float(request.epsilon) * 10 * threshold / cases
-        request.remark(
-            Message("noisy-answers-log-about-within", counted=counted(cases, "case"), off=off, advised=advised(needed))
-        )
+        request.remark(Message("noisy-answers-log-about-within", cases=cases, off=off, advised=advised(needed)))
 
 
 def remark_made_by_noise(request: Request, noise: Laplace, bins: int, released: int, *, steps: bool = False) -> None:
@@ -93,6 +90,6 @@ def remark_made_by_noise(request: Request, noise: Laplace, bins: int, released: 
     if released == 1 and not steps:
         request.remark(Message("noise-alone-may-made"))
     elif steps:
-        request.remark(Message("noise-alone-made-up", made=made, counted=counted(released, "released step")))
+        request.remark(Message("noise-alone-made-up", made=made, steps=released))
     else:
         request.remark(Message("noise-alone-made-up-about", made=made, released=released))

@@ -139,7 +139,7 @@ def told_by_file(log: EventLog) -> Told:
 def _message(told: Attribute) -> Message:
     """The message of an attribute: by its code, or, where it has none, its sentence."""
     inside = {child.key: child.value for child in told.children}
-    with contextlib.suppress(ValueError, TypeError, KeyError):
+    with contextlib.suppress(ValueError, TypeError, KeyError, AttributeError, RecursionError):
         return message_from({"code": inside["privacy:code"], "values": json.loads(inside["privacy:values"])})
     return Message(short(str(told.value), 2000))
 

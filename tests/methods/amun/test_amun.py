@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from veilog.errors import ParameterError
+from veilog.messages import Message
 from veilog.methods._sampling.cases import copies_of_cases, sampled_counts
 from veilog.methods._sampling.times import noisy_cases
 from veilog.methods._sampling.transitions import Frame
@@ -75,7 +76,7 @@ def test_case_1_is_filtered_and_the_new_priors_and_epsilons_are_those_of_table_3
 
 def test_filtering_the_example_says_how_many_cases_remain_and_releases_no_other_variant() -> None:
     result = released(example(), mode="filtering", guessing_advantage=0.3, duration_precision=600, seed=3)
-    assert result.remarks[0] == "Filtering keeps 5 of 6 cases at a guessing advantage of 0.3."
+    assert result.remarks[0] == Message("filtering-keeps", kept=5, cases=6, advantage=0.3)
     assert set(result.variants.to_dict()) <= set(example().variants.to_dict())
 
 

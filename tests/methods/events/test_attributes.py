@@ -104,7 +104,11 @@ def test_each_operation_says_what_it_cost() -> None:
     assert 2e-4 < flow < 8e-4 and times == 0, "cases have so few gaps that Laplace noise is narrower"
     assert flow + values == pytest.approx(1e-3)
     children = release.log.metadata.attributes[0].children
-    assert [c.key for c in children if c.children] == ["privacy:operation1", "privacy:operation2", "privacy:operation3"]
+    assert [c.key for c in children if c.key.startswith("privacy:operation")] == [
+        "privacy:operation1",
+        "privacy:operation2",
+        "privacy:operation3",
+    ]
 
 
 @pytest.mark.slow
@@ -214,7 +218,7 @@ def test_an_attribute_without_frequent_values_is_left_out_and_its_budget_used() 
     log = log_of([({"kind": f"k{i // 3}"}, [{"activity": "a"}]) for i in range(600)])
     release = released(log, attributes=["kind"], epsilon=1, delta="1e-6")
     assert release.log.cases.column_names == ["concept:name"]
-    assert any("left out" in remark for remark in release.remarks)
+    assert "no-value-frequent-enough" in [remark.code for remark in release.remarks]
     assert sum((c.epsilon for c in release.guarantee.charges), Fraction(0)) == 1
 
 

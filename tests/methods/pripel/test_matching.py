@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from rapidfuzz.distance import Levenshtein
 
 from veilog.logs.variants import Variants
+from veilog.messages import Message
 from veilog.methods.pripel import matching
 from veilog.methods.pripel.matching import Matching, match
 
@@ -92,7 +93,7 @@ def test_equal_logs_match_for_nothing_and_labels_that_only_one_side_has_count() 
 def test_too_large_an_optimal_matching_says_that_it_is_greedy(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(matching, "MOST_ASSIGNED", 1)
     monkeypatch.setattr(matching, "MOST_TRANSPORTED", 1)
-    said: list[str] = []
+    said: list[Message] = []
     a, b = Variants.from_dict({("a",): 2, ("b",): 2}), Variants.from_dict({("c",): 3, ("d", "a"): 1})
     assert match(a, b, "optimal", said.append).numbers.sum() == 4
-    assert len(said) == 1 and "greedy" in said[0]
+    assert [one.code for one in said] == ["released-traces-variants-too"]

@@ -176,7 +176,7 @@ def test_as_published_derives_nothing_and_says_why() -> None:
     released = openly.release(RICH, "pripel", epsilon=1, as_published=True)
     assert released.guarantee.status == "none" and released.guarantee.epsilon is None
     assert released.guarantee.nominal_epsilon == 1
-    words = " ".join(released.guarantee.reasons)
+    words = " ".join(map(str, released.guarantee.reasons))
     assert "matching" in words and "raw log" in words and "pays for each" in words
 
 
@@ -383,6 +383,6 @@ def test_an_attribute_that_tells_events_apart_is_left_out_or_refused() -> None:
     log = log_of(*[CASE] * 10, events={"ticket": pa.array([f"t{i}" for i in range(30)])})
     released = openly.release(log, "pripel", epsilon=1, as_published=True)
     assert "ticket" not in released.log.events.column_names
-    assert "'ticket' has 30 different values in 30" in " ".join(released.remarks)
+    assert "attribute-different-values-tells" in [remark.code for remark in released.remarks]
     with pytest.raises(VeilogError, match="tells them apart"):
         openly.release(log, "pripel", epsilon=1, as_published=True, attribute_names="ticket")

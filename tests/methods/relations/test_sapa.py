@@ -51,7 +51,7 @@ def test_pairs_within_k_steps_of_a_graph(near: np.ndarray, k: int) -> None:
 def test_as_published_nothing_can_be_derived() -> None:
     guarantee = release(SMALL, "sapa", epsilon=1, as_published=True).guarantee
     assert (guarantee.status, guarantee.epsilon, guarantee.nominal_epsilon) == ("none", None, 1.0)
-    assert "k-follows" in guarantee.reasons[0] and "redraws" in guarantee.reasons[0]
+    assert "k-follows" in str(guarantee.reasons[0]) and "redraws" in str(guarantee.reasons[0])
 
 
 def test_as_published_every_observed_step_keeps_a_count() -> None:

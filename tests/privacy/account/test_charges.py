@@ -13,6 +13,7 @@ import pytest
 from veilog._plain import Misfit, from_plain, to_plain
 from veilog.errors import ParameterError
 from veilog.logs.eventlog import TIMESTAMP_TYPE, EventLog
+from veilog.messages import Message
 from veilog.privacy import histograms
 from veilog.privacy.account.account import ChargeAccount
 from veilog.privacy.account.guarantee import Charge, Guarantee, Statement
@@ -282,7 +283,7 @@ def test_the_width_of_gaussian_noise_is_in_the_units_of_what_a_case_changes() ->
     """Counted in steps of 1/4096, a case that changes 256 changes 2**20 steps."""
     noises = (DiscreteGaussian(Fraction(10 * 4096) ** 2),)
     sensitivity = Sensitivity((Fraction(256),), "L2", "clipped")
-    assert mechanism_in_words(GaussianRounds(noises, 1 << 20), sensitivity).endswith("standard deviation 10")
+    assert str(mechanism_in_words(GaussianRounds(noises, 1 << 20), sensitivity)).endswith("standard deviation 10")
     assert mechanism_in_words(GaussianRounds(noises), Sensitivity((Fraction(1),), "L2")).endswith("4.096e+04")
 
 
@@ -311,16 +312,16 @@ def test_what_is_asked_of_a_sample_says_so(question: str) -> None:
     assert there.epsilon == cost(there.mechanism, there.sensitivity, there)
     assert here.epsilon == amplified(epsilon, rate)
     words = f"{there.plain().mechanism}; on a Poisson sample, rate 0.125, there epsilon 0.333333"
-    assert here.plain().mechanism == words
+    assert str(here.plain().mechanism) == words
 
 
 # Kept in files --------------------------------------------------------------------------------------------------------
 
 OLD = {
     "question": "partitions",
-    "purpose": "variants that can be drawn",
-    "mechanism": "k-truncated symmetric geometric, k = 10, released iff above k",
-    "sensitivity": "1 (one variant's count), times 2 cases of a person",
+    "purpose": {"code": "variants-that-can-be-drawn", "values": {}},
+    "mechanism": {"code": "noise-k-truncated", "values": {"k": 10}},
+    "sensitivity": {"code": "sensitivity-one-count", "values": {}},
     "epsilon": "1/3",
     "delta": "1/1000",
 }
@@ -328,7 +329,7 @@ OLD = {
 
 def test_a_charge_of_a_file_is_what_the_file_says() -> None:
     read = from_plain(Charge, OLD)
-    assert read.mechanism == Stated("k-truncated symmetric geometric, k = 10, released iff above k")
+    assert read.mechanism == Stated(Message("noise-k-truncated", k=10))
     assert (read.epsilon, read.delta) == (Fraction(1, 3), Fraction(1, 1000))
     assert to_plain(read) == OLD
     again = ChargeAccount(ONE_CASE, seeded=False)
@@ -351,9 +352,11 @@ def test_a_guarantee_is_kept_in_words_and_read_back() -> None:
     kept = to_plain(found.guarantee())
     assert kept["charges"][0] == {
         "question": "count",
-        "purpose": "cases",
-        "mechanism": "discrete Laplace, scale 1/epsilon",
-        "sensitivity": "1 (L1), times 2 cases of a person",
+        "purpose": to_plain(Message("cases")),
+        "mechanism": to_plain(Message("noise-laplace", scale="1/epsilon", grid=1)),
+        "sensitivity": to_plain(
+            Message("sensitivity-of-person", sensitivity=Message("sensitivity-in-norm", by="1", norm="L1"), n=2)
+        ),
         "epsilon": "3/5",
         "delta": "0",
     }
@@ -382,7 +385,7 @@ def test_conditions_reasons_and_statements_of_a_sample_are_those_of_the_whole() 
     part.state(Statement("model", "holds", True, ""))
     assert whole.guarantee().proven and [s.model for s in whole.guarantee().statements] == ["model"]
     part.void("looked at")
-    assert whole.guarantee().reasons == part.guarantee().reasons == ("looked at",)
+    assert whole.guarantee().reasons == part.guarantee().reasons == (Message("looked at"),)
     twice = amplified(amplified(Fraction(1), Fraction(1, 2)), Fraction(1, 2))
     assert [charge.epsilon for charge in whole.charges] == [twice]
     assert [charge.epsilon for charge in whole.guarantee().charges] == [2 * twice]

@@ -12,6 +12,7 @@ from scipy import stats
 
 from veilog.errors import ParameterError
 from veilog.logs.variants import Variants
+from veilog.messages import Message
 from veilog.privacy.account.account import ChargeAccount
 from veilog.privacy.account.figures import round_up
 from veilog.privacy.curator import Curator
@@ -162,7 +163,7 @@ def test_public_facts_conditions_and_peeks_of_a_sample_are_those_of_the_log() ->
     assert len(curator.guarantee().conditions) == 2
     assert sample.subsample(Fraction(1)).activities == ("a", "b", "c")
     sample.peek("to see")
-    assert curator.guarantee().reasons == ("to see",)
+    assert curator.guarantee().reasons == (Message("to see"),)
     declared = Curator(LOG, domain=Domain(("a", "z"), 2)).subsample(Fraction(1, 2))
     assert declared.activities == ("a", "z") and declared.max_length == 2
 

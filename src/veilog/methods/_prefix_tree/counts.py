@@ -13,7 +13,6 @@ from fractions import Fraction
 
 import numpy as np
 
-from veilog._language import counted
 from veilog._typing import BoolArray, FloatArray, IntArray
 from veilog.logs.variants import Variants
 from veilog.messages import Message
@@ -50,7 +49,7 @@ def count_variants(
     remark_cases(request, int(noisy.sum()), Laplace(1 / epsilon).variance * len(noisy), least)
     longest = curator.domain.longest
     if len(tree.levels) == len(levels) and tree.frontier and (longest is None or len(levels) < longest):
-        request.remark(Message("no-trace-more-longer", counted=counted(len(levels), "event")))
+        request.remark(Message("no-trace-more-longer", events=len(levels)))
     here = _by_level(tree, noisy.astype(np.float64))
     if settings.consistency:
         here = _reconciled(tree, here, levels, Laplace(1 / epsilon))

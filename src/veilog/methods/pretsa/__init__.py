@@ -22,7 +22,7 @@ from typing import Annotated
 import numpy as np
 import pyarrow as pa
 
-from veilog._language import counted, gettext_noop
+from veilog._language import gettext_noop
 from veilog._typing import FloatArray, IntArray
 from veilog.errors import ParameterError
 from veilog.logs.eventlog import ACTIVITY, CASE_INDEX, EVENT_INDEX, TIMESTAMP, TIMESTAMP_TYPE, EventLog
@@ -96,9 +96,7 @@ def pretsa(curator: Curator, request: Request, settings: PretsaSettings) -> Even
     log = curator.peek_log(_PEEK)
     events = events_of(log, curator.domain)
     if k > events.cases:
-        raise ParameterError(
-            "larger-log", parameter="k", k=k, counted=counted(events.cases, "case"), cases=events.cases
-        )
+        raise ParameterError("larger-log", parameter="k", k=k, cases=events.cases)
     attribute = _attribute(log, events, names[0], curator) if names else None
     offsets = np.searchsorted(events.case, np.arange(events.cases + 1))
     rows = events.activity.tolist()

@@ -31,7 +31,7 @@ from typing import Annotated, Literal
 import numpy as np
 import pyarrow as pa
 
-from veilog._language import counted, gettext_noop
+from veilog._language import gettext_noop
 from veilog._typing import BoolArray, IntArray
 from veilog.errors import ParameterError
 from veilog.logs.eventlog import ACTIVITY, CASE_INDEX, EVENT_INDEX, LIFECYCLE, TIMESTAMP, TIMESTAMP_TYPE, EventLog
@@ -102,7 +102,7 @@ def tlkc(curator: Curator, request: Request, settings: TlkcSettings) -> EventLog
     log = curator.peek_log(_PEEK)
     events = events_of(log, curator.domain)
     if k > events.cases:
-        raise ParameterError("larger-log-2", parameter="k", k=k, counted=counted(events.cases, "case"))
+        raise ParameterError("larger-log-2", parameter="k", k=k, cases=events.cases)
     chosen = [_sensitive(log, events, name, curator) for name in names]
     times, timed = _times(log, events, time)
     label = events.activity
