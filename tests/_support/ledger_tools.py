@@ -5,6 +5,7 @@ from pathlib import Path
 
 import veilog
 from veilog.ledger.ledger import Ledger
+from veilog.messages import Message
 from veilog.privacy.account.figures import round_up
 from veilog.privacy.account.guarantee import Charge, Guarantee
 from veilog.privacy.mechanisms.mechanism import Sensitivity, Stated
@@ -23,8 +24,8 @@ def guarantee(epsilon: Fraction, delta: Fraction = Fraction(0), status: str = "p
         nominal_epsilon=None,
         nominal_delta=None,
         unit="case",
-        neighbours="logs that differ by a case",
-        numerics="exact",
+        neighbours=Message("logs that differ by a case"),
+        numerics=Message("exact"),
         conditions=(),
         reasons=() if proven else ("looked at",),
         charges=(Charge("count", "cases", Stated("discrete Laplace"), Sensitivity.of(1), epsilon, delta),),

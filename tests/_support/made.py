@@ -6,6 +6,7 @@ from fractions import Fraction
 import numpy as np
 
 from veilog.logs.variants import Variants
+from veilog.messages import Message
 from veilog.methods.travag.networks import initial
 from veilog.methods.travag.settings import CERTIFIED, Networks, Trained, TrainingState
 from veilog.privacy.account.guarantee import Charge
@@ -30,7 +31,13 @@ def model(seed: int = 1) -> Model:
     curator.count("0.1")
     guarantee = curator.guarantee(nominal_epsilon=1, nominal_delta="1e-4")
     return Model(
-        "travag", False, {"configuration": None, "share": 0.5}, trained(seed), guarantee, ("Mind this.",), "veilog"
+        "travag",
+        False,
+        {"configuration": None, "share": 0.5},
+        trained(seed),
+        guarantee,
+        (Message("Mind this."),),
+        "veilog",
     )
 
 
@@ -47,7 +54,7 @@ def state(taken: tuple[int, int] = (0, 0), seed: int = 1) -> TrainingState:
         columns=LOG.sequences,
         column_counts=LOG.counts,
         cases=97,
-        charges=(Charge("count", "cases", Stated("noise"), Stated("1"), Fraction(1, 3)),),
+        charges=(Charge("count", Message("cases"), Stated("noise"), Stated("1"), Fraction(1, 3)),),
         plan=(NoisedSteps("autoencoder", 0.1, 1.5, 100), NoisedSteps("critic", 0.2, 2.0, 300)),
         taken=taken,
         weights=weights,

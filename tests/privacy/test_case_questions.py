@@ -410,7 +410,7 @@ def test_a_charge_says_what_was_asked() -> None:
         "2 (L1)",
         "3 values by 1 each",
     ]
-    assert guarantee.charges[0].plain().mechanism == "discrete Laplace, scale 9/epsilon in steps of 1/16"
+    assert str(guarantee.charges[0].plain().mechanism) == "discrete Laplace, scale 9/epsilon in steps of 1/16"
 
 
 def test_with_a_delta_sums_of_events_have_the_noise_that_it_pays_for() -> None:

@@ -9,13 +9,11 @@ from typing import Any
 import pytest
 
 import veilog
-from veilog._language import spoken
 from veilog.errors import VeilogError
 from veilog.logs.made_up.simulate import hospital
 from veilog.logs.variants import Variants
 from veilog.measures.singling_out import own_path_in_words
 from veilog.methods import METHODS
-from veilog.report.stated import stated
 from veilog.report.words import not_to_conclude
 
 ONE = hospital(1, seed=1)
@@ -38,7 +36,7 @@ def said(name: str, epsilon: float, *, as_published: bool) -> list[str]:
     except VeilogError as error:
         return [str(error)]
     held = [statement.holds for statement in released.guarantee.statements]
-    return [*released.remarks, *released.owner_only.notes, *held, compared.verdict]
+    return [str(text) for text in (*released.remarks, *released.owner_only.notes, *held, compared.verdict)]
 
 
 @pytest.mark.slow
@@ -48,23 +46,6 @@ def test_no_sentence_of_a_release_of_one_case_speaks_of_one_as_of_several(name: 
     for epsilon in (1, 8):
         for text in said(name, epsilon, as_published=as_published):
             assert not SEVERAL.search(text), text
-
-
-@pytest.mark.parametrize("language", ["de", "fr", "nl"])
-@pytest.mark.parametrize(
-    "text",
-    [
-        "Whoever knows at most 1 activity of a case in their order finds at least 1 case of the release that matches, "
-        "or none.",
-        "By noisy answers the log has about 1 case (within 5 in 95 of 100 runs).",
-        "No trace has more than 1 event: longer ones end there.",
-        "Noise alone may have made the only released case.",
-        "Every beginning of a trace and every complete trace of the release is that of at least 1 case.",
-    ],
-)
-def test_what_is_said_of_one_is_known_in_other_languages(language: str, text: str) -> None:
-    with spoken(language):
-        assert stated(text) != text and not re.search("of the|at least|longer", stated(text))
 
 
 def test_the_path_of_one_case_is_not_that_of_100_percent_of_the_1_cases() -> None:
@@ -91,7 +72,7 @@ def test_one_empty_case_went_missing() -> None:
 def test_a_charge_for_one_variant_names_one() -> None:
     held = veilog.twin(Variants.from_dict({("a",): 900, ("b",): 100}), epsilon=1, seed=1)
     codes = [charge.purpose.code for charge in held.guarantee.charges] if held.guarantee else []
-    assert "for-one-variant" in codes and "for-variants" not in codes
+    assert "for-one-variant" in codes
 
 
 @pytest.mark.parametrize(

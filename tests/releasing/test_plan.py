@@ -279,7 +279,7 @@ def test_the_cost_of_attributes_is_in_it_and_leaves_so_much_less_for_the_rest(ti
     told, done = planned.cost, planned.run(hospital(60, seed=3)).guarantee
     of_values = [sum(c.epsilon for c in found.charges if "values of" in str(c.purpose)) for found in (told, done)]
     assert of_values == [Fraction(1, 5), Fraction(1, 5)]
-    of_paths = [{c.epsilon for c in found.charges if "prefixes of length" in c.purpose} for found in (told, done)]
+    of_paths = [{c.epsilon for c in found.charges if "prefixes of length" in str(c.purpose)} for found in (told, done)]
     assert of_paths[0] == of_paths[1]
     assert sum(c.epsilon for c in told.charges) <= Fraction(4, 5)
     assert told.proven and told.epsilon == done.epsilon == 0.8

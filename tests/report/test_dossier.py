@@ -16,6 +16,7 @@ from veilog import Variants
 from veilog.errors import InputError, OutputError
 from veilog.logs.made_up.simulate import hospital
 from veilog.measures.singling_out import halves
+from veilog.messages import Message
 from veilog.methods import METHODS
 from veilog.releasing.result import OwnerOnly
 from veilog.report.dossier import check_dossier, write, write_registry
@@ -314,7 +315,9 @@ class Tags(HTMLParser):
 def hostile() -> veilog.Release:
     log = Variants.from_dict({HOSTILE: 900, (HOSTILE[0],): 800})
     released = veilog.release(log, "travas", epsilon=1, delta="1e-3")
-    guarantee = replace(released.guarantee, neighbours=HOSTILE[0] + HOSTILE[2], numerics=HOSTILE[1] + HOSTILE[5])
+    guarantee = replace(
+        released.guarantee, neighbours=Message(HOSTILE[0] + HOSTILE[2]), numerics=Message(HOSTILE[1] + HOSTILE[5])
+    )
     return replace(released, guarantee=guarantee, parameters={HOSTILE[1]: HOSTILE[0]})
 
 

@@ -21,6 +21,7 @@ from veilog.errors import InputError, OutputError
 from veilog.logs.made_up.simulate import hospital
 from veilog.logs.metadata import Attribute
 from veilog.measures.durations import FEW, spans
+from veilog.messages import Message
 from veilog.privacy.curator import Curator
 from veilog.releasing.result import OwnerOnly
 from veilog.report import words
@@ -212,7 +213,7 @@ def test_outside_how_many_activities_there_are_is_told_only_as_far_as_it_is_publ
 def test_outside_questions_and_remarks_of_a_release_without_a_guarantee_are_left_out() -> None:
     released = veilog.release(LOG, "laplace", epsilon=1, seed=1, activities="log", depth=5)
     assert not released.guarantee.proven
-    noted = replace(released, remarks=("A remark that looked at the log.",))
+    noted = replace(released, remarks=(Message("A remark that looked at the log."),))
     outside, inside = page_of(noted).text, page_of(noted, LOG).text
     assert "Every question that was asked" in inside
     assert "Every question that was asked" not in outside

@@ -18,6 +18,7 @@ from veilog import InputError, OutputError, ParameterError, Variants, modelfile
 from veilog.errors import BudgetError, VeilogError
 from veilog.ledger import file as ledger_file
 from veilog.ledger.ledger import Ledger, Reservation
+from veilog.messages import Message
 from veilog.methods.travag.model import state_from, state_to
 from veilog.methods.travag.settings import TrainingState
 from veilog.privacy.account.guarantee import Condition
@@ -37,7 +38,9 @@ def path(tmp_path: Path) -> Path:
 
 
 def saver(keeper: CheckpointFile, interrupts: Interrupts | None = None, gap: int = 5) -> Saver:
-    return Saver(keeper, interrupts or Interrupts(), Curator(LOG).guarantee, ["remark"], ResumedState(), gap=gap)
+    return Saver(
+        keeper, interrupts or Interrupts(), Curator(LOG).guarantee, [Message("remark")], ResumedState(), gap=gap
+    )
 
 
 def started(path: Path, steps: tuple[int, int] = (0, 0)) -> CheckpointFile:
@@ -235,7 +238,7 @@ def test_a_seeded_run_goes_on_with_fresh_noise() -> None:
     assert drawn[0] == noise.seeded(5).words(8).tolist()
 
 
-EARTH = Condition("columns-from-log", "owner", "The earth is round.")
+EARTH = Condition("columns-from-log", "owner", Message("The earth is round."))
 
 
 def test_the_guarantee_says_that_it_is_of_one_run(path: Path) -> None:

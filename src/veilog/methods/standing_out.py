@@ -70,10 +70,12 @@ def remark_cases(request: Request, answered: int, variance: float, threshold: in
     """
     cases, off = max(1, answered), max(1, math.ceil(math.log(20) * math.sqrt(variance / 2)))
     if 2 * threshold < cases:
-        request.remark(Message("noisy-answers-log-about", cases=cases, off=off))
+        code = "noisy-answers-one-case" if cases == 1 else "noisy-answers-log-about"
+        request.remark(Message(code, cases=cases, off=off))
     else:
         needed = float(request.epsilon) * 10 * threshold / cases
-        request.remark(Message("noisy-answers-log-about-within", cases=cases, off=off, advised=advised(needed)))
+        code = "noisy-answers-one-case-few" if cases == 1 else "noisy-answers-log-about-within"
+        request.remark(Message(code, cases=cases, off=off, advised=advised(needed)))
 
 
 def remark_made_by_noise(request: Request, noise: Laplace, bins: int, released: int, *, steps: bool = False) -> None:

@@ -149,15 +149,15 @@ def test_these_questions_are_asked() -> None:
     assert [more["purpose"] for _, _, _, more in QUESTIONS] == [
         "gaps-of-all-directly-follows-pairs",
         "gaps-of-released-directly-follows-pairs",
-        "durations of cases",
-        "durations of cases by last activity and length",
-        "parts of durations by place",
-        "hours and days of the week",
-        "hours and days of the week in which cases start",
-        "cases of which all times are whole days",
-        "parts of the window in which cases start",
-        "smaller parts of the window in which cases start",
-        "starts of cases by how long they last",
+        "durations-of-cases",
+        "durations-of-cases-by-last-activity-and-length",
+        "parts-of-durations-by-place-by-activity-and-by-pair-in-1-2520",
+        "hours-and-days-of-the-week-in-1-2520",
+        "hours-and-days-of-the-week-in-which-cases-start-in-1-2520",
+        "cases-of-which-all-times-are-whole-days-hours-or-minutes",
+        "parts-of-the-window-in-which-cases-start",
+        "smaller-parts-of-the-window-in-which-cases-start",
+        "starts-of-cases-by-how-long-they-last",
     ]
 
 

@@ -284,7 +284,7 @@ def test_the_width_of_gaussian_noise_is_in_the_units_of_what_a_case_changes() ->
     noises = (DiscreteGaussian(Fraction(10 * 4096) ** 2),)
     sensitivity = Sensitivity((Fraction(256),), "L2", "clipped")
     assert str(mechanism_in_words(GaussianRounds(noises, 1 << 20), sensitivity)).endswith("standard deviation 10")
-    assert mechanism_in_words(GaussianRounds(noises), Sensitivity((Fraction(1),), "L2")).endswith("4.096e+04")
+    assert str(mechanism_in_words(GaussianRounds(noises), Sensitivity((Fraction(1),), "L2"))).endswith("4.096e+04")
 
 
 @pytest.mark.slow

@@ -11,7 +11,6 @@ from web_logs import job, read, record, released
 from veilog._language import spoken
 from veilog.releasing.trying.expected import Interval
 from veilog.report.flow_map import FlowMap
-from veilog.report.stated import stated
 from veilog.web.jobs.outlook import Outlook, Tried, TriedMethod
 from veilog.web.jobs.records import ServerSettings
 from veilog.web.pages import render as pages
@@ -60,14 +59,6 @@ def test_what_was_noticed_is_told_without_options_of_the_command(export: Path, s
     assert "gelesen als Windows-1252" in noticed and "'Aufnahme' im Fall 'F0'" in noticed
     assert "'Ende' ist die Zeit des Ereignisses, 'Beginn' sein Attribut" in noticed
     assert "--" not in re.sub(r"<!--.*?-->", "", noticed) and "Das Ende ist die Zeit des Ereignisses" in noticed
-
-
-def test_shares_in_a_remark_are_written_as_the_language_writes_them() -> None:
-    said = "Of the cases (events, where values change) that have a value, the part whose value noise alone may have "
-    with spoken("de"):
-        assert stated(f"{said}changed, at most: Alter 0.21, v1.5 0.069.").endswith("höchstens: Alter 0,21, v1.5 0,069.")
-        assert stated("values of attributes") == "Werte von Attributen"
-        assert stated("discrete Laplace") == "diskretes Laplace"
 
 
 @pytest.mark.nightly

@@ -49,7 +49,8 @@ def count_variants(
     remark_cases(request, int(noisy.sum()), Laplace(1 / epsilon).variance * len(noisy), least)
     longest = curator.domain.longest
     if len(tree.levels) == len(levels) and tree.frontier and (longest is None or len(levels) < longest):
-        request.remark(Message("no-trace-more-longer", events=len(levels)))
+        code = "no-trace-beyond-one-event" if len(levels) == 1 else "no-trace-more-longer"
+        request.remark(Message(code, events=len(levels)))
     here = _by_level(tree, noisy.astype(np.float64))
     if settings.consistency:
         here = _reconciled(tree, here, levels, Laplace(1 / epsilon))
