@@ -54,7 +54,7 @@ def state(taken: tuple[int, int] = (0, 0), seed: int = 1) -> TrainingState:
         columns=LOG.sequences,
         column_counts=LOG.counts,
         cases=97,
-        charges=(Charge("count", Message("cases"), Stated("noise"), Stated("1"), Fraction(1, 3)),),
+        charges=(Charge("count", Message("cases"), Stated(Message("noise")), Stated(Message("1")), Fraction(1, 3)),),
         plan=(NoisedSteps("autoencoder", 0.1, 1.5, 100), NoisedSteps("critic", 0.2, 2.0, 300)),
         taken=taken,
         weights=weights,

@@ -11,6 +11,7 @@ from commands import at_a_terminal
 
 import veilog
 from veilog.cli import main
+from veilog.messages import OwnerMessage
 from veilog.privacy.unit import Unit
 from veilog.releasing.owner.notes import OF_LOSSES, uncounted_cases
 
@@ -64,21 +65,21 @@ def test_cases_of_persons_that_do_not_count_are_told_to_the_owner_alone(here: Pa
     person = ["--activities", "log", "--unit", "Patient", "--max-cases", "3", "--json", "told.json"]
     assert main(["release", "log.csv", "out.xes", *RELEASE, *person]) == 0
     told = json.loads(Path("told.json").read_text())
-    note = "Of 15 persons 2 have more cases than count, 3 each: 8 of 40 cases were not used."
-    assert note in told["owner_only"]["notes"]
-    assert "not used" not in json.dumps(told | {"owner_only": None})
+    values = {"persons": 15, "over": 2, "most": 3, "left": 8, "cases": 40}
+    assert values in [note["values"] for note in told["owner_only"]["notes"] if note["code"] == "persons-over-bound"]
+    assert "persons-over-bound" not in json.dumps(told | {"owner_only": None})
     assert "persons 2 have" not in Path("out.xes").read_text()
 
 
 @pytest.mark.parametrize(
     ("most", "notes"),
     [
-        (1, ["Of 15 persons 15 have more cases than count, 1 each: 25 of 40 cases were not used."]),
-        (4, ["Of 15 persons 1 has more cases than count, 4 each: 6 of 40 cases were not used."]),
+        (1, [OwnerMessage("persons-over-bound", persons=15, over=15, most=1, left=25, cases=40)]),
+        (4, [OwnerMessage("one-person-over-bound", persons=15, over=1, most=4, left=6, cases=40)]),
         (10, []),
     ],
 )
-def test_how_many_persons_and_cases(here: Path, most: int, notes: list[str]) -> None:
+def test_how_many_persons_and_cases(here: Path, most: int, notes: list[OwnerMessage]) -> None:
     log = veilog.read("log.csv")
     assert uncounted_cases(log, Unit.of("Patient", most)) == notes
     assert uncounted_cases(log, Unit.of("person", 1)) == uncounted_cases(log, Unit.of("case", None)) == []

@@ -131,7 +131,7 @@ def test_a_tree_that_is_cut_says_so_and_one_that_is_deep_enough_does_not() -> No
     short = Variants.from_dict({("a", "b"): 300, ("a",): 200})
     for depth, cut in ((1, True), (3, False)):
         said = openly.release(short, "laplace", epsilon=2, depth=depth, seed=1).remarks
-        assert any(one.code == "no-trace-more-longer" for one in said) is cut
+        assert any(one.code == "no-trace-beyond-one-event" for one in said) is cut
 
 
 def test_a_tree_as_published_says_how_much_of_it_noise_made() -> None:

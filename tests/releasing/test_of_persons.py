@@ -34,7 +34,7 @@ def test_a_suggestion_for_people_costs_a_person_its_share_and_leaves_the_rest(fo
     found = suggest(visits(3), epsilon=1, delta="1e-4", for_=for_, **WHOM)
     g = found.guarantee
     assert (g.proven, g.unit, g.epsilon) == (True, "person", 0.1)
-    assert g.neighbours.plain().values["column"] == "'Patient'" and (g.delta or 0) <= 1e-5
+    assert g.neighbours.plain().values["column"] == "'Patient'" and (g.delta or 0) <= 1e-5  # noqa: PD011
     assert sum(charge.epsilon for charge in g.charges) == Fraction(1, 10)
     assert found.epsilon_left == Fraction(9, 10)
 

@@ -111,7 +111,7 @@ def _asked_processing(price: Price, events: WeightedHistogram, cases: Repeated) 
         at = np.flatnonzero(_known(block))
         return block.owners[at], place_of[block.codes[at]], block.times[at] - block.attributes[START][at]
 
-    things = Things(told, cases.labels, "how long events take, by activity", (Coding(START, moments=True),))
+    things = Things(told, cases.labels, "how-long-events-take-by-activity", (Coding(START, moments=True),))
     return asked(price, events, things, lambda bins: bins.guess).log_normal()
 
 
