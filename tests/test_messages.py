@@ -3,6 +3,7 @@
 import ast
 import re
 from collections import defaultdict
+from dataclasses import replace
 from pathlib import Path
 from string import Formatter
 
@@ -12,8 +13,10 @@ import veilog
 from veilog._language import ENGLISH, languages, spoken
 from veilog._language.catalogue import entries
 from veilog.errors import InputError, ParameterError
+from veilog.logs.made_up.simulate import hospital
 from veilog.messages import Message, OwnerMessage, message_from, said_to
 
+RELEASED = veilog.release(hospital(30, seed=1), "laplace", epsilon=1, depth=1, activities="log", seed=1)
 SOURCE = Path(veilog.__file__).parent
 SAYING = re.compile(r"(\w*Error|Problem|Message|OwnerMessage)$")
 OPTION = re.compile(r"--[a-z]|veilog [a-z]+ [A-Z]")
@@ -109,5 +112,14 @@ def test_a_sentence_of_another_package_stays_as_it_is() -> None:
     assert str(InputError("Column {x} is not there.", path="a.csv", line=3)) == "a.csv:3: Column {x} is not there."
 
 
-def test_what_is_for_the_owner_is_told_from_the_rest_by_its_type() -> None:
-    assert OwnerMessage("disk-full") != Message("disk-full")
+OWNERS = sorted(
+    code for code, calls in USED.items() if "OwnerMessage" in {getattr(c and c.func, "id", "") for c in calls}
+)
+
+
+@pytest.mark.parametrize("code", OWNERS)
+def test_what_is_for_the_owner_is_in_nothing_that_others_get(code: str) -> None:
+    note = OwnerMessage(code)
+    assert note != Message(code) and not isinstance(note, Message)
+    with pytest.raises(TypeError):
+        replace(RELEASED, remarks=(note,))

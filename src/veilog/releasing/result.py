@@ -114,6 +114,10 @@ class Release:
     beside: Mapping[str, Release] = field(default_factory=dict)
     """Further releases that were made of the same answers, by what they are for; all together have the guarantee."""
 
+    def __post_init__(self) -> None:
+        if not all(isinstance(remark, Message) for remark in self.remarks):
+            raise TypeError("a remark is a Message: what is for the owner alone is in owner_only")
+
     @property
     def remarks_for_all(self) -> tuple[Message, ...]:
         """The remarks that others may read, too: none of a release without a guarantee."""
