@@ -19,7 +19,7 @@ from veilog.ledger.ledger import Account
 from veilog.logs.eventlog import EventLog
 from veilog.logs.input.source import suffix_of
 from veilog.logs.input.streams import open_input
-from veilog.logs.tables.workbook import facts_in
+from veilog.logs.tables.excel import facts_in
 from veilog.logs.variants import Variants
 from veilog.measures import Asked, Comparison, Progress, compare
 from veilog.measures.disclosure import RiskResult, risk

@@ -23,12 +23,12 @@ from veilog.logs import files
 from veilog.logs.eventlog import ACTIVITY, CASE, TIMESTAMP, EventLog
 from veilog.logs.made_up.simulate import hospital
 from veilog.logs.metadata import Attribute, Metadata
-from veilog.logs.tables import workbook
+from veilog.logs.tables import excel as workbook
 
 openpyxl = pytest.importorskip("openpyxl")
 
 AT = datetime.fromisoformat("2024-03-13T08:15:00+00:00")
-FORMULAS = ["=1+1", "=HYPERLINK(1)", "#N/A", "#REF!", "+1", "@x", "-2", "=", "'=1"]
+FORMULAS = ["_x0041_", "=1+1", "=HYPERLINK(1)", "#N/A", "#REF!", "+1", "@x", "-2", "=", "'=1"]
 RELEASE = ["-m", "evolve", "--epsilon", "1", "--activities", "log", "--no-compare", "--no-ledger"]
 
 
