@@ -13,7 +13,7 @@ from rich.text import Text
 from veilog import display, report
 from veilog.errors import OutputError
 from veilog.logs import files
-from veilog.logs.made_up import simulate
+from veilog.logs.synthetic import hospital as simulate
 from veilog.measures import compare
 from veilog.releasing.plan import plan
 from veilog.releasing.run import run_plan

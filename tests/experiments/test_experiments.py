@@ -19,7 +19,7 @@ from veilog.experiments.papers import manifest
 from veilog.experiments.papers import measures as papers_measures
 from veilog.experiments.plots import HeatMap, heat_maps, lines, panels
 from veilog.experiments.runner import Run, run
-from veilog.logs.made_up import simulate
+from veilog.logs.synthetic import hospital as simulate
 from veilog.logs.variants import Variants
 from veilog.measures.process_model import ModelQuality
 from veilog.measures.similarity import relative_log_similarity

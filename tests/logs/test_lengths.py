@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from veilog._typing import FloatArray, IntArray
-from veilog.logs.made_up import lengths
-from veilog.logs.made_up.lengths import BINS, MIDDLES, LengthDistribution
+from veilog.logs.synthetic import twins as lengths
+from veilog.logs.synthetic.twins import BINS, MIDDLES, LengthDistribution
 
 SCALE = 25.0
 """Of noise, as bins have it that are asked with veilog twin --epsilon 0.1."""

@@ -20,10 +20,10 @@ from veilog.logs.eventlog import EventLog
 from veilog.logs.input import reader as readers
 from veilog.logs.input.reader import ReadRequest
 from veilog.logs.input.reading import grouped, roles_of, whole
-from veilog.logs.input.source import Source, suffix_of
-from veilog.logs.input.streams import consumed_fraction
-from veilog.logs.made_up.simulate import hospital
-from veilog.logs.tables import delimited, dialects
+from veilog.logs.input.source import Source, consumed_fraction, suffix_of
+from veilog.logs.synthetic.hospital import hospital
+from veilog.logs.tables import csv as delimited
+from veilog.logs.tables import csv as dialects
 from veilog.logs.xes import parts
 
 SUFFIXES = (".xes", ".xes.gz", ".csv", ".csv.gz", ".tsv", ".parquet")

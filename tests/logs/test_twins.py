@@ -11,9 +11,8 @@ import pytest
 
 import veilog
 from veilog import InputError, ParameterError, Variants
-from veilog.logs.input.coarser import as_csv, coarser, proposed
-from veilog.logs.made_up.lengths import BINS
-from veilog.logs.made_up.twins import Sizes, log_of, twin_of
+from veilog.logs.input.activity_mapping import as_csv, coarser, proposed
+from veilog.logs.synthetic.twins import BINS, Sizes, log_of, twin_of
 
 LOG = Variants.from_dict({("a", "b", "c"): 60, ("a", "c"): 30, ("a", "b", "b", "c"): 9, ("d",): 1})
 

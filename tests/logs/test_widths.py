@@ -12,8 +12,8 @@ from xes_tools import event, trace
 import veilog
 from veilog.errors import InputError
 from veilog.logs.facts import unit_columns
-from veilog.logs.input import widths
-from veilog.logs.input.widths import MOST_COLUMNS
+from veilog.logs.input import quality_checks as widths
+from veilog.logs.input.quality_checks import MOST_COLUMNS
 
 FEWER = MOST_COLUMNS - 10
 

@@ -9,7 +9,7 @@ import pytest
 import veilog
 from veilog._language import spoken
 from veilog.errors import ParameterError
-from veilog.logs.made_up.simulate import hospital
+from veilog.logs.synthetic.hospital import hospital
 from veilog.methods.method import LARGEST_ADVISED, advised, advised_once, as_asked, with_a_share
 from veilog.report.stated import stated
 

@@ -10,7 +10,7 @@ import openly
 import pytest
 
 from veilog import Domain, Variants
-from veilog.logs.made_up.simulate import hospital
+from veilog.logs.synthetic.hospital import hospital
 from veilog.methods.method import Request
 from veilog.methods.standing_out import remark_cases, remark_made_by_noise, remark_rare_variants, within
 from veilog.privacy.mechanisms import noise

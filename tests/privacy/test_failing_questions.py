@@ -13,8 +13,8 @@ import veilog
 from veilog.errors import InputError, QuestionError
 from veilog.ledger.ledger import Ledger
 from veilog.logs.eventlog import EventLog
-from veilog.logs.made_up.simulate import hospital
-from veilog.logs.tables.events import rows
+from veilog.logs.synthetic.hospital import hospital
+from veilog.logs.tables import events as rows
 from veilog.privacy.cases import Cases
 from veilog.privacy.curator import Curator
 

@@ -37,7 +37,7 @@ from veilog.logs import files
 from veilog.logs.eventlog import Statistics
 from veilog.logs.facts import attributes_of, person_columns, transitions_of
 from veilog.logs.findings import Findings
-from veilog.logs.input.coarser import as_csv, proposed
+from veilog.logs.input.activity_mapping import as_csv, proposed
 from veilog.logs.input.reader import ReadRequest
 from veilog.logs.input.reading import whole as read_whole
 

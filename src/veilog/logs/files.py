@@ -14,33 +14,16 @@ import pyarrow as pa
 
 from veilog._files import Naming, atomic_target, check_writable, path_of
 from veilog.errors import InputError, OutputError, ParameterError, meant
-from veilog.logs.earlier import noted
 from veilog.logs.eventlog import ACTIVITY, EventLog
 from veilog.logs.findings import Finding, Findings, Policy
-from veilog.logs.input.coarser import MapLike, mapped_by
+from veilog.logs.input.activity_mapping import MapLike, mapped_by
 from veilog.logs.input.reader import SUFFIXES, ReadRequest, Writer, writer_of
 from veilog.logs.input.reading import grouped, whole
 from veilog.logs.input.roles import Declared
-from veilog.logs.input.source import Given, Layout, Means, Progress, Source, is_ibis, suffix_of
-from veilog.logs.input.streams import DEFAULT_LIMIT
+from veilog.logs.input.source import DEFAULT_LIMIT, Given, Layout, Means, Progress, Source, is_ibis, suffix_of
+from veilog.logs.provenance import noted
 from veilog.logs.stored.store import StoredLog
 from veilog.logs.variants import Variants
-
-__all__ = [
-    "SUFFIXES",
-    "AnyLog",
-    "HasLog",
-    "as_log",
-    "check_target",
-    "check_texts",
-    "named_after",
-    "read",
-    "read_variants",
-    "validate",
-    "write",
-    "write_named",
-    "write_pieces",
-]
 
 _DECLARED = frozenset(field.name for field in dataclasses.fields(Declared))
 
@@ -111,7 +94,7 @@ def read(
     time.
 
     ``map`` groups activities: a file (CSV or JSON) or a dict of activities and their groups; ``level`` and ``top`` as
-    of :func:`veilog.logs.input.coarser.coarser`. The guarantee of a release names it as a condition.
+    of :func:`veilog.logs.input.activity_mapping.coarser`. The guarantee of a release names it as a condition.
     """
     declared = Declared(case, activity, timestamp, lifecycle, classifier, time_format)
     layout = Layout(header, sheet, object_type)

@@ -7,8 +7,8 @@ wherever they come from, as are the reasons that methods mark for translation. W
 from __future__ import annotations
 
 from veilog._language import gettext_noop, recognised
-from veilog.logs.earlier import ATTRIBUTES_TOGETHER, UNKNOWN
 from veilog.logs.input.lifecycle import INSTEAD
+from veilog.logs.provenance import ATTRIBUTES_TOGETHER, UNKNOWN
 from veilog.releasing.owner.said import NOTES
 from veilog.report.remarks import NOISE, QUESTIONS, REMARKS
 

@@ -21,7 +21,7 @@ from veilog.logs.input.lifecycle import EVERY, INTERVALS, as_intervals, wants_in
 from veilog.logs.input.reader import Reader, ReadRequest
 from veilog.logs.input.roles import AS_IT_IS, Declared, declared_roles
 from veilog.logs.input.source import Given, Source
-from veilog.logs.tables.events.rows import log_from_table
+from veilog.logs.tables.events import log_from_table
 from veilog.logs.tables.reader import TableReader
 
 __all__ = ["check_reader"]

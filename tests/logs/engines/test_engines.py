@@ -11,12 +11,12 @@ from hypothesis import strategies as st
 
 from veilog.errors import EngineError, InputError, ParameterError
 from veilog.logs import files
-from veilog.logs.engines import duckdb_files as engines
-from veilog.logs.engines.duckdb_files import DuckFiles
+from veilog.logs.engines import duckdb as engines
+from veilog.logs.engines.duckdb import DuckFiles
 from veilog.logs.findings import Findings
 from veilog.logs.input.roles import Roles
 from veilog.logs.input.source import AT_HAND, Means, Source
-from veilog.logs.made_up.simulate import hospital
+from veilog.logs.synthetic.hospital import hospital
 from veilog.logs.variants import Variants
 
 ROLES = Roles("case", "activity", "time")

@@ -23,7 +23,7 @@ from veilog.logs.engines import ibis as engines_ibis
 from veilog.logs.eventlog import EVENT_INDEX
 from veilog.logs.input.reading import roles_of
 from veilog.logs.input.source import Source
-from veilog.logs.stored import fetching
+from veilog.logs.stored import storing as fetching
 from veilog.logs.stored.storing import store
 from veilog.logs.variants import Variants
 

@@ -28,8 +28,8 @@ from veilog.logs.eventlog import EVENT_INDEX
 from veilog.logs.input.reader import ReadRequest
 from veilog.logs.input.reading import grouped
 from veilog.logs.input.source import Means, Source
-from veilog.logs.made_up.simulate import hospital
 from veilog.logs.stored.storing import store
+from veilog.logs.synthetic.hospital import hospital
 
 pytest.importorskip("ibis")
 pytest.importorskip("psycopg")

@@ -24,10 +24,12 @@ from veilog.logs.eventlog import CASE_INDEX, EVENT_INDEX, EventLog
 from veilog.logs.findings import Policy
 from veilog.logs.input.reader import ReadRequest
 from veilog.logs.input.source import Means, Source
-from veilog.logs.made_up.simulate import hospital
-from veilog.logs.stored import fetching, sorting, storing
+from veilog.logs.stored import storing
+from veilog.logs.stored import storing as fetching
+from veilog.logs.stored import storing as sorting
 from veilog.logs.stored.store import StoredLog
 from veilog.logs.stored.storing import store, whole_of
+from veilog.logs.synthetic.hospital import hospital
 
 pytestmark = pytest.mark.filterwarnings(
     "ignore::ResourceWarning", "ignore::DeprecationWarning", "ignore::FutureWarning"
@@ -362,12 +364,12 @@ def test_a_disk_that_fills_up_is_told_and_nothing_is_left(
     given = {"log": "log", "several": as_folder(tmp_path / "several", hundred(), 9), "ibis": on_ibis(hundred())}[where]
     index = "seq" if where == "ibis" else None
     with monkeypatch.context() as patch:
-        patch.setattr("veilog.logs.stored.disk.ipc.new_file", fails(OSError(28, "No space left on device")))
+        patch.setattr("veilog.logs.stored.store.ipc.new_file", fails(OSError(28, "No space left on device")))
         with pytest.raises(EngineError, match="No space left"):
             store(given, engine=engine, index=index, temp_directory=spill)
     assert list(spill.iterdir()) == []
     full = duckdb.IOException("IO Error: Could not write file: No space left on device")
-    for place in ("veilog.logs.stored.storing.in_order", *(["veilog.logs.stored.fetching._put"] * (where == "ibis"))):
+    for place in ("veilog.logs.stored.storing.in_order", *(["veilog.logs.stored.storing._put"] * (where == "ibis"))):
         with monkeypatch.context() as patch:
             patch.setattr(place, fails(full))
             with pytest.raises(EngineError, match="disk that DuckDB spills to is full"):

@@ -21,8 +21,8 @@ from veilog.cli import main
 from veilog.errors import InputError, MissingExtraError, OutputError
 from veilog.logs import files
 from veilog.logs.eventlog import ACTIVITY, CASE, TIMESTAMP, EventLog
-from veilog.logs.made_up.simulate import hospital
 from veilog.logs.metadata import Attribute, Metadata
+from veilog.logs.synthetic.hospital import hospital
 from veilog.logs.tables import excel as workbook
 
 openpyxl = pytest.importorskip("openpyxl")

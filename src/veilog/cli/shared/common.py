@@ -26,12 +26,11 @@ from veilog.logs.engines.engine import Grouped
 from veilog.logs.engines.names import called
 from veilog.logs.eventlog import EventLog
 from veilog.logs.findings import Finding, Findings, Policy
-from veilog.logs.input.coarser import Coarser, mapped_by
+from veilog.logs.input.activity_mapping import Coarser, mapped_by
 from veilog.logs.input.reader import ReadRequest
 from veilog.logs.input.reading import grouped, roles_of, whole
 from veilog.logs.input.roles import Declared
-from veilog.logs.input.source import AS_FOUND, Layout, Means, Progress, Source
-from veilog.logs.input.streams import DEFAULT_LIMIT
+from veilog.logs.input.source import AS_FOUND, DEFAULT_LIMIT, Layout, Means, Progress, Source
 from veilog.logs.variants import Variants
 from veilog.privacy.domain import Domain
 

@@ -29,10 +29,8 @@ from veilog.logs.eventlog import EVENT_INDEX
 from veilog.logs.findings import Findings
 from veilog.logs.input.roles import Roles
 from veilog.logs.input.source import AT_HAND, Means, Progress, Source, silent
-from veilog.logs.tables.cells.columns import plain_type
+from veilog.logs.tables.cells import plain_type
 from veilog.logs.tables.parquet import PARQUET, is_parquet, opened
-
-__all__ = ["SparkFiles", "quoted", "session"]
 
 _ROW_BITS = 40
 _EVENTS_A_TASK = 500_000

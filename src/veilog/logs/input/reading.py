@@ -6,30 +6,17 @@ import json
 from dataclasses import replace
 
 from veilog.errors import InputError, ParameterError
-from veilog.logs.earlier import ATTRIBUTES_TOGETHER, Provenance, parted
 from veilog.logs.engines.engine import Grouped
 from veilog.logs.engines.names import engine_of
 from veilog.logs.eventlog import CASE, LIFECYCLE, START, TIMESTAMP, EventLog
 from veilog.logs.findings import Findings
 from veilog.logs.input.lifecycle import COMPLETE, EVERY, as_intervals, wants_intervals
-from veilog.logs.input.noticing import note_events
+from veilog.logs.input.quality_checks import check_width, note_events
 from veilog.logs.input.reader import ReadRequest, blaming, not_ours, reader_of
 from veilog.logs.input.roles import AS_IT_IS, Classifiers, Declared, Roles, classifier_words, declared_roles
 from veilog.logs.input.source import Source, is_ibis, silent
-from veilog.logs.input.widths import check_width
+from veilog.logs.provenance import ATTRIBUTES_TOGETHER, Provenance, parted
 from veilog.logs.tables.reader import note, table_reader_of
-
-__all__ = [
-    "check_layout",
-    "columns_of",
-    "earlier_of",
-    "grouped",
-    "read_as",
-    "roles_among",
-    "roles_of",
-    "used_columns",
-    "whole",
-]
 
 
 def whole(source: Source, asked: ReadRequest) -> EventLog:

@@ -11,20 +11,7 @@ from typing import Literal
 from veilog.errors import InputError, ParameterError, meant
 from veilog.logs.eventlog import ACTIVITY, CASE, LIFECYCLE, TIMESTAMP
 from veilog.logs.input.lifecycle import EVERY, no_life_cycle, wants_intervals
-from veilog.logs.tables.cells.times import DayOrder
-
-__all__ = [
-    "AS_IT_IS",
-    "DATA",
-    "Classifiers",
-    "Declared",
-    "Found",
-    "Roles",
-    "classifier_keys",
-    "classifier_words",
-    "declared_roles",
-    "guess_roles",
-]
+from veilog.logs.tables.times import DayOrder
 
 Found = Literal["given", "pm4py", "guessed"]
 Classifiers = Sequence[tuple[str, str, str]]

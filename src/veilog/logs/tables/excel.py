@@ -35,15 +35,11 @@ from veilog._files import reason
 from veilog.errors import InputError, MissingExtraError, OutputError, meant
 from veilog.logs.eventlog import EVENT_INDEX, EventLog
 from veilog.logs.input.reader import ReadRequest
-from veilog.logs.input.source import Source
-from veilog.logs.input.streams import check_stored, check_unpacked
+from veilog.logs.input.source import Source, check_stored, check_unpacked
 from veilog.logs.metadata import Attribute, Metadata, metadata_from, metadata_to
-from veilog.logs.tables.cells.columns import written
-from veilog.logs.tables.cells.objects import number_of_time
-from veilog.logs.tables.events.checks import LineOf
-from veilog.logs.tables.events.flat import check_flat, flat_table
-from veilog.logs.tables.headers import header_among
-from veilog.logs.tables.reader import Notes, Remark, TableReader
+from veilog.logs.tables.cells import number_of_time, written
+from veilog.logs.tables.events import LineOf, check_flat, flat_table
+from veilog.logs.tables.reader import Notes, Remark, TableReader, header_among
 
 _UNZIPPED = 1 << 30
 _LOOKED_AT = 50

@@ -23,8 +23,8 @@ from veilog.logs.input.reader import ReadRequest
 from veilog.logs.input.reading import roles_of, whole
 from veilog.logs.input.roles import Declared, guess_roles
 from veilog.logs.input.source import Layout, Source
-from veilog.logs.tables.cells.times import DayOrder, parse_times
 from veilog.logs.tables.reader import table_reader_of
+from veilog.logs.tables.times import DayOrder, parse_times
 from veilog.report.explorer import clean, short
 from veilog.web.jobs.read_log import HOW_READ, Columns, InnerTables, Noticed, Preview, ReadLog
 from veilog.web.jobs.worker import Progress

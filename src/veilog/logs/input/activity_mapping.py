@@ -28,8 +28,6 @@ from veilog.logs.eventlog import ACTIVITY, EventLog
 from veilog.logs.findings import Findings
 from veilog.logs.variants import Variants
 
-__all__ = ["EVERYTHING_ELSE", "OTHER", "Coarser", "MapLike", "as_csv", "coarser", "mapped_by", "proposed"]
-
 EVERYTHING_ELSE = "*"
 """The row of all activities that have none of their own."""
 OTHER = "other"
