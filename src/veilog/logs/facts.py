@@ -1,4 +1,4 @@
-"""Names of columns that stand for persons, in the languages that logs are kept in."""
+"""What the columns of a log hold, and which of them name persons, by their names in the usual languages and counts."""
 
 from __future__ import annotations
 
@@ -107,47 +107,15 @@ _RESERVED = (ACTIVITY, TIMESTAMP, LIFECYCLE, CASE_INDEX, EVENT_INDEX, NESTED)
 
 
 _STAFF = frozenset(
-    [
-        "resource",
-        "resources",
-        "user",
-        "users",
-        "userid",
-        "username",
-        "employee",
-        "staff",
-        "doctor",
-        "physician",
-        "surgeon",
-        "nurse",
-        "clerk",
-        "agent",
-        "operator",
-        "handler",
-        "performer",
-        "technician",
-        "worker",
-        "caseworker",
-        "assignee",
-        "originator",
-        "author",
-        "bearbeiter",
-        "mitarbeiter",
-        "arzt",
-        "pfleger",
-        "sachbearbeiter",
-        "medewerker",
-        "gebruiker",
-        "arts",
-        "verpleegkundige",
-        "uitvoerder",
-        "utilisateur",
-        "employe",
-        "médecin",
-        "infirmier",
-        "infirmière",
-        "agent",
-    ]
+    re.findall(
+        r"\w+",
+        """
+    resource resources user users userid username employee staff doctor physician surgeon nurse clerk agent
+    operator handler performer technician worker caseworker assignee originator author bearbeiter mitarbeiter
+    arzt pfleger sachbearbeiter medewerker gebruiker arts verpleegkundige uitvoerder utilisateur employe médecin
+    infirmier infirmière
+    """,
+    )
 )
 """Words in the names of columns that say who did the work."""
 _WORDS = re.compile(r"[A-Z]?[^\W\d_A-Z]+|[A-Z]+(?![^\W\d_A-Z])")

@@ -1,4 +1,8 @@
-"""An object-centric log in memory: events, each with objects, and objects, each of a type."""
+"""Object-centric logs (OCEL 2.0 in JSON, XML and SQLite) as a table in which the objects of one type are the cases.
+
+Each event becomes a row for each of its objects of that type. Whatever that loses is counted and reported. A database
+is opened to read alone, and only its tables are read.
+"""
 
 from __future__ import annotations
 

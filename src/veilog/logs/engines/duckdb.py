@@ -1,5 +1,13 @@
-"""Tables of any kind into DuckDB piece by piece, through the checks of
-:func:`veilog.logs.tables.events.log_from_table`.
+"""Variants from files and tables of any size: DuckDB groups the events within a memory limit, nothing is loaded whole.
+
+Each event becomes one integer (see :mod:`veilog.logs.engines.engine`). The sorted list of these integers in a case,
+reduced to the activities, is its variant; equal lists are counted. Cases are taken in as many parts as the memory
+needs, each case wholly in one part. The result equals ``read(path).variants``, ties and all, because the position of
+the row decides them in both.
+
+Tables of other kinds than Parquet come into DuckDB piece by piece, through the checks of
+:func:`veilog.logs.tables.events.log_from_table`. A table or view of a DuckDB database is opened for reading only and
+stays as it is.
 """
 
 from __future__ import annotations

@@ -1,8 +1,11 @@
-"""An event as one integer of 128 bits, what DuckDB groups by it, and what it sorts where all columns are wanted.
+"""Where events are when they are not read into this process, and what comes back from there: the variants alone.
 
-Time, position and activity lie in it from the most to the least significant bits, so that sorting integers sorts
-events: 59 bits of time (years 1 to 9999 in microseconds), 40 of position, 27 of activity. With an explicit index of
-events: 64 bits of that, 35 of position, 27 of activity.
+Every engine gives the same variants for the same events: a case's events by time, events of equal time by their
+position, times cut to microseconds. What it cannot give that way it refuses.
+
+DuckDB groups and sorts an event as one integer of 128 bits. Time, position and activity lie in it from the most to
+the least significant bits, so that sorting integers sorts events: 59 bits of time (years 1 to 9999 in microseconds),
+40 of position, 27 of activity. With an explicit index of events: 64 bits of that, 35 of position, 27 of activity.
 """
 
 from __future__ import annotations

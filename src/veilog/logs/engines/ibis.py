@@ -1,7 +1,14 @@
-"""What Postgres needs beside what Ibis does on every engine: one state of the tables for all questions, text that is
-compared by its characters, results in pieces, and words for its errors.
+"""Variants by one Ibis expression on whatever engine holds the table: a warehouse, a cluster, Spark in this machine.
 
-Nothing is written there: no table, no view and no temporary one, so that a role that may only read is enough.
+The activities of a case are collected in the order of time and index, and equal lists are counted, all where the data
+is. Only the variants come here. Engines that no test of ours runs on are given a handful of synthetic events first,
+whose variants are known: an engine that gets them wrong is not used. Nor is one that takes texts for the same, in the
+columns of cases or activities, that others write otherwise: one case could be part of another, or give its names to
+it.
+
+Postgres needs more: one state of the tables for all questions, text that is compared by its characters, results in
+pieces, and words for its errors. Nothing is written there: no table, no view and no temporary one, so that a role that
+may only read is enough.
 """
 
 from __future__ import annotations

@@ -1,4 +1,9 @@
-"""What is noted about the quality of a log when it is read, and how wide its names may be."""
+"""Checks of a log that was read, and of how wide it is: they are reported to its owner and change nothing.
+
+Every attribute is a column as long as the log, so a small file with an attribute of its own for each event would take
+memory and time that grow with the square of its size. Other checks look at all events of a case, in whatever format
+they came: events that stand there twice, days where times should be, and times that stand for none.
+"""
 
 from __future__ import annotations
 

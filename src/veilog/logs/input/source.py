@@ -1,4 +1,8 @@
-"""Input files as byte streams: plain, gzip (told by its first bytes) or the one file in a zip, with a limit on what may
+"""A log that somebody names: a file, several files that count as one table, a table of an engine or in memory.
+
+Its file is opened once: what was read to find out its columns is handed on with the first stream of its bytes.
+
+Files are streams of bytes: plain, gzip (told by its first bytes) or the one file in a zip, with a limit on what may
 come out.
 """
 

@@ -6,6 +6,10 @@ makes one finding of those of its pieces, and what tasks have found is made one,
 
 Spark may lose what it keeps and make it again from the table. A piece bears the digest of what was in it, so one that
 came out otherwise, because the table has changed, is refused: it may hold other cases than were counted.
+
+A table is shuffled once, by case, and each part made a piece. Which case is in which piece follows from its name alone,
+and the order of its events from their times and an index that tells them apart, so that a piece that Spark has to make
+again is the same one, unless the table has changed.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
-"""A log that is kept elsewhere than in memory in pieces of whole cases, for questions about more events than fit there.
+"""A log in pieces of whole cases that is kept outside memory, for queries about more events than fit there.
 
-All pieces together are one log. Where they are is a matter of their :class:`ChunkStore`: a disk of this machine
-(below), or the workers of a Spark cluster (:mod:`veilog.logs.stored.spark`), which run what is
-asked of a piece where it lies. What a function is given there is the same event log, column by column.
+All pieces together are one log. Their :class:`ChunkStore` decides where they are: on a disk of this machine (below, two
+files a piece and a table, numbers to be mapped and texts packed), or on the workers of a Spark cluster
+(:mod:`veilog.logs.stored.spark`), which run what is asked of a piece where it lies. What a function is given there is
+the same event log, column by column.
 """
 
 from __future__ import annotations

@@ -1,4 +1,15 @@
-"""Logs that are stored while they are read: events sorted by case on disk, and chunks of them one after the other."""
+"""A log on disk for queries about more events than fit in memory: from Parquet files, or from a table of an engine.
+
+DuckDB sorts the rows by case within its memory limit; nothing is loaded whole. Rows come out by the case's first row,
+those of a case together and in their order. What decides that is known of each case by itself, so one case more changes
+the place of no other among those there were. What comes out is cut where a case ends; the places of cases are checked
+as they come, so that no case is ever in two pieces. All pieces together are the log that :func:`veilog.read` gives of
+the same rows.
+
+A table of another engine is fetched batch by batch into a file of DuckDB first. The engine is asked for nothing but its
+rows, in whatever order it likes, so that none has to sort, compare or keep cases apart as DuckDB does: what comes out
+is the same log from every engine.
+"""
 
 from __future__ import annotations
 

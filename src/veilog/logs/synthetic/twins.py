@@ -1,11 +1,19 @@
-"""What is believed of the lengths of cases whose numbers were answered with noise, bin by bin.
+"""Twins: synthetic logs of given sizes, on which methods and budgets are tried before anything real is asked.
 
-Let bin b have c_b cases, of about n in all, and the answer y_b, whose noise has the density exp(-|y_b - c_b| / scale).
-Before the answers are seen, the shares of the bins are as likely as any that scatter about a usual shape g: the c_b are
-independent, of a gamma distribution of shape a * g_b and mean n * g_b (so that their shares are Dirichlet, of a * g).
-The shape is that of twins whose lengths are not known: of 1 and a Poisson number more, of a mean that itself is
-gamma-distributed, plus a little of every bin. How long cases are, how much that varies and how near to the shape the
-shares are (a) are unknown; each triple of them has the evidence
+A twin has about as many cases, activities and events as it is told, and exactly the told concentration, as far as that
+goes: what share of the cases the most frequent variant has, and the ten and the hundred most frequent together. A case
+goes from activity to activity by chances drawn at random, mostly onward and seldom back, and does not like to do again
+what it has done; how sharp the chances are, and how often a case does anything at all, is what is fitted to the
+concentration. What is not told is drawn anew for each twin, so that several of them show how much it matters; so is
+what noise hides. A twin holds nothing of any log but the sizes.
+
+Lengths of cases may be known by noisy answers only, bin by bin. Let bin b have c_b cases, of about n in all, and the
+answer y_b, whose noise has the density exp(-|y_b - c_b| / scale). Before the answers are seen, the shares of the bins
+are as likely as any that scatter about a usual shape g: the c_b are independent, of a gamma distribution of shape a *
+g_b and mean n * g_b (so that their shares are Dirichlet, of a * g). The shape is that of twins whose lengths are not
+known: of 1 and a Poisson number more, of a mean that itself is gamma-distributed, plus a little of every bin. How
+long cases are, how much that varies and how near to the shape the shares are (a) are unknown; each triple of them has
+the evidence
 
     product over b of the integral of gamma(c; a * g_b, a / n) * exp(-|y_b - c| / scale) dc,
 

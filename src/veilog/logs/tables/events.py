@@ -1,4 +1,15 @@
-"""What may be wrong with the rows of a table, checked piece by piece: names, activities, timestamps."""
+"""The rows of a flat table to an event log, in pm4py's columns or any others, and an event log to such a table.
+
+A flat table has a row for each event. Its rows become the events of an :class:`EventLog`: the position of a row is the
+explicit event index, the events of a case are ordered by timestamp and, where timestamps are equal, by row. A case in
+which some event has no time keeps the order of its rows. A column ``event:index`` (written where timestamps do not
+tell the order, as in some XES files) overrides both in the cases all of whose events have one. All this is decided case
+by case. Columns ``case:...`` are attributes of the cases, by their names alone: of a case it is the value that its
+rows have; where they differ it is unknown (or the first, if that is asked for), and a finding.
+
+A time in two columns and two events in one row are made usual first, each row by itself. Names, activities and times
+are checked piece by piece.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""What all readers of tables share: a format says where its columns and rows are, the rules for rows are the same."""
+"""The base of all readers of tables: a format finds its columns and rows, the rules for headers and rows are the same.
+
+Tables also come piece by piece, with the columns of case, activity and timestamp alone, and never all at once.
+"""
 
 from __future__ import annotations
 

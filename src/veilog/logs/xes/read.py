@@ -1,4 +1,4 @@
-"""From the blocks of an XES file to an event log: columns joined, findings counted, policies applied."""
+"""The reader and writer of XES (IEEE 1849): blocks of a file become an event log, findings are counted."""
 
 from __future__ import annotations
 

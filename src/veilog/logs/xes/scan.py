@@ -1,4 +1,4 @@
-"""The bytes of an XES file, checked: expat reads every byte first, so what comes out of here is well-formed XML.
+"""A block of XES to columns of events and cases. Expat checks every byte first, so it is well-formed XML.
 
 Two sources give the same text to the scanner. :class:`Fast` passes the bytes through and only blanks comments and
 processing instructions. :class:`Plain` writes the document anew from expat's events; it serves what the fast one

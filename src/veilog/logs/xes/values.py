@@ -1,4 +1,4 @@
-"""Values of XES attributes: text to typed Arrow columns and back, in bulk where it matters and exactly everywhere.
+"""Values of XES attributes, tags and trees of nested attributes: text to typed columns and back, exactly.
 
 Dates are ``YYYY-MM-DDThh:mm:ss`` (or a space for the ``T``), a fraction of 1 to 9 digits, and ``Z``, ``+hh:mm``,
 ``+hhmm``, ``+hh`` or nothing. Whatever the bulk parser does not recognise goes to the scalar one, which decides.
