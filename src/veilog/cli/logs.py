@@ -99,7 +99,7 @@ def validate(
     findings = Findings(reading.policies(), source.name, collect_all=True)
     with shown_progress() as progress:
         found = read_whole(
-            source, ReadRequest(reading.declared(), findings, progress=progress, coarser=reading.coarser())
+            source, ReadRequest(reading.declared(), findings, progress=progress, mapping=reading.mapping())
         )
     persons = person_columns(found)
     out.json(

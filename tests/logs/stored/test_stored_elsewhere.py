@@ -23,7 +23,7 @@ from veilog.errors import EngineError, InputError, ParameterError
 from veilog.logs.eventlog import CASE_INDEX, EVENT_INDEX, EventLog
 from veilog.logs.findings import Policy
 from veilog.logs.input.reader import ReadRequest
-from veilog.logs.input.source import Means, Source
+from veilog.logs.input.source import EngineConfig, Source
 from veilog.logs.stored import storing
 from veilog.logs.stored import storing as fetching
 from veilog.logs.stored import storing as sorting
@@ -301,7 +301,7 @@ def test_a_method_that_needs_all_events_is_refused_before_one_is_read(
     elsewhere = (
         Source("log", engine=engine),
         Source(tmp_path / "several"),
-        Source(on_ibis(events), means=Means(index="seq")),
+        Source(on_ibis(events), means=EngineConfig(index="seq")),
     )
     for source in elsewhere:
         assert told(whole_of(source, ReadRequest(), "pripel")) == told(veilog.read(events))

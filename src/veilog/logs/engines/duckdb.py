@@ -52,7 +52,7 @@ from veilog.logs.findings import Findings
 from veilog.logs.input.lifecycle import Transitions
 from veilog.logs.input.reader import ReadRequest
 from veilog.logs.input.roles import Roles
-from veilog.logs.input.source import AT_HAND, Means, Progress, Source, silent
+from veilog.logs.input.source import AT_HAND, EngineConfig, Progress, Source, silent
 from veilog.logs.tables.cells import is_text, plain_type
 from veilog.logs.tables.events import RowFindings, blank, check_bad, check_names, count_times
 from veilog.logs.tables.parquet import PARQUET, is_parquet, opened
@@ -191,7 +191,7 @@ class DuckFiles:
     """One log in one or more CSV or Parquet files, in this order; the variants must fit in memory beside DuckDB."""
 
     files: tuple[Source, ...]
-    means: Means = AT_HAND
+    means: EngineConfig = AT_HAND
 
     def columns(self) -> list[str]:
         return self._reader.columns(self.files[0])
@@ -218,7 +218,7 @@ class DuckFiles:
 
 
 @contextlib.contextmanager
-def connected(means: Means) -> Iterator[duckdb.DuckDBPyConnection]:
+def connected(means: EngineConfig) -> Iterator[duckdb.DuckDBPyConnection]:
     """A private DuckDB that keeps its limit, fetches no extensions and leaves nothing behind."""
     with spilling(means) as spill:
         config: dict[str, Any] = {
@@ -251,7 +251,7 @@ def connected(means: Means) -> Iterator[duckdb.DuckDBPyConnection]:
             connection.close()
 
 
-def _in_words(error: duckdb.Error, means: Means) -> InputError | ParameterError | EngineError:
+def _in_words(error: duckdb.Error, means: EngineConfig) -> InputError | ParameterError | EngineError:
     reason = str(error).splitlines()[0]
     if _disk_is_full(error):
         return EngineError(
@@ -421,7 +421,7 @@ class DuckTable:
     database: Path
     table: str
     """Its name, with its schema before it where that is not the usual one: ``events``, ``sales.events``."""
-    means: Means = AT_HAND
+    means: EngineConfig = AT_HAND
     called: str | None = None
     """What messages call it; where this is None, the file and the table."""
 

@@ -24,7 +24,7 @@ import pyarrow as pa
 from veilog.errors import InputError, ParameterError
 from veilog.logs.findings import Findings
 from veilog.logs.input.roles import Roles
-from veilog.logs.input.source import Means, Progress
+from veilog.logs.input.source import EngineConfig, Progress
 from veilog.logs.variants import Variants
 
 ACTIVITY_BITS = 27
@@ -117,7 +117,7 @@ def temporary_folder(where: str | os.PathLike[str] | None) -> Path:
 
 
 @contextlib.contextmanager
-def spilling(means: Means) -> Iterator[Path]:
+def spilling(means: EngineConfig) -> Iterator[Path]:
     """A folder for what does not fit into memory, until the end of the block."""
     folder = temporary_folder(means.temp_directory)
     try:

@@ -15,7 +15,7 @@ from veilog.errors import EngineError, InputError, MissingExtraError, ParameterE
 from veilog.logs.engines.engine import VariantSource, first_line
 from veilog.logs.engines.ibis import AS_CLIENT, IbisTable
 from veilog.logs.input.reader import reader_of
-from veilog.logs.input.source import Means, Source, is_ibis
+from veilog.logs.input.source import EngineConfig, Source, is_ibis
 from veilog.logs.tables.reader import table_reader_of
 
 _EXTRAS = {"postgres": "postgres", "postgresql": "postgres"}
@@ -70,7 +70,7 @@ def _of_one_format(source: Source) -> tuple[Source, ...]:
     return files
 
 
-def _no_index(means: Means) -> None:
+def _no_index(means: EngineConfig) -> None:
     if means.index is not None:
         raise ParameterError(
             "Rows of files have an order, which decides events of equal time.",

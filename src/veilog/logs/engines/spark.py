@@ -28,7 +28,7 @@ from veilog.logs.engines.ibis import IbisTable, running
 from veilog.logs.eventlog import EVENT_INDEX
 from veilog.logs.findings import Findings
 from veilog.logs.input.roles import Roles
-from veilog.logs.input.source import AT_HAND, Means, Progress, Source, silent
+from veilog.logs.input.source import AT_HAND, EngineConfig, Progress, Source, silent
 from veilog.logs.tables.cells import plain_type
 from veilog.logs.tables.parquet import PARQUET, is_parquet, opened
 
@@ -43,7 +43,7 @@ class SparkFiles:
     """One log in one or more Parquet files, in this order."""
 
     files: tuple[Source, ...]
-    means: Means = AT_HAND
+    means: EngineConfig = AT_HAND
 
     @property
     def paths(self) -> tuple[Path, ...]:
@@ -153,7 +153,7 @@ def quoted(name: str) -> str:
 
 
 @contextlib.contextmanager
-def session(means: Means) -> Iterator[Any]:
+def session(means: EngineConfig) -> Iterator[Any]:
     """The session that is active, with settings of its own, or else one of ours that ends with the block."""
     try:
         import ibis  # noqa: F401
@@ -199,7 +199,7 @@ def _settled(spark: Any) -> Any:
     return spark
 
 
-def _started(means: Means, folder: Path) -> Any:
+def _started(means: EngineConfig, folder: Path) -> Any:
     """A Spark of our own on this machine, which says nothing and listens to nobody else."""
     from pyspark import SparkConf, SparkContext
     from pyspark.java_gateway import launch_gateway

@@ -24,14 +24,14 @@ from veilog._files import reason
 from veilog._plugins import AddOn, add_ons
 from veilog.errors import InputError, MissingExtraError, ParameterError, VeilogError
 from veilog.logs.findings import Findings
-from veilog.logs.input.roles import AS_IT_IS, Declared, Roles
+from veilog.logs.input.roles import AS_IT_IS, ReadOptions, Roles
 from veilog.logs.input.source import Progress, Source, suffix_of, zipped
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
     from veilog.logs.eventlog import EventLog
-    from veilog.logs.input.activity_mapping import Coarser
+    from veilog.logs.input.activity_mapping import ActivityMapping
 
 GROUP = "veilog.readers"
 """The group of entry points that other packages name their readers in."""
@@ -88,14 +88,14 @@ _OTHERS = {
 class ReadRequest:
     """How a log is to be read: what its owner declares, where findings go, and who is told of the progress."""
 
-    declared: Declared = AS_IT_IS
+    declared: ReadOptions = AS_IT_IS
     findings: Findings = field(default_factory=Findings)
     roles: Roles | None = None
     """The columns of a table; None where the format itself says which is which."""
     processes: int = 1
     """How many may share a large file."""
     progress: Progress | None = None
-    coarser: Coarser | None = None
+    mapping: ActivityMapping | None = None
     """Which group each activity belongs to; None where activities stay as they are."""
 
 

@@ -330,7 +330,7 @@ def silent(text: str, fraction: float | None) -> None:
 
 
 @dataclass(frozen=True)
-class Means:
+class EngineConfig:
     """What an engine that runs here may use, and what orders events of equal time."""
 
     memory_limit: str = "1GB"
@@ -352,11 +352,11 @@ class Means:
             )
 
 
-AT_HAND = Means()
+AT_HAND = EngineConfig()
 
 
 @dataclass(frozen=True)
-class Layout:
+class FileLayout:
     """Where in a file the log is, as far as its owner says so."""
 
     header: int | None = None
@@ -375,7 +375,7 @@ class Layout:
             )
 
 
-AS_FOUND = Layout()
+AS_FOUND = FileLayout()
 
 
 class Source:
@@ -386,9 +386,9 @@ class Source:
         given: object,
         *,
         engine: str = "duckdb",
-        means: Means = AT_HAND,
+        means: EngineConfig = AT_HAND,
         limit: int | None = DEFAULT_LIMIT,
-        layout: Layout = AS_FOUND,
+        layout: FileLayout = AS_FOUND,
     ) -> None:
         self.given: Any = given
         self.engine = engine

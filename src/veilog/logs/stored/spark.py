@@ -35,7 +35,7 @@ from veilog.logs.engines.ibis import IbisTable, running
 from veilog.logs.engines.spark import quoted
 from veilog.logs.eventlog import EVENT_INDEX, TIMESTAMP_TYPE, EventLog
 from veilog.logs.findings import Findings, Policy
-from veilog.logs.input.activity_mapping import Coarser
+from veilog.logs.input.activity_mapping import ActivityMapping
 from veilog.logs.input.reader import ReadRequest
 from veilog.logs.input.roles import Roles
 from veilog.logs.input.source import silent
@@ -381,8 +381,8 @@ def kept_by_spark(there: IbisTable, roles: Roles, asked: ReadRequest) -> StoredL
         parts = max(-(-rows // _PIECE), min(_PIECES_A_CORE * cores(spark), -(-rows // _LEAST)))
         case, order = (_named(schema, name) for name in (roles.case, there.order or roles.timestamp))
         sorted_ = _numbered(frame, case, parts).repartition(parts, case).sortWithinPartitions(case, order)
-    empty = _Maker(roles, asked.findings.policies, there.name, asked.coarser, schema).log(schema.empty_table())
-    maker = _Maker(roles, asked.findings.policies, there.name, asked.coarser, schema, empty.shape)
+    empty = _Maker(roles, asked.findings.policies, there.name, asked.mapping, schema).log(schema.empty_table())
+    maker = _Maker(roles, asked.findings.policies, there.name, asked.mapping, schema, empty.shape)
     log = _kept(sorted_, maker, parts, cases, asked.findings)
     zoneless = any(finding.rule == "timestamp-without-zone" for finding in asked.findings.result())
     asked.findings.note_zones(told=not zoneless, missing=zoneless)  # its workers' columns are of one type
@@ -436,7 +436,7 @@ class _Maker:
     roles: Roles
     policies: Mapping[str, Policy]
     name: str | None
-    coarser: Coarser | None
+    mapping: ActivityMapping | None
     schema: pa.Schema
     shape: EventLog | None = None
     version: str = __version__
@@ -444,7 +444,7 @@ class _Maker:
     def log(self, rows: pa.Table) -> EventLog:
         findings = Findings(self.policies, self.name)
         log = log_from_table(rows, self.roles, findings, source=self.name)
-        return log if self.coarser is None else self.coarser.of_log(log)
+        return log if self.mapping is None else self.mapping.of_log(log)
 
     @property
     def layout(self) -> list[str]:

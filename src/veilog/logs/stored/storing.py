@@ -49,8 +49,8 @@ from veilog.logs.input.activity_mapping import MapLike, mapped_by
 from veilog.logs.input.lifecycle import Transitions
 from veilog.logs.input.reader import ReadRequest
 from veilog.logs.input.reading import check_layout, earlier_of, read_as, roles_among, used_columns
-from veilog.logs.input.roles import Declared, Roles
-from veilog.logs.input.source import Given, Means, Progress, Source, silent
+from veilog.logs.input.roles import ReadOptions, Roles
+from veilog.logs.input.source import EngineConfig, Given, Progress, Source, silent
 from veilog.logs.provenance import Provenance
 from veilog.logs.stored.store import StoredLog, keep, misfit
 from veilog.logs.tables.cells import is_text, plain_type
@@ -227,7 +227,7 @@ def count_of(there: IbisTable) -> int:
         return int(fetched(there.table.aggregate(n=there.table.count()))["n"][0].as_py())
 
 
-def copied(there: IbisTable, means: Means, folder: Path, progress: Progress) -> DuckTable:
+def copied(there: IbisTable, means: EngineConfig, folder: Path, progress: Progress) -> DuckTable:
     """The table in a database in this folder, as a view, since its rows come in no order."""
     names = [name.lower() for name in there.columns()]
     if len(set(names)) < len(names):
@@ -470,10 +470,10 @@ def store(
     With ``where="engine"`` a table of Spark stays there: its workers, which need veilog, keep the pieces on their disks
     and do what is asked of them.
     """
-    named = Source(source, engine=engine, means=Means(memory_limit, threads, temp_directory, index))
-    declared = Declared(case, activity, timestamp, lifecycle, classifier)
+    named = Source(source, engine=engine, means=EngineConfig(memory_limit, threads, temp_directory, index))
+    declared = ReadOptions(case, activity, timestamp, lifecycle, classifier)
     findings = Findings(policies or {}, named.name)
-    return stored(named, ReadRequest(declared, findings, progress=progress, coarser=mapped_by(map, level, top)), where)
+    return stored(named, ReadRequest(declared, findings, progress=progress, mapping=mapped_by(map, level, top)), where)
 
 
 def stored(source: Source, asked: ReadRequest, where: Where = "here") -> StoredLog | None:
@@ -502,8 +502,8 @@ def stored(source: Source, asked: ReadRequest, where: Where = "here") -> StoredL
     before = earlier_of(source).by(used_columns(roles, asked.declared)) if here else Provenance()
     way = read_as(source, roles, asked.declared, findings, before)
     shape = before.of(replace(log.shape, mapped="", read_together=findings.read_together(), read_as=way))
-    if asked.coarser is not None:
-        shape = replace(shape, mapped=asked.coarser.told_after(shape.mapped))
+    if asked.mapping is not None:
+        shape = replace(shape, mapped=asked.mapping.told_after(shape.mapped))
     return replace(log, shape=shape, findings=findings.result())
 
 
@@ -593,7 +593,7 @@ def _logs(
 
     def made(table: pa.Table) -> EventLog:
         log = log_from_table(table, chosen, asked.findings, source=name)
-        return log if asked.coarser is None else asked.coarser.of_log(log)
+        return log if asked.mapping is None else asked.mapping.of_log(log)
 
     done = 0
     waiting: deque[Future[EventLog]] = deque()

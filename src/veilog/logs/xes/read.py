@@ -28,7 +28,7 @@ from veilog.logs.findings import Findings
 from veilog.logs.input.lifecycle import EVERY, Transitions, joined, no_life_cycle
 from veilog.logs.input.quality_checks import check_width
 from veilog.logs.input.reader import ReadRequest
-from veilog.logs.input.roles import AS_IT_IS, Declared, classifier_keys
+from veilog.logs.input.roles import AS_IT_IS, ReadOptions, classifier_keys
 from veilog.logs.input.source import DEFAULT_LIMIT, Source
 from veilog.logs.metadata import Metadata
 from veilog.logs.xes.columns import ColumnKey, name_columns, spread
@@ -54,7 +54,7 @@ _TIME = ColumnKey(TIMESTAMP, "date")
 class Assembler:
     """Takes the blocks of a file in order and gives the event log."""
 
-    def __init__(self, path: str, findings: Findings, declared: Declared = AS_IT_IS) -> None:
+    def __init__(self, path: str, findings: Findings, declared: ReadOptions = AS_IT_IS) -> None:
         self._path = path
         self._declared = declared
         self._findings = findings
@@ -434,7 +434,7 @@ def read_xes(
     limit: int | None = DEFAULT_LIMIT,
     processes: int = 1,
     progress: Progress | None = None,
-    declared: Declared = AS_IT_IS,
+    declared: ReadOptions = AS_IT_IS,
 ) -> EventLog:
     """Read a plain or gzip-compressed XES file.
 
@@ -468,7 +468,7 @@ def read_xes(
 
 
 def _assemble(
-    blocks: Generator[XesBlock, None, None], reading: XesReading, findings: Findings, declared: Declared = AS_IT_IS
+    blocks: Generator[XesBlock, None, None], reading: XesReading, findings: Findings, declared: ReadOptions = AS_IT_IS
 ) -> EventLog:
     assembler = Assembler(str(reading.path), findings, declared)
     with closing(blocks):
