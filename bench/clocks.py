@@ -15,7 +15,7 @@ from calendars import BEGIN, DAY, HOUR, Cases, log_of, office_hours
 from veilog.experiments.experiment import Cell, Given, Measured
 from veilog.experiments.summary import Column
 from veilog.logs.eventlog import TIMESTAMP, EventLog
-from veilog.logs.made_up.simulate import hospital
+from veilog.logs.synthetic.hospital import hospital
 from veilog.measures.purposes.sides import split
 from veilog.methods._events.assemble import released_cases
 from veilog.methods._events.times.prices import Price

@@ -29,7 +29,7 @@ from veilog.experiments.experiment import Cell, Given, Measured, Plot, Row
 from veilog.experiments.summary import Column
 from veilog.logs.eventlog import EventLog
 from veilog.logs.files import read_variants
-from veilog.logs.made_up.simulate import hospital
+from veilog.logs.synthetic.hospital import hospital
 from veilog.logs.variants import Variants
 from veilog.privacy.domain import ALL_FROM_LOG
 from veilog.releasing.release import release

@@ -27,7 +27,7 @@ from veilog.experiments.experiment import Cell, Given, Measured
 from veilog.experiments.summary import Column
 from veilog.logs.eventlog import EventLog
 from veilog.logs.files import read, write
-from veilog.logs.made_up import simulate
+from veilog.logs.synthetic import hospital as simulate
 from veilog.logs.stored.store import StoredLog
 from veilog.logs.stored.storing import store
 from veilog.logs.variants import Variants

@@ -21,7 +21,7 @@ from veilog.experiments import EXPERIMENTS
 from veilog.experiments.experiment import Cell, Given, Measured, Plan
 from veilog.experiments.summary import Column
 from veilog.logs.eventlog import EventLog
-from veilog.logs.made_up.simulate import hospital
+from veilog.logs.synthetic.hospital import hospital
 from veilog.measures.similarity.measure import relative_log_similarity
 from veilog.methods._relations.playout import balanced, play_out, play_out_guided
 from veilog.methods.df_laplace import exact_relation

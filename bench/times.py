@@ -24,7 +24,7 @@ from veilog.experiments.experiment import Cell, Given, Measured, Plan
 from veilog.experiments.summary import Column
 from veilog.logs import files
 from veilog.logs.eventlog import START, TIMESTAMP, TIMESTAMP_TYPE, EventLog
-from veilog.logs.made_up import simulate
+from veilog.logs.synthetic import hospital as simulate
 from veilog.logs.variants import Sequences, Variants
 from veilog.measures.purposes.performance import OFTEN, PERFORMANCE
 from veilog.measures.purposes.purpose import Asked

@@ -20,7 +20,7 @@ from timing import timed
 from veilog.experiments.experiment import Cell, Given, Measured
 from veilog.experiments.summary import Column
 from veilog.logs.files import read_variants
-from veilog.logs.made_up.simulate import hospital
+from veilog.logs.synthetic.hospital import hospital
 
 CASE, ACTIVITY, TIME = '"case:concept:name"', '"concept:name"', '"time:timestamp"'
 EVENTS_A_CASE = 7.4

@@ -15,7 +15,7 @@ from rich.console import Console
 from veilog import EventLog, Variants, cli, compare
 from veilog.charts import bars, comparison_svg, lasting, times_view
 from veilog.logs import files
-from veilog.logs.made_up.simulate import hospital
+from veilog.logs.synthetic.hospital import hospital
 from veilog.measures import Comparison, Found
 from veilog.measures.durations import Spans, active_cases, case_durations
 

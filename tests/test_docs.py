@@ -16,7 +16,7 @@ from cyclopts import Parameter
 
 import veilog
 from veilog import METHODS, cli
-from veilog.logs.made_up.simulate import ACTIVITIES, hospital
+from veilog.logs.synthetic.hospital import ACTIVITIES, hospital
 from veilog.measures import MEASURES
 from veilog.methods.measured import ahead, measured
 from veilog.privacy.account.figures import up

@@ -18,7 +18,7 @@ import veilog
 from veilog._notebook import bar, card, figure, table
 from veilog.errors import InputError
 from veilog.logs.eventlog import ACTIVITY
-from veilog.logs.made_up.simulate import ACTIVITIES, hospital
+from veilog.logs.synthetic.hospital import ACTIVITIES, hospital
 
 EVIL = "<script>alert(1)</script>"
 LARGEST = 8_000

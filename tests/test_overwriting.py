@@ -13,7 +13,7 @@ import veilog
 from veilog import _files
 from veilog.errors import OutputError
 from veilog.ledger.ledger import Ledger
-from veilog.logs.made_up.simulate import hospital
+from veilog.logs.synthetic.hospital import hospital
 from veilog.report import dossier
 
 LOG = hospital(40, seed=1)

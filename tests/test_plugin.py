@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from veilog.logs import files
-from veilog.logs.made_up.simulate import hospital
+from veilog.logs.synthetic.hospital import hospital
 
 ROOT = Path(__file__).parents[1]
 

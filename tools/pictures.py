@@ -27,7 +27,7 @@ from typing import Any
 import veilog
 from veilog import demo
 from veilog._svg import element, picture
-from veilog.logs.made_up.simulate import ACTIVITIES, hospital
+from veilog.logs.synthetic.hospital import ACTIVITIES, hospital
 from veilog.logs.variants import Variants
 from veilog.measures.singling_out import Exposure, Rate, exposure
 from veilog.measures.singling_out.rates import certain

@@ -13,7 +13,7 @@ from rich.text import Text
 from veilog import display, report
 from veilog.errors import OutputError
 from veilog.logs import files
-from veilog.logs.made_up import simulate
+from veilog.logs.synthetic import hospital
 from veilog.measures import compare
 from veilog.releasing.plan import plan
 from veilog.releasing.run import run_plan
@@ -35,17 +35,17 @@ def run_demo(folder: Path, show: Callable[[RenderableType], None]) -> dict[str, 
         raise OutputError("folder-cannot-made", path=folder, reason=error.strerror) from error
     original_path, activities_path, release_path, inside, outside = (folder / name for name in WRITTEN)
 
-    made = simulate.hospital(CASES, seed=1)
+    made = hospital.hospital(CASES, seed=1)
     files.write(made, original_path, overwrite=True)
     # A real hospital has this list from its documentation; this one's is as public as the program that made it up.
-    activities_path.write_text("\n".join(simulate.ACTIVITIES) + "\n", encoding="utf-8")
+    activities_path.write_text("\n".join(hospital.ACTIVITIES) + "\n", encoding="utf-8")
     show(Text(f"1. A made-up hospital log of {CASES:,} patients, written to {original_path}", style="bold"))
     original = files.read(original_path)
     show(display.variants_table(original.variants, 3))
 
     show(Text(f"\n2. Released with {METHOD} at epsilon {EPSILON}", style="bold"))
     # Made-up patients need no account.
-    released = run_plan(plan(METHOD, epsilon=EPSILON, activities=simulate.ACTIVITIES), original)
+    released = run_plan(plan(METHOD, epsilon=EPSILON, activities=hospital.ACTIVITIES), original)
     released.save(release_path, overwrite=True)
     result = compare(original, files.read(release_path))
     report.write(released, inside, original, comparison=result, overwrite=True)

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from veilog.logs.eventlog import START, TIMESTAMP_TYPE, EventLog
-from veilog.logs.made_up import simulate
+from veilog.logs.synthetic.hospital import hospital
 from veilog.logs.variants import Sequences, Variants
 from veilog.methods._events.assemble import released_cases
 from veilog.methods._events.times.timestamps import released_times
@@ -17,7 +17,7 @@ from veilog.privacy.mechanisms import noise
 
 UTC = datetime.UTC
 YEAR = (datetime.datetime(2024, 1, 1, tzinfo=UTC), datetime.datetime(2025, 1, 1, tzinfo=UTC))
-HOSPITAL = simulate.hospital(1500, seed=5)
+HOSPITAL = hospital(1500, seed=5)
 
 
 def log_of(*cases: list[tuple[str, int | None]]) -> EventLog:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from veilog.errors import InputError, OutputError
-from veilog.logs.made_up.simulate import hospital
+from veilog.logs.synthetic.hospital import hospital
 from veilog.releasing.release import release
 from veilog.web.jobs.records import ServerSettings
 from veilog.web.jobs.released_log import Certificate, Promise, ReleasedLog

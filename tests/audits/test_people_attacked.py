@@ -11,7 +11,7 @@ import pytest
 
 import veilog
 from veilog.errors import VeilogError
-from veilog.logs.made_up.simulate import hospital
+from veilog.logs.synthetic.hospital import hospital
 from veilog.measures.singling_out import (
     Inference,
     Linkability,

@@ -27,7 +27,7 @@ from veilog.audits.likelihood import (
 from veilog.audits.recording import asked_again, recorded
 from veilog.audits.twins import Twins
 from veilog.errors import ParameterError
-from veilog.logs.made_up.simulate import hospital, variants_only
+from veilog.logs.synthetic.hospital import hospital, variants_only
 from veilog.privacy.account.losses import EpsilonDeltaLoss, GaussianLoss, LaplaceLoss, composed_delta
 from veilog.privacy.mechanisms.mechanism import DiscreteGaussian, KTruncatedGeometric, Laplace, NoisedSteps, Thresholded
 from veilog.releasing.plan import plan

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 import veilog
-from veilog.logs.made_up import simulate
+from veilog.logs.synthetic.hospital import hospital
 
 
 @pytest.fixture(scope="module")
@@ -16,5 +16,5 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def log(folder: Path) -> Path:
     path = folder / "hospital.xes"
-    veilog.write(simulate.hospital(500, seed=3), path)
+    veilog.write(hospital(500, seed=3), path)
     return path

@@ -12,7 +12,7 @@ from rich.console import Console
 import veilog
 from veilog import display
 from veilog.cli import main
-from veilog.logs.made_up import simulate
+from veilog.logs.synthetic.hospital import ACTIVITIES, hospital
 from veilog.methods import METHODS
 
 
@@ -191,7 +191,7 @@ def test_attacks_are_held_against_people_held_out(
     capsys: pytest.CaptureFixture[str], log: Path, tmp_path: Path
 ) -> None:
     others = tmp_path / "others.xes"
-    veilog.write(simulate.hospital(500, seed=4), others)
+    veilog.write(hospital(500, seed=4), others)
     alone = as_json(capsys, "compare", log, log, "--no-models")
     assert {alone[name]["control"] for name in ("singling_out", "linkability", "inference")} == {"others' cases"}
     beside = as_json(capsys, "compare", log, log, "--no-models", "--control", others, "--second", log)
@@ -255,7 +255,7 @@ def test_the_demo_declares_what_is_public(capsys: pytest.CaptureFixture[str], tm
     made = as_json(capsys, "demo", tmp_path / "demo")
     guarantee = made["released"]["guarantee"]
     assert (guarantee["status"], guarantee["conditions"]) == ("proven", [])
-    assert Path(made["activities"]).read_text().splitlines() == list(simulate.ACTIVITIES)
+    assert Path(made["activities"]).read_text().splitlines() == list(ACTIVITIES)
     again = tmp_path / "again.xes"  # the command that it tells to try by hand
     declared = ("--activities", f"@{made['activities']}")
     status, _, _ = run(

@@ -14,7 +14,7 @@ import veilog
 from veilog._language import counted
 from veilog.cli import main
 from veilog.display import release_brief
-from veilog.logs.made_up.simulate import ACTIVITIES, hospital
+from veilog.logs.synthetic.hospital import ACTIVITIES, hospital
 from veilog.measures import Comparison, Found
 from veilog.measures.durations import Spans, case_durations
 from veilog.measures.singling_out import Rate, briefly_in_words

@@ -11,7 +11,7 @@ import veilog
 from veilog._places import default_ledger
 from veilog.cli.releasing import confirmation
 from veilog.ledger.ledger import Ledger
-from veilog.logs.made_up.simulate import hospital
+from veilog.logs.synthetic.hospital import hospital
 
 LAPLACE = ("-m", "laplace", "-p", "depth=2", "--activities", "log", "--no-compare")
 

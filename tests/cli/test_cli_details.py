@@ -7,7 +7,7 @@ import pytest
 
 import veilog
 from veilog.cli import main
-from veilog.logs.made_up import simulate
+from veilog.logs.synthetic.hospital import hospital
 
 USUAL = ["--method", "travas", "--epsilon", "6", "--delta", "0.01", "--no-compare", "--allow-no-protection"]
 
@@ -15,7 +15,7 @@ USUAL = ["--method", "travas", "--epsilon", "6", "--delta", "0.01", "--no-compar
 @pytest.fixture(scope="module")
 def log(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("logs") / "hospital.xes"
-    veilog.write(simulate.hospital(600, seed=3), path)
+    veilog.write(hospital(600, seed=3), path)
     return path
 
 

@@ -9,7 +9,7 @@ import pytest
 import veilog
 from veilog.cli import main
 from veilog.ledger.ledger import Ledger
-from veilog.logs.made_up.simulate import hospital
+from veilog.logs.synthetic.hospital import hospital
 from veilog.report.facts import today
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from veilog import cli
 from veilog.logs import files
-from veilog.logs.made_up.simulate import hospital
+from veilog.logs.synthetic.hospital import hospital
 
 SAID = ("--activities", "log", "--max-length", "log")
 

@@ -81,10 +81,10 @@ def test_a_list_with_other_delimiters_is_read(log: str, text: str) -> None:
 
 
 def test_a_list_with_commas_may_have_semicolons_in_its_names(log: str) -> None:
-    from veilog.logs.input.coarser import coarser
+    from veilog.logs.input.activity_mapping import load_mapping
 
     Path("map.csv").write_text("A; by phone,x\nB; by post,y\n")
-    assert coarser("map.csv").groups == {"A; by phone": "x", "B; by post": "y"}
+    assert load_mapping("map.csv").groups == {"A; by phone": "x", "B; by post": "y"}
 
 
 @pytest.mark.parametrize(

@@ -8,8 +8,9 @@ import pytest
 
 from veilog.cli import main
 from veilog.cli.shared import large
-from veilog.logs.made_up import simulate
-from veilog.logs.stored import sorting, storing
+from veilog.logs.stored import storing
+from veilog.logs.stored import storing as sorting
+from veilog.logs.synthetic.hospital import hospital
 
 EVOLVE = ["--method", "evolve", "--epsilon", "30", "--delta", "0.001", "--activities", "log", "--allow-no-protection"]
 AMUN = ["--method", "amun", "--as-published", "-p", "guessing_advantage=0.6", "-p"]
@@ -18,7 +19,7 @@ AMUN = ["--method", "amun", "--as-published", "-p", "guessing_advantage=0.6", "-
 @pytest.fixture(scope="module")
 def log(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("logs") / "hospital.parquet"
-    table = simulate.hospital(200, seed=3).to_arrow()
+    table = hospital(200, seed=3).to_arrow()
     pq.write_table(table.take(list(range(0, len(table), 2)) + list(range(1, len(table), 2))), path)
     return path
 
@@ -127,7 +128,7 @@ def test_a_disk_that_fills_up_charges_nothing(
     def full(*arguments: object, **options: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("veilog.logs.stored.disk.ipc.new_file", full)
+    monkeypatch.setattr("veilog.logs.stored.store.ipc.new_file", full)
     (log, *engine), ledger, spill = elsewhere["table"], tmp_path / "ledger", tmp_path / "spill"
     spill.mkdir()
     options = [*EVOLVE, "--times", "0.3", "--ledger", str(ledger), "--temp-directory", str(spill)]

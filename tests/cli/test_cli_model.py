@@ -17,7 +17,7 @@ from commands import run
 
 import veilog
 from veilog.cli import main
-from veilog.logs.made_up import simulate
+from veilog.logs.synthetic.hospital import hospital
 from veilog.methods import travag
 from veilog.methods.travag import certified as travag_certified
 from veilog.methods.travag import published as travag_published
@@ -28,7 +28,7 @@ LEARN = ["--epsilon", "2", "--delta", "1e-3", "-p", "free_generator_steps=20", "
 @pytest.fixture(scope="module")
 def log(folder: Path) -> Path:
     path = folder / "hospital.parquet"
-    veilog.write(simulate.hospital(800, seed=3), path)
+    veilog.write(hospital(800, seed=3), path)
     return path
 
 

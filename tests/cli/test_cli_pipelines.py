@@ -10,7 +10,7 @@ import pytest
 
 import veilog
 from veilog.cli import _COMMANDS, application, main
-from veilog.logs.made_up.simulate import hospital
+from veilog.logs.synthetic.hospital import hospital
 
 COUNTS = ["-m", "laplace", "-p", "depth=3", "--no-compare"]
 PUBLIC = ["--activities", "log"]

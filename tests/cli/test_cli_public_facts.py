@@ -10,13 +10,13 @@ from commands import at_a_terminal
 import veilog
 from veilog.cli import main
 from veilog.cli.shared.budget import BudgetOptions
-from veilog.logs.made_up import simulate
+from veilog.logs.synthetic.hospital import hospital
 
 
 @pytest.fixture
 def log(tmp_path: Path) -> Path:
     path = tmp_path / "log.xes"
-    veilog.write(simulate.hospital(300, seed=2), path)
+    veilog.write(hospital(300, seed=2), path)
     return path
 
 

@@ -7,13 +7,13 @@ import pytest
 
 import veilog
 from veilog.cli import main
-from veilog.logs.made_up import simulate
+from veilog.logs.synthetic.hospital import hospital
 
 
 @pytest.fixture(scope="module")
 def log(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("logs") / "hospital.xes"
-    veilog.write(simulate.hospital(150, seed=3), path)
+    veilog.write(hospital(150, seed=3), path)
     return path
 
 

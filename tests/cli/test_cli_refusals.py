@@ -19,7 +19,7 @@ import veilog
 from veilog.cli import main
 from veilog.errors import OutputError
 from veilog.ledger.ledger import Ledger
-from veilog.logs.made_up import simulate
+from veilog.logs.synthetic.hospital import hospital
 from veilog.report.told import told_by_file
 
 GOOD = (
@@ -110,7 +110,7 @@ def size_of(path: Path) -> int:
 def test_ctrl_c_leaves_nothing_half_written(folder: Path, tmp_path: Path) -> None:
     """Interrupt a conversion while its output is being written: status 130, one line, no file."""
     source = folder / "large.parquet"
-    veilog.write(simulate.hospital(60_000, seed=1), source)
+    veilog.write(hospital(60_000, seed=1), source)
     command = [sys.executable, "-m", "veilog", "convert", str(source), str(tmp_path / "out.xes")]
     process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=os.environ.copy())
     deadline = time.monotonic() + 60

@@ -15,7 +15,7 @@ import pytest
 import veilog
 from veilog import cli
 from veilog._places import data_folder, default_ledger
-from veilog.logs.made_up.simulate import hospital
+from veilog.logs.synthetic.hospital import hospital
 from veilog.web import serving
 from veilog.web.jobs.records import ServerSettings
 

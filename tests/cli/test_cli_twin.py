@@ -9,7 +9,7 @@ import pytest
 
 import veilog
 from veilog import cli
-from veilog.logs.made_up.simulate import hospital
+from veilog.logs.synthetic.hospital import hospital
 
 SIZES = ["--cases", "200", "--activities", "6", "--length", "4"]
 TRAVAS = ["-m", "travas", "--epsilon", "1", "--delta", "1e-4"]

@@ -13,7 +13,7 @@ import pytest
 from xes_tools import EVENT, trace
 
 import veilog
-from veilog.logs.made_up.simulate import hospital
+from veilog.logs.synthetic.hospital import hospital
 
 pytestmark = [
     pytest.mark.slow,

@@ -18,7 +18,7 @@ import pytest
 import veilog
 from veilog.cli import main
 from veilog.cli.shared.terminal import SCHEMA
-from veilog.logs.made_up.simulate import hospital
+from veilog.logs.synthetic.hospital import hospital
 
 DOCS = Path(__file__).parents[2] / "docs" / "schemas"
 LAPLACE = ["-m", "laplace", "-p", "depth=3", "--overwrite", "--epsilon", "1", "--no-compare"]

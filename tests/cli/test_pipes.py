@@ -16,7 +16,7 @@ import pytest
 
 import veilog
 from veilog.cli import main
-from veilog.logs.made_up import simulate
+from veilog.logs.synthetic.hospital import hospital
 
 RELEASE = (
     "-m",
@@ -70,7 +70,7 @@ def pipes(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Pipes:
 def logs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("logs")
     for suffix in ("xes", "csv", "parquet"):
-        veilog.write(simulate.hospital(60, seed=3), folder / f"log.{suffix}")
+        veilog.write(hospital(60, seed=3), folder / f"log.{suffix}")
     return folder
 
 

@@ -15,7 +15,7 @@ import pytest
 from veilog.cli import main
 from veilog.cli.releasing import release as release_command
 from veilog.logs import files
-from veilog.logs.made_up.simulate import hospital
+from veilog.logs.synthetic.hospital import hospital
 from veilog.releasing.result import Release
 
 RELEASE = "release log.csv {} -m laplace --epsilon 0.5 --activities @acts.txt --max-length 9 --ledger l.ledger"

@@ -13,7 +13,7 @@ import pytest
 
 import veilog
 from veilog.cli import main
-from veilog.logs.made_up.simulate import hospital
+from veilog.logs.synthetic.hospital import hospital
 
 NAME = "Mueller-Hans-ward-7.xes"
 LAPLACE = ("-m", "laplace", "-p", "depth=2", "--epsilon", "0.5", "--activities", "log", "--overwrite")

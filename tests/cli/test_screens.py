@@ -16,7 +16,7 @@ import pytest
 
 import veilog
 from veilog.cli import main
-from veilog.logs.made_up.simulate import hospital
+from veilog.logs.synthetic.hospital import hospital
 
 SCREENS = Path(__file__).parent / "screens"
 RELEASE = ["release", "hospital.xes", "out.xes", "-m", "evolve", "--epsilon", "1", "--activities", "log"]

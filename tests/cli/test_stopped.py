@@ -18,7 +18,7 @@ import pytest
 import veilog
 from veilog.cli import main
 from veilog.errors import OutputError
-from veilog.logs.made_up.simulate import hospital
+from veilog.logs.synthetic.hospital import hospital
 
 FULL = Path("/dev/full")
 RELEASE = ("-m", "laplace", "-p", "depth=2", "--epsilon", "1", "--activities", "log")

@@ -19,7 +19,7 @@ from veilog.experiments.papers import manifest
 from veilog.experiments.papers import measures as papers_measures
 from veilog.experiments.plots import HeatMap, heat_maps, lines, panels
 from veilog.experiments.runner import Run, run
-from veilog.logs.made_up import simulate
+from veilog.logs.synthetic import hospital
 from veilog.logs.variants import Variants
 from veilog.measures.process_model import ModelQuality
 from veilog.measures.similarity import relative_log_similarity
@@ -29,7 +29,7 @@ from veilog.methods import METHODS
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("logs")
-    veilog.write(simulate.hospital(150, seed=3), path / "hospital.xes")
+    veilog.write(hospital.hospital(150, seed=3), path / "hospital.xes")
     return path
 
 
@@ -276,7 +276,7 @@ def test_precision_is_estimated_where_all_prefixes_take_too_long(monkeypatch: py
         return ModelQuality(fitness=0.9, precision=0.5, f_score=0.64, generalization=0.8)
 
     monkeypatch.setattr(measuring, "model_quality", quality)
-    log = simulate.hospital(5).variants
+    log = hospital.hospital(5).variants
     values, remark = measuring.models(log, log, Cell("a", models=60.0))
     assert asked == [None, measuring.PREFIXES]
     assert (values["precision"], remark) == (0.5, "precision: estimated from 100 prefixes; all of them took over 60 s.")
@@ -291,7 +291,7 @@ def test_models_of_the_sacofa_paper_are_discovered_with_and_without_a_noise_thre
         return ModelQuality(fitness=noise, precision=noise, f_score=noise, generalization=noise)
 
     monkeypatch.setattr(measuring, "model_quality", quality)
-    log = simulate.hospital(5)
+    log = hospital.hospital(5)
     experiment = EXPERIMENTS["sacofa-figures"]
     values = experiment.measure(Given(None, part=log), Cell("a", models=60.0)).values
     for name in ("f_score", "fitness", "precision", "generalization"):

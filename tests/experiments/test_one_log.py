@@ -9,7 +9,7 @@ import veilog
 from veilog.errors import ParameterError
 from veilog.experiments.experiment import Cell, Given
 from veilog.experiments.frontier import CERTIFIED, compared, measure
-from veilog.logs.made_up.simulate import hospital
+from veilog.logs.synthetic.hospital import hospital
 
 
 @pytest.fixture(scope="module")

@@ -23,13 +23,13 @@ from veilog.experiments.experiment import Cell, Experiment, Given, Measured, Pla
 from veilog.experiments.known_logs import LOGS, KnownLog, find
 from veilog.experiments.measuring import EMPTY
 from veilog.experiments.runner import run
-from veilog.logs.made_up import simulate
+from veilog.logs.synthetic.hospital import hospital
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("logs")
-    veilog.write(simulate.hospital(150, seed=3), path / "hospital.xes")
+    veilog.write(hospital(150, seed=3), path / "hospital.xes")
     return path
 
 
@@ -150,9 +150,9 @@ def test_a_cell_is_computed_again_when_its_method_has_changed(
 def test_a_cell_is_computed_again_when_the_log_has_changed(tmp_path: Path, marks: Path) -> None:
     logs = tmp_path / "logs"
     logs.mkdir()
-    veilog.write(simulate.hospital(20, seed=1), logs / "hospital.csv")
+    veilog.write(hospital(20, seed=1), logs / "hospital.csv")
     run(COUNTED, logs, tmp_path, runs=1)
-    veilog.write(simulate.hospital(30, seed=1), logs / "hospital.csv", overwrite=True)
+    veilog.write(hospital(30, seed=1), logs / "hospital.csv", overwrite=True)
     again = run(COUNTED, logs, tmp_path, runs=1)
     assert (again.computed, again.rows[0].get("cases")) == (1, 30.0)
 

@@ -15,7 +15,7 @@ import pytest
 from veilog import release
 from veilog._language import languages, spoken
 from veilog._language.catalogue import CatalogueEntry, entries
-from veilog.logs.made_up.simulate import hospital
+from veilog.logs.synthetic.hospital import hospital
 from veilog.messages import Message
 from veilog.methods import METHODS, Method
 from veilog.privacy.account.strength import STRENGTHS

@@ -26,7 +26,7 @@ from veilog._language import (
 from veilog._language.catalogue import parsed
 from veilog.cli import main
 from veilog.errors import ParameterError
-from veilog.logs.made_up.simulate import hospital
+from veilog.logs.synthetic.hospital import hospital
 from veilog.messages import said_to
 from veilog.report.dossier import dossier
 from veilog.report.dossier.render import as_html, as_markdown

@@ -22,7 +22,7 @@ from veilog.ledger.costs import Cost
 from veilog.ledger.counting import Composed, FixedSchedule, composed_budget, planned_budget, read, together
 from veilog.ledger.file import Entry
 from veilog.ledger.ledger import Ledger
-from veilog.logs.made_up.simulate import hospital
+from veilog.logs.synthetic.hospital import hospital
 from veilog.privacy.account.composing import planned_epsilon, renyi_epsilon, renyi_of
 from veilog.privacy.curator import Curator
 from veilog.privacy.part import Part

@@ -20,7 +20,7 @@ import veilog
 from veilog._files import atomic_target
 from veilog.errors import BudgetError, OutputError, ParameterError
 from veilog.ledger.ledger import Account, EntryRef, Ledger, fingerprint
-from veilog.logs.made_up import simulate
+from veilog.logs.synthetic.hospital import hospital
 from veilog.privacy.curator import Curator
 
 
@@ -292,7 +292,7 @@ def test_the_sum_is_never_above_the_budget_at_any_moment(steps: list[tuple[Fract
 @pytest.mark.slow
 def test_the_same_data_are_recognised_in_every_format(tmp_path: Path) -> None:
     pytest.importorskip("pandas")
-    log = simulate.hospital(200, seed=5)
+    log = hospital(200, seed=5)
     expected = fingerprint(log)
     for name in ("log.xes", "log.xes.gz", "log.csv", "log.tsv.gz", "log.parquet"):
         veilog.write(log, tmp_path / name, lossy=True)

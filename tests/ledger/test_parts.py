@@ -23,7 +23,7 @@ from veilog.ledger.accounts import Account, as_csv, check_paid
 from veilog.ledger.costs import Cost
 from veilog.ledger.file import Entry
 from veilog.ledger.ledger import Ledger
-from veilog.logs.made_up.simulate import ACTIVITIES, hospital
+from veilog.logs.synthetic.hospital import ACTIVITIES, hospital
 from veilog.privacy.part import Part
 
 VALUES = {"month": ["2024-01", "2024-02", "none"], "ward": ["A", "B"]}

@@ -18,7 +18,7 @@ from veilog.ledger.accounts import Account
 from veilog.ledger.file import Entry, State
 from veilog.ledger.ledger import Ledger
 from veilog.ledger.spans import last_span
-from veilog.logs.made_up.simulate import ACTIVITIES, hospital
+from veilog.logs.synthetic.hospital import ACTIVITIES, hospital
 
 ASKED = ["-m", "evolve", "--epsilon", "1", "--no-compare", "--activities", ",".join(ACTIVITIES), "--ledger", "w.ledger"]
 Night = Callable[..., int]

@@ -21,7 +21,7 @@ from veilog.cli import main
 from veilog.errors import BudgetError, OutputError, ParameterError
 from veilog.ledger import file as ledger_file
 from veilog.ledger.ledger import Ledger
-from veilog.logs.made_up.simulate import ACTIVITIES, hospital
+from veilog.logs.synthetic.hospital import ACTIVITIES, hospital
 from veilog.privacy.curator import Curator
 
 LOG = hospital(60, seed=1)
@@ -30,7 +30,7 @@ import os, signal, sys
 from fractions import Fraction
 import veilog
 from veilog.ledger.ledger import Ledger
-from veilog.logs.made_up.simulate import hospital
+from veilog.logs.synthetic.hospital import hospital
 held = Ledger.open(sys.argv[1]).reserve(hospital(60, seed=1), "laplace", epsilon=Fraction(1), begins=True)
 if sys.argv[2] == "asked":
     held.begin()

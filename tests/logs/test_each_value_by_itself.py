@@ -14,7 +14,7 @@ import pytest
 import veilog
 from veilog.errors import InputError
 from veilog.logs.eventlog import ACTIVITY, CASE_INDEX, EventLog
-from veilog.logs.tables.cells.columns import read_times, whole_numbers
+from veilog.logs.tables.cells import read_times, whole_numbers
 from veilog.privacy.persons import owners
 
 NOON = datetime.datetime(2024, 3, 1, 12, tzinfo=datetime.UTC)

@@ -9,11 +9,11 @@ from spark_session import spark_here
 import veilog
 from veilog.errors import ParameterError
 from veilog.ledger.ways import kind_of_case, of_rule
-from veilog.logs.earlier import ATTRIBUTES_TOGETHER, UNKNOWN, Provenance, parted
 from veilog.logs.eventlog import EventLog
 from veilog.logs.files import read_variants
 from veilog.logs.findings import DUPLICATES
 from veilog.logs.metadata import Attribute, Metadata
+from veilog.logs.provenance import ATTRIBUTES_TOGETHER, UNKNOWN, Provenance, parted
 from veilog.logs.stored.storing import store
 
 MAPPED = "Activities were grouped by 'm' (SHA-256 0123456789ab), which is public. "

@@ -22,7 +22,7 @@ from veilog.logs.eventlog import EventLog
 from veilog.logs.input.reading import roles_of
 from veilog.logs.input.roles import Roles
 from veilog.logs.input.source import Source
-from veilog.logs.made_up.simulate import hospital
+from veilog.logs.synthetic.hospital import hospital
 
 FORMATS = [".xes", ".xes.gz", ".csv", ".csv.gz", ".tsv", ".tsv.gz", ".parquet"]
 

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from veilog._typing import FloatArray, IntArray
-from veilog.logs.made_up import lengths
-from veilog.logs.made_up.lengths import BINS, MIDDLES, LengthDistribution
+from veilog.logs.synthetic import twins
+from veilog.logs.synthetic.twins import BINS, MIDDLES, LengthDistribution
 
 SCALE = 25.0
 """Of noise, as bins have it that are asked with veilog twin --epsilon 0.1."""
@@ -52,12 +52,12 @@ def test_draws_differ_as_the_truth_does(cases: int) -> None:
     """Truths drawn from what is believed beforehand are, among draws from what is believed of their answers, at any
     place equally often. The sum of squares over ten places has a chi-squared distribution: above 33.7 for one in ten
     thousand of seeds."""
-    shapes, usual = lengths._usual(None)
+    shapes, usual = twins._usual(None)
     rng = np.random.default_rng(7)
     chances = np.exp(usual) / np.exp(usual).sum()
     places = []
     for _ in range(150):
-        shape, near = shapes[rng.choice(len(shapes), p=chances)], rng.choice(lengths._NEAR)
+        shape, near = shapes[rng.choice(len(shapes), p=chances)], rng.choice(twins._NEAR)
         numbers = rng.gamma(near * shape, cases / near)
         true = float(numbers @ MIDDLES / numbers.sum())
         believed = LengthDistribution.of(counted(numbers, rng), SCALE, cases)

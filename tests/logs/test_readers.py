@@ -22,14 +22,13 @@ from veilog.logs.eventlog import EventLog
 from veilog.logs.input import reader as readers
 from veilog.logs.input.reader import Reader, ReadRequest, known_suffixes, reader_of
 from veilog.logs.input.source import Source
-from veilog.logs.made_up.simulate import hospital
-from veilog.logs.ocel.reader import JSON, SQLITE, XML
+from veilog.logs.ocel import JSON, SQLITE, XML
+from veilog.logs.synthetic.hospital import hospital
+from veilog.logs.tables.csv import TEXT
 from veilog.logs.tables.excel import EXCEL
-from veilog.logs.tables.frames import ARROW, PANDAS, POLARS
+from veilog.logs.tables.frames import ARROW, PANDAS, PM4PY, POLARS
 from veilog.logs.tables.parquet import PARQUET
-from veilog.logs.tables.pm4py import PM4PY
 from veilog.logs.tables.reader import BATCH, TableReader
-from veilog.logs.tables.text import TEXT
 from veilog.logs.xes.read import XES
 from veilog.testing import check_reader
 

@@ -7,7 +7,7 @@ import pytest
 
 from veilog.errors import ParameterError
 from veilog.logs.eventlog import ACTIVITY, TIMESTAMP
-from veilog.logs.made_up.simulate import ACTIVITIES, hospital, variants_only, wide
+from veilog.logs.synthetic.hospital import ACTIVITIES, hospital, variants_only, wide
 
 
 def test_the_same_seed_gives_the_same_log_and_another_seed_another() -> None:

@@ -17,13 +17,12 @@ import veilog
 from veilog.cli import main
 from veilog.errors import InputError
 from veilog.logs.eventlog import EventLog
-from veilog.logs.input import reader as readers
+from veilog.logs.input import reader
 from veilog.logs.input.reader import ReadRequest
 from veilog.logs.input.reading import grouped, roles_of, whole
-from veilog.logs.input.source import Source, suffix_of
-from veilog.logs.input.streams import consumed_fraction
-from veilog.logs.made_up.simulate import hospital
-from veilog.logs.tables import delimited, dialects
+from veilog.logs.input.source import Source, consumed_fraction, suffix_of
+from veilog.logs.synthetic.hospital import hospital
+from veilog.logs.tables import csv
 from veilog.logs.xes import parts
 
 SUFFIXES = (".xes", ".xes.gz", ".csv", ".csv.gz", ".tsv", ".parquet")
@@ -45,24 +44,23 @@ class Watch:
     def __init__(self, path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         self.path, self.sniffed, self.found = path, 0, 0
         # Arrow opens a Parquet file by itself.
-        original, sniff, find = pa.OSFile, dialects.sniffed, readers._reader_of_file
+        original, sniff, find = pa.OSFile, csv.sniffed, reader._reader_of_file
 
         def parquet(where: str) -> pa.OSFile:
             _opened.append(where)
             return original(where)
 
-        def counted(source: Source) -> dialects.Dialect:
+        def counted(source: Source) -> csv.Dialect:
             self.sniffed += 1
             return sniff(source)
 
-        def found(source: Source) -> readers.Reader:
+        def found(source: Source) -> reader.Reader:
             self.found += 1
             return find(source)
 
         monkeypatch.setattr(pa, "OSFile", parquet)
-        monkeypatch.setattr(dialects, "sniffed", counted)
-        monkeypatch.setattr(delimited, "sniffed", counted)
-        monkeypatch.setattr(readers, "_reader_of_file", found)
+        monkeypatch.setattr(csv, "sniffed", counted)
+        monkeypatch.setattr(reader, "_reader_of_file", found)
         _opened.clear()
         _watched[:] = [str(path)]
 

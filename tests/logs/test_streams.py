@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-import veilog.logs.input.streams as streams
+import veilog.logs.input.source as streams
 from veilog.errors import InputError
-from veilog.logs.input.streams import consumed_fraction, open_input
+from veilog.logs.input.source import consumed_fraction, open_input
 
 CONTENT = random.Random(1).randbytes(300_000) + b"<log/>" * 200_000
 

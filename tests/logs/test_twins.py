@@ -11,9 +11,8 @@ import pytest
 
 import veilog
 from veilog import InputError, ParameterError, Variants
-from veilog.logs.input.coarser import as_csv, coarser, proposed
-from veilog.logs.made_up.lengths import BINS
-from veilog.logs.made_up.twins import Sizes, log_of, twin_of
+from veilog.logs.input.activity_mapping import as_csv, load_mapping, proposed
+from veilog.logs.synthetic.twins import BINS, Sizes, log_of, twin_of
 
 LOG = Variants.from_dict({("a", "b", "c"): 60, ("a", "c"): 30, ("a", "b", "b", "c"): 9, ("d",): 1})
 
@@ -132,7 +131,7 @@ def test_impossible_sizes_are_refused(told: dict[str, float], said: str) -> None
 
 def test_every_event_is_mapped_by_itself_and_the_release_says_so() -> None:
     groups = {"a": "start", "b": "work", "c": "work", "d": "work"}
-    mapped = coarser(groups).of_variants(LOG)
+    mapped = load_mapping(groups).of_variants(LOG)
     assert mapped.to_dict() == {
         ("work",): 1,
         ("start", "work"): 30,
@@ -146,14 +145,14 @@ def test_every_event_is_mapped_by_itself_and_the_release_says_so() -> None:
 
 def test_a_log_and_its_variants_are_mapped_alike() -> None:
     log = log_of(twin_of(Sizes(cases=40, length=4, activities=5), 0), 0)
-    found = coarser({name: f"group {i % 2}" for i, name in enumerate(log.variants.labels)})
+    found = load_mapping({name: f"group {i % 2}" for i, name in enumerate(log.variants.labels)})
     assert found.of_log(log).variants == found.of_variants(log.variants)
     assert found.of_log(log).mapped == found.of_variants(log.variants).mapped == found.told
 
 
 def test_adding_a_case_adds_a_case_after_mapping() -> None:
     """Neighbouring logs stay neighbours."""
-    found = coarser({"a": "x", "b": "x", "*": "rest"})
+    found = load_mapping({"a": "x", "b": "x", "*": "rest"})
     more = Variants.from_dict({**LOG.to_dict(), ("b", "d"): 1})
     before, after = found.of_variants(LOG).to_dict(), found.of_variants(more).to_dict()
     assert {k: after[k] - before.get(k, 0) for k in after if after[k] != before.get(k, 0)} == {("x", "rest"): 1}
@@ -161,7 +160,7 @@ def test_adding_a_case_adds_a_case_after_mapping() -> None:
 
 def test_activities_without_a_row_are_named() -> None:
     with pytest.raises(InputError, match=r"no row for 'c', 'd'\..*\*,other"):
-        coarser({"a": "x", "b": "x"}).of_variants(LOG)
+        load_mapping({"a": "x", "b": "x"}).of_variants(LOG)
 
 
 def test_a_map_comes_from_csv_and_json_and_levels_count_from_the_finest(tmp_path: Path) -> None:
@@ -169,10 +168,10 @@ def test_a_map_comes_from_csv_and_json_and_levels_count_from_the_finest(tmp_path
     table.write_text("activity,level 1,level 2\na,fine a,all\nb,fine b,all\n*,rest\n")
     told.write_text(json.dumps({"a": ["fine a", "all"], "b": ["fine b", "all"], "*": "rest"}))
     for path in (table, told):
-        assert coarser(path).names == ("fine a", "fine b", "rest")
-        assert coarser(path, level=2).names == ("all", "rest")
+        assert load_mapping(path).names == ("fine a", "fine b", "rest")
+        assert load_mapping(path, level=2).names == ("all", "rest")
     with pytest.raises(ParameterError, match="no level 3"):
-        coarser(table, level=3)
+        load_mapping(table, level=3)
 
 
 def test_top_keeps_the_first_of_a_list_and_needs_one(tmp_path: Path) -> None:
@@ -197,7 +196,7 @@ def test_a_hierarchy_follows_the_structure_of_the_labels(tmp_path: Path) -> None
     assert found["x"] == ("x", "x")
     path = tmp_path / "m.csv"
     path.write_text(as_csv(found))
-    assert set(coarser(path, level=2).names) == {"01", "02", "test", "x", "other"}
+    assert set(load_mapping(path, level=2).names) == {"01", "02", "test", "x", "other"}
 
 
 def test_sizes_do_not_depend_on_the_order_of_variants() -> None:

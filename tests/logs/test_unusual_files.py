@@ -16,7 +16,7 @@ from xes_tools import trace
 import veilog
 from veilog import _files
 from veilog.errors import InputError, ParameterError
-from veilog.logs.input.streams import MAX_VALUE
+from veilog.logs.input.source import MAX_VALUE
 
 ROWS = "case,activity,time\n1,a,2024-01-01\n"
 PIPES = pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no named pipes")

@@ -12,8 +12,8 @@ from xes_tools import event, trace
 import veilog
 from veilog.errors import InputError
 from veilog.logs.facts import unit_columns
-from veilog.logs.input import widths
-from veilog.logs.input.widths import MOST_COLUMNS
+from veilog.logs.input import quality_checks
+from veilog.logs.input.quality_checks import MOST_COLUMNS
 
 FEWER = MOST_COLUMNS - 10
 
@@ -53,14 +53,14 @@ def test_attributes_that_almost_no_event_has_are_refused_beyond_a_size(
     path = xes(tmp_path, 400)
     text = path.read_text().replace("</log>", trace(*[event(time=None)] * after, name="long") + "</log>")
     path.write_text(text)
-    monkeypatch.setattr(widths, "_CELLS", 30_000)
+    monkeypatch.setattr(quality_checks, "_CELLS", 30_000)
     with pytest.raises(InputError) as caught:
         veilog.read(path, policies={"missing-timestamp": "keep", "empty-trace": "keep"})
     assert "cells" in caught.value.problem
 
 
 def test_a_filled_table_of_that_size_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(widths, "_CELLS", 100)
+    monkeypatch.setattr(quality_checks, "_CELLS", 100)
     veilog.read(xes(tmp_path, 20))
 
 

@@ -20,7 +20,7 @@ from veilog.experiments.experiment import Cell, Row
 from veilog.experiments.measuring import added_columns, utility
 from veilog.experiments.results import _tables_of_added
 from veilog.logs import files
-from veilog.logs.made_up.simulate import hospital
+from veilog.logs.synthetic.hospital import hospital
 from veilog.logs.variants import Variants
 from veilog.measures import MEASURES, Measure
 from veilog.report.page import kept_lines

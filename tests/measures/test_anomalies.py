@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from veilog.errors import MissingExtraError, ParameterError
-from veilog.logs.made_up.simulate import hospital
+from veilog.logs.synthetic.hospital import hospital
 from veilog.logs.variants import Variants
 from veilog.measures.anomalies import normal_share
 

@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 import veilog
 from veilog.errors import ParameterError
 from veilog.logs.eventlog import TIMESTAMP
-from veilog.logs.made_up.simulate import hospital
 from veilog.logs.metadata import ARTIFICIAL_TIMES, Attribute, Metadata
+from veilog.logs.synthetic.hospital import hospital
 from veilog.logs.variants import Variants
 from veilog.measures import Comparison, Found, compare, comparison
 from veilog.measures.process_model import MEASURES

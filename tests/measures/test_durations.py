@@ -14,7 +14,7 @@ from scipy.stats import wasserstein_distance
 
 from veilog.errors import ParameterError
 from veilog.logs.eventlog import ACTIVITY, CASE_INDEX, EVENT_INDEX, TIMESTAMP, TIMESTAMP_TYPE, EventLog
-from veilog.logs.made_up.simulate import hospital
+from veilog.logs.synthetic.hospital import hospital
 from veilog.measures.durations import MOST_BINS, Spans, active_cases, case_durations, spans, step_durations
 
 HOUR = 3_600_000_000

@@ -10,7 +10,7 @@ import pytest
 
 import veilog
 from veilog.logs.eventlog import TIMESTAMP, EventLog
-from veilog.logs.made_up.simulate import hospital
+from veilog.logs.synthetic.hospital import hospital
 from veilog.measures.measure import Pair
 from veilog.measures.verdicts import STEPS, Verdict, judged, worst_of
 

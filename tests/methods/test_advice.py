@@ -7,7 +7,7 @@ import pytest
 
 import veilog
 from veilog.errors import ParameterError
-from veilog.logs.made_up.simulate import hospital
+from veilog.logs.synthetic.hospital import hospital
 from veilog.messages import Message
 from veilog.methods.method import LARGEST_ADVISED, NONE_ADVISED, advised, advised_once, as_asked, with_a_share
 

@@ -9,7 +9,7 @@ import openly
 import pytest
 
 from veilog import Domain, Variants
-from veilog.logs.made_up.simulate import hospital
+from veilog.logs.synthetic.hospital import hospital
 from veilog.messages import Message, as_message
 from veilog.methods.method import NONE_ADVISED, Request
 from veilog.methods.standing_out import remark_cases, remark_made_by_noise, remark_rare_variants, within

@@ -13,8 +13,8 @@ import veilog
 from veilog.errors import InputError, QuestionError
 from veilog.ledger.ledger import Ledger
 from veilog.logs.eventlog import EventLog
-from veilog.logs.made_up.simulate import hospital
-from veilog.logs.tables.events import rows
+from veilog.logs.synthetic.hospital import hospital
+from veilog.logs.tables import events
 from veilog.privacy.cases import Cases
 from veilog.privacy.curator import Curator
 
@@ -38,7 +38,7 @@ def test_a_table_in_memory_with_text_that_is_no_utf_8_is_refused(wards: pa.Array
 @pytest.fixture
 def log(monkeypatch: pytest.MonkeyPatch) -> EventLog:
     """A log with such a value, as if a reader had let it pass."""
-    monkeypatch.setattr(rows, "_check_text", lambda table, source: None)
+    monkeypatch.setattr(events, "_check_text", lambda table, source: None)
     return veilog.read(with_wards(BROKEN))
 
 

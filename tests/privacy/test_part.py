@@ -19,8 +19,8 @@ from test_stored_questions import in_pieces
 import veilog
 from veilog.errors import ParameterError
 from veilog.logs.eventlog import ACTIVITY, CASE_INDEX, EVENT_INDEX, TIMESTAMP, TIMESTAMP_TYPE, EventLog
-from veilog.logs.made_up.simulate import hospital
 from veilog.logs.stored.store import StoredLog
+from veilog.logs.synthetic.hospital import hospital
 from veilog.messages import Message
 from veilog.privacy.curator import Curator
 from veilog.privacy.mechanisms import noise
@@ -147,7 +147,7 @@ def test_a_stored_log_has_the_parts_of_the_log_in_memory() -> None:
 
 
 def _hospital() -> EventLog:
-    from veilog.logs.made_up.simulate import hospital
+    from veilog.logs.synthetic.hospital import hospital
 
     return hospital(200, seed=4)
 

@@ -16,9 +16,8 @@ import veilog
 from veilog import Domain
 from veilog.errors import ParameterError
 from veilog.logs.eventlog import START, EventLog
-from veilog.logs.made_up.simulate import hospital, started
-from veilog.logs.stored.disk import keep
-from veilog.logs.stored.store import StoredLog
+from veilog.logs.stored.store import StoredLog, keep
+from veilog.logs.synthetic.hospital import hospital, started
 from veilog.methods import METHODS
 from veilog.privacy.cases import UNKNOWN_TIME, Cases, Coding
 from veilog.privacy.curator import Curator

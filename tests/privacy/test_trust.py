@@ -20,7 +20,7 @@ from test_stored_questions import in_pieces
 import veilog
 from veilog.errors import ParameterError, QuestionError, VeilogError
 from veilog.logs.eventlog import EventLog
-from veilog.logs.made_up.simulate import hospital
+from veilog.logs.synthetic.hospital import hospital
 from veilog.logs.variants import Sequences, Variants
 from veilog.messages import Message
 from veilog.methods import METHODS, travag

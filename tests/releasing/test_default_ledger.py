@@ -9,7 +9,7 @@ import veilog
 from veilog._places import default_ledger
 from veilog.errors import OutputError
 from veilog.ledger.ledger import Ledger
-from veilog.logs.made_up.simulate import ACTIVITIES, hospital
+from veilog.logs.synthetic.hospital import ACTIVITIES, hospital
 
 LOG = hospital(30, seed=77)
 

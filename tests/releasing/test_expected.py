@@ -10,7 +10,7 @@ import pytest
 
 import veilog
 from veilog import BudgetError, Domain, Ledger, ParameterError, Variants
-from veilog.logs.made_up.twins import Sizes, twin_of
+from veilog.logs.synthetic.twins import Sizes, twin_of
 from veilog.privacy.curator import Curator
 from veilog.releasing.plan import plan
 from veilog.releasing.trying.expected import Interval, cases_with, least_cases

@@ -8,7 +8,7 @@ import pytest
 
 import veilog
 from veilog.logs.eventlog import EventLog
-from veilog.logs.made_up.simulate import hospital
+from veilog.logs.synthetic.hospital import hospital
 
 LOG = hospital(60, seed=1)
 

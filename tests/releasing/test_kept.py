@@ -17,14 +17,14 @@ from veilog.cli import main
 from veilog.errors import InputError, OutputError
 from veilog.ledger.ledger import Ledger
 from veilog.logs import files
-from veilog.logs.made_up.simulate import ACTIVITIES, hospital
+from veilog.logs.synthetic.hospital import ACTIVITIES, hospital
 from veilog.releasing.kept import kept_file, waiting_releases, write_kept
 
 KILLED = """
 import os, signal, sys
 import veilog
 from veilog.logs import files
-from veilog.logs.made_up.simulate import ACTIVITIES, hospital
+from veilog.logs.synthetic.hospital import ACTIVITIES, hospital
 write = files.write_pieces
 def killed(pieces, path, **how):
     if "out" in str(path):

@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 import veilog
-from veilog.logs.made_up.simulate import ACTIVITIES, hospital
+from veilog.logs.synthetic.hospital import ACTIVITIES, hospital
 
 LOG = hospital(40, seed=1)
 

@@ -9,7 +9,7 @@ import pytest
 import veilog
 from veilog import Domain, Variants
 from veilog.logs import files
-from veilog.logs.made_up.simulate import hospital
+from veilog.logs.synthetic.hospital import hospital
 from veilog.logs.tables import parquet
 from veilog.methods._events import assemble as event_log
 

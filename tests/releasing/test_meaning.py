@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from scipy import optimize, stats
 
 import veilog
-from veilog.logs.made_up.simulate import hospital
+from veilog.logs.synthetic.hospital import hospital
 from veilog.privacy.account.guessing import advantage_of
 from veilog.privacy.account.losses import EpsilonDeltaLoss, GaussianLoss, LaplaceLoss, Loss
 from veilog.releasing.meaning import PRIORS, RATES, largest, meaning_of, meaning_of_pairs, pairs_of

@@ -10,7 +10,7 @@ import pytest
 
 import veilog
 from veilog.errors import VeilogError
-from veilog.logs.made_up.simulate import hospital
+from veilog.logs.synthetic.hospital import hospital
 from veilog.logs.variants import Variants
 from veilog.measures.singling_out import own_path_in_words
 from veilog.methods import METHODS

@@ -11,7 +11,7 @@ import pytest
 
 from veilog.errors import ParameterError
 from veilog.ledger.ledger import Ledger
-from veilog.logs.made_up.simulate import hospital
+from veilog.logs.synthetic.hospital import hospital
 from veilog.logs.variants import Variants
 from veilog.messages import Message
 from veilog.methods import METHODS

@@ -12,7 +12,7 @@ from veilog._language import spoken
 from veilog.errors import ParameterError
 from veilog.ledger.ledger import Ledger
 from veilog.logs.eventlog import TIMESTAMP, TIMESTAMP_TYPE, EventLog
-from veilog.logs.made_up.simulate import hospital
+from veilog.logs.synthetic.hospital import hospital
 from veilog.report.stated import stated
 
 LOG = hospital(120, seed=1)

@@ -14,7 +14,7 @@ from surfaces import in_command
 import veilog
 from veilog.cli import application
 from veilog.errors import BudgetError, InputError, ParameterError, UndeclaredError, VeilogError
-from veilog.logs.made_up.simulate import hospital, started
+from veilog.logs.synthetic.hospital import hospital, started
 from veilog.privacy.account.accounting import parse_epsilon
 from veilog.releasing.plan import protects_nobody
 from veilog.releasing.trying.trial import tried

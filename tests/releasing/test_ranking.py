@@ -9,7 +9,7 @@ import pytest
 
 import veilog
 from veilog import ParameterError, Variants, cli
-from veilog.logs.made_up.simulate import hospital
+from veilog.logs.synthetic.hospital import hospital
 from veilog.privacy.curator import Curator
 from veilog.releasing.suggesting import ranking
 from veilog.releasing.suggesting.ranking import Ranking

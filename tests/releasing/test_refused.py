@@ -12,7 +12,7 @@ import pytest
 
 import veilog
 import veilog.report
-from veilog.logs.made_up.simulate import hospital
+from veilog.logs.synthetic.hospital import hospital
 from veilog.logs.variants import Variants
 from veilog.messages import Message
 from veilog.methods.evolve.remarks import remark_real

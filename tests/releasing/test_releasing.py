@@ -12,7 +12,7 @@ import veilog
 from veilog import Domain, Variants
 from veilog.errors import OutputError, ParameterError
 from veilog.ledger.ledger import Ledger
-from veilog.logs.made_up.simulate import hospital
+from veilog.logs.synthetic.hospital import hospital
 
 LOG = Variants.from_dict({("a", "b"): 500, ("a", "c", "c"): 300, ("a", "b", "c"): 80, ("d",): 2, (): 40})
 

@@ -14,7 +14,7 @@ import pytest
 import veilog
 from veilog import Ledger, ParameterError, Variants, cli
 from veilog.errors import BudgetError
-from veilog.logs.made_up.simulate import hospital, variants_only
+from veilog.logs.synthetic.hospital import hospital, variants_only
 from veilog.measures.similarity import relative_log_similarity
 from veilog.privacy.curator import Curator
 

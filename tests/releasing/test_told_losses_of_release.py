@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import veilog
-from veilog.logs.made_up.simulate import hospital
+from veilog.logs.synthetic.hospital import hospital
 from veilog.logs.variants import Variants
 from veilog.privacy.mechanisms.mechanism import Laplace
 from veilog.privacy.mechanisms.noise import seeded

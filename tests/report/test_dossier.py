@@ -14,7 +14,7 @@ import pytest
 import veilog
 from veilog import Variants
 from veilog.errors import InputError, OutputError
-from veilog.logs.made_up.simulate import hospital
+from veilog.logs.synthetic.hospital import hospital
 from veilog.measures.singling_out import halves
 from veilog.messages import Message
 from veilog.methods import METHODS

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 import veilog
 from veilog import Variants
-from veilog.logs.made_up.simulate import hospital
+from veilog.logs.synthetic.hospital import hospital
 from veilog.report.explorer import in_two
 from veilog.report.flow_map import END, START, FlowMap, arranged, drawn, steps_of
 

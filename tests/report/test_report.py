@@ -18,8 +18,8 @@ from scipy.stats import norm
 import veilog
 from veilog import EventLog, Variants, report
 from veilog.errors import InputError, OutputError
-from veilog.logs.made_up.simulate import hospital
 from veilog.logs.metadata import Attribute
+from veilog.logs.synthetic.hospital import hospital
 from veilog.measures.durations import FEW, spans
 from veilog.messages import Message
 from veilog.privacy.curator import Curator

@@ -12,7 +12,7 @@ import pytest
 
 import veilog
 from veilog import report
-from veilog.logs.made_up.simulate import hospital
+from veilog.logs.synthetic.hospital import hospital
 from veilog.report import dossier
 
 sync_api = pytest.importorskip("playwright.sync_api")

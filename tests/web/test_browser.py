@@ -15,7 +15,7 @@ from web_serving import Served, served
 
 from veilog import cli
 from veilog.logs import files
-from veilog.logs.made_up.simulate import hospital
+from veilog.logs.synthetic.hospital import hospital
 
 sync_api = pytest.importorskip("playwright.sync_api")
 

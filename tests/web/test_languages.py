@@ -18,7 +18,7 @@ from veilog.errors import BudgetError, ParameterError, VeilogError
 from veilog.ledger.accounts import Account, check_paid
 from veilog.ledger.costs import Cost
 from veilog.logs import files
-from veilog.logs.made_up.simulate import hospital
+from veilog.logs.synthetic.hospital import hospital
 from veilog.methods import METHODS
 from veilog.report.decision import decided
 from veilog.web.jobs import queue, worker

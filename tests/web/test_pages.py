@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from web_logs import job, read, record, released
 
 from veilog.logs import files
-from veilog.logs.made_up.simulate import hospital, started
-from veilog.logs.made_up.twins import Sizes
+from veilog.logs.synthetic.hospital import hospital, started
+from veilog.logs.synthetic.twins import Sizes
 from veilog.methods import METHODS
 from veilog.releasing.trying.expected import Interval
 from veilog.report.flow_map import FlowMap

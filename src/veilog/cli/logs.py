@@ -37,7 +37,7 @@ from veilog.logs import files
 from veilog.logs.eventlog import Statistics
 from veilog.logs.facts import attributes_of, person_columns, transitions_of
 from veilog.logs.findings import Findings
-from veilog.logs.input.coarser import as_csv, proposed
+from veilog.logs.input.activity_mapping import as_csv, proposed
 from veilog.logs.input.reader import ReadRequest
 from veilog.logs.input.reading import whole as read_whole
 
@@ -99,7 +99,7 @@ def validate(
     findings = Findings(reading.policies(), source.name, collect_all=True)
     with shown_progress() as progress:
         found = read_whole(
-            source, ReadRequest(reading.declared(), findings, progress=progress, coarser=reading.coarser())
+            source, ReadRequest(reading.declared(), findings, progress=progress, mapping=reading.mapping())
         )
     persons = person_columns(found)
     out.json(

@@ -111,7 +111,7 @@ def benchmark(
     to choose a method by it is covered by no guarantee. Choose by a log that is not secret.
 
     >>> import veilog
-    >>> from veilog.logs.made_up.simulate import hospital
+    >>> from veilog.logs.synthetic.hospital import hospital
     >>> found = veilog.benchmark(hospital(100, seed=1), ["evolve", "laplace"], epsilons=[1], runs=1)
     >>> found.to_frame()["compared"].tolist()
     ['evolve', 'laplace']

@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 from veilog.errors import InputError, VeilogError
 from veilog.logs import files
 from veilog.logs.eventlog import LIFECYCLE, EventLog
+from veilog.logs.input.reader import SUFFIXES
 from veilog.logs.input.source import suffix_of
 from veilog.logs.variants import Variants
 
@@ -189,11 +190,11 @@ def find(folder: Path, wanted: Sequence[str] = ()) -> dict[str, Path]:
     found: dict[str, Path] = {}
     for path in sorted(folder.iterdir()):
         suffix = suffix_of(path)
-        if suffix not in files.SUFFIXES or not path.is_file() or path.name.startswith("."):
+        if suffix not in SUFFIXES or not path.is_file() or path.name.startswith("."):
             continue
         found.setdefault(_name(path.name[: -len(suffix)]), path)
     if not found:
-        raise InputError("folder-no-event-logs", path=folder, names=", ".join(files.SUFFIXES), doi=LOGS["sepsis"].doi)
+        raise InputError("folder-no-event-logs", path=folder, names=", ".join(SUFFIXES), doi=LOGS["sepsis"].doi)
     wanted = [*wanted, *(LOGS[name].of for name in wanted if LOGS[name].of)]
     by_counts = {LOGS[name].counts: name for name in wanted if name not in found and LOGS[name].counts}
     for stem in [stem for stem in found if by_counts and stem not in LOGS]:

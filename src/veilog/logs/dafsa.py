@@ -23,8 +23,6 @@ from veilog._typing import BoolArray, IntArray
 from veilog.errors import InputError
 from veilog.logs.variants import Sequences
 
-__all__ = ["Dafsa", "dafsa"]
-
 
 @dataclass(frozen=True, eq=False)
 class Dafsa:

@@ -21,20 +21,6 @@ from veilog.logs.variants import Variants
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = [
-    "ACTIVITY",
-    "CASE",
-    "CASE_INDEX",
-    "EVENT_INDEX",
-    "LIFECYCLE",
-    "NESTED",
-    "START",
-    "TIMESTAMP",
-    "EventLog",
-    "Statistics",
-    "listed",
-]
-
 CASE = "case:concept:name"
 ACTIVITY = "concept:name"
 TIMESTAMP = "time:timestamp"
@@ -174,7 +160,7 @@ class EventLog:
     def head(self, events: int = 10) -> pd.DataFrame:
         """Return the first events as a DataFrame with pm4py's columns.
 
-        >>> from veilog.logs.made_up.simulate import hospital
+        >>> from veilog.logs.synthetic.hospital import hospital
         >>> hospital(20, seed=1).head(2)["concept:name"].tolist()
         ['Registration', 'Triage']
         """

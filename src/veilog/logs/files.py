@@ -14,35 +14,27 @@ import pyarrow as pa
 
 from veilog._files import Naming, atomic_target, check_writable, path_of
 from veilog.errors import InputError, OutputError, ParameterError, meant
-from veilog.logs.earlier import noted
 from veilog.logs.eventlog import ACTIVITY, EventLog
 from veilog.logs.findings import Finding, Findings, Policy
-from veilog.logs.input.coarser import MapLike, mapped_by
+from veilog.logs.input.activity_mapping import MapLike, mapped_by
 from veilog.logs.input.reader import SUFFIXES, ReadRequest, Writer, writer_of
 from veilog.logs.input.reading import grouped, whole
-from veilog.logs.input.roles import Declared
-from veilog.logs.input.source import Given, Layout, Means, Progress, Source, is_ibis, suffix_of
-from veilog.logs.input.streams import DEFAULT_LIMIT
+from veilog.logs.input.roles import ReadOptions
+from veilog.logs.input.source import (
+    DEFAULT_LIMIT,
+    EngineConfig,
+    FileLayout,
+    Given,
+    Progress,
+    Source,
+    is_ibis,
+    suffix_of,
+)
+from veilog.logs.provenance import noted
 from veilog.logs.stored.store import StoredLog
 from veilog.logs.variants import Variants
 
-__all__ = [
-    "SUFFIXES",
-    "AnyLog",
-    "HasLog",
-    "as_log",
-    "check_target",
-    "check_texts",
-    "named_after",
-    "read",
-    "read_variants",
-    "validate",
-    "write",
-    "write_named",
-    "write_pieces",
-]
-
-_DECLARED = frozenset(field.name for field in dataclasses.fields(Declared))
+_DECLARED = frozenset(field.name for field in dataclasses.fields(ReadOptions))
 
 
 class HasLog(Protocol):
@@ -108,11 +100,11 @@ def read(
     time.
 
     ``map`` groups activities: a file (CSV or JSON) or a dict of activities and their groups; ``level`` and ``top`` as
-    of :func:`veilog.logs.input.coarser.coarser`. The guarantee of a release names it as a condition.
+    of :func:`veilog.logs.input.activity_mapping.load_mapping`. The guarantee of a release names it as a condition.
     """
-    declared = Declared(case, activity, timestamp, lifecycle, classifier, time_format)
-    layout = Layout(header, sheet, object_type)
-    named = Source(source, means=Means(index=index), limit=limit, layout=layout)
+    declared = ReadOptions(case, activity, timestamp, lifecycle, classifier, time_format)
+    layout = FileLayout(header, sheet, object_type)
+    named = Source(source, means=EngineConfig(index=index), limit=limit, layout=layout)
     findings = Findings(policies or {}, named.name)
     return whole(named, ReadRequest(declared, findings, None, processes, progress, mapped_by(map, level, top)))
 
@@ -142,9 +134,9 @@ def validate(
             meant=meant(name, sorted(_DECLARED)),
             names=", ".join(sorted(_DECLARED)),
         )
-    named = Source(source, limit=limit, layout=Layout(header, sheet, object_type))
+    named = Source(source, limit=limit, layout=FileLayout(header, sheet, object_type))
     findings = Findings(policies or {}, named.name, collect_all=True)
-    return whole(named, ReadRequest(Declared(**declared), findings, None, processes, progress)).findings
+    return whole(named, ReadRequest(ReadOptions(**declared), findings, None, processes, progress)).findings
 
 
 def read_variants(
@@ -181,8 +173,8 @@ def read_variants(
     names the column of a table that orders events of equal time. ``lifecycle`` and ``classifier`` are for files;
     ``map``, ``level`` and ``top`` are as of :func:`read`.
     """
-    declared = Declared(case, activity, timestamp, lifecycle, classifier, time_format)
-    means, layout = Means(memory_limit, threads, temp_directory, index), Layout(header, sheet, object_type)
+    declared = ReadOptions(case, activity, timestamp, lifecycle, classifier, time_format)
+    means, layout = EngineConfig(memory_limit, threads, temp_directory, index), FileLayout(header, sheet, object_type)
     named = Source(source, engine=engine, means=means, limit=limit, layout=layout)
     findings = Findings(policies or {}, named.name)
     return grouped(

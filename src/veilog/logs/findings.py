@@ -13,8 +13,6 @@ from typing import Annotated, Literal
 from veilog._plain import InJson, ToJson
 from veilog.errors import InputError, ParameterError, meant
 
-__all__ = ["RULES", "Finding", "Findings", "Policy", "Rule"]
-
 Policy = Literal["drop", "keep", "fail"]
 Severity = Literal["error", "warning", "info"]
 

@@ -7,8 +7,6 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-__all__ = ["ARTIFICIAL_TIMES", "Attribute", "Metadata", "extensions_of", "metadata_from", "metadata_to"]
-
 ARTIFICIAL_TIMES = "veilog:artificial_timestamps"
 """Log attribute (boolean): the timestamps carry the order of events and nothing else."""
 

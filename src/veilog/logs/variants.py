@@ -18,8 +18,6 @@ import numpy.typing as npt
 from veilog._typing import Int32Array, IntArray
 from veilog.errors import InputError
 
-__all__ = ["Repeated", "Sequences", "Variants"]
-
 
 @dataclass(frozen=True, eq=False)
 class Sequences:

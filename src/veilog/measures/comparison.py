@@ -196,7 +196,7 @@ class Comparison:
         Those of purposes are called ``discovery.fitness``, and their words say how much is kept.
 
         >>> import veilog
-        >>> from veilog.logs.made_up.simulate import hospital
+        >>> from veilog.logs.synthetic.hospital import hospital
         >>> log = hospital(50, seed=1)
         >>> frame = veilog.compare(log, log, models=False).to_frame().set_index("measure")
         >>> float(frame.value["relative_log_similarity"])
@@ -263,7 +263,7 @@ def compare(
     against the same part of the original. A :class:`Release` given first is refused, unless both are one.
 
     >>> import veilog
-    >>> from veilog.logs.made_up.simulate import hospital
+    >>> from veilog.logs.synthetic.hospital import hospital
     >>> log = hospital(200, seed=1)
     >>> released = veilog.release(log, "evolve", epsilon=1, activities="log", seed=1)
     >>> found = veilog.compare(log, released)

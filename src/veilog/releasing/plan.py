@@ -16,8 +16,8 @@ from typing import Any, Unpack
 from veilog._notebook import card, facts, paragraph
 from veilog.errors import ParameterError
 from veilog.logs.files import AnyLog, as_log
-from veilog.logs.made_up.twins import Sizes
 from veilog.logs.stored.store import StoredLog
+from veilog.logs.synthetic.twins import Sizes
 from veilog.methods import Method, Settings, method_named
 from veilog.methods._events.assemble import Wanted
 from veilog.methods._events.times.calendar import check as check_window

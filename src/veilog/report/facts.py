@@ -17,9 +17,8 @@ from veilog.charts import comparison_svg, lasting
 from veilog.errors import InputError, VeilogError
 from veilog.ledger.ledger import Account
 from veilog.logs.eventlog import EventLog
-from veilog.logs.input.source import suffix_of
-from veilog.logs.input.streams import open_input
-from veilog.logs.tables.workbook import facts_in
+from veilog.logs.input.source import open_input, suffix_of
+from veilog.logs.tables.excel import facts_in
 from veilog.logs.variants import Variants
 from veilog.measures import Asked, Comparison, Progress, compare
 from veilog.measures.disclosure import RiskResult, risk

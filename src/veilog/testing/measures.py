@@ -15,7 +15,7 @@ from typing import Any
 
 from veilog.errors import MissingExtraError, ParameterError, VeilogError
 from veilog.logs.eventlog import EventLog
-from veilog.logs.made_up.simulate import hospital
+from veilog.logs.synthetic.hospital import hospital
 from veilog.logs.variants import Variants
 from veilog.measures import Found, Measure, Pair
 

@@ -16,7 +16,7 @@ import numpy as np
 
 from veilog.errors import VeilogError
 from veilog.logs.eventlog import EventLog
-from veilog.logs.made_up.simulate import hospital
+from veilog.logs.synthetic.hospital import hospital
 from veilog.logs.variants import Variants
 from veilog.methods import EpsilonAndDelta, Method
 from veilog.privacy.account.account import ChargeAccount

@@ -19,16 +19,16 @@ from veilog.logs.eventlog import ACTIVITY, CASE_INDEX, EVENT_INDEX, LIFECYCLE, T
 from veilog.logs.findings import Findings
 from veilog.logs.input.lifecycle import EVERY, INTERVALS, as_intervals, wants_intervals
 from veilog.logs.input.reader import Reader, ReadRequest
-from veilog.logs.input.roles import AS_IT_IS, Declared, declared_roles
+from veilog.logs.input.roles import AS_IT_IS, ReadOptions, declared_roles
 from veilog.logs.input.source import Given, Source
-from veilog.logs.tables.events.rows import log_from_table
+from veilog.logs.tables.events import log_from_table
 from veilog.logs.tables.reader import TableReader
 
 __all__ = ["check_reader"]
 
 _STEPS = f"{ACTIVITY} {LIFECYCLE}"
 _WAYS = tuple(
-    Declared(lifecycle=lifecycle, classifier=classifier)
+    ReadOptions(lifecycle=lifecycle, classifier=classifier)
     for lifecycle in (None, "complete", "start", EVERY, INTERVALS)
     for classifier in (None, _STEPS)
     if lifecycle != INTERVALS or classifier is None
@@ -68,7 +68,7 @@ def check_reader(reader: Reader, files: Sequence[Given]) -> None:
         raise AssertionError(f"Reader {reader.name!r} breaks its contract. {' '.join(broken.values())}")
 
 
-def _read(reader: Reader, source: Source, declared: Declared = AS_IT_IS) -> EventLog:
+def _read(reader: Reader, source: Source, declared: ReadOptions = AS_IT_IS) -> EventLog:
     findings = Findings(path=source.name, collect_all=True)
     intervals = wants_intervals(declared.lifecycle)
     if intervals:
@@ -182,7 +182,7 @@ def _read_together(reader: Reader, files: Sequence[Given], logs: list[EventLog])
         yield "It was not tried whether one case changes how others are read", "no two files differ by one case"
 
 
-def _said_of(declared: Declared) -> str:
+def _said_of(declared: ReadOptions) -> str:
     said = {"lifecycle": declared.lifecycle, "classifier": declared.classifier}
     given = ", ".join(f"{name}={value!r}" for name, value in said.items() if value is not None)
     return f" with {given}" if given else ""

@@ -12,7 +12,7 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
 from veilog.logs import files as log_files
-from veilog.logs.made_up.simulate import hospital
+from veilog.logs.synthetic.hospital import hospital
 from veilog.web.access.forms import check_once
 from veilog.web.access.uploads import Places, receive, refused, shown_name, suffix_of
 from veilog.web.access.visits import Visits, leading_to

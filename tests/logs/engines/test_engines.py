@@ -11,12 +11,12 @@ from hypothesis import strategies as st
 
 from veilog.errors import EngineError, InputError, ParameterError
 from veilog.logs import files
-from veilog.logs.engines import duckdb_files as engines
-from veilog.logs.engines.duckdb_files import DuckFiles
+from veilog.logs.engines import duckdb
+from veilog.logs.engines.duckdb import DuckFiles
 from veilog.logs.findings import Findings
 from veilog.logs.input.roles import Roles
-from veilog.logs.input.source import AT_HAND, Means, Source
-from veilog.logs.made_up.simulate import hospital
+from veilog.logs.input.source import AT_HAND, EngineConfig, Source
+from veilog.logs.synthetic.hospital import hospital
 from veilog.logs.variants import Variants
 
 ROLES = Roles("case", "activity", "time")
@@ -24,7 +24,7 @@ KEEP = {"case-without-name": "keep", "missing-timestamp": "keep", "bad-timestamp
 DROP = {"case-without-name": "drop", "missing-timestamp": "drop", "bad-timestamp": "drop"}
 
 
-def variants_of(paths: list[Path], roles: Roles, means: Means = AT_HAND) -> Variants:
+def variants_of(paths: list[Path], roles: Roles, means: EngineConfig = AT_HAND) -> Variants:
     return DuckFiles(tuple(map(Source, paths)), means).group(roles, Findings()).variants
 
 
@@ -149,15 +149,15 @@ def test_columns_called_like_our_own_or_alike_but_for_case_are_not_mixed_up(tmp_
 def test_cases_are_taken_in_parts_when_memory_is_short(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     log = hospital(500, 1)
     files.write(log, tmp_path / "log.parquet")
-    original, sizes = engines._group_part, []
+    original, sizes = duckdb._group_part, []
 
     def forgetful(connection, source, part: int, parts: int):
         sizes.append(parts)
         if parts < 8:
-            raise engines.duckdb.OutOfMemoryException("too much")
+            raise duckdb.duckdb.OutOfMemoryException("too much")
         return original(connection, source, part, parts)
 
-    monkeypatch.setattr(engines, "_group_part", forgetful)
+    monkeypatch.setattr(duckdb, "_group_part", forgetful)
     assert files.read_variants(tmp_path / "log.parquet") == log.variants
     assert sizes.count(8) == 8
 
@@ -179,7 +179,7 @@ def test_a_hopeless_memory_limit_says_so(tmp_path: Path) -> None:
 def test_impossible_settings_are_refused_by_name(tmp_path: Path, options: dict) -> None:
     path = parquet(tmp_path / "log.parquet", ["1"], ["a"], pa.array([0], pa.timestamp("us")))
     with pytest.raises(ParameterError) as caught:
-        variants_of([path], ROLES, means=Means(**options))
+        variants_of([path], ROLES, means=EngineConfig(**options))
     assert caught.value.parameter == next(iter(options))
 
 

@@ -23,7 +23,7 @@ from veilog.logs.engines import ibis as engines_ibis
 from veilog.logs.eventlog import EVENT_INDEX
 from veilog.logs.input.reading import roles_of
 from veilog.logs.input.source import Source
-from veilog.logs.stored import fetching
+from veilog.logs.stored import storing
 from veilog.logs.stored.storing import store
 from veilog.logs.variants import Variants
 
@@ -327,7 +327,7 @@ def test_a_table_of_spark_with_all_its_columns_is_the_log_read_whole(
     request.addfinalizer(lambda: spark.catalog.dropTempView("log"))
     there = ibis.pyspark.connect(spark).table("log")
     whole = files.read(events)
-    monkeypatch.setattr(fetching, "_AT_ONCE", 1)
+    monkeypatch.setattr(storing, "_AT_ONCE", 1)
     log = store(there, index="seq", temp_directory=tmp_path)
     assert log is not None
     assert log.variants == whole.variants

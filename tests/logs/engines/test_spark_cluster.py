@@ -18,7 +18,7 @@ import pytest
 
 import veilog
 from veilog.logs import files
-from veilog.logs.made_up.simulate import hospital
+from veilog.logs.synthetic.hospital import hospital
 
 PATIENCE = 120.0
 PARTS = 8
@@ -119,10 +119,10 @@ STORED = (
     + """
 import ibis
 import numpy as np
-from veilog.logs.stored import spark_storing
+from veilog.logs.stored import spark as stored_spark
 from veilog.logs.stored.storing import store
 
-spark_storing._PIECE = 2000
+stored_spark._PIECE = 2000
 spark.conf.set("spark.sql.shuffle.partitions", "4")
 spark.read.parquet(folder).createOrReplaceTempView("log")
 log = store(ibis.pyspark.connect(spark).table("log"), index="seq", where="engine")

@@ -16,11 +16,11 @@ from veilog import Domain
 from veilog.errors import EngineError, ParameterError
 from veilog.logs.eventlog import EventLog
 from veilog.logs.input.source import Source
-from veilog.logs.made_up.simulate import hospital
-from veilog.logs.stored import sorting, storing
-from veilog.logs.stored.disk import keep
-from veilog.logs.stored.store import StoredLog
+from veilog.logs.stored import storing
+from veilog.logs.stored import storing as sorting
+from veilog.logs.stored.store import StoredLog, keep
 from veilog.logs.stored.storing import store
+from veilog.logs.synthetic.hospital import hospital
 from veilog.privacy.adding import AllCases
 from veilog.privacy.cases import Cases, Coding, RawCases
 
@@ -152,7 +152,7 @@ def test_a_full_disk_is_told_and_leaves_nothing(tmp_path: Path, monkeypatch: pyt
     write_rows(tmp_path / "log.parquet", [("p", "a", 1, None)])
     spill = tmp_path / "spill"
     spill.mkdir()
-    monkeypatch.setattr("veilog.logs.stored.disk.ipc.new_file", full)
+    monkeypatch.setattr("veilog.logs.stored.store.ipc.new_file", full)
     with pytest.raises(EngineError, match="No space left"):
         store(tmp_path / "log.parquet", temp_directory=spill)
     assert list(spill.iterdir()) == []

@@ -23,11 +23,13 @@ from veilog.errors import EngineError, InputError, ParameterError
 from veilog.logs.eventlog import CASE_INDEX, EVENT_INDEX, EventLog
 from veilog.logs.findings import Policy
 from veilog.logs.input.reader import ReadRequest
-from veilog.logs.input.source import Means, Source
-from veilog.logs.made_up.simulate import hospital
-from veilog.logs.stored import fetching, sorting, storing
+from veilog.logs.input.source import EngineConfig, Source
+from veilog.logs.stored import storing
+from veilog.logs.stored import storing as fetching
+from veilog.logs.stored import storing as sorting
 from veilog.logs.stored.store import StoredLog
 from veilog.logs.stored.storing import store, whole_of
+from veilog.logs.synthetic.hospital import hospital
 
 pytestmark = pytest.mark.filterwarnings(
     "ignore::ResourceWarning", "ignore::DeprecationWarning", "ignore::FutureWarning"
@@ -299,7 +301,7 @@ def test_a_method_that_needs_all_events_is_refused_before_one_is_read(
     elsewhere = (
         Source("log", engine=engine),
         Source(tmp_path / "several"),
-        Source(on_ibis(events), means=Means(index="seq")),
+        Source(on_ibis(events), means=EngineConfig(index="seq")),
     )
     for source in elsewhere:
         assert told(whole_of(source, ReadRequest(), "pripel")) == told(veilog.read(events))
@@ -362,12 +364,12 @@ def test_a_disk_that_fills_up_is_told_and_nothing_is_left(
     given = {"log": "log", "several": as_folder(tmp_path / "several", hundred(), 9), "ibis": on_ibis(hundred())}[where]
     index = "seq" if where == "ibis" else None
     with monkeypatch.context() as patch:
-        patch.setattr("veilog.logs.stored.disk.ipc.new_file", fails(OSError(28, "No space left on device")))
+        patch.setattr("veilog.logs.stored.store.ipc.new_file", fails(OSError(28, "No space left on device")))
         with pytest.raises(EngineError, match="No space left"):
             store(given, engine=engine, index=index, temp_directory=spill)
     assert list(spill.iterdir()) == []
     full = duckdb.IOException("IO Error: Could not write file: No space left on device")
-    for place in ("veilog.logs.stored.storing.in_order", *(["veilog.logs.stored.fetching._put"] * (where == "ibis"))):
+    for place in ("veilog.logs.stored.storing.in_order", *(["veilog.logs.stored.storing._put"] * (where == "ibis"))):
         with monkeypatch.context() as patch:
             patch.setattr(place, fails(full))
             with pytest.raises(EngineError, match="disk that DuckDB spills to is full"):

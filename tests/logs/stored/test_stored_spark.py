@@ -21,12 +21,12 @@ from veilog import Domain
 from veilog.errors import EngineError, InputError, ParameterError, QuestionError
 from veilog.ledger.ledger import Ledger
 from veilog.logs.eventlog import CASE_INDEX, EVENT_INDEX, EventLog
-from veilog.logs.made_up.simulate import hospital
-from veilog.logs.stored import spark, spark_storing
-from veilog.logs.stored.disk import keep
+from veilog.logs.stored import spark
+from veilog.logs.stored import spark as spark_storing
 from veilog.logs.stored.spark import OnSpark
-from veilog.logs.stored.store import Chunk, Scope, StoredLog
+from veilog.logs.stored.store import Chunk, Scope, StoredLog, keep
 from veilog.logs.stored.storing import store
+from veilog.logs.synthetic.hospital import hospital
 from veilog.privacy import adding
 from veilog.privacy.cases import UNKNOWN_TIME, Cases, Coding
 from veilog.privacy.curator import Curator

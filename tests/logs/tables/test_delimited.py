@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 
 from veilog.logs import files
-from veilog.logs.tables.dialects import Dialect
-from veilog.logs.tables.watched import Watched
+from veilog.logs.tables.csv import Dialect, Watched
 
 
 @pytest.mark.slow
@@ -38,7 +37,7 @@ def test_threads_that_read_at_once_find_no_fault_that_is_none() -> None:
 
 @pytest.mark.slow
 def test_rows_are_read_in_whole_blocks_whatever_their_letters(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("veilog.logs.tables.delimited.BLOCK", 1 << 16)
+    monkeypatch.setattr("veilog.logs.tables.csv.BLOCK", 1 << 16)
     rows = [f"c{n},Ersteinschätzung {'ä' * (n % 7)},2024-01-01 00:00:{n % 60:02d}\n" for n in range(80_000)]
     path = tmp_path / "log.csv"
     path.write_text("case,activity,timestamp\n" + "".join(rows), encoding="utf-8")

@@ -169,9 +169,9 @@ def test_a_size_that_is_a_lie_brings_no_more_out(tmp_path: Path) -> None:
         veilog.read(path)
 
 
-def test_without_openpyxl_the_extra_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_calamine_the_extra_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = written(tmp_path, HEADER, [1, "a", AT])
-    monkeypatch.setitem(sys.modules, "openpyxl", None)
+    monkeypatch.setitem(sys.modules, "python_calamine", None)
     with pytest.raises(MissingExtraError, match=r"veilog\[excel\]"):
         veilog.read(path)
 
@@ -193,18 +193,36 @@ def _changed(tmp_path: Path, pattern: str, put: str) -> Path:
 @pytest.mark.parametrize(
     ("pattern", "put", "why"),
     [
-        ('<row r="2"', '<row r="9"', "row 3 stands behind row 9"),
-        ('<row r="3"', '<row r="2"', "row 2 stands behind row 2"),
-        ('(<c r="A3".*?</c>)(.*?)(</row>)', r"\2\1\3", "the cells of row 3 are not in their order"),
-        ('r="C3"', 'r="B3"', "the cells of row 3 are not in their order"),
+        ('<row r="2"', '<row r="9"', "the cell A2 stands in row 9"),
+        ('<row r="3"(.*?)A3(.*?)B3(.*?)C3(.*?)D3', r'<row r="2"\1A2\2B2\3C2\4D2', "there are two rows 2"),
+        ('r="C3"', 'r="B3"', "row 3 has two cells B3"),
+        ('r="C3"', 'r="ZZZZ3"', "ZZZZ is no column"),
         ('<c r="D3"[^>]*>.*?</c>', '<c r="D3"><f>D2+1</f></c>', "a formula in row 3 has no value"),
+        ('r="D3"', 'r="XFD1048576"', "the cell XFD1048576 stands in row 3"),
+        ('<row r="4".*?</row>', '<row r="1048576"><c r="XFD1048576"><v>1</v></c></row>', "more than 60 million cells"),
+        ('<c r="A3"[^>]*>.*?</c>', '<c r="A3"><v>12345678901234567</v></c>', "more digits than Excel keeps"),
     ],
 )
-def test_what_openpyxl_would_leave_out_without_a_word_is_refused(
+def test_what_calamine_would_leave_out_without_a_word_is_refused(
     tmp_path: Path, pattern: str, put: str, why: str
 ) -> None:
     with pytest.raises(InputError, match=why):
         veilog.read(_changed(tmp_path, pattern, put))
+
+
+@pytest.mark.parametrize(
+    ("pattern", "put"),
+    [
+        ('<row r="2"(.*?)A2(.*?)B2(.*?)C2(.*?)D2', r'<row r="9"\1A9\2B9\3C9\4D9'),
+        ('(<row r="2".*?</row>)(.*)(</sheetData>)', r"\2\1\3"),
+        ('(<c r="A3".*?</c>)(.*?)(</row>)', r"\2\1\3"),
+        ('<c r="D3"[^>]*>.*?</c>', '<c r="D3" t="e"><v>#N/A</v></c>'),
+    ],
+)
+def test_rows_and_cells_out_of_order_are_all_read(tmp_path: Path, pattern: str, put: str) -> None:
+    log = veilog.read(_changed(tmp_path, pattern, put))
+    assert sorted(log.cases["concept:name"].to_pylist()) == ["a", "b", "c"]
+    assert log.variants.to_dict() == {("start",): 3}
 
 
 def test_rows_and_cells_without_numbers_follow_each_other(tmp_path: Path) -> None:

@@ -15,8 +15,8 @@ from table_tools import found, read, times
 
 import veilog
 from veilog.errors import InputError, ParameterError
-from veilog.logs.tables.cells.times import convert_times, parse_times
-from veilog.logs.tables.headers import header_among
+from veilog.logs.tables.reader import header_among
+from veilog.logs.tables.times import convert_times, parse_times
 
 AT = datetime(2024, 3, 13, 8, 15, 30, 123456, tzinfo=UTC)
 MICROS = int(AT.timestamp()) * 1_000_000 + 123456

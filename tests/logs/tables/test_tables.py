@@ -19,9 +19,9 @@ from veilog.logs.eventlog import ACTIVITY, CASE, EVENT_INDEX, TIMESTAMP
 from veilog.logs.findings import Findings, Policy
 from veilog.logs.input.roles import guess_roles
 from veilog.logs.input.source import Source
-from veilog.logs.made_up.simulate import hospital
-from veilog.logs.tables import dialects
-from veilog.logs.tables.events.rows import _by_appearance, _of_cases
+from veilog.logs.synthetic.hospital import hospital
+from veilog.logs.tables import csv as dialects
+from veilog.logs.tables.events import _by_appearance, _of_cases
 
 HEADER = "case,activity,time\n"
 

@@ -14,8 +14,8 @@ from table_tools import found, read, same
 from veilog.errors import InputError, OutputError
 from veilog.logs import files
 from veilog.logs.eventlog import ACTIVITY, CASE, CASE_INDEX, EVENT_INDEX, TIMESTAMP, TIMESTAMP_TYPE, EventLog
-from veilog.logs.made_up.simulate import hospital
 from veilog.logs.metadata import Attribute, Metadata
+from veilog.logs.synthetic.hospital import hospital
 
 # Out and back
 

@@ -21,14 +21,14 @@ from veilog.cli import main
 from veilog.errors import InputError, MissingExtraError, OutputError
 from veilog.logs import files
 from veilog.logs.eventlog import ACTIVITY, CASE, TIMESTAMP, EventLog
-from veilog.logs.made_up.simulate import hospital
 from veilog.logs.metadata import Attribute, Metadata
-from veilog.logs.tables import workbook
+from veilog.logs.synthetic.hospital import hospital
+from veilog.logs.tables import excel
 
 openpyxl = pytest.importorskip("openpyxl")
 
 AT = datetime.fromisoformat("2024-03-13T08:15:00+00:00")
-FORMULAS = ["=1+1", "=HYPERLINK(1)", "#N/A", "#REF!", "+1", "@x", "-2", "=", "'=1"]
+FORMULAS = ["_x0041_", "=1+1", "=HYPERLINK(1)", "#N/A", "#REF!", "+1", "@x", "-2", "=", "'=1"]
 RELEASE = ["-m", "evolve", "--epsilon", "1", "--activities", "log", "--no-compare", "--no-ledger"]
 
 
@@ -132,11 +132,11 @@ def test_cases_without_events_and_of_one_name_are_refused_as_in_csv(tmp_path: Pa
 def test_more_events_than_a_sheet_has_rows_are_refused_and_leave_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert workbook.MOST_EVENTS == 1_048_575
+    assert excel.MOST_EVENTS == 1_048_575
     log = hospital(60, seed=1)
     files.write(log, tmp_path / "log.csv")
     monkeypatch.setattr("veilog.cli.releasing.room.MOST_EVENTS", len(log) - 1)  # first: it is imported with that
-    monkeypatch.setattr(workbook, "MOST_EVENTS", len(log) - 1)
+    monkeypatch.setattr(excel, "MOST_EVENTS", len(log) - 1)
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     for pieces in ([log], [log.only(range(30)), log.only(range(30, 60))]):
         with pytest.raises(OutputError, match="and there are more"):

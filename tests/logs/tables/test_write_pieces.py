@@ -13,7 +13,7 @@ import veilog
 from veilog.errors import OutputError
 from veilog.logs import files
 from veilog.logs.eventlog import EventLog
-from veilog.logs.made_up import simulate
+from veilog.logs.synthetic.hospital import hospital
 from veilog.logs.tables import parquet
 
 
@@ -29,7 +29,7 @@ def pieces(log: EventLog, size: int) -> Iterator[EventLog]:
 @pytest.mark.slow
 @pytest.mark.parametrize("suffix", [".xes", ".xes.gz", ".csv", ".tsv.gz", ".parquet"])
 def test_pieces_are_the_same_log(tmp_path: Path, suffix: str) -> None:
-    log = simulate.hospital(100, seed=1)
+    log = hospital(100, seed=1)
     files.write(log, tmp_path / f"whole{suffix}")
     files.write_pieces(pieces(log, 7), tmp_path / f"pieces{suffix}")
     whole, again = veilog.read(tmp_path / f"whole{suffix}"), veilog.read(tmp_path / f"pieces{suffix}")
@@ -52,7 +52,7 @@ def test_a_case_without_events_is_refused_where_it_has_no_place(tmp_path: Path, 
 
 def test_an_iterator_that_fails_leaves_nothing(tmp_path: Path) -> None:
     def failing() -> Iterator[EventLog]:
-        yield simulate.hospital(5, seed=1)
+        yield hospital(5, seed=1)
         raise KeyboardInterrupt
 
     for suffix in (".xes", ".csv", ".parquet"):
@@ -77,6 +77,6 @@ def test_a_group_that_cannot_be_written_is_told_and_leaves_no_file(
     monkeypatch.setattr(parquet, "_GROUP", 50)
     monkeypatch.setattr(pq.ParquetWriter, "write_table", fails)
     with pytest.raises(OutputError, match="No space left"):
-        files.write_pieces(pieces(simulate.hospital(100, seed=1), 7), tmp_path / "log.parquet")
+        files.write_pieces(pieces(hospital(100, seed=1), 7), tmp_path / "log.parquet")
     assert done == [50, 50]
     assert list(tmp_path.iterdir()) == []

@@ -11,7 +11,7 @@ import pytest
 
 from veilog.errors import InputError
 from veilog.logs import files
-from veilog.logs.input.streams import MAX_VALUE
+from veilog.logs.input.source import MAX_VALUE
 
 HUGE = 6 * MAX_VALUE
 XES = b"<log>\n<trace><string key='concept:name' value='"

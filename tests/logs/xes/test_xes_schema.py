@@ -20,13 +20,13 @@ from xes_rules import is_name, problems
 import veilog
 from veilog.logs import files
 from veilog.logs.eventlog import ACTIVITY, CASE_INDEX, LIFECYCLE, EventLog
-from veilog.logs.made_up import simulate
 from veilog.logs.metadata import Attribute, Metadata
+from veilog.logs.synthetic.hospital import hospital
 from veilog.logs.xes.columns import field_key, legal_keys
-from veilog.logs.xes.read import write_xes
+from veilog.logs.xes.write import write_xes
 from veilog.releasing.result import Release, as_released
 
-LOG = simulate.hospital(150, seed=1)
+LOG = hospital(150, seed=1)
 AGES = ["0-17", "18-39", "40-59", "60-79", "80+"]
 
 
@@ -229,7 +229,7 @@ def test_an_attribute_keeps_its_name_where_that_is_legal(tmp_path: Path) -> None
 
 
 def test_cases_without_events_keep_attributes_in_parquet(tmp_path: Path) -> None:
-    log = simulate.hospital(20, seed=2)
+    log = hospital(20, seed=2)
     empty = EventLog(log.events.filter(pa.compute.not_equal(log.events.column(CASE_INDEX), 3)), log.cases, log.metadata)
     files.write(as_released(empty, Metadata()), tmp_path / "out.parquet")
     again = veilog.read(tmp_path / "out.parquet")

@@ -17,7 +17,7 @@ from veilog.errors import ParameterError
 from veilog.logs import files
 from veilog.logs.eventlog import EventLog
 from veilog.logs.files import as_log
-from veilog.logs.made_up.simulate import hospital
+from veilog.logs.synthetic.hospital import hospital
 from veilog.logs.variants import Variants
 from veilog.measures.disclosure import BACKGROUNDS, risk, unique_cases
 from veilog.measures.disclosure import estimate as disclosure_estimate

@@ -21,7 +21,7 @@ from veilog._language import spoken
 from veilog.display.comparisons import purposes_table
 from veilog.errors import ParameterError
 from veilog.logs.eventlog import ACTIVITY, CASE_INDEX, EVENT_INDEX, TIMESTAMP, TIMESTAMP_TYPE, EventLog
-from veilog.logs.made_up.simulate import hospital
+from veilog.logs.synthetic.hospital import hospital
 from veilog.logs.variants import Variants
 from veilog.measures.measure import Pair
 from veilog.measures.purposes import Asked, judge

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from scipy.stats import wasserstein_distance
 
 from veilog.logs.eventlog import ACTIVITY, CASE_INDEX, EVENT_INDEX, START, TIMESTAMP, TIMESTAMP_TYPE, EventLog
-from veilog.logs.made_up.simulate import hospital
 from veilog.logs.metadata import ARTIFICIAL_TIMES, Attribute, Metadata
+from veilog.logs.synthetic.hospital import hospital
 from veilog.logs.variants import Variants
 from veilog.measures.measure import Pair
 from veilog.measures.purposes import PURPOSES, Asked, judge

@@ -13,7 +13,7 @@ from veilog.errors import ParameterError
 from veilog.experiments.experiment import Given
 from veilog.logs import files
 from veilog.logs.eventlog import EventLog
-from veilog.logs.made_up.simulate import hospital
+from veilog.logs.synthetic.hospital import hospital
 from veilog.logs.variants import Variants
 from veilog.measures import Pair
 from veilog.measures.purposes import Asked, judge

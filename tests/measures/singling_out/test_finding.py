@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 import veilog
 from veilog.errors import ParameterError
-from veilog.logs.made_up.simulate import hospital
+from veilog.logs.synthetic.hospital import hospital
 from veilog.logs.variants import Variants
 from veilog.measures.disclosure import risk
 from veilog.measures.singling_out import Rate, exposure, found_in_words, like_who, own_path_in_words, said_once

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from veilog.errors import ParameterError
 from veilog.logs.eventlog import EventLog
-from veilog.logs.made_up.simulate import hospital
+from veilog.logs.synthetic.hospital import hospital
 from veilog.logs.variants import Variants
 from veilog.measures.singling_out import halves, inference, inferred_in_words
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 import veilog
 from veilog.errors import ParameterError
 from veilog.logs.eventlog import EventLog
-from veilog.logs.made_up.simulate import hospital
+from veilog.logs.synthetic.hospital import hospital
 from veilog.logs.variants import Variants
 from veilog.measures import compare
 from veilog.measures.singling_out import Linkability, halves, linkability, linked_in_words

@@ -17,7 +17,7 @@ from rich.console import Console
 from veilog import display
 from veilog.errors import ParameterError
 from veilog.logs.eventlog import TIMESTAMP, TIMESTAMP_TYPE, EventLog
-from veilog.logs.made_up.simulate import hospital
+from veilog.logs.synthetic.hospital import hospital
 from veilog.logs.variants import Variants
 from veilog.measures import compare
 from veilog.measures.singling_out import Knowledge, SinglingOut, halves, in_words, singling_out

@@ -14,7 +14,7 @@ from rich.console import Console
 import veilog
 from veilog.display import guarantee_panel
 from veilog.errors import VeilogError
-from veilog.logs.made_up.simulate import hospital
+from veilog.logs.synthetic.hospital import hospital
 from veilog.methods import METHODS
 from veilog.methods.method import EpsilonAndDelta, Parameter
 from veilog.privacy.account.accounting import compose

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from openly import planned
 
-from veilog.logs.made_up.simulate import hospital
+from veilog.logs.synthetic.hospital import hospital
 from veilog.logs.variants import Variants
 from veilog.privacy.domain import Domain
 from veilog.testing.replaying import recorded_and_replayed

@@ -20,7 +20,7 @@ from test_record_and_replay import short_training
 
 from veilog import report
 from veilog.logs.eventlog import ACTIVITY, CASE_INDEX, EVENT_INDEX, TIMESTAMP, EventLog
-from veilog.logs.made_up.simulate import hospital
+from veilog.logs.synthetic.hospital import hospital
 from veilog.methods import METHODS
 from veilog.privacy.domain import PRIVATELY, Domain
 from veilog.releasing.result import Release

@@ -19,7 +19,7 @@ from openly import planned
 
 from veilog.audits.watching import OPENING
 from veilog.logs.eventlog import EventLog
-from veilog.logs.made_up.simulate import hospital, started
+from veilog.logs.synthetic.hospital import hospital, started
 from veilog.logs.variants import Variants
 from veilog.methods import METHODS, Settings, travag
 from veilog.methods.method import Request

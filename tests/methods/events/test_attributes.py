@@ -18,13 +18,13 @@ import veilog
 from veilog import Domain
 from veilog.errors import ParameterError
 from veilog.logs.eventlog import EventLog
-from veilog.logs.made_up import simulate
+from veilog.logs.synthetic.hospital import hospital
 from veilog.logs.variants import Repeated, Sequences
 from veilog.methods._events.attributes.variables import of_the_times
 from veilog.privacy.cases import UNKNOWN_TIME, Cases
 from veilog.privacy.events import EventQuestions
 
-HOSPITAL = simulate.hospital(1500, seed=5)
+HOSPITAL = hospital(1500, seed=5)
 AGES = ("0-17", "18-39", "40-59", "60-79", "80+")
 DECLARED = Domain(attributes={"age group": AGES, "urgency": (1, 5), "cost": (0, 3000)})
 

@@ -16,7 +16,7 @@ import veilog
 from veilog._language import spoken
 from veilog.errors import ParameterError
 from veilog.logs.eventlog import START, TIMESTAMP_TYPE, EventLog
-from veilog.logs.made_up.simulate import started
+from veilog.logs.synthetic.hospital import started
 from veilog.logs.variants import Sequences
 from veilog.methods._events.assemble import Wanted, released_cases
 from veilog.methods._events.extras import enriched

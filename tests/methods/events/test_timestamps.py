@@ -18,7 +18,7 @@ import veilog
 from veilog import Domain
 from veilog.errors import ParameterError
 from veilog.logs.eventlog import EventLog
-from veilog.logs.made_up import simulate
+from veilog.logs.synthetic.hospital import hospital
 from veilog.logs.variants import Variants
 from veilog.messages import Message
 from veilog.methods._events import orders
@@ -334,7 +334,7 @@ def test_no_gap_of_sepsis_is_copied_more_often_than_chance(logs: Any) -> None:
 
 @pytest.mark.slow
 def test_busy_hours_and_weekdays_survive_a_large_budget() -> None:
-    log = simulate.hospital(4000, seed=6)
+    log = hospital(4000, seed=6)
     cases, times = timed(log, "20", 1)
     _, original = original_of(log)
 
@@ -410,7 +410,7 @@ def test_pairs_beyond_the_most_frequent_share_the_gaps_of_all() -> None:
 @pytest.mark.slow
 def test_times_that_are_drawn_in_blocks_are_as_those_drawn_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """At an epsilon at which noise is no matter, in four blocks of a thousand cases and in one."""
-    log = simulate.hospital(4000, seed=2)
+    log = hospital(4000, seed=2)
     cases, whole = timed(log, "200", 1)
     monkeypatch.setattr(orders, "BLOCK_EVENTS", len(cases.codes) // 4 + 1)
     same, parts = timed(log, "200", 1)

@@ -11,7 +11,7 @@ import pytest
 
 import veilog
 from veilog.errors import ParameterError
-from veilog.logs.made_up.simulate import hospital, variants_only
+from veilog.logs.synthetic.hospital import hospital, variants_only
 from veilog.logs.variants import Variants
 from veilog.measures.similarity import relative_log_similarity
 from veilog.methods.evolve import EvolveSettings, evolve

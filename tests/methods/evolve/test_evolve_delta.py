@@ -14,7 +14,7 @@ from charged import failure
 
 import veilog
 from veilog.errors import ParameterError
-from veilog.logs.made_up.simulate import variants_only
+from veilog.logs.synthetic.hospital import variants_only
 from veilog.logs.variants import Sequences, Variants
 from veilog.measures.similarity import relative_log_similarity
 from veilog.methods.evolve import EvolveSettings, evolve

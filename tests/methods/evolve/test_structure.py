@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from veilog.logs.made_up.simulate import hospital
+from veilog.logs.synthetic.hospital import hospital
 from veilog.logs.variants import Variants
 from veilog.methods.evolve.constants import DEFAULTS, Aim
 from veilog.methods.evolve.structure import Candidate, Imagined, Structure, Weighted, candidates, columns_of, structured

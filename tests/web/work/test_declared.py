@@ -11,7 +11,7 @@ from web_logs import EVOLVE, job, read, record, released, written
 from veilog.errors import InputError, ParameterError
 from veilog.ledger.ledger import Ledger
 from veilog.logs import files
-from veilog.logs.made_up.simulate import hospital
+from veilog.logs.synthetic.hospital import hospital
 from veilog.methods import METHODS
 from veilog.privacy.part import Part
 from veilog.web.jobs.read_log import UnitColumn

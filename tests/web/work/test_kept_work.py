@@ -19,7 +19,7 @@ from web_work import made as finished
 from veilog.errors import InputError, OutputError
 from veilog.ledger.ledger import Ledger
 from veilog.logs import files
-from veilog.logs.made_up.simulate import hospital
+from veilog.logs.synthetic.hospital import hospital
 from veilog.releasing.result import Release
 from veilog.web.jobs.records import FILES, ReleaseRequest, ServerSettings
 from veilog.web.jobs.released_log import ReleasedLog

@@ -12,7 +12,7 @@ from web_logs import EVOLVE, read, record, silent, written
 from veilog._language import spoken
 from veilog.errors import InputError
 from veilog.logs import files
-from veilog.logs.made_up.simulate import hospital, started
+from veilog.logs.synthetic.hospital import hospital, started
 from veilog.methods import METHODS
 from veilog.releasing.trying import trial
 from veilog.report.stated import stated

@@ -9,7 +9,7 @@ import pytest
 from web_logs import job, read, record, released, written
 
 from veilog.ledger.ledger import Ledger
-from veilog.logs.made_up.simulate import hospital
+from veilog.logs.synthetic.hospital import hospital
 from veilog.report.decision import decided
 from veilog.web.jobs.records import LogRecord, ServerSettings
 from veilog.web.jobs.released_log import ReleasedLog

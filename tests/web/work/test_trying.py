@@ -11,7 +11,7 @@ from web_logs import EVOLVE, job, read, record, silent, through, written
 from web_work import made
 
 from veilog.errors import InputError, ParameterError, VeilogError
-from veilog.logs.made_up.twins import Sizes
+from veilog.logs.synthetic.twins import Sizes
 from veilog.releasing.trying.expected import Interval
 from veilog.report.flow_map import FlowMap
 from veilog.web.jobs.outlook import Outlook, Tried, TriedMethod
@@ -128,7 +128,7 @@ def test_sizes_of_a_release_are_those_of_its_cases(
     log: LogRecord, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from veilog.logs import files
-    from veilog.logs.made_up.simulate import hospital
+    from veilog.logs.synthetic.hospital import hospital
 
     kept = tmp_path / ("d" * 32)
     kept.mkdir()

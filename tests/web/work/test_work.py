@@ -21,7 +21,7 @@ from veilog._plugins import AddOn
 from veilog.errors import InputError, ParameterError
 from veilog.ledger.ledger import Ledger, fingerprint
 from veilog.logs import files
-from veilog.logs.made_up.simulate import hospital
+from veilog.logs.synthetic.hospital import hospital
 from veilog.logs.variants import Variants
 from veilog.methods import METHODS
 from veilog.methods.laplace import LaplaceSettings, laplace

@@ -10,7 +10,7 @@ from veilog.logs import files
 from veilog.logs.eventlog import EventLog
 from veilog.logs.input.source import suffix_of
 from veilog.logs.stored.store import StoredLog
-from veilog.logs.tables.workbook import MOST_EVENTS
+from veilog.logs.tables.excel import MOST_EVENTS
 from veilog.logs.variants import Variants
 from veilog.privacy.domain import FROM_LOG, Domain
 

@@ -42,8 +42,8 @@ from veilog.cli.shared.values import WHOLE, quoted
 from veilog.errors import InputError, ParameterError, meant
 from veilog.logs import files
 from veilog.logs.eventlog import EventLog, Statistics
-from veilog.logs.made_up.twins import Sizes
 from veilog.logs.stored.store import StoredLog
+from veilog.logs.synthetic.twins import Sizes
 from veilog.logs.variants import Variants
 from veilog.messages import OwnerMessage
 from veilog.privacy.account.accounting import parse_epsilon

@@ -26,12 +26,11 @@ from veilog.logs.engines.engine import Grouped
 from veilog.logs.engines.names import called
 from veilog.logs.eventlog import EventLog
 from veilog.logs.findings import Finding, Findings, Policy
-from veilog.logs.input.coarser import Coarser, mapped_by
+from veilog.logs.input.activity_mapping import ActivityMapping, mapped_by
 from veilog.logs.input.reader import ReadRequest
 from veilog.logs.input.reading import grouped, roles_of, whole
-from veilog.logs.input.roles import Declared
-from veilog.logs.input.source import AS_FOUND, Layout, Means, Progress, Source
-from veilog.logs.input.streams import DEFAULT_LIMIT
+from veilog.logs.input.roles import ReadOptions
+from veilog.logs.input.source import AS_FOUND, DEFAULT_LIMIT, EngineConfig, FileLayout, Progress, Source
 from veilog.logs.variants import Variants
 from veilog.privacy.domain import Domain
 
@@ -169,23 +168,23 @@ class Reading:
         """How this log is to be read."""
         findings = Findings(self.policies(), source.name)
         return ReadRequest(
-            self.declared(), findings, processes=processes(source), progress=progress, coarser=self.coarser()
+            self.declared(), findings, processes=processes(source), progress=progress, mapping=self.mapping()
         )
 
-    def coarser(self) -> Coarser | None:
+    def mapping(self) -> ActivityMapping | None:
         """Which group each activity belongs to, if they are grouped."""
         return mapped_by(self.map, self.level, self.top)
 
     def groups(self, domain: Domain) -> Domain:
         """The public facts, with the groups as the activities where nothing is said of these."""
-        found = self.coarser()
+        found = self.mapping()
         return domain if found is None or domain.activities is not None else replace(domain, activities=found.names)
 
-    def declared(self) -> Declared:
-        return Declared(self.case, self.activity, self.timestamp, self.lifecycle, self.classifier, self.time_format)
+    def declared(self) -> ReadOptions:
+        return ReadOptions(self.case, self.activity, self.timestamp, self.lifecycle, self.classifier, self.time_format)
 
-    def layout(self) -> Layout:
-        return Layout(self.header, self.sheet, self.object_type)
+    def layout(self) -> FileLayout:
+        return FileLayout(self.header, self.sheet, self.object_type)
 
     def most(self) -> int:
         """The bytes that a compressed log may unpack to."""
@@ -224,8 +223,8 @@ class Grouping:
         Path | None, Parameter(help="Folder for what does not fit into that memory; by default the system's.")
     ] = None
 
-    def means(self) -> Means:
-        return Means(self.memory_limit, None, self.temp_directory, self.index)
+    def means(self) -> EngineConfig:
+        return EngineConfig(self.memory_limit, None, self.temp_directory, self.index)
 
     def needs_events(self, what: str) -> None:
         """Refuse an engine where variants are not enough."""
@@ -331,7 +330,7 @@ def read_log(source: Source, reading: Reading) -> EventLog:
 
 def read_released(source: Source, reading: Reading) -> EventLog:
     """A release: of a log whose activities were grouped it has the groups, which are not grouped again."""
-    groups = reading.coarser()
+    groups = reading.mapping()
     log = read_log(source, replace(reading, map=None, level=None, top=None))
     return log if groups is None else groups.of_release(log)
 

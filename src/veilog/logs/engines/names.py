@@ -13,13 +13,10 @@ from urllib.parse import parse_qsl, unquote_plus
 
 from veilog.errors import EngineError, InputError, MissingExtraError, ParameterError, meant
 from veilog.logs.engines.engine import VariantSource, first_line
-from veilog.logs.engines.ibis import IbisTable
-from veilog.logs.engines.postgres import AS_CLIENT
+from veilog.logs.engines.ibis import AS_CLIENT, IbisTable
 from veilog.logs.input.reader import reader_of
-from veilog.logs.input.source import Means, Source, is_ibis
+from veilog.logs.input.source import EngineConfig, Source, is_ibis
 from veilog.logs.tables.reader import table_reader_of
-
-__all__ = ["called", "engine_of"]
 
 _EXTRAS = {"postgres": "postgres", "postgresql": "postgres"}
 _SECRETS = ("password", "token", "secret", "key")
@@ -38,7 +35,7 @@ def engine_of(source: Source) -> VariantSource | None:
         return SparkFiles(files, source.means)
     if table_reader_of(files[0]) is None:
         return None
-    from veilog.logs.engines.duckdb_files import DuckFiles
+    from veilog.logs.engines.duckdb import DuckFiles
 
     return DuckFiles(files, source.means)
 
@@ -49,7 +46,7 @@ def _elsewhere(source: Source) -> VariantSource | None:
     if source.name is None:
         return IbisTable(source.given, means.index) if is_ibis(source.given) else None
     if engine.startswith("duckdb:") and not engine.startswith("duckdb://"):
-        from veilog.logs.engines.duckdb_table import DuckTable
+        from veilog.logs.engines.duckdb import DuckTable
 
         return DuckTable(Path(engine.removeprefix("duckdb:")), source.name, means)
     if "://" in engine:
@@ -70,7 +67,7 @@ def _of_one_format(source: Source) -> tuple[Source, ...]:
     return files
 
 
-def _no_index(means: Means) -> None:
+def _no_index(means: EngineConfig) -> None:
     if means.index is not None:
         raise ParameterError("rows-files-order-decides", parameter="index")
 

@@ -28,11 +28,9 @@ from veilog.logs.engines.ibis import IbisTable, running
 from veilog.logs.eventlog import EVENT_INDEX
 from veilog.logs.findings import Findings
 from veilog.logs.input.roles import Roles
-from veilog.logs.input.source import AT_HAND, Means, Progress, Source, silent
-from veilog.logs.tables.cells.columns import plain_type
+from veilog.logs.input.source import AT_HAND, EngineConfig, Progress, Source, silent
+from veilog.logs.tables.cells import plain_type
 from veilog.logs.tables.parquet import PARQUET, is_parquet, opened
-
-__all__ = ["SparkFiles", "quoted", "session"]
 
 _ROW_BITS = 40
 _EVENTS_A_TASK = 500_000
@@ -45,7 +43,7 @@ class SparkFiles:
     """One log in one or more Parquet files, in this order."""
 
     files: tuple[Source, ...]
-    means: Means = AT_HAND
+    means: EngineConfig = AT_HAND
 
     @property
     def paths(self) -> tuple[Path, ...]:
@@ -143,7 +141,7 @@ def quoted(name: str) -> str:
 
 
 @contextlib.contextmanager
-def session(means: Means) -> Iterator[Any]:
+def session(means: EngineConfig) -> Iterator[Any]:
     """The session that is active, with settings of its own, or else one of ours that ends with the block."""
     try:
         import ibis  # noqa: F401
@@ -189,7 +187,7 @@ def _settled(spark: Any) -> Any:
     return spark
 
 
-def _started(means: Means, folder: Path) -> Any:
+def _started(means: EngineConfig, folder: Path) -> Any:
     """A Spark of our own on this machine, which says nothing and listens to nobody else."""
     from pyspark import SparkConf, SparkContext
     from pyspark.java_gateway import launch_gateway

@@ -29,21 +29,8 @@ from veilog.logs.eventlog import (
     EventLog,
 )
 from veilog.logs.findings import Findings
-from veilog.logs.tables.cells.columns import read_times
-from veilog.logs.tables.cells.times import DayOrder
-
-__all__ = [
-    "COMPLETE",
-    "EVERY",
-    "INSTEAD",
-    "INTERVALS",
-    "Transitions",
-    "as_intervals",
-    "joined",
-    "no_life_cycle",
-    "wants_intervals",
-]
-
+from veilog.logs.tables.cells import read_times
+from veilog.logs.tables.times import DayOrder
 
 INSTEAD = gettext_noop(
     "Every one counts as an event. None is complete; --lifecycle {value} keeps only the most frequent one, and "

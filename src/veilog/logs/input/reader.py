@@ -24,54 +24,39 @@ from veilog._files import reason
 from veilog._plugins import AddOn, add_ons
 from veilog.errors import InputError, MissingExtraError, ParameterError, VeilogError
 from veilog.logs.findings import Findings
-from veilog.logs.input.roles import AS_IT_IS, Declared, Roles
-from veilog.logs.input.source import Progress, Source, suffix_of
-from veilog.logs.input.streams import zipped
+from veilog.logs.input.roles import AS_IT_IS, ReadOptions, Roles
+from veilog.logs.input.source import Progress, Source, suffix_of, zipped
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
     from veilog.logs.eventlog import EventLog
-    from veilog.logs.input.coarser import Coarser
-
-__all__ = [
-    "GROUP",
-    "SUFFIXES",
-    "ReadRequest",
-    "Reader",
-    "Writer",
-    "added",
-    "blaming",
-    "known_suffixes",
-    "not_ours",
-    "reader_of",
-    "writer_of",
-]
+    from veilog.logs.input.activity_mapping import ActivityMapping
 
 GROUP = "veilog.readers"
 """The group of entry points that other packages name their readers in."""
 
 _EXCEL = "veilog.logs.tables.excel:EXCEL"
 _TEXT = (".csv", ".csv.gz", ".tsv", ".tsv.gz")
-_FOR_SPREADSHEETS = "veilog.logs.tables.text:FOR_SPREADSHEETS"
+_FOR_SPREADSHEETS = "veilog.logs.tables.csv:FOR_SPREADSHEETS"
 _WRITTEN = {
     (".xes", ".xes.gz"): "veilog.logs.xes.read:XES",
-    _TEXT: "veilog.logs.tables.text:TEXT",
+    _TEXT: "veilog.logs.tables.csv:TEXT",
     (".parquet",): "veilog.logs.tables.parquet:PARQUET",
     (".xlsx",): _EXCEL,
 }
 _READ_ONLY = {
     (".xlsm",): _EXCEL,
-    (".json", ".json.gz", ".jsonocel"): "veilog.logs.ocel.reader:JSON",
-    (".xml", ".xml.gz", ".xmlocel"): "veilog.logs.ocel.reader:XML",
-    (".sqlite",): "veilog.logs.ocel.reader:SQLITE",
+    (".json", ".json.gz", ".jsonocel"): "veilog.logs.ocel:JSON",
+    (".xml", ".xml.gz", ".xmlocel"): "veilog.logs.ocel:XML",
+    (".sqlite",): "veilog.logs.ocel:SQLITE",
 }
 _BY_SUFFIX = _WRITTEN | _READ_ONLY
 _OF_TABLES = {
     "pyarrow": "veilog.logs.tables.frames:ARROW",
     "pandas": "veilog.logs.tables.frames:PANDAS",
     "polars": "veilog.logs.tables.frames:POLARS",
-    "pm4py": "veilog.logs.tables.pm4py:PM4PY",
+    "pm4py": "veilog.logs.tables.frames:PM4PY",
     "ibis": "veilog.logs.engines.ibis:IBIS",
 }
 """By the package whose tables they are."""
@@ -103,14 +88,14 @@ _OTHERS = {
 class ReadRequest:
     """How a log is to be read: what its owner declares, where findings go, and who is told of the progress."""
 
-    declared: Declared = AS_IT_IS
+    declared: ReadOptions = AS_IT_IS
     findings: Findings = field(default_factory=Findings)
     roles: Roles | None = None
     """The columns of a table; None where the format itself says which is which."""
     processes: int = 1
     """How many may share a large file."""
     progress: Progress | None = None
-    coarser: Coarser | None = None
+    mapping: ActivityMapping | None = None
     """Which group each activity belongs to; None where activities stay as they are."""
 
 

@@ -6,30 +6,17 @@ import json
 from dataclasses import replace
 
 from veilog.errors import InputError, ParameterError
-from veilog.logs.earlier import ATTRIBUTES_TOGETHER, Provenance, parted
 from veilog.logs.engines.engine import Grouped
 from veilog.logs.engines.names import engine_of
 from veilog.logs.eventlog import CASE, LIFECYCLE, START, TIMESTAMP, EventLog
 from veilog.logs.findings import Findings
 from veilog.logs.input.lifecycle import COMPLETE, EVERY, as_intervals, wants_intervals
-from veilog.logs.input.noticing import note_events
+from veilog.logs.input.quality_checks import check_width, note_events
 from veilog.logs.input.reader import ReadRequest, blaming, not_ours, reader_of
-from veilog.logs.input.roles import AS_IT_IS, Classifiers, Declared, Roles, classifier_words, declared_roles
+from veilog.logs.input.roles import AS_IT_IS, Classifiers, ReadOptions, Roles, classifier_words, declared_roles
 from veilog.logs.input.source import Source, is_ibis, silent
-from veilog.logs.input.widths import check_width
+from veilog.logs.provenance import ATTRIBUTES_TOGETHER, Provenance, parted
 from veilog.logs.tables.reader import note, table_reader_of
-
-__all__ = [
-    "check_layout",
-    "columns_of",
-    "earlier_of",
-    "grouped",
-    "read_as",
-    "roles_among",
-    "roles_of",
-    "used_columns",
-    "whole",
-]
 
 
 def whole(source: Source, asked: ReadRequest) -> EventLog:
@@ -60,8 +47,8 @@ def whole(source: Source, asked: ReadRequest) -> EventLog:
             )
     before = asked.findings.result()
     note_events(log, asked.findings)
-    if asked.coarser is not None:
-        asked.coarser.note(log.activity_codes[0], asked.findings)
+    if asked.mapping is not None:
+        asked.mapping.note(log.activity_codes[0], asked.findings)
     noticed = [finding for finding in asked.findings.result() if finding not in before]
     told = () if reader.typed else (ATTRIBUTES_TOGETHER,)
     together = (*asked.findings.read_together(), *not_ours(source))
@@ -71,7 +58,7 @@ def whole(source: Source, asked: ReadRequest) -> EventLog:
     findings = (*log.findings, *noticed)
     read = replace(log, metadata=metadata, findings=findings, read_together=together, attributes_read_together=told)
     found = earlier.of(replace(read, read_as=way))
-    return found if asked.coarser is None else asked.coarser.of_log(found)
+    return found if asked.mapping is None else asked.mapping.of_log(found)
 
 
 def earlier_of(source: Source) -> Provenance:
@@ -83,7 +70,7 @@ def earlier_of(source: Source) -> Provenance:
     return found
 
 
-def used_columns(roles: Roles | None, declared: Declared, classifiers: Classifiers = ()) -> tuple[str, ...]:
+def used_columns(roles: Roles | None, declared: ReadOptions, classifiers: Classifiers = ()) -> tuple[str, ...]:
     """Return the columns, or the attributes where no columns have roles, that say which events there are, and what
     their cases, activities and times are."""
     wanted = None if declared.lifecycle is None else declared.lifecycle.strip().casefold()
@@ -102,7 +89,7 @@ def _with_own_starts(roles: Roles, names: list[str]) -> Roles:
     return replace(roles, start=roles.start if roles.transition is None else None, begun=begun)
 
 
-def read_as(source: Source, roles: Roles | None, declared: Declared, findings: Findings, earlier: Provenance) -> str:
+def read_as(source: Source, roles: Roles | None, declared: ReadOptions, findings: Findings, earlier: Provenance) -> str:
     """Return how a log is read, as far as it decides which events and times a case has. Two ways may put a case into
     two parts of one rule, and two columns of cases are two kinds of cases, so a ledger notes this; what does not matter
     is the same, however it is said. Whether times have a zone is found in all of them: where some have one, no two
@@ -144,25 +131,25 @@ def grouped(source: Source, asked: ReadRequest) -> Grouped:
     before = earlier_of(source).by(used_columns(roles, asked.declared)) if here else Provenance()
     way = read_as(source, roles, asked.declared, asked.findings, before)
     variants = before.of_variants(replace(result.variants, read_together=together, read_as=way))
-    if asked.coarser is not None:
-        asked.coarser.note(variants.labels, asked.findings)
-    return replace(result, variants=variants if asked.coarser is None else asked.coarser.of_variants(variants))
+    if asked.mapping is not None:
+        asked.mapping.note(variants.labels, asked.findings)
+    return replace(result, variants=variants if asked.mapping is None else asked.mapping.of_variants(variants))
 
 
-def _ends_alone(declared: Declared) -> Declared:
+def _ends_alone(declared: ReadOptions) -> ReadOptions:
     """What is declared where variants alone are wanted: where a start and its end are one event, it stands at its
     end."""
     return replace(declared, lifecycle=COMPLETE) if wants_intervals(declared.lifecycle) else declared
 
 
-def roles_of(source: Source, declared: Declared = AS_IT_IS) -> Roles | None:
+def roles_of(source: Source, declared: ReadOptions = AS_IT_IS) -> Roles | None:
     """Return which columns are taken for case, activity and timestamp, and why; None where the format says it (XES)."""
     names, declared = columns_of(source), replace(_plainly(declared), classifier=None)
     with blaming(source):
         return None if names is None else roles_among(names, declared, source)
 
 
-def _plainly(declared: Declared) -> Declared:
+def _plainly(declared: ReadOptions) -> ReadOptions:
     """What is declared of the rows of a log of which a start and its end are to be one event."""
     return replace(declared, lifecycle=EVERY) if wants_intervals(declared.lifecycle) else declared
 
@@ -191,7 +178,7 @@ def _columns(source: Source) -> list[str] | None:
     return None if reader is None else reader.columns(source)
 
 
-def roles_among(names: list[str], declared: Declared, source: Source) -> Roles:
+def roles_among(names: list[str], declared: ReadOptions, source: Source) -> Roles:
     """Return the roles of the columns with these names, as far as nothing else is declared."""
     try:
         classifiers = _classifiers(source) if declared.classifier is not None else ()

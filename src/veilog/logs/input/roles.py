@@ -11,20 +11,7 @@ from typing import Literal
 from veilog.errors import InputError, ParameterError, meant
 from veilog.logs.eventlog import ACTIVITY, CASE, LIFECYCLE, TIMESTAMP
 from veilog.logs.input.lifecycle import EVERY, no_life_cycle, wants_intervals
-from veilog.logs.tables.cells.times import DayOrder
-
-__all__ = [
-    "AS_IT_IS",
-    "DATA",
-    "Classifiers",
-    "Declared",
-    "Found",
-    "Roles",
-    "classifier_keys",
-    "classifier_words",
-    "declared_roles",
-    "guess_roles",
-]
+from veilog.logs.tables.times import DayOrder
 
 Found = Literal["given", "pm4py", "guessed"]
 Classifiers = Sequence[tuple[str, str, str]]
@@ -34,7 +21,7 @@ _TIME_FORMATS: dict[str, DayOrder] = {"dd/mm/yyyy": "day first", "mm/dd/yyyy": "
 
 
 @dataclass(frozen=True)
-class Declared:
+class ReadOptions:
     """What the owner says about how a log is read, so that it need not be found out from its values."""
 
     case: str | None = None
@@ -63,7 +50,7 @@ class Declared:
         return None if self.time_format is None else _TIME_FORMATS[self.time_format.lower()]
 
 
-AS_IT_IS = Declared()
+AS_IT_IS = ReadOptions()
 
 
 @dataclass(frozen=True)
@@ -202,7 +189,7 @@ def guess_roles(
 
 
 def declared_roles(
-    columns: Sequence[str], declared: Declared, classifiers: Classifiers = (), *, public: bool = True
+    columns: Sequence[str], declared: ReadOptions, classifiers: Classifiers = (), *, public: bool = True
 ) -> Roles:
     """The roles of these columns, with what the owner declares of life cycle, classifier and format of times.
 
@@ -227,7 +214,7 @@ def declared_roles(
     return replace(roles, classifier=keys, day_order=declared.day_order)
 
 
-def _fixed_roles(columns: Sequence[str], declared: Declared, classifiers: Classifiers) -> Roles:
+def _fixed_roles(columns: Sequence[str], declared: ReadOptions, classifiers: Classifiers) -> Roles:
     """The roles by the names that are given or else standard; a start in the same event is an attribute, always."""
     case, case_found = _find("case", columns, declared.case, CASE, ())
     activity, activity_found = _find("activity", columns, declared.activity, ACTIVITY, ())

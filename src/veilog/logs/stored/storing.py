@@ -1,49 +1,416 @@
-"""A log on disk for questions about more events than fit in memory: from files, or from a table of an engine.
+"""A log on disk for queries about more events than fit in memory: from Parquet files, or from a table of an engine.
 
-DuckDB sorts the rows by case within its memory limit (:mod:`veilog.logs.stored.sorting`). Each piece of whole cases
-that comes out becomes an event log by the same rules as a whole table, and is kept as
-:class:`~veilog.logs.stored.store.StoredLog`. All pieces together are the log that :func:`veilog.read` gives of the
-same rows: the same cases in the same order, each with the same events in the same order.
+DuckDB sorts the rows by case within its memory limit; nothing is loaded whole. Rows come out by the case's first row,
+those of a case together and in their order. What decides that is known of each case by itself, so one case more changes
+the place of no other among those there were. What comes out is cut where a case ends; the places of cases are checked
+as they come, so that no case is ever in two pieces. All pieces together are the log that :func:`veilog.read` gives of
+the same rows.
+
+A table of another engine is fetched batch by batch into a file of DuckDB first. The engine is asked for nothing but its
+rows, in whatever order it likes, so that none has to sort, compare or keep cases apart as DuckDB does: what comes out
+is the same log from every engine.
 """
 
 from __future__ import annotations
 
 import contextlib
+import itertools
+import re
 from collections import deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import duckdb
+import numpy as np
 import pyarrow as pa
 
-from veilog.errors import InputError, ParameterError
-from veilog.logs.earlier import Provenance
-from veilog.logs.engines.duckdb_files import DuckFiles, connected
-from veilog.logs.engines.duckdb_table import DuckTable
-from veilog.logs.engines.engine import VariantSource, spilling
-from veilog.logs.engines.ibis import IbisTable
-from veilog.logs.engines.keys import RowQuery
+from veilog._typing import IntArray
+from veilog.errors import EngineError, InputError, ParameterError
+from veilog.logs.engines.duckdb import DuckFiles, DuckTable, connected
+from veilog.logs.engines.engine import (
+    FIRST_TIME,
+    LAST_TIME,
+    ROW,
+    RowQuery,
+    VariantSource,
+    refuse_gaps,
+    spilling,
+    sql_name,
+    sql_text,
+)
+from veilog.logs.engines.ibis import IbisTable, by_characters, fetched, is_postgres, one_state, pieces, running
 from veilog.logs.engines.names import engine_of
-from veilog.logs.eventlog import EventLog
+from veilog.logs.eventlog import EVENT_INDEX, EventLog
 from veilog.logs.findings import Findings, Policy
-from veilog.logs.input.coarser import MapLike, mapped_by
+from veilog.logs.input.activity_mapping import MapLike, mapped_by
+from veilog.logs.input.lifecycle import Transitions
 from veilog.logs.input.reader import ReadRequest
 from veilog.logs.input.reading import check_layout, earlier_of, read_as, roles_among, used_columns
-from veilog.logs.input.roles import Declared, Roles
-from veilog.logs.input.source import Given, Means, Progress, Source, silent
-from veilog.logs.stored.disk import keep
-from veilog.logs.stored.fetching import copied, count_of
-from veilog.logs.stored.parquet import rows_of_file, rows_of_files
-from veilog.logs.stored.sorting import in_order, placed
-from veilog.logs.stored.store import StoredLog, misfit
-from veilog.logs.tables.events.rows import log_from_table
-from veilog.logs.tables.parquet import PARQUET, is_parquet
+from veilog.logs.input.roles import ReadOptions, Roles
+from veilog.logs.input.source import EngineConfig, Given, Progress, Source, silent
+from veilog.logs.provenance import Provenance
+from veilog.logs.stored.store import StoredLog, keep, misfit
+from veilog.logs.tables.cells import is_text, plain_type
+from veilog.logs.tables.events import is_of_cases, log_from_table
+from veilog.logs.tables.parquet import PARQUET, is_parquet, opened
 from veilog.logs.tables.reader import note, table_reader_of
 
-__all__ = ["LARGE", "is_elsewhere", "is_large", "store", "stored", "whole_of"]
+PLACE = "veilog_place"
+"""The column that says which of two cases comes first."""
+_PIECE = 400_000
+"""Events of a piece, unless one case alone has more."""
+_BATCH = 100_000
+
+
+def gaps(connection: duckdb.DuckDBPyConnection, relation: str, roles: Roles) -> Mapping[str, int]:
+    """How many rows have no case, no activity or no time, by the rules of findings that they meet."""
+    found = connection.execute(
+        f"SELECT count(*) FILTER ({_absent(roles.case)}), count(*) FILTER ({_absent(roles.activity)}), "
+        f"count(*) FILTER ({sql_name(roles.timestamp)} IS NULL) FROM {relation}"
+    ).fetchall()[0]
+    return dict(zip(("case-without-name", "event-without-activity", "missing-timestamp"), found, strict=True))
+
+
+def named_rows(connection: duckdb.DuckDBPyConnection, relation: str, roles: Roles, findings: Findings) -> str:
+    """The rows that have a case, an activity and a time; others are refused, or left out where the owner says so."""
+    if not refuse_gaps(findings, dict(gaps(connection, relation, roles))):
+        return relation
+    missing = " OR ".join((_absent(roles.case), _absent(roles.activity), f"{sql_name(roles.timestamp)} IS NULL"))
+    return f"(SELECT * FROM {relation} WHERE NOT ({missing}))"
+
+
+def _absent(column: str) -> str:
+    return f"coalesce({sql_name(column)}::VARCHAR, '') = ''"
+
+
+def in_order(connection: duckdb.DuckDBPyConnection, rows: RowQuery, roles: Roles) -> Iterator[pa.Table]:
+    """The rows in whole cases, those of a case together and in their order, cases by their first row.
+
+    :func:`placed` comes first: it makes the table of the cases' places. What is of cases is not sorted with the rows,
+    but comes from that table, a row for each case.
+    """
+    numbers = {name: number for number, name in enumerate(_of_cases(rows, roles))}
+    sorted_ = [name for name in rows.schema.names if name != roles.case and name not in numbers]
+    found = connection.sql(
+        f"SELECT {', '.join(f'e.{sql_name(name)}' for name in sorted_)}, places.p AS {PLACE} "
+        f"FROM {rows.relation} e JOIN places ON e.{sql_name(roles.case)} = places.c ORDER BY places.p, e.{ROW}"
+    )
+    cases = _CasePlaces(connection, {roles.case: "c"} | {name: f"w{number}" for name, number in numbers.items()})
+    waiting: list[pa.Table] = []
+    size, before = 0, -1
+    for batch in _batches(found):
+        waiting.append(pa.Table.from_batches([batch]))
+        size += batch.num_rows
+        if size >= _PIECE:
+            table = pa.concat_tables(waiting)
+            place = _places(table, before)
+            last = int(np.searchsorted(place, place[-1]))  # the case that may go on
+            if last:
+                before = int(place[last - 1])
+                yield _typed(table.slice(0, last), cases.of(place[:last]), rows.schema)
+            waiting, size = [table.slice(last)], table.num_rows - last
+    if size:
+        table = pa.concat_tables(waiting)
+        yield _typed(table, cases.of(_places(table, before)), rows.schema)
+
+
+def placed(connection: duckdb.DuckDBPyConnection, rows: RowQuery, roles: Roles, findings: Findings) -> None:
+    """Make the table ``places``: of each case which comes before it, and what the columns ``case:...`` say of it, by
+    the same rule as in memory, with a finding where rows of a case differ."""
+    asked = _of_cases(rows, roles)
+    case, time = (f"e.{sql_name(name)}" for name in (roles.case, roles.timestamp))  # a table may have a column c, too
+    known = [
+        f"min({column}) IS DISTINCT FROM max({column}) AS v{number}, arg_min({column}, (e.{ROW}, {time})) AS w{number}"
+        for number, column in enumerate(f"e.{sql_name(name)}" for name in asked)
+    ]
+    first = ", ".join([f"{case} AS c", f"min(e.{ROW}) AS r", f"min({time}) AS t", *known])
+    place = "r" if rows.told_apart else "row_number() OVER (ORDER BY r, t, c)"
+    more = "".join(f", v{number}, w{number}" for number in range(len(asked)))
+    each = f"(SELECT {first} FROM {rows.relation} e GROUP BY {case})"
+    connection.execute(f"CREATE TABLE places AS SELECT c, {place} AS p{more} FROM {each}")
+    if not asked:
+        return
+    counts = connection.execute(f"SELECT {', '.join(f'count_if(v{i})' for i in range(len(asked)))} FROM places")
+    for number, (name, count) in enumerate(zip(asked, counts.fetchall()[0], strict=True)):
+        if (
+            count
+            and findings.add("case-attribute-differs", f"column {name!r} in {count:,} cases", count=count) == "drop"
+        ):
+            connection.execute(f"UPDATE places SET w{number} = NULL WHERE v{number}")
+
+
+def _of_cases(rows: RowQuery, roles: Roles) -> list[str]:
+    """The columns that say that they are of cases, but for those with a role."""
+    used = {roles.case, roles.activity, roles.timestamp}
+    return [name for name in rows.schema.names if is_of_cases(name) and name not in used]
+
+
+class _CasePlaces:
+    """What is known of whole cases, in the order of their places, asked for as these come."""
+
+    def __init__(self, connection: duckdb.DuckDBPyConnection, columns: Mapping[str, str]) -> None:
+        self.names = list(columns)
+        found = connection.cursor().sql(f"SELECT p, {', '.join(columns.values())} FROM places ORDER BY p")
+        self._coming = _batches(found)
+        self._here = pa.table({})
+
+    def of(self, place: IntArray) -> dict[str, pa.ChunkedArray]:
+        """The columns for rows of these places, which follow those that were asked for before."""
+        starts = np.flatnonzero(np.append(True, np.diff(place) > 0))
+        parts, size = [self._here], self._here.num_rows
+        while size < len(starts):
+            batch = next(self._coming, None)
+            if batch is None:
+                raise _unsorted()
+            parts.append(pa.Table.from_batches([batch]))
+            size += batch.num_rows
+        here = pa.concat_tables([part for part in parts if part.num_rows])
+        self._here = here.slice(len(starts))
+        here = here.slice(0, len(starts)).combine_chunks()
+        if not np.array_equal(here.column(0).to_numpy(), place[starts]):
+            raise _unsorted()
+        owner = pa.array(np.repeat(np.arange(len(starts)), np.diff(np.append(starts, len(place)))))
+        return {name: column.take(owner) for name, column in zip(self.names, here.columns[1:], strict=True)}
+
+
+def _batches(found: duckdb.DuckDBPyRelation) -> Iterator[pa.RecordBatch]:
+    """The rows as they come; what goes wrong on the way is an error of DuckDB again, which pyarrow has wrapped."""
+    with _unwrapped():
+        reader = found.to_arrow_reader(_BATCH)
+        batch = next(reader, None)
+    while batch is not None:
+        yield batch
+        with _unwrapped():
+            batch = next(reader, None)
+
+
+@contextlib.contextmanager
+def _unwrapped() -> Iterator[None]:
+    try:
+        yield
+    except (pa.ArrowException, OSError) as error:
+        kind = duckdb.OutOfMemoryException if "Out of Memory" in str(error) else duckdb.Error
+        raise kind(str(error)) from error
+
+
+def _places(table: pa.Table, before: int) -> Any:
+    """The places of the rows' cases, which come in order and after the piece before, or else this is refused."""
+    place = table.column(PLACE).to_numpy()
+    if place[0] <= before or bool((place[1:] < place[:-1]).any()):
+        raise _unsorted()
+    return place
+
+
+def _unsorted() -> EngineError:
+    return EngineError("rows-did-not-come")
+
+
+def _typed(table: pa.Table, of_cases: Mapping[str, pa.ChunkedArray], schema: pa.Schema) -> pa.Table:
+    """The rows in the types of the source, which DuckDB need not keep."""
+    columns: list[Any] = []
+    for field in schema:
+        column = of_cases[field.name] if field.name in of_cases else table.column(field.name)
+        columns.append(column if column.type == field.type else column.cast(field.type))
+    return pa.table(columns, schema=schema.remove_metadata())
+
+
+_AT_ONCE = 64 << 20
+_INSTANT = pa.timestamp("us", "UTC")
+
+
+def count_of(there: IbisTable) -> int:
+    """How many rows the table has, which its engine counts."""
+    with running(), one_state(there.table):
+        return int(fetched(there.table.aggregate(n=there.table.count()))["n"][0].as_py())
+
+
+def copied(there: IbisTable, means: EngineConfig, folder: Path, progress: Progress) -> DuckTable:
+    """The table in a database in this folder, as a view, since its rows come in no order."""
+    names = [name.lower() for name in there.columns()]
+    if len(set(names)) < len(names):
+        raise InputError("names-two-columns-differ", path=there.name)
+    rows, done = count_of(there), 0
+    path = folder / "fetched.duckdb"
+    with connected(means) as connection:
+        connection.execute(f"ATTACH {sql_text(str(path))} AS here")
+        with contextlib.closing(_batches_there(there)) as tables:
+            for table in tables:
+                _put(connection, table, first=not done)
+                done += table.num_rows
+                progress(f"fetching the events: {done:,} of {rows:,}", min(1.0, done / max(rows, 1)))
+        if not done:
+            raise InputError("table-no-rows", path=there.name)
+        connection.execute("CREATE VIEW here.log AS FROM here.rows")
+        connection.execute("DETACH here")
+    return DuckTable(path, "log", means, called=there.name or "the table")
+
+
+def _put(connection: duckdb.DuckDBPyConnection, table: pa.Table, *, first: bool) -> None:
+    connection.register("batch", table)
+    connection.execute(f"{'CREATE TABLE here.rows AS' if first else 'INSERT INTO here.rows'} SELECT * FROM batch")
+    connection.unregister("batch")
+
+
+def _batches_there(there: IbisTable) -> Generator[pa.Table]:
+    """The rows some at a time, as many as are put away at once; what the engine says in many lines in one."""
+    waiting: list[pa.RecordBatch] = []
+    with running(), one_state(there.table):
+        for batch in _streamed(there.table):
+            waiting.append(batch)
+            if sum(one.nbytes for one in waiting) >= _AT_ONCE:
+                yield pa.Table.from_batches(waiting)
+                waiting = []
+        if waiting:
+            yield pa.Table.from_batches(waiting)
+
+
+def _streamed(table: Any) -> Iterator[pa.RecordBatch]:
+    """The rows of a table as they come; where Ibis would fetch all of them at once, or fails, by the engine itself."""
+    backend = table.get_backend()
+    if backend.name == "pyspark":
+        return _of_spark(table, backend.raw_sql(backend.compile(table)))
+    if backend.name == "duckdb":
+        return iter(backend.con.sql(backend.compile(table)).to_arrow_reader(_BATCH))
+    if is_postgres(table):
+        return pieces(by_characters(table, table.columns))
+    return iter(table.to_pyarrow_batches(chunk_size=_BATCH))
+
+
+def _of_spark(table: Any, frame: Any) -> Iterator[pa.RecordBatch]:
+    """The rows of a DataFrame of Spark, one of its partitions after the other, where ``toArrow`` brings all at once.
+
+    Instants come as numbers: as datetimes they would be in the time zone of this machine, which may have an hour twice.
+    """
+    from pyspark.sql import functions as F
+    from pyspark.sql.types import TimestampType
+
+    instants = {field.name for field in frame.schema if isinstance(field.dataType, TimestampType)}
+    columns = {field.name: F.col("`" + field.name.replace("`", "``") + "`") for field in frame.schema}
+    numbers = [F.unix_micros(column).alias(name) if name in instants else column for name, column in columns.items()]
+    kinds = [pa.int64() if field.name in instants else field.type for field in table.schema().to_pyarrow()]
+    rows = frame.select(*numbers).toLocalIterator()
+    while chunk := list(itertools.islice(rows, _BATCH)):
+        arrays = [pa.array(values, kind) for values, kind in zip(zip(*chunk, strict=True), kinds, strict=True)]
+        typed = [
+            array.cast(_INSTANT) if name in instants else array for name, array in zip(columns, arrays, strict=True)
+        ]
+        yield pa.RecordBatch.from_arrays(typed, names=list(columns))
+
+
+_OWN = ("file_row_number", "file_index", ROW, PLACE)
+_CONVERT = "Convert it, or give one file with all events."
+
+
+def rows_of_file(
+    connection: duckdb.DuckDBPyConnection, file: Source, roles: Roles, findings: Findings
+) -> RowQuery | None:
+    """The rows of one file; None where only :func:`veilog.read` can tell what they mean."""
+    schema, count = opened(file).schema_arrow, PARQUET.rows(file)
+    if not count or _odd(file, roles) is not None or EVENT_INDEX in schema.names:
+        return None
+    relation = _chosen(connection, _relation([file]), roles, findings)
+    return None if any(gaps(connection, relation, roles).values()) else RowQuery(relation, schema, count)
+
+
+def rows_of_files(
+    connection: duckdb.DuckDBPyConnection, files: Sequence[Source], roles: Roles, findings: Findings
+) -> RowQuery:
+    """The rows of several files that are one log, in the order of the files; what is not the same in all is refused."""
+    for file in files:
+        if not is_parquet(file):
+            raise InputError("several-files-read-together-their", path=file.path)
+        problem = _odd(file, roles) or _unlike(file, files[0])
+        if problem is not None:
+            raise InputError(problem, path=file.path, advice=_CONVERT)
+    count = sum(PARQUET.rows(file) for file in files)
+    if not count:
+        raise InputError("files-no-rows", path=files[0].path)
+    for rule in ("case-without-name", "missing-timestamp"):
+        if findings.policy(rule) == "keep":
+            raise ParameterError("rows-meet-cannot-kept", parameter="on", rule=rule)
+    relation = _chosen(connection, _relation(files), roles, findings)
+    relation = named_rows(connection, relation, roles, findings)
+    _check_times(connection, relation, roles, files[0])
+    return RowQuery(relation, opened(files[0]).schema_arrow, count)
+
+
+def _relation(files: Sequence[Source]) -> str:
+    """All columns of the files, and of each row how many come before it in them."""
+    before, rows = [], 0
+    for file in files:
+        before.append(str(rows))
+        rows += PARQUET.rows(file)
+    columns = ", ".join(sql_name(name) for name in opened(files[0]).schema_arrow.names)
+    # Signs that stand for other names stand for themselves in brackets.
+    paths = ", ".join(sql_text(re.sub(r"([*?\[])", r"[\1]", str(file.path))) for file in files)
+    place = "file_row_number" if len(files) == 1 else f"([{', '.join(before)}]::BIGINT[])[file_index::BIGINT + 1]"
+    place += "" if len(files) == 1 else " + file_row_number"
+    return (
+        f"(SELECT {columns}, {place} AS {ROW} "
+        f"FROM read_parquet([{paths}], file_row_number = true, hive_partitioning = false))"
+    )
+
+
+def _odd(file: Source, roles: Roles) -> str | None:
+    """What in the columns of this file means something else to DuckDB than to our own reader; None for nothing."""
+    schema = opened(file).schema_arrow
+    if PARQUET.notes(file).case_key is not None or PARQUET.notes(file).empty is not None:
+        return "This file has cases that only an index tells apart, or without events."
+    if roles.clock is not None or roles.two_events:
+        return "The time of an event is in two columns, or a row is two events."
+    missing = next((name for name in roles.named if name not in schema.names), None)
+    if missing is not None:
+        return f"There is no column {missing!r}, but in other files of this log there is."
+    if len({name.lower() for name in [*schema.names, *_OWN]}) < len(schema.names) + len(_OWN):
+        return "The names of two columns differ in upper and lower case only, or one is a name of ours."
+    kinds = [plain_type(schema.field(name).type) for name in (roles.case, roles.activity)]
+    if not ((is_text(kinds[0]) or pa.types.is_integer(kinds[0])) and is_text(kinds[1])):
+        return f"The columns {roles.case!r} and {roles.activity!r} hold {kinds[0]} and {kinds[1]}, not names."
+    other = next((f for f in schema if isinstance(f.type, pa.BaseExtensionType) or pa.types.is_list_view(f.type)), None)
+    if other is not None:
+        return f"The column {other.name!r} holds {other.type}, which DuckDB reads as another type."
+    if not pa.types.is_timestamp(schema.field(roles.timestamp).type):
+        return f"The column {roles.timestamp!r} holds {schema.field(roles.timestamp).type}, not timestamps."
+    return None
+
+
+def _unlike(file: Source, first: Source) -> str | None:
+    """In what the columns of this file are not those of the first; None for nothing."""
+    found, wanted = ({f.name: plain_type(f.type) for f in opened(one).schema_arrow} for one in (file, first))
+    if found == wanted:
+        return None
+    name = sorted(found.keys() ^ wanted.keys()) or sorted(name for name in wanted if found[name] != wanted[name])
+    return f"Its column {name[0]!r} is not that of {first.path.name}: it is missing in one, or has another type."
+
+
+def _chosen(connection: duckdb.DuckDBPyConnection, rows: str, roles: Roles, findings: Findings) -> str:
+    """The rows that count: those of the transition that was asked for, or all, with a finding about transitions."""
+    if roles.transition is None:
+        return rows
+    activity, step = sql_name(roles.activity), f"coalesce({sql_name(roles.transition)}::VARCHAR, '')"
+    counts = connection.execute(
+        f"SELECT {activity}::VARCHAR AS a, {step} AS s, count(*) FROM {rows} GROUP BY a, s ORDER BY a, s"
+    ).fetchall()
+    transitions = Transitions.of(counts, roles.lifecycle)
+    transitions.done(findings, told_apart=roles.transition in roles.classifier)
+    if roles.lifecycle is None:
+        return rows
+    wanted = ", ".join(sql_text(name) for name in transitions.wanted())
+    return f"(SELECT * FROM {rows} WHERE {step} IN ({wanted}))"
+
+
+def _check_times(connection: duckdb.DuckDBPyConnection, relation: str, roles: Roles, first: Source) -> None:
+    time = sql_name(roles.timestamp)
+    found = connection.execute(f"SELECT count(*), epoch_us(min({time})), epoch_us(max({time})) FROM {relation}")
+    count, low, high = found.fetchall()[0]
+    if not count:
+        raise InputError("not-event-left", path=first.path)
+    if low is None or high is None or low < FIRST_TIME or high > LAST_TIME:  # infinite times have no number
+        raise InputError("times-outside-years-9999", path=first.path)
+
 
 Where = Literal["here", "engine"]
 
@@ -95,10 +462,10 @@ def store(
     With ``where="engine"`` a table of Spark stays there: its workers, which need veilog, keep the pieces on their disks
     and do what is asked of them.
     """
-    named = Source(source, engine=engine, means=Means(memory_limit, threads, temp_directory, index))
-    declared = Declared(case, activity, timestamp, lifecycle, classifier)
+    named = Source(source, engine=engine, means=EngineConfig(memory_limit, threads, temp_directory, index))
+    declared = ReadOptions(case, activity, timestamp, lifecycle, classifier)
     findings = Findings(policies or {}, named.name)
-    return stored(named, ReadRequest(declared, findings, progress=progress, coarser=mapped_by(map, level, top)), where)
+    return stored(named, ReadRequest(declared, findings, progress=progress, mapping=mapped_by(map, level, top)), where)
 
 
 def stored(source: Source, asked: ReadRequest, where: Where = "here") -> StoredLog | None:
@@ -127,8 +494,8 @@ def stored(source: Source, asked: ReadRequest, where: Where = "here") -> StoredL
     before = earlier_of(source).by(used_columns(roles, asked.declared)) if here else Provenance()
     way = read_as(source, roles, asked.declared, findings, before)
     shape = before.of(replace(log.shape, mapped="", read_together=findings.read_together(), read_as=way))
-    if asked.coarser is not None:
-        shape = replace(shape, mapped=asked.coarser.told_after(shape.mapped))
+    if asked.mapping is not None:
+        shape = replace(shape, mapped=asked.mapping.told_after(shape.mapped))
     return replace(log, shape=shape, findings=findings.result())
 
 
@@ -159,7 +526,7 @@ def _engine(source: Source) -> VariantSource:
 def _in_engine(there: VariantSource, roles: Roles, asked: ReadRequest) -> StoredLog:
     if not isinstance(there, IbisTable) or there.table.get_backend().name != "pyspark":
         raise ParameterError("only-table-spark-asked", parameter="where")
-    from veilog.logs.stored.spark_storing import kept_by_spark
+    from veilog.logs.stored.spark import kept_by_spark
 
     return kept_by_spark(there, roles, asked)
 
@@ -206,7 +573,7 @@ def _logs(
 
     def made(table: pa.Table) -> EventLog:
         log = log_from_table(table, chosen, asked.findings, source=name)
-        return log if asked.coarser is None else asked.coarser.of_log(log)
+        return log if asked.mapping is None else asked.mapping.of_log(log)
 
     done = 0
     waiting: deque[Future[EventLog]] = deque()

@@ -1,37 +1,45 @@
-"""Workbooks of Excel (``.xlsx``, ``.xlsm``): one sheet, whose cells say themselves what type they have.
+"""Workbooks of Excel (``.xlsx``, ``.xlsm``): reading one sheet, and writing a log with what it says of itself.
 
-A workbook is a zip. What it says that it unpacks to is checked before anything is unpacked, and no more comes out.
+A workbook is a zip. What it says that it unpacks to is checked before anything is unpacked, and no more comes out. The
+cells are read by calamine, after one pass of our own over the sheet: calamine takes the last of two cells in one place,
+keeps every cell between the outermost ones in memory, and takes a formula that was never computed for an empty cell.
+
+Written columns are those of CSV. Times are dates of Excel, which has no zones: they are in UTC, to the millisecond.
+Text is text, also where it looks like a formula, and is never computed. What Excel would change is refused, unless
+``lossy``: then it is written as the nearest thing that Excel keeps. Equal logs give equal bytes.
 """
 
 from __future__ import annotations
 
+import contextlib
 import io
-import warnings
+import json
+import math
+import posixpath
+import re
+import tempfile
 import zipfile
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date, datetime, time, timedelta
+from functools import cache
 from itertools import islice
 from pathlib import Path
-from typing import Any, BinaryIO, cast
+from typing import Any, BinaryIO
+from xml.etree import ElementTree
+from xml.parsers import expat
 
 import pyarrow as pa
 
 from veilog._files import reason
-from veilog.errors import InputError, MissingExtraError, meant
+from veilog.errors import InputError, MissingExtraError, OutputError, meant
 from veilog.logs.eventlog import EVENT_INDEX, EventLog
 from veilog.logs.input.reader import ReadRequest
-from veilog.logs.input.source import Source
-from veilog.logs.input.streams import check_stored, check_unpacked
-from veilog.logs.metadata import Metadata
-from veilog.logs.tables.cells.objects import number_of_time
-from veilog.logs.tables.events.checks import LineOf
-from veilog.logs.tables.headers import header_among
-from veilog.logs.tables.placed import check_cells
-from veilog.logs.tables.reader import Notes, Remark, TableReader
-from veilog.logs.tables.workbook import BESIDE, UTC_TIME, as_declared, is_beside, said_beside, write_workbook
-
-__all__ = ["EXCEL"]
+from veilog.logs.input.source import Source, check_stored, check_unpacked
+from veilog.logs.metadata import Attribute, Metadata, metadata_from, metadata_to
+from veilog.logs.tables.cells import number_of_time, written
+from veilog.logs.tables.events import LineOf, check_flat, flat_table
+from veilog.logs.tables.reader import Notes, Remark, TableReader, header_among
 
 _UNZIPPED = 1 << 30
 _LOOKED_AT = 50
@@ -40,7 +48,36 @@ _CELLS = 60_000_000
 """Of a sheet: more than its million rows have in a log, and little enough for memory."""
 _SHARED = 512 << 20
 """Bytes of the texts that cells share, which are all held in memory."""
+_BLOCK = 1 << 20
+_SHEET, _ROW, _CELL, _IN_CELL = 2, 3, 4, 5
+"""How deep the data of a sheet, its rows, their cells, and what is in them stand."""
+_BOOK, _RELATED = "xl/workbook.xml", "xl/_rels/workbook.xml.rels"
+_MOST_COLUMNS = 16_384
+_WHOLE = 1 << 53
+"""Below it every whole number is a float."""
 _OLD = b"\xd0\xcf\x11\xe0"
+
+BESIDE = "veilog"
+"""The sheet with what the log says of itself, and the first cell of it."""
+MOST_EVENTS = (1 << 20) - 1
+"""Rows of a sheet, but for the header."""
+_EVENTS = "events"
+_FACTS = "for veilog"
+"""Before each piece of what is read again."""
+_LONGEST = 32_767
+"""Characters of a cell."""
+_PIECE = 30_000
+_FIRST = datetime(1900, 3, 1)  # noqa: DTZ001 - before it days are counted in two ways
+_EXACT = 10**15
+"""Whole numbers from here on have more digits than Excel keeps."""
+_ILLEGAL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]")
+_ESCAPED = re.compile("_(?=x[0-9A-Fa-f]{4}_)")
+"""Before the number of a character, as Excel writes one that XML has not: a text that looks like it is written so."""
+_TYPES = {"int64": pa.int64(), "double": pa.float64(), "bool": pa.bool_(), "string": pa.string()}
+UTC_TIME = "time"
+"""What the sheet beside says of a column of times, which Excel holds without their zone: UTC."""
+_ADVICE = "Write .xes.gz or .parquet, or accept the loss (--lossy)."
+_SAME_DAY = (1980, 1, 1, 0, 0, 0)
 
 _Row = tuple[Any, ...]
 
@@ -73,6 +110,7 @@ class _Excel(TableReader):
         sheet, roles = source.once(_read), asked.roles
         texts = {EVENT_INDEX}.union(() if roles is None else roles.named)
         times = () if roles is None else roles.times
+        _check_names(sheet, texts.difference(times), source)
         made = [
             _in_text(values, times=name in times, utc=sheet.types.get(name) == UTC_TIME)
             if name in texts
@@ -109,20 +147,20 @@ def _read(source: Source) -> _Sheet:
     """The sheet that is meant; whatever a workbook's faults are, they become an InputError."""
     file = _checked(source)
     try:
-        import openpyxl
+        import python_calamine
     except ImportError as error:
         raise MissingExtraError("Reading a workbook of Excel", extra="excel") from error
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of styles and extensions that a table has no use for
-            book = openpyxl.load_workbook(file, read_only=True, data_only=True)
-            try:
-                return _sheet(book, file, source)
-            finally:
-                book.close()
+        with zipfile.ZipFile(file) as parts:
+            _check_sizes(parts)
+            cells = {title: _check_cells(parts, part, source) for title, part in _parts(parts).items()}
+        with python_calamine.load_workbook(file) as book:
+            return _sheet(book, cells, source)
     except (InputError, MemoryError):
         raise
-    except Exception as error:  # a damaged workbook fails wherever its XML is used
+    except BaseException as error:  # a damaged workbook fails wherever its XML is used, also where calamine panics
+        if not isinstance(error, Exception) and type(error).__name__ != "PanicException":
+            raise
         raise InputError(
             "workbook-cannot-read",
             path=source.path,
@@ -132,7 +170,7 @@ def _read(source: Source) -> _Sheet:
 
 
 def _checked(source: Source) -> Any:
-    """What openpyxl is to open, once it is known that it is a zip that may be unpacked."""
+    """What calamine is to open, once it is known that it is a zip that may be unpacked."""
     path = source.path
     file = io.BytesIO(source.content(_UNZIPPED)) if source.zipped else path
     try:
@@ -159,13 +197,110 @@ def _checked(source: Source) -> Any:
     return file
 
 
-def _sheet(book: Any, file: Any, source: Source) -> _Sheet:
+def _check_sizes(parts: zipfile.ZipFile) -> None:
+    """Raise ValueError where a part unpacks to another size than the directory of the zip says."""
+    for part in parts.infolist():
+        said, size = part.file_size, 0
+        part.file_size += 1  # so that zipfile reads on to where the part ends
+        with parts.open(part) as content:
+            while block := content.read(_BLOCK):
+                size += len(block)
+        part.file_size = said
+        if size != said:
+            raise ValueError(f"{part.filename} is larger or smaller than the zip says")
+
+
+def _parts(parts: zipfile.ZipFile) -> dict[str, str]:
+    """The sheets by their titles, each with the name of its part of the zip."""
+    related, book = (ElementTree.fromstring(parts.read(part)) for part in (_RELATED, _BOOK))  # noqa: S314 - as expat: bounded
+    targets = {one.get("Id"): posixpath.normpath(posixpath.join("/xl", one.get("Target", ""))) for one in related}
+    sheets = [one for one in book.iter() if one.tag.endswith("}sheet")]
+    ids = [next((value for key, value in one.items() if key.endswith("}id")), "") for one in sheets]
+    return {one.get("name", ""): targets[number].lstrip("/") for one, number in zip(sheets, ids, strict=True)}
+
+
+def _check_cells(parts: zipfile.ZipFile, part: str, source: Source) -> _Cells:
+    """Go through the cells of a sheet; InputError where there are more than fit in memory."""
+    cells = _Cells()
+    with parts.open(part) as content:
+        while block := content.read(_BLOCK):
+            cells.parser.Parse(block, False)
+            if cells.rows * cells.columns > _CELLS:
+                raise InputError("sheet-more-million-cells", path=source.path, line=cells.rows, cells=_CELLS // 1000000)
+    cells.parser.Parse(b"", True)
+    return cells
+
+
+class _Cells:
+    """Where the cells of a sheet stand; ValueError where calamine would leave one out without a word."""
+
+    def __init__(self) -> None:
+        self.rows = self.columns = 0
+        self.unknown = 0
+        """The first row with a formula that has no value."""
+        self._depth = self._row = self._column = self._taken = 0
+        self._inside = self._formula = self._value = False
+        self._rows = bytearray(MOST_EVENTS + 2)
+        self._number = ""
+        self.parser = expat.ParserCreate()
+        self.parser.StartElementHandler = self._start
+        self.parser.EndElementHandler = self._end
+
+    def _start(self, element: str, said: dict[str, str]) -> None:
+        self._depth += 1
+        if self._depth == _SHEET:
+            self._inside = element.rpartition(":")[2] == "sheetData"
+        elif not self._inside:
+            return
+        elif self._depth == _IN_CELL:
+            name = element.rpartition(":")[2]
+            self._formula |= name == "f"
+            self._value |= name in ("v", "is")
+        elif self._depth == _CELL:
+            self._place(said.get("r", ""))
+        elif self._depth == _ROW:
+            self._number = said.get("r") or str(self._row + 1)
+            self._row = int(self._number)
+            if self._rows[self._row]:
+                raise ValueError(f"there are two rows {self._row}")
+            self._rows[self._row] = 1
+            self._column = self._taken = 0
+            self.rows = max(self.rows, self._row)
+
+    def _place(self, place: str) -> None:
+        """Go on to the cell in such a place as ``AB12``, or to the next one of its row."""
+        letters = place.rstrip("0123456789")
+        self._column = _column(letters) if letters else self._column + 1
+        if place[len(letters) :] not in ("", self._number):
+            raise ValueError(f"the cell {place} stands in row {self._row}")
+        if self._taken >> self._column & 1:
+            raise ValueError(f"row {self._row} has two cells {place}")
+        self._taken |= 1 << self._column
+        self.columns = max(self.columns, self._column)
+        self._formula = self._value = False
+
+    def _end(self, element: str) -> None:
+        if self._depth == _CELL and self._inside and self._formula and not self._value:
+            self.unknown = self.unknown or self._row
+        self._depth -= 1
+
+
+@cache
+def _column(letters: str) -> int:
+    """The number of a column such as ``AB``; ValueError for what is none of the sheet's 16,384."""
+    number = 0
+    for letter in letters.upper():
+        if not "A" <= letter <= "Z" or number > _MOST_COLUMNS:
+            raise ValueError(f"{letters} is no column")
+        number = 26 * number + ord(letter) - ord("A") + 1
+    return number
+
+
+def _sheet(book: Any, cells: Mapping[str, _Cells], source: Source) -> _Sheet:
     """The sheet that was named, or the only one with a table."""
-    begun: dict[str, list[_Row]] = {}
-    for sheet in book.worksheets:
-        sheet.reset_dimensions()  # what a file says of its size is wrong in some exports, which would lose columns
-        begun[sheet.title] = list(islice(sheet.iter_rows(values_only=True), _LOOKED_AT))
-    metadata, types = _beside(book, begun, source)
+    sheets = {sheet.name: book.get_sheet_by_name(sheet.name) for sheet in book.sheets_metadata if _has_cells(sheet)}
+    begun: dict[str, list[_Row]] = {name: [*islice(_rows(sheet), _LOOKED_AT)] for name, sheet in sheets.items()}
+    metadata, types = _beside(sheets, begun, source)
     wanted = source.layout.sheet
     tables = [name for name, rows in begun.items() if any(_filled(row) >= 3 for row in rows)]
     if wanted is None and len(tables) > 1:
@@ -192,27 +327,37 @@ def _sheet(book: Any, file: Any, source: Source) -> _Sheet:
     if place:
         titles = sum(map(bool, map(_filled, begun[chosen][: place - 1])))
         said += [Remark("title-lines", f"the header is on line {place}", titles, 1)] if titles else []
-    _check(book[chosen], file)
-    lines, columns = _columns(book[chosen].iter_rows(values_only=True, min_row=place + 1), place, source)
+    if cells[chosen].unknown:
+        raise ValueError(f"a formula in row {cells[chosen].unknown} has no value")
+    sheet = sheets.pop(chosen)
+    sheets.clear()
+    lines, columns = _columns(islice(_rows(sheet), place, None), place)
     names = begun[chosen][place - 1] if place else ()
     return _Sheet(*_named(names, columns), lines, tuple(said), tuple(tables), metadata, types)
 
 
-def _check(sheet: Any, file: Any) -> None:
-    """Refuse a sheet of which openpyxl would leave out rows or cells without a word."""
-    place = getattr(sheet, "_worksheet_path", None)  # which nothing public tells
-    if place is not None:
-        with zipfile.ZipFile(file) as parts, parts.open(place) as cells:
-            check_cells(cast(BinaryIO, cells))
+def _has_cells(sheet: Any) -> bool:
+    return str(sheet.typ).rpartition(".")[2] == "WorkSheet"
 
 
-def _beside(book: Any, begun: dict[str, list[_Row]], source: Source) -> tuple[Metadata, Mapping[str, str]]:
+def _rows(sheet: Any) -> Iterator[_Row]:
+    """The rows of a sheet from its first line on, empty cells as None, equal texts as one."""
+    texts: dict[str, str] = {}
+    for row in sheet.iter_rows():
+        yield tuple(
+            None if value == "" else texts.setdefault(value, value) if type(value) is str else value for value in row
+        )
+
+
+def _beside(
+    sheets: Mapping[str, Any], begun: dict[str, list[_Row]], source: Source
+) -> tuple[Metadata, Mapping[str, str]]:
     """What the sheet that veilog writes beside the events says; it is taken from those that may be the log."""
     if not is_beside(BESIDE, begun.get(BESIDE, [])):
         return Metadata(), {}
     del begun[BESIDE]
     try:
-        return said_beside(book[BESIDE].iter_rows(values_only=True))
+        return said_beside(_rows(sheets[BESIDE]))
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise InputError(
             "metadata-veilog-left-sheet", path=source.path, beside=BESIDE, reason=str(error)[:200]
@@ -231,27 +376,16 @@ def _header_of(rows: list[_Row], source: Source) -> int:
 
 
 def _filled(row: _Row) -> int:
-    return sum(value is not None and value != "" for value in row)
+    return sum(value is not None for value in row)
 
 
-def _columns(rows: Iterable[_Row], place: int, source: Source) -> tuple[list[int], list[list[Any]]]:
+def _columns(rows: Iterable[_Row], place: int) -> tuple[list[int], list[list[Any]]]:
     """The rows that are not blank, by column, and the lines they are on."""
-    lines: list[int] = []
-    columns: list[list[Any]] = []
-    cells = 0
-    for line, row in enumerate(rows, place + 1):
-        cells += len(row) + 1
-        if cells > _CELLS:
-            raise InputError("sheet-more-million-cells", path=source.path, line=line, cells=_CELLS // 1000000)
-        width = next((place for place in range(len(row), 0, -1) if row[place - 1] not in (None, "")), 0)
-        if not width:
-            continue
-        while len(columns) < width:
-            columns.append([None] * len(lines))
-        for column, value in zip(columns, (*row[:width], *[None] * (len(columns) - width)), strict=True):
-            column.append(value)
-        lines.append(line)
-    return lines, columns
+    held = [(line, row) for line, row in enumerate(rows, place + 1) if any(value is not None for value in row)]
+    columns = [list(column) for column in zip(*(row for _, row in held), strict=True)]
+    while columns and all(value is None for value in columns[-1]):
+        columns.pop()
+    return [line for line, _ in held], columns
 
 
 def _named(header: _Row, columns: list[list[Any]]) -> tuple[list[str], list[list[Any]]]:
@@ -263,6 +397,14 @@ def _named(header: _Row, columns: list[list[Any]]) -> tuple[list[str], list[list
     columns = columns + [[None] * rows for _ in range(len(names) - len(columns))]
     names += [""] * (len(columns) - len(names))
     return [name or f"column {place}" for place, name in enumerate(names, 1)], columns
+
+
+def _check_names(sheet: _Sheet, names: Collection[str], source: Source) -> None:
+    """Raise where a cell that decides about events is a number so large that it stands for several."""
+    for name, values in zip(sheet.names, sheet.columns, strict=True):
+        for line, value in zip(sheet.lines, values, strict=True) if name in names else ():
+            if type(value) is float and abs(value) >= _WHOLE:
+                raise InputError("number-column-more-digits", path=source.path, line=line, name=name)
 
 
 def _typed(values: list[Any], declared: str | None) -> Any:
@@ -277,12 +419,11 @@ def _typed(values: list[Any], declared: str | None) -> Any:
             return pa.array(list(stamps), pa.timestamp("us"))
         if kinds == {bool}:
             return pa.array(values, pa.bool_())
-        if kinds == {int}:
-            return pa.array(values, pa.int64())
-        if kinds and kinds <= {int, float}:
-            return pa.array(values, pa.float64())
+        if kinds == {float}:
+            whole = all(v is None or (v.is_integer() and abs(v) < _WHOLE) for v in values)
+            return pa.array(values, pa.int64() if whole else pa.float64())
     except (pa.ArrowException, OverflowError, ValueError):
-        pass  # whole numbers beyond 64 bits, times with a zone beside times without: as text
+        pass  # times out of range: as text
     return _in_text(values)
 
 
@@ -310,6 +451,207 @@ def _text(value: Any) -> str:
         return value.isoformat()
     if isinstance(value, bool):
         return "true" if value else "false"
-    if isinstance(value, float) and value.is_integer() and abs(value) < 1 << 53:
+    if isinstance(value, float) and value.is_integer() and abs(value) < _WHOLE:
         return str(int(value))
     return str(value)
+
+
+def write_workbook(pieces: Iterable[EventLog], file: BinaryIO, target: Path, *, lossy: bool) -> None:
+    """Write one log that comes in pieces with the same columns; :class:`OutputError` for what a sheet cannot hold."""
+    import openpyxl
+
+    book = openpyxl.Workbook(write_only=True)
+    try:
+        events = book.create_sheet(_EVENTS)
+        events.freeze_panes = "A2"
+        rows, beside = 0, list[tuple[str, str]]()
+        for number, log in enumerate(pieces):
+            if not lossy:
+                check_flat(log, target, "a workbook")
+            table = flat_table(log)
+            rows += table.num_rows
+            _check_rows(rows, target)
+            if not number:
+                _widen(events, table)
+                events.append([_text_cell(events, name) for name in table.column_names])
+                beside = [*_metadata_rows(log.metadata, {name: _kind(table[name].type) for name in table.column_names})]
+            columns = [_written_cells(events, name, table[name], target, lossy) for name in table.column_names]
+            for row in zip(*columns, strict=True):
+                events.append(row)
+        sheet = book.create_sheet(BESIDE)
+        sheet.column_dimensions["A"].width = 48
+        sheet.column_dimensions["B"].width = 100
+        for row in beside:
+            sheet.append([_text_cell(sheet, value) for value in row])
+        with tempfile.TemporaryFile() as made:
+            book.save(made)
+            _copy_undated(made, file)
+    finally:
+        for sheet in book.worksheets:  # what was written of it so far, if it came to nothing
+            with contextlib.suppress(Exception):
+                sheet.close()
+            with contextlib.suppress(Exception):
+                sheet._writer.cleanup()
+
+
+def is_beside(title: str, rows: Sequence[Sequence[Any]]) -> bool:
+    """Return whether a sheet, by its first rows, is the one that is beside the events in a workbook of veilog."""
+    return title == BESIDE and bool(rows) and bool(rows[0]) and rows[0][0] == BESIDE
+
+
+def said_beside(rows: Iterable[Sequence[Any]]) -> tuple[Metadata, dict[str, str]]:
+    """Return what that sheet says of the log, and the types of its columns; ValueError or its like if damaged."""
+    facts = json.loads(_joined(rows))
+    types = {str(name): str(kind) for name, kind in facts["types"].items()}
+    return metadata_from(facts["metadata"]), types
+
+
+def facts_in(path: Path) -> bytes:
+    """Return what that sheet of a workbook says of the log, as it is written; nothing where there is none."""
+    try:
+        import python_calamine
+
+        with python_calamine.load_workbook(str(path)) as book:
+            rows = list(_rows(book.get_sheet_by_name(BESIDE))) if BESIDE in book.sheet_names else []
+    except Exception:  # noqa: BLE001 - a damaged workbook fails wherever its XML is used
+        return b""
+    return _joined(rows).encode() if is_beside(BESIDE, rows) else b""
+
+
+def as_declared(values: Sequence[Any], kind: str | None) -> Any:
+    """Return the cells of a column in the type that it had; None where they have no such type now."""
+    given = [v for v in values if v is not None]
+    try:
+        if kind == UTC_TIME and all(isinstance(v, datetime) for v in given):
+            return pa.array(list(values), pa.timestamp("us")).cast(pa.timestamp("us", "UTC"))
+        if kind == "string" and all(isinstance(v, str) for v in given):
+            return pa.array(list(values), pa.string())
+        if kind in ("int64", "double") and not any(isinstance(v, bool) for v in given):
+            return pa.array([None if v is None else _text(v) for v in values], pa.string()).cast(_TYPES[kind])
+        if kind == "bool" and all(isinstance(v, bool) for v in given):
+            return pa.array(list(values), pa.bool_())
+    except (pa.ArrowException, OverflowError, ValueError):
+        pass
+    return None
+
+
+def _joined(rows: Iterable[Sequence[Any]]) -> str:
+    return "".join(str(row[1]) for row in rows if len(row) > 1 and row[0] == _FACTS)
+
+
+def _check_rows(rows: int, target: Path) -> None:
+    if rows > MOST_EVENTS:
+        raise OutputError("sheet-excel-holds-events-more", path=target, most_events=MOST_EVENTS)
+
+
+def _widen(sheet: Any, table: pa.Table) -> None:
+    """Make columns wide enough for a time, which Excel shows as #### otherwise."""
+    from openpyxl.utils import get_column_letter
+
+    for place in range(1, table.num_columns + 1):
+        sheet.column_dimensions[get_column_letter(place)].width = 20
+
+
+def _kind(kind: pa.DataType) -> str:
+    kind = kind.value_type if pa.types.is_dictionary(kind) else kind
+    return UTC_TIME if pa.types.is_timestamp(kind) else str(kind)
+
+
+def _written_cells(sheet: Any, name: str, column: pa.ChunkedArray, target: Path, lossy: bool) -> Iterator[Any]:
+    """A column, value by value, as what a cell is made of."""
+    kind = column.type
+
+    def lost(what: str) -> None:
+        if not lossy:
+            raise OutputError("column-excel-does-not", path=target, name=name, what=what)
+
+    one: Callable[[Any], Any]
+    if pa.types.is_timestamp(kind):
+        values = iter(column.cast(pa.timestamp("us"), safe=False).to_pylist())  # in UTC
+        one = lambda value: _date(value, lost)  # noqa: E731
+    elif pa.types.is_boolean(kind):
+        return iter(column.to_pylist())
+    elif pa.types.is_integer(kind) or pa.types.is_floating(kind):
+        values = iter(column.to_pylist())
+        one = _number
+    else:
+        values = iter(written(column).cast(pa.string()).to_pylist())
+        one = lambda value: _checked_text(sheet, value, lost)  # noqa: E731
+    return (None if value is None else one(value) for value in values)
+
+
+def _date(value: datetime, lost: Callable[[str], None]) -> datetime | str:
+    if value < _FIRST:
+        lost("times before 1900")
+        return value.isoformat(" ")
+    if value.microsecond % 1000:
+        lost("times finer than a millisecond")
+    return value
+
+
+def _number(value: float) -> float | str:
+    """A number; as text where a cell would change it."""
+    if isinstance(value, int):
+        return value if abs(value) < _EXACT else str(value)
+    return value if math.isfinite(value) else str(value)
+
+
+def _checked_text(sheet: Any, value: str, lost: Callable[[str], None]) -> Any:
+    if len(_ESCAPED.sub("_x005F_", value)) > _LONGEST:
+        lost(f"texts of more than {_LONGEST:,} characters")
+        value = value[:_LONGEST]
+    if _ILLEGAL.search(value):
+        lost("control characters")
+        value = _ILLEGAL.sub("\ufffd", value)
+    return _text_cell(sheet, value)
+
+
+def _text_cell(sheet: Any, value: str) -> Any:
+    """A cell of text. One that begins as a formula or an error stays text, also when somebody edits it."""
+    if not value:
+        return None
+    value = _ESCAPED.sub("_x005F_", value)
+    if value[0] not in "=#":
+        return value
+    from openpyxl.cell import WriteOnlyCell
+
+    cell = WriteOnlyCell(sheet, value=value)
+    cell.data_type = "s"
+    cell.quotePrefix = True
+    return cell
+
+
+def _metadata_rows(metadata: Metadata, types: dict[str, str]) -> Iterator[tuple[str, str]]:
+    """What the log says of itself: for people, and then in pieces as it is read again."""
+    yield (
+        BESIDE,
+        "What this log says of itself. Times are in UTC. The last lines are for veilog: leave them as they are.",
+    )
+    for attribute in metadata.attributes:
+        yield from _attribute_rows(attribute, "")
+    facts = json.dumps({"format": 1, "metadata": metadata_to(metadata), "types": types})
+    for begin in range(0, len(facts), _PIECE):
+        yield _FACTS, facts[begin : begin + _PIECE]
+
+
+def _attribute_rows(attribute: Attribute, before: str) -> Iterator[tuple[str, str]]:
+    """An attribute, and those below it, each on a line."""
+    name = f"{before}{attribute.key}"[:_LONGEST]
+    if attribute.value is not None:
+        yield _ILLEGAL.sub("\ufffd", name), _ILLEGAL.sub("\ufffd", str(attribute.value))[:_LONGEST]
+    for child in attribute.children:
+        yield from _attribute_rows(child, f"{name} / ")
+
+
+def _copy_undated(made: Any, file: BinaryIO) -> None:
+    """Copy a workbook without the times at which it was made."""
+    with zipfile.ZipFile(made) as old, zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as new:
+        for part in old.infolist():
+            entry = zipfile.ZipInfo(part.filename, _SAME_DAY)
+            entry.compress_type = zipfile.ZIP_DEFLATED
+            with old.open(part) as content, new.open(entry, "w", force_zip64=part.file_size > 1 << 30) as out:
+                if part.filename == "docProps/core.xml":
+                    out.write(re.sub(rb"<dcterms:(created|modified)\b.*?</dcterms:\1>", b"", content.read()))
+                    continue
+                while block := content.read(1 << 20):
+                    out.write(block)

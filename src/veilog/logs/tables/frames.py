@@ -1,21 +1,22 @@
-"""The readers of tables in memory: Arrow and polars, whose columns have types, and pandas, which may hold anything."""
+"""The readers of tables in memory: Arrow, polars and pandas, which may hold anything, and logs of pm4py."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
+from datetime import datetime
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 from veilog.errors import InputError
-from veilog.logs.eventlog import EVENT_INDEX
+from veilog.logs.eventlog import ACTIVITY, CASE, CASE_INDEX, EVENT_INDEX, TIMESTAMP
 from veilog.logs.findings import Findings
 from veilog.logs.input.reader import ReadRequest
 from veilog.logs.input.source import Source
-from veilog.logs.tables.cells.columns import plain_type
-from veilog.logs.tables.cells.objects import from_values
-from veilog.logs.tables.reader import TableReader
-
-__all__ = ["ARROW", "PANDAS", "POLARS"]
+from veilog.logs.metadata import Attribute, Metadata
+from veilog.logs.tables.cells import from_values, plain_type
+from veilog.logs.tables.reader import Notes, TableReader
 
 
 class _Arrow(TableReader):
@@ -105,3 +106,102 @@ def _from_pandas(series: Any, name: str, findings: Findings, *, apart: bool, tim
 ARROW = _Arrow()
 POLARS = _Polars()
 PANDAS = _Pandas()
+
+
+_PREFIX = "case:"
+_KINDS: tuple[tuple[type, str], ...] = (
+    (bool, "boolean"),
+    (int, "int"),
+    (float, "float"),
+    (str, "string"),
+    (datetime, "date"),
+)
+"""What an attribute of the log may be, as XES calls it."""
+
+
+class _Pm4py(TableReader):
+    name = "pm4py"
+    declares = False
+
+    def recognises(self, source: Source) -> bool:
+        kinds = [kind for kind in type(source.given).__mro__ if kind.__module__.startswith("pm4py.objects.log")]
+        return any(kind.__name__ == "EventLog" for kind in kinds)
+
+    def columns(self, source: Source) -> list[str]:
+        log = source.given
+        own = dict.fromkeys(str(key) for trace in log for event in trace for key in event)
+        of_cases = dict.fromkeys(f"{_PREFIX}{key}" for trace in log for key in trace.attributes)
+        usual = [CASE, ACTIVITY, TIMESTAMP]
+        return list(dict.fromkeys([*usual, EVENT_INDEX, CASE_INDEX, *own, *of_cases]))
+
+    def table(self, source: Source, asked: ReadRequest) -> pa.Table:
+        log = source.given
+        traces = np.repeat(np.arange(len(log)), [len(trace) for trace in log])
+        events = [event for trace in log for event in trace]
+        columns = {CASE_INDEX: pa.array(traces, pa.int64()), EVENT_INDEX: pa.array(np.arange(len(events)), pa.int64())}
+        used, times = ((), ()) if asked.roles is None else (asked.roles.named, asked.roles.times)
+        for name in self.columns(source):
+            if name in columns:
+                continue
+            values = [event.get(name) for event in events]
+            if name.startswith(_PREFIX):  # what a case says itself goes before what an event of it says by that name
+                key = name.removeprefix(_PREFIX)
+                of_cases = [log[trace].attributes.get(key) for trace in traces.tolist()]
+                values = [mine if own is None else own for own, mine in zip(of_cases, values, strict=True)]
+            array, kept = from_values(
+                list(map(_plain, values)), name, asked.findings, apart=name in used, times=name in times
+            )
+            if kept or name in used:
+                columns[name] = array
+        return pa.table(columns)
+
+    def notes(self, source: Source) -> Notes:
+        """Cases are told apart by their places, so that those of one name stay two, and those without events stay."""
+        log = source.given
+        empty = [place for place, trace in enumerate(log) if not len(trace)]
+        table = None
+        if empty:
+            keys = dict.fromkeys([ACTIVITY, *(str(key) for place in empty for key in log[place].attributes)])
+            held = {key: [_plain(log[place].attributes.get(key)) for place in empty] for key in keys}
+            arrays = {key: from_values(values, key, Findings(collect_all=True))[0] for key, values in held.items()}
+            arrays[ACTIVITY] = arrays[ACTIVITY].cast(pa.string())
+            table = pa.table({**arrays, CASE_INDEX: pa.array(empty, pa.int64())})
+        return Notes(_metadata(log), CASE_INDEX, table)
+
+
+PM4PY = _Pm4py()
+
+
+def _plain(value: Any) -> Any:
+    """A value of an attribute; one with attributes of its own as text, with all of them."""
+    return str(dict(value)) if isinstance(value, Mapping) else value
+
+
+def _metadata(log: Any) -> Metadata:
+    """What the log says about itself."""
+    try:
+        return Metadata(
+            extensions=tuple(
+                (str(name), str(said.get("prefix", "")), str(said.get("uri", "")))
+                for name, said in dict(log.extensions).items()
+            ),
+            classifiers=tuple(
+                (str(name), " ".join(map(_quoted, keys)), "event") for name, keys in dict(log.classifiers).items()
+            ),
+            attributes=tuple(_attributes(log.attributes)),
+        )
+    except (AttributeError, TypeError, ValueError) as error:
+        raise InputError("log-pm4py-says-something", reason=error) from error
+
+
+def _quoted(key: object) -> str:
+    return f"'{key}'" if " " in str(key) else str(key)
+
+
+def _attributes(given: Mapping[str, Any]) -> Iterator[Attribute]:
+    for key, value in given.items():
+        kind = next((kind for known, kind in _KINDS if isinstance(value, known)), None)
+        if kind is not None:
+            yield Attribute(str(key), value, kind)
+        else:
+            yield Attribute(str(key), str(value), "string")

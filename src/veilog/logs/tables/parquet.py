@@ -24,13 +24,10 @@ from veilog._files import reason
 from veilog.errors import InputError, OutputError
 from veilog.logs.eventlog import ACTIVITY, CASE_INDEX, EVENT_INDEX, EventLog
 from veilog.logs.input.reader import ReadRequest
-from veilog.logs.input.source import Source
-from veilog.logs.input.streams import check_stored
+from veilog.logs.input.source import Source, check_stored
 from veilog.logs.metadata import Metadata, metadata_from, metadata_to
-from veilog.logs.tables.events.flat import flat_table
+from veilog.logs.tables.events import flat_table
 from veilog.logs.tables.reader import BATCH, Notes, TableReader, table_reader_of
-
-__all__ = ["PARQUET", "is_parquet", "opened"]
 
 _KEY = b"veilog"
 _UNZIPPED = 1 << 30

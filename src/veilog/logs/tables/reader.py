@@ -1,23 +1,31 @@
-"""What all readers of tables share: a format says where its columns and rows are, the rules for rows are the same."""
+"""The base of all readers of tables: a format finds its columns and rows, the rules for headers and rows are the same.
+
+Tables also come piece by piece, with the columns of case, activity and timestamp alone, and never all at once.
+"""
 
 from __future__ import annotations
 
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 
-from veilog.logs.eventlog import EventLog
+from veilog._typing import BoolArray
+from veilog.errors import InputError
+from veilog.logs.eventlog import EVENT_INDEX, EventLog
 from veilog.logs.findings import Findings
+from veilog.logs.input.lifecycle import joined
 from veilog.logs.input.reader import ReadRequest, reader_of
-from veilog.logs.input.roles import Roles
+from veilog.logs.input.roles import DATA, Roles, guess_roles
 from veilog.logs.input.source import Source
 from veilog.logs.metadata import Metadata
-from veilog.logs.tables.events.checks import LineOf
-from veilog.logs.tables.events.rows import log_from_table, with_empty_cases
-
-__all__ = ["BATCH", "Notes", "Remark", "TableReader", "note", "table_reader_of"]
+from veilog.logs.tables.cells import is_text, rounded, text_column, whole_numbers, without_views
+from veilog.logs.tables.events import LineOf, log_from_table, shaped, with_empty_cases
+from veilog.logs.tables.times import DayOrder, Evidence, Times, convert_times, gather_evidence, parse_times
 
 BATCH = 1 << 17
 """Rows of a batch, unless somebody wants fewer."""
@@ -61,7 +69,7 @@ class TableReader(ABC):
     """Whether it is declared which columns there are; where not, there are those that some event has, and no event may
     decide what a column means for others: roles go by fixed names."""
     heeds: tuple[str, ...] = ()
-    """What of a :class:`veilog.logs.input.source.Layout` means something in this format."""
+    """What of a :class:`veilog.logs.input.source.FileLayout` means something in this format."""
 
     def recognises(self, source: Source) -> bool:
         return source.suffix in self.suffixes
@@ -123,3 +131,150 @@ def table_reader_of(source: Source) -> TableReader | None:
     """Return the reader of a table; None for a log that is no table, such as XES."""
     found = reader_of(source)
     return found if isinstance(found, TableReader) else None
+
+
+def header_among(rows: Sequence[Sequence[str]]) -> int:
+    """The place of the header among the first rows of a table: lines of a title may stand before it.
+
+    The header is the first row with three names or more; no later row is looked at, as it may be one of data, and one
+    case would decide how all others are read. Below a title a row of data is none: then the first row stands.
+    """
+    if not rows:
+        return 0
+    place = next((place for place, row in enumerate(rows) if is_wide(row)), 0)
+    return place if headed(rows[place], place) else 0
+
+
+def _names_in(row: Sequence[str]) -> int:
+    return sum(bool(name.strip()) for name in row)
+
+
+def is_wide(row: Sequence[str], *, text: bool = False) -> bool:
+    """Return whether a row has three names or more. In a text a sentence with signs between its words is a title, but
+    for usual names: ``Export, ward 3, April``."""
+    prose = text and all(name.startswith(" ") for name in row[1:]) and not usual(row)
+    return _names_in(row) >= 3 and not prose
+
+
+def headed(row: Sequence[str], place: int) -> bool:
+    """Return whether this row may be a header: below a title neither data nor what nameless columns are called."""
+    return not place or not any(DATA.search(name) or _PLACE.match(name) for name in row)
+
+
+_PLACE = re.compile(r"\s*column \d+\s*$")
+
+
+def usual(row: Sequence[str]) -> bool:
+    """Return whether the names of these columns say which is the case, the activity and the time."""
+    if any(map(DATA.search, row)):
+        return False
+    try:
+        guess_roles([name for name in row if name.strip()])
+    except InputError:
+        return False
+    return True
+
+
+@dataclass(frozen=True)
+class Piece:
+    """Some rows of a file: columns as strings and times, and how to say where a row is."""
+
+    names: Any
+    labels: Any
+    stamps: Any
+    times: Times
+    given: Any = None
+    """The explicit index of events, null where there is none; None for a file without that column."""
+    transitions: Any = None
+    joined: Any = None
+    """The activities by a classifier."""
+    inexact: BoolArray | None = None
+    """Where a case is named by a number that may be rounded."""
+    key: Any = None
+    line_of: LineOf | None = None
+    empty_cases: int = 0
+
+
+def pieces(source: Source, roles: Roles, findings: Findings, *, alone: bool) -> Iterator[Piece]:
+    """The rows of a file in order; ``alone`` when no other file belongs to the log."""
+    reader = table_reader_of(source)
+    assert reader is not None, "only tables come in pieces"
+    notes, names = reader.notes(source), reader.columns(source)
+    if notes.case_key is not None and not alone:
+        raise InputError("file-cases-only-index-tells", path=source.path)
+    missing = next((name for name in roles.named if name not in names), None)
+    if missing is not None:
+        raise InputError("no-column-but-other", path=source.path, missing=missing)
+    indexed = EVENT_INDEX in names and EVENT_INDEX not in roles.named
+    extra = [EVENT_INDEX] * indexed + ([] if notes.case_key is None else [notes.case_key])
+    order = roles.day_order
+    empty = 0 if notes.empty is None else notes.empty.num_rows
+    if empty and findings.add("empty-trace", f"{empty} cases", count=empty) == "drop":
+        empty = 0
+    line_of = reader.line_of(source)
+    given = roles
+    for batch in reader.batches(source, ReadRequest(findings=findings), list(dict.fromkeys([*given.named, *extra]))):
+        batch, roles, line_of = _shaped(batch, given, line_of)
+        stamps = _plain(batch.column(roles.timestamp))
+        if is_text(stamps.type) or pa.types.is_null(stamps.type):
+            stamps = stamps.cast(pa.string())
+            if order is None and _has_doubt(stamps):
+                order = _day_order(reader, source, given)
+            times = parse_times(stamps, order or "day first")
+        else:
+            times = convert_times(stamps, roles.timestamp, str(source.path))
+        key = None if notes.case_key is None else batch.column(notes.case_key).cast(pa.string())
+        yield _piece(batch, roles, stamps, times, indexed, source.path, key=key, empty_cases=empty, line_of=line_of)
+        empty = 0
+    if empty:  # a file of nothing else
+        none = pa.array([], pa.string())
+        yield Piece(none, none, none, parse_times(none), empty_cases=empty)
+
+
+def _shaped(batch: pa.RecordBatch, roles: Roles, line_of: LineOf | None) -> tuple[pa.RecordBatch, Roles, LineOf | None]:
+    table = without_views(pa.Table.from_batches([batch]))
+    if roles.clock is None and not roles.two_events and table.schema == batch.schema:
+        return batch, roles, line_of
+    table, roles, line_of = shaped(table, roles, line_of)
+    columns = [part.combine_chunks() for part in table.columns]
+    columns = [part.chunk(0) if isinstance(part, pa.ChunkedArray) else part for part in columns]
+    return pa.RecordBatch.from_arrays(columns, names=table.column_names), roles, line_of
+
+
+def _plain(stamps: Any) -> Any:
+    return stamps.cast(stamps.type.value_type) if pa.types.is_dictionary(stamps.type) else stamps
+
+
+def _piece(
+    batch: pa.RecordBatch, roles: Roles, stamps: Any, times: Times, indexed: bool, path: Path, **more: Any
+) -> Piece:
+    def text(name: str) -> Any:
+        return text_column(batch.column(name), name, str(path))
+
+    given = whole_numbers(batch.column(EVENT_INDEX)) if indexed else None
+    return Piece(
+        text(roles.case),
+        text(roles.activity),
+        stamps,
+        times,
+        None if given is None else pa.array(given[0], pa.int64(), mask=~given[1]),
+        None if roles.transition is None else text(roles.transition),
+        joined([text(name) for name in roles.classifier]) if roles.classifier else None,
+        rounded(batch.column(roles.case)),
+        **more,
+    )
+
+
+def _has_doubt(stamps: Any) -> bool:
+    evidence = Evidence()
+    gather_evidence(stamps, evidence)
+    return any((evidence.doubtful, evidence.day_first, evidence.month_first))
+
+
+def _day_order(reader: TableReader, source: Source, roles: Roles) -> DayOrder:
+    """The order of day and month that every date of the column says by itself; a second pass over the file."""
+    evidence = Evidence()
+    for part in reader.batches(source, ReadRequest(findings=Findings(collect_all=True)), list(roles.named)):
+        batch, of_batch, _ = _shaped(part, roles, None)
+        gather_evidence(_plain(batch.column(of_batch.timestamp)).cast(pa.string()), evidence)
+    return evidence.order(str(source.path))

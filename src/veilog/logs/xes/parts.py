@@ -21,13 +21,9 @@ from typing import IO, BinaryIO
 
 from veilog._process import interpreter
 from veilog.errors import InputError
-from veilog.logs.input.streams import MAX_VALUE, consumed_fraction, open_input
-from veilog.logs.xes.bytes import ByteSource, Fast, Plain, count_lines, too_long
-from veilog.logs.xes.scan import Scanner, XesBlock
-from veilog.logs.xes.text import Element, Note, TextPiece, Unusual, parse_piece, stray_note
-from veilog.logs.xes.values import unescape
-
-__all__ = ["XesPart", "XesReading", "read_blocks", "read_in_parts"]
+from veilog.logs.input.source import MAX_VALUE, consumed_fraction, open_input
+from veilog.logs.xes.scan import ByteSource, Fast, Plain, Scanner, XesBlock, count_lines, too_long
+from veilog.logs.xes.values import Element, Note, TextPiece, Unusual, parse_piece, stray_note, unescape
 
 Progress = Callable[[float], None]
 

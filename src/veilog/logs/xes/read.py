@@ -1,28 +1,395 @@
-"""The reader and writer of XES (IEEE 1849)."""
+"""The reader and writer of XES (IEEE 1849): blocks of a file become an event log, findings are counted."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterable
 from contextlib import closing
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
+from veilog._typing import BoolArray, IntArray
 from veilog.errors import InputError
-from veilog.logs.eventlog import EventLog
+from veilog.logs.eventlog import (
+    ACTIVITY,
+    CASE_INDEX,
+    EVENT_INDEX,
+    LABEL_TYPE,
+    LIFECYCLE,
+    NESTED,
+    TIMESTAMP,
+    TIMESTAMP_TYPE,
+    EventLog,
+)
 from veilog.logs.findings import Findings
+from veilog.logs.input.lifecycle import EVERY, Transitions, joined, no_life_cycle
+from veilog.logs.input.quality_checks import check_width
 from veilog.logs.input.reader import ReadRequest
-from veilog.logs.input.roles import AS_IT_IS, Declared
-from veilog.logs.input.source import Source
-from veilog.logs.input.streams import DEFAULT_LIMIT
-from veilog.logs.xes.assemble import Assembler
+from veilog.logs.input.roles import AS_IT_IS, ReadOptions, classifier_keys
+from veilog.logs.input.source import DEFAULT_LIMIT, Source
+from veilog.logs.metadata import Metadata
+from veilog.logs.xes.columns import ColumnKey, name_columns, spread
 from veilog.logs.xes.parts import XesReading, read_blocks, read_in_parts
 from veilog.logs.xes.scan import XesBlock
-from veilog.logs.xes.text import Unusual
+from veilog.logs.xes.values import (
+    NO_ZONE,
+    Element,
+    Unusual,
+    dump_nested,
+    format_date,
+    format_float,
+    from_numpy,
+    from_texts,
+    read_metadata,
+    to_numpy,
+)
 from veilog.logs.xes.write import write_xes, write_xes_pieces
 
-__all__ = ["XES", "read_xes", "write_xes"]
+_TIME = ColumnKey(TIMESTAMP, "date")
+
+
+class Assembler:
+    """Takes the blocks of a file in order and gives the event log."""
+
+    def __init__(self, path: str, findings: Findings, declared: ReadOptions = AS_IT_IS) -> None:
+        self._path = path
+        self._declared = declared
+        self._findings = findings
+        self._cases = 0
+        self._events = 0
+        self._case_lines: list[IntArray] = []
+        self._event_lines: list[IntArray] = []
+        self._event_cases: list[IntArray] = []
+        self._bad_times: list[IntArray] = []
+        self._sizes: list[int] = []
+        self._values = 0
+        self._event_keys: set[ColumnKey] = set()
+        self._event_columns: list[dict[ColumnKey, pa.Array]] = []
+        self._case_columns: dict[ColumnKey, list[tuple[int, IntArray, pa.Array]]] = {}
+        self._event_nested: dict[int, list[dict[str, Any]]] = {}
+        self._case_nested: dict[int, list[dict[str, Any]]] = {}
+        self._log_elements: list[Element] = []
+        self._zones: dict[int, tuple[int, str, int]] = {}
+
+    def add(self, block: XesBlock) -> None:
+        """Append a block; a finding whose policy is ``fail`` raises."""
+        for note in block.notes:
+            self._findings.add(note.rule, note.example, line=note.line, count=note.count)
+        for zone, (count, example, line) in block.zones.items():
+            known = self._zones.get(zone)
+            self._zones[zone] = (count, example, line) if known is None else (known[0] + count, *known[1:])
+        first_case, first_event = self._cases, self._events
+        self._case_lines.append(block.case_lines)
+        self._event_lines.append(block.event_lines)
+        self._event_cases.append(block.event_cases + first_case)
+        self._bad_times.append(block.bad_times + first_event)
+        self._sizes.append(len(block.event_lines))
+        self._event_columns.append(block.event_columns)
+        for key, (rows, values) in block.case_columns.items():
+            self._case_columns.setdefault(key, []).append((len(self._sizes), rows + first_case, values))
+        for row, entry in block.event_nested:
+            _put(self._event_nested.setdefault(row + first_event, []), entry)
+        for row, entry in block.case_nested:
+            _put(self._case_nested.setdefault(row + first_case, []), entry)
+        self._log_elements.extend(block.log_elements)
+        self._cases += block.cases
+        self._events += len(block.event_lines)
+        self._values += block.values
+        self._event_keys.update(block.event_columns)
+        of_events, of_cases = len(self._event_keys), len(self._case_columns)
+        cells = of_events * self._events + of_cases * self._cases
+        check_width(of_events + of_cases, cells, self._values, self._path)
+
+    def finish(self, root: Element, *, drop_bad: bool) -> EventLog:
+        """The event log, once the document has ended properly."""
+        metadata, notes = read_metadata(root, self._log_elements, drop_bad=drop_bad)
+        for note in notes:
+            self._findings.add(note.rule, note.example, line=note.line, count=note.count)
+        if not self._cases:
+            return _empty_log(metadata, self._findings, self._path)
+        case_columns = self._join_cases()
+        names = _text_of(case_columns, ACTIVITY, self._cases).cast(pa.string())
+        event_columns = self._join_events()
+        steps = _texts(event_columns, LIFECYCLE, self._events)
+        keys = self._classifier(event_columns, metadata)
+        parts = [_texts(event_columns, key, self._events) or pa.nulls(self._events, pa.string()) for key in keys]
+        labels = _text_of(event_columns, ACTIVITY, self._events)
+        times = event_columns.get(_TIME)
+        if times is None:
+            times = pa.nulls(self._events, TIMESTAMP_TYPE)
+        index = np.concatenate(self._event_cases) if self._event_cases else np.zeros(0, dtype=np.int64)
+
+        keep_events = self._check_transitions(labels, steps, told_apart=LIFECYCLE in keys)
+        names, keep_cases = self._check_names(names)
+        keep_events = self._check_events(labels, times, keep_events)
+        keep_cases &= self._check_empty(index, keep_events)
+        keep_events &= keep_cases[index]
+        self._check_order(index, times, keep_events)
+        if keys:
+            labels = joined(parts).dictionary_encode()
+
+        events = _table(
+            {
+                CASE_INDEX: from_numpy(index),
+                EVENT_INDEX: from_numpy(np.arange(self._events)),
+                ACTIVITY: labels,
+                TIMESTAMP: times,
+            },
+            event_columns,
+            self._event_nested,
+        )
+        cases = _table({ACTIVITY: names}, case_columns, self._case_nested)
+        if not (keep_events.all() and keep_cases.all()):
+            events, cases = _drop(events, cases, index, keep_events, keep_cases)
+            if not cases.num_rows and not self._findings.collect_all:
+                raise InputError("no-case-left-after", path=self._path)
+        return EventLog(events, cases, metadata, self._findings.result(), self._path)
+
+    # ---- joining
+
+    def _join_events(self) -> dict[ColumnKey, pa.Array]:
+        keys = dict.fromkeys(key for block in self._event_columns for key in block)
+        result = {}
+        for key in keys:
+            present = next(block[key].type for block in self._event_columns if key in block)
+            chunks = [
+                block.pop(key) if key in block else pa.nulls(size, present)
+                for block, size in zip(self._event_columns, self._sizes, strict=True)
+            ]
+            result[key] = _join(chunks)
+        return result
+
+    def _join_cases(self) -> dict[ColumnKey, pa.Array]:
+        self._drop_repeated()
+        result = {}
+        for key, parts in self._case_columns.items():
+            rows = np.concatenate([rows for _, rows, _ in parts])
+            if len(rows):
+                result[key] = spread(_join([values for _, _, values in parts]), rows, self._cases)
+        return result
+
+    def _drop_repeated(self) -> None:
+        """Of attributes that a trace has twice, in different blocks, keep the first (blocks have seen to the rest)."""
+        names = dict.fromkeys(key.key for key in self._case_columns)
+        for name in names:
+            columns = [key for key in self._case_columns if key.key == name]
+            if len(columns) == 1:
+                rows = np.concatenate([rows for _, rows, _ in self._case_columns[columns[0]]])
+                if (np.diff(rows) > 0).all():
+                    continue
+            taken = np.zeros(self._cases, dtype=np.bool_)
+            parts = sorted(((part, key) for key in columns for part in self._case_columns[key]), key=lambda p: p[0][0])
+            for key in columns:
+                self._case_columns[key] = []
+            for (block, rows, values), key in parts:
+                again = taken[rows]
+                taken[rows] = True
+                if again.any():
+                    line = int(np.concatenate(self._case_lines)[rows[again][0]])
+                    count = int(np.count_nonzero(again))
+                    self._findings.add("duplicate-attribute", f"key {name!r}", line=line, count=count)
+                    rows, values = rows[~again], values.filter(from_numpy(~again))
+                self._case_columns[key].append((block, rows, values))
+
+    # ---- checking
+
+    def _check_names(self, names: pa.Array) -> tuple[pa.Array, BoolArray]:
+        lines = np.concatenate(self._case_lines)
+        keep = np.ones(self._cases, dtype=np.bool_)
+        unnamed = np.flatnonzero(to_numpy(names.is_null()))
+        if len(unnamed):
+            first = int(unnamed[0])
+            policy = self._findings.add(
+                "case-without-name", f"case {first + 1}", line=int(lines[first]), count=len(unnamed)
+            )
+            if policy == "keep":
+                filled, prefix = names.to_pylist(), "#"
+                others = set(filled)
+                while any(f"{prefix}{i + 1}" in others for i in unnamed.tolist()):
+                    prefix = f"#{prefix}"  # no case is called as another is
+                for i in unnamed.tolist():
+                    filled[i] = f"{prefix}{i + 1}"
+                names = from_texts(filled)
+            else:
+                keep[unnamed] = False
+        codes = to_numpy(names.dictionary_encode().indices)
+        known = np.flatnonzero(~to_numpy(names.is_null()))
+        first_of = known[np.unique(codes[known], return_index=True)[1]]
+        again = np.setdiff1d(known, first_of)
+        if len(again):
+            example, line = repr(names[int(again[0])].as_py()), int(lines[again[0]])
+            if self._findings.add("duplicate-case-id", example, line=line, count=len(again)) == "drop":
+                keep[again] = False
+        return names, keep
+
+    def _classifier(self, columns: dict[ColumnKey, pa.Array], metadata: Metadata) -> tuple[str, ...]:
+        """The attributes that make an activity, where the owner names them or a classifier of the log."""
+        if self._declared.classifier is None:
+            return ()
+        known = dict.fromkeys([ACTIVITY, TIMESTAMP, *(key.key for key in columns)])
+        return classifier_keys(self._declared.classifier, known, metadata.classifiers, exact=True)
+
+    def _check_transitions(self, labels: pa.Array, steps: pa.Array | None, *, told_apart: bool) -> BoolArray:
+        if steps is None:
+            asked = self._declared.lifecycle
+            if asked is not None and asked.strip().casefold() != EVERY and self._events:
+                raise no_life_cycle(asked)
+            return np.ones(self._events, dtype=np.bool_)
+        transitions = Transitions(self._declared.lifecycle)
+        keep = transitions.keep(labels, steps)
+        transitions.done(self._findings, told_apart=told_apart)
+        return keep
+
+    def _check_events(self, labels: pa.Array, times: pa.Array, keep: BoolArray) -> BoolArray:
+        if not self._events:
+            return keep
+        lines, keep = np.concatenate(self._event_lines), keep.copy()
+
+        def check(rule: str, rows: IntArray) -> None:
+            rows = rows[keep[rows]]
+            if not len(rows):
+                return
+            example = f"event {int(rows[0]) + 1} of the log"
+            if self._findings.add(rule, example, line=int(lines[rows[0]]), count=len(rows)) == "drop":
+                keep[rows] = False
+
+        counted = int(keep.sum())
+        check("event-without-activity", np.flatnonzero(to_numpy(labels.is_null())))
+        bad = np.concatenate(self._bad_times)
+        if len(bad) and self._dropping("bad-timestamp"):
+            keep[bad] = False
+        untimed = np.setdiff1d(np.flatnonzero(to_numpy(times.is_null())), bad)
+        # Events are left out only where the owner says so, and then whatever the events of other cases have.
+        if int(keep[untimed].sum()) == counted and self._findings.policy("missing-timestamp") != "drop":
+            self._findings.add("no-timestamps", f"{counted} events")
+        else:
+            check("missing-timestamp", untimed)
+        zoneless = NO_ZONE in self._zones
+        self._findings.note_zones(told=len(self._zones) > zoneless, missing=zoneless)
+        if len(self._zones) > 1:
+            others = sorted(self._zones.values(), key=lambda z: z[2])[1:]
+            self._findings.add("mixed-time-zones", others[0][1], line=others[0][2], count=sum(z[0] for z in others))
+        return keep
+
+    def _dropping(self, rule: str) -> bool:
+        """Whether elements under a rule are left out, also where ``fail`` was only noted."""
+        return self._findings.policy(rule) != "keep"
+
+    def _check_empty(self, index: IntArray, keep_events: BoolArray) -> BoolArray:
+        keep = np.ones(self._cases, dtype=np.bool_)
+        dropped = self._findings.policy("empty-trace") == "drop"
+        counted = index[keep_events] if dropped else index
+        empty = np.flatnonzero(np.bincount(counted, minlength=self._cases) == 0)
+        if len(empty):
+            line = int(np.concatenate(self._case_lines)[empty[0]])
+            self._findings.add("empty-trace", f"case {int(empty[0]) + 1}", line=line, count=len(empty))
+            keep[empty] = not dropped
+        return keep
+
+    def _check_order(self, index: IntArray, times: pa.Array, keep: BoolArray) -> None:
+        known = np.flatnonzero(keep & ~to_numpy(times.is_null()))
+        if len(known) < 2:
+            return
+        us = to_numpy(times.view(pa.int64()))[known]
+        case = index[known]
+        back = np.flatnonzero((us[1:] < us[:-1]) & (case[1:] == case[:-1])) + 1
+        if len(back):
+            line = int(np.concatenate(self._event_lines)[known[back[0]]])
+            example = f"event {int(known[back[0]]) + 1} of the log"
+            self._findings.add("unordered-timestamps", example, line=line, count=len(np.unique(case[back])))
+
+
+def _join(chunks: list[pa.Array]) -> pa.Array:
+    joined = pa.chunked_array(chunks)
+    if pa.types.is_dictionary(joined.type):
+        joined = joined.unify_dictionaries()
+    return joined.combine_chunks()
+
+
+def _empty_log(metadata: Metadata, findings: Findings, path: str) -> EventLog:
+    """The log without cases: what is left when its only case is taken out."""
+    none = np.zeros(0, dtype=np.int64)
+    labels, times = pa.nulls(0, LABEL_TYPE), pa.nulls(0, TIMESTAMP_TYPE)
+    first = {CASE_INDEX: from_numpy(none), EVENT_INDEX: from_numpy(none), ACTIVITY: labels, TIMESTAMP: times}
+    cases = _table({ACTIVITY: pa.nulls(0, pa.string())}, {}, {})
+    return EventLog(_table(first, {}, {}), cases, metadata, findings.result(), path)
+
+
+def _texts(columns: dict[ColumnKey, pa.Array], key: str, size: int) -> pa.Array | None:
+    """The values under a key as text; None where no event has it."""
+    found = {column: values for column, values in columns.items() if column.key == key}
+    return _text_of(found, key, size).cast(pa.string()) if found else None
+
+
+def _text_of(columns: dict[ColumnKey, pa.Array], key: str, size: int) -> pa.Array:
+    """The labels under a key: strings, and where an element has none, its value of another type as text."""
+    plain = columns.pop(ColumnKey(key, "string"), None)
+    others = [(column, values) for column, values in columns.items() if column.key == key]
+    if not others:
+        return pa.nulls(size, LABEL_TYPE) if plain is None else plain
+    text = pa.nulls(size, pa.string()) if plain is None else plain.cast(pa.string())
+    for column, values in others:
+        if column.type == "date" and not column.as_text:
+            written = from_texts([None if v is None else format_date(v) for v in values.to_pylist()])
+        elif column.type == "float" and not column.as_text:
+            written = from_texts([None if v is None else format_float(v) for v in values.to_pylist()])
+        else:
+            written = values.cast(pa.string())
+        text = pc.coalesce(text, written)
+    return text.dictionary_encode()
+
+
+def _table(
+    first: dict[str, pa.Array], columns: dict[ColumnKey, pa.Array], nested: dict[int, list[dict[str, Any]]]
+) -> pa.Table:
+    """The given columns, one for each attribute, and the nested attributes as JSON."""
+    others = {key: values for key, values in columns.items() if not (key == _TIME and TIMESTAMP in first)}
+    fields = [pa.field(name, values.type) for name, values in first.items()]
+    arrays = list(first.values())
+    for key, named in name_columns(others, (*first, NESTED)):
+        fields.append(named)
+        arrays.append(others[key])
+    if nested:
+        column: list[str | None] = [None] * len(arrays[0])
+        for row, entries in nested.items():
+            column[row] = dump_nested(entries)
+        fields.append(pa.field(NESTED, pa.string()))
+        arrays.append(from_texts(column))
+    return pa.Table.from_arrays(arrays, schema=pa.schema(fields))
+
+
+def _drop(
+    events: pa.Table, cases: pa.Table, index: IntArray, keep_events: BoolArray, keep_cases: BoolArray
+) -> tuple[pa.Table, pa.Table]:
+    renumbered = (np.cumsum(keep_cases) - 1)[index[keep_events]]
+    events = _without_unused(events.filter(from_numpy(keep_events)))
+    cases = _without_unused(cases.filter(from_numpy(keep_cases)))
+    for name, values in ((CASE_INDEX, renumbered), (EVENT_INDEX, np.arange(len(renumbered)))):
+        events = events.set_column(events.column_names.index(name), name, from_numpy(values))
+    return events, cases
+
+
+def _without_unused(table: pa.Table) -> pa.Table:
+    """Labels that only dropped rows had are dropped as well."""
+    columns: Iterable[pa.ChunkedArray] = (
+        c.cast(c.type.value_type).dictionary_encode() if pa.types.is_dictionary(c.type) else c for c in table.columns
+    )
+    return pa.Table.from_arrays([c.combine_chunks() for c in columns], schema=table.schema)
+
+
+def _put(entries: list[dict[str, Any]], entry: dict[str, Any]) -> None:
+    """Add a nested attribute. Of attributes with one key and type the first one's value is used; the children of all
+    become its children, so that none is lost."""
+    if entry["type"] not in ("list", "container") and "value" not in entry:
+        for known in entries:
+            if (known["key"], known["type"]) == (entry["key"], entry["type"]) and "value" not in known:
+                known["children"].extend(entry["children"])
+                return
+    entries.append(entry)
+
 
 Progress = Callable[[float], None]
 
@@ -67,7 +434,7 @@ def read_xes(
     limit: int | None = DEFAULT_LIMIT,
     processes: int = 1,
     progress: Progress | None = None,
-    declared: Declared = AS_IT_IS,
+    declared: ReadOptions = AS_IT_IS,
 ) -> EventLog:
     """Read a plain or gzip-compressed XES file.
 
@@ -97,7 +464,7 @@ def read_xes(
 
 
 def _assemble(
-    blocks: Generator[XesBlock, None, None], reading: XesReading, findings: Findings, declared: Declared = AS_IT_IS
+    blocks: Generator[XesBlock, None, None], reading: XesReading, findings: Findings, declared: ReadOptions = AS_IT_IS
 ) -> EventLog:
     assembler = Assembler(str(reading.path), findings, declared)
     with closing(blocks):

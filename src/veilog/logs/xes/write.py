@@ -21,10 +21,16 @@ from veilog.errors import OutputError
 from veilog.logs.eventlog import ACTIVITY, CASE_INDEX, EVENT_INDEX, NESTED, EventLog
 from veilog.logs.metadata import Attribute, Metadata, extensions_of
 from veilog.logs.xes.columns import field_key, field_type
-from veilog.logs.xes.text import NESTING, SCALARS, from_json
-from veilog.logs.xes.values import format_date, format_dates, format_float, from_numpy, from_texts
-
-__all__ = ["write_xes", "write_xes_pieces"]
+from veilog.logs.xes.values import (
+    NESTING,
+    SCALARS,
+    format_date,
+    format_dates,
+    format_float,
+    from_json,
+    from_numpy,
+    from_texts,
+)
 
 _BATCH = 20_000
 _TEXT = pa.large_string()

@@ -75,7 +75,7 @@ def risk(
     The log may also be a :class:`Release`, variants, a DataFrame or a file.
 
     >>> import veilog
-    >>> from veilog.logs.made_up.simulate import hospital
+    >>> from veilog.logs.synthetic.hospital import hospital
     >>> (found,) = veilog.risk(hospital(100, seed=1), "sequence", 3)
     >>> found.unique <= found.cases
     True
@@ -136,7 +136,7 @@ def unique_cases(
     They are confidential: for the data owner, who can look into these cases, and for nobody else. The arguments are
     those of :func:`veilog.risk`, whose ``unique`` is their number.
 
-    >>> from veilog.logs.made_up.simulate import hospital
+    >>> from veilog.logs.synthetic.hospital import hospital
     >>> log = hospital(100, seed=1)
     >>> len(unique_cases(log, "sequence", 3)) == risk(log, "sequence", 3)[0].unique
     True

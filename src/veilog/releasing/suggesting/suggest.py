@@ -1,8 +1,8 @@
 """Which method fits a log: from public facts and from a few noisy answers that are paid for like any others.
 
 How many cases there are (of people, how many count); for similarity also how long they are and how many of them the
-most frequent variants have, so that twins can be made (:mod:`veilog.logs.made_up.twins`) on which what is suggested is
-tried; and, where a delta may be
+most frequent variants have, so that twins can be made (:mod:`veilog.logs.synthetic.twins`) on which what is suggested
+is tried; and, where a delta may be
 spent, which variants are frequent, as TraVaS asks it. What follows from the answers is post-processing. For similarity
 the rule was read off the frontier of all certified methods at equal derived epsilon (``docs/results/evolve.md`` and
 ``frontier.md``): evolve has the highest mean similarity of the methods that need no delta nearly everywhere, as long as
@@ -27,8 +27,8 @@ from veilog.errors import ParameterError, VeilogError
 from veilog.ledger.ledger import EntryRef
 from veilog.ledger.settling import settling
 from veilog.logs.files import AnyLog, as_log
-from veilog.logs.made_up.twins import MOST_ACTIVITIES, Sizes
 from veilog.logs.stored.store import StoredLog
+from veilog.logs.synthetic.twins import MOST_ACTIVITIES, Sizes
 from veilog.messages import Message
 from veilog.methods import METHODS
 from veilog.methods.measured import ahead
@@ -126,7 +126,7 @@ class Suggestion(ToJson):
         :func:`veilog.plan`, such as the public activities.
 
         >>> import veilog
-        >>> from veilog.logs.made_up.simulate import hospital
+        >>> from veilog.logs.synthetic.hospital import hospital
         >>> log = hospital(500, seed=1)
         >>> suggestion = veilog.suggest(log, epsilon=1, seed=1)
         >>> released = veilog.release(log, suggestion.plan(activities="log"))

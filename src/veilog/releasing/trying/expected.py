@@ -1,6 +1,6 @@
 """What a release can be expected to be worth: the plan is run on twins, and on nothing else.
 
-Each twin is a made-up log of the sizes that were declared or found with noise (:mod:`veilog.logs.made_up.twins`), so
+Each twin is a made-up log of the sizes that were declared or found with noise (:mod:`veilog.logs.synthetic.twins`), so
 that no question is asked and nothing is spent. How the releases of several twins differ says how sure the expectation
 is.
 """
@@ -20,7 +20,7 @@ from veilog._plain import InJson, ToJson
 from veilog._typing import IntArray
 from veilog.errors import ParameterError
 from veilog.logs.eventlog import EventLog
-from veilog.logs.made_up.twins import Sizes, log_of, twin_of
+from veilog.logs.synthetic.twins import Sizes, log_of, twin_of
 from veilog.logs.variants import Variants
 from veilog.measures.durations import spans
 from veilog.measures.measure import Pair

@@ -20,9 +20,8 @@ from veilog.ledger.ledger import EntryRef
 from veilog.ledger.settling import settling
 from veilog.logs import files
 from veilog.logs.eventlog import EventLog
-from veilog.logs.made_up.lengths import BINS, LengthDistribution
-from veilog.logs.made_up.twins import HEADS, MOST_CASES, Sizes, log_of, twin_of
 from veilog.logs.stored.store import StoredLog
+from veilog.logs.synthetic.twins import BINS, HEADS, MOST_CASES, LengthDistribution, Sizes, log_of, twin_of
 from veilog.logs.variants import Sequences, Variants
 from veilog.privacy.account.accounting import Number, parse_epsilon, whole_number
 from veilog.privacy.account.guarantee import Guarantee

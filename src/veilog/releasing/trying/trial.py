@@ -12,7 +12,7 @@ from fractions import Fraction
 from functools import lru_cache
 
 from veilog.logs.eventlog import START, TIMESTAMP, EventLog
-from veilog.logs.made_up.simulate import hospital
+from veilog.logs.synthetic.hospital import hospital
 from veilog.messages import Message
 from veilog.methods._events.assemble import Wanted
 from veilog.privacy.account.figures import round_up

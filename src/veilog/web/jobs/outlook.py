@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from veilog.logs.made_up.twins import Sizes
+from veilog.logs.synthetic.twins import Sizes
 from veilog.releasing.trying.expected import Interval
 from veilog.report.flow_map import FlowMap
 

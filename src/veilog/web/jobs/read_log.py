@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from veilog.logs.made_up.twins import Sizes
+from veilog.logs.synthetic.twins import Sizes
 from veilog.measures.disclosure import RiskResult
 from veilog.measures.singling_out import Exposed
 from veilog.report.flow_map import FlowMap

@@ -11,8 +11,8 @@ from veilog.errors import ParameterError, VeilogError
 from veilog.ledger.ledger import fingerprint
 from veilog.logs.eventlog import ACTIVITY, CASE_INDEX, EVENT_INDEX, NESTED, TIMESTAMP, EventLog
 from veilog.logs.facts import PersonColumn, unit_columns
-from veilog.logs.made_up.twins import Sizes
-from veilog.logs.tables.cells.columns import plain_type
+from veilog.logs.synthetic.twins import Sizes
+from veilog.logs.tables.cells import plain_type
 from veilog.logs.variants import Variants
 from veilog.measures.disclosure import BACKGROUNDS, risk
 from veilog.measures.durations import case_durations, spans

@@ -21,10 +21,10 @@ from veilog.logs.eventlog import CASE_INDEX, EVENT_INDEX, NESTED, EventLog
 from veilog.logs.findings import RULES, Finding, Findings, Policy
 from veilog.logs.input.reader import ReadRequest
 from veilog.logs.input.reading import roles_of, whole
-from veilog.logs.input.roles import Declared, guess_roles
-from veilog.logs.input.source import Layout, Source
-from veilog.logs.tables.cells.times import DayOrder, parse_times
+from veilog.logs.input.roles import ReadOptions, guess_roles
+from veilog.logs.input.source import FileLayout, Source
 from veilog.logs.tables.reader import table_reader_of
+from veilog.logs.tables.times import DayOrder, parse_times
 from veilog.messages import Message
 from veilog.report.explorer import clean, short
 from veilog.web.jobs.read_log import HOW_READ, Columns, InnerTables, Noticed, Preview, ReadLog
@@ -111,10 +111,10 @@ def _read(source: Source, columns: Mapping[str, str], progress: Progress) -> Eve
     return whole(source, ReadRequest(_declared(columns), Findings(_policies(columns), source.name), progress=progress))
 
 
-def _declared(columns: Mapping[str, str]) -> Declared:
+def _declared(columns: Mapping[str, str]) -> ReadOptions:
     """The columns of case, activity and timestamp, the format of times and what counts of starts and ends, where they
     were chosen."""
-    return Declared(**{name: columns.get(name) or None for name in HOW_READ if name not in _LAYOUT})
+    return ReadOptions(**{name: columns.get(name) or None for name in HOW_READ if name not in _LAYOUT})
 
 
 def _policies(columns: Mapping[str, str]) -> dict[str, Policy]:
@@ -127,7 +127,7 @@ def _policies(columns: Mapping[str, str]) -> dict[str, Policy]:
     return policies
 
 
-def _recognised(names: Sequence[str], declared: Declared) -> tuple[dict[str, str], dict[str, str]]:
+def _recognised(names: Sequence[str], declared: ReadOptions) -> tuple[dict[str, str], dict[str, str]]:
     """The column of each role that its name tells, and how: also where another role is not clear."""
     taken, how = {}, {}
     for role in ("case", "activity", "timestamp"):
@@ -215,7 +215,7 @@ _TYPES = gettext_noop(
 
 def _source(path: Path, columns: Mapping[str, str]) -> Source:
     """The file, and where in it the log is, as far as that was chosen."""
-    layout = Layout(sheet=columns.get("sheet") or None, object_type=columns.get("object_type") or None)
+    layout = FileLayout(sheet=columns.get("sheet") or None, object_type=columns.get("object_type") or None)
     return Source(path, layout=layout)
 
 

@@ -22,7 +22,7 @@ from veilog._language import gettext, localised
 from veilog._plain import from_plain, to_plain
 from veilog.errors import InputError, ParameterError, VeilogError
 from veilog.logs import files
-from veilog.logs.made_up.twins import Sizes, twin_of
+from veilog.logs.synthetic.twins import Sizes, twin_of
 from veilog.logs.variants import Variants
 from veilog.methods import method_named
 from veilog.releasing.owner.notes import OF_ACCOUNTS

@@ -1,4 +1,4 @@
-"""The rows of a flat table to an event log, in pm4py's columns or any others.
+"""The rows of a flat table to an event log, in pm4py's columns or any others, and an event log to such a table.
 
 A flat table has a row for each event. Its rows become the events of an :class:`EventLog`: the position of a row is the
 explicit event index, the events of a case are ordered by timestamp and, where timestamps are equal, by row. A case in
@@ -6,26 +6,33 @@ which some event has no time keeps the order of its rows. A column ``event:index
 tell the order, as in some XES files) overrides both in the cases all of whose events have one. All this is decided case
 by case. Columns ``case:...`` are attributes of the cases, by their names alone: of a case it is the value that its
 rows have; where they differ it is unknown (or the first, if that is asked for), and a finding.
+
+A time in two columns and two events in one row are made usual first, each row by itself. Names, activities and times
+are checked piece by piece.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from veilog._language import gettext_noop
 from veilog._typing import BoolArray, IntArray
-from veilog.errors import InputError
-from veilog.logs.eventlog import ACTIVITY, CASE_INDEX, EVENT_INDEX, TIMESTAMP, TIMESTAMP_TYPE, EventLog
-from veilog.logs.findings import Findings
+from veilog.errors import InputError, OutputError
+from veilog.logs.eventlog import ACTIVITY, CASE_INDEX, EVENT_INDEX, LIFECYCLE, TIMESTAMP, TIMESTAMP_TYPE, EventLog
+from veilog.logs.findings import Findings, Policy
 from veilog.logs.input.lifecycle import Transitions, joined
 from veilog.logs.input.roles import Roles
 from veilog.logs.metadata import Metadata
-from veilog.logs.tables.cells.columns import (
+from veilog.logs.tables.cells import (
+    is_text,
     plain_column,
     read_times,
     rounded,
@@ -33,11 +40,214 @@ from veilog.logs.tables.cells.columns import (
     whole_numbers,
     without_views,
 )
-from veilog.logs.tables.cells.times import Times
-from veilog.logs.tables.events.checks import LineOf, RowFindings, check_absent, check_bad, check_names, count_times
-from veilog.logs.tables.events.shaping import shaped
+from veilog.logs.tables.times import Times
 
-__all__ = ["CASE_PREFIX", "is_of_cases", "log_from_table", "with_empty_cases"]
+LineOf = Callable[[int], int | None]
+NO_NUMBERS: Mapping[str, int] = {}
+
+
+@dataclass(frozen=True)
+class RowFindings:
+    """Where findings about rows go, and how a row is named to the user."""
+
+    findings: Findings
+    line_of: LineOf | None = None
+    start: int = 0
+
+    def add(self, rule: str, mask: BoolArray, example: str) -> Policy:
+        """One finding for all rows of a mask; the example is the first one."""
+        first = self.start + int(mask.argmax())
+        line = None if self.line_of is None else self.line_of(first)
+        shown = f"{example} (row {first + 1})" if line is None else example
+        return self.findings.add(rule, shown, line=line, count=int(mask.sum()))
+
+    def where(self, row: int) -> str:
+        """A row of this piece in the user's words."""
+        line = None if self.line_of is None else self.line_of(self.start + row)
+        return f"row {self.start + row + 1}" if line is None else f"line {line}"
+
+
+def check_names(
+    names: Any, labels: Any, keep: BoolArray, rows: RowFindings, inexact: BoolArray | None = None
+) -> tuple[Any, BoolArray]:
+    """Apply the rules for rows without a case or an activity, or whose case has an ``inexact`` name, to those kept so
+    far; a kept row without a case is a case of its own, named by its place."""
+    if inexact is not None and (inexact := inexact & keep).any():
+        rows.add("inexact-case-name", inexact, _shorten(names[int(inexact.argmax())].as_py()))
+    nameless = blank(names) & keep
+    if nameless.any():
+        policy = rows.add("case-without-name", nameless, "a row has no case")
+        if policy == "drop":
+            keep = keep & ~nameless
+        else:
+            numbers = pa.array(np.flatnonzero(nameless) + rows.start + 1).cast(pa.string())
+            prefix = "row "
+            own = pc.binary_join_element_wise(prefix, numbers, "")
+            while pc.any(pc.is_in(names, own)).as_py():  # never merge with a case that happens to be called so
+                prefix = "nameless " + prefix
+                own = pc.binary_join_element_wise(prefix, numbers, "")
+            names = pc.replace_with_mask(names.combine_chunks(), pa.array(nameless), own)
+            names = names if isinstance(names, pa.ChunkedArray) else pa.chunked_array([names])
+    silent = blank(labels) & keep
+    if silent.any():
+        rows.add("event-without-activity", silent, "a row has no activity")
+        keep = keep & ~silent
+    return names, keep
+
+
+def check_bad(times: Times, text: Any, keep: BoolArray, rows: RowFindings) -> BoolArray:
+    """Apply the rule for unreadable timestamps to the rows kept so far."""
+    bad = times.bad & keep
+    if bad.any():
+        example = "a time outside the years 1 to 9999"
+        if is_text(text.type):
+            example = _shorten(text[int(bad.argmax())].as_py())
+        if rows.add("bad-timestamp", bad, example) == "drop":
+            keep = keep & ~bad
+    return keep
+
+
+def check_absent(times: Times, keep: BoolArray, rows: RowFindings) -> BoolArray:
+    """Apply the rules for rows without a timestamp: none has one, or only some lack it. Rows are left out only where
+    the owner says so, and then whatever other rows have, so that no case decides about another one."""
+    absent = ~times.known & ~times.bad & keep
+    if absent.any():
+        dropped = rows.findings.policy("missing-timestamp") == "drop"
+        if not dropped and not ((times.known | times.bad) & keep).any():
+            rows.add("no-timestamps", absent, "the column of timestamps is empty")
+        elif rows.add("missing-timestamp", absent, "a row has no timestamp") == "drop":
+            keep = keep & ~absent
+    return keep
+
+
+def count_times(
+    findings: Findings,
+    timed: int,
+    *,
+    naive: int = 0,
+    offsets: Iterable[int] = (),
+    cut: int = 0,
+    epochs: Mapping[str, int] = NO_NUMBERS,
+) -> None:
+    """The remarks about zones, precision and units of this many timestamps."""
+    offsets = sorted(offsets)
+    findings.note_zones(told=bool(offsets or epochs) or timed > naive, missing=naive > 0)
+    if naive:
+        findings.add("timestamp-without-zone", gettext_noop("timestamps are read as UTC"), count=naive)
+    if len(offsets) > 1:
+        shown = ", ".join(f"{'-' if o < 0 else '+'}{abs(o) // 60:02d}:{abs(o) % 60:02d}" for o in offsets)
+        findings.add("mixed-time-zones", f"offsets {shown}", count=max(timed, 1))
+    if cut:
+        findings.add("precision-lost", gettext_noop("timestamps are cut to microseconds"), count=cut)
+    if epochs:
+        units = " and ".join(sorted(epochs, key=lambda unit: -epochs[unit]))
+        findings.add("epoch-numbers", f"{units} since 1970", count=sum(epochs.values()))
+
+
+def _shorten(text: str) -> str:
+    return repr(text if len(text) <= 60 else text[:57] + "...")
+
+
+def blank(text: Any) -> BoolArray:
+    """Where there is no name."""
+    mask: BoolArray = pc.fill_null(pc.equal(text, ""), True).to_numpy()
+    return mask
+
+
+_MIDNIGHT = r"[T ]+0{1,2}:00(:00(\.0+)?)?$"
+_NO_DAY = r"^(1899-12-3[01]|1900-01-0[01]|(30|31)\.12\.1899|0?1[./]0?1[./]1900|1970-01-01)[T ]+|\s*(Uhr|uur|h)$"
+"""What stands beside a time of day in exports of spreadsheets and databases, which know no time without a day."""
+_HOUR = r"\d:\d\d"
+_WHOLE = r"^\d{1,4}[-/.]\d{1,2}[-/.]\d{1,4}[T ]+\d"
+
+
+class Origins:
+    """Which row of a file each event comes from, where a row may be two events."""
+
+    def __init__(self, line_of: LineOf) -> None:
+        self._line_of = line_of
+        self._rows: list[IntArray] = []
+        self._before = 0
+
+    def add(self, rows: IntArray, size: int) -> None:
+        """The events of the next ``size`` rows come from these of them."""
+        self._rows.append(rows + self._before)
+        self._before += size
+
+    def __call__(self, event: int) -> int | None:
+        return self._line_of(int(np.concatenate(self._rows)[event]))
+
+
+def shaped(table: pa.Table, roles: Roles, line_of: LineOf | None) -> tuple[pa.Table, Roles, LineOf | None]:
+    """Return the rows with one time in one column and one event in each, their roles, and what tells their lines."""
+    if roles.clock is not None:
+        date, time = (_text(table[name], name) for name in (roles.timestamp, roles.clock))
+        both = _together(date, time, f"{roles.timestamp} and {roles.clock}")
+        table = table.set_column(table.column_names.index(roles.timestamp), roles.timestamp, both)
+        return table.drop_columns([roles.clock]), replace(roles, clock=None), line_of
+    if not roles.two_events:
+        return table, roles, line_of
+    rows = table.num_rows
+    table, roles, taken = _parted(table, roles)
+    if line_of is not None:
+        line_of = line_of if isinstance(line_of, Origins) else Origins(line_of)
+        line_of.add(taken, rows)
+    return table, roles, line_of
+
+
+def _text(column: Any, name: str) -> Any:
+    column = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+    column = column.chunk(0) if isinstance(column, pa.ChunkedArray) else column
+    try:
+        return pc.utf8_trim_whitespace(column.cast(pa.string()))
+    except pa.ArrowException as error:
+        raise InputError("column-holds-not-timestamps-2", name=name, type=column.type) from error
+
+
+def _together(date: Any, time: Any, names: str) -> Any:
+    """Dates and times of day as texts of both; whatever has both already is taken from the second column, unless the
+    first has a time of day of its own, which would be lost."""
+    clock = pc.replace_substring_regex(time, _NO_DAY, "")
+    told = pc.fill_null(pc.not_equal(clock, ""), False)
+    day = pc.fill_null(pc.replace_substring_regex(date, _MIDNIGHT, ""), "")
+    whole = pc.fill_null(pc.match_substring_regex(clock, _WHOLE), False)
+    lost = pc.and_(pc.match_substring_regex(day, _HOUR), pc.not_equal(date, clock))
+    if pc.any(pc.and_(whole, pc.fill_null(lost, False))).as_py():
+        raise InputError("hold-two-times-each", names=names)
+    both = pc.binary_join_element_wise(day, pc.fill_null(clock, ""), " ")
+    both = pc.if_else(whole, clock, both)
+    return pa.chunked_array([pc.if_else(told, both, date)])
+
+
+def _parted(table: pa.Table, roles: Roles) -> tuple[pa.Table, Roles, IntArray]:
+    """The start and the end of each row as two events, and the rows they come from. Where one of both is missing there
+    is one event; where both are, the end is, without a time."""
+    assert roles.start is not None, "rows are parted where they have a start"
+    names = (roles.start, roles.timestamp)
+    times = [table[name] for name in names]
+    times = [x.cast(x.type.value_type) if pa.types.is_dictionary(x.type) else x for x in times]
+    if times[0].type != times[1].type:
+        times = [pa.chunked_array([_text(column, name)]) for column, name in zip(times, names, strict=True)]
+    known = [_known(column) for column in times]
+    there = np.column_stack([known[0], known[1] | ~known[0]])
+    taken = np.repeat(np.arange(table.num_rows), there.sum(axis=1))
+    step = np.tile([0, 1], table.num_rows)[there.ravel()]
+    at = pa.array(taken + step * table.num_rows)
+    time = pa.chunked_array([*times[0].chunks, *times[1].chunks], times[0].type).take(at)
+    parted = table.drop_columns([roles.start]).take(pa.array(taken))
+    parted = parted.set_column(parted.column_names.index(roles.timestamp), roles.timestamp, time)
+    steps = pa.array(["start", "complete"]).take(pa.array(step))
+    if LIFECYCLE in parted.column_names:
+        parted = parted.drop_columns([LIFECYCLE])
+    parted = parted.append_column(LIFECYCLE, steps)
+    return parted, replace(roles, transition=LIFECYCLE, start=None), taken
+
+
+def _known(column: Any) -> Any:
+    known = pc.is_valid(column)
+    if is_text(column.type):
+        known = pc.fill_null(pc.not_equal(column, ""), False)
+    return known.to_numpy()
 
 
 CASE_PREFIX = "case:"
@@ -302,3 +512,53 @@ def with_empty_cases(log: EventLog, empty: pa.Table | None, findings: Findings) 
     events = log.events.set_column(0, CASE_INDEX, pa.array(case, pa.int64())).take(rows)
     cases = cases.take(pa.array(order)).drop_columns([CASE_INDEX])
     return EventLog(events, cases, log.metadata, findings.result(), log.source)
+
+
+Mask = npt.NDArray[np.bool_]
+
+
+def check_flat(log: EventLog, path: Path, what: str = "CSV") -> None:
+    """Refuse to write a log to a flat table, such as CSV, that it cannot hold."""
+    advice = "Write .xes.gz or .parquet, or accept the loss (--lossy)."
+    empty = int((np.diff(log.offsets) == 0).sum())
+    if empty:
+        raise OutputError("cases-no-event-cannot", path=path, advice=advice, empty=empty, what=what)
+    names = log.cases.column(ACTIVITY)
+    if len(pc.unique(names)) < len(names):
+        raise OutputError("several-cases-same-name", path=path, advice=advice, what=what)
+    if blank(names.cast(pa.string())).any():
+        raise OutputError("case-no-name-needs", path=path, advice=advice, what=what)
+
+
+def flat_table(log: EventLog, *, keyed: bool = False, case_index: bool = False) -> pa.Table:
+    """One row for each event, in the order of the event index; with it as a column where times do not tell the order.
+
+    Reading the table again gives the same events in the same order in every case. ``keyed`` says that columns keep
+    their metadata; ``case_index`` adds ``case:index``.
+    """
+    table = log.to_arrow(keyed=keyed)
+    if case_index:
+        table = table.append_column(CASE_INDEX, log.events.column(CASE_INDEX))
+    index = log.events.column(EVENT_INDEX).cast(pa.int64()).to_numpy()
+    case = log.events.column(CASE_INDEX).cast(pa.int64()).to_numpy()
+    times = log.events.column(TIMESTAMP)
+    micros = pc.fill_null(times.cast(pa.int64()), 0).to_numpy()
+    timeless = np.zeros(log.cases.num_rows, dtype=np.bool_)
+    timeless[case[_null(times)]] = True
+    same = case[1:] == case[:-1]
+    rising = index[1:] > index[:-1]
+    timely = micros[1:] > micros[:-1]
+    level = (micros[1:] == micros[:-1]) | timeless[case[1:]]
+    if bool((~same | (timely & ~timeless[case[1:]]) | (level & rising)).all()):
+        if not bool(rising.all()):
+            table = table.take(pa.array(np.argsort(index, kind="stable")))
+        return table
+    if not bool((rising | ~same).all()):
+        index = np.arange(len(index))
+    table = table.append_column(EVENT_INDEX, pa.array(index, pa.int64()))
+    return table.take(pa.array(np.argsort(index, kind="stable")))
+
+
+def _null(column: Any) -> Mask:
+    mask: Mask = pc.is_null(column).to_numpy()
+    return mask

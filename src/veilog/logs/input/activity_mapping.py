@@ -28,8 +28,6 @@ from veilog.logs.eventlog import ACTIVITY, EventLog
 from veilog.logs.findings import Findings
 from veilog.logs.variants import Variants
 
-__all__ = ["EVERYTHING_ELSE", "OTHER", "Coarser", "MapLike", "as_csv", "coarser", "mapped_by", "proposed"]
-
 EVERYTHING_ELSE = "*"
 """The row of all activities that have none of their own."""
 OTHER = "other"
@@ -43,7 +41,7 @@ MapLike: TypeAlias = "str | os.PathLike[str] | Mapping[str, str | Sequence[str]]
 
 
 @dataclass(frozen=True)
-class Coarser:
+class ActivityMapping:
     """Which group each activity belongs to."""
 
     groups: Mapping[str, str]
@@ -108,7 +106,7 @@ class Coarser:
         return [rows.get(label, self.else_ or "") for label in known]
 
 
-def coarser(given: MapLike, *, level: int = 1, top: int | None = None) -> Coarser:
+def load_mapping(given: MapLike, *, level: int = 1, top: int | None = None) -> ActivityMapping:
     """Return the map in a file (CSV: activity, group, coarser group, ...; JSON: an object), or in a dict.
 
     ``level`` says which of an activity's groups counts, 1 the finest. ``top`` keeps the first so many activities of the
@@ -131,17 +129,17 @@ def coarser(given: MapLike, *, level: int = 1, top: int | None = None) -> Coarse
         _check("top", top)
         found, else_ = dict(list(found.items())[:top]), OTHER
         how = f"the first {top} of {how}"
-    return Coarser(found, else_, f"Activities were grouped by {how} (SHA-256 {digest}), which is public.")
+    return ActivityMapping(found, else_, f"Activities were grouped by {how} (SHA-256 {digest}), which is public.")
 
 
 def _in_file(path: Path) -> tuple[dict[str, tuple[str, ...]], str]:
     return _read(path), path.name
 
 
-def mapped_by(given: MapLike | None, level: int | None = None, top: int | None = None) -> Coarser | None:
+def mapped_by(given: MapLike | None, level: int | None = None, top: int | None = None) -> ActivityMapping | None:
     """Return the map that was asked for, None where none was; a level or a top without one is refused."""
     if given is not None:
-        return coarser(given, level=1 if level is None else level, top=top)
+        return load_mapping(given, level=1 if level is None else level, top=top)
     if top is not None:
         raise ParameterError("activities-meant-not-said", parameter="top", top=top)
     if level is not None and level != 1:
@@ -230,7 +228,7 @@ def proposed(labels: Iterable[str]) -> dict[str, tuple[str, ...]]:
 
 
 def as_csv(hierarchy: Mapping[str, Sequence[str]]) -> str:
-    """Return a hierarchy as the file that :func:`coarser` reads, with a row for all that it does not name."""
+    """Return a hierarchy as the file that :func:`load_mapping` reads, with a row for all that it does not name."""
     out = io.StringIO(newline="")
     writer = csv.writer(out, lineterminator="\n")
     levels = max((len(groups) for groups in hierarchy.values()), default=1)

@@ -1,23 +1,55 @@
-"""What is noticed of a log that was read: events that stand there twice, days where times should be, and times that
-stand for none.
+"""Checks of a log that was read, and of how wide it is: they are reported to its owner and change nothing.
 
-They look at all events of a case, in whatever format they came, so they wait until the log is there. They are told to
-its owner and change nothing.
+Every attribute is a column as long as the log, so a small file with an attribute of its own for each event would take
+memory and time that grow with the square of its size. Other checks look at all events of a case, in whatever format
+they came: events that stand there twice, days where times should be, and times that stand for none.
 """
 
 from __future__ import annotations
 
 import datetime
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from veilog._typing import BoolArray, IntArray
+from veilog.errors import InputError
 from veilog.logs.eventlog import ACTIVITY, CASE_INDEX, EVENT_INDEX, TIMESTAMP, EventLog
 from veilog.logs.findings import Findings
 
-__all__ = ["note_events"]
+MOST_COLUMNS = 1000
+"""Hospitals' logs have up to 130 attributes, exports of ERP systems a few hundred."""
+_CELLS = 100_000_000
+_EMPTY = 100
+"""Beyond that many cells at least one in a hundred must have a value: the memory is linear in the file then."""
+
+
+def check_width(columns: int, cells: int, values: int, path: str | Path | None, line: int | None = None) -> None:
+    """Raise :class:`InputError` for more attributes than a log may have, or for cells of which almost none is filled.
+
+    ``values`` is the number of filled ones among ``cells``.
+    """
+    advice = (
+        "Names that are numbered or hold data (lab_4711) belong into values: one attribute for the kind, one for the "
+        "value. Or leave attributes out where the log is exported."
+    )
+    if columns > MOST_COLUMNS:
+        raise InputError(
+            "log-attributes-more-most", path=path, line=line, advice=advice, columns=columns, most_columns=MOST_COLUMNS
+        )
+    if cells > _CELLS and cells > _EMPTY * values:
+        raise InputError(
+            "log-attributes-almost-no",
+            path=path,
+            line=line,
+            advice=advice,
+            columns=columns,
+            cells=cells // 1000000,
+            values=values,
+        )
+
 
 _FIRST = datetime.datetime(1901, 1, 2, tzinfo=datetime.UTC)
 """Nobody logged events before it, and 1900 is what many programs write for no date; a day later, whatever the zone."""

@@ -24,8 +24,6 @@ import pyarrow.compute as pc
 from veilog._typing import BoolArray, IntArray
 from veilog.errors import InputError
 
-__all__ = ["LARGEST", "DayOrder", "Evidence", "Times", "convert_times", "gather_evidence", "parse_times"]
-
 DayOrder = Literal["day first", "month first"]
 
 _FIRST = int(np.datetime64("0001-01-01", "us").astype(np.int64))

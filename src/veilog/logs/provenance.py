@@ -19,8 +19,6 @@ from veilog.logs.input.reader import OF_AN_ADD_ON
 from veilog.logs.metadata import Attribute, Metadata
 from veilog.logs.variants import Variants
 
-__all__ = ["ATTRIBUTES_TOGETHER", "UNKNOWN", "Provenance", "noted", "parted"]
-
 _KEY = "veilog:read"
 ATTRIBUTES_TOGETHER = gettext_noop(
     "Whether a column of attributes holds text, numbers or truth values, and in XES and object-centric logs whether it "

@@ -1,4 +1,4 @@
-"""Twins: made-up logs of given sizes, on which methods and budgets are tried before anything real is asked.
+"""Twins: synthetic logs of given sizes, on which methods and budgets are tried before anything real is asked.
 
 A twin has about as many cases, activities and events as it is told, and exactly the told concentration, as far as that
 goes: what share of the cases the most frequent variant has, and the ten and the hundred most frequent together. A case
@@ -6,27 +6,300 @@ goes from activity to activity by chances drawn at random, mostly onward and sel
 what it has done; how sharp the chances are, and how often a case does anything at all, is what is fitted to the
 concentration. What is not told is drawn anew for each twin, so that several of them show how much it matters; so is
 what noise hides. A twin holds nothing of any log but the sizes.
+
+Lengths of cases may be known by noisy answers only, bin by bin. Let bin b have c_b cases, of about n in all, and the
+answer y_b, whose noise has the density exp(-|y_b - c_b| / scale). Before the answers are seen, the shares of the bins
+are as likely as any that scatter about a usual shape g: the c_b are independent, of a gamma distribution of shape a *
+g_b and mean n * g_b (so that their shares are Dirichlet, of a * g). The shape is that of twins whose lengths are not
+known: of 1 and a Poisson number more, of a mean that itself is gamma-distributed, plus a little of every bin. How
+long cases are, how much that varies and how near to the shape the shares are (a) are unknown; each triple of them has
+the evidence
+
+    product over b of the integral of gamma(c; a * g_b, a / n) * exp(-|y_b - c| / scale) dc,
+
+one integral for each bin, since bins are independent. Then c_b has the mixture, by evidence, of the integrands. Its
+mean is what is stated; twins draw from it. Only answers go in, so all of this is free.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Annotated, Any
 
 import numpy as np
 
 from veilog._plain import InJson, ToJson
-from veilog._typing import FloatArray, IntArray
+from veilog._typing import BoolArray, FloatArray, IntArray
 from veilog.errors import ParameterError
 from veilog.logs.eventlog import EventLog
-from veilog.logs.made_up.lengths import BINS, ENDS, VARY, LengthDistribution
-from veilog.logs.made_up.simulate import with_times
-from veilog.logs.made_up.walks import RandomProcess, Walks
+from veilog.logs.synthetic.hospital import with_times
 from veilog.logs.variants import Variants
 
-__all__ = ["HEADS", "MOST_CASES", "Sizes", "log_of", "twin_of"]
+BINS = (0, 1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 15, 19, 24, 30, 38, 48, 60, 80, 110, 150, 210, 300)
+"""Where the bins of lengths begin; the last has no end."""
+ENDS = (*BINS[1:], 2 * BINS[-1] - BINS[-2])
+"""Where they end, as far as anything is made of them."""
+MIDDLES: FloatArray = (np.asarray(BINS) + np.asarray(ENDS) - 1) / 2
+VARY = (0.2, 1.2)
+"""Between what the standard deviation of lengths is, as a share of the mean."""
+_USUAL = (12.0, 3.0)
+"""Before any answer cases have 12 events, give or take a factor of 3: a guess. From 500 cases on another (8 or 20, a
+factor of 2 or 5) moves the mean length by 3 % at most."""
+_ANY = 0.01
+"""So much of a shape goes to all bins alike: some cases are like no others."""
+_MEANS, _VARIES = np.geomspace(0.3, 250, 60), np.geomspace(*VARY, 6)
+_NEAR = np.geomspace(3, 3000, 7)
+"""How near to its shape a log is, from hardly to what no number of cases could tell from it."""
+_CELLS, _SHARES = 140, 100
+"""Integrals are sums of so many cells; of that many shares they are found, and between these interpolated."""
+
+
+@dataclass(frozen=True, eq=False)
+class LengthDistribution:
+    """What is believed of the shares of the cases in each bin of lengths."""
+
+    shapes: FloatArray
+    """For each pair of a mean and a variation, the share of each bin."""
+    chances: FloatArray
+    """How likely each nearness (the rows) to each shape is."""
+    shares: FloatArray
+    """The expected number of cases in each bin, as shares of their sum."""
+    length: float
+    """The mean length: that of every nearness and shape, and the median of these."""
+    _cases: int
+    _edges: FloatArray
+    _numbers: FloatArray
+    _likely: FloatArray
+
+    @staticmethod
+    @lru_cache(maxsize=64)
+    def of(answers: tuple[int, ...], scale: float, cases: int, longest: int | None = None) -> LengthDistribution:
+        """Return what answers with noise of this ``scale`` say, of about so many ``cases``, none longer than
+        ``longest``."""
+        shapes, usual = _usual(longest)
+        told = np.asarray(answers, dtype=np.float64)
+        edges = _cells(told, scale, cases)
+        numbers: FloatArray = np.concatenate([[0.0], (edges[1:-1] + edges[2:]) / 2, edges[-1:]])
+        # Each bin's likelihoods may be larger by a factor of their own; the nearest cell has one.
+        off = np.abs(told - numbers[:, None]) / scale
+        likely: FloatArray = np.exp(off.min(axis=0) - off)
+        grid = np.geomspace(min(0.5, shapes[shapes > 0].min()), 1, _SHARES)
+        places, bins = np.log(np.where(shapes > 0, shapes, grid[0])), np.arange(len(told))
+        places = (places - math.log(grid[0])) / (math.log(grid[1]) - math.log(grid[0]))
+        low = np.clip(places.astype(np.int64), 0, _SHARES - 2)
+        part, there = places - low, shapes > 0
+        evidence, means = np.empty((len(_NEAR), len(shapes))), np.empty((len(_NEAR), *shapes.shape))
+        for row, near in enumerate(_NEAR):
+            mass = _mass(near * grid, edges * near / cases)
+            sums = mass @ likely
+            logs, mean = np.log(sums), (mass * numbers) @ likely / sums
+            between = (1 - part) * logs[low, bins] + part * logs[low + 1, bins]
+            evidence[row] = np.where(there, between, off.min(axis=0) - off[0]).sum(axis=1) + usual
+            means[row] = np.where(there, (1 - part) * mean[low, bins] + part * mean[low + 1, bins], 0)
+        chances = np.exp(evidence - evidence.max())
+        chances /= chances.sum()
+        expected = np.einsum("ij,ijk->k", chances, means)
+        found = means @ MIDDLES / np.maximum(means.sum(axis=-1), 1e-9)
+        length = _median(found.ravel(), chances.ravel())
+        return LengthDistribution(shapes, chances, expected / expected.sum(), length, cases, edges, numbers, likely)
+
+    def drawn(self, rng: np.random.Generator) -> FloatArray:
+        """Return shares of the bins, drawn from what is believed."""
+        near, which = divmod(int(rng.choice(self.chances.size, p=self.chances.ravel())), len(self.shapes))
+        shape = self.shapes[which]
+        found = np.zeros(len(shape))
+        there = np.flatnonzero(shape)
+        mass = _mass(_NEAR[near] * shape[there], self._edges * _NEAR[near] / self._cases) * self._likely.T[there]
+        for place, weights in zip(there, mass.cumsum(axis=1), strict=True):
+            cell = np.searchsorted(weights, rng.random() * weights[-1], side="right")
+            found[place] = self._numbers[min(int(cell), len(self._numbers) - 1)]
+        shares: FloatArray = found / found.sum() if found.any() else shape
+        return shares
+
+
+def _cells(told: FloatArray, scale: float, cases: int) -> FloatArray:
+    """Where the cells of the integrals begin: the wider the more cases, and narrower than the noise where answers are
+    that are much more than noise. The first is for no cases at all, the last has no end."""
+    top = max(1.5 * cases, float(told.max()) + 10 * scale, 2.0)
+    near = told[told > 5 * scale, None] + scale * np.linspace(-5, 5, 21)
+    found: FloatArray = np.unique(np.concatenate([[0.0], np.geomspace(0.5, top, _CELLS), near[near > 0.5]]))
+    return found
+
+
+def _median(values: FloatArray, chances: FloatArray) -> float:
+    order = np.argsort(values, kind="stable")
+    return float(values[order][np.searchsorted(chances[order].cumsum(), 0.5)])
+
+
+def _mass(shapes: FloatArray, edges: FloatArray) -> FloatArray:
+    """How likely a gamma-distributed number is in each cell, for each of some shapes; the last cell has no end."""
+    from scipy.special import gammainc
+
+    below = gammainc(shapes[:, None], edges[None])
+    # What is too unlikely for a float is no less likely than anything else that is.
+    found: FloatArray = np.diff(below, axis=1, append=1.0) + 1e-300
+    return found
+
+
+@lru_cache(maxsize=8)
+def _usual(longest: int | None) -> tuple[FloatArray, FloatArray]:
+    """The shapes, and the logarithm of how usual each is."""
+    from scipy.special import gammaln
+
+    more = np.arange(4 * ENDS[-1])
+    bins = np.searchsorted(BINS, more + 1, side="right") - 1
+    shapes = np.empty((len(_MEANS) * len(_VARIES), len(BINS)))
+    for row, (mean, vary) in enumerate((mean, vary) for mean in _MEANS for vary in _VARIES):
+        form = 1 / vary**2
+        logs = gammaln(more + form) - gammaln(form) - gammaln(more + 1)
+        logs += form * math.log(form / (mean + form)) + more * math.log(mean / (mean + form))
+        shapes[row] = np.bincount(bins, weights=np.exp(logs), minlength=len(BINS))
+    shapes = (1 - _ANY) * shapes / shapes.sum(axis=1, keepdims=True) + _ANY / len(BINS)
+    if longest is not None:
+        shapes[:, np.asarray(BINS) > max(0, longest)] = 0
+        shapes /= shapes.sum(axis=1, keepdims=True)
+    means = np.repeat(1 + _MEANS, len(_VARIES))
+    usual: FloatArray = -((np.log(means / _USUAL[0]) / math.log(_USUAL[1])) ** 2) / 2
+    return shapes, usual
+
+
+_ONCE = (0.5, 4.0)
+"""Between what how seldom activities are done again is, as the power of a random number."""
+_TURNS, _PREFERRED, _KEPT = 3, 12, 2**28
+"""How often a case that has done an activity before is sent elsewhere by chance, before it takes the likeliest that it
+has not done, among so many; and how many bytes are for what cases have done."""
+
+
+@dataclass(frozen=True)
+class RandomProcess:
+    """What is random about a process: how likely each step is before it is made sharp, and where cases end."""
+
+    leanings: FloatArray
+    """For each activity (the last row: the start) towards each other."""
+    usual: FloatArray
+    """How often each activity is done by cases that do anything at all."""
+    ends: FloatArray
+    again: FloatArray
+    """How willingly each activity is done by a case that has done it before."""
+
+    @staticmethod
+    def drawn(rng: np.random.Generator, number: int, length: float, onward: float, once: float) -> RandomProcess:
+        """Return a process in which cases go ``onward`` and do activities ``once`` more (1) or less (0)."""
+        often = 1.0 / (rng.permutation(number).astype(np.float64) + 1.0)
+        usual: FloatArray = (often / often.sum()).astype(np.float64)
+        stride = max(1.0, 1.5 * number / max(1.0, length))
+        ahead = np.arange(number)[None] - np.append(np.arange(number), -1)[:, None]
+        way = np.where(ahead > 0, -(ahead - 1) / stride, -2.0 - np.abs(ahead) / stride)
+        way = np.maximum(np.where(ahead == 0, -1.5, way), -6.0)
+        chance = rng.gumbel(size=(number + 1, number))
+        late = np.log(np.linspace(0.02, 1.0, number))
+        ends = rng.gumbel(size=number) + 4 * onward * late
+        again = rng.random(number) ** np.interp(once, (0, 1), _ONCE)
+        return RandomProcess(chance + 2 * onward * way + 0.7 * np.log(usual), usual, ends, again)
+
+    @cached_property
+    def preferred(self) -> IntArray:
+        """Of each row the activities that it leans to most, the first one first."""
+        most = min(_PREFERRED, len(self.usual))
+        return np.argsort(-self.leanings, axis=1, kind="stable")[:, :most]
+
+    def chances(self, sharpness: float, slip: float) -> FloatArray:
+        """Of each step; they are the sharper, the smaller ``sharpness`` is."""
+        leanings = self.leanings / sharpness
+        p = np.exp(leanings - leanings.max(axis=1, keepdims=True))
+        found: FloatArray = (1 - slip) * p / p.sum(axis=1, keepdims=True) + slip * self.usual
+        return found
+
+
+def _step(rng: np.random.Generator, flat: FloatArray, at: IntArray, number: int) -> IntArray:
+    """Where cases go on to; ``flat`` are the sums of the chances of all rows, each beginning at the row's number."""
+    found = np.searchsorted(flat, at + rng.random(len(at)), side="right") - at * number
+    kept: IntArray = np.minimum(found, number - 1)
+    return kept
+
+
+@dataclass(frozen=True)
+class _Done:
+    """What each case has done; where that would be too much to keep, some activities are taken for each other."""
+
+    kept: BoolArray
+
+    @staticmethod
+    def nothing(cases: int, number: int) -> _Done:
+        return _Done(np.zeros((cases, min(number, max(16, _KEPT // max(1, cases)))), dtype=np.bool_))
+
+    def already(self, who: IntArray, at: IntArray) -> BoolArray:
+        found: BoolArray = self.kept[who, at % self.kept.shape[1]]
+        return found
+
+    def note(self, who: IntArray, at: IntArray) -> None:
+        self.kept[who, at % self.kept.shape[1]] = True
+
+    def first(self, who: IntArray, preferred: IntArray, otherwise: IntArray) -> IntArray:
+        """The first preferred activity that each has not done, if there is one."""
+        new = ~self.kept[who[:, None], preferred % self.kept.shape[1]]
+        liked = preferred[np.arange(len(who)), new.argmax(axis=1)]
+        found: IntArray = np.where(new.any(axis=1), liked, otherwise)
+        return found
+
+
+@dataclass(frozen=True)
+class Walks:
+    """The cases that a process makes: step by step who is still under way, and at which activity."""
+
+    cases: int
+    steps: tuple[tuple[IntArray, IntArray], ...]
+
+    @staticmethod
+    def of(process: RandomProcess, sharpness: float, slip: float, ending: IntArray) -> Walks:
+        """Return as many cases as ``ending`` says, of the lengths that it says; always the same."""
+        rng = np.random.default_rng(7)
+        number, cases = len(process.usual), int(ending.sum())
+        sums = np.cumsum(process.chances(sharpness, slip), axis=1)
+        flat = (sums / sums[:, -1:] + np.arange(number + 1)[:, None]).ravel()
+        ends = process.ends / max(sharpness, 0.05)
+        alive = np.arange(cases - int(ending[0]))
+        at = np.full(len(alive), number)
+        done = _Done.nothing(cases, number)
+        steps = []
+        for stop in ending[1:].tolist():
+            before, at = at, _step(rng, flat, at, number)
+            for turn in range(_TURNS):
+                again = np.flatnonzero(done.already(alive, at))
+                again = again[rng.random(len(again)) >= process.again[at[again]]]
+                if turn < _TURNS - 1:
+                    at[again] = _step(rng, flat, before[again], number)
+                else:
+                    at[again] = done.first(alive[again], process.preferred[before[again]], at[again])
+            done.note(alive, at)
+            steps.append((alive, at))
+            if 0 < stop < len(alive):
+                keys = ends[at] + rng.gumbel(size=len(alive))
+                stays = np.ones(len(alive), dtype=np.bool_)
+                stays[np.argpartition(-keys, stop - 1)[:stop]] = False
+                alive, at = alive[stays], at[stays]
+        return Walks(cases, tuple(steps))
+
+    @cached_property
+    def counts(self) -> IntArray:
+        """How many cases each variant has, the most frequent first; variants are told apart by a hash."""
+        marks = np.zeros(self.cases, dtype=np.uint64)
+        for who, at in self.steps:
+            mixed = marks[who] * np.uint64(0x9E3779B97F4A7C15) + at.astype(np.uint64) + np.uint64(1)
+            marks[who] = mixed ^ (mixed >> np.uint64(29))
+        found: IntArray = np.sort(np.unique(marks, return_counts=True)[1])[::-1]
+        return found
+
+    def variants(self, names: Sequence[str]) -> Variants:
+        who = np.concatenate([np.zeros(0, dtype=np.int64), *(who for who, _ in self.steps)])
+        at = np.concatenate([np.zeros(0, dtype=np.int64), *(at for _, at in self.steps)])
+        order = np.argsort(who, kind="stable")
+        offsets = np.searchsorted(who[order], np.arange(self.cases + 1))
+        return Variants.from_arrays(names, at[order], offsets)
+
 
 HEADS = {"frequent": 1, "ten": 10, "hundred": 100}
 """Of how many of the most frequent variants a share of the cases is known, by its name."""

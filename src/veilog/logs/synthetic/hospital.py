@@ -21,9 +21,6 @@ from veilog.logs.eventlog import ACTIVITY, CASE_INDEX, EVENT_INDEX, START, TIMES
 from veilog.logs.metadata import Attribute, Metadata
 from veilog.logs.variants import Variants
 
-__all__ = ["ACTIVITIES", "hospital", "started", "variants_only", "wide", "with_times"]
-
-
 _MINUTE, _HOUR, _DAY = 60, 3600, 86400
 _START = 1_704_067_200
 """Monday, 1 January 2024, 00:00 UTC: the hospital opens."""

@@ -1,0 +1,611 @@
+"""Variants from files and tables of any size: DuckDB groups the events within a memory limit, nothing is loaded whole.
+
+Each event becomes one integer (see :mod:`veilog.logs.engines.engine`). The sorted list of these integers in a case,
+reduced to the activities, is its variant; equal lists are counted. Cases are taken in as many parts as the memory
+needs, each case wholly in one part. The result equals ``read(path).variants``, ties and all, because the position of
+the row decides them in both.
+
+Tables of other kinds than Parquet come into DuckDB piece by piece, through the checks of
+:func:`veilog.logs.tables.events.log_from_table`. A table or view of a DuckDB database is opened for reading only and
+stays as it is.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from veilog._typing import IntArray
+from veilog.errors import EngineError, InputError, ParameterError
+from veilog.logs.engines.engine import (
+    ACTIVITY_BITS,
+    FIRST_TIME,
+    LAST_TIME,
+    POSITION_BITS,
+    ROW,
+    TIMELESS,
+    EventQuery,
+    Grouped,
+    RowQuery,
+    given_key,
+    refuse_equals,
+    refuse_gaps,
+    refuse_life_cycle,
+    refuse_ties,
+    refuse_type,
+    spilling,
+    sql_name,
+    sql_text,
+    timed_key,
+)
+from veilog.logs.eventlog import EVENT_INDEX
+from veilog.logs.findings import Findings
+from veilog.logs.input.lifecycle import Transitions
+from veilog.logs.input.reader import ReadRequest
+from veilog.logs.input.roles import Roles
+from veilog.logs.input.source import AT_HAND, EngineConfig, Progress, Source, silent
+from veilog.logs.tables.cells import is_text, plain_type
+from veilog.logs.tables.events import RowFindings, blank, check_bad, check_names, count_times
+from veilog.logs.tables.parquet import PARQUET, is_parquet, opened
+from veilog.logs.tables.reader import Piece, TableReader, pieces, table_reader_of
+from veilog.logs.variants import Variants
+
+
+def load(
+    connection: duckdb.DuckDBPyConnection, files: Sequence[Source], roles: Roles, findings: Findings
+) -> EventQuery:
+    """All rows of these files as one relation; faults are decided here, so that what is grouped is clean."""
+    # A database file takes the rows, so that they do not count against the memory.
+    folder = connection.execute("SELECT current_setting('temp_directory')").fetchall()[0][0]
+    connection.execute(f"ATTACH {sql_text(str(Path(folder) / 'events.duckdb'))} AS store")
+    connection.execute("USE store")
+    connection.execute("CREATE TABLE events (c VARCHAR, o BIGINT, i BIGINT, t BIGINT, m TINYINT, g BIGINT, a INTEGER)")
+    state = _Loading(Transitions(roles.lifecycle))
+    for file in files:
+        for piece in pieces(file, roles, findings, alone=len(files) == 1):
+            _insert(connection, piece, state, findings)
+        state.rows_before = state.rows
+    state.transitions.done(findings, told_apart=roles.transition in roles.classifier)
+    where = ""
+    if state.absent:
+        if not state.timed and findings.policy("missing-timestamp") != "drop":
+            findings.add("no-timestamps", "the column of timestamps is empty", count=state.absent)
+        elif findings.add("missing-timestamp", state.absent_where, count=state.absent) == "drop":
+            where = "WHERE m <> 1"
+            state.kept -= state.absent
+    if state.rows and not state.kept:
+        raise InputError("not-event-left", path=files[0].path)
+    count_times(findings, state.kept, naive=state.naive, offsets=state.offsets, cut=state.cut, epochs=state.epochs)
+    case = "c, o" if state.nameless else "c"
+    if state.indexed:
+        _note_index(connection, f"FROM events {where} GROUP BY {case} HAVING bool_or(g IS NULL)", findings)
+    given = f", {given_key('g', 'a')} AS x" if state.indexed else ""
+    events = f"SELECT {case}, {timed_key('coalesce(t, 0)', 'a')} AS k, t IS NULL AS m{given} FROM events {where}"
+    start, end = connection.execute(f"SELECT min(t), max(t) FROM events {where}").fetchall()[0]
+    return EventQuery(events, list(state.codes), True, state.empty_cases, case, start, end, state.indexed)
+
+
+def _note_index(connection: duckdb.DuckDBPyConnection, cases: str, findings: Findings) -> None:
+    """The finding about cases in which some event has no explicit index."""
+    found = f"SELECT count(*), arg_min(c, i) FROM (SELECT c, min(i) AS i {cases})"
+    count, example = connection.execute(found).fetchall()[0]
+    if count:
+        findings.add("event-index-missing", f"case {example!r}", count=count)
+
+
+@dataclass
+class _Loading:
+    """What is known of the rows so far."""
+
+    transitions: Transitions
+    codes: dict[str, int] = field(default_factory=dict)
+    rows: int = 0
+    rows_before: int = 0
+    kept: int = 0
+    absent: int = 0
+    absent_where: str = ""
+    timed: bool = False
+    nameless: bool = False
+    indexed: bool = False
+    naive: int = 0
+    cut: int = 0
+    empty_cases: int = 0
+    offsets: set[int] = field(default_factory=set)
+    epochs: Counter[str] = field(default_factory=Counter)
+
+
+def _insert(connection: duckdb.DuckDBPyConnection, piece: Piece, state: _Loading, findings: Findings) -> None:
+    start, size = state.rows, len(piece.names)
+    state.rows += size
+    state.empty_cases += piece.empty_cases
+    rows = RowFindings(findings, piece.line_of, start - state.rows_before)
+    nameless = blank(piece.names)
+    keep = np.ones(size, dtype=np.bool_)
+    if piece.transitions is not None:
+        keep &= state.transitions.keep(piece.labels, piece.transitions)
+    names, keep = check_names(piece.names, piece.labels, keep, rows, piece.inexact)
+    labels = piece.labels if piece.joined is None else piece.joined
+    times = piece.times
+    keep = check_bad(times, piece.stamps, keep, rows)
+    absent = ~times.known & ~times.bad & keep
+    if absent.any() and not state.absent:
+        state.absent_where = rows.where(int(absent.argmax()))
+    state.absent += int(absent.sum())
+    state.kept += int(keep.sum())
+    state.timed |= bool(((times.known | times.bad) & keep).any())
+    state.nameless |= bool((nameless & keep).any())
+    state.indexed |= piece.given is not None
+    state.naive += times.naive
+    state.cut += times.cut
+    state.offsets |= times.offsets
+    state.epochs.update(times.epochs)
+
+    encoded = labels.dictionary_encode().combine_chunks()
+    encoded = encoded.chunk(0) if isinstance(encoded, pa.ChunkedArray) else encoded
+    known = [state.codes.setdefault(label, len(state.codes)) for label in _used(encoded, keep)]
+    if len(state.codes) >= 1 << ACTIVITY_BITS:
+        raise InputError("more-activities", path=findings.path, value=1 << ACTIVITY_BITS)
+    position = np.arange(start, start + size)
+    batch = pa.table(
+        {
+            "c": names if piece.key is None else piece.key,
+            "o": pa.array(position, pa.int64(), mask=~nameless),
+            "i": pa.array(position, pa.int64()),
+            "t": pa.array(times.micros, pa.int64(), mask=~times.known),
+            "m": pa.array(absent.astype(np.int8) + 2 * times.bad.astype(np.int8), pa.int8()),
+            "g": pa.nulls(size, pa.int64()) if piece.given is None else piece.given,
+            "a": pa.array(np.asarray(known, np.int32)[encoded.indices.fill_null(0).to_numpy()] if known else position),
+        }
+    )
+    if not keep.all():
+        batch = batch.filter(pa.array(keep))
+    connection.register("batch", batch)
+    connection.execute("INSERT INTO events SELECT * FROM batch")
+    connection.unregister("batch")
+
+
+def _used(encoded: Any, keep: Any) -> list[str]:
+    """The labels of a dictionary, in its order; those only in rows left out become the first kept one."""
+    labels = encoded.dictionary.to_pylist()
+    used = np.zeros(len(labels), dtype=np.bool_)
+    indices = encoded.indices.fill_null(0).to_numpy()
+    used[indices[keep]] = True
+    kept = next((label for label, wanted in zip(labels, used.tolist(), strict=True) if wanted), None)
+    return [] if kept is None else [label if wanted else kept for label, wanted in zip(labels, used, strict=True)]
+
+
+_MOST_PARTS = 4096
+
+
+@dataclass(frozen=True)
+class DuckFiles:
+    """One log in one or more CSV or Parquet files, in this order; the variants must fit in memory beside DuckDB."""
+
+    files: tuple[Source, ...]
+    means: EngineConfig = AT_HAND
+
+    def columns(self) -> list[str]:
+        return self._reader.columns(self.files[0])
+
+    @property
+    def _reader(self) -> TableReader:
+        found = table_reader_of(self.files[0])
+        assert found is not None, "only tables are grouped"
+        return found
+
+    def group(self, roles: Roles, findings: Findings, progress: Progress = silent) -> Grouped:
+        files = self.files
+        once = findings.policy("duplicate-case-id") != "keep" and len(files) == 1
+        if once and self._reader.notes(files[0]).case_key is not None:
+            # Only the whole log tells which were first.
+            log = self._reader.read(files[0], ReadRequest(findings=findings, roles=roles))
+            return Grouped(log.variants, *log.span)
+        with connected(self.means) as connection:
+            progress("looking at the events", None)
+            events = _plain_parquet(connection, files, roles, findings)
+            if events is None:
+                events = load(connection, files, roles, findings)
+            return group(connection, events, progress)
+
+
+@contextlib.contextmanager
+def connected(means: EngineConfig) -> Iterator[duckdb.DuckDBPyConnection]:
+    """A private DuckDB that keeps its limit, fetches no extensions and leaves nothing behind."""
+    with spilling(means) as spill:
+        config: dict[str, Any] = {
+            "autoinstall_known_extensions": False,
+            "autoload_known_extensions": False,
+            "preserve_insertion_order": False,
+            "temp_directory": str(spill),
+        }
+        if means.threads is not None:
+            config["threads"] = means.threads
+        connection = duckdb.connect(config=config)
+        try:
+            try:
+                connection.execute(f"SET memory_limit = {sql_text(means.memory_limit)}")
+            except duckdb.Error as error:
+                raise ParameterError(
+                    "memory-limit-not-understood", parameter="memory_limit", memory_limit=means.memory_limit
+                ) from error
+            connection.execute("SET TimeZone = 'UTC'")
+            yield connection
+        except duckdb.Error as error:
+            raise _in_words(error, means) from error
+        except RuntimeError as error:
+            if "Query interrupted" not in str(error):
+                raise
+            raise KeyboardInterrupt from error  # what DuckDB makes of Ctrl-C
+        finally:
+            connection.close()
+
+
+def _in_words(error: duckdb.Error, means: EngineConfig) -> InputError | ParameterError | EngineError:
+    reason = str(error).splitlines()[0]
+    if _disk_is_full(error):
+        return EngineError("disk-duckdb-spills-full", reason=reason)
+    if isinstance(error, duckdb.OutOfMemoryException):
+        return ParameterError("cannot-done-within-memory", parameter="memory_limit", memory_limit=means.memory_limit)
+    return InputError("events-cannot-read", reason=reason)
+
+
+def _disk_is_full(error: duckdb.Error) -> bool:
+    text = str(error)
+    return any(sign in text for sign in ("No space left", "File too large", "Disk quota", "max_temp_directory_size"))
+
+
+def _plain_parquet(
+    connection: duckdb.DuckDBPyConnection, files: Sequence[Source], roles: Roles, findings: Findings
+) -> EventQuery | None:
+    """The files as DuckDB reads them itself, the fast way; None unless every column is plain and nothing is wrong."""
+    if roles.lifecycle is not None or roles.classifier or roles.clock is not None:
+        return None
+    stepped = roles.transition is not None
+    alike: dict[tuple[pa.DataType, pa.DataType], list[tuple[Path, int]]] = {}
+    rows, naive = 0, 0
+    for file in files:
+        if not is_parquet(file) or any(sign in str(file.path) for sign in "*?["):
+            return None
+        schema, count = opened(file).schema_arrow, PARQUET.rows(file)
+        if not _is_plain(schema, roles) or PARQUET.notes(file).case_key is not None:
+            return None
+        if stepped and not (roles.transition in schema.names and _is_name(schema.field(roles.transition).type)):
+            return None
+        kinds = (schema.field(roles.case).type, schema.field(roles.timestamp).type)
+        naive += count if kinds[1].tz is None else 0
+        alike.setdefault(kinds, []).append((file.path, rows))
+        rows += count
+    table = " UNION ALL ".join(_select(same, *kinds, roles, len(files)) for kinds, same in alike.items())
+    found = connection.sql(
+        "SELECT a, count(*) FILTER (WHERE nameless OR t IS NULL) AS faulty, min(t) AS low, max(t) AS high, "
+        f"count(*) FILTER (WHERE finer) AS finer FROM ({table}) GROUP BY a ORDER BY a"
+    ).to_arrow_table()
+    labels = found["a"].to_pylist()
+    if rows == 0 or pc.sum(found["faulty"]).as_py() or None in labels or "" in labels:
+        return None
+    low, high = pc.min(found["low"]).as_py(), pc.max(found["high"]).as_py()
+    if low < FIRST_TIME or high > LAST_TIME:
+        return None
+    if stepped:
+        steps = connection.sql(f"SELECT a, s, count(*) FROM ({table}) GROUP BY a, s ORDER BY a, s").fetchall()
+        Transitions.of(steps).done(findings, told_apart=False)
+    count_times(findings, rows, naive=naive, cut=pc.sum(found["finer"]).as_py())
+    key = timed_key("t", coded(connection, found.select(["a"])))
+    return EventQuery(f"SELECT c, {key} AS k FROM ({table})", labels, start=low, end=high)
+
+
+def _select(files: list[tuple[Path, int]], case_kind: pa.DataType, kind: pa.DataType, roles: Roles, others: int) -> str:
+    """The rows of files whose columns have these types, each file with the rows before it."""
+    # A whole number is its own case; beside files in which cases are text it becomes text as well.
+    blank, case = "NULL", sql_name(roles.case)
+    if others > 1 or not pa.types.is_integer(case_kind):
+        blank, case = "''", f"{case}::VARCHAR"
+    time, cut = micros(sql_name(roles.timestamp), kind)
+    step = "NULL" if roles.transition is None else f"coalesce({sql_name(roles.transition)}::VARCHAR, '')"
+    paths = ", ".join(sql_text(str(path)) for path, _ in files)
+    before = ", ".join(str(rows) for _, rows in files)
+    return (
+        f"SELECT {case} AS c, {sql_name(roles.activity)}::VARCHAR AS a, {time} AS t, {step} AS s, "
+        f"([{before}]::BIGINT[])[file_index::BIGINT + 1] + file_row_number AS i, "
+        f"{cut} AS finer, coalesce({case} = {blank}, {case} IS NULL) AS nameless "
+        f"FROM read_parquet([{paths}], file_row_number = true, hive_partitioning = false)"
+    )
+
+
+def coded(connection: duckdb.DuckDBPyConnection, labels: pa.Table) -> str:
+    """What turns the column ``a`` into the places of its values among these labels."""
+    connection.register("labels", labels)
+    connection.execute("CREATE TYPE activity AS ENUM (SELECT a FROM labels ORDER BY a)")
+    connection.unregister("labels")
+    return "enum_code(a::activity)"
+
+
+def _is_plain(schema: pa.Schema, roles: Roles) -> bool:
+    """Whether these columns mean the same to DuckDB, which ignores case in names, as to our own reader."""
+    return (
+        len({name.lower() for name in [*schema.names, "file_row_number", "file_index"]}) > len(schema.names) + 1
+        and all(name in schema.names for name in (roles.case, roles.activity, roles.timestamp))
+        and EVENT_INDEX not in schema.names
+        and _is_name(schema.field(roles.case).type)
+        and _is_name(schema.field(roles.activity).type, text_only=True)
+        and pa.types.is_timestamp(schema.field(roles.timestamp).type)
+    )
+
+
+def _is_name(kind: pa.DataType, *, text_only: bool = False) -> bool:
+    kind = plain_type(kind)
+    return is_text(kind) or (not text_only and bool(pa.types.is_integer(kind)))
+
+
+def micros(column: str, kind: pa.DataType) -> tuple[str, str]:
+    """Microseconds since 1970, cut downwards like ours, and whether something was cut."""
+    if not pa.types.is_timestamp(kind) or kind.unit != "ns":
+        return f"epoch_us({column})", "false"
+    rest = f"(((epoch_ns({column}) % 1000) + 1000) % 1000)"
+    return f"((epoch_ns({column}) - {rest}) // 1000)", f"{rest} <> 0"
+
+
+def group(connection: duckdb.DuckDBPyConnection, events: EventQuery, progress: Progress) -> Grouped:
+    """Group in as few parts as the memory allows; a part that does not fit, or spills too much, is cut in two."""
+    results: list[tuple[IntArray, IntArray, IntArray]] = []
+    pending = [(0, 1)]
+    done = 0.0
+    while pending:
+        part, parts = pending.pop()
+        progress("grouping the events by case", done if parts > 1 else None)
+        try:
+            results.append(_group_part(connection, events, part, parts))
+            done += 1 / parts
+        except duckdb.Error as error:
+            if not (isinstance(error, duckdb.OutOfMemoryException) or _disk_is_full(error)) or parts >= _MOST_PARTS:
+                raise
+            pending += [(part, 2 * parts), (part + parts, 2 * parts)]
+    progress("putting variants in order", None)
+    codes, lengths, counts = (np.concatenate([result[i] for result in results]) for i in range(3))
+    if events.empty_cases:
+        lengths, counts = np.append(lengths, 0), np.append(counts, events.empty_cases)
+    offsets = np.zeros(len(lengths) + 1, dtype=np.int64)
+    np.cumsum(lengths, out=offsets[1:])
+    return Grouped(Variants.from_arrays(events.labels, codes, offsets, counts), events.start, events.end)
+
+
+def _group_part(
+    connection: duckdb.DuckDBPyConnection, events: EventQuery, part: int, parts: int
+) -> tuple[IntArray, IntArray, IntArray]:
+    chosen = "" if parts == 1 else f"WHERE hash({events.case}) % {parts} = {part}"
+    keys = "list(k)"
+    if events.timeless:
+        # A case with an event without time keeps the order of its rows: blank the time in all its keys.
+        keys = f"CASE WHEN bool_or(m) THEN list_transform(list(k), lambda x: x & {TIMELESS}) ELSE list(k) END"
+    if events.indexed:
+        keys = f"CASE WHEN bool_and(x IS NOT NULL) THEN list(x) ELSE {keys} END"
+    found = connection.sql(
+        f"SELECT variant, count(*) AS n FROM (SELECT list_transform(list_sort({keys}), "
+        f"lambda x: (x & {(1 << ACTIVITY_BITS) - 1})::INTEGER) AS variant "
+        f"FROM ({events.relation}) {chosen} GROUP BY {events.case}) GROUP BY variant"
+    ).to_arrow_table()
+    if found.num_rows == 0:
+        return np.zeros(0, np.int32), np.zeros(0, np.int64), np.zeros(0, np.int64)
+    codes = pc.list_flatten(found.column(0)).to_numpy()
+    lengths = pc.list_value_length(found.column(0)).to_numpy().astype(np.int64)
+    return codes, lengths, found.column(1).to_numpy()
+
+
+_CHARACTERS = 'COLLATE "C"'
+"""By a collation of theirs the texts of a column may be equal that others write otherwise: one case with another
+spelling would be part of another case, or give its activities that name."""
+
+
+@dataclass(frozen=True)
+class DuckTable:
+    """A table of a database file. Events of equal time are in the order of its rows; in a view, of an index."""
+
+    database: Path
+    table: str
+    """Its name, with its schema before it where that is not the usual one: ``events``, ``sales.events``."""
+    means: EngineConfig = AT_HAND
+    called: str | None = None
+    """What messages call it; where this is None, the file and the table."""
+
+    def columns(self) -> list[str]:
+        with connected(self.means) as connection:
+            return list(self._opened(connection).names)
+
+    def count(self) -> int:
+        """How many rows there are."""
+        with connected(self.means) as connection:
+            self._opened(connection)
+            return int(_one(connection, "count(*)", f"FROM {self._name}")[0])
+
+    def group(self, roles: Roles, findings: Findings, progress: Progress = silent) -> Grouped:
+        refuse_life_cycle(roles)
+        with connected(self.means) as connection:
+            progress("looking at the events", None)
+            schema = self._opened(connection)
+            kind = schema.field(roles.timestamp).type
+            return group(
+                connection, self._keyed(connection, self._sound(connection, roles, findings), kind, findings), progress
+            )
+
+    def listed(self, connection: duckdb.DuckDBPyConnection, roles: Roles, findings: Findings) -> RowQuery:
+        """All columns of the rows that count, after all that can be wrong was looked for."""
+        refuse_life_cycle(roles)
+        schema = self._opened(connection)
+        sound = self._sound(connection, roles, findings)
+        if sound.alone or sound.index is not None or not sound.placed:
+            same = f"SELECT c FROM ({sound.rows}) GROUP BY c, {'' if sound.alone else 't, '}i HAVING count(*) > 1"
+            refuse_equals(_one(connection, "count(*)", same)[0], sound.index, self._where)
+        # An index that was given stands below the times, so the one that stands above them must not be seen.
+        names = [name for name in schema.names if name != EVENT_INDEX or sound.alone]
+        case, activity = (sql_name(name) for name in (roles.case, roles.activity))
+        taken, _ = _taken(schema.field(roles.timestamp))
+        position = self._position(connection, schema) if sound.placed else "0"
+        columns = (_by_characters(schema.field(name)) for name in names)
+        relation = (
+            f"(SELECT {', '.join(columns)}, {position} AS {ROW} FROM {self._name} WHERE "
+            f"nullif({case}::VARCHAR, '') IS NOT NULL AND nullif({activity}::VARCHAR, '') IS NOT NULL "
+            f"AND {taken} IS NOT NULL)"
+        )
+        told_apart = sound.placed and sound.index is None
+        return RowQuery(relation, pa.schema([schema.field(name) for name in names]), sound.count, told_apart)
+
+    def _opened(self, connection: duckdb.DuckDBPyConnection) -> pa.Schema:
+        """Attach the database and make the table the relation ``log``; its columns."""
+        if not self.database.is_file():
+            raise InputError("no-database", path=self.database)
+        attached = connection.execute("SELECT 1 FROM duckdb_databases() WHERE database_name = 'source'").fetchall()
+        if not attached:
+            try:
+                connection.execute(f"ATTACH {sql_text(str(self.database))} AS source (READ_ONLY)")
+            except duckdb.Error as error:
+                raise InputError(
+                    "database-cannot-opened", path=self.database, splitlines=str(error).splitlines()[0]
+                ) from error
+        try:
+            return connection.sql(f"SELECT * FROM {self._name} LIMIT 0").to_arrow_table().schema
+        except duckdb.CatalogException as error:
+            raise InputError(
+                "database-no-table", path=self.database, advice=_tables(connection), table=self.table
+            ) from error
+
+    @property
+    def _name(self) -> str:
+        return ".".join(["source", *(sql_name(part) for part in self.table.split("."))])
+
+    def _rows(self, connection: duckdb.DuckDBPyConnection, schema: pa.Schema, roles: Roles) -> str:
+        """A query with case, activity, time, and the position that orders events of equal time (null: nothing does)."""
+        where = self._where
+        case, activity, time = (schema.field(name) for name in (roles.case, roles.activity, roles.timestamp))
+        if not (is_text(case.type) or pa.types.is_integer(case.type)):
+            refuse_type(case.name, str(case.type), "names of cases", where)
+        if not (is_text(activity.type) or pa.types.is_integer(activity.type)):
+            refuse_type(activity.name, str(activity.type), "names of activities", where)
+        if not (pa.types.is_timestamp(time.type) or pa.types.is_date(time.type)):
+            refuse_type(time.name, str(time.type), "timestamps", where)
+        taken, finer = _taken(time)
+        return (
+            f"SELECT nullif({sql_name(case.name)}::VARCHAR {_CHARACTERS}, '') AS c, "
+            f"nullif({sql_name(activity.name)}::VARCHAR {_CHARACTERS}, '') AS a, {taken} AS t, "
+            f"{self._position(connection, schema)} AS i, {finer} AS finer FROM {self._name}"
+        )
+
+    def _index(self, schema: pa.Schema) -> str | None:
+        """The column that orders events: the one given, or veilog's own, which stands above the times."""
+        return self.means.index or (EVENT_INDEX if EVENT_INDEX in schema.names else None)
+
+    def _position(self, connection: duckdb.DuckDBPyConnection, schema: pa.Schema) -> str:
+        index = self._index(schema)
+        if index is not None:
+            if index not in schema.names:
+                raise InputError("no-column", index=index, names=", ".join(schema.names))
+            if not pa.types.is_integer(schema.field(index).type):
+                refuse_type(index, str(schema.field(index).type), "whole numbers", self._where)
+            return sql_name(index)
+        try:
+            connection.sql(f"SELECT rowid FROM {self._name} LIMIT 0").fetchall()
+        except duckdb.Error:
+            return "NULL::BIGINT"  # a view
+        return "rowid"
+
+    @property
+    def _where(self) -> str:
+        return f"{self.database}: {self.table}" if self.called is None else self.called
+
+    def _sound(self, connection: duckdb.DuckDBPyConnection, roles: Roles, findings: Findings) -> _Sound:
+        """The rows that have a case, an activity, a time and a place, or an error that says what is wrong with them."""
+        schema = self._opened(connection)
+        rows, index = self._rows(connection, schema, roles), self._index(schema)
+        count, nameless, mute, absent, finer, low, high, least, most, unplaced = _one(
+            connection,
+            "count(*), count(*) FILTER (c IS NULL), count(*) FILTER (a IS NULL), count(*) FILTER (t IS NULL), "
+            "count(*) FILTER (finer), min(t), max(t), min(i), max(i), count(*) FILTER (i IS NULL)",
+            rows,
+        )
+        where = self._where
+        if not count:
+            raise InputError("table-no-rows", path=where)
+        gaps = {"case-without-name": nameless, "event-without-activity": mute, "missing-timestamp": absent}
+        if refuse_gaps(findings, gaps):
+            rows = f"SELECT * FROM ({rows}) WHERE c IS NOT NULL AND a IS NOT NULL AND t IS NOT NULL"
+            count, low, high = _one(connection, "count(*), min(t), max(t)", rows)
+            if not count:
+                raise InputError("not-event-left", path=where)
+        if low < FIRST_TIME or high > LAST_TIME:
+            raise InputError("times-outside-years-9999", path=where)
+        if unplaced and index is not None:
+            raise InputError("index-missing-rows", path=where, index=index, unplaced=unplaced)
+        alone = index is not None and self.means.index is None  # veilog's own index stands above the times
+        if unplaced or index is not None:
+            ties = f"SELECT c FROM ({rows}) GROUP BY c, {'' if alone else 't, '}i HAVING min(a) <> max(a)"
+            refuse_ties(_one(connection, "count(*)", ties)[0], index, where)
+        return _Sound(rows, count, finer, low, high, least, most, not unplaced, index, alone)
+
+    def _keyed(
+        self, connection: duckdb.DuckDBPyConnection, sound: _Sound, kind: pa.DataType, findings: Findings
+    ) -> EventQuery:
+        """What to group, an event as one key."""
+        naive = pa.types.is_date(kind) or kind.tz is None
+        count_times(findings, sound.count, naive=sound.count if naive else 0, cut=sound.finer)
+        position = f"i - ({sound.least})" if sound.placed else "0"
+        if sound.placed and sound.most - sound.least >= 1 << POSITION_BITS:
+            position = "row_number() OVER (ORDER BY i)"
+        labels = connection.sql(f"SELECT DISTINCT a FROM ({sound.rows}) ORDER BY a").to_arrow_table()
+        placed = f"SELECT c, t, a, {position} AS i FROM ({sound.rows})"
+        key = timed_key("0" if sound.alone else "t", coded(connection, labels))
+        return EventQuery(
+            f"SELECT c, {key} AS k FROM ({placed})", labels["a"].to_pylist(), start=sound.low, end=sound.high
+        )
+
+
+@dataclass(frozen=True)
+class _Sound:
+    """Rows in which nothing is missing: columns ``c``, ``a``, ``t`` and ``i``, and what is known of them."""
+
+    rows: str
+    count: int
+    finer: int
+    low: int
+    high: int
+    least: int
+    most: int
+    placed: bool
+    """Whether the rows have an order of their own or an index."""
+    index: str | None
+    alone: bool
+    """Whether the index orders events whatever their times are."""
+
+
+def _taken(time: pa.Field) -> tuple[str, str]:
+    """The microseconds of a column of times, null where there are none, as of infinite times, and whether some are
+    cut."""
+    instant = f"{sql_name(time.name)}::TIMESTAMP" if pa.types.is_date(time.type) else sql_name(time.name)
+    return micros(instant, time.type)
+
+
+def _by_characters(field: pa.Field) -> str:
+    """A column of the table, as one in which texts are the same only if their characters are."""
+    name = sql_name(field.name)
+    return f"{name}::VARCHAR {_CHARACTERS} AS {name}" if is_text(field.type) else name
+
+
+def _one(connection: duckdb.DuckDBPyConnection, values: str, rows: str) -> Any:
+    return connection.execute(f"SELECT {values} FROM ({rows})").fetchall()[0]
+
+
+def _tables(connection: duckdb.DuckDBPyConnection) -> str:
+    found = connection.execute(
+        "SELECT schema_name, table_name FROM duckdb_tables() WHERE database_name = 'source' UNION ALL "
+        "SELECT schema_name, view_name FROM duckdb_views() WHERE database_name = 'source' AND NOT internal "
+        "ORDER BY 1, 2"
+    ).fetchall()
+    names = [name if schema == "main" else f"{schema}.{name}" for schema, name in found[:30]]
+    return f"It has: {', '.join(names)}." if names else "It has none."

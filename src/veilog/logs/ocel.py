@@ -1,0 +1,529 @@
+"""Object-centric logs (OCEL 2.0 in JSON, XML and SQLite) as a table in which the objects of one type are the cases.
+
+Each event becomes a row for each of its objects of that type. Whatever that loses is counted and reported. A database
+is opened to read alone, and only its tables are read.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import re
+import sqlite3
+from collections import Counter, defaultdict
+from collections.abc import Callable, Container, Iterator
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Literal
+
+import pyarrow as pa
+
+from veilog.errors import InputError
+from veilog.logs.engines.engine import sql_name
+from veilog.logs.eventlog import ACTIVITY, CASE, EVENT_INDEX, TIMESTAMP
+from veilog.logs.input.quality_checks import check_width
+from veilog.logs.input.reader import ReadRequest
+from veilog.logs.input.source import Source
+from veilog.logs.tables.cells import typed
+from veilog.logs.tables.reader import Notes, Remark, TableReader
+from veilog.logs.xes.scan import CheckedParser
+
+_FIRST, _LAST = datetime.min.replace(tzinfo=UTC), datetime.max.replace(tzinfo=UTC)
+
+
+@dataclass
+class Event:
+    """Something that happened to objects."""
+
+    name: str
+    activity: str | None
+    time: str | None
+    attributes: dict[str, str | None] = field(default_factory=dict)
+    objects: list[str] = field(default_factory=list)
+    """Their names, each once, in the order of the file."""
+    changes: int = 0
+    """Further values of attributes that it has already."""
+
+    def holds(self, name: str, value: object) -> None:
+        """Take the next value of an attribute: the first one stays."""
+        if name in self.attributes:
+            self.changes += 1
+        else:
+            self.attributes[name] = in_text(value)
+
+
+@dataclass
+class Thing:
+    """An object: its type, its attributes as they were first, and how much of it has no place in a flat log."""
+
+    kind: str | None
+    attributes: dict[str, str | None] = field(default_factory=dict)
+    changes: int = 0
+    """Later values of attributes."""
+    relations: int = 0
+    """To other objects."""
+    _since: dict[str, str | None] = field(default_factory=dict)
+    """Since when attributes have these values."""
+
+    def holds(self, name: str, value: object, time: str | None = None) -> None:
+        """Take another value of an attribute: the one of the earliest time stays, wherever it stands; of several of one
+        time the first. A value without a time is how the object was at the beginning."""
+        if name in self.attributes:
+            self.changes += 1
+            if _moment(time) >= _moment(self._since[name]):
+                return
+        self.attributes[name], self._since[name] = in_text(value), time
+
+
+def _moment(time: str | None) -> datetime:
+    """The moment in UTC; what tells none is later than all that do."""
+    if not time:
+        return _FIRST
+    try:
+        found = datetime.fromisoformat(time.strip())
+        return found.replace(tzinfo=UTC) if found.tzinfo is None else found.astimezone(UTC)
+    except (ValueError, OverflowError):
+        return _LAST
+
+
+@dataclass
+class ObjectCentricLog:
+    """Events and objects by their names, in the order of the file."""
+
+    events: dict[str, Event] = field(default_factory=dict)
+    objects: dict[str, Thing] = field(default_factory=dict)
+    unlisted: int = 0
+    """What is told of events and objects that are not listed."""
+
+    def kinds(self) -> dict[str, tuple[int, int]]:
+        """Return the types of objects: of how many objects, and in how many events, the most frequent first."""
+        objects = Counter(thing.kind for thing in self.objects.values() if thing.kind is not None)
+        events: Counter[str] = Counter()
+        for event in self.events.values():
+            found = {self.objects[name].kind for name in event.objects if name in self.objects}
+            events.update(kind for kind in found if kind is not None)
+        return {kind: (count, events[kind]) for kind, count in objects.most_common()}
+
+
+def called(name: object, source: Source) -> str:
+    """Return the name of an event or object as text. What is none is refused: all without a name would be one."""
+    if isinstance(name, bool) or not isinstance(name, str | int):
+        raise InputError("name-event-object", path=source.path, name=name)
+    return str(name)
+
+
+def first_of(name: object, known: Container[str], what: Literal["events", "objects"], source: Source) -> str:
+    """Return the name of the next event or object; one that another has is refused, as both would be one, and what one
+    case holds would stand in another."""
+    found = called(name, source)
+    if found in known:
+        raise InputError("two-called", path=source.path, what=what, found=found)
+    return found
+
+
+def in_text(value: object) -> str | None:
+    """Return a value as it would be written in a table of text."""
+    if value is None or isinstance(value, str):
+        return value
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return json.dumps(value, ensure_ascii=False) if isinstance(value, dict | list) else str(value)
+
+
+_LARGEST_TEXT = 2 << 30
+_BLOCK = 1 << 20
+_INNER = 3
+"""How deep an event or an object stands: the log has lists of both."""
+_HALF = re.compile(r"\\u[dD][89a-fA-F]")
+_OLD = "Convert it to OCEL 2.0 with pm4py: pm4py.write_ocel2(pm4py.read_ocel(file), target)."
+
+
+def from_json(source: Source) -> ObjectCentricLog:
+    """Return the log in a JSON file; what is no OCEL 2.0 is refused."""
+    try:
+        found = _parsed(source.content(_LARGEST_TEXT))
+    except (ValueError, RecursionError) as error:
+        raise InputError("no-json", path=source.path, reason=error) from error
+    if isinstance(found, dict) and "ocel:events" in found:
+        raise InputError("ocel-not-read", path=source.path)
+    if not isinstance(found, dict) or not isinstance(found.get("events"), list):
+        raise InputError("json-no-object-centric", path=source.path)
+    log = ObjectCentricLog()
+    try:
+        for one in found.get("objects") or ():
+            thing = Thing(in_text(one.get("type")))
+            for attribute in one.get("attributes") or ():
+                thing.holds(_word(attribute["name"]), attribute.get("value"), in_text(attribute.get("time")))
+            thing.relations = len(one.get("relationships") or ())
+            log.objects[first_of(one["id"], log.objects, "objects", source)] = thing
+        for one in found["events"]:
+            objects = dict.fromkeys(called(item["objectId"], source) for item in one.get("relationships") or ())
+            kind, time = in_text(one.get("type")), in_text(one.get("time"))
+            name = first_of(one["id"], log.events, "events", source)
+            event = log.events[name] = Event(name, kind, time, objects=list(objects))
+            for item in one.get("attributes") or ():
+                event.holds(_word(item["name"]), item.get("value"))
+    except (KeyError, TypeError, AttributeError) as error:
+        raise InputError("json-not-ocel", path=source.path, kind=type(error).__name__, reason=error) from error
+    return log
+
+
+def _parsed(content: bytes) -> Any:
+    """What JSON says. What says a thing twice is an error, as one of the two would be lost, and so is half a character,
+    which no text can hold."""
+    text = content.decode(json.detect_encoding(content))
+    found = json.loads(text, object_pairs_hook=_once)
+    if _HALF.search(text):
+        json.dumps(found, ensure_ascii=False).encode("utf-8")
+    return found
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        names = [name for name, _ in pairs]
+        twice = next(name for i, name in enumerate(names) if name in names[:i])
+        raise ValueError(f"it has {twice!r} twice in one place")
+    return found
+
+
+def _word(name: object) -> str:
+    if not isinstance(name, str):
+        raise TypeError(f"an attribute is called {name!r}")
+    return name
+
+
+def from_xml(source: Source) -> ObjectCentricLog:
+    """Return the log in an XML file; entities and references to anything outside the file are refused."""
+    reader = _Elements(source)
+    with source.stream() as stream:
+        while data := stream.read(_BLOCK):
+            reader.checked.parse(data, final=False)
+        reader.checked.parse(b"", final=True)
+    return reader.log
+
+
+class _Elements:
+    """What the elements of OCEL 2.0 in XML say, one after the other."""
+
+    def __init__(self, source: Source) -> None:
+        self.log = ObjectCentricLog()
+        self._source = source
+        self._path: list[str] = []
+        self._at: Event | Thing | None = None
+        self._attribute: str | None = None
+        self._since: str | None = None
+        self._text: list[str] = []
+        self.checked = CheckedParser(str(source.path))
+        parser = self.checked.parser
+        parser.StartElementHandler = self._start
+        parser.EndElementHandler = self._end
+        parser.CharacterDataHandler = self._text.append
+
+    def _start(self, element: str, said: dict[str, str]) -> None:
+        path = self._path
+        if not path and element != "log":
+            raise self.checked.refuse(f"The root element is <{element}>, not <log>: this is no object-centric log.")
+        if len(path) == 1 and element == "trace":
+            raise self.checked.refuse("This is a log in XES, not in OCEL.", "Call the file .xes.")
+        if len(path) == 1 and element == "global":
+            raise self.checked.refuse("This is OCEL 1.0, which is not read.", _OLD)
+        if self._attribute is not None:
+            raise self.checked.refuse(f"There is <{element}> in the value of the attribute {self._attribute!r}.")
+        path.append(element)
+        if path[1:] == ["objects", "object"]:
+            self._at = Thing(said.get("type"))
+            self.log.objects[first_of(self._said(said, "id"), self.log.objects, "objects", self._source)] = self._at
+        elif path[1:] == ["events", "event"]:
+            name = first_of(self._said(said, "id"), self.log.events, "events", self._source)
+            self._at = self.log.events[name] = Event(name, said.get("type"), said.get("time"))
+        elif element == "attribute" and path[3:] == ["attributes", "attribute"]:
+            self._attribute, self._since = self._said(said, "name"), said.get("time")
+            self._text.clear()
+        elif element in ("relationship", "relobj", "object") and path[3:-1] == ["objects"]:
+            self._relate(self._said(said, "object-id"))
+
+    def _end(self, element: str) -> None:
+        self._path.pop()
+        if len(self._path) == _INNER - 1:
+            self._at = None  # what stands elsewhere, such as the types of events, belongs to none
+        if element == "attribute" and self._attribute is not None:
+            value = "".join(self._text)
+            if isinstance(self._at, Thing):
+                self._at.holds(self._attribute, value, self._since)
+            elif self._at is not None:
+                self._at.holds(self._attribute, value)
+            self._attribute = None
+        self._text.clear()
+
+    def _relate(self, name: str) -> None:
+        if isinstance(self._at, Thing):
+            self._at.relations += 1
+        elif self._at is not None and name not in self._at.objects:
+            self._at.objects.append(name)
+
+    def _said(self, said: dict[str, Any], name: str) -> str:
+        if name not in said:
+            raise self.checked.refuse(f"<{self._path[-1]}> has no {name}.")
+        return str(said[name])
+
+
+_LARGEST_BASE = 1 << 30
+_TABLES = ("event", "object", "event_map_type", "object_map_type", "event_object")
+
+
+def from_sqlite(source: Source) -> ObjectCentricLog:
+    """Return the log in a database; what is no OCEL 2.0 is refused."""
+    try:
+        with contextlib.closing(_connected(source)) as base:
+            return _log(base, source)
+    except sqlite3.Error as error:
+        raise InputError("database-cannot-read", path=source.path, reason=error) from error
+
+
+def _connected(source: Source) -> sqlite3.Connection:
+    if source.zipped:
+        base = sqlite3.connect(":memory:")
+        base.deserialize(source.content(_LARGEST_BASE))
+    else:
+        if not source.size:
+            raise InputError("file-empty", path=source.path)
+        if Path(f"{source.path}-wal").exists():
+            raise InputError("another-program-written-database", path=source.path)
+        base = sqlite3.connect(f"{source.path.absolute().as_uri()}?mode=ro&immutable=1", uri=True)
+    base.execute("PRAGMA trusted_schema = OFF")
+    return base
+
+
+def _log(base: sqlite3.Connection, source: Source) -> ObjectCentricLog:
+    tables = {name for (name,) in base.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+    missing = [name for name in _TABLES if name not in tables]
+    if missing:
+        raise InputError("database-no-ocel-no", path=source.path, missing=missing[0])
+    log = ObjectCentricLog()
+    for name, kind in base.execute("SELECT ocel_id, ocel_type FROM object ORDER BY rowid"):
+        log.objects[first_of(name, log.objects, "objects", source)] = Thing(in_text(kind))
+    for row in _rows(base, "object", {thing.kind for thing in log.objects.values()}, source):
+        since = in_text(row.pop("ocel_time", None))
+        row.pop("ocel_changed_field", None)
+        thing = log.objects.get(called(row.pop("ocel_id"), source))
+        log.unlisted += thing is None
+        for name, value in row.items():
+            if thing is not None and value is not None:
+                thing.holds(name, value, since)
+    events = log.events
+    for name, kind in base.execute("SELECT ocel_id, ocel_type FROM event ORDER BY rowid"):
+        its = first_of(name, events, "events", source)
+        events[its] = Event(its, in_text(kind), None)
+    told: set[str] = set()
+    for row in _rows(base, "event", {event.activity for event in events.values()}, source):
+        its = first_of(row.pop("ocel_id"), told, "events", source)
+        told.add(its)
+        event = events.get(its)
+        log.unlisted += event is None
+        if event is not None:
+            event.time = in_text(row.pop("ocel_time"))
+            event.attributes = {name: in_text(value) for name, value in row.items() if value is not None}
+    for row in base.execute("SELECT ocel_event_id, ocel_object_id FROM event_object ORDER BY rowid"):
+        its, thing_name = (called(name, source) for name in row)
+        log.unlisted += its not in events
+        if its in events and thing_name not in events[its].objects:
+            events[its].objects.append(thing_name)
+    if "object_object" in tables:
+        for (name,) in base.execute("SELECT ocel_source_id FROM object_object"):
+            if str(name) in log.objects:
+                log.objects[str(name)].relations += 1
+    return log
+
+
+def _rows(base: sqlite3.Connection, what: str, kinds: set[str | None], source: Source) -> Iterator[dict[str, Any]]:
+    """The attributes of events or objects, each type of which has a table of its own, refused where one is missing:
+    what these hold would be lost. Names of tables are the same in upper and lower case in SQLite."""
+    tables = {name.lower(): name for (name,) in base.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+    needed = ("ocel_id", "ocel_time")[: 1 + (what == "event")]
+    done = set()
+    for kind, mapped in base.execute(f"SELECT ocel_type, ocel_type_map FROM {what}_map_type").fetchall():
+        table = tables.get(f"{what}_{mapped}".lower())
+        if table is None and kind not in kinds:
+            continue
+        if table is None:
+            raise InputError("database-no-ocel-no-table", path=source.path, what=what, mapped=mapped)
+        if table in done:
+            continue
+        done.add(table)
+        found = base.execute(f"SELECT * FROM {sql_name(table)} ORDER BY rowid")
+        names = [column[0] for column in found.description]
+        missing = [name for name in needed if name not in names]
+        if missing:
+            raise InputError("database-no-ocel-table", path=source.path, table=table, missing=missing[0])
+        for row in found:
+            yield dict(zip(names, row, strict=True))
+
+
+_EVENT = "ocel:eid"
+"""The column of the name of an event, as pm4py calls it."""
+_EVENT_PREFIX = "event:"
+_ATTRIBUTE = " (attribute)"
+
+
+@dataclass(frozen=True)
+class _Flat:
+    """The log as a table, and what has no place in it."""
+
+    table: pa.Table
+    remarks: tuple[Remark, ...]
+    kinds: tuple[str, ...]
+
+
+class _ObjectCentric(TableReader):
+    declares = False
+    heeds = ("object_type",)
+
+    def __init__(self, name: str, suffixes: tuple[str, ...], parse: Callable[[Source], ObjectCentricLog]) -> None:
+        self.name = name
+        self.suffixes = suffixes
+        self._parse = parse
+
+    def columns(self, source: Source) -> list[str]:
+        return list(source.once(self._flat).table.column_names)
+
+    def table(self, source: Source, asked: ReadRequest) -> pa.Table:
+        """Which type a column has follows from all of its values, so what decides about events stays text."""
+        text = source.once(self._flat).table
+        given = {CASE, ACTIVITY, TIMESTAMP, _EVENT, EVENT_INDEX}.union(() if asked.roles is None else asked.roles.named)
+        return pa.table({name: text[name] if name in given else typed(text[name]) for name in text.column_names})
+
+    def rows(self, source: Source) -> int:
+        return int(source.once(self._flat).table.num_rows)
+
+    def notes(self, source: Source) -> Notes:
+        flat = source.once(self._flat)
+        return Notes(remarks=flat.remarks, among=flat.kinds)
+
+    def _flat(self, source: Source) -> _Flat:
+        log = self._parse(source)
+        kind = _chosen(log, source)
+        return _Flat(_table(log, kind, source.path), (*_left_out(log, kind), *_folded(log, kind)), tuple(log.kinds()))
+
+
+JSON = _ObjectCentric("OCEL 2.0 (JSON)", (".json", ".json.gz", ".jsonocel"), from_json)
+XML = _ObjectCentric("OCEL 2.0 (XML)", (".xml", ".xml.gz", ".xmlocel"), from_xml)
+SQLITE = _ObjectCentric("OCEL 2.0 (SQLite)", (".sqlite",), from_sqlite)
+
+
+def _chosen(log: ObjectCentricLog, source: Source) -> str:
+    """The type whose objects are the cases: the one that is asked for, or the only one."""
+    kinds, wanted = log.kinds(), source.layout.object_type
+    if wanted is None and len(kinds) == 1:
+        return next(iter(kinds))
+    if wanted is not None and wanted in kinds:
+        return wanted
+    counts = ((kind, _counted(things, "object"), _counted(events, "event")) for kind, (things, events) in kinds.items())
+    listed = ", ".join(f"{kind!r} ({things}, {events})" for kind, things, events in counts)
+    if not kinds:
+        raise InputError("object-centric-log-no", path=source.path)
+    raise InputError(
+        "types-objects-them-must" if wanted is None else "no-type-objects",
+        path=source.path,
+        among=tuple(kinds),
+        number=len(kinds),
+        listed=listed,
+        wanted=wanted,
+    )
+
+
+def _counted(count: int, what: str) -> str:
+    return f"{count:,} {what}{'' if count == 1 else 's'}"
+
+
+def _of(event: Event, log: ObjectCentricLog, kind: str) -> list[str]:
+    """The objects of an event that are cases."""
+    return [name for name in event.objects if name in log.objects and log.objects[name].kind == kind]
+
+
+def _table(log: ObjectCentricLog, kind: str, path: Path) -> pa.Table:
+    """A row for each event and each of its objects of this type, with the attributes of both, all as text."""
+    rows = [(event, name) for event in log.events.values() for name in _of(event, log, kind)]
+    columns: dict[str, list[str | None]] = {
+        CASE: [name for _, name in rows],
+        ACTIVITY: [event.activity for event, _ in rows],
+        TIMESTAMP: [event.time for event, _ in rows],
+        _EVENT: [event.name for event, _ in rows],
+    }
+    own = dict.fromkeys(key for event, _ in rows for key in event.attributes)
+    of_cases = dict.fromkeys(key for thing in log.objects.values() if thing.kind == kind for key in thing.attributes)
+    cells = len(own) * len(rows) + len(of_cases) * len(rows)
+    filled = sum(len(event.attributes) + len(log.objects[name].attributes) for event, name in rows)
+    check_width(len(columns) + len(own) + len(of_cases), cells, filled, path)
+    for key in own:
+        columns[_as_of_event(key)] = [event.attributes.get(key) for event, _ in rows]
+    for key in of_cases:
+        columns[_as_of_case(key)] = [log.objects[thing].attributes.get(key) for _, thing in rows]
+    return pa.table({name: pa.chunked_array([pa.array(values, pa.string())]) for name, values in columns.items()})
+
+
+def _as_of_event(key: str) -> str:
+    """The column of an attribute of events: by its name alone, whatever others there are. One that would be taken for
+    another column, or for one of objects, is called ``event:`` and so, and so is one that is called so already."""
+    bare = key
+    while bare.startswith(_EVENT_PREFIX):
+        bare = bare.removeprefix(_EVENT_PREFIX)
+    return f"{_EVENT_PREFIX}{key}" if bare in (ACTIVITY, TIMESTAMP, _EVENT) or bare.startswith("case:") else key
+
+
+def _as_of_case(key: str) -> str:
+    """The column of an attribute of objects, by its name alone."""
+    bare = key
+    while bare.endswith(_ATTRIBUTE):
+        bare = bare.removesuffix(_ATTRIBUTE)
+    return f"case:{key}{_ATTRIBUTE}" if bare == ACTIVITY else f"case:{key}"
+
+
+def _left_out(log: ObjectCentricLog, kind: str) -> list[Remark]:
+    """What has no place in the flat log."""
+    without = [event for event in log.events.values() if not _of(event, log, kind)]
+    seen = {name for event in log.events.values() for name in event.objects}
+    idle = [name for name, thing in log.objects.items() if thing.kind == kind and name not in seen]
+    found = []
+    if without:
+        example = f"{without[0].name!r} ({without[0].activity}) has no object of the type {kind!r}"
+        found.append(Remark("event-without-object", example, len(without)))
+    if idle:
+        found.append(Remark("object-without-event", f"{kind!r} {idle[0]!r}", len(idle)))
+    things, events = log.objects.values(), log.events.values()
+    lost = {
+        "objects of other types": sum(thing.kind != kind for thing in things),
+        "relations between objects": sum(thing.relations for thing in things),
+        "later values of attributes": sum(thing.changes for thing in things if thing.kind == kind)
+        + sum(event.changes for event in events if _of(event, log, kind)),
+        "objects of events that are not listed": sum(name not in log.objects for e in events for name in e.objects),
+        "rows of what is not listed": log.unlisted,
+    }
+    if any(lost.values()):
+        example = ", ".join(f"{what}: {count:,}" for what, count in lost.items() if count)
+        found.append(Remark("not-flat", example, sum(lost.values())))
+    return found
+
+
+def _folded(log: ObjectCentricLog, kind: str) -> list[Remark]:
+    """What looks otherwise in the flat log than it was: events in several cases, and activities of other objects."""
+    several, most = 0, ("", 0)
+    others: dict[tuple[str, str | None], list[frozenset[str]]] = defaultdict(list)
+    for event in log.events.values():
+        cases = _of(event, log, kind)
+        if len(cases) > 1:
+            several += 1
+            most = max(most, (event.name, len(cases)), key=lambda found: found[1])
+        beside = frozenset(event.objects).difference(cases)
+        for name in cases:
+            others[name, event.activity].append(beside)
+    found = []
+    if several:
+        found.append(Remark("event-in-several-cases", f"{most[0]!r} is in {most[1]:,} cases", several))
+    apart = [key for key, beside in others.items() if len(set(beside)) > 1]
+    if apart:
+        name, activity = apart[0]
+        example = f"case {name!r} has {activity!r} {len(others[apart[0]]):,} times, for different objects"
+        found.append(Remark("events-of-other-objects", example, len(apart)))
+    return found

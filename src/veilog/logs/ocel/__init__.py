@@ -1,1 +1,0 @@
-"""Object-centric logs (OCEL 2.0), flattened: the objects of one type are the cases."""

@@ -1,0 +1,514 @@
+"""The reader and writer of delimited text: CSV and TSV, plain or gzip; whatever cannot be told apart safely is refused.
+
+Encoding, delimiter and header are found out from the first lines, the rest is RFC 4180: a quote opens a field or closes
+it, a quote inside is doubled, every row has as many fields as the header. So no row can vanish inside another one
+without an error. Text is UTF-8; a value that is not is read as Windows-1252, that value alone. What one case holds
+never decides how another one is read, which is why no sniffer of a library is used.
+"""
+
+from __future__ import annotations
+
+import codecs
+import csv
+import io
+import re
+import threading
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyarrow import csv as arrow_csv
+
+from veilog.errors import InputError
+from veilog.logs.eventlog import EVENT_INDEX, EventLog
+from veilog.logs.input.reader import ReadRequest
+from veilog.logs.input.source import MAX_VALUE, Source, consumed_fraction, suffix_of
+from veilog.logs.tables.cells import typed, written
+from veilog.logs.tables.events import LineOf, check_flat, flat_table
+from veilog.logs.tables.reader import BATCH, Notes, Remark, TableReader, headed, is_wide, usual
+
+_SAMPLE = 1 << 16
+_LINES = 50
+"""Of a file that are looked at."""
+BLOCK = 4 << 20
+"""Bytes read at once, and of a row at most."""
+_FALLBACK = "cp1252"
+"""What a value is that is no UTF-8."""
+_VALUE = re.compile(rb"""(?<![^,;\t|\r\n"])[^,;\t|\r\n"\x80-\xff]*[\x80-\xff][^,;\t|\r\n"]*""")
+"""What stands between delimiters, quotes and ends of lines, and is not all ASCII. Any delimiter ends it, not only the
+one of the file: what matters is that it lies within one value."""
+_ENDS = (b",", b";", b"\t", b"|", b"\r", b"\n", b'"')
+_RUN = re.compile(r"^([=+\-@\t\r\n])")
+"""How a text begins that spreadsheets take for a formula, also after white space that they leave out."""
+_Starts = dict[int, list[str]]
+"""Rows by the lines that they start on."""
+
+
+def _decoded(sample: bytes, path: Path) -> tuple[str, str]:
+    """Return the encoding that the first bytes of a file say, and their text."""
+    for mark, encoding in (
+        (codecs.BOM_UTF8, "utf-8"),
+        (codecs.BOM_UTF16_LE, "utf-16"),
+        (codecs.BOM_UTF16_BE, "utf-16"),
+    ):
+        if sample.startswith(mark) and encoding != "utf-8":
+            return encoding, codecs.getincrementaldecoder(encoding)("replace").decode(sample)
+    if b"\0" in sample:
+        raise InputError("not-text-file", path=path)
+    if sample.removeprefix(codecs.BOM_UTF8).lstrip()[:5] in (b"<?xml", b"<log ", b"<log>"):
+        raise InputError("xml-not-table", path=path)
+    text = _VALUE.sub(lambda match: _as_utf8(match[0], "replace")[0], sample.removeprefix(codecs.BOM_UTF8))
+    return "utf-8", text.decode("utf-8", "replace")
+
+
+def _as_utf8(value: bytes, errors: str = "strict") -> tuple[bytes, bool]:
+    """Return a value in UTF-8, and whether it was in Windows-1252 before."""
+    try:
+        value.decode("utf-8")
+    except UnicodeDecodeError:
+        return value.decode(_FALLBACK, errors).encode("utf-8"), True
+    return value, False
+
+
+@dataclass(frozen=True)
+class Dialect:
+    """How a file is to be read: its delimiter, its encoding, and its columns (nameless ones by their position)."""
+
+    delimiter: str
+    encoding: str
+    columns: tuple[str, ...]
+    line: int = 1
+    """Where the header is, or where there is none, the first row."""
+    headed: bool = True
+    titles: int = 0
+    """How many rows stand before the header, on the lines before its own."""
+
+
+@dataclass(frozen=True)
+class _Cut:
+    """How one delimiter cuts the first lines of a file: its header, the line that it starts on, and the rows before."""
+
+    columns: list[str]
+    line: int = 1
+    titles: int = 0
+
+    def better(self, other: _Cut, *, named: bool = True) -> bool:
+        """Whether this header has usual names and the other has not, or else more columns."""
+        if not named or len(self.columns) < 3 or not other.columns or usual(self.columns) == usual(other.columns):
+            return len(self.columns) > len(other.columns)
+        return usual(self.columns)
+
+
+def sniffed(source: Source) -> Dialect:
+    """Find the encoding by the first bytes, and delimiter and columns by the header: of the delimiters that cut it into
+    the most columns, or into columns with usual names, the first; in a file called .tsv a tab goes before the others.
+    Lines of a title may stand before the header (see :func:`_headers`)."""
+    path, sample = source.path, source.begin(_SAMPLE)
+    preferred = ("\t", ",", ";", "|") if source.format == ".tsv" else (",", ";", "\t", "|")
+    if not sample:
+        raise InputError("file-empty", path=path)
+    encoding, text = _decoded(sample, path)
+    whole = len(sample) < _SAMPLE
+    lines = list(io.StringIO(text.lstrip("\ufeff"), newline=""))
+    if not whole:
+        lines.pop()
+    if not lines:
+        raise InputError("first-line-longer-kib", path=path, sample=_SAMPLE >> 10)
+    found = {delimiter: rows for delimiter in preferred if (rows := _rows(lines[:_LINES], delimiter, source))}
+    best = _Cut([])
+    chosen = preferred[0]
+    for delimiter, cut in _headers(lines, found, source).items():
+        if cut.better(best, named=source.layout.header != 0):
+            best, chosen = cut, delimiter
+    if not best.columns:
+        raise InputError("first-line-too-long", path=path)
+    headed = source.layout.header != 0
+    names = tuple((name if headed else "") or f"column {i + 1}" for i, name in enumerate(best.columns))
+    return Dialect(chosen, encoding, names, best.line, headed, best.titles)
+
+
+def _rows(lines: list[str], delimiter: str, source: Source) -> _Starts | None:
+    """The first rows as this delimiter cuts them; None where it cannot."""
+    reader = csv.reader(lines, delimiter=delimiter)
+    rows: _Starts = {}
+    line = 1
+    try:
+        for row in reader:
+            if row:
+                rows[line] = row
+            line = reader.line_num + 1
+    except csv.Error:
+        return rows or None
+    if not rows:
+        raise InputError("file-empty", path=source.path)
+    return rows
+
+
+def _headers(lines: list[str], found: dict[str, _Starts], source: Source) -> dict[str, _Cut]:
+    """The header that each delimiter finds, all of them on one line: the first with three names under any delimiter.
+    Later lines may be data, and what one case holds must not decide how others are cut."""
+    wanted = source.layout.header
+    if wanted:
+        for rows in found.values():
+            if wanted not in rows:
+                raise InputError("no-row-starts-line", path=source.path, wanted=wanted, max=max(rows))
+        return {delimiter: _at(lines, rows, wanted) for delimiter, rows in found.items()}
+    firsts = {delimiter: _Cut(next(iter(rows.values()))) for delimiter, rows in found.items()}
+    if wanted == 0:
+        return firsts
+    wide = {d: next((line for line, row in rows.items() if is_wide(row, text=True)), None) for d, rows in found.items()}
+    line = min((line for line in wide.values() if line is not None), default=None)
+    cuts = {
+        delimiter: _at(lines, rows, line)
+        for delimiter, rows in found.items()
+        if line is not None and wide[delimiter] == line and headed(rows[line], line - min(rows))
+    }
+    if any(map(is_wide, (cut.columns for cut in firsts.values()))) and not any(
+        cut.line == 1 or usual(cut.columns) for cut in cuts.values()
+    ):
+        raise InputError("first-line-may-title", path=source.path)
+    return cuts or firsts
+
+
+def _at(lines: list[str], rows: _Starts, line: int) -> _Cut:
+    """The header on this line. What stands before is skipped by its line feeds; where lines end otherwise, there is
+    nothing to go by."""
+    titles = list(rows).index(line)
+    before = "".join(lines[: line - 1]).count("\n")
+    return _Cut(rows[line], line, titles) if titles and before == line - 1 else _Cut(next(iter(rows.values())))
+
+
+class Watched(io.RawIOBase):
+    """The bytes of a file as UTF-8, watched: encoding, quotes, NUL. At a fault the stream ends and ``error`` says why.
+    ``foreign`` values were no UTF-8 before, the first of them on ``foreign_line``.
+
+    The error is kept instead of raised because the reader above runs in threads of its own; they read ahead, also while
+    the rest is drained, so one reads at a time.
+    """
+
+    def __init__(self, source: BinaryIO, dialect: Dialect, path: Path) -> None:
+        self.error: Exception | None = None
+        self._one_at_a_time = threading.Lock()
+        self._source = source
+        self._path = path
+        self.foreign = 0
+        self.foreign_line = 1
+        self._encoding = dialect.encoding
+        self._decoder = None if dialect.encoding == "utf-8" else codecs.getincrementaldecoder(dialect.encoding)()
+        self._held = b""
+        self._allowed = np.zeros(256, dtype=np.bool_)
+        self._allowed[[ord(dialect.delimiter), 10, 13, 34]] = True
+        self._started = False
+        self._titles = dialect.line - 1
+        self._line = 1
+        self._inside = 0
+        self._opened = 1
+        self._last = 10
+        self._rest = b""
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        """Fill a buffer: less is read at the end alone, as the reader takes what it gets for a block of whole rows."""
+        view, size = memoryview(buffer).cast("B"), 0
+        with self._one_at_a_time:
+            while size < len(view) and (self._rest or self._more(len(view) - size)):
+                part = self._rest[: len(view) - size]
+                view[size : size + len(part)] = part
+                size, self._rest = size + len(part), self._rest[len(part) :]
+        return size
+
+    def _more(self, size: int) -> bool:
+        """Read on, about so many bytes; whether there were any."""
+        if self.error is None:
+            try:
+                self._rest = self._next(max(size, 1 << 20))
+            except InputError as error:
+                self.error = error
+        return bool(self._rest)
+
+    def _next(self, size: int) -> bytes:
+        while True:
+            raw = self._source.read(size)
+            data = self._decode(raw if self._started else raw.removeprefix(codecs.BOM_UTF8))
+            self._started = True
+            if self._titles:
+                data = self._below_titles(data)
+            if data or not raw:
+                self._watch(data)
+                return data
+
+    def _below_titles(self, data: bytes) -> bytes:
+        """The bytes after the lines that stand before the header."""
+        while self._titles and (end := data.find(b"\n")) >= 0:
+            data = data[end + 1 :]
+            self._titles -= 1
+            self._line += 1
+        return b"" if self._titles else data
+
+    def _decode(self, raw: bytes) -> bytes:
+        if self._decoder is None:
+            return self._by_value(raw)
+        try:
+            text = self._decoder.decode(raw, final=not raw)
+        except UnicodeDecodeError as error:
+            raise InputError(
+                "bytes-cannot-read",
+                path=self._path,
+                line=self._line,
+                hex=bytes(error.object[error.start : error.end]).hex(),
+                encoding=self._encoding,
+            ) from None
+        return text.encode("utf-8", "surrogatepass")
+
+    def _by_value(self, raw: bytes) -> bytes:
+        """The bytes up to the last whole value; values that are no UTF-8 are written anew."""
+        if raw.isascii() and not self._held:
+            return raw
+        data = self._held + raw
+        if raw:
+            cut = max(data.rfind(end) for end in _ENDS) + 1
+            data, self._held = data[:cut], data[cut:]
+        else:
+            self._held = b""
+        if len(self._held) > MAX_VALUE:
+            raise InputError("value-longer-mb", path=self._path, line=self._line, max_value=MAX_VALUE >> 20)
+        try:
+            data.decode("utf-8")
+        except UnicodeDecodeError:
+            return _VALUE.sub(lambda match: self._one(match, data), data)
+        return data
+
+    def _one(self, match: re.Match[bytes], data: bytes) -> bytes:
+        line = self._line
+        try:
+            value, foreign = _as_utf8(match[0])
+        except UnicodeDecodeError as error:
+            line += data.count(b"\n", 0, match.start())
+            raise InputError(
+                "byte-0x-read-neither-utf", path=self._path, line=line, object=error.object[error.start]
+            ) from None
+        if foreign:
+            if not self.foreign:
+                self.foreign_line = line + data.count(b"\n", 0, match.start())
+            self.foreign += 1
+        return value
+
+    def _watch(self, data: bytes) -> None:
+        if b"\0" in data:
+            line = self._line + data[: data.index(b"\0")].count(b"\n")
+            raise InputError("nul-byte-not-text", path=self._path, line=line)
+        if data and (self._inside or self._last == 34 or b'"' in data):
+            self._watch_quotes(data)
+        self._line += data.count(b"\n")
+        self._last = data[-1] if data else self._last
+
+    def _watch_quotes(self, data: bytes) -> None:
+        """Quotes open and close in turn: before an opening and after a closing one only certain bytes may stand."""
+        padded = np.frombuffer(bytes([self._last]) + data, dtype=np.uint8)
+        quotes = np.flatnonzero(padded[1:] == 34) + 1
+        opening = quotes[self._inside :: 2]
+        closing = quotes[1 - self._inside :: 2]
+        if self._last == 34 and not self._inside:
+            closing = np.concatenate(([0], closing))
+        wrong_before = opening[~self._allowed[padded[opening - 1]]]
+        closing = closing[closing + 1 < len(padded)]
+        wrong_after = closing[~self._allowed[padded[closing + 1]]]
+        wrong = np.concatenate((wrong_before, wrong_after))
+        if len(wrong):
+            line = self._line + int((padded[1 : int(wrong.min())] == 10).sum())
+            raise InputError("quote-stands-middle-field", path=self._path, line=line)
+        if len(quotes):
+            self._inside = (self._inside + len(quotes)) % 2
+            self._opened = self._line + int((padded[1 : int(quotes[-1])] == 10).sum())
+
+    def drain(self, most: int | None = None) -> None:
+        """Look at (so much of) what is left, and whether it ends inside a quote: that explains all other trouble."""
+        buffer = bytearray(BLOCK)
+        size = 0
+        while got := self.readinto(buffer):
+            size += got
+            if most is not None and size >= most:
+                return
+        if self._inside and self.error is None:
+            self.error = InputError("quote-opened-never-closed", path=self._path, line=self._opened)
+
+
+def _batches(source: Source, asked: ReadRequest, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
+    """The rows as batches of columns of text (these, or all): nothing between delimiters is null, ``""`` is text."""
+    dialect, path = source.once(sniffed), source.path
+    with source.stream() as stream:
+        checked = Watched(stream, dialect, path)
+        try:
+            reader = arrow_csv.open_csv(
+                checked,
+                read_options=arrow_csv.ReadOptions(
+                    block_size=BLOCK, column_names=None if dialect.headed else list(dialect.columns)
+                ),
+                parse_options=arrow_csv.ParseOptions(delimiter=dialect.delimiter, newlines_in_values=True),
+                convert_options=arrow_csv.ConvertOptions(
+                    column_types=dict.fromkeys([*dialect.columns, ""], pa.string()),
+                    null_values=[""],
+                    strings_can_be_null=True,
+                    quoted_strings_can_be_null=False,
+                ),
+            )
+            for batch in reader:
+                if checked.error is not None:
+                    break
+                if asked.progress is not None:
+                    asked.progress("reading rows", consumed_fraction(stream))
+                yield _pick(batch, dialect, columns, path)
+        except pa.ArrowCancelled:
+            raise KeyboardInterrupt from None
+        except pa.ArrowException as error:
+            checked.drain(MAX_VALUE)
+            if checked.error is None:
+                _explain(source, error)
+        checked.drain()
+        if checked.error is not None:
+            raise checked.error
+        if checked.foreign:
+            example = "read as Windows-1252"
+            asked.findings.add("not-utf8", example, line=checked.foreign_line, count=checked.foreign)
+
+
+def _pick(batch: pa.RecordBatch, dialect: Dialect, columns: Sequence[str] | None, path: Path) -> pa.RecordBatch:
+    if batch.num_columns != len(dialect.columns):
+        raise InputError("header-cannot-read-safely", path=path, line=1)
+    wanted = range(batch.num_columns) if columns is None else [dialect.columns.index(name) for name in columns]
+    arrays = [batch.column(i) for i in wanted]
+    if any(array.type != pa.string() for array in arrays):
+        raise InputError("header-cannot-read-safely", path=path, line=1)
+    return pa.RecordBatch.from_arrays(arrays, names=[dialect.columns[i] for i in wanted])
+
+
+def _explain(source: Source, error: Exception) -> None:
+    """Say in the user's words, and with the line, why Arrow gave up."""
+    dialect, path = source.once(sniffed), source.path
+    for line, row in _numbered_rows(source):
+        if len(row) != len(dialect.columns):
+            raise InputError(
+                "row-fields",
+                path=path,
+                line=line,
+                number=len(row),
+                value="header" if dialect.headed else "first",
+                number_2=len(dialect.columns),
+                delimiter=dialect.delimiter,
+            ) from error
+    if "straddl" in str(error):
+        raise InputError("row-longer-mb", path=path, block=BLOCK >> 20) from error
+    if "empty" in str(error).lower():
+        return  # a header and nothing else: no batch, and the caller says so
+    raise InputError("rows-cannot-read", path=path, splitlines=str(error).splitlines()[0]) from error
+
+
+def _line_of_row(source: Source, row: int) -> int | None:
+    """The line on which a row (0 is the first after the header) starts."""
+    before = int(source.once(sniffed).headed)
+    for number, (line, _) in enumerate(_numbered_rows(source)):
+        if number == row + before:
+            return line
+    return None
+
+
+def _numbered_rows(source: Source) -> Iterator[tuple[int, list[str]]]:
+    """The rows one by one with their lines; slow, for explaining only. Ends early where even this reader is lost."""
+    dialect = source.once(sniffed)
+    with source.stream() as stream:
+        checked = io.BufferedReader(Watched(stream, dialect, source.path))
+        text = io.TextIOWrapper(checked, encoding="utf-8", newline="")
+        # Of a line without end only so much, which is more than any row may have.
+        reader = csv.reader(iter(lambda: text.readline(2 * BLOCK), ""), delimiter=dialect.delimiter)
+        before = dialect.line - 1
+        line = dialect.line
+        try:
+            for row in reader:
+                if row:
+                    yield line, row
+                line = before + reader.line_num + 1
+        except csv.Error:
+            return
+
+
+class _Text(TableReader):
+    """Attributes that are numbers, truth values and times with an offset become typed where the whole column is of one
+    kind and nothing of the text is lost by it; identifiers like ``007`` or ``1e5`` stay text.
+    """
+
+    name = "CSV"
+    suffixes = (".csv", ".csv.gz", ".tsv", ".tsv.gz")
+    heeds = ("header",)
+
+    def __init__(self, *, spreadsheet_safe: bool = False) -> None:
+        self._spreadsheet_safe = spreadsheet_safe
+
+    def columns(self, source: Source) -> list[str]:
+        return list(source.once(sniffed).columns)
+
+    def table(self, source: Source, asked: ReadRequest) -> pa.Table:
+        parts = list(_batches(source, asked))
+        names = self.columns(source)
+        table = pa.Table.from_batches(parts) if parts else pa.table({name: pa.array([], pa.string()) for name in names})
+        if asked.progress is not None:
+            asked.progress("ordering events", None)
+        plain = {EVENT_INDEX} | set(() if asked.roles is None else asked.roles.named)
+        return pa.table({name: table[name] if name in plain else typed(table[name]) for name in table.column_names})
+
+    def batches(
+        self, source: Source, asked: ReadRequest, columns: Sequence[str] | None = None, size: int = BATCH
+    ) -> Iterator[pa.RecordBatch]:
+        """Yield the rows as text, in batches of some megabytes, whatever ``size`` says."""
+        yield from _batches(source, replace(asked, progress=None), columns)
+
+    def notes(self, source: Source) -> Notes:
+        dialect = source.once(sniffed)
+        example = f"the header is on line {dialect.line}"
+        return Notes(remarks=(Remark("title-lines", example, dialect.titles, 1),) if dialect.titles else ())
+
+    def line_of(self, source: Source) -> LineOf:
+        return lambda row: _line_of_row(source, row)
+
+    def write(self, log: EventLog, file: BinaryIO, target: Path, *, lossy: bool) -> None:
+        """Write the events as text in UTF-8. What the log says about itself (extensions, classifiers) has no place
+        there; empty text is ``""``, a missing value is nothing.
+        """
+        self.write_pieces([log], file, target, lossy=lossy)
+
+    def write_pieces(
+        self,
+        pieces: Iterable[EventLog],
+        file: BinaryIO,
+        target: Path,
+        *,
+        lossy: bool,
+        eventless: pa.Table | None = None,
+    ) -> None:
+        """Write one log that comes in pieces with the same columns; ``eventless`` has no place in text."""
+        delimiter = "\t" if suffix_of(target).startswith(".tsv") else ","
+        for number, log in enumerate(pieces):
+            if not lossy:
+                check_flat(log, target)
+            table = flat_table(log)
+            made = pa.table({name: written(table[name]) for name in table.column_names})
+            if self._spreadsheet_safe:
+                safe = [_not_run(column) for column in made.columns]
+                made = pa.table(safe, names=[_RUN.sub(r"'\1", name) for name in made.column_names])
+            options = arrow_csv.WriteOptions(include_header=number == 0, delimiter=delimiter, quoting_style="needed")
+            arrow_csv.write_csv(made, file, options)
+
+
+def _not_run(column: Any) -> Any:
+    """The column with an apostrophe before each text that a spreadsheet would run."""
+    return pc.replace_substring_regex(column, _RUN.pattern, r"'\1") if pa.types.is_string(column.type) else column
+
+
+TEXT = _Text()
+FOR_SPREADSHEETS = _Text(spreadsheet_safe=True)
+"""Writes text such that a spreadsheet runs none of it: see :func:`veilog.logs.files.write`."""
