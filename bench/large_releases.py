@@ -27,9 +27,9 @@ from veilog.experiments.experiment import Cell, Given, Measured
 from veilog.experiments.summary import Column
 from veilog.logs.eventlog import EventLog
 from veilog.logs.files import read, write
-from veilog.logs.synthetic import hospital as simulate
 from veilog.logs.stored.store import StoredLog
 from veilog.logs.stored.storing import store
+from veilog.logs.synthetic import hospital as simulate
 from veilog.logs.variants import Variants
 from veilog.measures import compare
 from veilog.measures.disclosure import risk
