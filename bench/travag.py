@@ -35,7 +35,7 @@ from veilog.methods.travag.settings import CERTIFIED, Networks
 from veilog.methods.travag.training import autoencoder_factors, autoencoder_step, critic_step, generated, normals
 from veilog.privacy.curator import Curator
 from veilog.privacy.mechanisms import noise
-from veilog.privacy.training.accounting import NoisedSteps
+from veilog.privacy.mechanisms.mechanism import NoisedSteps
 from veilog.privacy.training.gradients import Training
 
 CONFIGURATION = PUBLISHED["bpic13-1-1e-6"]

@@ -19,7 +19,10 @@ from ledger_tools import OTHER, SMALL, guarantee, spent
 import veilog
 from veilog._files import atomic_target
 from veilog.errors import BudgetError, OutputError, ParameterError
-from veilog.ledger.ledger import Account, EntryRef, Ledger, fingerprint
+from veilog.ledger.accounts import Account
+from veilog.ledger.entered import EntryRef
+from veilog.ledger.fingerprints import fingerprint
+from veilog.ledger.ledger import Ledger
 from veilog.logs.made_up import simulate
 from veilog.privacy.curator import Curator
 

@@ -15,7 +15,7 @@ import veilog
 from veilog.cli import main
 from veilog.errors import ParameterError
 from veilog.ledger.accounts import Account
-from veilog.ledger.file import Entry, State
+from veilog.ledger.entries import Entry, State
 from veilog.ledger.ledger import Ledger
 from veilog.ledger.spans import last_span
 from veilog.logs.made_up.simulate import ACTIVITIES, hospital

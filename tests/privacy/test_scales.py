@@ -27,7 +27,7 @@ from veilog.privacy.histograms import check_size
 from veilog.privacy.mechanisms import noise
 from veilog.privacy.mechanisms.mechanism import Laplace, NoisedSteps
 from veilog.privacy.training.accounting import composed_epsilon
-from veilog.privacy.training.gradients import Outer
+from veilog.privacy.training.sums import Outer
 
 IntArray = npt.NDArray[np.int64]
 SURE = 1e-9

@@ -17,7 +17,8 @@ import veilog
 from veilog import InputError, OutputError, ParameterError, Variants, modelfile
 from veilog.errors import BudgetError, VeilogError
 from veilog.ledger import file as ledger_file
-from veilog.ledger.ledger import Ledger, Reservation
+from veilog.ledger.ledger import Ledger
+from veilog.ledger.runs import Reservation
 from veilog.methods.travag.model import state_from, state_to
 from veilog.methods.travag.settings import TrainingState
 from veilog.privacy.account.guarantee import Condition

@@ -25,19 +25,6 @@ from scipy.special import bdtr, betaincinv, gammaln, ndtr, xlog1py, xlogy
 
 from veilog._typing import FloatArray
 
-__all__ = [
-    "ReleaseEvent",
-    "Tally",
-    "choose_event",
-    "epsilon_lower_bound",
-    "is_refuted",
-    "lower_bound",
-    "runs_to_refute",
-    "runs_to_see",
-    "tally",
-    "upper_bound",
-]
-
 Kind = Literal["at least", "at most", "exactly"]
 
 _MOST_VALUES = 200

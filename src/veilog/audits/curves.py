@@ -37,8 +37,6 @@ from veilog.privacy.mechanisms.mechanism import (
     Sensitivity,
 )
 
-__all__ = ["Curve", "Priced", "Questions", "curve", "priced"]
-
 _CELLS = 2**14
 """Cells of the grid for the sum of all epsilons."""
 _MOST_UNITS = 64

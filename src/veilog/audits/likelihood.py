@@ -27,17 +27,6 @@ from veilog.privacy.mechanisms.mechanism import (
     Thresholded,
 )
 
-__all__ = [
-    "evidence_of_counts",
-    "evidence_of_maximum",
-    "evidence_of_names",
-    "evidence_of_numbers",
-    "log_above",
-    "log_at_most",
-    "log_probability",
-    "most_likely",
-]
-
 IMPOSSIBLE = -math.inf
 _BEYOND, _PLACES = 50.0, 20_000
 """Noise of less than exp(-50) is left out of a sum, and of wider noise so many numbers on either side are looked at."""

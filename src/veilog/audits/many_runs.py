@@ -18,8 +18,6 @@ from veilog.audits.twins import Twins
 from veilog.methods.method import Progress
 from veilog.releasing.plan import Plan
 
-__all__ = ["AuditRun", "Recorder", "parts_of"]
-
 _AT_ONCE = 300
 """So many are done here before others could begin."""
 _KEPT = 64

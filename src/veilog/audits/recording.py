@@ -57,8 +57,6 @@ from veilog.privacy.unit import ONE_CASE, Bounded
 from veilog.releasing.plan import Plan
 from veilog.releasing.run import curator_of, run_plan
 
-__all__ = ["RecordedAnswer", "RecordedCall", "RecordedRun", "Script", "asked_again", "recorded"]
-
 M = TypeVar("M", bound=Mechanism)
 Log = Variants | EventLog
 

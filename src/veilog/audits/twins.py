@@ -27,8 +27,6 @@ from veilog.privacy.mechanisms.mechanism import (
 from veilog.privacy.unit import ONE_CASE, Bounded, bounded
 from veilog.releasing.plan import Plan
 
-__all__ = ["TwinCurator", "Twins"]
-
 M = TypeVar("M", bound=Mechanism)
 Log = Variants | EventLog
 

@@ -11,8 +11,6 @@ from typing import Any, Protocol, cast
 
 from veilog.privacy.curator import Curator
 
-__all__ = ["OPENING", "QUESTIONS", "Watcher", "watched"]
-
 QUESTIONS = (
     "count",
     "concentration",

@@ -40,8 +40,6 @@ from veilog.privacy.account.guarantee import Guarantee
 from veilog.privacy.unit import ONE_CASE
 from veilog.releasing.plan import Plan
 
-__all__ = ["WHITE_RUNS", "WhiteProof", "audit_inside", "factor_bound", "prove"]
-
 _WHOLE = 2
 """Whole runs on each of the two logs of an attempt, whose questions are tried."""
 _ROUNDS = ((40, 5), (150, 1))

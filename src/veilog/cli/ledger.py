@@ -38,8 +38,10 @@ from veilog.cli.shared.pipes import is_pipe
 from veilog.cli.shared.terminal import CALL, SafeConsole
 from veilog.cli.shared.values import WHOLE
 from veilog.errors import InputError, ParameterError, meant
+from veilog.ledger.accounts import Account
 from veilog.ledger.counting import ComposedCost
-from veilog.ledger.ledger import Account, EntryRef, Ledger
+from veilog.ledger.entered import EntryRef
+from veilog.ledger.ledger import Ledger
 from veilog.logs.eventlog import EventLog
 from veilog.logs.input.reading import columns_of
 from veilog.logs.input.source import Source

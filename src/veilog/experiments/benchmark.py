@@ -26,7 +26,6 @@ from veilog.privacy.account.figures import exact
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["Benchmark", "benchmark"]
 
 _MODEL_SECONDS = 30.0
 _NAME = "compared"

@@ -13,8 +13,6 @@ from dataclasses import dataclass
 from veilog.experiments.experiment import Row, Table, known, mean, of
 from veilog.experiments.plots import Series
 
-__all__ = ["BEST", "LEAK", "Brief"]
-
 BEST, LEAK = "best of the others", "leak line"
 _OWN = "evolve"
 _EPSILON = "1"

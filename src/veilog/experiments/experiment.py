@@ -24,25 +24,6 @@ from veilog.logs.eventlog import EventLog
 from veilog.measures.persons import person_of
 from veilog.measures.purposes.sides import split
 
-__all__ = [
-    "MOST_RUNS",
-    "Cell",
-    "Experiment",
-    "Given",
-    "Measured",
-    "Number",
-    "Plan",
-    "Plot",
-    "Reason",
-    "Row",
-    "Table",
-    "Value",
-    "known",
-    "mean",
-    "of",
-    "spread",
-]
-
 Value: TypeAlias = "str | int | float | bool"
 Number: TypeAlias = "float | int | None"
 MOST_RUNS = 10_000

@@ -48,8 +48,6 @@ from veilog.privacy.mechanisms import noise
 from veilog.releasing.release import release
 from veilog.releasing.result import Release
 
-__all__ = ["CLOCKED", "compute", "of_measure", "of_method"]
-
 CLOCKED = (
     "cpu",
     "cpu_minutes",

@@ -38,8 +38,6 @@ from veilog.methods import METHODS
 from veilog.methods.method import DeltaOptional
 from veilog.privacy.account.accounting import compose
 
-__all__ = ["CERTIFIED", "FRONTIER", "best", "compared", "judged", "made"]
-
 EPSILONS = ("2", "1", "0.1", "0.01")
 DELTA = "1e-4"
 RISK = ("set", 3)

@@ -16,8 +16,6 @@ from veilog.privacy.domain import ALL_FROM_LOG
 from veilog.releasing.release import release
 from veilog.releasing.result import Release
 
-__all__ = ["EMPTY", "PREFIXES", "added_columns", "certainty", "models", "released", "utility"]
-
 EMPTY = "Nothing was released."
 PREFIXES = 100
 """From so many prefixes precision is estimated where all of them take too long, and in quick profiles."""

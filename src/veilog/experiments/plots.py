@@ -8,8 +8,6 @@ from dataclasses import dataclass
 
 from veilog._svg import element, picture, points_of
 
-__all__ = ["HeatMap", "Series", "heat_maps", "lines", "panels"]
-
 _STYLE = (
     "text{font:12px system-ui,-apple-system,'Segoe UI',Helvetica,Arial,sans-serif;fill:#333}"
     ".h{font-size:15px;font-weight:600;fill:#111}.s{fill:#666;font-size:11px}.g{stroke:#e3e3e3}.w{fill:#fff}"

@@ -22,8 +22,6 @@ from veilog.experiments.experiment import Plot, Row, Table, spread
 from veilog.experiments.measuring import added_columns
 from veilog.experiments.runner import Run
 
-__all__ = ["Results", "markdown", "table_of", "to_json", "write"]
-
 _ZOOM = 2
 """Twice as many pixels as the SVG says, which is sharp in print and on fine screens."""
 _FAMILIES = (

@@ -27,8 +27,6 @@ from veilog.experiments.fingerprints import of_measure, of_method
 from veilog.experiments.known_logs import LOGS, find, missing
 from veilog.experiments.workers import Task, answers
 
-__all__ = ["Progress", "Run", "kept_file", "kept_rows", "run", "versions_of"]
-
 Progress = Callable[[str, float | None], None]
 _QUICK_HOURS = 0.1
 """What takes longer is no part of a first look."""

@@ -10,8 +10,6 @@ import pyarrow as pa
 from veilog.logs.eventlog import ACTIVITY, CASE_INDEX, EVENT_INDEX, START, TIMESTAMP, TIMESTAMP_TYPE, EventLog
 from veilog.logs.variants import Variants
 
-__all__ = ["SENSITIVE", "few_variants", "small_log"]
-
 SENSITIVE = "diagnosis"
 """The column that is sensitive, for methods that ask for one."""
 _WARDS = ("east", "north", "west")

@@ -12,8 +12,6 @@ from typing import Literal
 
 from veilog.experiments.experiment import Cell, Row, Table, known, spread
 
-__all__ = ["Column", "across", "grouped", "summary"]
-
 
 @dataclass(frozen=True)
 class Column:

@@ -14,8 +14,6 @@ from veilog._process import Child, exit_when_terminated
 from veilog.errors import VeilogError
 from veilog.experiments.experiment import Cell, Given, Measured
 
-__all__ = ["Answer", "Measure", "Task", "answers"]
-
 Measure = Callable[[Given, Cell], Measured]
 Task = tuple[Cell, Path | None, Path]
 """A cell, the file of its log if it has one, and the folder for what its measure makes up."""

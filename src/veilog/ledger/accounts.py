@@ -12,14 +12,12 @@ from fractions import Fraction
 from veilog.errors import BudgetError, ParameterError, meant
 from veilog.ledger.costs import Cost, most_of_a_case, part_of, rule_of
 from veilog.ledger.counting import Composed, ComposedCost, Counting, FixedSchedule, together
-from veilog.ledger.file import Entry
+from veilog.ledger.entries import Entry
 from veilog.ledger.ways import named
 from veilog.logs.eventlog import CASE
 from veilog.privacy.account.figures import round_up
 from veilog.privacy.account.strength import STRENGTHS, Strength
 from veilog.privacy.account.worth import holds_up_to, worth
-
-__all__ = ["Account", "as_csv", "as_json", "check_paid", "check_unit", "in_figures"]
 
 _LATER = 1 << 62
 """The number of a release that is not there yet."""

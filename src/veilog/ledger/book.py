@@ -14,7 +14,8 @@ from veilog.errors import InputError, ParameterError, meant
 from veilog.ledger.accounts import Account
 from veilog.ledger.costs import Cost
 from veilog.ledger.counting import Composed, Counting, read
-from veilog.ledger.file import AccountRow, Book, Entry, State
+from veilog.ledger.entries import AccountRow, Entry, State
+from veilog.ledger.file import Book
 from veilog.ledger.fingerprints import Data, fingerprint
 from veilog.logs.eventlog import EventLog
 from veilog.logs.stored.store import StoredLog
@@ -27,26 +28,6 @@ from veilog.privacy.account.guarantee import Charge, Guarantee
 if TYPE_CHECKING:
     from veilog.logs.files import AnyLog
 
-__all__ = [
-    "Given",
-    "account_of",
-    "change",
-    "check_together",
-    "derived_cost",
-    "held",
-    "limit",
-    "lost",
-    "mark_of",
-    "note_answers",
-    "on_named",
-    "opened",
-    "plain",
-    "put_together",
-    "reserved",
-    "rule_with",
-    "texts",
-    "usual_unit",
-]
 
 Given: TypeAlias = "AnyLog | StoredLog | bytes"
 """What data are told by: a log however it is given, or what it is recognised by."""

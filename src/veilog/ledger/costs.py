@@ -23,11 +23,9 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping
 from fractions import Fraction
 
-from veilog.ledger.file import Entry
-from veilog.ledger.ways import MARK, as_read, named, of_rule
+from veilog.ledger.entries import Entry
+from veilog.ledger.ways import MARK, named, of_rule
 from veilog.privacy.part import SPAN
-
-__all__ = ["Cost", "as_read", "before_each", "days_of", "disjoint", "most_of_a_case", "part_of", "rule_of", "short"]
 
 Cost = tuple[Fraction, Fraction]
 """Epsilon and delta, exactly."""

@@ -28,7 +28,7 @@ from functools import lru_cache
 
 from veilog.errors import ParameterError
 from veilog.ledger.costs import Cost, before_each, disjoint, most_of_a_case, part_of, rule_of
-from veilog.ledger.file import Entry
+from veilog.ledger.entries import Entry
 from veilog.privacy.account.composing import (
     best_order,
     planned_epsilon,
@@ -36,17 +36,6 @@ from veilog.privacy.account.composing import (
     renyi_of,
     renyi_room,
 )
-
-__all__ = [
-    "Composed",
-    "ComposedCost",
-    "Counting",
-    "FixedSchedule",
-    "composed_budget",
-    "planned_budget",
-    "read",
-    "together",
-]
 
 _NOTHING = Fraction(0)
 _HALVINGS = 60

@@ -15,8 +15,6 @@ from veilog.ledger.accounts import Account
 from veilog.ledger.book import account_of, change, lost
 from veilog.ledger.file import PATIENCE, Waiting, transaction
 
-__all__ = ["EntryRef"]
-
 
 @dataclass(frozen=True)
 class EntryRef:

@@ -24,8 +24,6 @@ from typing import Any, Literal
 from veilog.ledger.ways import kind_of_case, named
 from veilog.privacy.account.composing import Answer
 
-__all__ = ["AccountRow", "Entry", "Holder", "State"]
-
 State = Literal["reserved", "charged", "written", "withdrawn"]
 _ABANDONED = 86_400
 """Seconds after which a run counts as ended whose process cannot be looked at, such as one of another machine."""

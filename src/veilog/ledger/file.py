@@ -29,22 +29,8 @@ from typing import Any
 
 from veilog._files import claim, locks_hold
 from veilog.errors import InputError, OutputError, VeilogError
-from veilog.ledger.entries import AccountRow, Entry, Holder, State
+from veilog.ledger.entries import AccountRow, Entry, Holder
 from veilog.ledger.ways import as_read
-
-__all__ = [
-    "PATIENCE",
-    "AccountRow",
-    "Book",
-    "Entry",
-    "State",
-    "Waiting",
-    "create",
-    "give_back",
-    "located",
-    "reread",
-    "transaction",
-]
 
 Waiting = Callable[[str, float | None], None]
 """Told what is being waited for."""

@@ -25,8 +25,6 @@ from veilog.logs.eventlog import EventLog
 from veilog.logs.stored.store import StoredLog
 from veilog.logs.variants import Variants
 
-__all__ = ["Data", "Units", "fingerprint", "unseen"]
-
 Data: TypeAlias = EventLog | StoredLog | Variants
 
 

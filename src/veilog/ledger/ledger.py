@@ -45,9 +45,8 @@ from veilog.ledger.book import (
 )
 from veilog.ledger.costs import Cost, short
 from veilog.ledger.counting import Composed, Counting, FixedSchedule, composed_budget, planned_budget
-from veilog.ledger.entered import EntryRef
 from veilog.ledger.entries import Holder
-from veilog.ledger.file import PATIENCE, Book, Entry, Waiting
+from veilog.ledger.file import PATIENCE, Book, Waiting
 from veilog.ledger.fingerprints import Data, Units, fingerprint, unseen
 from veilog.ledger.runs import Reservation, check_mark, is_open, put_mark
 from veilog.ledger.spans import check_follows, last_span
@@ -57,8 +56,6 @@ from veilog.logs.variants import Variants
 from veilog.privacy.account.accounting import Number, parse_delta, parse_epsilon
 from veilog.privacy.account.guarantee import Guarantee
 from veilog.privacy.part import Part, day_named
-
-__all__ = ["Account", "Data", "Entry", "EntryRef", "Ledger", "Reservation", "fingerprint"]
 
 Limit = tuple[Cost | None, Counting | None]
 """A budget, None for none, and how it is counted, None for the sum."""

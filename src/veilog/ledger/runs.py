@@ -21,12 +21,10 @@ from veilog.errors import BudgetError
 from veilog.ledger.book import change, derived_cost, lost, note_answers, texts
 from veilog.ledger.costs import Cost, short
 from veilog.ledger.entered import EntryRef
-from veilog.ledger.entries import Holder
-from veilog.ledger.file import PATIENCE, Book, Entry, Waiting, give_back, transaction
+from veilog.ledger.entries import Entry, Holder
+from veilog.ledger.file import PATIENCE, Book, Waiting, give_back, transaction
 from veilog.privacy.account.figures import round_up
 from veilog.privacy.account.guarantee import Guarantee
-
-__all__ = ["Reservation", "check_mark", "is_open", "put_mark"]
 
 
 def is_open(entry: Entry, complete: bool) -> bool:

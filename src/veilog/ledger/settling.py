@@ -6,10 +6,8 @@ import contextlib
 from collections.abc import Callable, Iterator
 
 from veilog.errors import QuestionError, VeilogError
-from veilog.ledger.ledger import Reservation
+from veilog.ledger.runs import Reservation
 from veilog.privacy.account.guarantee import Guarantee
-
-__all__ = ["settling"]
 
 
 @contextlib.contextmanager

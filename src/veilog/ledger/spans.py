@@ -14,11 +14,9 @@ from dataclasses import dataclass
 from veilog.errors import BudgetError, ParameterError, meant
 from veilog.ledger.accounts import Account
 from veilog.ledger.costs import days_of
-from veilog.ledger.file import Entry
+from veilog.ledger.entries import Entry
 from veilog.ledger.ways import differences
 from veilog.privacy.part import SPAN, Part
-
-__all__ = ["LastSpan", "check_follows", "last_span"]
 
 _DATE = "Give the first day to release in its place"
 """In words that are right for the command and for Python."""

@@ -27,8 +27,6 @@ from veilog.ledger.costs import Cost
 from veilog.ledger.file import Book, reread
 from veilog.privacy.account.guarantee import Guarantee
 
-__all__ = ["count_uncounted", "note_uncounted"]
-
 
 def note_uncounted(
     book: Book,

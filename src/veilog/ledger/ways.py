@@ -9,8 +9,6 @@ from typing import Any
 from veilog.logs.eventlog import CASE
 from veilog.privacy.part import RULES_OF_TIME, SPAN
 
-__all__ = ["MARK", "as_read", "differences", "is_of_time", "kind_of_case", "named", "of_rule"]
-
 MARK = "\x1f"
 """Between a part and a way."""
 

@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from veilog.measures.rework import Rework
     from veilog.measures.singling_out import Inference, Linkability, SinglingOut
 
-__all__ = ["Comparison", "Line", "compare", "verdict_of"]
 
 T = TypeVar("T")
 

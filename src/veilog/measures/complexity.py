@@ -28,16 +28,6 @@ from veilog.logs.variants import Variants
 from veilog.measures.measure import Measure, Pair, Quantity
 from veilog.mining.prefixes import PrefixTree
 
-__all__ = [
-    "ENTROPY",
-    "ENTROPY_ORIGINAL",
-    "LENGTH_ERROR",
-    "SIZE_RATIO",
-    "Complexity",
-    "complexity",
-    "length_error",
-]
-
 
 @dataclass(frozen=True)
 class Complexity:

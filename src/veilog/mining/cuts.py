@@ -12,8 +12,6 @@ from collections.abc import Sequence
 from veilog.mining.graph import Graph, bits
 from veilog.mining.tree import Operator
 
-__all__ = ["choice_cut", "find_cut", "loop_cut", "parallel_cut", "sequence_cut"]
-
 
 def find_cut(graph: Graph) -> tuple[Operator, list[int]] | None:
     """Return the first cut that there is, and its groups in their order."""

@@ -14,8 +14,6 @@ import numpy as np
 
 from veilog._typing import BoolArray, IntArray
 
-__all__ = ["BORDER", "Graph", "Log", "Relations", "bits"]
-
 Log = Mapping[str, int]
 BORDER = "\0"
 

@@ -32,8 +32,6 @@ from veilog.mining.tree import (
     reduced,
 )
 
-__all__ = ["discover"]
-
 
 def discover(variants: Variants, *, noise: float = 0.0, clock: Clock = UNLIMITED) -> ProcessTree:
     """Return the process tree of a log; edges with less than ``noise`` of the cases of the strongest one may go."""

@@ -14,8 +14,6 @@ from veilog.mining.language import NEVER, UNKNOWN, Language
 from veilog.mining.prefixes import Prefixes
 from veilog.mining.tree import ProcessTree
 
-__all__ = ["TreeQuality", "judge"]
-
 _COST = 0.4
 """What a skipped event costs: about what its tokens cost in token replay."""
 

@@ -15,8 +15,6 @@ from typing import Any
 from veilog.mining.graph import bits
 from veilog.mining.tree import Operator, ProcessTree
 
-__all__ = ["NEVER", "UNKNOWN", "Language"]
-
 NEVER = -1
 """In place of a state: there is none, the tree does not allow the prefix."""
 UNKNOWN = -2

@@ -6,8 +6,6 @@ import time
 
 from veilog.errors import VeilogError
 
-__all__ = ["UNLIMITED", "Clock", "OutOfTimeError"]
-
 
 class OutOfTimeError(VeilogError):
     """Something was not done in the time that it was given."""

@@ -12,8 +12,6 @@ from dataclasses import dataclass, field
 
 from veilog.mining.tree import SILENT, Operator, ProcessTree
 
-__all__ = ["Net", "Transition", "workflow_net"]
-
 
 @dataclass(frozen=True)
 class Transition:

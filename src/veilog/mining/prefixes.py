@@ -9,8 +9,6 @@ import numpy as np
 from veilog._typing import IntArray
 from veilog.logs.variants import Variants
 
-__all__ = ["PrefixTree", "Prefixes"]
-
 _CELLS = 1 << 20
 """Activities that are looked at together."""
 

@@ -24,8 +24,6 @@ from veilog.mining.limits import UNLIMITED, Clock
 from veilog.mining.petri import Net
 from veilog.mining.prefixes import Prefixes
 
-__all__ = ["Replay", "Replayed", "Step", "Tokens", "precision", "replayed"]
-
 Marking = dict[int, int]
 """Tokens of the places that have some."""
 _DEPTH = 2

@@ -10,8 +10,6 @@ from collections.abc import Callable, Mapping, Sequence
 from veilog.mining.graph import BORDER, Log
 from veilog.mining.tree import Operator
 
-__all__ = ["SPLITS", "dropped"]
-
 Table = Mapping[int, int | str | None]
 
 

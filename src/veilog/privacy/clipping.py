@@ -18,19 +18,6 @@ from veilog.privacy.mechanisms.mechanism import GaussianRounds, Laplace, Norm
 from veilog.privacy.mechanisms.noise import check_scale
 from veilog.privacy.rounds import gaussian_rounds
 
-__all__ = [
-    "LARGEST_SIZE",
-    "LARGEST_VALUE",
-    "Features",
-    "check_size_and_bound",
-    "check_sums",
-    "clipped",
-    "clipped_euclidean",
-    "contributions",
-    "exact_sums",
-    "noise_of_sums",
-]
-
 IntArray = npt.NDArray[np.int64]
 
 Features = Callable[[Sequences], tuple[npt.ArrayLike, npt.ArrayLike, npt.ArrayLike]]

@@ -45,7 +45,6 @@ from veilog.privacy.unit import ONE_CASE, Bounded, Unit
 if TYPE_CHECKING:
     from veilog.logs.stored.store import StoredLog
 
-__all__ = ["Assign", "Curator", "Features", "SparseHistogram"]
 
 IntArray = npt.NDArray[np.int64]
 

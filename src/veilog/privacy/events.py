@@ -52,7 +52,6 @@ from veilog.privacy.rounds import gaussian_rounds
 if TYPE_CHECKING:
     from veilog.logs.stored.store import StoredLog
 
-__all__ = ["CaseFeatures", "EventQuestions", "EventRounds", "columns_taken"]
 
 IntArray = npt.NDArray[np.int64]
 

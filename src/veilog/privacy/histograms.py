@@ -22,8 +22,6 @@ from veilog.privacy.asking import bins_of
 from veilog.privacy.mechanisms import noise
 from veilog.privacy.mechanisms.mechanism import DiscreteGaussian, Laplace
 
-__all__ = ["Assign", "SparseHistogram", "bins_above", "cases_in_bins", "check_size", "every_bin"]
-
 IntArray = npt.NDArray[np.int64]
 
 Assign = Callable[[Sequences], npt.ArrayLike]

@@ -42,8 +42,6 @@ from veilog.privacy.mechanisms import noise
 from veilog.privacy.mechanisms.intervals import exp_minus, is_at_most, total
 from veilog.privacy.mechanisms.mechanism import Laplace, Thresholded
 
-__all__ = ["MOST", "WEIGHT", "frequent_labels", "label_threshold", "label_weights", "labels_noise"]
-
 WEIGHT = 2**20
 """Units of a case: so many that rounding a part of it down loses nothing to speak of."""
 MOST = 1024

@@ -41,8 +41,6 @@ from veilog.privacy.mechanisms.gaussian import LARGEST_VARIANCE_OF_TAILS
 from veilog.privacy.mechanisms.mechanism import ROUNDED, DiscreteGaussian, GaussianRounds
 from veilog.privacy.mechanisms.noise import Randomness
 
-__all__ = ["Rounds", "gaussian_rounds", "histogram_rounds", "rounds_pay", "strength_within"]
-
 MOST_ROUNDS = 1000
 LEAST_EPSILON = Fraction(1, 1000)
 LEAST_DELTA = Fraction(1, 10**50)

@@ -18,8 +18,6 @@ import numpy.typing as npt
 
 from veilog.privacy.mechanisms.mechanism import GaussianRounds, Laplace
 
-__all__ = ["MISSED", "AnswerTotal", "Totals", "exceeded_by_noise"]
-
 FloatArray = npt.NDArray[np.float64]
 
 MISSED = 0.01

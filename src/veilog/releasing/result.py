@@ -19,7 +19,7 @@ from veilog._plain import InJson, ToJson, to_json
 from veilog._typing import Int32Array
 from veilog._version import __version__
 from veilog.errors import EmptyReleaseError
-from veilog.ledger.ledger import EntryRef
+from veilog.ledger.entered import EntryRef
 from veilog.logs import files
 from veilog.logs.eventlog import ACTIVITY, LIFECYCLE, TIMESTAMP, EventLog
 from veilog.logs.findings import Finding

@@ -16,7 +16,8 @@ from veilog._language import counted
 from veilog._typing import Int32Array
 from veilog.errors import ParameterError, VeilogError
 from veilog.ledger.fingerprints import Units
-from veilog.ledger.ledger import Ledger, Reservation
+from veilog.ledger.ledger import Ledger
+from veilog.ledger.runs import Reservation
 from veilog.ledger.settling import settling
 from veilog.logs.eventlog import START, EventLog
 from veilog.logs.stored.store import StoredLog

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Literal
 
 from veilog._language import dated, gettext, gettext_noop, localised, ngettext, pgettext
-from veilog.ledger.ledger import Account
+from veilog.ledger.accounts import Account
 from veilog.measures.purposes import Grade
 from veilog.privacy.account.guarantee import Guarantee
 from veilog.privacy.account.strength import STRENGTHS, Strength

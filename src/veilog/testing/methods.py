@@ -27,8 +27,6 @@ from veilog.releasing.release import release
 from veilog.releasing.run import run_plan
 from veilog.testing.replaying import NOT_PER_CASE, recorded_and_replayed, same
 
-__all__ = ["check_method"]
-
 _EPSILON, _DELTA = "2", "0.01"
 _LOOKS = "It looks at more than the answers to its questions"
 _NOT_PER_CASE = "A function of a question is not per case"

@@ -30,8 +30,6 @@ from veilog.releasing.plan import Plan
 from veilog.releasing.result import Release
 from veilog.releasing.run import run_plan
 
-__all__ = ["NOT_PER_CASE", "Tape", "recorded_and_replayed", "same"]
-
 Log = EventLog | Variants
 NOT_PER_CASE = "of a case by itself it makes something else than among others"
 

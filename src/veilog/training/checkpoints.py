@@ -39,8 +39,6 @@ from veilog.logs.variants import Variants
 from veilog.modelfile import Content
 from veilog.privacy.account.guarantee import Condition
 
-__all__ = ["ONE_RUN", "CheckpointFile", "Interrupts", "held_interrupts", "remove"]
-
 ONE_RUN = Condition("one-run", "program", "This is one run: no copy of a checkpoint was resumed beside it.")
 """What the guarantee of a run rests on that was kept in checkpoints without a ledger."""
 _KIND = "checkpoint"

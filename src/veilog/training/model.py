@@ -20,7 +20,7 @@ from veilog import modelfile
 from veilog._plain import Misfit, from_plain, to_plain
 from veilog._typing import Int32Array, IntArray
 from veilog.errors import InputError, OutputError, ParameterError
-from veilog.ledger.ledger import EntryRef
+from veilog.ledger.entered import EntryRef
 from veilog.logs import files
 from veilog.logs.eventlog import EventLog
 from veilog.logs.metadata import Metadata
@@ -33,8 +33,6 @@ from veilog.privacy.account.accounting import compose
 from veilog.privacy.account.figures import round_up
 from veilog.privacy.account.guarantee import Guarantee
 from veilog.releasing.result import Operation, OwnerOnly, Release, as_released
-
-__all__ = ["Model"]
 
 Progress = Callable[[str, float | None], None]
 

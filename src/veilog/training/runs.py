@@ -10,15 +10,13 @@ from dataclasses import dataclass, field, replace
 
 from veilog._plain import Misfit, from_plain, to_plain
 from veilog.errors import InputError, QuestionError, VeilogError
-from veilog.ledger.ledger import Reservation
+from veilog.ledger.runs import Reservation
 from veilog.methods.travag.model import state_from, state_to
 from veilog.methods.travag.settings import TrainingState
 from veilog.modelfile import Content, Damaged
 from veilog.privacy.account.guarantee import Condition, Guarantee
 from veilog.privacy.mechanisms import noise
 from veilog.training.checkpoints import ONE_RUN, CheckpointFile, Interrupts
-
-__all__ = ["ResumedState", "Saver", "choosing", "claimed", "earlier", "settling", "source"]
 
 _BLOCKS = 50
 """About so many checkpoints are written in a run."""

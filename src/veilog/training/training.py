@@ -13,7 +13,8 @@ from typing import Any, Unpack
 
 from veilog._version import __version__
 from veilog.errors import ParameterError
-from veilog.ledger.ledger import Ledger, Reservation
+from veilog.ledger.ledger import Ledger
+from veilog.ledger.runs import Reservation
 from veilog.ledger.settling import settling as settling_at_once
 from veilog.logs.eventlog import EventLog
 from veilog.logs.files import AnyLog, as_log
@@ -32,8 +33,6 @@ from veilog.releasing.run import entry_of
 from veilog.training.checkpoints import ONE_RUN, CheckpointFile, held_interrupts
 from veilog.training.model import Model
 from veilog.training.runs import ResumedState, Saver, choosing, claimed, earlier, settling, source
-
-__all__ = ["TRAINABLE", "train", "trainable"]
 
 TRAINABLE = ("travag",)
 

@@ -13,9 +13,10 @@ from veilog.cli.shared.budget import at_a_terminal
 from veilog.cli.shared.common import Output
 from veilog.cli.shared.terminal import CALL, SafeConsole
 from veilog.errors import BudgetError, ParameterError, VeilogError
-from veilog.ledger.accounts import check_paid
+from veilog.ledger.accounts import Account, check_paid
 from veilog.ledger.costs import short
-from veilog.ledger.ledger import Account, Data, Ledger
+from veilog.ledger.fingerprints import Data
+from veilog.ledger.ledger import Ledger
 from veilog.ledger.ways import as_read, kind_of_case
 from veilog.logs.eventlog import EventLog
 from veilog.logs.stored.store import StoredLog

@@ -11,7 +11,9 @@ from pathlib import Path
 from veilog._files import mark
 from veilog.cli.shared.terminal import CALL
 from veilog.errors import VeilogError
-from veilog.ledger.ledger import Data, Entry, Ledger
+from veilog.ledger.entries import Entry
+from veilog.ledger.fingerprints import Data
+from veilog.ledger.ledger import Ledger
 from veilog.privacy.account.figures import round_up, up
 
 __all__ = ["cannot_be_undone", "told_if_stopped"]

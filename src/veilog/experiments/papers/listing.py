@@ -11,8 +11,6 @@ from veilog.experiments.experiment import Plan
 from veilog.experiments.known_logs import LOGS, find
 from veilog.experiments.runner import kept_file, kept_rows
 
-__all__ = ["ListedFigure", "figures"]
-
 
 @dataclass(frozen=True)
 class ListedFigure:

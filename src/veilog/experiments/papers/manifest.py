@@ -24,8 +24,6 @@ from veilog.experiments.papers import measures
 from veilog.experiments.plots import HeatMap, Series, heat_maps, lines
 from veilog.methods import METHODS
 
-__all__ = ["PaperCell", "PaperFigure", "PaperSeries", "Reproduction", "reproductions"]
-
 PAPERS = ("travag", "travag-metrics", "travas", "quantification", "amun", "sacofa")
 _EXACT = ("epsilon", "delta", "guessing_advantage")
 """Settings that stay text, as 0.1 is no float."""

@@ -31,20 +31,6 @@ from veilog.methods.travag import PROGRAM, Trained, draws, train
 from veilog.privacy.curator import Curator
 from veilog.privacy.mechanisms import noise
 
-__all__ = [
-    "OVER",
-    "by_place",
-    "directly_follows",
-    "disclosure",
-    "drawn",
-    "file_to_file",
-    "in_the_file",
-    "models_and_sizes",
-    "statistics",
-    "suppression",
-    "utilities",
-]
-
 OVER = 100
 """TraVaG is drawn from this many times, and the counts are divided by it."""
 _WORK = 4e9

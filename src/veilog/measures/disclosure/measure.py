@@ -48,8 +48,6 @@ from veilog.measures.disclosure.spaces import (
 )
 from veilog.measures.measure import Progress
 
-__all__ = ["WORK_LIMIT", "risk", "unique_cases"]
-
 WORK_LIMIT = 4e9
 """Default limit of the work on one background, about 5 nanoseconds a unit."""
 TABLE_BYTES = 512 << 20

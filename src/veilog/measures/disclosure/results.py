@@ -14,7 +14,6 @@ from veilog.measures.disclosure.estimate import Interval
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["BACKGROUNDS", "EXPLAINED", "KNOWN", "Background", "Intervals", "RiskResult", "Risks"]
 
 Background = Literal["set", "multiset", "sequence"]
 BACKGROUNDS: tuple[Background, ...] = get_args(Background)

@@ -19,8 +19,6 @@ from veilog.logs.variants import Variants
 from veilog.mining.limits import UNLIMITED, Clock
 from veilog.mining.petri import Net
 
-__all__ = ["Aligner", "TooManyStatesError", "aligned_fitness", "check_alignments"]
-
 _COSTS = {"log_move_cost": 1 << 16, "model_move_cost": 1 << 16, "silent_move_cost": 1, "sync_move_cost": 0}
 """Silent moves cost next to nothing, so that none is made in vain; they are not counted."""
 

@@ -20,8 +20,6 @@ from veilog.errors import MissingExtraError
 from veilog.logs.variants import Variants
 from veilog.measures.process_model.quality import MEASURES, ModelQuality
 
-__all__ = ["Running", "running"]
-
 _WORKER = "veilog.measures.process_model.worker"
 
 

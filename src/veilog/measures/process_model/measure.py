@@ -33,8 +33,6 @@ from veilog.measures.process_model.quality import ModelQuality
 if TYPE_CHECKING:
     from veilog.logs.eventlog import EventLog
 
-__all__ = ["FITNESS", "F_SCORE", "GENERALIZATION", "PRECISION", "model_quality"]
-
 
 def model_quality(
     original: EventLog | Variants,

@@ -15,8 +15,6 @@ from veilog.mining.petri import workflow_net
 from veilog.mining.prefixes import Prefixes
 from veilog.mining.replay import Replay, precision, replayed
 
-__all__ = ["measured"]
-
 
 def measured(
     original: Variants, released: Variants, *, noise: float, seconds: float, prefixes: int | None

@@ -12,8 +12,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-__all__ = ["Replay", "Replayed", "Trace", "log_of"]
-
 Trace = tuple[str, ...]
 _DEPTH = 50
 """How far silent transitions are followed, as pm4py does by itself."""

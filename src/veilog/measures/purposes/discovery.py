@@ -28,8 +28,6 @@ from veilog.mining.inductive import discover
 from veilog.mining.limits import Clock, OutOfTimeError
 from veilog.mining.petri import workflow_net
 
-__all__ = ["DISCOVERY"]
-
 FILTER = 0.2
 """Noise threshold of the filtered model, as in :mod:`veilog.measures.process_model`."""
 SECONDS = 60.0

@@ -11,8 +11,6 @@ from veilog._typing import IntArray
 from veilog.logs.variants import Sequences
 from veilog.privacy.curator import Curator
 
-__all__ = ["length_histogram", "length_quantile", "noisy_quantile", "quantile", "steps_to"]
-
 
 def steps_to(most: int) -> IntArray:
     """1, 2, ..., 8, 10, 12, 15, ..., growing by a quarter, up to ``most``: a noisy histogram over few bins."""

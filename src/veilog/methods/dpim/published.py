@@ -28,8 +28,6 @@ from veilog.mining.tree import SILENT, Operator, ProcessTree, activity, choice, 
 from veilog.privacy.curator import Curator
 from veilog.privacy.mechanisms import noise
 
-__all__ = ["MARGIN", "accepted_tree"]
-
 MARGIN = 15
 """How many pairs more or less than the log's an attempt takes: the paper's section VI."""
 _FAILURE = Fraction(1, 100)

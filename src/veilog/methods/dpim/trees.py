@@ -14,8 +14,6 @@ from veilog.mining.cuts import find_cut
 from veilog.mining.graph import Graph, bits
 from veilog.mining.tree import SILENT, Operator, ProcessTree, activity, choice, loop, ordered, parallel, reduced
 
-__all__ = ["TreeOfPairs", "border_first", "flower", "leading", "reached", "tree_of", "within", "without"]
-
 
 def tree_of(labels: tuple[str, ...], edges: BoolArray) -> ProcessTree:
     """Return the process tree of a graph; the last row of ``edges`` is the start, the last column the end.

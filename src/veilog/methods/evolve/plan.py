@@ -13,8 +13,6 @@ from veilog.privacy.curator import Curator
 from veilog.privacy.mechanisms.noise import tsgd_bound
 from veilog.privacy.rounds import LEAST_DELTA, LEAST_EPSILON, strength_within
 
-__all__ = ["EvolvePlan", "deviation_of_gaussian", "gaussian_pays"]
-
 _PARTS = 10**6
 """Shares are multiples of one millionth of epsilon, so that they add up exactly."""
 

@@ -8,8 +8,6 @@ from veilog.methods.evolve.plan import EvolvePlan
 from veilog.methods.method import Request, advised
 from veilog.privacy.account.figures import up
 
-__all__ = ["remark", "remark_real", "remark_unasked"]
-
 _FEWER = "Fewer activities would do more than a larger epsilon."
 
 

@@ -27,8 +27,6 @@ from veilog.mining.inductive import discover
 from veilog.mining.judge import judge
 from veilog.mining.prefixes import Prefixes
 
-__all__ = ["Candidate", "Imagined", "Structure", "Weighted", "candidates", "columns_of", "structured"]
-
 
 @dataclass(frozen=True, eq=False)
 class Weighted:

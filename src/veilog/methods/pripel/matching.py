@@ -25,8 +25,6 @@ from veilog._typing import IntArray
 from veilog.errors import SolverError
 from veilog.logs.variants import Variants
 
-__all__ = ["How", "Matching", "match"]
-
 How = Literal["optimal", "greedy"]
 
 MOST_ASSIGNED = 110_000_000

@@ -13,8 +13,6 @@ from veilog._typing import BoolArray, IntArray
 from veilog.errors import ParameterError
 from veilog.methods.tlkc.patterns import Elements, ElementTraces, levels, maximal_patterns
 
-__all__ = ["BackgroundKnowledge", "TlkcModel", "largest_k", "left"]
-
 
 @dataclass(frozen=True)
 class TlkcModel:

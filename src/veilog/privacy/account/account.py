@@ -24,8 +24,6 @@ from veilog.privacy.mechanisms.sampling import amplified
 from veilog.privacy.part import Part
 from veilog.privacy.unit import Unit
 
-__all__ = ["ChargeAccount", "SampleAccount"]
-
 M = TypeVar("M", bound=Mechanism)
 
 

@@ -6,8 +6,6 @@ import math
 from decimal import ROUND_CEILING, Context, Decimal
 from fractions import Fraction
 
-__all__ = ["exact", "round_up", "so_many", "up"]
-
 
 def round_up(value: Fraction) -> float:
     """Return the smallest float not below ``value``: what is printed never understates what is spent."""

@@ -18,8 +18,6 @@ from veilog.privacy.account.words import mechanism_in_words, sensitivity_in_word
 from veilog.privacy.mechanisms.mechanism import Mechanism, Sensitivity, Stated
 from veilog.privacy.part import Part
 
-__all__ = ["NEIGHBOURS", "Charge", "Code", "Condition", "Guarantee", "PlainCharge", "SaidBy", "Statement", "Status"]
-
 Status = Literal["proven", "none"]
 Code = Literal[
     "activities-from-log",

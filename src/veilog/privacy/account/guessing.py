@@ -44,8 +44,6 @@ from veilog.errors import ParameterError
 from veilog.privacy.account.accounting import LARGEST_EPSILON, SMALLEST_EPSILON, Number, parse_delta, parse_share
 from veilog.privacy.mechanisms.intervals import exp_minus
 
-__all__ = ["advantage_of", "epsilon_of", "parse_advantage"]
-
 _DIGITS = Context(prec=120)
 _SIGNIFICANT = Context(prec=30, rounding=ROUND_FLOOR)
 """Digits of an epsilon that was found from an advantage."""

@@ -16,8 +16,6 @@ from decimal import ROUND_FLOOR, Context, Decimal
 from fractions import Fraction
 from typing import Literal, get_args
 
-__all__ = ["ADVANTAGES", "EXPOSED", "STRENGTHS", "DeltaImpact", "Strength", "largest_log", "strength_of", "weighed"]
-
 Strength = Literal["strong", "good", "moderate", "weak", "none in practice"]
 
 STRENGTHS: tuple[Strength, ...] = get_args(Strength)

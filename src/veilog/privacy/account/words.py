@@ -18,8 +18,6 @@ from veilog.privacy.mechanisms.mechanism import (
     Thresholded,
 )
 
-__all__ = ["mechanism_in_words", "sensitivity_in_words"]
-
 
 def mechanism_in_words(mechanism: Mechanism, sensitivity: Sensitivity | Stated) -> str:
     """Return what the noise is. Its scale is told as people calibrate it: the sensitivity over epsilon."""

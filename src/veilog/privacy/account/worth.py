@@ -13,8 +13,6 @@ from veilog.privacy.account.accounting import LARGEST_EPSILON
 from veilog.privacy.account.guessing import advantage_of
 from veilog.privacy.account.strength import STRENGTHS, Strength, largest_log, strength_of
 
-__all__ = ["holds_up_to", "worth"]
-
 Cost = tuple[Fraction, Fraction]
 
 

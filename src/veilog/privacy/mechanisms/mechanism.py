@@ -21,23 +21,6 @@ from veilog.privacy.mechanisms import gaussian, noise
 from veilog.privacy.mechanisms.intervals import Real
 from veilog.privacy.mechanisms.noise import Randomness
 
-__all__ = [
-    "LARGEST_NOISE",
-    "DiscreteGaussian",
-    "DiscreteGaussianSteps",
-    "GaussianRounds",
-    "KTruncatedGeometric",
-    "Laplace",
-    "Mechanism",
-    "NoisedSteps",
-    "NoisyMaximum",
-    "Norm",
-    "Sensitivity",
-    "Stated",
-    "Subsampled",
-    "Thresholded",
-]
-
 IntArray = npt.NDArray[np.int64]
 Norm = Literal["L0", "L1", "L2", "each"]
 """L0: so many counts, each of them by 1. each: every number of the answer by so much."""

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from veilog._notebook import card, facts, frame, paragraph
 from veilog._plain import InJson, ToJson
 from veilog.errors import ParameterError, VeilogError, in_python
-from veilog.ledger.ledger import EntryRef
+from veilog.ledger.entered import EntryRef
 from veilog.ledger.settling import settling
 from veilog.logs.files import AnyLog, as_log
 from veilog.logs.made_up.twins import MOST_ACTIVITIES, Sizes

@@ -20,7 +20,10 @@ from veilog import report
 from veilog._files import atomic_target
 from veilog._language import current, gettext
 from veilog.errors import InputError, OutputError, VeilogError
-from veilog.ledger.ledger import Data, EntryRef, Ledger, Reservation
+from veilog.ledger.entered import EntryRef
+from veilog.ledger.fingerprints import Data
+from veilog.ledger.ledger import Ledger
+from veilog.ledger.runs import Reservation
 from veilog.logs import files
 from veilog.logs.eventlog import EventLog
 from veilog.releasing.kept import BESIDE, kept_file, remove_kept

@@ -17,8 +17,6 @@ from veilog.errors import InputError
 from veilog.measures.purposes.conformance.elements import Element
 from veilog.measures.purposes.conformance.nets import Marking, Net, Transition
 
-__all__ = ["read_bpmn"]
-
 _TASKS = ("task", "userTask", "serviceTask", "scriptTask", "manualTask", "sendTask", "receiveTask", "businessRuleTask")
 _ACTIVITIES = (*_TASKS, "callActivity")
 _EVENTS = ("intermediateThrowEvent", "intermediateCatchEvent")

@@ -13,8 +13,6 @@ from veilog.errors import InputError
 from veilog.measures.purposes.conformance.elements import Element, texts
 from veilog.measures.purposes.conformance.nets import Marking, Net, Transition
 
-__all__ = ["read_pnml"]
-
 _REFUSED = {
     "referencePlace": "places that stand for others",
     "referenceTransition": "transitions that stand for others",
