@@ -168,7 +168,7 @@ def drawing(rows: Sequence[Row]) -> list[Plot]:
     series = {name: [(row.values[key],) * 3 for row in rows] for name, key in shown.items()}
     places = [f"{row.values['events']:,}" for row in rows]
     title = f"A log that grows, by {rows[0].cell.get('engine')} within {rows[0].cell.get('memory')}"
-    return [Plot("large-logs", plots.lines(title, places, series, ("events", "seconds, megabytes"), logarithmic=True))]
+    return [Plot("large-logs", plots.Lines(title, places, series, ("events", "seconds, megabytes"), logarithmic=True))]
 
 
 _SIZES = (100_000, 1_000_000, 10_000_000, 50_000_000, 100_000_000)

@@ -65,7 +65,7 @@ def _put(experiment: Experiment, rows: Sequence[Row]) -> None:
     for plot in experiment.plots(rows):
         picture = DOCS / "results" / f"{plot.name}.svg"
         if picture.exists():
-            picture.write_text(plot.svg)
+            picture.write_text(plot.drawing.svg())
             print(f"drawn: docs/results/{picture.name}")
     if experiment.name == "frontier":
         SENTENCES.write_text(json.dumps(sentences(rows), indent=1) + "\n")

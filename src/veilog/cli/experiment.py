@@ -79,8 +79,8 @@ def experiment(
     output.show(Text(f"{done.computed} cells computed, {there} were there already.", style="bold"))
     for path in (found.page, found.parquet, found.csv, *found.plots):
         output.show(Text(f"written: {path}", style="dim"))
-    if found.no_png is not None:
-        output.show(Text(found.no_png, style="dim"))
+    if found.no_plots is not None:
+        output.show(Text(found.no_plots, style="dim"))
 
 
 def _list(output: Output, logs: Path | None, out: Path) -> None:

@@ -6,7 +6,6 @@ A benchmark (see ``bench/``) is an experiment whose values are times and memory.
 from __future__ import annotations
 
 import json
-import re
 import statistics
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -14,11 +13,11 @@ from enum import StrEnum
 from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any, TypeAlias
-from xml.sax.saxutils import unescape
 
 from veilog._plain import InJson, ToJson
 from veilog.errors import ParameterError
 from veilog.experiments.known_logs import part_of
+from veilog.experiments.plots import Drawing
 from veilog.logs import files
 from veilog.logs.eventlog import EventLog
 from veilog.measures.persons import person_of
@@ -185,16 +184,10 @@ def _line(cells: Iterable[str]) -> str:
 
 @dataclass(frozen=True)
 class Plot:
-    """A drawing: the name of its file without suffix, and the SVG."""
+    """A drawing, and the name of its file without suffix."""
 
     name: str
-    svg: str
-
-    @property
-    def title(self) -> str:
-        """What the SVG says about itself to those who do not see it."""
-        found = re.search(r"<title>(.*?)</title>", self.svg)
-        return unescape(found[1]) if found else self.name
+    drawing: Drawing
 
 
 def _no_plots(rows: Sequence[Row]) -> list[Plot]:

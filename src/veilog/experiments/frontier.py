@@ -27,7 +27,7 @@ from veilog.experiments.experiment import (
     spread,
 )
 from veilog.experiments.measuring import certainty, models, released, utility
-from veilog.experiments.plots import Series, lines, panels
+from veilog.experiments.plots import Lines, Panels, Series
 from veilog.logs.variants import Variants
 from veilog.measures.disclosure import risk
 from veilog.measures.purposes import Asked
@@ -301,15 +301,15 @@ def plots(rows: Sequence[Row]) -> list[Plot]:
     logs = {log: _series(rows, log) for log in dict.fromkeys(row.cell.log for row in rows)}
     axes = ("derived epsilon", "relative log similarity: mean, lowest, highest run")
     alone = [
-        Plot(f"frontier-{log}", lines(f"The frontier, {log}", EPSILONS[::-1], series, axes))
+        Plot(f"frontier-{log}", Lines(f"The frontier, {log}", EPSILONS[::-1], series, axes))
         for log, series in logs.items()
     ]
     title = "Certified methods at equal derived epsilon"
     mean_of_all = "relative log similarity (1: the same variants in the same shares), mean of the runs"
     few = {log: _brief(rows).series(log, EPSILONS[::-1]) for log in logs}
     return [
-        Plot("frontier", panels(title, EPSILONS[::-1], logs, (axes[0], mean_of_all))),
-        Plot("frontier-brief", panels(title, EPSILONS[::-1], few, (axes[0], mean_of_all), labelled=True)),
+        Plot("frontier", Panels(title, EPSILONS[::-1], logs, (axes[0], mean_of_all))),
+        Plot("frontier-brief", Panels(title, EPSILONS[::-1], few, (axes[0], mean_of_all))),
         *alone,
     ]
 

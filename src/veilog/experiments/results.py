@@ -5,11 +5,10 @@ from __future__ import annotations
 import io
 import json
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Literal
 
 import pyarrow as pa
 import pyarrow.csv
@@ -17,27 +16,12 @@ import pyarrow.parquet
 
 from veilog._files import atomic_target
 from veilog._version import __version__
-from veilog.errors import MissingExtraError, VeilogError
+from veilog.errors import MissingExtraError
 from veilog.experiments.experiment import Plot, Row, Table, spread
 from veilog.experiments.measuring import added_columns
 from veilog.experiments.runner import Run
 
-_ZOOM = 2
-"""Twice as many pixels as the SVG says, which is sharp in print and on fine screens."""
-_FAMILIES = (
-    "",
-    "DejaVu Sans",
-    "Noto Sans",
-    "Liberation Sans",
-    "Helvetica",
-    "Segoe UI",
-    "Roboto",
-    "Open Sans",
-    "Ubuntu",
-)
-"""What may stand for sans-serif; the first is the converter's own choice."""
-_PROBE = '<svg xmlns="http://www.w3.org/2000/svg" width="20" height="20">{}</svg>'
-_LETTER = '<text x="2" y="16" style="font:16px sans-serif">M</text>'
+_FORMS: tuple[Literal["svg", "png"], ...] = ("svg", "png")
 
 
 @dataclass(frozen=True)
@@ -48,8 +32,8 @@ class Results:
     parquet: Path
     csv: Path
     plots: tuple[Path, ...]
-    no_png: str | None
-    """Why the plots are SVG only, where they are."""
+    no_plots: str | None
+    """Why nothing is drawn, where that is so."""
 
 
 def write(run: Run, out: Path, command: str) -> Results:
@@ -64,16 +48,16 @@ def write(run: Run, out: Path, command: str) -> Results:
     buffer = io.BytesIO()
     pa.csv.write_csv(table, buffer)
     _bytes(sheet, buffer.getvalue())
-    plots, drawn = run.experiment.plots(run.rows), []
-    no_png = why_no_png()
-    for plot in plots:
-        drawn.append(folder / f"{plot.name}.svg")
-        _bytes(drawn[-1], plot.svg.encode())
-        if no_png is None:
-            drawn.append(folder / f"{plot.name}.png")
-            _bytes(drawn[-1], png_of(plot.svg))
+    plots, drawn, no_plots = run.experiment.plots(run.rows), [], None
+    try:
+        for plot in plots:
+            for form in _FORMS:
+                drawn.append(folder / f"{plot.name}.{form}")
+                _bytes(drawn[-1], plot.drawing.image(form))
+    except MissingExtraError as error:
+        plots, drawn, no_plots = [], [], str(error)
     _bytes(page, markdown(run, command, plots).encode())
-    return Results(page, parquet, sheet, tuple(drawn), no_png)
+    return Results(page, parquet, sheet, tuple(drawn), no_plots)
 
 
 def _bytes(path: Path, content: bytes) -> None:
@@ -122,7 +106,7 @@ def markdown(run: Run, command: str, plots: Sequence[Plot] = ()) -> str:
     ]
     if plots:
         parts += ["## Plots", ""]
-        parts += [f"![{plot.title}]({plot.name}.svg)\n" for plot in plots]
+        parts += [f"![{plot.drawing.title}]({plot.name}.svg)\n" for plot in plots]
     parts += _problems(run.rows)
     return "\n".join(parts)
 
@@ -172,37 +156,3 @@ def to_json(run: Run) -> dict[str, object]:
         "rows": json.loads(json.dumps(rows)),
         "not_run": [{**row.cell.to_json(), "why": row.problem} for row in run.not_run],
     }
-
-
-def why_no_png() -> str | None:
-    """A sentence where plots cannot be written as PNG; None where they can."""
-    try:
-        _settings()
-    except VeilogError as error:
-        return str(error)
-    return None
-
-
-def png_of(svg: str) -> bytes:
-    """The drawing as PNG."""
-    settings = _settings()
-    import resvg_py
-
-    return bytes(resvg_py.svg_to_bytes(svg_string=svg, zoom=_ZOOM, **settings))
-
-
-@lru_cache(maxsize=1)
-def _settings() -> Mapping[str, Any]:
-    """What makes the converter draw text: it leaves text out without a word where it finds no font for it."""
-    try:
-        import resvg_py
-    except ImportError as error:
-        raise MissingExtraError("Writing plots as PNG beside SVG", extra="png") from error
-    for family in _FAMILIES:
-        settings: dict[str, Any] = {"sans_serif_family": family} if family else {}
-        with_letter, without = (
-            resvg_py.svg_to_bytes(svg_string=_PROBE.format(text), **settings) for text in (_LETTER, "")
-        )
-        if with_letter != without:
-            return settings
-    raise VeilogError("Plots are SVG only: no font of this machine can be used for PNG. Install one, e.g. DejaVu Sans.")
