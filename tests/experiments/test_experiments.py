@@ -9,12 +9,12 @@ import pytest
 import veilog
 from veilog.cli import main
 from veilog.errors import ParameterError
-from veilog.experiments import EXPERIMENTS, FIGURES, frontier, known_logs, measuring
-from veilog.experiments.experiment import Cell, Given, Plan, Reason, Row, Table, Value, of, spread
+from veilog.experiments import EXPERIMENTS, FIGURES, frontier, known_logs
+from veilog.experiments import experiment as measuring
+from veilog.experiments.experiment import Cell, Given, Panels, Plan, Reason, Row, Table, Value, of, spread
 from veilog.experiments.known_logs import LOGS
 from veilog.experiments.papers import manifest
 from veilog.experiments.papers import measures as papers_measures
-from veilog.experiments.plots import Panels
 from veilog.experiments.runner import Run, run
 from veilog.logs.made_up import simulate
 from veilog.logs.variants import Variants

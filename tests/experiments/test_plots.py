@@ -9,7 +9,7 @@ from xml.etree import ElementTree
 import pytest
 
 from veilog.errors import MissingExtraError
-from veilog.experiments.plots import Drawing, HeatMap, HeatMaps, Lines, Panels
+from veilog.experiments.experiment import Drawing, HeatMap, HeatMaps, Lines, Panels
 
 GAPS = Lines("a < b $x$", ["1", "2"], {"x & y": [(0.1, 0.2, 0.3), None], "gone": [(math.nan,) * 3, None]}, ("", ""))
 GRID = HeatMaps("t", [HeatMap("<log>", ["1"], ["2"], {("1", "2"): None}, {("1", "2"): 0.5})], ("e", "d"))

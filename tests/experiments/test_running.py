@@ -19,10 +19,20 @@ import veilog
 from veilog.cli import main
 from veilog.errors import InputError, ParameterError
 from veilog.experiments import EXPERIMENTS, experiment_named, results, runner
-from veilog.experiments.experiment import Cell, Experiment, Given, Measured, Plan, Plot, Reason, Row, Table
+from veilog.experiments.experiment import (
+    EMPTY,
+    Cell,
+    Experiment,
+    Given,
+    Lines,
+    Measured,
+    Plan,
+    Plot,
+    Reason,
+    Row,
+    Table,
+)
 from veilog.experiments.known_logs import LOGS, KnownLog, find
-from veilog.experiments.measuring import EMPTY
-from veilog.experiments.plots import Lines
 from veilog.experiments.runner import Run, run
 from veilog.logs.made_up import simulate
 

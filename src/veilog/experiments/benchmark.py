@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from veilog._notebook import card, frame, paragraph, table
 from veilog.errors import MissingExtraError, ParameterError, VeilogError
-from veilog.experiments.experiment import Cell, Given, Measured, Number, Row, known, mean, of
+from veilog.experiments.experiment import Cell, Given, Lines, Measured, Number, Row, known, mean, of
 from veilog.experiments.frontier import CERTIFIED, compared, judged, made
-from veilog.experiments.plots import Lines
 from veilog.logs.eventlog import EventLog
 from veilog.logs.files import AnyLog, as_log
 from veilog.logs.variants import Variants

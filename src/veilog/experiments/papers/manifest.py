@@ -18,10 +18,25 @@ from importlib.resources import files
 from typing import Any
 
 from veilog.errors import ParameterError
-from veilog.experiments.experiment import Cell, Experiment, Plan, Plot, Reason, Row, Table, Value, known, spread
-from veilog.experiments.measuring import PREFIXES
+from veilog.experiments.experiment import (
+    PREFIXES,
+    Cell,
+    Drawing,
+    Experiment,
+    HeatMap,
+    HeatMaps,
+    Lines,
+    Plan,
+    Plot,
+    Reason,
+    Row,
+    Series,
+    Table,
+    Value,
+    known,
+    spread,
+)
 from veilog.experiments.papers import measures
-from veilog.experiments.plots import Drawing, HeatMap, HeatMaps, Lines, Series
 from veilog.methods import METHODS
 
 PAPERS = ("travag", "travag-metrics", "travas", "quantification", "amun", "sacofa")

@@ -15,8 +15,7 @@ from typing import Any
 import numpy as np
 
 from veilog.errors import ParameterError, VeilogError
-from veilog.experiments.experiment import MOST_RUNS, Cell, Given, Measured, Number
-from veilog.experiments.measuring import EMPTY, models, released, utility
+from veilog.experiments.experiment import EMPTY, MOST_RUNS, Cell, Given, Measured, Number, models, released, utility
 from veilog.logs.eventlog import EventLog
 from veilog.logs.variants import Variants
 from veilog.measures.anomalies import normal_share
