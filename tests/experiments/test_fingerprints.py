@@ -69,7 +69,7 @@ RENAMED = {
 """A name that a file defines, and another."""
 MOVED = {
     "veilog.methods._relations.playout": "veilog.methods._relations.walks",
-    "veilog.measures.disclosure.results": "veilog.measures.disclosure.found",
+    "veilog.measures.disclosure.measure": "veilog.measures.disclosure.found",
 }
 REACHED = (
     *((MEASURE, ""), ("laplace", "rest"), ("df-laplace", "playout"), ("utravas", ""), ("evolve", "")),

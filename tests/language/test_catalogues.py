@@ -20,8 +20,7 @@ from veilog._language.catalogue import CatalogueEntry, entries
 from veilog.logs.made_up.simulate import hospital
 from veilog.methods import METHODS, Method
 from veilog.methods.dpim import TREE
-from veilog.privacy.account.guarantee import NEIGHBOURS
-from veilog.privacy.account.strength import STRENGTHS
+from veilog.privacy.account.guarantee import NEIGHBOURS, STRENGTHS
 from veilog.privacy.domain import ACTIVITIES_FROM_LOG, LENGTH_FROM_LOG
 from veilog.report.stated import SENTENCES, stated
 

@@ -18,10 +18,8 @@ from ledger_tools import OTHER, SMALL, guarantee
 from veilog.cli import main
 from veilog.errors import BudgetError, ParameterError
 from veilog.ledger.accounts import Account, check_paid
-from veilog.ledger.costs import Cost
-from veilog.ledger.counting import Composed, FixedSchedule, composed_budget, planned_budget, read, together
-from veilog.ledger.entries import Entry
 from veilog.ledger.ledger import Ledger
+from veilog.ledger.rules import Composed, Cost, Entry, FixedSchedule, composed_budget, planned_budget, read, together
 from veilog.logs.made_up.simulate import hospital
 from veilog.privacy.account.composing import planned_epsilon, renyi_epsilon, renyi_of
 from veilog.privacy.curator import Curator

@@ -20,9 +20,8 @@ import veilog
 from veilog._files import atomic_target
 from veilog.errors import BudgetError, OutputError, ParameterError
 from veilog.ledger.accounts import Account
-from veilog.ledger.entered import EntryRef
-from veilog.ledger.fingerprints import fingerprint
-from veilog.ledger.ledger import Ledger
+from veilog.ledger.ledger import EntryRef, Ledger
+from veilog.ledger.store import fingerprint
 from veilog.logs.made_up import simulate
 from veilog.privacy.curator import Curator
 

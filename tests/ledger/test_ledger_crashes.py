@@ -12,8 +12,7 @@ from ledger_tools import OTHER, SMALL, guarantee, spent
 
 import veilog
 from veilog.errors import BudgetError, InputError
-from veilog.ledger.ledger import Ledger
-from veilog.ledger.runs import Reservation
+from veilog.ledger.ledger import Ledger, Reservation
 
 
 @pytest.fixture

@@ -20,9 +20,8 @@ import veilog
 from veilog.cli import main
 from veilog.errors import BudgetError
 from veilog.ledger.accounts import Account, as_csv, check_paid
-from veilog.ledger.costs import Cost
-from veilog.ledger.entries import Entry
 from veilog.ledger.ledger import Ledger
+from veilog.ledger.rules import Cost, Entry
 from veilog.logs.made_up.simulate import ACTIVITIES, hospital
 from veilog.privacy.part import Part
 

@@ -14,10 +14,9 @@ import pytest
 import veilog
 from veilog.cli import main
 from veilog.errors import ParameterError
-from veilog.ledger.accounts import Account
-from veilog.ledger.entries import Entry, State
+from veilog.ledger.accounts import Account, last_span
 from veilog.ledger.ledger import Ledger
-from veilog.ledger.spans import last_span
+from veilog.ledger.rules import Entry, State
 from veilog.logs.made_up.simulate import ACTIVITIES, hospital
 
 ASKED = ["-m", "evolve", "--epsilon", "1", "--no-compare", "--activities", ",".join(ACTIVITIES), "--ledger", "w.ledger"]

@@ -19,7 +19,7 @@ from scipy import stats
 from veilog.errors import ParameterError
 from veilog.logs.eventlog import TIMESTAMP_TYPE, EventLog
 from veilog.logs.variants import Variants
-from veilog.privacy.account.figures import round_up
+from veilog.privacy.account.guarantee import round_up
 from veilog.privacy.cases import Coding
 from veilog.privacy.clipping import check_sums
 from veilog.privacy.curator import Curator

@@ -33,7 +33,7 @@ from veilog.audits.attacks import (
     worst_cases,
 )
 from veilog.audits.bounds import ReleaseEvent, Tally, choose_event, runs_to_see, tally
-from veilog.audits.many_runs import parts_of
+from veilog.audits.recording import parts_of
 from veilog.audits.results import AuditResult, Broken, OutOfScopeResult
 from veilog.audits.whitebox import WHITE_RUNS, audit_inside
 from veilog.errors import ParameterError, VeilogError

@@ -20,7 +20,7 @@ from veilog.measures.purposes import judge, named
 from veilog.methods import method_named
 from veilog.privacy.account.accounting import Number as Budget
 from veilog.privacy.account.accounting import parse_delta, parse_epsilon, whole_number
-from veilog.privacy.account.figures import exact
+from veilog.privacy.account.guarantee import exact
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -26,7 +26,7 @@ from veilog.errors import ParameterError
 from veilog.logs.eventlog import EventLog
 from veilog.logs.variants import Variants
 from veilog.measures.measure import Measure, Pair, Quantity
-from veilog.mining.prefixes import PrefixTree
+from veilog.mining.replay import PrefixTree
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from typing import Any
 from veilog.logs.eventlog import EventLog
 from veilog.logs.variants import Variants
 from veilog.methods.settings import Parameter, Settings
-from veilog.privacy.account.figures import up
+from veilog.privacy.account.guarantee import up
 from veilog.privacy.domain import Fact
 
 Progress = Callable[[str, float | None], None]

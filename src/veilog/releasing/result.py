@@ -19,7 +19,7 @@ from veilog._plain import InJson, ToJson, to_json
 from veilog._typing import Int32Array
 from veilog._version import __version__
 from veilog.errors import EmptyReleaseError
-from veilog.ledger.entered import EntryRef
+from veilog.ledger.ledger import EntryRef
 from veilog.logs import files
 from veilog.logs.eventlog import ACTIVITY, LIFECYCLE, TIMESTAMP, EventLog
 from veilog.logs.findings import Finding
@@ -27,8 +27,7 @@ from veilog.logs.metadata import ARTIFICIAL_TIMES, Attribute, Metadata, extensio
 from veilog.logs.variants import Variants
 from veilog.logs.xes.columns import legal_keys
 from veilog.methods._events.assemble import Details, assembled, eventless, pieces_of
-from veilog.privacy.account.guarantee import Guarantee
-from veilog.privacy.account.strength import Strength
+from veilog.privacy.account.guarantee import Guarantee, Strength
 from veilog.releasing.checks import Activities, json_of_checks
 from veilog.releasing.kept import kept_until_written
 from veilog.releasing.losses import Loss

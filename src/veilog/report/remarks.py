@@ -238,7 +238,7 @@ NOISE = (
     gettext_noop("{by} (each number)"),
     gettext_noop("{by} ({norm}, clipped)"),
 )
-"""Mechanisms and sensitivities, as :mod:`veilog.privacy.account.words` tells them."""
+"""Mechanisms and sensitivities, as :mod:`veilog.privacy.account.guarantee` tells them."""
 
 QUESTIONS = (
     gettext_noop("{purpose} ({n} bins)"),

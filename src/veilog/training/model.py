@@ -20,7 +20,7 @@ from veilog import modelfile
 from veilog._plain import Misfit, from_plain, to_plain
 from veilog._typing import Int32Array, IntArray
 from veilog.errors import InputError, OutputError, ParameterError
-from veilog.ledger.entered import EntryRef
+from veilog.ledger.ledger import EntryRef
 from veilog.logs import files
 from veilog.logs.eventlog import EventLog
 from veilog.logs.metadata import Metadata
@@ -30,8 +30,7 @@ from veilog.methods.travag import Trained, sample
 from veilog.methods.travag.model import trained_from, trained_to
 from veilog.modelfile import Content, Damaged
 from veilog.privacy.account.accounting import compose
-from veilog.privacy.account.figures import round_up
-from veilog.privacy.account.guarantee import Guarantee
+from veilog.privacy.account.guarantee import Guarantee, round_up
 from veilog.releasing.result import Operation, OwnerOnly, Release, as_released
 
 Progress = Callable[[str, float | None], None]

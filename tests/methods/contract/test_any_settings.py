@@ -19,7 +19,7 @@ from veilog.methods import METHODS
 from veilog.methods.method import EpsilonAndDelta
 from veilog.methods.settings import Parameter
 from veilog.privacy.account.accounting import compose
-from veilog.privacy.account.figures import up
+from veilog.privacy.account.guarantee import up
 from veilog.privacy.domain import PRIVATELY, Domain
 from veilog.report import html
 

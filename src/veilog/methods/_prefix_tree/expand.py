@@ -19,9 +19,8 @@ from veilog.methods.method import Request, advised, as_asked
 from veilog.methods.standing_out import remark_made_by_noise
 from veilog.privacy.account.accounting import SMALLEST_EPSILON
 from veilog.privacy.curator import Curator
-from veilog.privacy.histograms import Assign, SparseHistogram
+from veilog.privacy.histograms import MOST_ROUNDS, Assign, Rounds, SparseHistogram, rounds_pay, strength_within
 from veilog.privacy.mechanisms.mechanism import Laplace
-from veilog.privacy.rounds import MOST_ROUNDS, Rounds, rounds_pay, strength_within
 
 DEPTH_SHARE = Fraction(1, 20)
 """Share of the budget that finds out the depth where the user does not give it."""

@@ -6,7 +6,7 @@ from veilog.logs.variants import Variants
 from veilog.methods.evolve.chain import Shortened
 from veilog.methods.evolve.plan import EvolvePlan
 from veilog.methods.method import Request, advised
-from veilog.privacy.account.figures import up
+from veilog.privacy.account.guarantee import up
 
 _FEWER = "Fewer activities would do more than a larger epsilon."
 

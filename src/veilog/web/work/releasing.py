@@ -20,10 +20,8 @@ from veilog import report
 from veilog._files import atomic_target
 from veilog._language import current, gettext
 from veilog.errors import InputError, OutputError, VeilogError
-from veilog.ledger.entered import EntryRef
-from veilog.ledger.fingerprints import Data
-from veilog.ledger.ledger import Ledger
-from veilog.ledger.runs import Reservation
+from veilog.ledger.ledger import EntryRef, Ledger, Reservation
+from veilog.ledger.store import Data
 from veilog.logs import files
 from veilog.logs.eventlog import EventLog
 from veilog.releasing.kept import BESIDE, kept_file, remove_kept

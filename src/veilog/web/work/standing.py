@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from veilog.ledger import ledger as ledgers
 from veilog.ledger.accounts import Account as LedgerAccount
-from veilog.privacy.account.figures import round_up
+from veilog.privacy.account.guarantee import round_up
 from veilog.releasing.owner.standing import Standing
 from veilog.web.jobs.records import LogRecord, ServerSettings
 from veilog.web.jobs.released_log import Account, Amount, ReleasedLog

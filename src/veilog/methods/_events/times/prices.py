@@ -24,7 +24,7 @@ from veilog.privacy.asking import Triples
 from veilog.privacy.cases import Cases, Coding
 from veilog.privacy.curator import Curator
 from veilog.privacy.events import EventRounds
-from veilog.privacy.rounds import LEAST_DELTA, LEAST_EPSILON, strength_within
+from veilog.privacy.histograms import LEAST_DELTA, LEAST_EPSILON, strength_within
 
 _PARTS = 10**6
 """Weights are multiples of one millionth."""
