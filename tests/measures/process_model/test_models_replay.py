@@ -17,7 +17,7 @@ pytestmark = pytest.mark.filterwarnings("ignore")  # pm4py and what it imports w
 from veilog.measures.process_model.worker import (  # noqa: E402
     Replay,
     Trace,
-    _net,  # noqa: E402
+    _net,
     log_of,
 )
 

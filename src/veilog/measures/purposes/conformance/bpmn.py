@@ -12,9 +12,9 @@ import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from xml.etree.ElementTree import Element
 
 from veilog.errors import InputError
-from veilog.measures.purposes.conformance.elements import Element
 from veilog.measures.purposes.conformance.nets import Marking, Net, Transition
 
 _TASKS = ("task", "userTask", "serviceTask", "scriptTask", "manualTask", "sendTask", "receiveTask", "businessRuleTask")
