@@ -13,8 +13,7 @@ import numpy as np
 
 from benchmark import CPU, NO_LOG, PEAK, WALL, benchmark, grid
 from timing import timed
-from veilog.experiments.experiment import Cell, Given, Measured
-from veilog.experiments.summary import Column
+from veilog.experiments.experiment import Cell, Column, Given, Measured
 from veilog.logs.eventlog import EventLog
 from veilog.logs.metadata import Metadata
 from veilog.logs.variants import Sequences

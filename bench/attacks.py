@@ -22,8 +22,7 @@ import veilog
 from benchmark import CPU, PEAK, WALL, benchmark
 from timing import timed
 from veilog.errors import VeilogError
-from veilog.experiments.experiment import Cell, Experiment, Given, Measured, Plan, Row, Table
-from veilog.experiments.summary import Column, grouped
+from veilog.experiments.experiment import Cell, Column, Experiment, Given, Measured, Plan, Row, Table, grouped
 from veilog.logs.eventlog import EventLog
 from veilog.logs.variants import Variants
 from veilog.measures.singling_out import (

@@ -24,9 +24,8 @@ import pyarrow.parquet as pq
 
 from benchmark import NO_LOG, PEAK, benchmark, grid
 from timing import timed
-from veilog.experiments import plots
-from veilog.experiments.experiment import Cell, Given, Measured, Plot, Row
-from veilog.experiments.summary import Column
+from veilog.experiments import experiment
+from veilog.experiments.experiment import Cell, Column, Given, Measured, Plot, Row
 from veilog.logs.eventlog import EventLog
 from veilog.logs.files import read_variants
 from veilog.logs.synthetic.hospital import hospital
@@ -168,7 +167,9 @@ def drawing(rows: Sequence[Row]) -> list[Plot]:
     series = {name: [(row.values[key],) * 3 for row in rows] for name, key in shown.items()}
     places = [f"{row.values['events']:,}" for row in rows]
     title = f"A log that grows, by {rows[0].cell.get('engine')} within {rows[0].cell.get('memory')}"
-    return [Plot("large-logs", plots.lines(title, places, series, ("events", "seconds, megabytes"), logarithmic=True))]
+    return [
+        Plot("large-logs", experiment.Lines(title, places, series, ("events", "seconds, megabytes"), logarithmic=True))
+    ]
 
 
 _SIZES = (100_000, 1_000_000, 10_000_000, 50_000_000, 100_000_000)

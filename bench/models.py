@@ -11,8 +11,7 @@ import numpy as np
 
 from benchmark import CPU, NO_LOG, PEAK, WALL, benchmark, grid
 from timing import cpu_of, timed
-from veilog.experiments.experiment import Cell, Given, Measured
-from veilog.experiments.summary import Column
+from veilog.experiments.experiment import Cell, Column, Given, Measured
 from veilog.logs.variants import Sequences, Variants
 from veilog.methods.travag.networks import initial
 from veilog.methods.travag.settings import CERTIFIED, Networks, Trained

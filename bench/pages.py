@@ -28,8 +28,7 @@ from typing import TYPE_CHECKING, Any
 
 from benchmark import benchmark, grid
 from serve import ended, once_of
-from veilog.experiments.experiment import Cell, Given, Measured
-from veilog.experiments.summary import Column
+from veilog.experiments.experiment import Cell, Column, Given, Measured
 
 if TYPE_CHECKING:
     import httpx

@@ -14,9 +14,7 @@ import numpy as np
 
 import veilog
 from benchmark import SMALL, asked, benchmark, grid
-from veilog.experiments.experiment import Cell, Given, Measured
-from veilog.experiments.measuring import EMPTY, released
-from veilog.experiments.summary import Column
+from veilog.experiments.experiment import EMPTY, Cell, Column, Given, Measured, released
 from veilog.measures.purposes import Asked
 from veilog.measures.purposes.prediction import next_activity, predicted
 from veilog.measures.purposes.sides import TRAINING

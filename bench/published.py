@@ -20,8 +20,7 @@ from veilog.experiments import frontier
 from veilog.experiments.experiment import Experiment, Plan, Row, Table
 from veilog.experiments.fingerprints import CLOCKED, compute
 from veilog.experiments.known_logs import find
-from veilog.experiments.runner import kept_file, kept_rows, versions_of
-from veilog.experiments.workers import answers
+from veilog.experiments.runner import answers, kept_file, kept_rows, versions_of
 from veilog.methods import METHODS, measured
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -65,7 +64,7 @@ def _put(experiment: Experiment, rows: Sequence[Row]) -> None:
     for plot in experiment.plots(rows):
         picture = DOCS / "results" / f"{plot.name}.svg"
         if picture.exists():
-            picture.write_text(plot.svg)
+            picture.write_text(plot.drawing.svg())
             print(f"drawn: docs/results/{picture.name}")
     if experiment.name == "frontier":
         SENTENCES.write_text(json.dumps(sentences(rows), indent=1) + "\n")

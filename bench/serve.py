@@ -18,8 +18,7 @@ from statistics import median
 from typing import TYPE_CHECKING
 
 from benchmark import benchmark, grid
-from veilog.experiments.experiment import Cell, Given, Measured
-from veilog.experiments.summary import Column
+from veilog.experiments.experiment import Cell, Column, Given, Measured
 
 if TYPE_CHECKING:
     import httpx

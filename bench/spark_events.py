@@ -18,8 +18,7 @@ from pathlib import Path
 from benchmark import NO_LOG, benchmark, grid
 from large import given_spark
 from large_releases import make, with_times
-from veilog.experiments.experiment import Cell, Given, Measured
-from veilog.experiments.summary import Column
+from veilog.experiments.experiment import Cell, Column, Given, Measured
 from veilog.logs.stored.storing import store
 
 

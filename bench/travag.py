@@ -21,9 +21,8 @@ import numpy as np
 
 from benchmark import NO_LOG, SIMILARITY, benchmark, grid
 from timing import cpu_of, timed
-from veilog.experiments.experiment import Cell, Given, Measured, Plan
+from veilog.experiments.experiment import Cell, Column, Given, Measured, Plan
 from veilog.experiments.papers.measures import by_place, drawn, in_the_file
-from veilog.experiments.summary import Column
 from veilog.logs.variants import Sequences, Variants
 from veilog.measures.similarity import absolute_log_difference, relative_log_similarity
 from veilog.methods.method import Request
@@ -35,7 +34,7 @@ from veilog.methods.travag.settings import CERTIFIED, Networks
 from veilog.methods.travag.training import autoencoder_factors, autoencoder_step, critic_step, generated, normals
 from veilog.privacy.curator import Curator
 from veilog.privacy.mechanisms import noise
-from veilog.privacy.training.accounting import NoisedSteps
+from veilog.privacy.mechanisms.mechanism import NoisedSteps
 from veilog.privacy.training.gradients import Training
 
 CONFIGURATION = PUBLISHED["bpic13-1-1e-6"]

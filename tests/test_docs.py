@@ -19,10 +19,8 @@ from veilog import METHODS, cli
 from veilog.logs.synthetic.hospital import ACTIVITIES, hospital
 from veilog.measures import MEASURES
 from veilog.methods.measured import ahead, measured
-from veilog.privacy.account.figures import up
-from veilog.privacy.account.guarantee import Code
+from veilog.privacy.account.guarantee import STRENGTHS, Code, strength_of, up
 from veilog.privacy.account.guessing import epsilon_of
-from veilog.privacy.account.strength import STRENGTHS, strength_of
 from veilog.releasing.meaning import meaning_of_pairs
 
 ROOT = Path(__file__).parents[1]

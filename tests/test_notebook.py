@@ -181,7 +181,7 @@ EXAMPLES = (
     "veilog.logs.eventlog",
     "veilog.measures.comparison",
     "veilog.measures.disclosure.measure",
-    "veilog.measures.disclosure.results",
+    "veilog.measures.disclosure.measure",
     "veilog.measures.measure",
     "veilog.messages",
     "veilog.methods.settings",

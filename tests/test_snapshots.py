@@ -18,8 +18,7 @@ import pytest
 
 import veilog
 from veilog._plain import to_json
-from veilog.experiments.fingerprints import trials
-from veilog.experiments.small_logs import SENSITIVE, small_log
+from veilog.experiments.fingerprints import SENSITIVE, small_log, trials
 from veilog.methods import METHODS
 from veilog.privacy.domain import ALL_FROM_LOG, Domain
 from veilog.report.dossier import dossier

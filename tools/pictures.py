@@ -31,7 +31,7 @@ from veilog.logs.synthetic.hospital import ACTIVITIES, hospital
 from veilog.logs.variants import Variants
 from veilog.measures.singling_out import Exposure, Rate, exposure
 from veilog.measures.singling_out.rates import certain
-from veilog.privacy.account.figures import up
+from veilog.privacy.account.guarantee import up
 from veilog.releasing.meaning import meaning_of
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"

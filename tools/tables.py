@@ -28,9 +28,8 @@ from veilog.logs.findings import RULES
 from veilog.measures import MEASURES, Measure, Quantity
 from veilog.measures.purposes import PURPOSES
 from veilog.methods import METHODS
-from veilog.privacy.account.figures import up
+from veilog.privacy.account.guarantee import ADVANTAGES, EXPOSED, STRENGTHS, up
 from veilog.privacy.account.guessing import epsilon_of
-from veilog.privacy.account.strength import ADVANTAGES, EXPOSED, STRENGTHS
 from veilog.releasing.checks import VERDICTS, VERIFIED_BY
 from veilog.releasing.meaning import meaning_of_pairs
 from veilog.report.dossier.questions import QUESTIONS

@@ -17,7 +17,8 @@ from veilog._version import __version__
 
 if TYPE_CHECKING:
     from veilog import report
-    from veilog.audits.auditing import AuditResult, audit
+    from veilog.audits.auditing import audit
+    from veilog.audits.results import AuditResult
     from veilog.errors import (
         BudgetError,
         EmptyReleaseError,
@@ -28,7 +29,8 @@ if TYPE_CHECKING:
         VeilogError,
     )
     from veilog.experiments.benchmark import Benchmark, benchmark
-    from veilog.ledger.ledger import Account, Ledger
+    from veilog.ledger.accounts import Account
+    from veilog.ledger.ledger import Ledger
     from veilog.logs.eventlog import EventLog
     from veilog.logs.files import read, read_variants, validate, write
     from veilog.logs.findings import Finding

@@ -5,8 +5,6 @@ from __future__ import annotations
 import os
 import sys
 
-__all__ = ["run"]
-
 
 def run() -> int:
     """Run the command; returns its exit status, also where it is stopped before it has begun."""

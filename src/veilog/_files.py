@@ -23,21 +23,6 @@ try:
 except ModuleNotFoundError:  # Windows: nobody can tell there that nobody writes any more
     fcntl = None  # type: ignore[assignment]
 
-__all__ = [
-    "Naming",
-    "atomic_target",
-    "check_absent",
-    "check_writable",
-    "claim",
-    "content_of",
-    "locks_hold",
-    "mark",
-    "opened_pipe",
-    "path_of",
-    "reason",
-    "sha256_of",
-    "text_of",
-]
 
 Naming = Callable[[str, Callable[[], None]], None]
 """Told the SHA-256 of a whole file, and what gives it its name: it does that, together with what has to go with it."""

@@ -14,7 +14,6 @@ from veilog.errors import MissingExtraError
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["bar", "card", "facts", "figure", "frame", "paragraph", "table"]
 
 _STYLE = (
     ".veilog{--i:#1d2430;--s:#667085;--l:#d9dee5;--b:#2f6690;--p:#fff;color:var(--i);background:var(--p);"

@@ -8,8 +8,6 @@ from pathlib import Path
 
 from veilog.errors import OutputError
 
-__all__ = ["LEDGER", "data_folder", "default_ledger", "made_folder"]
-
 LEDGER = "veilog.ledger"
 """The name of the ledger in a data folder."""
 _NAMED_BY = "VEILOG_LEDGER"

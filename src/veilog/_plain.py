@@ -18,8 +18,6 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
-__all__ = ["InJson", "Misfit", "ToJson", "from_plain", "to_json", "to_plain"]
-
 T = TypeVar("T")
 
 _LONGEST_FRACTION = 4000

@@ -12,8 +12,6 @@ from dataclasses import dataclass
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any, Generic, TypeVar
 
-__all__ = ["AddOn", "Registry", "add_ons"]
-
 T = TypeVar("T")
 
 

@@ -28,22 +28,6 @@ from typing import IO, ParamSpec, TypeVar
 
 from veilog.errors import ParameterError
 
-__all__ = [
-    "Child",
-    "check_processes",
-    "child_environment",
-    "ends_in_time",
-    "exit_when_terminated",
-    "interpreter",
-    "limit_memory",
-    "machine_memory",
-    "main_is_guarded",
-    "memory_of",
-    "pool",
-    "seconds_of",
-    "unstopped",
-]
-
 P = ParamSpec("P")
 T = TypeVar("T")
 

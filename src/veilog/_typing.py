@@ -7,8 +7,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["AnyArray", "BoolArray", "Float32Array", "FloatArray", "Int32Array", "IntArray"]
-
 AnyArray = npt.NDArray[Any]
 BoolArray = npt.NDArray[np.bool_]
 IntArray = npt.NDArray[np.int64]

@@ -18,8 +18,6 @@ from veilog.measures import compare
 from veilog.releasing.plan import plan
 from veilog.releasing.run import run_plan
 
-__all__ = ["WRITTEN", "run_demo"]
-
 CASES = 2000
 METHOD, EPSILON = "evolve", "1"
 WRITTEN = ("hospital.xes", "activities.txt", "release.xes", "inside.html", "outside.html")

@@ -26,8 +26,6 @@ from veilog._files import Naming, atomic_target
 from veilog._typing import AnyArray
 from veilog.errors import InputError, VeilogError
 
-__all__ = ["Content", "Damaged", "encoded", "read", "write"]
-
 VERSION = 1
 LARGEST = 4 << 30
 """Bytes of the largest file that is read: far above any model that fits this method."""

@@ -6,8 +6,7 @@ from pathlib import Path
 import veilog
 from veilog.ledger.ledger import Ledger
 from veilog.messages import Message
-from veilog.privacy.account.figures import round_up
-from veilog.privacy.account.guarantee import Charge, Guarantee
+from veilog.privacy.account.guarantee import Charge, Guarantee, round_up
 from veilog.privacy.mechanisms.mechanism import Sensitivity, Stated
 
 # So many cases that no release of them is ever empty: what is empty is not written.

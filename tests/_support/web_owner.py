@@ -6,7 +6,8 @@ import re
 import httpx
 from web_serving import SMALL, Served, once_of, read_at_once, upload
 
-from veilog.ledger.ledger import Data, Ledger
+from veilog.ledger.ledger import Ledger
+from veilog.ledger.store import Data
 from veilog.logs import files
 from veilog.web.jobs.results import to_text
 from veilog.web.work import read_log

@@ -11,7 +11,8 @@ import pytest
 import veilog
 from veilog.audits import auditing
 from veilog.audits.attacks import ALPHABET, LONGEST, MANY_CASES, Attempt, attempts
-from veilog.audits.auditing import AuditResult, audit
+from veilog.audits.auditing import audit
+from veilog.audits.results import AuditResult
 from veilog.logs.variants import Variants
 from veilog.privacy.domain import PRIVATELY, Domain
 

@@ -19,9 +19,7 @@ import pytest
 
 from veilog import Domain
 from veilog.audits.attacks import Attempt
-from veilog.audits.many_runs import AuditRun, Recorder
-from veilog.audits.recording import RecordedRun, Script, asked_again
-from veilog.audits.twins import Twins
+from veilog.audits.recording import AuditRun, RecordedRun, Recorder, Script, Twins, asked_again
 from veilog.audits.whitebox import WhiteProof, prove
 from veilog.logs.eventlog import START, TIMESTAMP_TYPE, EventLog
 from veilog.privacy import adding, events

@@ -14,18 +14,20 @@ import pytest
 import veilog
 from veilog.audits.attacks import worst_cases
 from veilog.audits.auditing import audit
-from veilog.audits.bounds import is_refuted, runs_to_refute
-from veilog.audits.curves import Priced, Questions, curve
-from veilog.audits.likelihood import (
+from veilog.audits.bounds import (
+    Priced,
+    Questions,
+    curve,
     evidence_of_counts,
     evidence_of_names,
     evidence_of_numbers,
+    is_refuted,
     log_above,
     log_at_most,
     log_probability,
+    runs_to_refute,
 )
-from veilog.audits.recording import asked_again, recorded
-from veilog.audits.twins import Twins
+from veilog.audits.recording import Twins, asked_again, recorded
 from veilog.errors import ParameterError
 from veilog.logs.synthetic.hospital import hospital, variants_only
 from veilog.privacy.account.losses import EpsilonDeltaLoss, GaussianLoss, LaplaceLoss, composed_delta

@@ -241,7 +241,7 @@ def test_a_ledger_that_cannot_be_written_at_the_end_loses_no_release(
         raise OutputError("The ledger is locked by another program.", path=own)
 
     own, out = tmp_path / "own.ledger", tmp_path / "out.xes"
-    monkeypatch.setattr("veilog.ledger.entered.transaction", locked)
+    monkeypatch.setattr("veilog.ledger.ledger.transaction", locked)
     assert main(["release", str(log), str(out), *RELEASE, "--ledger", str(own)]) == 5
     said = " ".join(capsys.readouterr().err.split())
     assert "The release is written, and was charged, but its ledger could not note the file." in said

@@ -12,7 +12,7 @@ from types import ModuleType
 import pytest
 
 from veilog.experiments import EXPERIMENTS
-from veilog.experiments.experiment import Cell, Experiment, Given, Measured, Plan, Plot, Row, Table
+from veilog.experiments.experiment import Cell, Experiment, Given, Lines, Measured, Plan, Plot, Row, Table
 from veilog.experiments.frontier import FRONTIER
 from veilog.experiments.runner import kept_file, kept_rows, run, versions_of
 from veilog.methods import METHODS
@@ -108,7 +108,9 @@ def test_publishing_puts_tables_into_their_places_and_nothing_else(published: Mo
     (tmp_path / "results").mkdir()
     (tmp_path / "results" / "toy.svg").write_text("of before")
     run(TOY, None, tmp_path / "out")
-    drawn = replace(TOY, plots=lambda rows: [Plot(name, "<svg>drawn</svg>") for name in ("toy", "other")])
+    drawn = replace(
+        TOY, plots=lambda rows: [Plot(name, Lines("drawn", ["1"], {}, ("", ""))) for name in ("toy", "other")]
+    )
     assert published.publish(drawn, tmp_path / "out") == 0
     page = (tmp_path / "toy.md").read_text()
     assert "| 0 | 1.0 |\n| 1 | 2.0 |\n" in page

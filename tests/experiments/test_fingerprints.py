@@ -16,8 +16,7 @@ import pytest
 import veilog
 from veilog.experiments import fingerprints
 from veilog.experiments.experiment import Cell, Experiment, Given, Measured, Plan
-from veilog.experiments.fingerprints import compute, of_measure, of_method, trials
-from veilog.experiments.small_logs import few_variants, small_log
+from veilog.experiments.fingerprints import compute, few_variants, of_measure, of_method, small_log, trials
 from veilog.methods import METHODS
 
 SOURCE = Path(veilog.__file__).parent
@@ -70,7 +69,7 @@ RENAMED = {
 """A name that a file defines, and another."""
 MOVED = {
     "veilog.methods._relations.playout": "veilog.methods._relations.walks",
-    "veilog.measures.disclosure.results": "veilog.measures.disclosure.found",
+    "veilog.measures.disclosure.measure": "veilog.measures.disclosure.found",
 }
 REACHED = (
     *((MEASURE, ""), ("laplace", "rest"), ("df-laplace", "playout"), ("utravas", ""), ("evolve", "")),

@@ -19,10 +19,21 @@ import veilog
 from veilog.cli import main
 from veilog.errors import InputError, ParameterError
 from veilog.experiments import EXPERIMENTS, experiment_named, results, runner
-from veilog.experiments.experiment import Cell, Experiment, Given, Measured, Plan, Reason, Row, Table
+from veilog.experiments.experiment import (
+    EMPTY,
+    Cell,
+    Experiment,
+    Given,
+    Lines,
+    Measured,
+    Plan,
+    Plot,
+    Reason,
+    Row,
+    Table,
+)
 from veilog.experiments.known_logs import LOGS, KnownLog, find
-from veilog.experiments.measuring import EMPTY
-from veilog.experiments.runner import run
+from veilog.experiments.runner import Run, run
 from veilog.logs.synthetic.hospital import hospital
 
 
@@ -259,6 +270,17 @@ def test_results_are_a_row_a_cell_in_every_format(folder: Path, tmp_path: Path, 
     assert table["run"].to_pylist() == [0, 1]
     assert pyarrow.csv.read_csv(files.csv)["cases"].to_pylist() == [150, 150]
     assert files.page.read_text().startswith("# counted\n")
+
+
+def test_a_page_stands_without_plots_where_they_cannot_be_drawn(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    drawn = replace(COUNTED, plots=lambda rows: [Plot("one", Lines("one", ["1"], {}, ("", "")))])
+    (tmp_path / COUNTED.name).mkdir()
+    files = results.write(Run(drawn, Plan((), 1, False), (), 0, ()), tmp_path, "the command")
+    assert files.page.exists() and files.plots == () and files.no_plots is not None
+    assert "![" not in files.page.read_text()
 
 
 @pytest.mark.parametrize("content", [None, "notes.txt"])

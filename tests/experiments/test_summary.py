@@ -2,8 +2,7 @@
 
 import pytest
 
-from veilog.experiments.experiment import Cell, Row
-from veilog.experiments.summary import Column, across, grouped, summary
+from veilog.experiments.experiment import Cell, Column, Row, across, grouped, summary
 
 
 def row(task: str, run: int, problem: str | None = None, log: str = "sepsis", **values: float) -> Row:

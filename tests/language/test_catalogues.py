@@ -18,7 +18,7 @@ from veilog._language.catalogue import CatalogueEntry, entries
 from veilog.logs.synthetic.hospital import hospital
 from veilog.messages import Message
 from veilog.methods import METHODS, Method
-from veilog.privacy.account.strength import STRENGTHS
+from veilog.privacy.account.guarantee import STRENGTHS
 from veilog.privacy.part import Part
 from veilog.privacy.unit import Unit
 

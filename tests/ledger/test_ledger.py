@@ -19,7 +19,9 @@ from ledger_tools import OTHER, SMALL, guarantee, spent
 import veilog
 from veilog._files import atomic_target
 from veilog.errors import BudgetError, OutputError, ParameterError
-from veilog.ledger.ledger import Account, EntryRef, Ledger, fingerprint
+from veilog.ledger.accounts import Account
+from veilog.ledger.ledger import EntryRef, Ledger
+from veilog.ledger.store import fingerprint
 from veilog.logs.synthetic.hospital import hospital
 from veilog.privacy.curator import Curator
 

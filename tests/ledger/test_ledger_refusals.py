@@ -12,7 +12,7 @@ import pytest
 from ledger_tools import SMALL, spent
 
 from veilog.errors import InputError, OutputError, VeilogError
-from veilog.ledger import file as ledger_file
+from veilog.ledger import store as ledger_file
 from veilog.ledger.ledger import Ledger
 from veilog.privacy.part import Part
 

@@ -15,15 +15,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from ledger_tools import SMALL, guarantee
+from veilog.logs.made_up.simulate import ACTIVITIES, hospital
 
 import veilog
 from veilog.cli import main
 from veilog.errors import BudgetError
 from veilog.ledger.accounts import Account, as_csv, check_paid
-from veilog.ledger.costs import Cost
-from veilog.ledger.file import Entry
 from veilog.ledger.ledger import Ledger
-from veilog.logs.synthetic.hospital import ACTIVITIES, hospital
+from veilog.ledger.rules import Cost, Entry
 from veilog.privacy.part import Part
 
 VALUES = {"month": ["2024-01", "2024-02", "none"], "ward": ["A", "B"]}

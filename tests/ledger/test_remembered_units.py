@@ -12,7 +12,7 @@ import pytest
 import veilog
 from veilog.cli import main
 from veilog.errors import ParameterError
-from veilog.ledger import file as ledger_file
+from veilog.ledger import store as ledger_file
 from veilog.ledger.ledger import Ledger
 from veilog.privacy.part import Part
 from veilog.releasing.result import Release

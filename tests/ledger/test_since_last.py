@@ -10,15 +10,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from veilog.logs.made_up.simulate import ACTIVITIES, hospital
 
 import veilog
 from veilog.cli import main
 from veilog.errors import ParameterError
-from veilog.ledger.accounts import Account
-from veilog.ledger.file import Entry, State
+from veilog.ledger.accounts import Account, last_span
 from veilog.ledger.ledger import Ledger
-from veilog.ledger.spans import last_span
-from veilog.logs.synthetic.hospital import ACTIVITIES, hospital
+from veilog.ledger.rules import Entry, State
 
 ASKED = ["-m", "evolve", "--epsilon", "1", "--no-compare", "--activities", ",".join(ACTIVITIES), "--ledger", "w.ledger"]
 Night = Callable[..., int]

@@ -19,7 +19,7 @@ import veilog
 from veilog import _files
 from veilog.cli import main
 from veilog.errors import BudgetError, OutputError, ParameterError
-from veilog.ledger import file as ledger_file
+from veilog.ledger import store as ledger_file
 from veilog.ledger.ledger import Ledger
 from veilog.logs.synthetic.hospital import ACTIVITIES, hospital
 from veilog.privacy.curator import Curator

@@ -68,7 +68,7 @@ def test_they_go_with_their_data_to_another_account(ledger: Ledger) -> None:
 
 
 def test_accounts_are_found_by_one_read(ledger: Ledger) -> None:
-    from veilog.ledger.fingerprints import fingerprint
+    from veilog.ledger.store import fingerprint
 
     ledger.enter(SMALL)
     assert [a.number for a in ledger.accounts_of([fingerprint(SMALL), fingerprint(OTHER)]).values()] == [1]

@@ -16,8 +16,7 @@ from rich.console import Console
 from veilog import compare
 from veilog._plugins import Registry
 from veilog.display import comparison_table
-from veilog.experiments.experiment import Cell, Row
-from veilog.experiments.measuring import added_columns, utility
+from veilog.experiments.experiment import Cell, Row, added_columns, utility
 from veilog.experiments.results import _tables_of_added
 from veilog.logs import files
 from veilog.logs.synthetic.hospital import hospital

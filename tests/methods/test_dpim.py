@@ -21,11 +21,9 @@ from veilog.methods.dpim import TREE
 from veilog.methods.dpim import published as as_published
 from veilog.methods.dpim.certified import distinct, misfits
 from veilog.methods.dpim.trees import flower, tree_of
-from veilog.mining.graph import Graph
+from veilog.mining.inductive import Graph
 from veilog.mining.language import Language
-from veilog.mining.petri import workflow_net
-from veilog.mining.prefixes import Prefixes
-from veilog.mining.replay import Replay, precision, replayed
+from veilog.mining.replay import Prefixes, Replay, precision, replayed, workflow_net
 from veilog.mining.tree import ProcessTree, activity, choice, loop, play_out, sequence
 from veilog.privacy.domain import ALL_FROM_LOG, Domain
 from veilog.privacy.mechanisms.noise import seeded

@@ -15,7 +15,7 @@ from veilog.logs.variants import Variants
 from veilog.measures.similarity import absolute_log_difference, relative_log_similarity
 from veilog.methods import travas
 from veilog.methods.travas import unreleased_count
-from veilog.privacy.account.figures import round_up
+from veilog.privacy.account.guarantee import round_up
 from veilog.privacy.mechanisms.noise import tsgd_bound, tsgd_failure
 
 LOG = Variants.from_dict({("a", "b"): 500, ("a", "c"): 300, ("a", "b", "c"): 80, ("c",): 3, (): 1})

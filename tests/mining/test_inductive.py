@@ -13,9 +13,8 @@ from hypothesis import strategies as st
 import veilog
 from veilog.errors import ParameterError
 from veilog.logs.variants import Variants
-from veilog.mining.inductive import discover
+from veilog.mining.inductive import Clock, OutOfTimeError, discover
 from veilog.mining.language import Language
-from veilog.mining.limits import Clock, OutOfTimeError
 
 REAL = ("ccc19", "receipt", "sepsis", "traffic_fines", "unrineweginfectie", "bpic2013_incidents")
 logs = st.dictionaries(

@@ -10,10 +10,9 @@ from hypothesis import strategies as st
 from trees import language_of, trees
 
 from veilog.logs.variants import Variants
-from veilog.mining.graph import bits
-from veilog.mining.judge import judge
-from veilog.mining.language import NEVER, Language
-from veilog.mining.prefixes import Prefixes
+from veilog.mining.inductive import bits
+from veilog.mining.language import NEVER, Language, judge
+from veilog.mining.replay import Prefixes
 from veilog.mining.tree import SILENT, ProcessTree, activity, choice, loop, parallel, sequence
 
 A, B, C = activity("a"), activity("b"), activity("c")

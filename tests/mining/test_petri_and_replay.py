@@ -14,11 +14,8 @@ from trees import trees
 import veilog
 from veilog.logs.variants import Variants
 from veilog.measures.process_model import model_quality
-from veilog.mining.inductive import discover
-from veilog.mining.limits import Clock, OutOfTimeError
-from veilog.mining.petri import Net, workflow_net
-from veilog.mining.prefixes import Prefixes
-from veilog.mining.replay import Replay, precision, replayed
+from veilog.mining.inductive import Clock, OutOfTimeError, discover
+from veilog.mining.replay import Net, Prefixes, Replay, precision, replayed, workflow_net
 from veilog.mining.tree import SILENT, ProcessTree, activity, choice, loop, parallel, reduced, sequence
 
 A, B, C = activity("a"), activity("b"), activity("c")

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from veilog.logs.variants import Variants
 from veilog.measures.complexity import complexity
-from veilog.mining import prefixes
-from veilog.mining.prefixes import Prefixes
+from veilog.mining import replay as prefixes
+from veilog.mining.replay import Prefixes
 
 stretches = st.lists(st.tuples(st.sampled_from("ab"), st.integers(1, 9)), max_size=3)
 traces = stretches.map(lambda parts: tuple("".join(letter * times for letter, times in parts)))

@@ -16,10 +16,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from veilog.audits.likelihood import evidence_of_maximum
+from veilog.audits.bounds import evidence_of_maximum
 from veilog.errors import ParameterError
 from veilog.logs.eventlog import TIMESTAMP_TYPE, EventLog
-from veilog.privacy.account.figures import round_up
+from veilog.privacy.account.guarantee import round_up
 from veilog.privacy.adding import _firsts
 from veilog.privacy.cases import UNKNOWN_TIME, Cases, Coding, RawCases, _last_below, attribute_level
 from veilog.privacy.clipping import noise_of_sums

@@ -19,7 +19,15 @@ from veilog.logs.variants import Variants
 from veilog.privacy.cases import Cases
 from veilog.privacy.curator import Curator
 from veilog.privacy.domain import PRIVATELY, Domain
-from veilog.privacy.labels import MOST, WEIGHT, _holds, frequent_labels, label_threshold, label_weights, labels_noise
+from veilog.privacy.histograms import (
+    MOST,
+    WEIGHT,
+    _holds,
+    frequent_labels,
+    label_threshold,
+    label_weights,
+    labels_noise,
+)
 from veilog.privacy.mechanisms import noise
 from veilog.privacy.mechanisms.intervals import exp_minus, is_at_most
 

@@ -16,9 +16,9 @@ from veilog.errors import ParameterError
 from veilog.logs.variants import Sequences, Variants
 from veilog.privacy.curator import Curator
 from veilog.privacy.domain import Domain
+from veilog.privacy.histograms import _log_delta, gaussian_rounds, histogram_rounds, rounds_pay, strength_within
 from veilog.privacy.mechanisms import gaussian, noise
 from veilog.privacy.mechanisms.mechanism import DiscreteGaussian
-from veilog.privacy.rounds import _log_delta, gaussian_rounds, histogram_rounds, rounds_pay, strength_within
 
 ONE = Fraction(1)
 MILLIONTH = Fraction(1, 10**6)

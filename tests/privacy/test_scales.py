@@ -19,7 +19,7 @@ from scipy import stats
 from veilog.errors import ParameterError
 from veilog.logs.eventlog import TIMESTAMP_TYPE, EventLog
 from veilog.logs.variants import Variants
-from veilog.privacy.account.figures import round_up
+from veilog.privacy.account.guarantee import round_up
 from veilog.privacy.cases import Coding
 from veilog.privacy.clipping import check_sums
 from veilog.privacy.curator import Curator
@@ -27,7 +27,7 @@ from veilog.privacy.histograms import check_size
 from veilog.privacy.mechanisms import noise
 from veilog.privacy.mechanisms.mechanism import Laplace, NoisedSteps
 from veilog.privacy.training.accounting import composed_epsilon
-from veilog.privacy.training.gradients import Outer
+from veilog.privacy.training.sums import Outer
 
 IntArray = npt.NDArray[np.int64]
 SURE = 1e-9

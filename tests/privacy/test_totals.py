@@ -11,8 +11,8 @@ from test_case_questions import noise_off
 
 from veilog.logs.variants import Sequences, Variants
 from veilog.privacy.curator import Curator
+from veilog.privacy.histograms import AnswerTotal, exceeded_by_noise
 from veilog.privacy.mechanisms.mechanism import Laplace
-from veilog.privacy.totals import AnswerTotal, exceeded_by_noise
 
 
 @pytest.mark.parametrize("scale", [Fraction(1, 1000), Fraction(1, 3), Fraction(10), Fraction(10**9), Fraction(10**17)])

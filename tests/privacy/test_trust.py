@@ -25,8 +25,7 @@ from veilog.logs.variants import Sequences, Variants
 from veilog.messages import Message
 from veilog.methods import METHODS, travag
 from veilog.privacy import adding, clipping, histograms
-from veilog.privacy.account.figures import up
-from veilog.privacy.account.guarantee import Charge
+from veilog.privacy.account.guarantee import Charge, up
 from veilog.privacy.cases import Cases
 from veilog.privacy.curator import Curator
 from veilog.privacy.domain import Domain

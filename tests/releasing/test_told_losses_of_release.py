@@ -13,10 +13,9 @@ import pytest
 import veilog
 from veilog.logs.synthetic.hospital import hospital
 from veilog.logs.variants import Variants
+from veilog.privacy.histograms import MISSED, AnswerTotal, exceeded_by_noise, gaussian_rounds
 from veilog.privacy.mechanisms.mechanism import Laplace
 from veilog.privacy.mechanisms.noise import seeded
-from veilog.privacy.rounds import gaussian_rounds
-from veilog.privacy.totals import MISSED, AnswerTotal, exceeded_by_noise
 from veilog.releasing.losses import Loss, in_words, same_name
 from veilog.releasing.owner.losses import losses_after
 from veilog.releasing.plan import plan

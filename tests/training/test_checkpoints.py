@@ -16,7 +16,7 @@ from made import LOG, state
 import veilog
 from veilog import InputError, OutputError, ParameterError, Variants, modelfile
 from veilog.errors import BudgetError, VeilogError
-from veilog.ledger import file as ledger_file
+from veilog.ledger import store as ledger_file
 from veilog.ledger.ledger import Ledger, Reservation
 from veilog.messages import Message
 from veilog.methods.travag.model import state_from, state_to
@@ -25,9 +25,19 @@ from veilog.privacy.account.guarantee import Condition
 from veilog.privacy.curator import Curator
 from veilog.privacy.mechanisms import noise
 from veilog.privacy.training.gradients import Training
-from veilog.training.checkpoints import ONE_RUN, CheckpointFile, Interrupts, held_interrupts, remove
 from veilog.training.model import Model
-from veilog.training.runs import ResumedState, Saver, claimed, earlier, source
+from veilog.training.training import (
+    ONE_RUN,
+    CheckpointFile,
+    Interrupts,
+    ResumedState,
+    Saver,
+    claimed,
+    earlier,
+    held_interrupts,
+    remove,
+    source,
+)
 
 REQUEST = {"method": "travag", "epsilon": "1/3", "seed": None, "parameter share": 0.5}
 

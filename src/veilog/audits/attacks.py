@@ -23,20 +23,6 @@ from veilog.logs.variants import Variants
 from veilog.privacy.account.guarantee import Code
 from veilog.releasing.result import Release
 
-__all__ = [
-    "ALPHABET",
-    "LONGEST",
-    "MANY_CASES",
-    "PERSON",
-    "WORST_ALPHABET",
-    "WORST_LONGEST",
-    "Attempt",
-    "Score",
-    "attempts",
-    "attempts_on",
-    "worst_cases",
-]
-
 Trace = tuple[str, ...]
 
 ALPHABET = tuple("abcdef")

@@ -33,7 +33,7 @@ from veilog.audits.attacks import (
     worst_cases,
 )
 from veilog.audits.bounds import ReleaseEvent, Tally, choose_event, runs_to_see, tally
-from veilog.audits.many_runs import parts_of
+from veilog.audits.recording import parts_of
 from veilog.audits.results import AuditResult, Broken, OutOfScopeResult
 from veilog.audits.whitebox import WHITE_RUNS, audit_inside
 from veilog.errors import ParameterError, VeilogError
@@ -50,8 +50,6 @@ from veilog.privacy.unit import ONE_CASE, Unit
 from veilog.releasing.plan import Plan, as_planned, plan
 from veilog.releasing.planned import checked_seed
 from veilog.releasing.run import run_plan
-
-__all__ = ["AuditResult", "Proof", "Run", "audit", "audit_runs"]
 
 Log = Variants | EventLog
 Run = Callable[[Attempt, bool, Sequence[int]], FloatArray]

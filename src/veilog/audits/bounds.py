@@ -16,27 +16,372 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Literal
 
 import numpy as np
+import numpy.typing as npt
+from scipy.fft import irfft, next_fast_len, rfft
 from scipy.special import bdtr, betaincinv, gammaln, ndtr, xlog1py, xlogy
 
-from veilog._typing import FloatArray
+from veilog._typing import FloatArray, IntArray
+from veilog.privacy.account.guarantee import Charge
+from veilog.privacy.mechanisms.mechanism import (
+    DiscreteGaussian,
+    DiscreteGaussianSteps,
+    GaussianRounds,
+    KTruncatedGeometric,
+    Laplace,
+    Mechanism,
+    NoisedSteps,
+    NoisyMaximum,
+    Sensitivity,
+    Thresholded,
+)
 
-__all__ = [
-    "ReleaseEvent",
-    "Tally",
-    "choose_event",
-    "epsilon_lower_bound",
-    "is_refuted",
-    "lower_bound",
-    "runs_to_refute",
-    "runs_to_see",
-    "tally",
-    "upper_bound",
-]
+_CELLS = 2**14
+"""Cells of the grid for the sum of all epsilons."""
+_MOST_UNITS = 64
+"""Noise on coarser numbers tells a little more; from so many units on the difference is nothing."""
+_REACH = 9.0
+"""Deviations of a Gaussian number that are kept apart; what lies beyond is an infinite loss."""
+
+
+@dataclass(frozen=True)
+class Priced:
+    """What matters of a charge: two with equal ones are dominated by the same pair."""
+
+    question: str
+    epsilon: float
+    delta: float
+    units: int = 0
+    """By how many units of its Laplace noise a case changes the answers; 0 for what is no Laplace noise."""
+    steps: tuple[NoisedSteps, ...] = ()
+
+
+@dataclass(frozen=True)
+class Questions:
+    """Questions that were asked of one log: the whole, or a Poisson sample of this rate."""
+
+    asked: tuple[Priced, ...]
+    rate: float = 1.0
+
+
+def priced(charge: Charge) -> Priced:
+    """Return what matters of a charge."""
+    mechanism, epsilon, delta = charge.mechanism, float(charge.epsilon), float(charge.delta)
+    if isinstance(mechanism, DiscreteGaussianSteps):
+        return Priced(charge.question, epsilon, delta, steps=mechanism.parts)
+    if isinstance(mechanism, GaussianRounds):  # together they are one Gaussian mechanism
+        together = NoisedSteps("all", 1.0, 1 / mechanism.strength, 1)
+        return Priced(charge.question, epsilon, delta, steps=(together,))
+    if isinstance(mechanism, Laplace) and isinstance(charge.sensitivity, Sensitivity):
+        units = charge.sensitivity.by[0] * mechanism.grid
+        return Priced(charge.question, epsilon, delta, max(1, min(int(units), _MOST_UNITS)))
+    return Priced(charge.question, epsilon, delta)
+
+
+@dataclass(frozen=True, eq=False)
+class _Losses:
+    """Probabilities of the losses ``first * step``, ``(first + 1) * step``, ..., and of an infinite one."""
+
+    step: float
+    first: int
+    masses: FloatArray
+    infinite: float
+
+    @property
+    def losses(self) -> FloatArray:
+        return np.asarray((self.first + np.arange(len(self.masses))) * self.step)
+
+    def and_then(self, other: _Losses) -> _Losses:
+        masses = np.maximum(_convolved(self.masses, other.masses), 0.0)
+        return _Losses(self.step, self.first + other.first, masses, 1 - (1 - self.infinite) * (1 - other.infinite))
+
+
+def _convolved(one: FloatArray, other: FloatArray) -> FloatArray:
+    """By FFT: ``scipy.signal`` would take longer to load than most audits to choose."""
+    size = len(one) + len(other) - 1
+    fast = next_fast_len(size, real=True)
+    found: FloatArray = irfft(rfft(one, fast) * rfft(other, fast), fast)[:size]
+    return found
+
+
+@dataclass(frozen=True, eq=False)
+class Curve:
+    """The most that the likelier log's probability of an event may be, given the other's."""
+
+    slopes: FloatArray
+    """Logarithms of the slopes of the lines that bound it."""
+    excess: FloatArray
+    """Where these lines begin: ``upper(E) <= e**slope lower(E) + excess`` for every event E."""
+
+    def most(self, lower: FloatArray) -> FloatArray:
+        """Return the most that upper(E) may be where lower(E) is so much."""
+        with np.errstate(over="ignore"):
+            lines = np.exp(self.slopes)[:, None] * lower[None, :] + self.excess[:, None]
+        return np.asarray(np.minimum(lines.min(axis=0), 1.0))
+
+    def excess_at(self, slope: float) -> float:
+        """Return where the line of this slope begins."""
+        return max(float(np.interp(slope, self.slopes, self.excess)), -math.expm1(slope))
+
+
+def curve(shape: Sequence[Questions], factor: float, *, added: bool, slopes: int = 401) -> Curve:
+    """Return the curve of these questions with all epsilons multiplied by ``factor``.
+
+    ``added``: whether the likelier log is the one with the case.
+    """
+    together = sum(one.epsilon for part in shape for one in part.asked)
+    step = factor * together / _CELLS
+    losses = _Losses(step, 0, np.ones(1), 0.0)
+    for part in shape:
+        if part.rate == 1.0:
+            losses = losses.and_then(_product(part.asked, factor, step, added=added))
+        else:
+            losses = losses.and_then(
+                _of_sample(_product(part.asked, factor, step, added=added), part.rate, added=added)
+            )
+    low, high = float(losses.losses[0]), float(losses.losses[-1])
+    at = np.linspace(low, high, slopes)
+    above, masses = losses.losses, losses.masses
+    order = np.searchsorted(above, at, side="right")
+    tail = np.concatenate([np.cumsum(masses[::-1])[::-1], [0.0]])
+    weighted = np.concatenate([np.cumsum((masses * np.exp(-above))[::-1])[::-1], [0.0]])
+    excess = losses.infinite + tail[order] - np.exp(at) * weighted[order]
+    return Curve(at, np.asarray(np.clip(excess, 0.0, 1.0)))
+
+
+def _product(asked: Iterable[Priced], factor: float, step: float, *, added: bool) -> _Losses:
+    losses = _Losses(step, 0, np.ones(1), 0.0)
+    for one in asked:
+        if one.steps:
+            for part in one.steps:
+                of_one = _gaussian(part.noise_multiplier / factor, part.rate, step, added=added)
+                for _ in range(part.steps):
+                    losses = losses.and_then(of_one)
+        else:
+            losses = losses.and_then(_laplace(one, factor, step))
+    return losses
+
+
+def _rounded_up(cumulative: Callable[[FloatArray], FloatArray], low: float, high: float, step: float) -> _Losses:
+    """The losses of a distribution function; what it has beyond ``high`` is infinite."""
+    first = math.floor(low / step)
+    places = first + np.arange(math.ceil(high / step) + 1 - first)
+    masses = np.diff(cumulative(np.asarray(places * step, dtype=np.float64)), prepend=0.0)
+    return _Losses(step, first, np.maximum(masses, 0.0), max(0.0, 1.0 - float(masses.sum())))
+
+
+def _laplace(one: Priced, factor: float, step: float) -> _Losses:
+    """The pair of noise around 0 and around ``units``, or of exactly (epsilon, delta) for one unit."""
+    units, epsilon = max(one.units, 1), factor * one.epsilon
+    decay = epsilon / units
+
+    def cumulative(losses: FloatArray) -> FloatArray:
+        place = np.floor((losses / decay + units) / 2 + 1e-9)
+        within = np.exp(-decay * np.maximum(units - place, 0)) / (1 + math.exp(-decay))
+        return np.where(place < 0, 0.0, np.where(place >= units, 1.0, within))
+
+    found = _rounded_up(cumulative, -epsilon - step, epsilon + step, step)
+    infinite = found.infinite + one.delta * (1 - found.infinite)
+    return _Losses(step, found.first, found.masses * (1 - one.delta), infinite)
+
+
+def _gaussian(deviation: float, rate: float, step: float, *, added: bool) -> _Losses:
+    """The pair of N(0, deviation^2) and, with the rate as its chance, N(1, deviation^2)."""
+
+    def mixed(x: FloatArray) -> FloatArray:
+        return np.asarray((1 - rate) * ndtr(x / deviation) + rate * ndtr((x - 1) / deviation))
+
+    def loss(x: float) -> float:
+        return float(
+            np.logaddexp(math.log1p(-rate) if rate < 1 else -math.inf, math.log(rate) + (x - 0.5) / deviation**2)
+        )
+
+    def place(losses: FloatArray) -> FloatArray:
+        """Where the loss of adding is so much; minus infinity below all."""
+        inner = np.expm1(losses) + rate
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return np.where(inner > 0, deviation**2 * np.log(np.maximum(inner, 1e-300) / rate) + 0.5, -np.inf)
+
+    low, high = loss(-_REACH * deviation), loss(1 + _REACH * deviation)
+    if added:
+        return _rounded_up(lambda losses: mixed(place(losses)), low, high, step)
+    return _rounded_up(lambda losses: 1 - ndtr(place(-losses) / deviation), -high, -low, step)
+
+
+def _of_sample(losses: _Losses, rate: float, *, added: bool) -> _Losses:
+    """The pair of what is asked of a sample: the case is in it with the chance ``rate``, or the answers are those
+    without it."""
+    at, upper, step = losses.losses, losses.masses, losses.step
+    lower = upper * np.exp(-at)
+    left = max(0.0, 1.0 - float(lower.sum()))  # where the likelier log never comes
+    if added:
+        mixed = np.logaddexp(math.log1p(-rate), math.log(rate) + at)
+        found = np.append(mixed, math.log1p(-rate))
+        masses, infinite = np.append(rate * upper + (1 - rate) * lower, (1 - rate) * left), rate * losses.infinite
+    else:  # upper is without the case, lower the mixture: their loss is never infinite
+        found = np.append(-np.logaddexp(math.log1p(-rate), math.log(rate) - at), -math.log1p(-rate))
+        masses, infinite = np.append(upper, losses.infinite), 0.0
+    places = np.ceil(found / step - 1e-9).astype(np.int64)
+    first = int(places.min())
+    together = np.zeros(int(places.max()) - first + 1)
+    np.add.at(together, places - first, masses)
+    return _Losses(step, first, together, infinite)
+
+
+IMPOSSIBLE = -math.inf
+_BEYOND, _PLACES = 50.0, 20_000
+"""Noise of less than exp(-50) is left out of a sum, and of wider noise so many numbers on either side are looked at."""
+_WIDE = 100.0
+"""From this variance on the sum of a discrete Gaussian law is that of the density, to more digits than floats have."""
+Noise = Mechanism | KTruncatedGeometric | DiscreteGaussian
+Counts = Mapping[object, int]
+"""The exact number of each thing that is there, such as a bin, a variant or a name; of any other it is 0."""
+
+
+def log_probability(mechanism: Noise, noise: npt.ArrayLike) -> FloatArray:
+    """Return the logarithm of the probability of each number of noise; minus infinity where it cannot be drawn."""
+    if isinstance(mechanism, GaussianRounds):  # of sums, which are one question
+        (mechanism,) = mechanism.noises
+    x = np.asarray(noise, dtype=np.float64)
+    whole = x == np.rint(x)
+    if isinstance(mechanism, Laplace):
+        found = _log_centre(float(mechanism.decay)) - float(mechanism.decay) * np.abs(x)
+        return np.asarray(np.where(whole, found, IMPOSSIBLE))
+    if isinstance(mechanism, KTruncatedGeometric):
+        epsilon, k = float(mechanism.epsilon), mechanism.k
+        norm = math.log1p(2 * math.exp(-epsilon) * (-math.expm1(-epsilon * k)) / (-math.expm1(-epsilon)))
+        return np.asarray(np.where(whole & (np.abs(x) <= k), -epsilon * np.abs(x) - norm, IMPOSSIBLE))
+    if isinstance(mechanism, DiscreteGaussian):
+        found = -(x**2) / (2 * mechanism.variance) - _log_norm(mechanism)
+        return np.asarray(np.where(whole, found, IMPOSSIBLE))
+    raise TypeError(f"nothing is known of how likely the numbers of a {type(mechanism).__name__} are")
+
+
+def log_at_most(mechanism: Noise, most: int) -> float:
+    """Return the logarithm of the probability that a number of noise is at most so much."""
+    if isinstance(mechanism, Laplace):
+        d = float(mechanism.decay)
+        outside = -d * (most + 1 if most >= 0 else -most) - math.log1p(math.exp(-d))
+        return math.log1p(-math.exp(outside)) if most >= 0 else outside
+    if isinstance(mechanism, KTruncatedGeometric):
+        if abs(most) > mechanism.k:
+            return 0.0 if most > 0 else IMPOSSIBLE
+        return float(_cumulative(mechanism)[most + mechanism.k])
+    if isinstance(mechanism, DiscreteGaussian):
+        beyond = most if most >= 0 else -most - 1  # P(Y > m) of the whole, or of what is below a negative number
+        tail = mechanism.tail(beyond)(256)[1] / 2.0**256
+        return math.log1p(-tail) if most >= 0 else math.log(max(tail, 5e-324))
+    raise TypeError(f"nothing is known of the tails of a {type(mechanism).__name__}")
+
+
+def log_above(mechanism: Noise, least: int) -> float:
+    """Return the logarithm of the probability that a number of noise is above so much."""
+    return log_at_most(mechanism, -least - 1)  # the noise is symmetric
+
+
+def most_likely(mechanism: Noise) -> float:
+    """Return the largest probability that any number has."""
+    return math.exp(float(log_probability(mechanism, 0)))
+
+
+@lru_cache(maxsize=256)
+def _log_norm(mechanism: DiscreteGaussian) -> float:
+    if mechanism.variance > _WIDE:
+        return math.log(2 * math.pi * mechanism.variance) / 2
+    reach = math.ceil(40 * math.sqrt(mechanism.variance)) + 1
+    return math.log(float(np.exp(-(np.arange(-reach, reach + 1) ** 2) / (2 * mechanism.variance)).sum()))
+
+
+def _log_centre(decay: float) -> float:
+    return math.log(-math.expm1(-decay)) - math.log1p(math.exp(-decay))
+
+
+@lru_cache(maxsize=256)
+def _cumulative(mechanism: KTruncatedGeometric) -> FloatArray:
+    each = np.exp(log_probability(mechanism, np.arange(-mechanism.k, mechanism.k + 1)))
+    with np.errstate(divide="ignore"):
+        return np.asarray(np.log(np.minimum(np.cumsum(each), 1.0)))
+
+
+# Answers ------------------------------------------------------------------------------------------------------------
+
+
+def evidence_of_numbers(mechanism: Noise, answer: npt.ArrayLike, without: npt.ArrayLike, with_: npt.ArrayLike) -> float:
+    """Return the evidence of noisy numbers, whose exact ones are these; ``nan`` where neither log can give them."""
+    noisy, one, other = (np.atleast_1d(np.asarray(a, dtype=np.float64)).reshape(-1) for a in (answer, without, with_))
+    differ = one != other
+    likely_with = float(log_probability(mechanism, noisy[differ] - other[differ]).sum())
+    return _difference(likely_with, float(log_probability(mechanism, noisy[differ] - one[differ]).sum()))
+
+
+def evidence_of_counts(
+    noise: Noise, above: int, answer: Counts, without: Counts, with_: Counts, *, empty: bool
+) -> float:
+    """Return the evidence of noisy counts of which those above a threshold came out.
+
+    ``empty``: whether what nobody has gets noise, too; otherwise it never comes out.
+    """
+
+    def likely(thing: object, exact: int) -> float:
+        if exact == 0 and not empty:
+            return IMPOSSIBLE if thing in answer else 0.0
+        if thing in answer:
+            return float(log_probability(noise, answer[thing] - exact))
+        return log_at_most(noise, above - exact)
+
+    return _added(likely, without, with_)
+
+
+def evidence_of_names(mechanism: Thresholded, answer: frozenset[str], without: Counts, with_: Counts) -> float:
+    """Return the evidence of the names that came out because their noisy counts were above a threshold."""
+
+    def likely(thing: object, exact: int) -> float:
+        if exact == 0:
+            return IMPOSSIBLE if thing in answer else 0.0
+        beyond = mechanism.above - exact
+        return log_above(mechanism.noise, beyond) if thing in answer else log_at_most(mechanism.noise, beyond)
+
+    return _added(likely, without, with_)
+
+
+def evidence_of_maximum(mechanism: NoisyMaximum, answer: int, without: npt.ArrayLike, with_: npt.ArrayLike) -> float:
+    """Return the evidence of the place of the largest number, whose exact ones are these."""
+    likely = (_log_largest(mechanism.noise, answer, np.asarray(scores)) for scores in (with_, without))
+    return _difference(*likely)
+
+
+def _log_largest(noise: Laplace, place: int, scores: IntArray) -> float:
+    """The logarithm of the probability that the number at this place is the largest with noise, the first of equals."""
+    decay = float(noise.decay)
+    reach = math.ceil(_BEYOND / decay)
+    steps = np.arange(-reach, reach + 1, max(1, reach // _PLACES))  # of wide noise not every number is looked at
+    reached = scores[place] + steps
+    logs = log_probability(noise, steps)
+    for other, score in enumerate(scores.tolist()):
+        if other != place:
+            most = reached - score - (other < place)
+            outside = -decay * np.where(most >= 0, most + 1, -most) - math.log1p(math.exp(-decay))
+            logs = logs + np.where(most >= 0, np.log1p(-np.exp(np.minimum(outside, -1e-12))), outside)
+    top = float(logs.max())
+    return top + math.log(float(np.exp(logs - top).sum()))
+
+
+def _added(likely: Callable[[object, int], float], without: Counts, with_: Counts) -> float:
+    differ = [t for t in {**without, **with_} if without.get(t, 0) != with_.get(t, 0)]
+    likely_with = sum((likely(t, with_.get(t, 0)) for t in differ), start=0.0)
+    return _difference(likely_with, sum((likely(t, without.get(t, 0)) for t in differ), start=0.0))
+
+
+def _difference(with_: float, without: float) -> float:
+    if with_ == without == IMPOSSIBLE:
+        return math.nan
+    return with_ - without
+
 
 Kind = Literal["at least", "at most", "exactly"]
 

@@ -3,6 +3,8 @@
 The method runs on one of the two logs, as in a release. Whatever it asks, two twins are asked too, with the noise
 switched off: a curator of the log without the case and one of the log with it. So for every answer the exact numbers
 of both logs are known *given the same past*, also of a method that asks as it was answered. The answer itself comes
+from veilog.messages import Message
+from veilog.messages import Message
 from the kernel as it is, with the noise that it draws.
 
 What a run asked can be asked again (a :class:`Script`): of a curator that was opened anew as for a release, with fresh
@@ -19,48 +21,221 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar, cast
 
 import numpy as np
 
 from veilog._typing import FloatArray, IntArray
-from veilog.audits.curves import Priced, priced
-from veilog.audits.likelihood import (
+from veilog.audits.attacks import Attempt
+from veilog.audits.bounds import (
+    Priced,
     evidence_of_counts,
     evidence_of_maximum,
     evidence_of_names,
     evidence_of_numbers,
     most_likely,
+    priced,
 )
-from veilog.audits.twins import TwinCurator, Twins
-from veilog.audits.watching import OPENING, watched
 from veilog.errors import VeilogError
 from veilog.logs.eventlog import EventLog
 from veilog.logs.variants import Variants
+from veilog.methods.method import Progress
+from veilog.privacy.account.account import ChargeAccount
 from veilog.privacy.account.guarantee import Charge
 from veilog.privacy.curator import Curator
+from veilog.privacy.domain import Domain
 from veilog.privacy.events import EventQuestions, EventRounds
-from veilog.privacy.histograms import SparseHistogram
-from veilog.privacy.labels import label_weights
+from veilog.privacy.histograms import Rounds, SparseHistogram, label_weights
+from veilog.privacy.mechanisms import noise
 from veilog.privacy.mechanisms.mechanism import (
+    GaussianRounds,
+    KTruncatedGeometric,
     Laplace,
     Mechanism,
+    NoisyMaximum,
+    Sensitivity,
+    Thresholded,
 )
-from veilog.privacy.rounds import Rounds
 from veilog.privacy.training.gradients import Training
 from veilog.privacy.training.sums import clipped_sums
-from veilog.privacy.unit import ONE_CASE, Bounded
+from veilog.privacy.unit import ONE_CASE, Bounded, bounded
 from veilog.releasing.plan import Plan
 from veilog.releasing.run import curator_of, run_plan
 
-__all__ = ["RecordedAnswer", "RecordedCall", "RecordedRun", "Script", "asked_again", "recorded"]
+QUESTIONS = (
+    "count",
+    "concentration",
+    "histogram",
+    "sums",
+    "partitions",
+    "find_activities",
+    "distinct",
+    "frequent_values",
+    "most_apart",
+    "step",
+)
+"""What answers with numbers or names; ``sums`` is asked of curators, of their questions about events and of rounds."""
+OPENING = ("subsample", "training", "rounds")
+"""What gives a curator, steps, histograms or sums to ask further."""
+PEEKING = ("peek", "peek_log")
+
+
+class Watcher(Protocol):
+    """Who is told what is asked."""
+
+    def question(self, holder: Any, name: str, given: tuple[Any, ...], named: dict[str, Any]) -> Any:
+        """Return the answer to a question of ``holder``: a curator or what it opened, or its questions about events."""
+
+    def opened(self, holder: Any, name: str, given: tuple[Any, ...], named: dict[str, Any]) -> Any:
+        """Return what is opened: a curator of a sample, a training, or rounds of histograms or sums."""
+
+    def peeked(self, holder: Any, name: str, given: tuple[Any, ...]) -> Any:
+        """Return what is looked at without noise."""
+
+
+class _Watched:
+    """Stands in for a curator, its questions about events or a training."""
+
+    def __init__(self, holder: Any, watcher: Watcher) -> None:
+        self._holder, self._watcher = holder, watcher
+
+    def __getattr__(self, name: str) -> Any:
+        holder, watcher = self._holder, self._watcher
+        if name in QUESTIONS:
+            return lambda *given, **named: watcher.question(holder, name, given, named)
+        if name in OPENING:
+            return lambda *given, **named: _Watched(watcher.opened(holder, name, given, named), watcher)
+        if name in PEEKING:
+            return lambda *given: watcher.peeked(holder, name, given)
+        found = getattr(holder, name)
+        return _Watched(found, watcher) if name == "events" else found
+
+
+def watched(curator: Curator, watcher: Watcher) -> Curator:
+    """Return what is used as the curator is, and tells the watcher."""
+    return cast(Curator, _Watched(curator, watcher))
+
 
 M = TypeVar("M", bound=Mechanism)
 Log = Variants | EventLog
+
+
+@dataclass(frozen=True)
+class _Silent(Laplace):
+    """Laplace noise that is switched off: 0, and no empty bin ever survives a threshold."""
+
+    @property
+    def decay(self) -> Fraction:
+        return Fraction(100)
+
+    def draw(self, n: int, source: noise.Randomness) -> Any:
+        return np.zeros(n, dtype=np.int64)
+
+
+@dataclass(frozen=True)
+class _SilentGaussian(GaussianRounds):
+    """Gaussian noise that is switched off."""
+
+    def draw(self, n: int, source: noise.Randomness) -> Any:
+        return np.zeros(n, dtype=np.int64)
+
+
+@dataclass(frozen=True)
+class _SilentTruncated(KTruncatedGeometric):
+    """k-truncated noise that is switched off."""
+
+    def draw(self, n: int, source: noise.Randomness) -> Any:
+        return np.zeros(n, dtype=np.int64)
+
+
+@dataclass(frozen=True)
+class _SilentMaximum(NoisyMaximum):
+    """A noisy maximum that is switched off: the numbers themselves, of which it would be the largest."""
+
+    def largest(self, scores: Any, source: noise.Randomness) -> Any:
+        return scores
+
+
+class _SilentAccount(ChargeAccount):
+    """An account that hands out mechanisms without noise; what was charged is not kept."""
+
+    above = 0
+    """The threshold in place of the mechanism's own."""
+
+    def charge(
+        self,
+        question: str,
+        purpose: str | Message,
+        mechanism: M,
+        sensitivity: Sensitivity,
+        epsilon: Fraction,
+        delta: Fraction = Fraction(0),
+    ) -> M:
+        return self._silent(mechanism)
+
+    def _silent(self, mechanism: M) -> M:
+        quiet: Mechanism = mechanism
+        if isinstance(mechanism, Thresholded):
+            inner = mechanism.noise
+            still = (
+                _Silent(inner.scale, inner.grid)
+                if isinstance(inner, Laplace)
+                else _SilentTruncated(inner.epsilon, inner.k)
+            )
+            quiet = Thresholded(still, self.above)
+        elif isinstance(mechanism, NoisyMaximum):
+            quiet = _SilentMaximum(mechanism.noise)
+        elif isinstance(mechanism, Laplace):
+            quiet = _Silent(mechanism.scale, mechanism.grid)
+        elif isinstance(mechanism, GaussianRounds):
+            quiet = _SilentGaussian(mechanism.noises, mechanism.by)
+        return quiet  # type: ignore[return-value]
+
+
+class TwinCurator:
+    """A curator of one of the two logs, asked without noise."""
+
+    def __init__(self, held: Bounded, domain: Domain) -> None:
+        self.account = _SilentAccount(ONE_CASE, seeded=True)
+        self.curator = Curator(held, domain=domain, randomness=noise.seeded(0))
+        self.curator._account = self.account
+        self.names: dict[Any, Mapping[object, int]] = {}
+
+    def ask(self, holder: Any, name: str, given: tuple[Any, ...], named: dict[str, Any]) -> Any:
+        """Return the exact answer to what the holder was asked."""
+        asked = self.curator if isinstance(holder, Curator) else self.curator.events
+        return getattr(asked, name)(*given, **named)
+
+    def values(self, attribute: str, most: int, top: int) -> Mapping[object, int]:
+        """Return how many cases have each of the values that are counted, up to ``top``: by asking with thresholds."""
+        key = (attribute, most, top)
+        if key not in self.names:
+            found: dict[object, int] = {}
+            for above in range(top):
+                self.account.above = above
+                for value in self.curator.events.frequent_values(attribute, most, 1, Fraction(1, 2)):
+                    found[value] = above + 1
+            self.account.above = 0
+            self.names[key] = found
+        return self.names[key]
+
+
+class Twins:
+    """Both logs, to be asked without noise."""
+
+    def __init__(self, plan: Plan, without: Log, with_: Log) -> None:
+        self._plan, self._logs = plan, (without, with_)
+        source = noise.seeded(0)
+        self.pair = tuple(TwinCurator(bounded(log, plan.unit, source), plan.public) for log in (without, with_))
+
+    def for_a_run(self, narrowed: bool) -> tuple[TwinCurator, ...]:
+        """Return the twins; fresh ones where a run may change them."""
+        return Twins(self._plan, *self._logs).pair if narrowed else self.pair
 
 
 @dataclass(frozen=True)
@@ -360,3 +535,85 @@ def _digest(mechanism: Any, drawn: Any) -> tuple[str, float]:
     numbers = np.atleast_1d(drawn).reshape(-1)
     words = repr((mechanism, numbers.tolist())).encode()
     return hashlib.sha256(words).hexdigest()[:16], most_likely(mechanism) ** len(numbers)
+
+
+_AT_ONCE = 300
+"""So many are done here before others could begin."""
+_KEPT = 64
+
+
+@dataclass(frozen=True)
+class AuditRun:
+    """A whole run: on which log, with which noise; and after how many questions it ends."""
+
+    attempt: Attempt
+    there: bool
+    seed: int
+    questions: int | None = None
+
+    def on(self, planned: Plan) -> tuple[RecordedRun, Script, Twins]:
+        """Make it."""
+        twins = Twins(planned, self.attempt.without, self.attempt.with_)
+        log = self.attempt.with_ if self.there else self.attempt.without
+        return *recorded(planned, twins, log, self.there, self.seed, self.questions), twins
+
+
+Made = dict[tuple[str, bool, int, int | None], tuple[RecordedRun, Script, Twins]]
+"""The last runs of an audit."""
+_made: Made = {}
+"""Of a process that works for one audit."""
+
+
+def _once(planned: Plan, run: AuditRun, made: Made) -> tuple[RecordedRun, Script, Twins]:
+    key = (run.attempt.attack, run.there, run.seed, run.questions)
+    if key not in made:
+        if len(made) >= _KEPT:
+            made.clear()
+        made[key] = run.on(planned)
+    return made[key]
+
+
+@dataclass(frozen=True)
+class Recorder:
+    """Records what releases are answered."""
+
+    planned: Plan
+    progress: Progress
+    workers: ProcessPoolExecutor | None
+    processes: int
+    made: Made = field(default_factory=dict)
+
+    def whole(self, run: AuditRun) -> RecordedRun:
+        """Return what a whole run is answered."""
+        return _once(self.planned, run, self.made)[0]
+
+    def again(self, run: AuditRun, with_: bool, seeds: Sequence[int]) -> list[RecordedRun]:
+        """Return what the questions of a run are answered on one of the two logs, with each of these seeds."""
+        if self.workers is None or len(seeds) < _AT_ONCE:
+            return _again(self.planned, run, with_, seeds, self.made)
+        plan_of_all = self.planned.to_json()
+        futures = [
+            self.workers.submit(_again_of, plan_of_all, run, with_, part) for part in parts_of(seeds, self.processes)
+        ]
+        found: list[RecordedRun] = []
+        for i, future in enumerate(futures):
+            found += future.result()
+            self.progress(f"{run.attempt.attack}, {'with' if with_ else 'without'} it", (i + 1) / len(futures))
+        return found
+
+
+def parts_of(seeds: Sequence[int], processes: int) -> list[Sequence[int]]:
+    """The seeds in parts, a few for each process."""
+    step = max(1, min(250, -(-len(seeds) // (2 * processes))))
+    return [seeds[i : i + step] for i in range(0, len(seeds), step)]
+
+
+def _again_of(planned: dict[str, Any], run: AuditRun, with_: bool, seeds: Sequence[int]) -> list[RecordedRun]:
+    """In another process, which gets the plan as JSON."""
+    return _again(Plan.from_json(planned), run, with_, seeds, _made)
+
+
+def _again(planned: Plan, run: AuditRun, with_: bool, seeds: Sequence[int], made: Made) -> list[RecordedRun]:
+    _, script, twins = _once(planned, run, made)
+    log = run.attempt.with_ if with_ else run.attempt.without
+    return [asked_again(planned, twins, script, log, with_, seed) for seed in seeds]

@@ -9,8 +9,6 @@ from veilog._plain import InJson, ToJson
 from veilog.audits.bounds import Tally
 from veilog.privacy.account.guarantee import Code, Condition
 
-__all__ = ["AuditResult", "Broken", "OutOfScopeResult", "WhiteBox"]
-
 Broken = Code | Literal["unit"]
 """Why a guarantee does not speak of two logs: a condition of it does not hold, or they differ by more than its unit."""
 

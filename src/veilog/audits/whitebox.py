@@ -4,7 +4,7 @@ The method runs a few times, whole, on either log of each pair of neighbours. Th
 again many times, each time of a curator that was opened anew, and each time is scored by the evidence of the answers
 (:mod:`veilog.audits.recording`). Which run's questions, the threshold and the slope are chosen on some of these times;
 all others prove. Where some questions are refused now and then, those before count: all that is scored is dominated by
-one composition (:mod:`veilog.audits.curves`).
+one composition (:mod:`veilog.audits.bounds`).
 
 Two bounds come out of the same runs. One assumes nothing: the exact bounds of Clopper and Pearson on an event, as from
 outside. The other compares with the shape of the noise: the largest factor for which it is refuted, by an exact test,
@@ -29,18 +29,26 @@ from scipy.special import bdtrc
 from veilog._process import pool
 from veilog._typing import FloatArray
 from veilog.audits.attacks import Attempt
-from veilog.audits.bounds import ReleaseEvent, Tally, choose_event, is_refuted, runs_to_refute, tally
-from veilog.audits.curves import Curve, Priced, Questions, curve, priced
-from veilog.audits.many_runs import AuditRun, Recorder
-from veilog.audits.recording import RecordedAnswer, RecordedRun
+from veilog.audits.bounds import (
+    Curve,
+    Priced,
+    Questions,
+    ReleaseEvent,
+    Tally,
+    choose_event,
+    curve,
+    is_refuted,
+    priced,
+    runs_to_refute,
+    tally,
+)
+from veilog.audits.recording import AuditRun, RecordedAnswer, RecordedRun, Recorder
 from veilog.audits.results import AuditResult, WhiteBox
 from veilog.errors import ParameterError
 from veilog.methods.method import Progress
 from veilog.privacy.account.guarantee import Guarantee
 from veilog.privacy.unit import ONE_CASE
 from veilog.releasing.plan import Plan
-
-__all__ = ["WHITE_RUNS", "WhiteProof", "audit_inside", "factor_bound", "prove"]
 
 _WHOLE = 2
 """Whole runs on each of the two logs of an attempt, whose questions are tried."""

@@ -16,7 +16,6 @@ from veilog.cli.shared.common import Json, Output, shown_progress
 from veilog.cli.shared.values import WHOLE
 from veilog.errors import ParameterError
 from veilog.experiments import experiment_named, results, runner
-from veilog.experiments.papers import listing
 
 __all__ = ["experiment"]
 
@@ -78,13 +77,13 @@ def experiment(
     output.show(Text(f"{done.computed} cells computed, {there} were there already.", style="bold"))
     for path in (found.page, found.parquet, found.csv, *found.plots):
         output.show(Text(f"written: {path}", style="dim"))
-    if found.no_png is not None:
-        output.show(Text(found.no_png, style="dim"))
+    if found.no_plots is not None:
+        output.show(Text(found.no_plots, style="dim"))
 
 
 def _list(output: Output, logs: Path | None, out: Path) -> None:
     """Show the manifest: each table and figure, its experiment, its logs, and how much of it is done."""
-    found = listing.figures(logs, out)
+    found = results.figures(logs, out)
     output.json([asdict(one) for one in found])
     table = Table("paper", "table or figure", "experiment", "logs", "status", box=None, header_style="bold")
     for one in found:

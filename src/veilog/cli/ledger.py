@@ -38,8 +38,9 @@ from veilog.cli.shared.pipes import is_pipe
 from veilog.cli.shared.terminal import CALL, SafeConsole
 from veilog.cli.shared.values import WHOLE
 from veilog.errors import InputError, ParameterError, meant
-from veilog.ledger.counting import ComposedCost
-from veilog.ledger.ledger import Account, EntryRef, Ledger
+from veilog.ledger.accounts import Account
+from veilog.ledger.ledger import EntryRef, Ledger
+from veilog.ledger.rules import ComposedCost
 from veilog.logs.eventlog import EventLog
 from veilog.logs.input.reading import columns_of
 from veilog.logs.input.source import Source
@@ -47,8 +48,7 @@ from veilog.logs.stored.store import StoredLog
 from veilog.logs.variants import Variants
 from veilog.messages import OwnerMessage
 from veilog.privacy.account.accounting import parse_delta
-from veilog.privacy.account.figures import round_up
-from veilog.privacy.account.guarantee import Guarantee
+from veilog.privacy.account.guarantee import Guarantee, round_up
 from veilog.privacy.persons import columns_of_persons
 from veilog.releasing.kept import how_to_write, waiting_releases, write_kept
 from veilog.releasing.owner.account import elsewhere_warning, entered_warnings

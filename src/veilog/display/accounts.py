@@ -13,10 +13,8 @@ from rich.text import Text
 from veilog._language import counted
 from veilog.display.tables import key_values
 from veilog.ledger.accounts import Account, in_figures
-from veilog.ledger.costs import Cost
-from veilog.ledger.counting import Composed, ComposedCost, FixedSchedule
-from veilog.ledger.file import Entry
-from veilog.privacy.account.figures import up
+from veilog.ledger.rules import Composed, ComposedCost, Cost, Entry, FixedSchedule
+from veilog.privacy.account.guarantee import up
 from veilog.releasing.owner.account import uncounted_warning
 from veilog.releasing.owner.notes import namesakes
 

@@ -17,9 +17,7 @@ from veilog.logs.variants import Variants
 from veilog.measures import Comparison
 from veilog.measures.durations import FEW, CaseDurations
 from veilog.measures.singling_out import briefly_in_words
-from veilog.privacy.account.figures import up
-from veilog.privacy.account.guarantee import Guarantee
-from veilog.privacy.account.strength import Strength
+from veilog.privacy.account.guarantee import Guarantee, Strength, up
 from veilog.releasing.losses import in_words
 from veilog.releasing.meaning import meaning_of
 from veilog.releasing.owner.notes import OF_ACCOUNTS

@@ -11,7 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from veilog._notebook import figure
-from veilog.privacy.account.figures import up
+from veilog.privacy.account.guarantee import up
 
 __all__ = ["figure", "key_values", "pair", "sentences"]
 

@@ -9,10 +9,9 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from veilog._notebook import card, frame, paragraph, table
-from veilog.errors import ParameterError, VeilogError
-from veilog.experiments.experiment import Cell, Given, Measured, Number, Row, known, mean, of
+from veilog.errors import MissingExtraError, ParameterError, VeilogError
+from veilog.experiments.experiment import Cell, Given, Lines, Measured, Number, Row, known, mean, of
 from veilog.experiments.frontier import CERTIFIED, compared, judged, made
-from veilog.experiments.plots import lines
 from veilog.logs.eventlog import EventLog
 from veilog.logs.files import AnyLog, as_log
 from veilog.logs.variants import Variants
@@ -21,12 +20,11 @@ from veilog.measures.purposes import judge, named
 from veilog.methods import method_named
 from veilog.privacy.account.accounting import Number as Budget
 from veilog.privacy.account.accounting import parse_delta, parse_epsilon, whole_number
-from veilog.privacy.account.figures import exact
+from veilog.privacy.account.guarantee import exact
 
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["Benchmark", "benchmark"]
 
 _MODEL_SECONDS = 30.0
 _NAME = "compared"
@@ -58,7 +56,10 @@ class Benchmark:
         return frame(map(_told, self.rows), self.columns)
 
     def plot(self, measure: str = "similarity") -> str:
-        """Return a picture (SVG) of one measure at every epsilon, with the spread of the runs."""
+        """Return a picture (SVG) of one measure at every epsilon, with the spread of the runs.
+
+        Raises :class:`~veilog.errors.MissingExtraError` without the extra ``experiments``.
+        """
         if measure not in self.columns:
             raise ParameterError(
                 "nothing-called-measured",
@@ -69,16 +70,20 @@ class Benchmark:
         places = sorted(self.epsilons, key=float)
         series = {name: [self._point(name, epsilon, measure) for epsilon in places] for name in self.compared}
         axes = _AXES if measure == "similarity" else (_AXES[0], f"{measure}: mean, lowest, highest run")
-        return lines("Methods at equal epsilon", places, series, axes)
+        return Lines("Methods at equal epsilon", places, series, axes).svg()
 
     def _repr_html_(self) -> str:
-        """Return the means of the similarities, and the picture."""
+        """Return the means of the similarities, and the picture where it can be drawn."""
         rows = [(name, *(self._mean(name, epsilon) for epsilon in self.epsilons)) for name in self.compared]
         rows.sort(key=lambda row: -max((value for value in row[1:] if isinstance(value, float)), default=0.0))
         head = ("relative log similarity, mean", *(f"epsilon {epsilon}" for epsilon in self.epsilons))
         problems = dict.fromkeys(f"{row.texts[_NAME]}: {row.problem}" for row in self.rows if row.problem)
         said = [paragraph(text, "s") for text in problems]
-        return card("Benchmark", table(head, rows, numbers=range(1, len(head))), *said) + self.plot()
+        shown = card("Benchmark", table(head, rows, numbers=range(1, len(head))), *said)
+        try:
+            return shown + self.plot()
+        except MissingExtraError:
+            return shown
 
     def _of(self, name: str, epsilon: str) -> list[Row]:
         return [row for row in of(self.rows, epsilon=epsilon) if row.texts[_NAME] == name]

@@ -1,47 +1,198 @@
-"""What an experiment is: cells to compute, how one is measured, and how they become tables and plots.
-
-A benchmark (see ``bench/``) is an experiment whose values are times and memory.
-"""
+"""Plots of experiments, drawn by matplotlib (extra ``experiments``): values until a picture of them is wanted."""
 
 from __future__ import annotations
 
+import io
 import json
-import re
+import math
 import statistics
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import cached_property
 from pathlib import Path
-from typing import Annotated, Any, TypeAlias
-from xml.sax.saxutils import unescape
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 
 from veilog._plain import InJson, ToJson
-from veilog.errors import ParameterError
+from veilog.errors import MissingExtraError, ParameterError, VeilogError
 from veilog.experiments.known_logs import part_of
 from veilog.logs import files
 from veilog.logs.eventlog import EventLog
+from veilog.logs.variants import Variants
+from veilog.measures import MEASURES, Measure, Pair
 from veilog.measures.persons import person_of
+from veilog.measures.process_model import MEASURES as OF_MODELS
+from veilog.measures.process_model import model_quality
 from veilog.measures.purposes.sides import split
+from veilog.measures.similarity import absolute_log_difference, relative_log_similarity
+from veilog.methods import METHODS
+from veilog.privacy.domain import ALL_FROM_LOG
+from veilog.releasing.release import release
+from veilog.releasing.result import Release
 
-__all__ = [
-    "MOST_RUNS",
-    "Cell",
-    "Experiment",
-    "Given",
-    "Measured",
-    "Number",
-    "Plan",
-    "Plot",
-    "Reason",
-    "Row",
-    "Table",
-    "Value",
-    "known",
-    "mean",
-    "of",
-    "spread",
-]
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+_STYLE = {
+    "svg.fonttype": "none",
+    "svg.hashsalt": "veilog",
+    "text.parse_math": False,
+    "axes.grid": True,
+    "axes.axisbelow": True,
+    "grid.color": "#e3e3e3",
+    "font.size": 9,
+}
+Series = Sequence[tuple[float, float, float] | None]
+"""Low, middle and high for every place of the axis; None where there is nothing."""
+
+
+@dataclass(frozen=True)
+class Drawing(ABC):
+    """A picture that can be drawn as SVG or PNG."""
+
+    title: str
+
+    @abstractmethod
+    def draw(self, figure: Figure) -> None:
+        """Put what is drawn on an empty figure."""
+
+    def image(self, form: Literal["svg", "png"]) -> bytes:
+        """Return the picture as a file's content; equal for equal values."""
+        try:
+            import matplotlib as mpl
+            from matplotlib.figure import Figure
+        except ImportError as error:
+            raise MissingExtraError("Drawing plots", extra="experiments") from error
+        colours = mpl.cycler(color=mpl.colormaps["tab20"].colors)  # type: ignore[attr-defined]
+        file = io.BytesIO()
+        style: Any = {**_STYLE, "axes.prop_cycle": colours}
+        with mpl.rc_context(style):
+            figure = Figure(layout="constrained")
+            self.draw(figure)
+            figure.suptitle(self.title)
+            words = {"Title": self.title, "Date": None} if form == "svg" else {"Title": self.title}
+            figure.savefig(file, format=form, dpi=144, metadata=words)
+        return file.getvalue()
+
+    def svg(self) -> str:
+        """Return the picture as an element that can stand in a page."""
+        text = self.image("svg").decode()
+        return text[text.index("<svg") :]
+
+
+@dataclass(frozen=True)
+class HeatMap:
+    """A grid of values: ours, and below them the paper's where it has them."""
+
+    title: str
+    rows: Sequence[str]
+    columns: Sequence[str]
+    values: Mapping[tuple[str, str], float | None]
+    published: Mapping[tuple[str, str], float]
+
+
+@dataclass(frozen=True)
+class HeatMaps(Drawing):
+    """Grids side by side, three to a row, coloured by one scale."""
+
+    maps: Sequence[HeatMap]
+    axes: tuple[str, str]
+    form: str = ".2f"
+
+    def draw(self, figure: Figure) -> None:
+        known = [v for m in self.maps for v in m.values.values() if v is not None and math.isfinite(v)]
+        low, high = min(known, default=0.0), max(known, default=1.0)
+        width = 3 + sum(0.9 * len(grid.columns) for grid in self.maps[:3])
+        figure.set_size_inches(width, 2 + 3 * math.ceil(len(self.maps) / 3))
+        for axes, grid in zip(_grid(figure, len(self.maps)), self.maps, strict=True):
+            cells = [[grid.values.get((row, column)) for column in grid.columns] for row in grid.rows]
+            numbers = [[math.nan if value is None else value for value in line] for line in cells]
+            axes.imshow(numbers, cmap="Blues", vmin=low, vmax=high, aspect="auto")
+            axes.grid(visible=False)
+            axes.set_facecolor("#e9e9e9")
+            axes.set_title(grid.title)
+            axes.set_xticks(range(len(grid.columns)), grid.columns)
+            axes.set_yticks(range(len(grid.rows)), grid.rows)
+            axes.set(xlabel=self.axes[1], ylabel=self.axes[0])
+            for y, (row, line) in enumerate(zip(grid.rows, cells, strict=True)):
+                for x, (column, value) in enumerate(zip(grid.columns, line, strict=True)):
+                    published = grid.published.get((row, column))
+                    words = ["-" if value is None else format(value, self.form)]
+                    words += [] if published is None else [f"[{published:{self.form}}]"]
+                    dark = value is not None and value - low > 0.55 * (high - low)
+                    axes.text(x, y, "\n".join(words), ha="center", va="center", color="white" if dark else "black")
+
+
+@dataclass(frozen=True)
+class Lines(Drawing):
+    """Points for each name, with a bar from low to high at every place."""
+
+    places: Sequence[str]
+    series: Mapping[str, Series]
+    axes: tuple[str, str]
+    logarithmic: bool = False
+
+    def draw(self, figure: Figure) -> None:
+        figure.set_size_inches(9, 5)
+        axes = figure.add_subplot()
+        for number, (name, points) in enumerate(self.series.items()):
+            shift = (number - (len(self.series) - 1) / 2) * min(0.03, 0.5 / len(self.series))
+            found = _finite(points)
+            middles = [middle for _, (_, middle, _) in found]
+            spread = [[m - low for _, (low, m, _) in found], [high - m for _, (_, m, high) in found]]
+            axes.errorbar([x + shift for x, _ in found], middles, spread, label=name, marker="o", alpha=0.8)
+        _scale(axes, self.places, self.axes[0])
+        axes.set_ylabel(self.axes[1])
+        if self.logarithmic:
+            axes.set_yscale("log")
+        else:
+            axes.set_ylim(bottom=min(0.0, axes.get_ylim()[0]))
+        if self.series:
+            figure.legend(loc="outside right upper")
+
+
+@dataclass(frozen=True)
+class Panels(Drawing):
+    """Middles of the same names in a grid for each log, three to a row, from 0 to 1, with one legend for all."""
+
+    places: Sequence[str]
+    grids: Mapping[str, Mapping[str, Series]]
+    axes: tuple[str, str]
+
+    def draw(self, figure: Figure) -> None:
+        figure.set_size_inches(10, 2 + 3 * math.ceil(len(self.grids) / 3))
+        names = list(dict.fromkeys(name for series in self.grids.values() for name in series))
+        lines = {}
+        for axes, (title, series) in zip(_grid(figure, len(self.grids)), self.grids.items(), strict=True):
+            for name in reversed(list(series)):  # the first names on top
+                found = _finite(series[name])
+                middles = [middle for _, (_, middle, _) in found]
+                (lines[name],) = axes.plot([x for x, _ in found], middles, marker="o", color=f"C{names.index(name)}")
+            _scale(axes, self.places, self.axes[0])
+            axes.set_title(title)
+            axes.set_ylim(0, 1.02)
+        figure.supylabel(self.axes[1])
+        if names:
+            figure.legend([lines[name] for name in names], names, loc="outside lower center", ncols=5)
+
+
+def _finite(points: Series) -> list[tuple[int, tuple[float, float, float]]]:
+    """Return the points that can be drawn, each with its place."""
+    return [(x, point) for x, point in enumerate(points) if point is not None and all(map(math.isfinite, point))]
+
+
+def _grid(figure: Figure, number: int) -> list[Axes]:
+    """Return so many axes, three to a row."""
+    return [figure.add_subplot(math.ceil(number / 3), min(3, number), i + 1) for i in range(number)]
+
+
+def _scale(axes: Axes, places: Sequence[str], name: str) -> None:
+    axes.set_xticks(range(len(places)), places)
+    axes.set_xlim(-0.5, max(len(places), 1) - 0.5)
+    axes.set_xlabel(name)
+
 
 Value: TypeAlias = "str | int | float | bool"
 Number: TypeAlias = "float | int | None"
@@ -204,16 +355,10 @@ def _line(cells: Iterable[str]) -> str:
 
 @dataclass(frozen=True)
 class Plot:
-    """A drawing: the name of its file without suffix, and the SVG."""
+    """A drawing, and the name of its file without suffix."""
 
     name: str
-    svg: str
-
-    @property
-    def title(self) -> str:
-        """What the SVG says about itself to those who do not see it."""
-        found = re.search(r"<title>(.*?)</title>", self.svg)
-        return unescape(found[1]) if found else self.name
+    drawing: Drawing
 
 
 def _no_plots(rows: Sequence[Row]) -> list[Plot]:
@@ -292,3 +437,168 @@ def spread(rows: Sequence[Row], measure: str, form: str = ".3f", published: floa
         if len(values) < len(rows):
             text += f" ({len(values)} of {len(rows)} runs)"
     return text if published is None else f"{text} [{format(published, form)}]"
+
+
+EMPTY = "Nothing was released."
+PREFIXES = 100
+"""From so many prefixes precision is estimated where all of them take too long, and in quick profiles."""
+
+
+def released(given: Given, cell: Cell) -> Release:
+    """The cell's release, seeded by its run."""
+    settings: dict[str, Any] = dict(cell.settings)
+    log = given.log if METHODS[cell.method].full_log else given.log.variants
+    return release(log, cell.method, seed=cell.run, domain=ALL_FROM_LOG, allow_no_protection=True, **settings)
+
+
+def utility(original: Variants, made: Variants, *, difference: bool = True) -> dict[str, Number]:
+    """Return relative log similarity, sizes, the measures of other packages and, if it is wanted, the absolute log
+    difference with the buffer of the published heat maps."""
+    values: dict[str, Number] = {
+        "similarity": relative_log_similarity(original, made).value,
+        "size_ratio": made.cases / original.cases,
+        "variants": len(made),
+    }
+    if difference:
+        values["difference"] = int(absolute_log_difference(original, made, buffer="maximum").value)
+    return values | _added(original, made)
+
+
+def added_columns() -> dict[str, str]:
+    """Return the columns of measures that other packages add, and which distribution each is of."""
+    own = ((name, by) for name in MEASURES if (by := MEASURES.added_by(name)))
+    return {column: by for name, by in own for column in _columns(MEASURES[name])}
+
+
+def _columns(measure: Measure) -> list[str]:
+    """Return a column for each number: the measure's name, and that of the number where it has several."""
+    parts = [quantity.of for quantity in measure.quantities]
+    return [measure.name if len(parts) == 1 else f"{measure.name}.{part}" for part in parts]
+
+
+def _added(original: Variants, made: Variants) -> dict[str, Number]:
+    """Return what the measures that other packages add find; None where they find nothing."""
+    values: dict[str, Number] = {}
+    pair = Pair(original, made)
+    with pair.closing():
+        for name in MEASURES:
+            if by := MEASURES.added_by(name):
+                found = MEASURES[name].found_by(by, pair)
+                values |= zip(_columns(MEASURES[name]), MEASURES[name].numbers(found.value).values(), strict=True)
+    return values
+
+
+_CERTAIN = {
+    "variants-certain",
+    "variants-certain-and-largest",
+    "one-variant-certain",
+    "one-variant-certain-and-largest",
+}
+
+
+def certainty(original: Variants, release: Release) -> dict[str, Number]:
+    """Shares of the released cases: those whose variant the release says is certain to be real, and those whose variant
+    is, which only the owner of the log can tell."""
+    cases, existing = release.variants.cases, original.to_dict()
+    real = sum(count for variant, count in release.variants.to_dict().items() if variant in existing)
+    said = {remark.code: remark.values for remark in release.remarks}
+    every = release.method in ("travas", "utravas") or "every-released-variant-certain" in said
+    found = [int(values["cases"]) for code, values in said.items() if code in _CERTAIN]
+    certain = cases if every else max(found, default=0)
+    return {"real": real / cases, "certain": certain / cases} if cases else {"real": 0.0, "certain": 0.0}
+
+
+def models(original: Variants, made: Variants, cell: Cell, noise: float = 0.2) -> tuple[dict[str, Number], str | None]:
+    """Return the quality of the model discovered from the release at this noise threshold, or why there is none.
+
+    Where precision on all prefixes takes too long it is estimated, which the remark says.
+    """
+    try:
+        quality = model_quality(original, made, noise=noise, seconds=cell.models, prefixes=cell.prefixes or None)
+        remark = next((f"{name}: {why}" for name, why in quality.not_computed.items()), None)
+        if quality.precision is None and quality.fitness is not None and not cell.prefixes:
+            again = model_quality(original, made, noise=noise, seconds=cell.models, prefixes=PREFIXES)
+            if again.precision is not None:
+                quality = again
+                remark = f"precision: estimated from {PREFIXES} prefixes; all of them took over {cell.models:g} s."
+    except VeilogError as error:
+        return dict.fromkeys(OF_MODELS), str(error)
+    return {name: getattr(quality, name) for name in OF_MODELS}, remark
+
+
+@dataclass(frozen=True)
+class Column:
+    """What is shown of a measure: the runs' mean with its spread, their median, or a text that the first has."""
+
+    title: str
+    measure: str
+    form: str = ".2f"
+    show: Literal["spread", "median", "text"] = "median"
+    over: str = ""
+    """The measure of the same rows that this one is divided by."""
+    baseline: Mapping[str, str] = field(default_factory=dict)
+    """Settings of the line of the same table, otherwise alike, that this one is divided by: the named baseline."""
+    published: Mapping[tuple[str, ...], float] = field(default_factory=dict)
+    """The paper's values, by what identifies a line."""
+
+
+def of_cell(cell: Cell, name: str) -> str:
+    """What a cell has under a name: its log, method or run, or a setting."""
+    known_ = {"log": cell.log, "method": cell.method, "run": str(cell.run)}
+    return known_[name] if name in known_ else str(cell.get(name))
+
+
+def grouped(rows: Sequence[Row], by: Sequence[str]) -> dict[tuple[str, ...], list[Row]]:
+    """The rows of each line, in the order in which they come."""
+    found: dict[tuple[str, ...], list[Row]] = {}
+    for row in rows:
+        found.setdefault(tuple(of_cell(row.cell, name) for name in by), []).append(row)
+    return found
+
+
+def summary(title: str, rows: Sequence[Row], by: Sequence[str], columns: Sequence[Column], note: str = "") -> Table:
+    """A line for each group of rows that are alike in ``by``."""
+    groups = grouped(rows, by)
+    lines = [(*key, *(_shown(groups, by, key, column) for column in columns)) for key in groups]
+    return Table(title, (*by, *(column.title for column in columns)), tuple(lines), note)
+
+
+def across(title: str, rows: Sequence[Row], by: Sequence[str], over: str, column: Column, note: str = "") -> Table:
+    """A line for each group of rows alike in ``by``, and in it a column for each value of ``over``."""
+    groups = grouped(rows, (*by, over))
+    heads, lines = list(dict.fromkeys(key[-1] for key in groups)), dict.fromkeys(key[:-1] for key in groups)
+    shown = [
+        (
+            *line,
+            *(_shown(groups, (*by, over), (*line, head), column) if (*line, head) in groups else "-" for head in heads),
+        )
+        for line in lines
+    ]
+    return Table(title, (*by, *(f"{over} {head}".strip() for head in heads)), tuple(shown), note)
+
+
+def _shown(groups: Mapping[tuple[str, ...], list[Row]], by: Sequence[str], key: tuple[str, ...], column: Column) -> str:
+    rows = groups.get(key, [])
+    if column.show == "text" and rows:
+        return rows[0].texts.get(column.measure, "-")
+    if column.show == "spread" and known(rows, column.measure):
+        return spread(rows, column.measure, column.form, column.published.get(key))
+    value = _median(rows, column.measure)
+    if column.over:
+        value = _ratio(value, _median(rows, column.over))
+    if column.baseline:
+        other = tuple(column.baseline.get(name, part) for name, part in zip(by, key, strict=True))
+        value = _ratio(value, _median(groups.get(other, []), column.measure))
+    if value is None:
+        return "-"
+    text = format(value, column.form)
+    return f"{text} [{format(column.published[key], column.form)}]" if key in column.published else text
+
+
+def _median(rows: Sequence[Row], measure: str) -> float | None:
+    values = known(rows, measure)
+    return statistics.median(values) if values else None
+
+
+def _ratio(value: float | None, base: float | None) -> float | None:
+    return None if value is None or not base else value / base

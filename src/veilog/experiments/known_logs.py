@@ -21,8 +21,6 @@ from veilog.logs.input.reader import SUFFIXES
 from veilog.logs.input.source import suffix_of
 from veilog.logs.variants import Variants
 
-__all__ = ["LOGS", "KnownLog", "find", "missing", "part_of"]
-
 Counts = tuple[int, int, int, int]
 """Cases, events, activities and variants."""
 

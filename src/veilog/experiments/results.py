@@ -7,9 +7,8 @@ import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Literal
 
 import pyarrow as pa
 import pyarrow.csv
@@ -17,29 +16,13 @@ import pyarrow.parquet
 
 from veilog._files import atomic_target
 from veilog._version import __version__
-from veilog.errors import MissingExtraError, VeilogError
-from veilog.experiments.experiment import Plot, Row, Table, spread
-from veilog.experiments.measuring import added_columns
-from veilog.experiments.runner import Run
+from veilog.errors import MissingExtraError
+from veilog.experiments import EXPERIMENTS, FIGURES
+from veilog.experiments.experiment import Plan, Plot, Row, Table, added_columns, spread
+from veilog.experiments.known_logs import LOGS, find
+from veilog.experiments.runner import Run, kept_file, kept_rows
 
-__all__ = ["Results", "markdown", "table_of", "to_json", "write"]
-
-_ZOOM = 2
-"""Twice as many pixels as the SVG says, which is sharp in print and on fine screens."""
-_FAMILIES = (
-    "",
-    "DejaVu Sans",
-    "Noto Sans",
-    "Liberation Sans",
-    "Helvetica",
-    "Segoe UI",
-    "Roboto",
-    "Open Sans",
-    "Ubuntu",
-)
-"""What may stand for sans-serif; the first is the converter's own choice."""
-_PROBE = '<svg xmlns="http://www.w3.org/2000/svg" width="20" height="20">{}</svg>'
-_LETTER = '<text x="2" y="16" style="font:16px sans-serif">M</text>'
+_FORMS: tuple[Literal["svg", "png"], ...] = ("svg", "png")
 
 
 @dataclass(frozen=True)
@@ -50,8 +33,8 @@ class Results:
     parquet: Path
     csv: Path
     plots: tuple[Path, ...]
-    no_png: str | None
-    """Why the plots are SVG only, where they are."""
+    no_plots: str | None
+    """Why nothing is drawn, where that is so."""
 
 
 def write(run: Run, out: Path, command: str) -> Results:
@@ -66,16 +49,16 @@ def write(run: Run, out: Path, command: str) -> Results:
     buffer = io.BytesIO()
     pa.csv.write_csv(table, buffer)
     _bytes(sheet, buffer.getvalue())
-    plots, drawn = run.experiment.plots(run.rows), []
-    no_png = why_no_png()
-    for plot in plots:
-        drawn.append(folder / f"{plot.name}.svg")
-        _bytes(drawn[-1], plot.svg.encode())
-        if no_png is None:
-            drawn.append(folder / f"{plot.name}.png")
-            _bytes(drawn[-1], png_of(plot.svg))
+    plots, drawn, no_plots = run.experiment.plots(run.rows), [], None
+    try:
+        for plot in plots:
+            for form in _FORMS:
+                drawn.append(folder / f"{plot.name}.{form}")
+                _bytes(drawn[-1], plot.drawing.image(form))
+    except MissingExtraError as error:
+        plots, drawn, no_plots = [], [], str(error)
     _bytes(page, markdown(run, command, plots).encode())
-    return Results(page, parquet, sheet, tuple(drawn), no_png)
+    return Results(page, parquet, sheet, tuple(drawn), no_plots)
 
 
 def _bytes(path: Path, content: bytes) -> None:
@@ -124,7 +107,7 @@ def markdown(run: Run, command: str, plots: Sequence[Plot] = ()) -> str:
     ]
     if plots:
         parts += ["## Plots", ""]
-        parts += [f"![{plot.title}]({plot.name}.svg)\n" for plot in plots]
+        parts += [f"![{plot.drawing.title}]({plot.name}.svg)\n" for plot in plots]
     parts += _problems(run.rows)
     return "\n".join(parts)
 
@@ -176,35 +159,41 @@ def to_json(run: Run) -> dict[str, object]:
     }
 
 
-def why_no_png() -> str | None:
-    """A sentence where plots cannot be written as PNG; None where they can."""
-    try:
-        _settings()
-    except VeilogError as error:
-        return str(error)
-    return None
+@dataclass(frozen=True)
+class ListedFigure:
+    """A table or figure of the manifest, and how it stands here."""
+
+    paper: str
+    number: str
+    title: str
+    experiment: str
+    logs: tuple[str, ...]
+    not_here: Mapping[str, str]
+    """Logs that the folder lacks, and the DOI under which each is published; empty for one that is not public."""
+    status: str
 
 
-def png_of(svg: str) -> bytes:
-    """The drawing as PNG."""
-    settings = _settings()
-    import resvg_py
+def figures(folder: Path | None, out: Path) -> list[ListedFigure]:
+    """Return every table and figure of the papers; without a folder all logs count as not here."""
+    wanted = dict.fromkeys(log for figure in FIGURES for log in figure.logs)
+    there = {} if folder is None else find(folder, tuple(wanted))
+    counted: dict[str, str] = {}
+    found = []
+    for one in FIGURES:
+        if one.experiment and one.experiment not in counted:
+            counted[one.experiment] = _finished(one.experiment, there, out)
+        status = counted[one.experiment] if one.experiment else f"worked example, checked by {one.test}"
+        absent = {log: LOGS[log].doi for log in one.logs if log not in there}
+        if one.logs and len(absent) == len(one.logs):
+            status = "log not here"
+        found.append(ListedFigure(one.paper, one.number, one.title, one.experiment, one.logs, absent, status))
+    return found
 
-    return bytes(resvg_py.svg_to_bytes(svg_string=svg, zoom=_ZOOM, **settings))
 
-
-@lru_cache(maxsize=1)
-def _settings() -> Mapping[str, Any]:
-    """What makes the converter draw text: it leaves text out without a word where it finds no font for it."""
-    try:
-        import resvg_py
-    except ImportError as error:
-        raise MissingExtraError("Writing plots as PNG beside SVG", extra="png") from error
-    for family in _FAMILIES:
-        settings: dict[str, Any] = {"sans_serif_family": family} if family else {}
-        with_letter, without = (
-            resvg_py.svg_to_bytes(svg_string=_PROBE.format(text), **settings) for text in (_LETTER, "")
-        )
-        if with_letter != without:
-            return settings
-    raise VeilogError("plots-svg-only-no")
+def _finished(name: str, there: Mapping[str, Path], out: Path) -> str:
+    """Return how many cells of an experiment's logs that are here are finished."""
+    experiment = EXPERIMENTS[name]
+    logs = tuple(log for log in experiment.logs if log in there)
+    cells = {cell.key for cell in experiment.cells(Plan(logs, experiment.runs, False))}
+    done = sum(row.cell.key in cells for row in kept_rows(kept_file(out, experiment)))
+    return f"{done} of {len(cells)} cells finished"

@@ -3,23 +3,33 @@
 from __future__ import annotations
 
 import csv
+import datetime
 import io
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from veilog.errors import BudgetError, ParameterError, meant
-from veilog.ledger.costs import Cost, most_of_a_case, part_of, rule_of
-from veilog.ledger.counting import Composed, ComposedCost, Counting, FixedSchedule, together
-from veilog.ledger.file import Entry
-from veilog.ledger.ways import named
+from veilog.ledger.rules import (
+    Composed,
+    ComposedCost,
+    Cost,
+    Counting,
+    Entry,
+    FixedSchedule,
+    days_of,
+    differences,
+    most_of_a_case,
+    named,
+    part_of,
+    rule_of,
+    together,
+)
 from veilog.logs.eventlog import CASE
-from veilog.privacy.account.figures import round_up
-from veilog.privacy.account.strength import STRENGTHS, Strength
-from veilog.privacy.account.worth import holds_up_to, worth
-
-__all__ = ["Account", "as_csv", "as_json", "check_paid", "check_unit", "in_figures"]
+from veilog.privacy.account.guarantee import STRENGTHS, Strength, round_up
+from veilog.privacy.account.guessing import holds_up_to, worth
+from veilog.privacy.part import SPAN, Part
 
 _LATER = 1 << 62
 """The number of a release that is not there yet."""
@@ -396,3 +406,138 @@ def _cost_json(cost: Cost | None, *, down: bool = False) -> dict[str, float] | N
 def _rounded(value: Fraction, down: bool) -> float:
     """The nearest float that prints as no less than ``value``, or as no more."""
     return -round_up(-value) if down and value else round_up(value)
+
+
+_DATE = "Give the first day to release in its place"
+"""In words that are right for the command and for Python."""
+
+
+@dataclass(frozen=True)
+class LastSpan:
+    """The day on which the last release of a span of days ended: the first that is not in it."""
+
+    account: str
+    entry: Entry
+    """The release that ended last."""
+    end: str
+    lost: tuple[Entry, ...]
+    """Releases of later days that were charged, or are still set aside, and were never written; no process has them."""
+
+    def until(self, end: datetime.date | None) -> Part:
+        """The part from that day on, before ``end``; by default today in UTC, so whole days."""
+        end = datetime.datetime.now(datetime.UTC).date() if end is None else end
+        if self.end >= end.isoformat():
+            raise ParameterError(
+                "all-days-before-released",
+                parameter="since",
+                end=self.end,
+                number=self.account,
+                number_2=self.entry.number,
+                end_2=end,
+            )
+        return Part(SPAN, f"{self.end}..{end}", follows=True)
+
+    def check(self, unit: str, read_as: str | None = None) -> None:
+        """:class:`ParameterError` where the release to come is for another unit than the last, or its log is read in
+        another way: which day a case is of would be another, so it could be in both or in none."""
+        what = None
+        if unit != self.entry.unit:
+            what = f"protects {self.entry.unit!r}, and this one {unit!r}"
+        elif read_as is not None and read_as != self.entry.way:
+            what = f"is of a log that was read in another way ({differences(self.entry.way, read_as)})"
+        if what is not None:
+            raise ParameterError(
+                "last-release-days-account",
+                parameter="since",
+                number=self.account,
+                number_2=self.entry.number,
+                what=what,
+                end=self.end,
+            )
+
+    @property
+    def in_words(self) -> str:
+        """Which day this is, and what becomes of days that were paid for and never written."""
+        said = f"{self.end}, where release {self.entry.number} on account {self.account!r} ended"
+        said += ", which came out empty" if self.entry.empty else ""
+        if self.lost:
+            numbers = ", ".join(str(entry.number) for entry in self.lost)
+            said += f"; what release {numbers} had of later days was never written, so these are paid for again"
+        return said
+
+
+def last_span(accounts: Iterable[Account], name: str | None) -> LastSpan:
+    """Return where the last release of a span of days on the account of this name ended; :class:`ParameterError` where
+    none tells, or where days before it are in no release."""
+    if name is None:
+        raise ParameterError("where-last-release-ended", parameter="since")
+    accounts = list(accounts)
+    found = [account for account in accounts if account.name == name]
+    if len(found) != 1:
+        raise ParameterError(
+            "called",
+            parameter="account",
+            value="No account is" if not found else "Several accounts are",
+            name=name,
+            meant=meant(name, [account.name for account in accounts]),
+        )
+    made = [(days, entry) for entry in found[0].entries if (days := days_of(entry.part)) and entry.state != "withdrawn"]
+    spans = [(days, entry) for days, entry in made if _answered(entry)]
+    if not spans:
+        raise ParameterError("no-release-days-made", parameter="since", name=name)
+    running = [(last, entry) for (_, last), entry in made if entry.runs]
+    (_, end), entry = max(spans, key=lambda span: (span[0][1], span[1].number))
+    _check_running([other for last, other in running if last > end], found[0])
+    _check_gap([days for days, _ in spans], name)
+    return LastSpan(name, entry, end, tuple(one for (_, last), one in made if not _answered(one) and last > end))
+
+
+def check_follows(account: Account, part: Part, unit: str, way: str) -> None:
+    """Refuse, in the transaction that reserves, a span of days that no longer begins where the last release ended:
+    another run may have released these days since they were read off the ledger."""
+    first, _, end = part.value.partition("..")
+    last = last_span([account], account.name)
+    last.check(unit, way)
+    last.until(datetime.date.fromisoformat(end))  # refuses where none is left
+    if last.end != first:
+        raise BudgetError(
+            "release-account-ended-since",
+            account=account.number,
+            number=last.entry.number,
+            name=account.name,
+            end=last.end,
+        )
+
+
+def _check_running(running: Sequence[Entry], account: Account) -> None:
+    """Refuse where another run is releasing days that come next: both would release them."""
+    if running:
+        raise BudgetError(
+            "release-account-these-days",
+            account=account.number,
+            number=running[-1].number,
+            name=account.name,
+            date=_DATE[0].lower(),
+            date_2=_DATE[1:],
+        )
+
+
+def _answered(entry: Entry) -> bool:
+    """Whether its days are released, with whatever came out."""
+    return entry.state == "written" or entry.empty
+
+
+def _check_gap(spans: Sequence[tuple[str, str]], name: str) -> None:
+    """Refuse days in no release before the last one. Whoever left them out on purpose goes on without them once, by a
+    date; then two releases join after them."""
+    begin, end = max(spans, key=lambda span: span[1])
+    joined = 0
+    for first, last in sorted(spans, key=lambda span: span[1], reverse=True):  # ISO dates sort as text
+        if last < begin:
+            break
+        begin, joined = min(begin, first), joined + 1
+    before = [last for _, last in spans if last < begin]
+    if before and joined < 2:
+        raise ParameterError(
+            "days-before-no-release", parameter="since", max=max(before), begin=begin, name=name, end=end
+        )

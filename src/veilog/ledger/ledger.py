@@ -10,55 +10,305 @@ if what the later ones cost was chosen after the earlier ones (Rogers, Roth, Ull
 filters", 2016: for these plain sums the filter costs nothing).
 
 The sums are for one unit: a guarantee for cases does not say what a person with several cases loses. How parts of the
-cases count: :mod:`veilog.ledger.costs`; what the owner may have counted instead: :mod:`veilog.ledger.counting`.
+cases count: :mod:`veilog.ledger.rules`; what the owner may have counted instead: :mod:`veilog.ledger.rules`.
 """
 
 from __future__ import annotations
 
 import contextlib
 import datetime
+import json
 import os
 import tempfile
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from operator import ge
 from pathlib import Path
 from typing import Any
 
-from veilog._files import atomic_target, check_writable
-from veilog.errors import BudgetError, OutputError, ParameterError
-from veilog.ledger import file as ledger_file
-from veilog.ledger.accounts import Account, as_csv, as_json, check_paid, check_unit
-from veilog.ledger.book import (
+from veilog._files import Naming, atomic_target, check_writable
+from veilog._process import unstopped
+from veilog.errors import BudgetError, OutputError, ParameterError, QuestionError, VeilogError
+from veilog.ledger import store as ledger_file
+from veilog.ledger.accounts import Account, as_csv, as_json, check_follows, check_paid, check_unit, last_span
+from veilog.ledger.rules import (
+    Composed,
+    Cost,
+    Counting,
+    Entry,
+    FixedSchedule,
+    Holder,
+    as_read,
+    composed_budget,
+    kind_of_case,
+    planned_budget,
+    short,
+)
+from veilog.ledger.store import (
+    PATIENCE,
+    Book,
+    Data,
     Given,
+    Units,
+    Waiting,
     account_of,
+    change,
+    check_together,
+    derived_cost,
+    fingerprint,
+    give_back,
     held,
     limit,
+    lost,
     mark_of,
+    note_answers,
     on_named,
     opened,
     plain,
     put_together,
+    reread,
     reserved,
+    rule_with,
+    texts,
+    transaction,
+    unseen,
     usual_unit,
 )
-from veilog.ledger.costs import Cost, short
-from veilog.ledger.counting import Composed, Counting, FixedSchedule, composed_budget, planned_budget
-from veilog.ledger.entered import EntryRef
-from veilog.ledger.entries import Holder
-from veilog.ledger.file import PATIENCE, Book, Entry, Waiting
-from veilog.ledger.fingerprints import Data, Units, fingerprint, unseen
-from veilog.ledger.runs import Reservation, check_mark, is_open, put_mark
-from veilog.ledger.spans import check_follows, last_span
-from veilog.ledger.uncounted import count_uncounted, note_uncounted
-from veilog.ledger.ways import as_read, kind_of_case
 from veilog.logs.variants import Variants
 from veilog.privacy.account.accounting import Number, parse_delta, parse_epsilon
-from veilog.privacy.account.guarantee import Guarantee
+from veilog.privacy.account.guarantee import Guarantee, round_up
 from veilog.privacy.part import Part, day_named
 
-__all__ = ["Account", "Data", "Entry", "EntryRef", "Ledger", "Reservation", "fingerprint"]
+
+def note_uncounted(
+    book: Book,
+    mark: bytes,
+    name: str,
+    method: str,
+    guarantee: Guarantee,
+    *,
+    parameters: Mapping[str, Any],
+    unit: str,
+    as_published: bool,
+    part: str | None,
+    way: str,
+) -> int:
+    """Note a release under the account of its data, which is opened if they have none; return the account's number."""
+    number = book.data.get(book.digest(mark))
+    if number is None:
+        number = opened(book, mark, plain(unit), name)
+    epsilon, delta = texts(derived_cost(guarantee))
+    cases = {} if guarantee.cases is None else {"cases": guarantee.cases}
+    entry = {
+        "time": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
+        "method": method,
+        "as_published": as_published,
+        "parameters": dict(parameters),
+        "unit": plain(unit),
+        "epsilon": epsilon,
+        "delta": delta,
+        "guarantee": guarantee.to_json() | cases,
+        "part": part,
+        "way": way,
+    }
+    text = json.dumps(entry, default=str)
+    book.connection.execute("INSERT INTO uncounted VALUES (NULL, ?, ?)", (number, text))
+    return number
+
+
+def count_uncounted(book: Book, account: int) -> int:
+    """Take the uncounted releases of an account into its sums, under its budget if it has one; return how many."""
+    before = account_of(book, account)
+    if not before.uncounted:
+        return 0
+    check_together(before, replace(before, entries=before.uncounted))
+    for entry in before.uncounted:
+        cost: Cost | None = None
+        if entry.epsilon is not None and entry.delta is not None:
+            cost = entry.epsilon, entry.delta
+        number = reserved(
+            book,
+            account,
+            entry.method,
+            cost,
+            parameters=entry.parameters,
+            unit=entry.unit,
+            as_published=entry.as_published,
+            part=entry.part,
+            way=entry.way,
+        )
+        changes = "UPDATE releases SET time = ?, state = 'charged', guarantee = ? WHERE release = ?"
+        book.connection.execute(changes, (entry.time, json.dumps(entry.guarantee), number))
+    book.connection.execute("DELETE FROM uncounted WHERE account = ?", (account,))
+    now = reread(book)
+    limit(now, account, before.budget, rule_with(now, before, before.uncounted))
+    return len(before.uncounted)
+
+
+@dataclass(frozen=True)
+class EntryRef:
+    """Where a release is entered: in this ledger, under this number."""
+
+    path: Path
+    number: int
+
+    def naming(self, path: str | os.PathLike[str], *, waiting: Waiting | None = None) -> Naming:
+        """Return what gives a file that the release was written to its name and notes it, in one: whatever stops it
+        before finds neither, and Ctrl-C or SIGTERM after that both. Where the ledger cannot be written the file gets
+        its name all the same, because it is paid for, and :class:`OutputError` says so."""
+
+        def both(digest: str, name: Callable[[], None]) -> None:
+            named = False
+            try:
+                with unstopped() as begin, self._noting(digest, waiting):  # whoever waits for a ledger may stop
+                    begin()
+                    name()
+                    named = True
+            except VeilogError as error:
+                if not named:
+                    name()
+                raise OutputError("release-written-charged-but", path=os.fspath(path), reason=error) from error
+
+        return both
+
+    @contextlib.contextmanager
+    def _noting(self, digest: str, waiting: Waiting | None) -> Iterator[None]:
+        """Note a file when the block has ended; one that is noted already is not noted again."""
+        changes = "state = 'written', output = trim(output || ' ' || ?)"
+        with transaction(self.path, write=True, patience=PATIENCE, waiting=waiting) as book:
+            if not any(digest in entry.outputs for entry in book.entries if entry.number == self.number):
+                change(book, self.number, changes, (digest,), "charged", "written")
+                book.connection.execute("DELETE FROM holders WHERE release = ?", (self.number,))
+            yield
+
+    @property
+    def written(self) -> bool:
+        """Whether a file of it is entered; not, where that cannot be read now."""
+        with contextlib.suppress(VeilogError):
+            return any(entry.number == self.number and entry.outputs for entry in self.account().entries)
+        return False
+
+    def account(self) -> Account:
+        """Return the account, with this release in it."""
+        with transaction(self.path, write=False, patience=PATIENCE, waiting=None) as book:
+            owner = {entry.number: entry.account for entry in book.entries}
+            if self.number not in owner:
+                raise lost(book)
+            return account_of(book, owner[self.number])
+
+
+def is_open(entry: Entry, complete: bool) -> bool:
+    """Whether a run with this entry may go on. One that is ``complete`` may also after it was charged:
+    it asks nothing more."""
+    return entry.state == "reserved" or (complete and entry.state in ("charged", "written"))
+
+
+def check_mark(book: Book, number: int, marks: Collection[str | None]) -> None:
+    """:class:`BudgetError` unless the last checkpoint of this run has one of these marks."""
+    if book.runs.get(number) not in marks:
+        raise BudgetError("checkpoint-already-resumed-another")
+
+
+def put_mark(book: Book, number: int, mark: str) -> None:
+    """Have the last checkpoint of this run be the one with this mark."""
+    book.connection.execute("INSERT OR REPLACE INTO runs VALUES (?, ?)", (number, mark))
+
+
+@dataclass(frozen=True)
+class Reservation:
+    """What was set aside for one release."""
+
+    path: Path
+    """The ledger."""
+    number: int
+    cost: Cost | None
+    """At most (epsilon, delta); None where nothing bounds it."""
+    mark: str | None = None
+    """Of the checkpoints of the run that it is for: only while the ledger has this one it is charged."""
+    holder: Holder | None = None
+    """The process that it was made by, as the ledger knows it."""
+    patience: float = PATIENCE
+    waiting: Waiting | None = None
+
+    def begin(self) -> None:
+        """Note, durably and before its first question, that the release asks: from here on all of it counts, also if
+        its process is killed. :class:`BudgetError` where it was given back meanwhile, or the ledger lost it."""
+        if self.holder is None or self.holder.asked:
+            return
+        with self._writing() as book:
+            self._check_held(book)
+            text = self.holder.begun().text
+            book.connection.execute("UPDATE holders SET holder = ? WHERE release = ?", (text, self.number))
+        self.check_kept(asked=True)
+
+    def check_kept(self, *, asked: bool) -> None:
+        """Read the reservation back: a file system that loses what one of two writers wrote shows here."""
+        with transaction(self.path, write=False, patience=self.patience, waiting=self.waiting) as book:
+            held = self._check_held(book)
+            if held.asked != asked:
+                raise lost(book)
+
+    def _check_held(self, book: Book) -> Holder:
+        """The holder as the ledger has it, if it is still this one."""
+        held = {entry.number: entry.holder for entry in book.entries if entry.state == "reserved"}.get(self.number)
+        if held is None or self.holder is None or held.mark != self.holder.mark:
+            raise BudgetError("ledger-no-longer-reservation")
+        return held
+
+    def take_over(self, mark: str, *, complete: bool = False) -> Reservation:
+        """The reservation for the run whose checkpoints have this ``mark`` from here on, and for no other."""
+        with self._writing() as book:
+            if not any(entry.number == self.number and is_open(entry, complete) for entry in book.entries):
+                raise lost(book)
+            check_mark(book, self.number, (self.mark,))
+            put_mark(book, self.number, mark)
+        return replace(self, mark=mark)
+
+    def settle(self, guarantee: Guarantee, *, failed: bool = False, whole: bool = False) -> None:
+        """Charge what was derived, durably; before anything of the release is shown to anybody. ``whole``: charge all
+        that was reserved. How far a release came before it failed in the data would tell something of these. Of one
+        that ``failed`` nothing more will come.
+
+        If more was derived than reserved, the method broke its word: the reservation stays and the release must not
+        leave the house, which the error sees to.
+        """
+        derived = derived_cost(guarantee)
+        if self.cost is not None:
+            if derived is None or any(round_up(d) > round_up(c) for d, c in zip(derived, self.cost, strict=True)):
+                raise BudgetError("release-cost-more-reserved")
+            derived = min(short(derived[0]), self.cost[0]), min(short(derived[1]), self.cost[1])
+            derived = self.cost if whole else derived
+        cases = {} if guarantee.cases is None else {"cases": guarantee.cases}  # what its delta is judged by
+        said = json.dumps(guarantee.to_json() | cases)
+        with self._changing(
+            "epsilon = ?, delta = ?, state = 'charged', guarantee = ?", (*texts(derived), said)
+        ) as book:
+            if derived is not None and not whole:
+                note_answers(book, self.number, guarantee.charges)
+            if failed or guarantee.cases == 0:
+                book.connection.execute("DELETE FROM holders WHERE release = ?", (self.number,))
+
+    def withdraw(self) -> None:
+        """Give back all of it: for a release that failed before anything was asked of the data."""
+        with self._changing("state = 'withdrawn'", ()) as book:
+            give_back(book.connection, self.number)
+
+    @property
+    def entered(self) -> EntryRef:
+        """Where it is entered, for what comes of it."""
+        return EntryRef(self.path, self.number)
+
+    @contextlib.contextmanager
+    def _changing(self, changes: str, values: tuple[str | None, ...]) -> Iterator[Book]:
+        with self._writing() as book:
+            check_mark(book, self.number, (self.mark,))
+            change(book, self.number, changes, values, "reserved")
+            yield book
+
+    def _writing(self) -> contextlib.AbstractContextManager[Book]:
+        return transaction(self.path, write=True, patience=self.patience, waiting=self.waiting)
+
 
 Limit = tuple[Cost | None, Counting | None]
 """A budget, None for none, and how it is counted, None for the sum."""
@@ -411,3 +661,30 @@ class Ledger:
 
     def _writing(self) -> contextlib.AbstractContextManager[Book]:
         return ledger_file.transaction(self.path, write=True, patience=self.patience, waiting=self.waiting)
+
+
+@contextlib.contextmanager
+def settling(
+    reservation: Reservation | None,
+    claimed: Callable[[], Guarantee],
+    contacted: Callable[[], bool],
+    so_far: Callable[[], Guarantee] | None = None,
+) -> Iterator[None]:
+    """Settle a release when the block ends, at what it claims. When it fails, charge what was asked until then
+    (``so_far``; by default as claimed), or, if nothing was asked of the data yet (``contacted``), withdraw it. Where it
+    failed in the data, charge all that was reserved. Where even that fails, it stays reserved, which counts as spent.
+    Whoever has no ledger passes None, and nothing happens.
+    """
+    if reservation is None:
+        yield
+        return
+    try:
+        yield
+    except BaseException as error:  # also Ctrl-C: what was asked was asked
+        with contextlib.suppress(VeilogError):
+            if contacted():
+                reservation.settle((so_far or claimed)(), failed=True, whole=isinstance(error, QuestionError))
+            else:
+                reservation.withdraw()
+        raise
+    reservation.settle(claimed())

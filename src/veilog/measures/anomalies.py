@@ -23,8 +23,6 @@ from veilog.logs.eventlog import EventLog
 from veilog.logs.variants import Variants
 from veilog.measures.measure import Measure, Quantity
 
-__all__ = ["NORMAL_SHARE", "Normality", "normal_share"]
-
 Matrix = npt.NDArray[np.float32]
 
 _MOST_CASES = 50_000

@@ -12,7 +12,7 @@ from veilog._language import counted, gettext, gettext_noop, in_two_digits, loca
 from veilog._notebook import card, figure, frame, paragraph, table
 from veilog.errors import ParameterError, VeilogError, meant
 from veilog.measures.measure import Found, Measure, Miner, Pair, Progress, Quantity
-from veilog.measures.process_model.quality import MEASURES as OF_MODELS
+from veilog.measures.process_model.measure import MEASURES as OF_MODELS
 from veilog.measures.purposes import Asked, Grade, Judgement, judge, named
 from veilog.measures.registry import MEASURES
 from veilog.measures.verdicts import Aspect, Fidelity, Verdict, judged, worst_of
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from veilog.measures.rework import Rework
     from veilog.measures.singling_out import Inference, Linkability, SinglingOut
 
-__all__ = ["Comparison", "Line", "compare", "verdict_of"]
 
 T = TypeVar("T")
 

@@ -26,17 +26,7 @@ from veilog.errors import ParameterError
 from veilog.logs.eventlog import EventLog
 from veilog.logs.variants import Variants
 from veilog.measures.measure import Measure, Pair, Quantity
-from veilog.mining.prefixes import PrefixTree
-
-__all__ = [
-    "ENTROPY",
-    "ENTROPY_ORIGINAL",
-    "LENGTH_ERROR",
-    "SIZE_RATIO",
-    "Complexity",
-    "complexity",
-    "length_error",
-]
+from veilog.mining.replay import PrefixTree
 
 
 @dataclass(frozen=True)

@@ -27,24 +27,6 @@ from veilog.logs.variants import Variants
 from veilog.measures.durations import timed
 from veilog.measures.measure import Measure, Pair, Quantity
 
-__all__ = [
-    "COVERAGE",
-    "FREQUENCY_EMD",
-    "HOURS_PER_MONTH",
-    "LARGEST_CHANGES",
-    "MOVED",
-    "TIME_EMD",
-    "Coverage",
-    "EdgeShare",
-    "Moved",
-    "edge_coverage",
-    "edge_frequencies",
-    "edge_hours",
-    "frequency_emd",
-    "moved_mass",
-    "time_emd",
-]
-
 HOURS_PER_MONTH = 365.25 * 24 / 12
 """The papers tabulate the time EMD in months; a month here is a twelfth of 365.25 days."""
 

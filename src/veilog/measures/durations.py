@@ -29,23 +29,6 @@ from veilog.logs.eventlog import TIMESTAMP, EventLog
 from veilog.logs.variants import Variants
 from veilog.measures.measure import Measure, Pair, Quantity
 
-__all__ = [
-    "ACTIVE_CASES",
-    "CASE_DURATIONS",
-    "FEW",
-    "ActiveCases",
-    "CaseDurations",
-    "Durations",
-    "Spans",
-    "active_cases",
-    "case_durations",
-    "emd",
-    "mean_steps",
-    "spans",
-    "step_durations",
-    "timed",
-]
-
 Clock = Literal["calendar", "since the first event"]
 
 FEW = 30

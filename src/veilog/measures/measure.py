@@ -26,7 +26,6 @@ from veilog.logs.variants import Variants
 if TYPE_CHECKING:
     from veilog.logs.eventlog import EventLog
 
-__all__ = ["Better", "Extra", "Form", "Found", "Log", "Measure", "Miner", "Needs", "Pair", "Progress", "Quantity"]
 
 Log: TypeAlias = "EventLog | Variants"
 Progress = Callable[[str, float | None], None]

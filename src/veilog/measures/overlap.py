@@ -9,8 +9,6 @@ from veilog.errors import ParameterError
 from veilog.logs.variants import Variants
 from veilog.measures.measure import Measure, Pair, Quantity
 
-__all__ = ["REAL_CASES", "VARIANTS", "VariantCounts", "overlap"]
-
 
 @dataclass(frozen=True)
 class VariantCounts:

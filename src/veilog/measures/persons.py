@@ -19,8 +19,6 @@ from veilog.logs.facts import person_columns
 from veilog.logs.variants import Variants
 from veilog.privacy.persons import columns_of_persons, owners
 
-__all__ = ["check_apart", "column_of", "in_order", "parted", "person_of", "persons_of"]
-
 
 def person_of(log: EventLog | Variants) -> str | None:
     """Return the column that seems to tell whose a case is, of several the one with the most values: a hint (see

@@ -5,8 +5,6 @@ from __future__ import annotations
 from veilog._plugins import Registry
 from veilog.measures.measure import Measure
 
-__all__ = ["MEASURES"]
-
 MEASURES = Registry(
     Measure,
     "veilog.measures",

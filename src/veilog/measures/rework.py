@@ -17,8 +17,6 @@ from veilog.logs.eventlog import EventLog
 from veilog.logs.variants import Variants
 from veilog.measures.measure import Measure, Pair, Quantity
 
-__all__ = ["REWORK", "Rework", "rework"]
-
 
 @dataclass(frozen=True)
 class Rework:

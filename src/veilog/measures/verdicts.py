@@ -26,8 +26,6 @@ from veilog.errors import VeilogError
 from veilog.logs.variants import Variants
 from veilog.measures.measure import Pair
 
-__all__ = ["STEPS", "Aspect", "Fidelity", "Verdict", "judged", "worst_of"]
-
 Aspect = Literal["control_flow", "times", "attributes"]
 Fidelity = Literal["close", "usable", "rough", "noise"]
 

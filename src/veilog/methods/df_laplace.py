@@ -31,31 +31,11 @@ from veilog.methods.method import Epsilon, Method, Request, advised, as_asked
 from veilog.methods.settings import Bounds, LargestLog, Settings
 from veilog.methods.standing_out import remark_cases, remark_made_by_noise, remark_rare_steps
 from veilog.privacy.account.accounting import LARGEST_EPSILON, SMALLEST_EPSILON
-from veilog.privacy.curator import Curator, Features
+from veilog.privacy.clipping import Features
+from veilog.privacy.curator import Curator
 from veilog.privacy.domain import Fact
 from veilog.privacy.mechanisms import noise
 from veilog.privacy.mechanisms.mechanism import Laplace
-
-__all__ = [
-    "BOUND_SHARE",
-    "DF_LAPLACE",
-    "REACHED",
-    "RESOLUTION",
-    "PairSettings",
-    "RelationSettings",
-    "df_laplace",
-    "exact_relation",
-    "needs_of_relation",
-    "noisy_cases",
-    "noisy_relation",
-    "pairs",
-    "play",
-    "refuse_flood",
-    "refuse_small_budget",
-    "remark_relation",
-    "resized",
-]
-
 
 BOUND_SHARE = Fraction(1, 20)
 """Share of the budget that finds the bound where the user does not give it."""

@@ -48,10 +48,9 @@ from veilog.methods._prefix_tree.tree import Noise, PrefixTree, assign_continuat
 from veilog.methods.measured import ahead
 from veilog.methods.method import DeltaOptional, Method, Request
 from veilog.methods.settings import Bounds
-from veilog.privacy.curator import Assign, Curator
+from veilog.privacy.curator import Curator
+from veilog.privacy.histograms import Assign
 from veilog.privacy.mechanisms.mechanism import Laplace
-
-__all__ = ["LAPLACE", "LaplaceSettings", "laplace"]
 
 
 @dataclass(frozen=True, kw_only=True)

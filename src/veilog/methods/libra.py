@@ -43,18 +43,6 @@ from veilog.privacy.domain import Domain
 from veilog.privacy.mechanisms.noise import discrete_laplace, generator
 from veilog.privacy.mechanisms.sampling import unamplified
 
-__all__ = [
-    "LIBRA",
-    "LibraSettings",
-    "accounted",
-    "informative",
-    "least_scale",
-    "libra",
-    "renyi_of_laplace",
-    "renyi_of_sample",
-]
-
-
 PATIENCE = 20
 """So many cases in a row without news end a lot: the statistical bound that Libra takes from Bauer et al., "How much
 event data is enough?" (2018), (z**2 + sqrt(z) - 2 d**2) / (2 d) with z = 0.99 and d = 0.05, rounded up from 19.7."""

@@ -14,8 +14,6 @@ from importlib.resources import files
 
 from veilog.errors import ParameterError
 
-__all__ = ["BenchmarkSimilarity", "ahead", "measured"]
-
 
 @dataclass(frozen=True)
 class BenchmarkSimilarity:

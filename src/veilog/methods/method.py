@@ -13,26 +13,8 @@ from veilog.logs.eventlog import EventLog
 from veilog.logs.variants import Variants
 from veilog.messages import Message
 from veilog.methods.settings import Parameter, Settings
-from veilog.privacy.account.figures import up
+from veilog.privacy.account.guarantee import up
 from veilog.privacy.domain import Fact
-
-__all__ = [
-    "DeltaOptional",
-    "Epsilon",
-    "EpsilonAndDelta",
-    "Groups",
-    "Method",
-    "NoEpsilon",
-    "OfVariants",
-    "Progress",
-    "Request",
-    "Score",
-    "WholeLog",
-    "advised",
-    "advised_once",
-    "as_asked",
-    "with_a_share",
-]
 
 Progress = Callable[[str, float | None], None]
 """Called with what is being done and how much of it is done (0 to 1, None where unknown)."""

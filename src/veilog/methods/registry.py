@@ -12,8 +12,6 @@ from veilog._plugins import Registry
 from veilog.errors import ParameterError, meant
 from veilog.methods.method import Method
 
-__all__ = ["METHODS", "method_named"]
-
 GROUP = "veilog.methods"
 
 _OURS = {

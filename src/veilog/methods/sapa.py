@@ -41,8 +41,6 @@ from veilog.methods.settings import Bounds
 from veilog.privacy.curator import Curator
 from veilog.privacy.mechanisms import noise
 
-__all__ = ["SAPA", "SapaSettings", "sapa", "within_distance"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class SapaSettings(RelationSettings):

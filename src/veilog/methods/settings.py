@@ -19,8 +19,6 @@ from typing import Annotated, Any, Literal, Self, Union, get_args, get_origin, g
 
 from veilog.errors import ParameterError, meant
 
-__all__ = ["Bounds", "Choices", "LargestLog", "Parameter", "Settings", "in_python"]
-
 
 def in_python(name: str) -> str:
     """Return the name of a setting as Python takes it: with an underscore after a word that it keeps for itself."""

@@ -13,14 +13,6 @@ from veilog.methods._prefix_tree.tree import noise_threshold
 from veilog.methods.method import Request, advised
 from veilog.privacy.mechanisms.mechanism import KTruncatedGeometric, Laplace
 
-__all__ = [
-    "remark_cases",
-    "remark_made_by_noise",
-    "remark_rare_steps",
-    "remark_rare_variants",
-    "within",
-]
-
 _SELDOM = 0.025
 """The chance of noise further up than is said, and of noise further down: in 95 of 100 runs it is within."""
 _MUCH = 0.1

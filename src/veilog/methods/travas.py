@@ -32,8 +32,6 @@ from veilog.privacy.curator import Curator
 from veilog.privacy.mechanisms.mechanism import KTruncatedGeometric
 from veilog.privacy.mechanisms.noise import tsgd_bound
 
-__all__ = ["TRAVAS", "UTRAVAS", "UtravasSettings", "travas", "utravas"]
-
 SMALLEST_SPLIT = 2
 """uTraVaS tries numbers of subqueries from here on (the authors' program; one subquery is TraVaS)."""
 

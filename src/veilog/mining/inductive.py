@@ -13,13 +13,15 @@ The trees are those of pm4py 2.7: it has the same cuts in the same order, and th
 from __future__ import annotations
 
 import itertools
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
-from veilog.errors import ParameterError
+import numpy as np
+
+from veilog._typing import BoolArray, IntArray
+from veilog.errors import ParameterError, VeilogError
 from veilog.logs.variants import Variants
-from veilog.mining.cuts import find_cut
-from veilog.mining.graph import BORDER, Log, Relations
-from veilog.mining.limits import UNLIMITED, Clock
-from veilog.mining.splits import SPLITS, dropped
 from veilog.mining.tree import (
     SILENT,
     Operator,
@@ -32,7 +34,399 @@ from veilog.mining.tree import (
     reduced,
 )
 
-__all__ = ["discover"]
+
+class OutOfTimeError(VeilogError):
+    """Something was not done in the time that it was given."""
+
+    def __init__(self, seconds: float) -> None:
+        self.seconds = seconds
+        super().__init__(f"Not done after {seconds:g} seconds.")
+
+
+class Clock:
+    """The time that is left; long work asks it now and then."""
+
+    def __init__(self, seconds: float = float("inf")) -> None:
+        self.seconds = seconds
+        self._end = time.monotonic() + seconds
+
+    def check(self) -> None:
+        """Raise :class:`OutOfTimeError` when the time is over."""
+        if time.monotonic() > self._end:
+            raise OutOfTimeError(self.seconds)
+
+
+UNLIMITED = Clock()
+
+
+Log = Mapping[str, int]
+BORDER = "\0"
+
+
+def bits(mask: int) -> Iterator[int]:
+    """Yield the positions of the bits that are set, the lowest first."""
+    while mask:
+        low = mask & -mask
+        yield low.bit_length() - 1
+        mask ^= low
+
+
+@dataclass(frozen=True)
+class Graph:
+    """Which activity directly follows which, in bit masks; node 0 is the border of traces and in no mask."""
+
+    successors: list[int]
+    predecessors: list[int]
+    starts: int
+    ends: int
+
+    @classmethod
+    def of(cls, edges: BoolArray) -> Graph:
+        """Return the graph of a matrix whose first row and column are the border's."""
+        successors, predecessors = _masks(edges), _masks(edges.T)
+        starts, ends = successors[0] & ~1, predecessors[0] & ~1
+        return cls([0, *(m & ~1 for m in successors[1:])], [0, *(m & ~1 for m in predecessors[1:])], starts, ends)
+
+    @property
+    def nodes(self) -> int:
+        """Mask of the activities that have an edge, start or end."""
+        mask = self.starts | self.ends
+        for position in range(1, len(self.successors)):
+            if self.successors[position] or self.predecessors[position]:
+                mask |= 1 << position
+        return mask
+
+
+def _masks(edges: BoolArray) -> list[int]:
+    """Return of each row the mask of its true columns."""
+    packed = np.packbits(edges, axis=1, bitorder="little")
+    width, raw = packed.shape[1], packed.tobytes()
+    return [int.from_bytes(raw[i : i + width], "little") for i in range(0, len(raw), width)]
+
+
+class Relations:
+    """How often each activity of a log directly follows each."""
+
+    def __init__(self, log: Log) -> None:
+        text = BORDER + BORDER.join(log) + BORDER
+        codes = np.frombuffer(text.encode("utf-32-le"), dtype=np.uint32).astype(np.int64)
+        present = np.flatnonzero(np.bincount(codes))
+        self.letters = "".join(map(chr, present[1:].tolist()))
+        """The activities, in their order; a position in a mask is one more than that in here."""
+        self._size = len(present)
+        index = np.zeros(int(present[-1]) + 1, dtype=np.int64)
+        index[present] = np.arange(self._size)
+        self._nodes: IntArray = index[codes]
+        steps = np.fromiter(map(len, log), np.int64, len(log)) + 1
+        cases = np.repeat(np.fromiter(log.values(), np.float64, len(log)), steps)
+        pairs = self._nodes[:-1] * self._size + self._nodes[1:]
+        counts = np.bincount(pairs, cases, minlength=self._size**2)
+        self._counts: IntArray = counts.astype(np.int64).reshape(self._size, self._size)
+        self.graph = Graph.of(self._counts > 0)
+
+    def filtered(self, noise: float) -> Graph:
+        """Return the graph without edges that are rare beside the most frequent way on from where they start.
+
+        An edge stays if it has more than ``noise`` times the cases of that way, the end of the trace being one where
+        there is another; a start stays if it has at least ``noise`` times those of the most frequent start.
+        """
+        counts = self._counts
+        edges = counts > 0
+        edges[1:, 1:] &= counts[1:, 1:] > noise * counts[1:].max(axis=1)[:, None]
+        edges[0] &= counts[0] >= noise * counts[0, 1:].max()
+        return Graph.of(edges)
+
+    def without_each(self) -> Iterator[tuple[str, Graph]]:
+        """Yield each activity and the graph of the log without it: what stood around it now stands side by side."""
+        runs = self._nodes[np.concatenate([[True], self._nodes[1:] != self._nodes[:-1]])]
+        size = self._size
+        keys = np.unique((runs[1:-1] * size + runs[:-2]) * size + runs[2:])
+        around: list[list[tuple[int, int]]] = [[] for _ in range(size)]
+        for middle, before, after in zip(
+            (keys // size**2).tolist(), (keys // size % size).tolist(), (keys % size).tolist(), strict=True
+        ):
+            around[middle].append((before, after))
+        for position, letter in enumerate(self.letters, 1):
+            yield letter, self._without(position, around[position])
+
+    def _without(self, position: int, around: list[tuple[int, int]]) -> Graph:
+        keep = ~(1 << position)
+        successors = [mask & keep for mask in self.graph.successors]
+        predecessors = [mask & keep for mask in self.graph.predecessors]
+        successors[position] = predecessors[position] = 0
+        starts, ends = self.graph.starts & keep, self.graph.ends & keep
+        for before, after in around:
+            if before and after:
+                successors[before] |= 1 << after
+                predecessors[after] |= 1 << before
+            elif after:
+                starts |= 1 << after
+            elif before:
+                ends |= 1 << before
+        return Graph(successors, predecessors, starts, ends)
+
+
+def find_cut(graph: Graph) -> tuple[Operator, list[int]] | None:
+    """Return the first cut that there is, and its groups in their order."""
+    for operator, find in _KINDS:
+        groups = find(graph)
+        if len(groups) > 1:
+            return operator, groups
+    return None
+
+
+def _components(nodes: int, neighbours: Sequence[int]) -> list[int]:
+    """Return the connected parts of some nodes, each named by its lowest node and in that order."""
+    found = []
+    while nodes:
+        group = _from(nodes & -nodes, neighbours, nodes)
+        found.append(group)
+        nodes &= ~group
+    return found
+
+
+def choice_cut(graph: Graph) -> list[int]:
+    """Return groups between which no edge goes."""
+    either = [after | before for after, before in zip(graph.successors, graph.predecessors, strict=True)]
+    return _components(graph.nodes, either)
+
+
+def sequence_cut(graph: Graph) -> list[int]:
+    """Return groups such that those later can be reached from those before, and never the other way.
+
+    Groups that can only be skipped together with others are joined with them (the strict cut).
+    """
+    nodes = graph.nodes
+    first = nodes & -nodes
+    if _from(first, graph.successors, nodes) == nodes == _from(first, graph.predecessors, nodes):
+        return [nodes]
+    reach = _reach(graph.successors, nodes)
+    back = _reach(graph.predecessors, nodes)
+    together = [0] * len(reach)
+    for node in bits(nodes):
+        both, one = reach[node] & back[node], reach[node] | back[node]
+        together[node] = both | (nodes & ~one)
+    groups = _components(nodes, together)
+    if len(groups) < 2:
+        return groups
+
+    def place(group: int) -> int:
+        node = (group & -group).bit_length() - 1
+        itself = 1 << node
+        return (back[node] & ~itself).bit_count() - (reach[node] & ~itself).bit_count()
+
+    return _strict(graph, sorted(groups, key=place))
+
+
+def _from(start: int, successors: Sequence[int], within: int) -> int:
+    """Return the mask of these nodes and of all that some way from them leads to, within some nodes."""
+    found, front = 0, start
+    while front:
+        found |= front
+        reached = 0
+        for node in bits(front):
+            reached |= successors[node]
+        front = reached & within & ~found
+    return found
+
+
+def _reach(successors: Sequence[int], nodes: int) -> list[int]:
+    """Return of each node the mask of those that some way from it leads to."""
+    reach = list(successors)
+    for by in bits(nodes):
+        bit, further = 1 << by, reach[by]
+        if further:
+            reach = [mask | further if mask & bit else mask for mask in reach]
+    return reach
+
+
+def _strict(graph: Graph, groups: list[int]) -> list[int]:
+    """Join groups that some trace skips with those around them that it skips as well."""
+    count = len(groups)
+    place = {node: i for i, group in enumerate(groups) for node in bits(group)}
+    first = [-1 if group & graph.starts else count for group in groups]
+    last = [count if group & graph.ends else -1 for group in groups]
+    for node, at in place.items():
+        for other in bits(graph.successors[node]):
+            to = place[other]
+            first[to] = min(first[to], at)
+            last[at] = max(last[at], to)
+    for at in range(count):
+        if not _skipped(graph, groups, at):
+            continue
+        other = at - 1
+        while other >= 0 and last[other] <= at:
+            groups[at] |= groups[other]
+            groups[other] = 0
+            other -= 1
+        other = at + 1
+        while other < count and first[other] >= at:
+            groups[at] |= groups[other]
+            groups[other] = 0
+            other += 1
+    return [group for group in groups if group]
+
+
+def _skipped(graph: Graph, groups: Sequence[int], at: int) -> bool:
+    """Whether some trace goes from before a group to after it: by an edge, a late start or an early end."""
+    before = after = 0
+    for group in groups[:at]:
+        before |= group
+    for group in groups[at + 1 :]:
+        after |= group
+    if after & graph.starts or before & graph.ends:
+        return True
+    return any(graph.successors[node] & after for node in bits(before))
+
+
+def parallel_cut(graph: Graph) -> list[int]:
+    """Return groups between all of whose activities edges go both ways, each with a start and an end."""
+    nodes = graph.nodes
+    apart = [0] * len(graph.successors)
+    for node in bits(nodes):
+        apart[node] = nodes & ~(graph.successors[node] & graph.predecessors[node]) & ~(1 << node)
+    groups = sorted(_components(nodes, apart), key=int.bit_count)
+    at = 0
+    while at < len(groups) > 1:
+        if groups[at] & graph.starts and groups[at] & graph.ends:
+            at += 1
+        else:
+            group = groups.pop(at)
+            groups[max(at - 1, 0)] |= group
+    return groups
+
+
+def loop_cut(graph: Graph) -> list[int]:
+    """Return what is done and what is done before it is done again; one group alone where there is no loop."""
+    starts, ends = graph.starts, graph.ends
+    do, redo = starts | ends, 0
+    either = [after | before for after, before in zip(graph.successors, graph.predecessors, strict=True)]
+    from_starts = into_ends = 0
+    for node in bits(starts & ~ends):
+        from_starts |= graph.successors[node]
+    for node in bits(ends & ~starts):
+        into_ends |= graph.predecessors[node]
+    for group in _components(graph.nodes & ~do, either):
+        if group & (from_starts | into_ends) or not _closed(graph, group):
+            do |= group
+        else:
+            redo |= group
+    return [do, redo] if redo else [do]
+
+
+def _closed(graph: Graph, group: int) -> bool:
+    """Whether who goes back to a start can go back to all, and who comes from an end may come from all."""
+    for node in bits(group):
+        back, come = graph.successors[node] & graph.starts, graph.predecessors[node] & graph.ends
+        if back not in (0, graph.starts) or come not in (0, graph.ends):
+            return False
+    return True
+
+
+_KINDS = (
+    (Operator.CHOICE, choice_cut),
+    (Operator.SEQUENCE, sequence_cut),
+    (Operator.PARALLEL, parallel_cut),
+    (Operator.LOOP, loop_cut),
+)
+
+
+Table = Mapping[int, int | str | None]
+
+
+def _add(log: dict[str, int], trace: str, cases: int) -> None:
+    log[trace] = log.get(trace, 0) + cases
+
+
+def dropped(log: Log, letters: str) -> dict[str, int]:
+    """Return the log without these activities."""
+    table: Table = dict.fromkeys(map(ord, letters))
+    found: dict[str, int] = {}
+    for trace, cases in log.items():
+        _add(found, trace.translate(table), cases)
+    return found
+
+
+def _others(log: Log, group: str) -> str:
+    """Return the activities of a log that are not in a group."""
+    return "".join(set().union(*log) - set(group))
+
+
+def _parallel(log: Log, groups: Sequence[str]) -> list[dict[str, int]]:
+    """Every group has of each trace its own events."""
+    return [dropped(log, _others(log, group)) for group in groups]
+
+
+def _choice(log: Log, groups: Sequence[str]) -> list[dict[str, int]]:
+    """A trace goes to the group that has most of its events, the later one if two have, without the others' events."""
+    tables: list[Table] = [dict.fromkeys(map(ord, _others(log, group))) for group in groups]
+    of = {letter: number for number, group in enumerate(groups) for letter in group}
+    parts: list[dict[str, int]] = [{} for _ in groups]
+    for trace, cases in log.items():
+        number = of.get(trace[:1], 0)
+        kept = trace.translate(tables[number])
+        if len(kept) < len(trace):
+            own = [trace.translate(table) for table in tables]
+            number = max(range(len(groups)), key=lambda i: (len(own[i]), i))
+            kept = own[number]
+        _add(parts[number], kept, cases)
+    return parts
+
+
+def _sequence(log: Log, groups: Sequence[str]) -> list[dict[str, int]]:
+    """Every group has a piece of each trace: up to where it has gained most, own events counted against later ones'."""
+    table: Table = {ord(letter): len(groups) for letter in set().union(*log)}
+    table = {**table, **{ord(letter): number for number, group in enumerate(groups) for letter in group}}
+    parts: list[dict[str, int]] = [{} for _ in groups]
+    for trace, cases in log.items():
+        places = trace.translate(table)
+        fits = "".join(sorted(places)) == places
+        begin = 0
+        for number, part in enumerate(parts):
+            own = chr(number)
+            end = begin + places.count(own, begin) if fits else _end_of(places, begin, own)
+            piece = trace[begin:end]
+            if not fits:
+                piece = "".join(c for c, place in zip(piece, places[begin:end], strict=True) if place == own)
+            _add(part, piece, cases)
+            begin = end
+    return parts
+
+
+def _end_of(places: str, begin: int, own: str) -> int:
+    """Return where the piece of a group ends that begins there: the first place at which it has gained most."""
+    end, gain, best = begin, 0, 0
+    for i in range(begin, places.rfind(own) + 1):
+        if places[i] == own:
+            gain += 1
+            if gain > best:
+                end, best = i + 1, gain
+        elif places[i] > own:
+            gain -= 1
+    return end
+
+
+def _loop(log: Log, groups: Sequence[str]) -> list[dict[str, int]]:
+    """Every run of a group's events is a trace of it; a trace that does not end with what is done ends with nothing."""
+    do = groups[0]
+    tables: list[Table] = [{ord(letter): BORDER for letter in _others(log, group)} for group in groups]
+    parts: list[dict[str, int]] = [{} for _ in groups]
+    for trace, cases in log.items():
+        for part, table in zip(parts, tables, strict=True):
+            for piece in trace.translate(table).split(BORDER):
+                if piece:
+                    _add(part, piece, cases)
+        if trace[-1:] not in do or not trace:
+            _add(parts[0], "", cases)
+    return parts
+
+
+SPLITS: Mapping[Operator, Callable[[Log, Sequence[str]], list[dict[str, int]]]] = {
+    Operator.CHOICE: _choice,
+    Operator.SEQUENCE: _sequence,
+    Operator.PARALLEL: _parallel,
+    Operator.LOOP: _loop,
+}
 
 
 def discover(variants: Variants, *, noise: float = 0.0, clock: Clock = UNLIMITED) -> ProcessTree:

@@ -10,12 +10,12 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
-from veilog.mining.graph import bits
+from veilog.mining.inductive import bits
+from veilog.mining.replay import Prefixes
 from veilog.mining.tree import Operator, ProcessTree
-
-__all__ = ["NEVER", "UNKNOWN", "Language"]
 
 NEVER = -1
 """In place of a state: there is none, the tree does not allow the prefix."""
@@ -244,3 +244,51 @@ def _node(tree: ProcessTree, codes: dict[str, int]) -> _Node:
     for part in parts:
         mask |= part.codes
     return _KINDS[tree.operator](parts, mask)
+
+
+_COST = 0.4
+"""What a skipped event costs: about what its tokens cost in token replay."""
+
+
+@dataclass(frozen=True)
+class TreeQuality:
+    """Fitness and precision of a tree on a log."""
+
+    fitness: float
+    precision: float
+
+    @property
+    def f_score(self) -> float:
+        """Their harmonic mean."""
+        both = self.fitness + self.precision
+        return 2 * self.fitness * self.precision / both if both else 0.0
+
+
+def judge(tree: ProcessTree, prefixes: Prefixes) -> TreeQuality:
+    """Judge a tree by the prefixes of a log."""
+    language = Language(tree, prefixes.labels)
+    steps, after, enabled, may_end = language.steps, language.after, language.enabled, language.may_end
+    states, allowed = [Language.start] * len(prefixes), [True] * len(prefixes)
+    wrong = options = escaping = 0
+    columns = (prefixes.parents, prefixes.codes, prefixes.passing, prefixes.ending, prefixes.following)
+    for node, (parent, code, passing, ending, following) in enumerate(zip(*columns, strict=True)):
+        state, ok = states[parent], allowed[parent]
+        if node:
+            new = steps[state][code]
+            if new == UNKNOWN:
+                new = after(state, code)
+            if new == NEVER:
+                wrong += passing
+                ok = False
+            else:
+                state = new
+            states[node], allowed[node] = state, ok
+        if ending and not may_end(state):
+            wrong += ending
+        if ok and passing > ending:
+            mask = enabled(state)
+            options += (passing - ending) * mask.bit_count()
+            escaping += (passing - ending) * (mask & ~following).bit_count()
+    total = prefixes.events + prefixes.cases
+    fitness = 1 - _COST * wrong / total if total else 1.0
+    return TreeQuality(fitness, 1 - escaping / options if options else 1.0)

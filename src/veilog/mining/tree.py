@@ -24,20 +24,6 @@ import numpy as np
 from veilog.errors import ParameterError
 from veilog.logs.variants import Variants
 
-__all__ = [
-    "SILENT",
-    "Operator",
-    "ProcessTree",
-    "activity",
-    "choice",
-    "loop",
-    "ordered",
-    "parallel",
-    "play_out",
-    "reduced",
-    "sequence",
-]
-
 
 class Operator(Enum):
     """How the parts of a tree belong together, by their usual signs."""

@@ -25,7 +25,6 @@ from veilog.privacy.mechanisms.mechanism import Norm
 if TYPE_CHECKING:
     from veilog.logs.stored.store import StoredLog
 
-__all__ = ["AllCases", "CaseFeatures"]
 
 T = TypeVar("T")
 IntArray = npt.NDArray[np.int64]

@@ -22,8 +22,6 @@ import numpy.typing as npt
 from veilog.errors import QuestionError
 from veilog.logs.variants import Sequences
 
-__all__ = ["SPENT", "Triples", "added_up", "answered", "bins_of", "triples_of"]
-
 IntArray = npt.NDArray[np.int64]
 Triples = tuple[IntArray, IntArray, IntArray]
 """Rows, columns and values of sparse vectors of integers, one a case; equal places add up."""

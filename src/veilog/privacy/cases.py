@@ -21,18 +21,6 @@ from veilog.errors import ParameterError, meant
 from veilog.logs.eventlog import ACTIVITY, CASE_INDEX, EVENT_INDEX, NESTED, TIMESTAMP, EventLog, listed
 from veilog.privacy.domain import Domain
 
-__all__ = [
-    "UNKNOWN_TIME",
-    "Cases",
-    "Coding",
-    "Kind",
-    "Level",
-    "RawCases",
-    "attribute_column",
-    "attribute_kind",
-    "attribute_level",
-]
-
 IntArray = npt.NDArray[np.int64]
 FloatArray = npt.NDArray[np.float64]
 Level = Literal["case", "event"]

@@ -14,22 +14,9 @@ import numpy.typing as npt
 from veilog.errors import ParameterError
 from veilog.logs.variants import Sequences, Variants
 from veilog.privacy.asking import Triples, added_up, triples_of
+from veilog.privacy.histograms import gaussian_rounds
 from veilog.privacy.mechanisms.mechanism import GaussianRounds, Laplace, Norm
 from veilog.privacy.mechanisms.noise import check_scale
-from veilog.privacy.rounds import gaussian_rounds
-
-__all__ = [
-    "LARGEST_SIZE",
-    "LARGEST_VALUE",
-    "Features",
-    "check_size_and_bound",
-    "check_sums",
-    "clipped",
-    "clipped_euclidean",
-    "contributions",
-    "exact_sums",
-    "noise_of_sums",
-]
 
 IntArray = npt.NDArray[np.int64]
 
@@ -68,7 +55,7 @@ def noise_of_sums(
 
     Without a delta the L1 norm, and Laplace noise. With one the L2 norm, and discrete Gaussian noise: it is Gaussian
     noise rounded to integers, and the Gaussian mechanism costs what the L2 norm of a case's vector is, measured in its
-    deviations (:mod:`veilog.privacy.rounds`: one round, where a case changes the answer by ``resolution * bound``).
+    deviations (:mod:`veilog.privacy.histograms`: one round, where a case changes the answer by ``resolution * bound``).
     """
     if delta == 0:
         return Laplace(bound / epsilon, grid=resolution), "L1"

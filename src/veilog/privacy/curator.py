@@ -22,13 +22,23 @@ from veilog.logs.variants import Variants
 from veilog.messages import Message
 from veilog.privacy.account.account import ChargeAccount
 from veilog.privacy.account.accounting import Number, parse_delta, parse_epsilon
-from veilog.privacy.account.figures import so_many
-from veilog.privacy.account.guarantee import Charge, Condition, Guarantee, Statement
+from veilog.privacy.account.guarantee import Charge, Condition, Guarantee, Statement, so_many
 from veilog.privacy.clipping import Features, check_sums, exact_sums, noise_of_sums
 from veilog.privacy.domain import ACTIVITIES_FROM_LOG, FROM_LOG, LENGTH_FROM_LOG, PRIVATELY, Domain, undeclared
 from veilog.privacy.events import EventQuestions, columns_taken
-from veilog.privacy.histograms import Assign, SparseHistogram, bins_above, cases_in_bins, check_size, every_bin
-from veilog.privacy.labels import frequent_labels, labels_noise
+from veilog.privacy.histograms import (
+    Assign,
+    Rounds,
+    SparseHistogram,
+    Totals,
+    bins_above,
+    cases_in_bins,
+    check_size,
+    every_bin,
+    frequent_labels,
+    histogram_rounds,
+    labels_noise,
+)
 from veilog.privacy.mechanisms import noise
 from veilog.privacy.mechanisms.mechanism import (
     KTruncatedGeometric,
@@ -38,15 +48,12 @@ from veilog.privacy.mechanisms.mechanism import (
     Thresholded,
 )
 from veilog.privacy.mechanisms.sampling import poisson_sample
-from veilog.privacy.rounds import Rounds, histogram_rounds
-from veilog.privacy.totals import Totals
 from veilog.privacy.training.gradients import Training, pay_for
 from veilog.privacy.unit import ONE_CASE, Bounded, Unit
 
 if TYPE_CHECKING:
     from veilog.logs.stored.store import StoredLog
 
-__all__ = ["Assign", "Curator", "Features", "SparseHistogram"]
 
 IntArray = npt.NDArray[np.int64]
 
@@ -258,7 +265,7 @@ class Curator:
         """As many histograms as there are weights, charged together before the first, with discrete Gaussian noise.
 
         Sensitivity: in each a case changes one count by 1 (L2 sensitivity 1); what they cost together is proved in
-        :mod:`veilog.privacy.rounds`: (epsilon, delta), whatever they ask.
+        :mod:`veilog.privacy.histograms`: (epsilon, delta), whatever they ask.
         """
         eps, failure = parse_epsilon(epsilon), parse_delta(delta)
         paid = histogram_rounds(weights, eps, failure)
@@ -306,7 +313,7 @@ class Curator:
 
         A case with d labels gives each of them a d-th part of its weight; a label is found iff its weight plus
         discrete Laplace noise exceeds a threshold. Sensitivity, threshold and proof of (epsilon, delta) are those of
-        :mod:`veilog.privacy.labels`. That every case loses its other labels, by itself, is a map of single cases.
+        :mod:`veilog.privacy.histograms`. That every case loses its other labels, by itself, is a map of single cases.
         """
         eps, failure = parse_epsilon(epsilon), parse_delta(delta)
         if self.domain.activities != PRIVATELY or self._whole is not None:

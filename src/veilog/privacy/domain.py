@@ -24,21 +24,6 @@ from veilog.messages import Message
 from veilog.privacy.account.accounting import whole_number
 from veilog.privacy.account.guarantee import Condition
 
-__all__ = [
-    "ACTIVITIES_FROM_LOG",
-    "ALL_FROM_LOG",
-    "FROM_LOG",
-    "LENGTH_FROM_LOG",
-    "PRIVATELY",
-    "Domain",
-    "Fact",
-    "Values",
-    "Window",
-    "checked_domain",
-    "pair_of_times",
-    "undeclared",
-]
-
 IntArray = npt.NDArray[np.int64]
 BoolArray = npt.NDArray[np.bool_]
 

@@ -25,8 +25,7 @@ from veilog.logs.eventlog import EventLog
 from veilog.messages import Message
 from veilog.privacy.account.account import ChargeAccount
 from veilog.privacy.account.accounting import Number, parse_delta, parse_epsilon
-from veilog.privacy.account.figures import so_many
-from veilog.privacy.account.guarantee import Condition
+from veilog.privacy.account.guarantee import Condition, so_many
 from veilog.privacy.adding import AllCases, CaseFeatures
 from veilog.privacy.cases import (
     Coding,
@@ -38,6 +37,7 @@ from veilog.privacy.cases import (
 )
 from veilog.privacy.clipping import check_size_and_bound, check_sums, noise_of_sums
 from veilog.privacy.domain import Domain, Window
+from veilog.privacy.histograms import gaussian_rounds
 from veilog.privacy.mechanisms.mechanism import (
     DiscreteGaussian,
     GaussianRounds,
@@ -48,12 +48,10 @@ from veilog.privacy.mechanisms.mechanism import (
     Thresholded,
 )
 from veilog.privacy.mechanisms.noise import Randomness
-from veilog.privacy.rounds import gaussian_rounds
 
 if TYPE_CHECKING:
     from veilog.logs.stored.store import StoredLog
 
-__all__ = ["CaseFeatures", "EventQuestions", "EventRounds", "columns_taken"]
 
 IntArray = npt.NDArray[np.int64]
 
@@ -195,7 +193,7 @@ class EventQuestions:
 
         Sensitivity: in each a case contributes a vector of an L2 norm of at most ``EventRounds.UNIT``
         (:meth:`EventRounds.sums`), and the noise of each was fixed in these units before the first. What they cost
-        together is proved in :mod:`veilog.privacy.rounds`: (epsilon, delta), whatever they ask.
+        together is proved in :mod:`veilog.privacy.histograms`: (epsilon, delta), whatever they ask.
         """
         eps, failure = parse_epsilon(epsilon), parse_delta(delta)
         paid = gaussian_rounds(weights, eps, failure, by=EventRounds.UNIT)

@@ -8,10 +8,12 @@ has the distribution of noise on every bin, cut at the threshold afterwards.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import lru_cache
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -20,9 +22,10 @@ from veilog.errors import ParameterError
 from veilog.logs.variants import Sequences, Variants
 from veilog.privacy.asking import bins_of
 from veilog.privacy.mechanisms import noise
-from veilog.privacy.mechanisms.mechanism import DiscreteGaussian, Laplace
-
-__all__ = ["Assign", "SparseHistogram", "bins_above", "cases_in_bins", "check_size", "every_bin"]
+from veilog.privacy.mechanisms.gaussian import LARGEST_VARIANCE_OF_TAILS
+from veilog.privacy.mechanisms.intervals import exp_minus, is_at_most, total
+from veilog.privacy.mechanisms.mechanism import ROUNDED, DiscreteGaussian, GaussianRounds, Laplace, Thresholded
+from veilog.privacy.mechanisms.noise import Randomness
 
 IntArray = npt.NDArray[np.int64]
 
@@ -134,3 +137,264 @@ def _gaps_to(mechanism: Laplace | DiscreteGaussian, above: int) -> noise.Gaps:
 def _chance_above(mechanism: Laplace | DiscreteGaussian, above: int) -> float:
     """A float at or just above the probability of noise above a number, for estimates of work only."""
     return float(Fraction(mechanism.tail(above)(96)[1], 2**96))
+
+
+WEIGHT = 2**20
+"""Units of a case: so many that rounding a part of it down loses nothing to speak of."""
+MOST = 1024
+"""Labels of a case that share its weight; a public number that the threshold hardly depends on."""
+
+
+@lru_cache(maxsize=64)
+def label_threshold(epsilon: Fraction, delta: Fraction) -> int:
+    """Return a threshold, in units, at which the proof holds, and hardly a smaller one would."""
+    if delta == 0:
+        raise ParameterError("finding-activities-privately-needs", parameter="delta")
+    scale = epsilon / WEIGHT
+    noise.check_scale(scale)
+    return max(_smallest(1, epsilon, delta), _smallest(MOST, epsilon, delta)) + 1
+
+
+def _smallest(d: int, epsilon: Fraction, delta: Fraction) -> int:
+    """Return the smallest threshold that will do for cases with ``d`` labels."""
+    low, step = -1, WEIGHT
+    while not _holds(low + step, d, epsilon, delta):
+        low, step = low + step, 2 * step
+    high = low + step
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if _holds(middle, d, epsilon, delta) else (middle, high)
+    return high
+
+
+def _holds(threshold: int, d: int, epsilon: Fraction, delta: Fraction) -> bool:
+    above = threshold - WEIGHT // d
+    if above < 0:
+        return False
+    tail = noise.laplace_tail(epsilon / WEIGHT, above)
+    if not is_at_most(tail, delta / d):
+        return False
+    # tail <= 1 - exp(-epsilon/d), written as tail + exp(-epsilon/d) <= 1
+    return is_at_most(total(tail, exp_minus(epsilon / d)), Fraction(1))
+
+
+def label_weights(variants: Variants) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+    """Return the units of each label, exactly: what the noise is added to."""
+    owner = np.repeat(np.arange(len(variants)), variants.lengths)
+    place = owner * max(1, len(variants.labels)) + variants.codes
+    pairs, first = np.unique(place, return_index=True)
+    order = np.argsort(first, kind="stable")  # the labels of a sequence as they come first
+    pairs, owners = pairs[order], owner[np.sort(first)]
+    number = np.bincount(owners, minlength=len(variants))
+    starts = np.concatenate([[0], np.cumsum(number)])[:-1]
+    counted = np.arange(len(owners)) - starts[owners] < MOST
+    owners, labels = owners[counted], pairs[counted] % max(1, len(variants.labels))
+    weights = np.zeros(len(variants.labels), dtype=np.int64)
+    share = WEIGHT // np.maximum(1, np.minimum(number, MOST))
+    np.add.at(weights, labels, share[owners] * variants.counts[owners])
+    return weights
+
+
+def labels_noise(epsilon: Fraction, delta: Fraction) -> Thresholded:
+    """Return the noise and the threshold at which labels are found, in units of a case's weight."""
+    return Thresholded(Laplace(1 / epsilon, WEIGHT), label_threshold(epsilon, delta))
+
+
+def frequent_labels(variants: Variants, mechanism: Thresholded, randomness: noise.Randomness) -> tuple[str, ...]:
+    """Return the labels that have units, and whose units plus noise exceed the threshold, in the order of their
+    names."""
+    units = label_weights(variants)
+    noisy = units + mechanism.noise.draw(len(variants.labels), randomness)
+    return tuple(variants.labels[i] for i in np.flatnonzero((units > 0) & (noisy > mechanism.above)).tolist())
+
+
+FloatArray = npt.NDArray[np.float64]
+
+MISSED = 0.01
+"""About the part of releases of no cases at all of which it is not noticed that they are noise alone."""
+_EACH = 0.2
+"""Of it, for all answers by themselves; the rest is for those that count every case, taken together."""
+
+
+class AnswerTotal(NamedTuple):
+    """The sum of the numbers of an answer, how many they are, and the noise of each."""
+
+    total: int
+    numbers: int
+    noise: Laplace | GaussianRounds
+    counts_cases: bool
+
+    @property
+    def variance(self) -> float:
+        """Return the variance of the total."""
+        if isinstance(self.noise, GaussianRounds):
+            return self.numbers * self.noise.noises[0].variance
+        return self.numbers * self.noise.variance
+
+    def moments(self, s: FloatArray) -> FloatArray:
+        """Return the logarithm of the moment generating function of its noise; that of discrete Gaussian noise is
+        bounded by that of the Gaussian with the parameter of its law."""
+        if isinstance(self.noise, GaussianRounds):
+            return self.numbers * s**2 * self.noise.noises[0].variance / 2
+        decay = float(self.noise.decay)
+        one = 2 * math.log(-math.expm1(-decay)) - np.log(-np.expm1(s - decay)) - np.log(-np.expm1(-s - decay))
+        return self.numbers * np.asarray(one, dtype=np.float64)
+
+
+@dataclass
+class Totals:
+    """The totals of the answers so far."""
+
+    answers: list[AnswerTotal] = field(default_factory=list)
+
+    def add(self, total: int, noise: Laplace | GaussianRounds, numbers: int, *, counts_cases: bool = False) -> None:
+        """Note an answer whose exact numbers are at least 0, and are all 0 where there are no cases; in one that counts
+        cases every case adds 1 to one of them, or to none."""
+        self.answers.append(AnswerTotal(total, numbers, noise, counts_cases))
+
+    @property
+    def noise_only(self) -> bool | None:
+        """Whether no answer stands out of its noise; None where none was asked for that could.
+
+        Those that count cases are weighted by their variances. Each of k answers has a level of its own, too, which
+        noise alone exceeds with a probability of about ``MISSED / 5 k``: so that none that stands out is overlooked
+        beside others that leave most cases out.
+        """
+        counting = [answer for answer in self.answers if answer.counts_cases]
+        if not self.answers:
+            return None
+        rate = _EACH * MISSED / len(self.answers)
+        if any(answer.total > exceeded_by_noise([answer], rate) for answer in self.answers):
+            return False
+        together = sum(answer.total / answer.variance for answer in counting)
+        return not counting or together <= exceeded_by_noise(counting, (1 - _EACH) * MISSED, weighted=True)
+
+
+def exceeded_by_noise(answers: Sequence[AnswerTotal], rate: float, *, weighted: bool = False) -> float:
+    """Return the level that the noise of these totals together exceeds with a probability of about ``rate``;
+    ``weighted`` by the inverse of their variances.
+
+    It is the saddlepoint approximation: ``P(S > K'(s)) = exp(K(s) - s K'(s) + l**2 / 2) Q(l)`` with
+    ``l = s sqrt(K''(s))``, Q the upper tail of the normal distribution and K the logarithm of the moment generating
+    function of the sum.
+    """
+    weights = [1 / answer.variance if weighted else 1.0 for answer in answers]
+    ends = [
+        float(answer.noise.decay) / weight
+        for answer, weight in zip(answers, weights, strict=True)
+        if isinstance(answer.noise, Laplace)
+    ]
+    spread = math.sqrt(sum(weight**2 * answer.variance for answer, weight in zip(answers, weights, strict=True)))
+    end = min([*ends, 12 / spread])
+    s = end * np.linspace(0.001, 0.9995, 2000)
+    moments = np.sum([a.moments(s * weight) for a, weight in zip(answers, weights, strict=True)], axis=0)
+    means = np.gradient(moments, s)
+    far = s * np.sqrt(np.maximum(np.gradient(means, s), 0))
+    tails = np.array([math.log(max(math.erfc(each / math.sqrt(2)) / 2, 1e-300)) for each in far.tolist()])
+    rare = moments - s * means + far**2 / 2 + tails <= math.log(rate)
+    return float(means[int(rare.argmax()) if rare.any() else -1])
+
+
+MOST_ROUNDS = 1000
+LEAST_EPSILON = Fraction(1, 1000)
+LEAST_DELTA = Fraction(1, 10**50)
+_KEPT_BACK = 1e-6
+
+
+def gaussian_rounds(weights: Sequence[Fraction], epsilon: Fraction, delta: Fraction, *, by: int = 1) -> GaussianRounds:
+    """Return the noise of a question for each weight, the squared strength shared out by the weights, such that all
+    together are (epsilon, delta)-differentially private where a case changes each answer by at most ``by`` in the L2
+    norm: 1 in a histogram."""
+    if not 1 <= len(weights) <= MOST_ROUNDS or any(weight <= 0 for weight in weights):
+        raise ParameterError("rounds-weights-above", parameter="weights", most_rounds=MOST_ROUNDS)
+    if epsilon < LEAST_EPSILON or not LEAST_DELTA <= delta < 1:
+        raise ParameterError(
+            "questions-composed-together-need",
+            parameter="epsilon",
+            least_epsilon=float(LEAST_EPSILON),
+            least_delta=float(LEAST_DELTA),
+        )
+    square = Fraction(strength_within(float(epsilon), float(delta))) ** 2
+    whole = sum(weights, start=Fraction(0))
+    return GaussianRounds(
+        tuple(DiscreteGaussian(by**2 * whole / (weight * square) + ROUNDED) for weight in weights), by
+    )
+
+
+def histogram_rounds(weights: Sequence[Fraction], epsilon: Fraction, delta: Fraction) -> GaussianRounds:
+    """Return the noise of a histogram for each weight, of which the bins above a threshold can be drawn alone."""
+    paid = gaussian_rounds(weights, epsilon, delta)
+    if max(noise.exact_variance for noise in paid.noises) > LARGEST_VARIANCE_OF_TAILS:
+        raise ParameterError("epsilon-delta-noise-too", parameter="epsilon")
+    return paid
+
+
+def rounds_pay(weights: Sequence[Fraction], epsilon: Fraction, delta: Fraction) -> bool:
+    """Return whether Gaussian noise is narrower than discrete Laplace noise of the shares of epsilon, from public
+    numbers only: whether the product of its variances is smaller."""
+    if not delta:
+        return False
+    try:
+        noises = histogram_rounds(weights, epsilon, delta).noises
+    except ParameterError:  # nothing that could be paid for so
+        return False
+    whole = float(sum(weights, start=Fraction(0)))
+    apart = [2 * math.log(float(weight) / whole * float(epsilon)) - math.log(2) for weight in weights]
+    return sum(math.log(noise.variance) for noise in noises) < -sum(apart)
+
+
+@lru_cache(maxsize=256)
+def strength_within(epsilon: float, delta: float) -> float:
+    """Return a mu, hardly below the largest, whose Gaussian mechanism is (epsilon, delta)-differentially private."""
+    within, failure = epsilon * (1 - _KEPT_BACK), math.log(delta * (1 - _KEPT_BACK))
+    low, high = 0.0, 1.0
+    while _log_delta(within, high) <= failure:
+        low, high = high, 2 * high
+    while high - low > high * 1e-12:
+        middle = (low + high) / 2
+        low, high = (middle, high) if _log_delta(within, middle) <= failure else (low, middle)
+    return low * (1 - _KEPT_BACK)
+
+
+def _log_delta(epsilon: float, mu: float) -> float:
+    """The logarithm of the delta of a Gaussian mechanism at epsilon."""
+    from scipy.special import log_ndtr  # here: it is of use with a delta only, and takes a while to import
+
+    inside = float(log_ndtr(mu / 2 - epsilon / mu))
+    lost = float(epsilon + log_ndtr(-mu / 2 - epsilon / mu)) - inside
+    return inside + math.log(-math.expm1(lost)) if lost < 0 else -math.inf
+
+
+class Rounds:
+    """The histograms that were paid for. One beyond them is refused.
+
+    Opened by :meth:`veilog.privacy.curator.Curator.rounds`, which charges all of them before the first.
+    """
+
+    def __init__(self, variants: Variants, paid: GaussianRounds, randomness: Randomness) -> None:
+        self._variants, self._paid, self._randomness = variants, paid, randomness
+        self._asked = 0
+
+    @property
+    def asked(self) -> int:
+        """How many were asked."""
+        return self._asked
+
+    @property
+    def noises(self) -> tuple[DiscreteGaussian, ...]:
+        """The noise of each histogram."""
+        return self._paid.noises
+
+    def histogram(self, assign: Assign, size: int, *, keep_above: int) -> SparseHistogram:
+        """Return the next histogram: of bins 0, ..., size-1 those whose noisy number of cases exceeds ``keep_above``.
+
+        Sensitivity: ``assign`` maps each sequence, by itself, to one bin or to none, so a case changes one count by 1.
+        It was charged with the others.
+        """
+        if self._asked == len(self.noises):
+            raise ParameterError("all-histograms-paid-asked", parameter="rounds", asked=self._asked)
+        noise = self.noises[self._asked]
+        check_size(size, noise, keep_above)
+        self._asked += 1
+        assigned, weights = cases_in_bins(self._variants, assign, size)
+        return bins_above(keep_above, assigned, weights, size, noise, self._randomness)

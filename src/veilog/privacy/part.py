@@ -62,7 +62,6 @@ from veilog.privacy.persons import NUMBER, WORDS, attribute_key, columns_of_pers
 if TYPE_CHECKING:
     from veilog.logs.stored.store import StoredLog
 
-__all__ = ["NONE", "RULES_OF_TIME", "SPAN", "Part", "day_named", "names_of_units", "of_same_cases", "stated_part"]
 
 BoolArray = npt.NDArray[np.bool_]
 

@@ -22,8 +22,6 @@ import pyarrow.compute as pc
 from veilog.errors import ParameterError, meant
 from veilog.logs.eventlog import ACTIVITY, CASE_INDEX, EVENT_INDEX, TIMESTAMP, EventLog
 
-__all__ = ["NUMBER", "WORDS", "Owners", "attribute_key", "columns_of_persons", "owners"]
-
 _PREFIX = "case:"
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _NO_PERSON = (ACTIVITY, TIMESTAMP, CASE_INDEX, EVENT_INDEX)

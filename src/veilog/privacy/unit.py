@@ -53,7 +53,6 @@ from veilog.privacy.persons import Owners, columns_of_persons, owners
 if TYPE_CHECKING:
     from veilog.logs.stored.store import StoredLog
 
-__all__ = ["ONE_CASE", "Bounded", "Unit", "Unnamed", "bounded", "check_somebody"]
 
 IntArray = npt.NDArray[np.int64]
 

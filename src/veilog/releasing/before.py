@@ -7,8 +7,8 @@ import importlib
 import numpy as np
 
 from veilog.errors import ParameterError
-from veilog.ledger.fingerprints import Units
 from veilog.ledger.ledger import Ledger
+from veilog.ledger.store import Units
 from veilog.logs.eventlog import EventLog
 from veilog.logs.stored.store import StoredLog
 from veilog.logs.variants import Variants

@@ -14,8 +14,7 @@ from typing import Literal
 
 from veilog._language import ENGLISH, gettext, gettext_noop, spoken
 from veilog.messages import Message
-from veilog.privacy.account.guarantee import Code, Condition, Guarantee
-from veilog.privacy.account.strength import Strength
+from veilog.privacy.account.guarantee import Code, Condition, Guarantee, Strength
 from veilog.privacy.domain import FROM_LOG, PRIVATELY, Domain
 
 __all__ = [
@@ -49,10 +48,10 @@ VERIFIED_BY: Mapping[str, str] = {
 """The function that verifies what is ticked, by its code. There is no tick without one."""
 
 VERDICTS: Mapping[str, tuple[str, str]] = {
-    "level": ("the protection level: strong, good, moderate, weak or none", "veilog.privacy.account.worth:worth"),
+    "level": ("the protection level: strong, good, moderate, weak or none", "veilog.privacy.account.guessing:worth"),
     "level_holds_up_to_cases": (
         "the largest log for which that level holds",
-        "veilog.privacy.account.strength:largest_log",
+        "veilog.privacy.account.guarantee:largest_log",
     ),
     "status": ("proven, or none with its reasons", "veilog.privacy.account.account:ChargeAccount.guarantee"),
     "statements": ("what holds in place of a guarantee: checked on the release", "veilog.methods.method:Groups"),

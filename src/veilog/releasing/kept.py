@@ -17,7 +17,7 @@ from veilog._files import mark
 from veilog._places import data_folder
 from veilog._process import unstopped
 from veilog.errors import InputError, OutputError, VeilogError
-from veilog.ledger.entered import EntryRef
+from veilog.ledger.ledger import EntryRef
 from veilog.logs import files
 from veilog.methods.method import Progress
 

@@ -53,8 +53,7 @@ from fractions import Fraction
 import numpy as np
 import numpy.typing as npt
 
-from veilog.privacy.account.figures import up
-from veilog.privacy.account.guarantee import Guarantee
+from veilog.privacy.account.guarantee import Guarantee, up
 from veilog.privacy.account.losses import Loss, composed_delta
 
 __all__ = ["PRIORS", "RATES", "Meaning", "json_of", "largest", "meaning_of", "meaning_of_pairs", "pairs_of"]

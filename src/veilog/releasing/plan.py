@@ -23,11 +23,8 @@ from veilog.methods._events.assemble import Wanted
 from veilog.methods._events.times.calendar import check as check_window
 from veilog.methods.method import Progress
 from veilog.privacy.account.accounting import Number, parse_delta, parse_epsilon
-from veilog.privacy.account.figures import up
-from veilog.privacy.account.guarantee import Guarantee
-from veilog.privacy.account.guessing import epsilon_of
-from veilog.privacy.account.strength import STRENGTHS
-from veilog.privacy.account.worth import worth
+from veilog.privacy.account.guarantee import STRENGTHS, Guarantee, up
+from veilog.privacy.account.guessing import epsilon_of, worth
 from veilog.privacy.domain import PRIVATELY, Domain, Window, checked_domain
 from veilog.privacy.part import Part
 from veilog.privacy.unit import ONE_CASE, Unit

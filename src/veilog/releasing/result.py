@@ -29,8 +29,7 @@ from veilog.logs.variants import Variants
 from veilog.logs.xes.columns import legal_keys
 from veilog.messages import Message, OwnerMessage
 from veilog.methods._events.assemble import Details, assembled, eventless, pieces_of
-from veilog.privacy.account.guarantee import Guarantee
-from veilog.privacy.account.strength import Strength
+from veilog.privacy.account.guarantee import Guarantee, Strength
 from veilog.releasing.checks import Activities, json_of_checks
 from veilog.releasing.kept import kept_until_written
 from veilog.releasing.losses import Loss

@@ -14,9 +14,8 @@ import numpy as np
 
 from veilog._typing import Int32Array
 from veilog.errors import ParameterError, VeilogError
-from veilog.ledger.fingerprints import Units
-from veilog.ledger.ledger import Ledger, Reservation
-from veilog.ledger.settling import settling
+from veilog.ledger.ledger import Ledger, Reservation, settling
+from veilog.ledger.store import Units
 from veilog.logs.eventlog import START, EventLog
 from veilog.logs.stored.store import StoredLog
 from veilog.logs.variants import Variants
@@ -35,8 +34,7 @@ from veilog.methods.method import (
     with_a_share,
 )
 from veilog.privacy.account.accounting import compose
-from veilog.privacy.account.figures import round_up
-from veilog.privacy.account.guarantee import Condition, Guarantee
+from veilog.privacy.account.guarantee import Condition, Guarantee, round_up
 from veilog.privacy.curator import Curator
 from veilog.privacy.domain import FROM_LOG
 from veilog.privacy.mechanisms import noise

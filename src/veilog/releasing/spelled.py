@@ -10,7 +10,7 @@ from typing import Any
 
 from veilog.errors import InputError
 from veilog.methods.settings import in_python
-from veilog.privacy.account.figures import exact
+from veilog.privacy.account.guarantee import exact
 from veilog.privacy.domain import Domain, Window
 from veilog.releasing.planned import Planned
 

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from veilog._files import atomic_target, check_writable, path_of
 from veilog._language import ENGLISH, spoken
 from veilog.errors import OutputError
-from veilog.ledger.ledger import Account
+from veilog.ledger.accounts import Account
 from veilog.logs.files import AnyLog
 from veilog.measures import Comparison, Progress
 from veilog.releasing.owner.standing import Standing

@@ -1,7 +1,7 @@
 """What stands first on every page about a release: the protection level, whom it protects, what was spent, and what is
 checked or to be confirmed.
 
-The scale is that of :mod:`veilog.privacy.account.strength`, the checks are those of :mod:`veilog.releasing.checks`; to
+The scale is that of :mod:`veilog.privacy.account.guarantee`, the checks are those of :mod:`veilog.releasing.checks`; to
 these comes what the data owner alone may see. Nothing here is a permission: who answers for the data decides.
 """
 
@@ -21,9 +21,8 @@ from veilog.logs.eventlog import EventLog
 from veilog.logs.facts import PersonColumn, person_columns, staff_columns
 from veilog.logs.variants import Variants
 from veilog.privacy.account.accounting import LARGEST_EPSILON
-from veilog.privacy.account.guarantee import Guarantee
-from veilog.privacy.account.strength import STRENGTHS, Strength
-from veilog.privacy.account.worth import worth
+from veilog.privacy.account.guarantee import STRENGTHS, Guarantee, Strength
+from veilog.privacy.account.guessing import worth
 from veilog.releasing.checks import Check, State, checks_of
 from veilog.releasing.owner.standing import Standing, counting
 from veilog.report.explorer import clean, short

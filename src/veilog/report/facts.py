@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 from veilog._language import gettext, gettext_noop, ngettext
 from veilog.charts import comparison_svg, lasting
 from veilog.errors import InputError, VeilogError
-from veilog.ledger.ledger import Account
+from veilog.ledger.accounts import Account
 from veilog.logs.eventlog import EventLog
 from veilog.logs.input.source import open_input, suffix_of
 from veilog.logs.tables.excel import facts_in

@@ -7,7 +7,7 @@ import re
 from fractions import Fraction
 
 from veilog._language import localised, percent, pgettext
-from veilog.privacy.account.figures import up
+from veilog.privacy.account.guarantee import up
 
 __all__ = ["figure", "share_of", "tied"]
 

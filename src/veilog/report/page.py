@@ -16,7 +16,7 @@ from veilog._language import current, dated, gettext, localised, ngettext, pgett
 from veilog.charts import lasting
 from veilog.measures import MEASURES, Comparison, verdict_of
 from veilog.measures.disclosure import EXPLAINED
-from veilog.privacy.account.strength import STRENGTHS
+from veilog.privacy.account.guarantee import STRENGTHS
 from veilog.releasing.losses import in_words
 from veilog.releasing.result import NOISE_ONLY
 from veilog.report import words

@@ -21,8 +21,7 @@ from veilog.logs.stored.store import StoredLog
 from veilog.logs.variants import Variants
 from veilog.messages import Message, message_from
 from veilog.methods import METHODS, Method
-from veilog.privacy.account.figures import round_up
-from veilog.privacy.account.guarantee import Code, Condition, Guarantee, Statement
+from veilog.privacy.account.guarantee import Code, Condition, Guarantee, Statement, round_up
 from veilog.privacy.part import of_same_cases, stated_part
 from veilog.releasing.checks import Activities
 from veilog.releasing.result import Operation, Release

@@ -7,10 +7,9 @@ from collections.abc import Mapping
 from typing import Literal
 
 from veilog._language import dated, gettext, gettext_noop, localised, ngettext, pgettext
-from veilog.ledger.ledger import Account
+from veilog.ledger.accounts import Account
 from veilog.measures.purposes import Grade
-from veilog.privacy.account.guarantee import Guarantee
-from veilog.privacy.account.strength import STRENGTHS, Strength
+from veilog.privacy.account.guarantee import STRENGTHS, Guarantee, Strength
 from veilog.releasing.checks import State
 from veilog.releasing.meaning import meaning_of
 from veilog.releasing.owner.standing import Standing, counting

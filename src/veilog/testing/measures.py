@@ -19,8 +19,6 @@ from veilog.logs.synthetic.hospital import hospital
 from veilog.logs.variants import Variants
 from veilog.measures import Found, Measure, Pair
 
-__all__ = ["check_measure"]
-
 _Log = EventLog | Variants
 _TOLERANCE = 1e-9
 

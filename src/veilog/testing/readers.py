@@ -24,8 +24,6 @@ from veilog.logs.input.source import Given, Source
 from veilog.logs.tables.events import log_from_table
 from veilog.logs.tables.reader import TableReader
 
-__all__ = ["check_reader"]
-
 _STEPS = f"{ACTIVITY} {LIFECYCLE}"
 _WAYS = tuple(
     ReadOptions(lifecycle=lifecycle, classifier=classifier)

@@ -31,11 +31,8 @@ from veilog.methods.travag import Trained, sample
 from veilog.methods.travag.model import trained_from, trained_to
 from veilog.modelfile import Content, Damaged
 from veilog.privacy.account.accounting import compose
-from veilog.privacy.account.figures import round_up
-from veilog.privacy.account.guarantee import Guarantee
+from veilog.privacy.account.guarantee import Guarantee, round_up
 from veilog.releasing.result import Operation, OwnerOnly, Release, as_released
-
-__all__ = ["Model"]
 
 Progress = Callable[[str, float | None], None]
 

@@ -3,38 +3,390 @@
 from __future__ import annotations
 
 import contextlib
+import hashlib
+import hmac
+import json
+import os
 import secrets
-from collections.abc import Callable, Iterable
-from dataclasses import replace
+import signal
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import partial
 from pathlib import Path
+from types import FrameType
 from typing import Any, Unpack
 
+from veilog import modelfile
+from veilog._files import check_writable
+from veilog._plain import Misfit, from_plain, to_plain
+from veilog._typing import AnyArray
 from veilog._version import __version__
-from veilog.errors import ParameterError
+from veilog.errors import InputError, OutputError, ParameterError, QuestionError, VeilogError
 from veilog.ledger.ledger import Ledger, Reservation
-from veilog.ledger.settling import settling as settling_at_once
+from veilog.ledger.ledger import settling as settling_at_once
 from veilog.logs.eventlog import EventLog
 from veilog.logs.files import AnyLog, as_log
 from veilog.logs.variants import Variants
-from veilog.messages import Message, as_message
+from veilog.messages import Message, as_message, message_from
 from veilog.methods import Method, method_named, travag
 from veilog.methods.method import Progress, Request, with_a_share
+from veilog.methods.travag.model import state_from, state_to
+from veilog.methods.travag.settings import TrainingState
+from veilog.modelfile import Content, Damaged
 from veilog.privacy.account.accounting import Number
-from veilog.privacy.account.guarantee import Guarantee
+from veilog.privacy.account.guarantee import Condition, Guarantee
 from veilog.privacy.curator import Curator
 from veilog.privacy.domain import Domain
+from veilog.privacy.mechanisms import noise
 from veilog.privacy.unit import bounded, check_somebody
 from veilog.releasing.keywords import Keywords
 from veilog.releasing.owner.account import LedgerChoice, chosen_ledger, note_uncounted
 from veilog.releasing.plan import Plan, as_planned
 from veilog.releasing.run import entry_of
-from veilog.training.checkpoints import ONE_RUN, CheckpointFile, held_interrupts
 from veilog.training.model import Model
-from veilog.training.runs import ResumedState, Saver, choosing, claimed, earlier, settling, source
 
-__all__ = ["TRAINABLE", "train", "trainable"]
+ONE_RUN = Condition("one-run", "program", Message("one-run-only"))
+"""What the guarantee of a run rests on that was kept in checkpoints without a ledger."""
+_KIND = "checkpoint"
+_KEY_BYTES = 32
+
+
+class CheckpointFile:
+    """Keeps the checkpoint of one run: finds what there is to resume, writes, and clears up at the end."""
+
+    def __init__(self, path: str | Path) -> None:
+        self.path = check_writable(path)
+        self.key_path = self.path.with_name(self.path.name + ".key")
+        self.taken_path = self.path.with_name(self.path.name + ".taken")
+        self._mark: tuple[int, int, int] | None = None
+        self._identity: dict[str, Any] = {}
+        self._found: Content | None = None
+        if not self.path.exists():
+            self._refuse_taken()
+            self.key = secrets.token_bytes(_KEY_BYTES)
+            return
+        self._found = modelfile.read(self.path, _KIND)
+        try:
+            self.key = self.key_path.read_bytes()
+        except OSError as error:
+            raise InputError("key-checkpoint-cannot-read", path=self.key_path, reason=error.strerror) from None
+        if len(self.key) != _KEY_BYTES:
+            raise InputError("not-key-checkpoint", path=self.key_path)
+
+    @property
+    def found(self) -> bool:
+        """Whether there is a run to go on with."""
+        return self._found is not None
+
+    @property
+    def written(self) -> bool:
+        """Whether this run has written a checkpoint of its own."""
+        return self._mark is not None
+
+    def digest(self, log: Variants) -> str:
+        """What the log is recognised by; says nothing about it to those who do not have the key."""
+        keyed = hmac.new(self.key, digestmod=hashlib.sha256)
+        for part in (json.dumps(log.labels).encode(), log.codes.tobytes(), log.offsets.tobytes(), log.counts.tobytes()):
+            keyed.update(len(part).to_bytes(8, "little") + part)
+        return keyed.hexdigest()
+
+    def begin(self, log: Variants, request: Mapping[str, Any]) -> Content | None:
+        """Take the checkpoint for this run, if there is one; refuses that of another log or request.
+
+        ``request`` holds plain values: what was asked for, all of it.
+        """
+        digest = self.digest(log)
+        self._identity = {"log": digest, "request": dict(request)}
+        if self._found is None:
+            return None
+        facts = self._found.facts
+        kept = facts.get("request")
+        if not isinstance(kept, dict) or not isinstance(facts.get("log"), str):
+            raise InputError("checkpoint-not-training", path=self.path)
+        advice = "Give what it was started with, or another --checkpoint to start anew with a budget of its own."
+        for name in sorted(kept.keys() | request.keys()):
+            if kept.get(name) != request.get(name):
+                raise ParameterError(
+                    "checkpoint-started-not",
+                    parameter=name,
+                    advice=advice,
+                    name=self.path.name,
+                    name_2=name,
+                    said=_said(kept.get(name)),
+                    said_2=_said(request.get(name)),
+                )
+        if not hmac.compare_digest(facts["log"].encode(), digest.encode()):
+            raise ParameterError("checkpoint-another-log", parameter="log", advice=advice, name=self.path.name)
+        self._refuse_taken()
+        try:
+            self.path.rename(self.taken_path)
+        except OSError as error:
+            raise OutputError("checkpoint-cannot-taken", path=self.path, reason=error.strerror) from error
+        return self._found
+
+    def save(self, facts: Mapping[str, Any], arrays: Mapping[str, AnyArray]) -> None:
+        """Write the checkpoint, whole or not at all; the one that was taken is gone once this is there."""
+        self._refuse_foreign()
+        if self._mark is None and self._found is None:
+            self._write_key()
+        modelfile.write(Content(_KIND, {**facts, **self._identity}, arrays), self.path)
+        self._mark = _mark(self.path)
+        self.taken_path.unlink(missing_ok=True)
+
+    def give_back(self) -> None:
+        """Put back the checkpoint that was taken, where this run has written none of its own: nothing was spent."""
+        if self._mark is None and self.taken_path.exists() and not self.path.exists():
+            with contextlib.suppress(OSError):
+                self.taken_path.rename(self.path)
+
+    def _refuse_taken(self) -> None:
+        if self.taken_path.exists():
+            raise OutputError("another-run-taken-checkpoint", path=self.taken_path, name=self.path.name)
+
+    def _refuse_foreign(self) -> None:
+        """Stop where the file is not the one that this run wrote: another run has taken over."""
+        if self._mark != _mark(self.path):
+            raise OutputError("another-run-taken-replaced", path=self.path)
+
+    def _write_key(self) -> None:
+        try:
+            self.key_path.unlink(missing_ok=True)  # of a run that never came to its first checkpoint
+            descriptor = os.open(self.key_path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+            with os.fdopen(descriptor, "wb") as file:
+                file.write(self.key)
+        except OSError as error:
+            raise OutputError("file-cannot-written", path=self.key_path, reason=error.strerror) from error
+
+
+def remove(path: str | Path) -> None:
+    """Remove a checkpoint and its key: the run is complete and its result is kept elsewhere."""
+    place = Path(os.path.realpath(path))
+    for old in (place, place.with_name(place.name + ".key")):
+        with contextlib.suppress(OSError):
+            old.unlink(missing_ok=True)
+
+
+def _mark(path: Path) -> tuple[int, int, int] | None:
+    """What a file on disk is recognised by without reading it; None where there is none."""
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_ino, found.st_mtime_ns, found.st_size
+
+
+def _said(value: Any) -> str:
+    return "none" if value is None else str(value)
+
+
+@dataclass
+class Interrupts:
+    """Whether somebody wants a run to stop, and whether it may be stopped at any moment."""
+
+    hold: bool = False
+    """A first Ctrl-C is only noted: the run stops by itself where it can be gone on with. A second does not wait."""
+    noted: bool = False
+
+    def release(self) -> None:
+        """From here on any moment is a good one, also for a Ctrl-C that was noted."""
+        self.hold = False
+        if self.noted:
+            raise KeyboardInterrupt
+
+
+@contextlib.contextmanager
+def held_interrupts() -> Iterator[Interrupts]:
+    """Within the block Ctrl-C does what :class:`Interrupts` says; elsewhere than in the main thread nothing changes."""
+    state = Interrupts()
+
+    def note(number: int, frame: FrameType | None) -> None:
+        if state.noted or not state.hold:
+            raise KeyboardInterrupt
+        state.noted = True
+
+    if threading.current_thread() is not threading.main_thread():
+        yield state
+        return
+    before = signal.signal(signal.SIGINT, note)
+    try:
+        yield state
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+_BLOCKS = 50
+"""About so many checkpoints are written in a run."""
+
+
+@dataclass(frozen=True)
+class ResumedState:
+    """What earlier parts of this run left: nothing, where it starts."""
+
+    state: TrainingState | None = None
+    remarks: tuple[Message, ...] = ()
+    reasons: tuple[Message, ...] = ()
+    """Why there is no guarantee: holds for the rest of the run, whatever it does."""
+    conditions: tuple[Condition, ...] = ()
+    entry: int | None = None
+    """Its number in the ledger."""
+    marks: tuple[str | None, ...] = (None,)
+    """What the ledger knows the checkpoint by: its own mark, and that of the one it went on from."""
+
+    @property
+    def complete(self) -> bool:
+        """Whether no question is left to be asked."""
+        return self.state is not None and self.state.step == self.state.steps
+
+
+def earlier(found: Content | None, keeper: CheckpointFile) -> ResumedState:
+    """What a checkpoint says; an :class:`~veilog.InputError` where that does not fit together."""
+    if found is None:
+        return ResumedState()
+    try:
+        entry = found.facts["entry"]
+        if entry is not None and type(entry) is not int:
+            raise Misfit("its entry in the ledger has no number")
+        remarks, reasons = (tuple(map(message_from, found.facts[name])) for name in ("remarks", "reasons"))
+        conditions = tuple(from_plain(Condition, fact) for fact in found.facts["conditions"])
+        marks = tuple(found.facts.get("marks", [None]))  # none before a ledger kept them
+        if not all(mark is None or type(mark) is str for mark in marks):
+            raise Misfit("its marks are no texts")
+        return ResumedState(state_from(found.facts["state"], found.arrays), remarks, reasons, conditions, entry, marks)
+    except (Misfit, Damaged, KeyError, TypeError, ValueError, AttributeError) as error:
+        raise InputError("contents-checkpoint-do-not", path=keeper.path, reason=error) from None
+
+
+def choosing(keeper: CheckpointFile | None, seed: int | None) -> noise.Randomness:
+    """What chooses the cases of people who have too many: the same ones in all parts of a run."""
+    if seed is not None:
+        return noise.seeded(seed)
+    if keeper is None:
+        return noise.operating_system()
+    key = hmac.new(keeper.key, b"cases of people", hashlib.sha256).digest()
+    return noise.seeded(int.from_bytes(key, "little"))
+
+
+def source(seed: int | None, state: TrainingState | None) -> noise.Randomness:
+    """Where noise comes from: never again the noise that an earlier part of the run had."""
+    if seed is None:
+        return noise.operating_system()
+    if state is None:
+        return noise.seeded(seed)
+    mixed = hashlib.sha256(f"{seed} {state.taken}".encode()).digest()
+    return replace(noise.seeded(int.from_bytes(mixed, "little")), seed=seed)
+
+
+@dataclass
+class Saver:
+    """Called by a training with its state between steps: writes a checkpoint before the steps that it counts, and
+    stops the run where that was asked for.
+
+    The file counts steps as spent that are still to come: a run that is killed cannot be resumed to take any of them
+    again. A run that stops by itself leaves a file that counts what it took and no more.
+    """
+
+    keeper: CheckpointFile
+    interrupts: Interrupts
+    derive: Callable[[], Guarantee]
+    remarks: list[Message]
+    before: ResumedState
+    entry: Reservation | None = None
+    mark: str | None = None
+    """Of this run's checkpoints, for the ledger: the first of them takes the entry over from the run before."""
+    gap: int = 1
+    """Steps between two calls, at most."""
+    _counted: int = field(default=-1, init=False)
+    _complete: bool = field(default=False, init=False)
+
+    def __call__(self, state: TrainingState) -> None:
+        assert self._counted < 0 or state.step <= self._counted, "steps were taken that no checkpoint counts"
+        self.interrupts.hold = not self._complete
+        if state.step == state.steps:
+            if not self._complete:
+                self._write(state, 0)
+                self._complete = True
+            self.interrupts.release()
+        elif self.interrupts.noted:
+            self._write(state, 0)
+            raise KeyboardInterrupt
+        elif state.step + self.gap > self._counted:
+            self._write(state, max(2 * self.gap, state.steps // _BLOCKS))
+
+    def _write(self, state: TrainingState, ahead: int) -> None:
+        counted = _ahead(state, ahead)
+        facts, arrays = state_to(counted)
+        guarantee = self.derive()
+        others = {
+            "state": facts,
+            "remarks": [remark.to_json() for remark in self.remarks],
+            "reasons": [reason.to_json() for reason in dict.fromkeys([*self.before.reasons, *guarantee.reasons])],
+            "conditions": to_plain(tuple(dict.fromkeys([*self.before.conditions, *guarantee.conditions]))),
+            "entry": None if self.entry is None else self.entry.number,
+        }
+        if self.entry is None:
+            self.keeper.save(others, arrays)
+        else:
+            taking_over = self.entry.mark != self.mark
+            marks = [self.mark, self.entry.mark] if taking_over else [self.mark]
+            self.keeper.save({**others, "marks": marks}, arrays)
+            if taking_over and self.mark is not None:
+                self.entry = self.entry.take_over(self.mark, complete=self.before.complete)
+        self._counted = counted.step
+
+
+def _ahead(state: TrainingState, steps: int) -> TrainingState:
+    """The state with so many more steps counted as taken, in the order of the plan."""
+    taken = []
+    for had, part in zip(state.taken, state.plan, strict=True):
+        more = min(steps, part.steps - had)
+        taken.append(had + more)
+        steps -= more
+    return replace(state, taken=tuple(taken))
+
+
+@contextlib.contextmanager
+def settling(
+    entry: Reservation,
+    claimed: Callable[[], Guarantee],
+    so_far: Callable[[], Guarantee],
+    contacted: Callable[[], bool],
+    kept: Callable[[], bool],
+    *,
+    again: bool,
+) -> Iterator[None]:
+    """Charge what a run claims to its ledger when it is complete (``again``: it was before, and may be charged
+    already).
+
+    When it fails and can be gone on with (``kept``), all that was reserved stays so; otherwise what was asked until
+    then (``so_far``) is charged, or, if nothing was, the reservation withdrawn.
+    """
+    try:
+        yield
+    except BaseException as error:
+        with contextlib.suppress(VeilogError):
+            if not kept():
+                if contacted():
+                    entry.settle(so_far(), failed=True, whole=isinstance(error, QuestionError))
+                else:
+                    entry.withdraw()
+        raise
+    states = {row.number: row.state for row in entry.entered.account().entries}
+    if not again or states.get(entry.number) == "reserved":
+        entry.settle(claimed())
+
+
+def claimed(
+    guarantee: Guarantee, before: ResumedState, keeper: CheckpointFile | None, *, checked: bool = False
+) -> Guarantee:
+    """The guarantee with the conditions of all earlier parts of the run, and that no part ran twice, unless a ledger
+    has ``checked`` that."""
+    if keeper is None:
+        return guarantee
+    conditions = dict.fromkeys([*before.conditions, *guarantee.conditions, *(() if checked else (ONE_RUN,))])
+    return replace(guarantee, conditions=tuple(conditions), reasons=tuple(dict.fromkeys(guarantee.reasons)))
+
 
 TRAINABLE = ("travag",)
 

@@ -5,11 +5,11 @@ import pytest
 from veilog.errors import MissingExtraError, ParameterError
 from veilog.logs.variants import Variants
 from veilog.measures import Pair
-from veilog.measures.process_model import alignments
+from veilog.measures.process_model import measure as alignments
 from veilog.measures.purposes import judge
 from veilog.measures.purposes.purpose import Asked
 from veilog.mining.inductive import discover
-from veilog.mining.petri import workflow_net
+from veilog.mining.replay import workflow_net
 
 ORIGINAL = Variants.from_dict({("a", "b", "c", "d"): 50, ("a", "c", "b", "d"): 40, ("a", "e", "d"): 30})
 

@@ -15,10 +15,12 @@ from veilog.errors import MissingExtraError, ParameterError
 from veilog.logs import files
 from veilog.logs.variants import Variants
 from veilog.measures.measure import Miner
-from veilog.measures.process_model import MEASURES, by_pm4py, model_quality, own, worker
-from veilog.measures.process_model.by_pm4py import running
-from veilog.measures.process_model.replay import Replayed
-from veilog.mining.limits import OutOfTimeError
+from veilog.measures.process_model import MEASURES, model_quality, worker
+from veilog.measures.process_model import measure as by_pm4py
+from veilog.measures.process_model import measure as own
+from veilog.measures.process_model.measure import running
+from veilog.measures.process_model.worker import Replayed
+from veilog.mining.inductive import OutOfTimeError
 
 needs_pm4py = pytest.mark.skipif(importlib.util.find_spec("pm4py") is None, reason="pm4py is not installed")
 BOTH = ["veilog", pytest.param("pm4py", marks=[needs_pm4py, pytest.mark.slow])]

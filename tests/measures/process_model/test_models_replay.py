@@ -14,8 +14,12 @@ import veilog
 pm4py = pytest.importorskip("pm4py")
 pytestmark = pytest.mark.filterwarnings("ignore")  # pm4py and what it imports warn of things of their own
 
-from veilog.measures.process_model.replay import Replay, Trace, log_of  # noqa: E402
-from veilog.measures.process_model.worker import _net  # noqa: E402
+from veilog.measures.process_model.worker import (  # noqa: E402
+    Replay,
+    Trace,
+    _net,
+    log_of,
+)
 
 
 def by_pm4py(traces: list[Trace], net: Any, **options: bool) -> list[dict[str, Any]]:

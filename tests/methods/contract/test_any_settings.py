@@ -16,9 +16,10 @@ from veilog.display import guarantee_panel
 from veilog.errors import VeilogError
 from veilog.logs.synthetic.hospital import hospital
 from veilog.methods import METHODS
-from veilog.methods.method import EpsilonAndDelta, Parameter
+from veilog.methods.method import EpsilonAndDelta
+from veilog.methods.settings import Parameter
 from veilog.privacy.account.accounting import compose
-from veilog.privacy.account.figures import up
+from veilog.privacy.account.guarantee import up
 from veilog.privacy.domain import PRIVATELY, Domain
 from veilog.report import html
 

@@ -11,7 +11,7 @@ from openly import planned
 from veilog.logs.synthetic.hospital import hospital
 from veilog.logs.variants import Variants
 from veilog.privacy.domain import Domain
-from veilog.testing.replaying import recorded_and_replayed
+from veilog.testing.methods import recorded_and_replayed
 from veilog.web.work.releasing import _written
 
 LOG = hospital(150, seed=3).variants

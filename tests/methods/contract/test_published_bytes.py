@@ -24,7 +24,7 @@ from veilog.logs.synthetic.hospital import hospital
 from veilog.methods import METHODS
 from veilog.privacy.domain import PRIVATELY, Domain
 from veilog.releasing.result import Release
-from veilog.testing.replaying import recorded_and_replayed
+from veilog.testing.methods import recorded_and_replayed
 
 __all__ = ["short_training"]  # a fixture that this file uses, too
 

@@ -17,7 +17,7 @@ import pyarrow as pa
 import pytest
 from openly import planned
 
-from veilog.audits.watching import OPENING
+from veilog.audits.recording import OPENING
 from veilog.logs.eventlog import EventLog
 from veilog.logs.synthetic.hospital import hospital, started
 from veilog.logs.variants import Variants
@@ -26,7 +26,7 @@ from veilog.methods.method import Request
 from veilog.privacy.curator import Curator
 from veilog.privacy.domain import Domain
 from veilog.privacy.mechanisms.mechanism import NoisedSteps
-from veilog.testing.replaying import recorded_and_replayed, same
+from veilog.testing.methods import recorded_and_replayed, same
 
 LOG, STRANGER = started(hospital(60, seed=1)), started(hospital(40, seed=9), seed=1)
 ATTRIBUTES = ("age group", "org:resource")

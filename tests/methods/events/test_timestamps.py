@@ -29,8 +29,8 @@ from veilog.methods._events.times.prices import Price, gaussian_weights
 from veilog.methods._events.times.timestamps import SHARES, STANDING_OUT, released_times
 from veilog.privacy.curator import Curator
 from veilog.privacy.events import EventRounds
+from veilog.privacy.histograms import gaussian_rounds, strength_within
 from veilog.privacy.mechanisms import noise
-from veilog.privacy.rounds import gaussian_rounds, strength_within
 
 # Budget and sensitivity
 

@@ -19,8 +19,8 @@ from veilog.methods.evolve.constants import DEFAULTS, Aim
 from veilog.methods.evolve.structure import Candidate, Imagined, Structure, Weighted, candidates, columns_of, structured
 from veilog.methods.evolve.traces import PAD, Traces, distances, distinct, strings
 from veilog.mining.inductive import discover
-from veilog.mining.judge import judge
-from veilog.mining.prefixes import Prefixes
+from veilog.mining.language import judge
+from veilog.mining.replay import Prefixes
 from veilog.privacy.curator import Curator
 
 SIZE, WIDTH = 4, 7

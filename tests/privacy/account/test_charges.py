@@ -16,12 +16,11 @@ from veilog.logs.eventlog import TIMESTAMP_TYPE, EventLog
 from veilog.messages import Message
 from veilog.privacy import histograms
 from veilog.privacy.account.account import ChargeAccount
-from veilog.privacy.account.guarantee import Charge, Guarantee, Statement
-from veilog.privacy.account.words import mechanism_in_words
+from veilog.privacy.account.guarantee import Charge, Guarantee, Statement, mechanism_in_words
 from veilog.privacy.curator import Curator
 from veilog.privacy.domain import PRIVATELY, Domain
 from veilog.privacy.events import EventQuestions
-from veilog.privacy.labels import WEIGHT, label_threshold
+from veilog.privacy.histograms import WEIGHT, _log_delta, label_threshold
 from veilog.privacy.mechanisms import gaussian, noise
 from veilog.privacy.mechanisms.mechanism import (
     DiscreteGaussian,
@@ -38,7 +37,6 @@ from veilog.privacy.mechanisms.mechanism import (
     Thresholded,
 )
 from veilog.privacy.mechanisms.sampling import amplified
-from veilog.privacy.rounds import _log_delta
 from veilog.privacy.training import gradients
 from veilog.privacy.training.accounting import composed_epsilon, integer_variance
 from veilog.privacy.training.sums import GRID, Outer

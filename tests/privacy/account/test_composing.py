@@ -26,8 +26,8 @@ from veilog.privacy.account.composing import (
 )
 from veilog.privacy.account.guarantee import Charge
 from veilog.privacy.curator import Curator
+from veilog.privacy.histograms import gaussian_rounds
 from veilog.privacy.mechanisms.mechanism import DiscreteGaussianSteps, GaussianRounds, NoisedSteps
-from veilog.privacy.rounds import gaussian_rounds
 
 MILLIONTH = Fraction(1, 10**6)
 TENTH = Fraction(1, 10)

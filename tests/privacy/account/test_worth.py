@@ -6,9 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from veilog.privacy.account.guessing import advantage_of
-from veilog.privacy.account.strength import STRENGTHS, strength_of
-from veilog.privacy.account.worth import worth
+from veilog.privacy.account.guarantee import STRENGTHS, strength_of
+from veilog.privacy.account.guessing import advantage_of, worth
 
 COSTS = st.tuples(
     st.fractions(0, 200, max_denominator=100),

@@ -14,7 +14,7 @@ from veilog.errors import ParameterError
 from veilog.logs.variants import Variants
 from veilog.messages import Message
 from veilog.privacy.account.account import ChargeAccount
-from veilog.privacy.account.figures import round_up
+from veilog.privacy.account.guarantee import round_up
 from veilog.privacy.curator import Curator
 from veilog.privacy.domain import ALL_FROM_LOG, Domain
 from veilog.privacy.mechanisms import noise

@@ -189,7 +189,7 @@ def test_what_is_stopped_before_a_file_that_is_written_again_is_noted_has_no_suc
         raise SystemExit(1)
 
     with pytest.MonkeyPatch.context() as patch, pytest.raises(SystemExit):
-        patch.setattr("veilog.ledger.entered.change", stopped)
+        patch.setattr("veilog.ledger.ledger.change", stopped)
         write_again(unfinished, second, settings, silent)
     assert not (second / "release.xes").exists()
     assert len(Ledger.open(settings.ledger).show()[0].entries[0].outputs) == 2, "what there was room for"

@@ -19,7 +19,8 @@ from veilog import cli
 from veilog._plain import to_plain
 from veilog._plugins import AddOn
 from veilog.errors import InputError, ParameterError
-from veilog.ledger.ledger import Ledger, fingerprint
+from veilog.ledger.ledger import Ledger
+from veilog.ledger.store import fingerprint
 from veilog.logs import files
 from veilog.logs.synthetic.hospital import hospital
 from veilog.logs.variants import Variants

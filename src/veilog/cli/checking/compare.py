@@ -241,7 +241,7 @@ def _asked(wanted: tuple[str, ...], asked: Asked) -> Asked:
 
         read_model(asked.model)
     if asked.alignments:
-        from veilog.measures.process_model.alignments import check_alignments
+        from veilog.measures.process_model.measure import check_alignments
 
         check_alignments()
     return asked

@@ -13,15 +13,15 @@ from veilog.cli.shared.budget import at_a_terminal
 from veilog.cli.shared.common import Output
 from veilog.cli.shared.terminal import CALL, SafeConsole
 from veilog.errors import BudgetError, ParameterError, VeilogError
-from veilog.ledger.accounts import check_paid
-from veilog.ledger.costs import short
-from veilog.ledger.ledger import Account, Data, Ledger
-from veilog.ledger.ways import as_read, kind_of_case
+from veilog.ledger.accounts import Account, check_paid
+from veilog.ledger.ledger import Ledger
+from veilog.ledger.rules import as_read, kind_of_case, short
+from veilog.ledger.store import Data
 from veilog.logs.eventlog import EventLog
 from veilog.logs.stored.store import StoredLog
 from veilog.logs.variants import Variants
 from veilog.messages import OwnerMessage
-from veilog.privacy.account.strength import STRENGTHS, Strength
+from veilog.privacy.account.guarantee import STRENGTHS, Strength
 from veilog.releasing.losses import in_words
 from veilog.releasing.owner.account import beside_budgets, level_falls, uncounted_warning
 from veilog.releasing.owner.notes import OF_LOSSES

@@ -48,10 +48,9 @@ from veilog.cli.shared.values import WHOLE, pairs, quoted
 from veilog.errors import OutputError, ParameterError
 from veilog.releasing.meaning import json_of
 from veilog.releasing.plan import plan
-from veilog.training.checkpoints import remove
 from veilog.training.model import Model
+from veilog.training.training import remove, trainable
 from veilog.training.training import train as train_model
-from veilog.training.training import trainable
 
 __all__ = ["inspect", "sample", "train"]
 

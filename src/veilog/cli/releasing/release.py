@@ -46,8 +46,8 @@ from veilog.cli.shared.terminal import CALL
 from veilog.cli.shared.values import options, pairs, quoted
 from veilog.demo import WRITTEN, run_demo
 from veilog.errors import OutputError, ParameterError, UndeclaredError
-from veilog.ledger.ledger import Data
-from veilog.ledger.spans import LastSpan, last_span
+from veilog.ledger.accounts import LastSpan, last_span
+from veilog.ledger.store import Data
 from veilog.logs.eventlog import EventLog
 from veilog.logs.files import named_after
 from veilog.logs.input.reading import columns_of

@@ -11,8 +11,10 @@ from pathlib import Path
 from veilog._files import mark
 from veilog.cli.shared.terminal import CALL
 from veilog.errors import VeilogError
-from veilog.ledger.ledger import Data, Entry, Ledger
-from veilog.privacy.account.figures import round_up, up
+from veilog.ledger.ledger import Ledger
+from veilog.ledger.rules import Entry
+from veilog.ledger.store import Data
+from veilog.privacy.account.guarantee import round_up, up
 
 __all__ = ["cannot_be_undone", "told_if_stopped"]
 

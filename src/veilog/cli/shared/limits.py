@@ -9,7 +9,8 @@ from cyclopts import Parameter
 
 from veilog.cli.shared.values import WHOLE
 from veilog.errors import ParameterError
-from veilog.ledger.ledger import Account, Ledger
+from veilog.ledger.accounts import Account
+from veilog.ledger.ledger import Ledger
 from veilog.logs.eventlog import EventLog
 from veilog.logs.variants import Variants
 

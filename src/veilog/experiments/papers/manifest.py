@@ -18,13 +18,26 @@ from importlib.resources import files
 from typing import Any
 
 from veilog.errors import ParameterError
-from veilog.experiments.experiment import Cell, Experiment, Plan, Plot, Reason, Row, Table, Value, known, spread
-from veilog.experiments.measuring import PREFIXES
+from veilog.experiments.experiment import (
+    PREFIXES,
+    Cell,
+    Drawing,
+    Experiment,
+    HeatMap,
+    HeatMaps,
+    Lines,
+    Plan,
+    Plot,
+    Reason,
+    Row,
+    Series,
+    Table,
+    Value,
+    known,
+    spread,
+)
 from veilog.experiments.papers import measures
-from veilog.experiments.plots import HeatMap, Series, heat_maps, lines
 from veilog.methods import METHODS
-
-__all__ = ["PaperCell", "PaperFigure", "PaperSeries", "Reproduction", "reproductions"]
 
 PAPERS = ("travag", "travag-metrics", "travas", "quantification", "amun", "sacofa")
 _EXACT = ("epsilon", "delta", "guessing_advantage")
@@ -156,22 +169,22 @@ class Reproduction:
             own = {name: [(c, known(r, measure)) for c, r in beside if c.series.name == name] for name in names}
             own = {name: cells for name, cells in own.items() if any(values for _, values in cells)}
             title = f"{figure.number}, {log}: {measure.replace('_', ' ')}"
-            svg = None
+            drawing: Drawing | None = None
             if own and len(self.axes) == 1:
-                svg = _lines(title, self.axes[0], measure, own)
+                drawing = _lines(title, self.axes[0], measure, own)
             elif own and len(self.axes) > 1:
                 grids = [_grid(one, self.axes, measure, cells) for one, cells in own.items()]
-                svg = heat_maps(title, grids, (self.axes[0], self.axes[1]), ".3g")
-            if svg:
+                drawing = HeatMaps(title, grids, (self.axes[0], self.axes[1]), ".3g")
+            if drawing is not None:
                 words = f"{self.name} {figure.number} {measure} {log}".lower()
-                drawn.append(Plot(re.sub(r"[^a-z0-9]+", "-", words), svg))
+                drawn.append(Plot(re.sub(r"[^a-z0-9]+", "-", words), drawing))
         return drawn
 
 
 _Found = Sequence[tuple[PaperCell, list[float]]]
 
 
-def _lines(title: str, axis: str, measure: str, own: Mapping[str, _Found]) -> str:
+def _lines(title: str, axis: str, measure: str, own: Mapping[str, _Found]) -> Lines:
     """Return points from the lowest to the highest run with the mean between, and the paper's."""
     places = list(dict.fromkeys(cell.axes[axis] for cells in own.values() for cell, _ in cells if cell.axes[axis]))
     series: dict[str, Series] = {}
@@ -184,7 +197,7 @@ def _lines(title: str, axis: str, measure: str, own: Mapping[str, _Found]) -> st
             series[f"{name}, paper"] = [(paper[p],) * 3 if p in paper else None for p in places]
     middles = [point[1] for points in series.values() for point in points if point is not None and point[1] > 0]
     large = bool(middles) and max(middles) > 100 * min(middles)
-    return lines(title, places, series, (axis, measure.replace("_", " ")), logarithmic=large)
+    return Lines(title, places, series, (axis, measure.replace("_", " ")), logarithmic=large)
 
 
 def _grid(name: str, axes: Sequence[str], measure: str, cells: _Found) -> HeatMap:

@@ -15,8 +15,7 @@ from typing import Any
 import numpy as np
 
 from veilog.errors import ParameterError, VeilogError
-from veilog.experiments.experiment import MOST_RUNS, Cell, Given, Measured, Number
-from veilog.experiments.measuring import EMPTY, models, released, utility
+from veilog.experiments.experiment import EMPTY, MOST_RUNS, Cell, Given, Measured, Number, models, released, utility
 from veilog.logs.eventlog import EventLog
 from veilog.logs.variants import Variants
 from veilog.measures.anomalies import normal_share
@@ -30,20 +29,6 @@ from veilog.methods.method import Request
 from veilog.methods.travag import PROGRAM, Trained, draws, train
 from veilog.privacy.curator import Curator
 from veilog.privacy.mechanisms import noise
-
-__all__ = [
-    "OVER",
-    "by_place",
-    "directly_follows",
-    "disclosure",
-    "drawn",
-    "file_to_file",
-    "in_the_file",
-    "models_and_sizes",
-    "statistics",
-    "suppression",
-    "utilities",
-]
 
 OVER = 100
 """TraVaG is drawn from this many times, and the counts are divided by it."""

@@ -24,8 +24,6 @@ from veilog.errors import ParameterError
 from veilog.logs.variants import Variants
 from veilog.measures.disclosure.spaces import occurrences, surprise, surprise_by_first_occurrences
 
-__all__ = ["Estimate", "Interval", "Matcher", "estimate"]
-
 Interval = tuple[float, float]
 Patterns = npt.NDArray[np.int64]
 """A pattern a row: its activities, ascending where order does not matter."""

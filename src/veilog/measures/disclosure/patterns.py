@@ -19,8 +19,6 @@ from veilog._typing import BoolArray, FloatArray, IntArray
 from veilog.logs.variants import Variants
 from veilog.measures.disclosure.spaces import Space, States, occurrences
 
-__all__ = ["Level", "levels", "single_activities"]
-
 _BATCH = 1 << 16
 """States worked on at once, unless one pattern alone has more."""
 _CELLS = 1 << 22

@@ -16,8 +16,6 @@ from veilog.errors import ParameterError, meant
 from veilog.logs.eventlog import ACTIVITY, TIMESTAMP, EventLog
 from veilog.privacy.cases import attribute_column, attribute_level
 
-__all__ = ["UNITS", "Unit", "cases_by_value", "variant_of_cases", "with_times"]
-
 Unit = Literal["seconds", "minutes", "hours", "days"]
 UNITS: tuple[Unit, ...] = get_args(Unit)
 

@@ -15,8 +15,6 @@ from veilog.logs.variants import Variants
 from veilog.measures.disclosure.patterns import Level
 from veilog.measures.disclosure.spaces import surprise
 
-__all__ = ["short_sequences"]
-
 _CELLS = 1 << 22
 """Variants times sequences worked on at once."""
 _MOST_SEQUENCES = 1 << 22

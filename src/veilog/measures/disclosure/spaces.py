@@ -21,17 +21,6 @@ from scipy.sparse import csr_matrix
 from veilog._typing import BoolArray, FloatArray, IntArray
 from veilog.logs.variants import Variants
 
-__all__ = [
-    "Space",
-    "States",
-    "multiset_space",
-    "occurrences",
-    "sequence_space",
-    "set_space",
-    "surprise",
-    "surprise_by_first_occurrences",
-]
-
 States = npt.NDArray[np.int32]
 
 

@@ -26,8 +26,6 @@ from veilog.logs.eventlog import EventLog
 from veilog.logs.variants import Variants
 from veilog.measures.disclosure.estimate import Interval, Matcher
 
-__all__ = ["Uniqueness", "uniqueness"]
-
 Points = Literal["multiset", "sequence"]
 _PAIRS = 1 << 20
 _Z = 1.959963984540054

@@ -21,19 +21,230 @@ Our own miner and replay (:mod:`veilog.mining`) find them in this process; where
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import contextlib
+import importlib.util
+import json
+import subprocess
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import IO, TYPE_CHECKING, Any
+from uuid import UUID
 
-from veilog.errors import ParameterError
+import numpy as np
+
+from veilog._process import ends_in_time, interpreter
+from veilog.errors import MissingExtraError, ParameterError, VeilogError
 from veilog.logs.variants import Variants
 from veilog.measures.measure import Found, Measure, Miner, Pair, Quantity
-from veilog.measures.process_model import own
-from veilog.measures.process_model.by_pm4py import Running, running
-from veilog.measures.process_model.quality import ModelQuality
+from veilog.mining.inductive import UNLIMITED, Clock, OutOfTimeError, discover
+from veilog.mining.replay import Net, Prefixes, Replay, precision, replayed, workflow_net
 
 if TYPE_CHECKING:
     from veilog.logs.eventlog import EventLog
 
-__all__ = ["FITNESS", "F_SCORE", "GENERALIZATION", "PRECISION", "model_quality"]
+MEASURES = ("fitness", "precision", "f_score", "generalization")
+
+
+@dataclass(frozen=True)
+class ModelQuality:
+    """Quality of the model discovered from a release; a measure that is None has its reason in ``not_computed``."""
+
+    fitness: float | None = None
+    precision: float | None = None
+    f_score: float | None = None
+    generalization: float | None = None
+    not_computed: Mapping[str, str] = field(default_factory=dict)
+    seconds: float = 0.0
+
+    @classmethod
+    def of(cls, values: Mapping[str, float], problem: str, seconds: float) -> ModelQuality:
+        """Return the quality with the F-score that follows, and with one reason for what is not among the values."""
+        known = dict(values)
+        if {"fitness", "precision"} <= known.keys():
+            both = known["fitness"] + known["precision"]
+            known["f_score"] = 2 * known["fitness"] * known["precision"] / both if both else 0.0
+        missing = {name: problem for name in MEASURES if name not in known}
+        return cls(**known, not_computed=missing, seconds=seconds)
+
+
+def measured(
+    original: Variants, released: Variants, *, noise: float, seconds: float, prefixes: int | None
+) -> ModelQuality:
+    """Discover a model from the release and replay the original on it; what was reached in time is kept."""
+    started, clock = time.monotonic(), Clock(seconds)
+    values: dict[str, float] = {}
+    stage, problem = "discovering the model", ""
+    try:
+        replay = Replay(workflow_net(discover(released, noise=noise, clock=clock)), clock)
+        stage = "replaying the original"
+        known = Prefixes.of(original)
+        whole = replayed(replay, known)
+        values |= {"fitness": whole.fitness, "generalization": whole.generalization}
+        stage = "replaying prefixes"
+        weights = known.going_on if prefixes is None else _drawn(known, prefixes)
+        values["precision"] = precision(replay, known, whole.markings, weights)
+    except OutOfTimeError:
+        problem = f"Not done after {seconds:g} seconds (while {stage})."
+    except RecursionError:
+        problem = f"The model is nested too deeply (while {stage})."
+    return ModelQuality.of(values, problem, time.monotonic() - started)
+
+
+def _drawn(prefixes: Prefixes, number: int) -> list[int]:
+    """Return how often each prefix is drawn, in proportion to the cases that go on from it: always the same draw."""
+    chances = np.array(prefixes.going_on, dtype=np.float64)
+    drawn = Counter(np.random.default_rng(0).choice(len(chances), number, p=chances / chances.sum()).tolist())
+    return [drawn[node] for node in range(len(chances))]
+
+
+_WORKER = "veilog.measures.process_model.worker"
+
+
+class Running:
+    """The measurement under way in its process."""
+
+    def __init__(
+        self, process: subprocess.Popen[bytes], answers: IO[bytes], words: IO[bytes], seconds: float, memory: int
+    ) -> None:
+        self._process, self._answers, self._words = process, answers, words
+        self._seconds, self._memory = seconds, memory
+        self._started = time.monotonic()
+
+    def result(self) -> ModelQuality:
+        """Waits until the process has ended or its time is over."""
+        left = self._seconds - (time.monotonic() - self._started)
+        ended = ends_in_time(self._process, left)
+        seconds = time.monotonic() - self._started
+        values: dict[str, float] = {}
+        stage, problem = "starting", None
+        self._answers.seek(0)
+        for line in self._answers.read().splitlines():
+            answer = json.loads(line)
+            stage = answer.get("stage", stage)
+            problem = answer.get("problem", problem)
+            values.update({name: answer[name] for name in MEASURES if name in answer})
+        if not ended:
+            problem = f"not done after {self._seconds:g} seconds (while {stage})"
+        elif problem is None and self._process.returncode != 0:
+            problem = (
+                f"the process of pm4py stopped with code {self._process.returncode} (while {stage}){self._last_words()}"
+            )
+        elif problem == "memory":
+            problem = f"more than {self._memory / (1 << 30):.3g} GiB of memory would be needed (while {stage})"
+        reason = f"{problem or f'pm4py gave no value (while {stage})'}."
+        return ModelQuality.of(values, reason[0].upper() + reason[1:], seconds)
+
+    def _last_words(self) -> str:
+        """The last line that the process wrote about its end: of a traceback the error itself."""
+        self._words.seek(0)
+        lines = self._words.read()[-4000:].decode("utf-8", "replace").strip().splitlines()
+        return f": {lines[-1].strip()[:200]}" if lines else ""
+
+
+@contextlib.contextmanager
+def running(
+    original: Variants, released: Variants, *, noise: float, seconds: float, memory: int, prefixes: int | None
+) -> Iterator[Running]:
+    """Starts the measurement beside the caller's work; leaving the block ends it in any case."""
+    if importlib.util.find_spec("pm4py") is None:
+        raise MissingExtraError("Measuring models", extra="models")
+    logs = [
+        {"traces": [list(t) for t in variants.sequences], "counts": variants.counts.tolist()}
+        for variants in (original, released)
+    ]
+    task = {"original": logs[0], "released": logs[1], "noise": noise, "memory": memory, "prefixes": prefixes}
+    with tempfile.TemporaryFile() as question, tempfile.TemporaryFile() as answers, tempfile.TemporaryFile() as words:
+        question.write(json.dumps(task).encode())
+        question.seek(0)
+        # Its one thread matters here: the address space that thread pools reserve counts against the memory limit.
+        with interpreter("-m", _WORKER, stdin=question, stdout=answers, stderr=words) as process:
+            yield Running(process, answers, words, seconds, memory)
+
+
+_COSTS = {"log_move_cost": 1 << 16, "model_move_cost": 1 << 16, "silent_move_cost": 1, "sync_move_cost": 0}
+"""Silent moves cost next to nothing, so that none is made in vain; they are not counted."""
+
+
+MOST_STATES = 1_000_000
+"""So many are looked at for one variant."""
+
+
+class TooManyStatesError(VeilogError):
+    """An alignment was not found in so many states."""
+
+    def __init__(self, states: int) -> None:
+        super().__init__(f"No alignment was found in {states:,} states of the model.")
+
+
+def check_alignments() -> None:
+    """Raise :class:`MissingExtraError` where there is no r4pm."""
+    if importlib.util.find_spec("r4pm") is None:
+        raise MissingExtraError("Fitness by alignments", extra="alignments")
+
+
+def aligned_fitness(original: Variants, net: Net, clock: Clock = UNLIMITED) -> float:
+    """Return 1 - changes / (events + visible steps of the shortest way through the net), over all cases.
+
+    Each variant is aligned once and counts its cases. Where every case is empty and the net has an empty way, 1.
+    """
+    aligner = Aligner(net)
+    shortest = aligner.changes(())
+    changes = most = 0
+    for trace, count in original.to_dict().items():
+        clock.check()
+        changes += count * (aligner.changes(trace) if trace else shortest)
+        most += count * (len(trace) + shortest)
+    return 1 - changes / most if most else 1.0
+
+
+class Aligner:
+    """A net as r4pm takes it."""
+
+    def __init__(self, net: Net) -> None:
+        check_alignments()
+        self._net = _as_json(net)
+        self._visible = {name for name, one in self._net["transitions"].items() if one["label"] is not None}
+
+    def changes(self, trace: Sequence[str]) -> int:
+        """Return the fewest events taken out and activities put in that let the trace fit."""
+        from r4pm.bindings.conformance.case_centric.alignments import align_trace
+
+        options: Any = {"cost_fn": _COSTS, "max_states": MOST_STATES}
+        try:
+            moves = align_trace(self._net, list(trace), options)["moves"]
+        except TypeError as error:  # as which r4pm raises everything
+            if "LimitReached" in str(error):
+                raise TooManyStatesError(MOST_STATES) from None
+            raise
+        return sum("LogMove" in move or self._is_put_in(move) for move in moves)
+
+    def _is_put_in(self, move: dict[str, Any]) -> bool:
+        return "ModelMove" in move and move["ModelMove"]["transition"] in self._visible
+
+
+def _as_json(net: Net) -> Any:
+    places = [str(UUID(int=i + 1)) for i in range(net.places)]
+    transitions = [str(UUID(int=(1 << 64) + i)) for i in range(len(net.transitions))]
+    arcs = [
+        {"from_to": {"type": kind, "nodes": nodes}, "weight": 1}
+        for name, one in zip(transitions, net.transitions, strict=True)
+        for kind, nodes in (
+            *(("PlaceTransition", [places[place], name]) for place in one.inputs),
+            *(("TransitionPlace", [name, places[place]]) for place in one.outputs),
+        )
+    ]
+    return {
+        "places": {name: {"id": name} for name in places},
+        "transitions": {
+            name: {"id": name, "label": one.label} for name, one in zip(transitions, net.transitions, strict=True)
+        },
+        "arcs": arcs,
+        "initial_marking": {places[net.source]: 1},
+        "final_markings": [{places[net.sink]: 1}],
+    }
 
 
 def model_quality(
@@ -57,7 +268,7 @@ def model_quality(
     if by == "pm4py":
         with running(first, second, noise=noise, seconds=seconds, memory=memory, prefixes=prefixes) as process:
             return process.result()
-    return own.measured(first, second, noise=noise, seconds=seconds, prefixes=prefixes)
+    return measured(first, second, noise=noise, seconds=seconds, prefixes=prefixes)
 
 
 def _check(

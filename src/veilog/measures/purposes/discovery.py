@@ -21,14 +21,10 @@ from veilog.errors import ParameterError
 from veilog.logs.variants import Variants
 from veilog.measures.measure import Log
 from veilog.measures.process_model import model_quality
-from veilog.measures.process_model.alignments import TooManyStatesError, aligned_fitness, check_alignments
-from veilog.measures.process_model.quality import ModelQuality
+from veilog.measures.process_model.measure import ModelQuality, TooManyStatesError, aligned_fitness, check_alignments
 from veilog.measures.purposes.purpose import Asked, Aspect, Purpose
-from veilog.mining.inductive import discover
-from veilog.mining.limits import Clock, OutOfTimeError
-from veilog.mining.petri import workflow_net
-
-__all__ = ["DISCOVERY"]
+from veilog.mining.inductive import Clock, OutOfTimeError, discover
+from veilog.mining.replay import workflow_net
 
 FILTER = 0.2
 """Noise threshold of the filtered model, as in :mod:`veilog.measures.process_model`."""

@@ -39,8 +39,6 @@ from veilog.measures.durations import Spans, emd, mean_steps, spans, timed
 from veilog.measures.measure import Log
 from veilog.measures.purposes.purpose import Asked, Aspect, Purpose
 
-__all__ = ["OFTEN", "PERFORMANCE"]
-
 OFTEN = 30
 """How often a pair must occur in the original for its mean duration to be compared."""
 

@@ -31,7 +31,6 @@ from veilog.measures.measure import Form, Log, Needs, Progress
 if TYPE_CHECKING:
     from veilog.measures.purposes.sides import Sides
 
-__all__ = ["Asked", "Aspect", "Grade", "Judged", "Judgement", "Log", "Lowest", "Mean", "Purpose", "Score"]
 
 Grade = Literal["good", "limited", "poor", "not judged"]
 

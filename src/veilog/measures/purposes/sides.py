@@ -21,8 +21,6 @@ from veilog.measures.measure import Log, Needs, Pair
 from veilog.measures.persons import column_of, in_order, parted
 from veilog.privacy.persons import columns_of_persons
 
-__all__ = ["Sides", "split"]
-
 SEED = 1
 TRAINING = 0.7
 """Share of the cases that a ceiling may see where it is judged on the others."""

@@ -27,15 +27,6 @@ from veilog.measures.similarity.distances import (
 )
 from veilog.measures.similarity.transport import LARGEST_MASS, Costs, transport
 
-__all__ = [
-    "BY_LENGTH",
-    "BY_MAXIMUM",
-    "Buffer",
-    "LogDifference",
-    "absolute_log_difference",
-    "absolute_log_differences",
-]
-
 Buffer = Literal["length", "maximum"]
 
 _BEYOND_LARGEST = 10

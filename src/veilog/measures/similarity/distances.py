@@ -15,15 +15,6 @@ from veilog._typing import IntArray
 from veilog.logs.variants import Sequences
 from veilog.measures.measure import Progress
 
-__all__ = [
-    "KEPT_BYTES",
-    "EditDistances",
-    "as_sequences",
-    "as_strings",
-    "edit_distances",
-    "levenshtein_block",
-]
-
 Strings = list[Any]
 """Sequences as strings of one character an activity (tuples of codes where there are more activities than
 characters): what the string-distance library compares fastest."""

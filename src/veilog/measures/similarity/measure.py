@@ -31,8 +31,6 @@ from veilog.measures.similarity.distances import (
 )
 from veilog.measures.similarity.transport import GAP, LARGEST_MASS, Costs, Plan, transport
 
-__all__ = ["DIRECT", "EXACT", "Matching", "Similarity", "relative_log_similarities", "relative_log_similarity"]
-
 Matching = Literal["direct", "exact"]
 
 

@@ -27,9 +27,6 @@ from veilog._typing import FloatArray, IntArray
 from veilog.errors import SolverError
 from veilog.measures.measure import Progress
 
-__all__ = ["GAP", "LARGEST_MASS", "Costs", "Plan", "matrix_costs", "transport"]
-
-
 GAP = 1e-9
 """Largest duality gap, per unit of the mass given as the scale, that is taken as proof."""
 LARGEST_MASS = 1 << 52

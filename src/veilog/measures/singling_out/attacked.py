@@ -13,8 +13,6 @@ from veilog.logs.eventlog import EventLog
 from veilog.logs.variants import Variants
 from veilog.measures.singling_out.logs import UNKNOWN, cases_of, positions
 
-__all__ = ["Attackable", "Attacks", "attackable", "drawn"]
-
 
 @dataclass(frozen=True, eq=False)
 class Attackable:

@@ -46,8 +46,6 @@ from veilog.measures.singling_out.logs import (
 )
 from veilog.measures.singling_out.rates import Rate, rising, wilson
 
-__all__ = ["Example", "Exposed", "Exposure", "exposure"]
-
 SIZES = (1, 2, 3, 5, 10)
 ATTACKS = 2_000
 _FEWEST = 200

@@ -45,8 +45,6 @@ from veilog.measures.singling_out.rates import (
     tells_more,
 )
 
-__all__ = ["END", "INFERENCE", "Inference", "Inferred", "inference"]
-
 SIZES = (1, 2, 3, 5, 10)
 WITH_ATTRIBUTES = 3
 """First activities that are known beside the other attributes."""

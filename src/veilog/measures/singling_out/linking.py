@@ -50,8 +50,6 @@ from veilog.measures.singling_out.rates import (
     tells_more,
 )
 
-__all__ = ["LINKABILITY", "Linkability", "Linked", "linkability"]
-
 SIZES = (1, 3, 5, 10)
 PEOPLE = 400
 _FEWEST = 100

@@ -15,27 +15,6 @@ from veilog.logs.variants import Variants
 from veilog.measures.disclosure import Matcher
 from veilog.measures.durations import timed
 
-__all__ = [
-    "UNKNOWN",
-    "Besides",
-    "Fitting",
-    "FloatArray",
-    "Population",
-    "besides",
-    "cases_of",
-    "fits",
-    "fitting",
-    "in_random_order",
-    "known_in_order",
-    "near",
-    "population",
-    "positions",
-    "ranges",
-    "starts_of",
-    "variant_of_cases",
-    "why_without_start",
-]
-
 Mask = npt.NDArray[np.bool_]
 
 UNKNOWN = int(np.iinfo(np.int64).min)

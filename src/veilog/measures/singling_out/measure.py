@@ -82,8 +82,6 @@ from veilog.measures.singling_out.rates import (
     wilson,
 )
 
-__all__ = ["SINGLING_OUT", "Knowledge", "SinglingOut", "events", "singling_out"]
-
 SIZES = (1, 2, 3, 5, 10)
 ATTACKS = 1_000
 _FEWEST = 100

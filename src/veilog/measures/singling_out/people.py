@@ -15,18 +15,6 @@ from veilog.measures.persons import column_of, parted
 from veilog.measures.purposes.attributes.columns import Attribute, compared
 from veilog.measures.singling_out.logs import variant_of_cases
 
-__all__ = [
-    "MOST_ATTRIBUTES",
-    "People",
-    "Rows",
-    "attributes_of",
-    "halves",
-    "people_of",
-    "prefixes_of",
-    "rows_of",
-    "shared_codes",
-]
-
 MOST_ATTRIBUTES = 8
 """Attributes of cases that are known and guessed; more are left out, those that vary least first."""
 

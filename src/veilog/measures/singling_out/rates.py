@@ -34,20 +34,6 @@ import numpy as np
 
 from veilog._typing import FloatArray, IntArray
 
-__all__ = [
-    "Control",
-    "Rate",
-    "Success",
-    "apart",
-    "certain",
-    "mean_rate",
-    "paired",
-    "residual",
-    "rising",
-    "tells_more",
-    "wilson",
-]
-
 Control = Literal["held out", "others' cases"]
 """Whom an attack was tried on that the release cannot have told of: people who were not in the log, or the people
 themselves, attacked with others' cases."""

@@ -15,21 +15,6 @@ from veilog.measures.singling_out.linking import Linkability, Linked
 from veilog.measures.singling_out.measure import Knowledge, SinglingOut
 from veilog.measures.singling_out.rates import Control, Rate, Success
 
-__all__ = [
-    "begun",
-    "briefly_in_words",
-    "found_in_words",
-    "in_words",
-    "inferred_in_words",
-    "known_of",
-    "like_who",
-    "linked_in_words",
-    "lists_of",
-    "own_path_in_words",
-    "percent",
-    "said_once",
-]
-
 _GUESSES: dict[Control, str] = {
     "others' cases": gettext_noop(
         "Someone who knows {known} guesses the rest of it for {original} of the people with the original, for "

@@ -21,17 +21,6 @@ from veilog.methods._events.attributes.released import ReleasedColumns
 from veilog.privacy.account.accounting import Number, parse_share
 from veilog.privacy.domain import Window, pair_of_times
 
-__all__ = [
-    "Details",
-    "Wanted",
-    "anonymous",
-    "assembled",
-    "eventless",
-    "pieces_of",
-    "released_cases",
-    "shuffled",
-]
-
 DEFAULT_ATTRIBUTES_SHARE = Fraction(1, 4)
 OF_STARTS = Fraction(3, 10)
 _HOUR = 3_600_000_000

@@ -22,8 +22,6 @@ from veilog.privacy.curator import Curator
 from veilog.privacy.domain import Window
 from veilog.privacy.mechanisms.noise import generator
 
-__all__ = ["Enriched", "delta_shared_out", "enriched"]
-
 TIMES_OF_DELTA = Fraction(1, 10)
 """What times have of a delta that something else needs, too."""
 

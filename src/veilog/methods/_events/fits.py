@@ -10,8 +10,6 @@ import numpy as np
 
 from veilog._typing import FloatArray, IntArray
 
-__all__ = ["about", "in_steps", "least_squares", "likeliest", "likely", "present", "real"]
-
 _FACTORS = np.linspace(-4.0, 4.0, 65)
 _FLOOR = 1e-12
 

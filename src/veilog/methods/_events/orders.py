@@ -12,8 +12,6 @@ import numpy as np
 from veilog._typing import FloatArray, IntArray
 from veilog.logs.variants import Repeated, Sequences
 
-__all__ = ["CaseBlock", "by_row", "counted", "in_blocks", "picked", "spread"]
-
 BLOCK_EVENTS = 1_500_000
 """Of the released cases so many events are drawn at once: enough for what is drawn to have the shares that it should,
 and some hundred megabytes of memory."""

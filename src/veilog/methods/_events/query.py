@@ -21,8 +21,6 @@ from veilog.methods.settings import Bounds, Settings
 from veilog.privacy.curator import Curator
 from veilog.privacy.domain import Domain, Fact, Window
 
-__all__ = ["Query", "QuerySettings", "names_in", "needs_of_query", "released_log", "variant_query", "wanted_of"]
-
 
 @dataclass(frozen=True)
 class Query:

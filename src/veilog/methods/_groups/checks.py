@@ -17,8 +17,6 @@ import pyarrow as pa
 from veilog.errors import OutputError
 from veilog.logs.eventlog import ACTIVITY, CASE_INDEX, TIMESTAMP, EventLog
 
-__all__ = ["check_pretsa", "check_tlkc"]
-
 Label = Hashable
 Trace = tuple[Label, ...]
 

@@ -20,22 +20,6 @@ from veilog.logs.eventlog import ACTIVITY, CASE_INDEX, EVENT_INDEX, TIMESTAMP, T
 from veilog.privacy.cases import Kind, Level, attribute_kind, attribute_level
 from veilog.privacy.domain import Domain
 
-__all__ = [
-    "DeclaredEvents",
-    "Sensitive",
-    "attribute_names",
-    "case_labels",
-    "coded",
-    "dropped_attributes",
-    "events_of",
-    "fresh_dictionary",
-    "intervals",
-    "microseconds",
-    "sensitive",
-    "text_column",
-]
-
-
 TOO_DISTINCT = 0.5
 """With more values than this share of what has one, values tell cases or events apart and are no categories."""
 INTERVALS = 4

@@ -23,8 +23,6 @@ from veilog.methods.standing_out import remark_cases
 from veilog.privacy.curator import Curator
 from veilog.privacy.mechanisms.mechanism import Laplace
 
-__all__ = ["count_variants"]
-
 
 def count_variants(
     curator: Curator,

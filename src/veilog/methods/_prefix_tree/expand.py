@@ -19,24 +19,9 @@ from veilog.methods._prefix_tree.tree import Noise, PrefixTree, assign_continuat
 from veilog.methods.method import Request, advised, as_asked
 from veilog.methods.standing_out import remark_made_by_noise
 from veilog.privacy.account.accounting import SMALLEST_EPSILON
-from veilog.privacy.curator import Assign, Curator, SparseHistogram
+from veilog.privacy.curator import Curator
+from veilog.privacy.histograms import MOST_ROUNDS, Assign, Rounds, SparseHistogram, rounds_pay, strength_within
 from veilog.privacy.mechanisms.mechanism import Laplace
-from veilog.privacy.rounds import MOST_ROUNDS, Rounds, rounds_pay, strength_within
-
-__all__ = [
-    "BEYOND_NOISE",
-    "Plan",
-    "Screen",
-    "above",
-    "grow",
-    "plan_budget",
-    "published_epsilon",
-    "published_threshold",
-    "published_variants",
-    "refuse_runaway",
-    "refuse_too_small",
-]
-
 
 DEPTH_SHARE = Fraction(1, 20)
 """Share of the budget that finds out the depth where the user does not give it."""

@@ -12,8 +12,6 @@ from veilog.logs.variants import Sequences
 from veilog.messages import Message
 from veilog.privacy.curator import Curator
 
-__all__ = ["length_histogram", "length_quantile", "noisy_quantile", "quantile", "steps_to"]
-
 
 def steps_to(most: int) -> IntArray:
     """1, 2, ..., 8, 10, 12, 15, ..., growing by a quarter, up to ``most``: a noisy histogram over few bins."""

@@ -8,8 +8,6 @@ from typing import Annotated, Literal
 from veilog.methods.settings import Bounds, LargestLog, Settings
 from veilog.privacy.domain import Fact
 
-__all__ = ["TreeSettings", "needs_of_tree"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class TreeSettings(Settings):

@@ -17,10 +17,8 @@ from scipy.special import ndtri
 
 from veilog._typing import BoolArray, IntArray
 from veilog.logs.variants import Sequences, Variants
-from veilog.privacy.curator import Assign
+from veilog.privacy.histograms import Assign
 from veilog.privacy.mechanisms.mechanism import DiscreteGaussian, Laplace
-
-__all__ = ["Level", "Noise", "PrefixTree", "assign_continuation", "assign_deepest", "noise_threshold", "to_variants"]
 
 Noise = Laplace | DiscreteGaussian
 

@@ -24,9 +24,6 @@ from veilog._typing import IntArray
 from veilog.errors import ParameterError, SolverError
 from veilog.logs.variants import Variants
 
-__all__ = ["balanced", "play_out", "play_out_guided"]
-
-
 SPARE_COST = 0.5
 """What a use of a spare relation costs, against 1 for a count more or less of another (found on public logs)."""
 LARGEST_TOTAL = 10**8

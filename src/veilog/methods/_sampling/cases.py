@@ -14,8 +14,6 @@ from veilog._typing import IntArray
 from veilog.errors import ParameterError
 from veilog.methods._sampling.transitions import LARGEST_RELEASE, AnnotatedLog
 
-__all__ = ["copies_of_cases", "program_counts", "sampled_counts"]
-
 _MOST_MOVES = 10_000_000
 
 

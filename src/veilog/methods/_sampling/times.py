@@ -17,9 +17,6 @@ from veilog.logs.variants import Sequences
 from veilog.methods._sampling.transitions import AnnotatedLog, Frame, events_of
 from veilog.privacy.mechanisms import noise
 
-__all__ = ["noisy_cases", "program_cases"]
-
-
 Numbers = TypeVar("Numbers", IntArray, FloatArray)
 _SECOND = 1_000_000
 _FINENESS = 2**32

@@ -18,16 +18,6 @@ from veilog.logs.variants import Sequences, Variants
 from veilog.privacy.cases import UNKNOWN_TIME, RawCases
 from veilog.privacy.domain import Domain
 
-__all__ = [
-    "LARGEST_RELEASE",
-    "AnnotatedLog",
-    "Frame",
-    "annotated",
-    "check_times",
-    "events_of",
-    "piece_of",
-]
-
 LARGEST_RELEASE = 100_000_000
 """Events; more would not fit in memory, and only a tiny guessing advantage asks for more."""
 

@@ -18,21 +18,6 @@ import numpy as np
 from veilog._typing import BoolArray, FloatArray, IntArray
 from veilog.methods._sampling.transitions import AnnotatedLog
 
-__all__ = [
-    "Knowledge",
-    "Precision",
-    "duration_priors",
-    "epsilons_of",
-    "oversampling_epsilon",
-    "prior_knowledge",
-    "program_epsilons",
-    "program_knowledge",
-    "program_ranges",
-    "start_priors",
-    "too_well_known",
-]
-
-
 _DAY = 86_400_000_000
 _MINUTE = 60_000_000
 _PROGRAM_PRECISION = 10

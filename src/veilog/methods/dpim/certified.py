@@ -19,10 +19,9 @@ from veilog.methods.dpim.trees import flower, tree_of
 from veilog.methods.method import Request
 from veilog.mining.language import NEVER, Language
 from veilog.mining.tree import SILENT, ProcessTree
-from veilog.privacy.curator import Curator, Features
+from veilog.privacy.clipping import Features
+from veilog.privacy.curator import Curator
 from veilog.privacy.mechanisms.mechanism import Laplace
-
-__all__ = ["chosen_tree", "distinct", "misfits"]
 
 _LEVELS = ((4.0, 0.2), (2.0, 0.1), (1.0, 0.05), (0.5, 0.02), (0.25, 0.01))
 """What a pair must exceed: what noise alone rarely does, so many times, and this share of the cases. Low levels let

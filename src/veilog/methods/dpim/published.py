@@ -19,16 +19,11 @@ from veilog.logs.variants import Variants
 from veilog.methods.df_laplace import pairs
 from veilog.methods.dpim.trees import TreeOfPairs, border_first, within, without
 from veilog.methods.method import Request
-from veilog.mining.cuts import choice_cut, loop_cut, parallel_cut
-from veilog.mining.graph import Graph, bits
-from veilog.mining.petri import workflow_net
-from veilog.mining.prefixes import Prefixes
-from veilog.mining.replay import Replay, replayed
+from veilog.mining.inductive import Graph, bits, choice_cut, loop_cut, parallel_cut
+from veilog.mining.replay import Prefixes, Replay, replayed, workflow_net
 from veilog.mining.tree import SILENT, Operator, ProcessTree, activity, choice, loop
 from veilog.privacy.curator import Curator
 from veilog.privacy.mechanisms import noise
-
-__all__ = ["MARGIN", "accepted_tree"]
 
 MARGIN = 15
 """How many pairs more or less than the log's an attempt takes: the paper's section VI."""

@@ -10,11 +10,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from veilog._typing import BoolArray
-from veilog.mining.cuts import find_cut
-from veilog.mining.graph import Graph, bits
+from veilog.mining.inductive import Graph, bits, find_cut
 from veilog.mining.tree import SILENT, Operator, ProcessTree, activity, choice, loop, ordered, parallel, reduced
-
-__all__ = ["TreeOfPairs", "border_first", "flower", "leading", "reached", "tree_of", "within", "without"]
 
 
 def tree_of(labels: tuple[str, ...], edges: BoolArray) -> ProcessTree:

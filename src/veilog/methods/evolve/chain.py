@@ -18,17 +18,6 @@ from veilog.methods.evolve.constants import Constants, usual_length
 from veilog.methods.evolve.traces import PAD, Traces, joined, widened
 from veilog.methods.evolve.ways import connect, left_over
 
-__all__ = [
-    "Chain",
-    "Shortened",
-    "activity_features",
-    "clean",
-    "relation_and_repeat_features",
-    "relation_features",
-    "trigram_features",
-    "with_repeats",
-]
-
 Triples = tuple[IntArray, IntArray, IntArray]
 """Rows, columns and values of a sparse matrix."""
 

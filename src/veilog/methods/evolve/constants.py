@@ -8,9 +8,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-__all__ = ["DEFAULTS", "Aim", "Constants"]
-
-
 _USUAL_LENGTH = 60
 
 

@@ -19,8 +19,6 @@ from veilog.methods.evolve.constants import Constants
 from veilog.methods.evolve.traces import PAD, Traces, distinct, joined, occurrences
 from veilog.methods.evolve.ways import left_over
 
-__all__ = ["Doubt", "Prior", "doubt_of", "imagined"]
-
 _WALKS = 4000
 """Of each kind, by which it is told how well it explains the relations."""
 _SHARES = (0.02, 0.1, 0.25, 0.4, 0.5, 0.6, 0.75, 0.9, 0.98)

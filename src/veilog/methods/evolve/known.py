@@ -19,8 +19,6 @@ from veilog.methods.evolve.constants import Constants
 from veilog.methods.evolve.traces import PAD, Traces, distinct, joined, occurrences, strings
 from veilog.methods.evolve.votes import Counted, next_generation
 
-__all__ = ["RealVariants"]
-
 _SEED = 1e-9
 """Weight of a known trace that has none in a pool, so that votes can give it some."""
 

@@ -10,10 +10,8 @@ import numpy as np
 
 from veilog.methods.evolve.constants import Constants
 from veilog.privacy.curator import Curator
+from veilog.privacy.histograms import LEAST_DELTA, LEAST_EPSILON, strength_within
 from veilog.privacy.mechanisms.noise import tsgd_bound
-from veilog.privacy.rounds import LEAST_DELTA, LEAST_EPSILON, strength_within
-
-__all__ = ["EvolvePlan", "deviation_of_gaussian", "gaussian_pays"]
 
 _PARTS = 10**6
 """Shares are multiples of one millionth of epsilon, so that they add up exactly."""

@@ -27,8 +27,6 @@ from veilog.methods.evolve.votes import fit, rounded
 from veilog.methods.method import Request
 from veilog.privacy.curator import Curator
 
-__all__ = ["only_real_variants", "with_real"]
-
 _PAIRS = 8_000_000
 """Distances held at a time; beyond it the most frequent real variants are settled first."""
 _CHUNK = 16_384

@@ -21,9 +21,8 @@ from veilog.methods.evolve.known import RealVariants
 from veilog.methods.evolve.plan import EvolvePlan, deviation_of_gaussian, gaussian_pays
 from veilog.methods.evolve.traces import PAD, public_codes
 from veilog.methods.evolve.triples import second_order, share_of_triples
-from veilog.privacy.curator import Curator, Features
-
-__all__ = ["asked_chain", "prepared"]
+from veilog.privacy.clipping import Features
+from veilog.privacy.curator import Curator
 
 _NO_DELTA = Fraction(0)
 

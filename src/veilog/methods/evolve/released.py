@@ -18,8 +18,6 @@ from veilog.methods.evolve.structure import Imagined, Weighted, structured
 from veilog.methods.evolve.traces import Traces, distances, joined, nearest, strings
 from veilog.methods.evolve.votes import medoids, rounded
 
-__all__ = ["Round", "drawn", "medoids_of", "named", "release_of"]
-
 
 @dataclass
 class Round:

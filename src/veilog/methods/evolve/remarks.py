@@ -7,9 +7,7 @@ from veilog.messages import Message
 from veilog.methods.evolve.chain import Shortened
 from veilog.methods.evolve.plan import EvolvePlan
 from veilog.methods.method import Request, advised
-from veilog.privacy.account.figures import up
-
-__all__ = ["remark", "remark_real", "remark_unasked"]
+from veilog.privacy.account.guarantee import up
 
 _FEWER = Message("fewer-activities-would-do-more")
 

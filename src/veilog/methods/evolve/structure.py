@@ -24,10 +24,8 @@ from veilog.methods.evolve.constants import Aim, Constants
 from veilog.methods.evolve.traces import PAD, Traces, distances, joined, occurrences, strings
 from veilog.methods.evolve.votes import medoids
 from veilog.mining.inductive import discover
-from veilog.mining.judge import judge
-from veilog.mining.prefixes import Prefixes
-
-__all__ = ["Candidate", "Imagined", "Structure", "Weighted", "candidates", "columns_of", "structured"]
+from veilog.mining.language import judge
+from veilog.mining.replay import Prefixes
 
 
 @dataclass(frozen=True, eq=False)

@@ -15,18 +15,6 @@ from rapidfuzz.process import cdist
 from veilog._typing import AnyArray, Float32Array, FloatArray, Int32Array, IntArray
 from veilog.logs.variants import Sequences
 
-__all__ = [
-    "Traces",
-    "distances",
-    "distinct",
-    "nearest",
-    "occurrences",
-    "public_codes",
-    "strings",
-    "strings_of",
-    "widened",
-]
-
 Strings = list[str]
 
 PAD = -1

@@ -17,8 +17,6 @@ from veilog._typing import FloatArray
 from veilog.methods.evolve.chain import Chain
 from veilog.methods.evolve.constants import Constants
 
-__all__ = ["second_order", "share_of_triples"]
-
 
 def share_of_triples(chain: Chain, rest: Fraction, heard: float, settings: Constants) -> Fraction:
     """The part of ``rest``, what is left of epsilon, for which triples are expected to tell the most more than they

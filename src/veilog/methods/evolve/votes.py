@@ -16,8 +16,6 @@ from veilog.methods.evolve.chain import Chain
 from veilog.methods.evolve.constants import Constants
 from veilog.methods.evolve.traces import PAD, Traces, distinct, joined, occurrences
 
-__all__ = ["fit", "medoids", "misfit", "next_generation", "rounded"]
-
 Deviation = float | FloatArray
 """Of each share of a round, or the same for all."""
 

@@ -14,8 +14,6 @@ from scipy.sparse.csgraph import breadth_first_order
 from veilog._typing import BoolArray, FloatArray
 from veilog.methods.evolve.constants import Constants, usual_length
 
-__all__ = ["connect", "left_over"]
-
 
 def left_over(flow: FloatArray, b: float) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Of each activity how many cases have it at most, how much oftener it occurs, and the deviation of that."""

@@ -17,9 +17,6 @@ from rapidfuzz.process import cdist
 
 from veilog._typing import Int32Array, IntArray
 
-__all__ = ["SequenceTree", "merged", "prefix_tree"]
-
-
 _MATRIX = 4_000
 """Up to so many variants all distances are kept."""
 

@@ -26,8 +26,6 @@ from veilog.errors import SolverError
 from veilog.logs.variants import Variants
 from veilog.messages import Message
 
-__all__ = ["How", "Matching", "match"]
-
 How = Literal["optimal", "greedy"]
 
 MOST_ASSIGNED = 110_000_000

@@ -14,9 +14,6 @@ from veilog._typing import IntArray
 from veilog.privacy.mechanisms.intervals import exp_minus, quotient, rational, total
 from veilog.privacy.mechanisms.noise import Randomness, bernoulli, tsgd_noise
 
-__all__ = ["bounded_noise", "randomised_response"]
-
-
 _WORD = 2**32
 
 

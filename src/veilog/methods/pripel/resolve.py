@@ -21,8 +21,6 @@ from veilog.logs.eventlog import ACTIVITY, TIMESTAMP, EventLog
 from veilog.logs.variants import Sequences, Variants
 from veilog.methods.pripel.matching import Matching
 
-__all__ = ["RawTraces", "Resolved", "cases_of_matching", "expanded", "resolve"]
-
 NOBODY = -1
 _SECOND = 1_000_000
 

@@ -13,9 +13,6 @@ from veilog.messages import Message
 from veilog.methods.pripel.noise import bounded_noise, randomised_response
 from veilog.privacy.mechanisms.noise import Randomness
 
-__all__ = ["noised_column", "refusal"]
-
-
 TELLS_APART = 0.5
 """A text attribute with more distinct values than that, for each value it has, is no category."""
 _STEPS = 2**20

@@ -21,10 +21,7 @@ from veilog._files import text_of
 from veilog._typing import BoolArray, IntArray
 from veilog.errors import InputError
 from veilog.logs.variants import Sequences, Variants
-from veilog.privacy.curator import Features
-
-__all__ = ["Rules", "eventually_follows", "exact_rules", "no_rules", "read_rules", "rules_from_counts"]
-
+from veilog.privacy.clipping import Features
 
 EVIDENCE = 10
 """A learned rule needs activities in so many times as many cases as noise alone may show, so that at most one in so

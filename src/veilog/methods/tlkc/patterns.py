@@ -23,9 +23,6 @@ from scipy.sparse import csr_matrix
 from veilog._typing import BoolArray, FloatArray, Int32Array, IntArray
 from veilog.errors import ParameterError
 
-__all__ = ["ElementTraces", "Elements", "PatternLevel", "levels", "maximal_patterns"]
-
-
 _BATCH = 1 << 16
 """States worked on at once, unless one pattern alone has more."""
 _CELLS = 1 << 22

@@ -14,8 +14,6 @@ from veilog.errors import ParameterError
 from veilog.messages import Message
 from veilog.methods.tlkc.patterns import Elements, ElementTraces, levels, maximal_patterns
 
-__all__ = ["BackgroundKnowledge", "TlkcModel", "largest_k", "left"]
-
 
 @dataclass(frozen=True)
 class TlkcModel:

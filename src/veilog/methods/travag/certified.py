@@ -18,8 +18,6 @@ from veilog.privacy.curator import Curator
 from veilog.privacy.mechanisms import noise
 from veilog.privacy.mechanisms.mechanism import KTruncatedGeometric
 
-__all__ = ["begin", "learn"]
-
 
 def begin(
     curator: Curator,

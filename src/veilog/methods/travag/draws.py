@@ -6,9 +6,6 @@ import numpy as np
 
 from veilog._typing import AnyArray, IntArray
 
-__all__ = ["by_chance"]
-
-
 _BLOCK = 32
 
 

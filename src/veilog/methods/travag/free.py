@@ -14,9 +14,6 @@ from veilog.methods.travag.optimisers import adam
 from veilog.methods.travag.settings import Configuration, Networks
 from veilog.methods.travag.training import autoencoder_factors, generated, normals, softmax
 
-__all__ = ["fit_autoencoder", "fit_generator", "reconstructed", "shares"]
-
-
 _CHECK = 25
 _DRAWS = 8192
 _SURE = 0.99

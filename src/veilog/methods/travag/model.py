@@ -21,8 +21,6 @@ from veilog.modelfile import Damaged
 from veilog.privacy.account.guarantee import Charge
 from veilog.privacy.mechanisms.mechanism import NoisedSteps
 
-__all__ = ["state_from", "state_to", "trained_from", "trained_to"]
-
 Arrays = Mapping[str, AnyArray]
 _WIDEST = 1_000_000
 _MOST_CASES = 2**53

@@ -16,20 +16,6 @@ import numpy.typing as npt
 from veilog._typing import AnyArray
 from veilog.privacy.training.sums import Outer, add_rows
 
-__all__ = [
-    "LEAK",
-    "Network",
-    "Normalised",
-    "Sums",
-    "Trace",
-    "Weights",
-    "backward",
-    "forward",
-    "gradients",
-    "initial",
-    "sigmoid",
-]
-
 Weights = dict[str, AnyArray]
 Activation = Literal["tanh", "leaky", "none"]
 Sums = list[tuple[AnyArray, ...]]

@@ -14,9 +14,6 @@ import numpy as np
 from veilog._typing import AnyArray
 from veilog.methods.travag.networks import Network, Weights
 
-__all__ = ["adam", "rmsprop"]
-
-
 _BLOCK = 16_384
 _TINY = 1e-8
 

@@ -14,16 +14,6 @@ from veilog.privacy.mechanisms.mechanism import LARGEST_NOISE, NoisedSteps
 from veilog.privacy.mechanisms.noise import tsgd_bound
 from veilog.privacy.training.accounting import calibrated, smallest_epsilon
 
-__all__ = [
-    "MOST_COLUMNS",
-    "Budget",
-    "check_memory",
-    "columns_that_fit",
-    "plan_as_published",
-    "plan_certified",
-    "refuse_unaffordable",
-]
-
 MOST_COLUMNS = 4096
 """Certified, the most frequent columns (by noisy counts) up to so many are trained on; the rest is outside."""
 _MOST_PARAMETERS = 200_000_000

@@ -24,8 +24,6 @@ from veilog.methods.travag.settings import Networks, TrainingState
 from veilog.methods.travag.training import autoencoder_factors, generated, generator_step, normals
 from veilog.privacy.training.sums import Outer, squared_norms
 
-__all__ = ["REASONS", "ProgramRun", "learn_as_programmed"]
-
 REASONS = (
     gettext_noop("TraVaG's columns are the raw variants of the log"),
     gettext_noop(

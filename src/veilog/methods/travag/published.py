@@ -26,8 +26,6 @@ from veilog.privacy.mechanisms import noise
 from veilog.privacy.training.accounting import composed_epsilon
 from veilog.privacy.training.gradients import Training
 
-__all__ = ["train_as_published"]
-
 _REASONS = (
     gettext_noop("TraVaG's columns are the raw variants of the log"),
     gettext_noop(

@@ -15,11 +15,9 @@ from veilog.logs.variants import Sequences
 from veilog.methods.method import Request
 from veilog.methods.travag.networks import Weights
 from veilog.methods.travag.settings import Configuration, Networks, TrainingState
-from veilog.privacy.curator import Assign
+from veilog.privacy.histograms import Assign
 from veilog.privacy.mechanisms.mechanism import NoisedSteps
 from veilog.privacy.training.gradients import Training
-
-__all__ = ["Checkpoint", "Run", "check_resumed", "clips_of", "nearest", "told_steps"]
 
 Checkpoint = Callable[[TrainingState], None]
 

@@ -12,8 +12,6 @@ from veilog.methods.travag.networks import LEAK, Network, Weights
 from veilog.privacy.account.guarantee import Charge, Guarantee
 from veilog.privacy.mechanisms.mechanism import NoisedSteps
 
-__all__ = ["CERTIFIED", "PROGRAM", "PUBLISHED", "Configuration", "Networks", "Trained", "TrainingState"]
-
 _OF_PROGRAM = "program-"
 
 

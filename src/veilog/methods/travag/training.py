@@ -14,17 +14,6 @@ from veilog.methods.travag.settings import Configuration, Networks
 from veilog.privacy.training.gradients import Training
 from veilog.privacy.training.sums import SAFE, Factors, Outer, clipped_sums
 
-__all__ = [
-    "autoencoder_factors",
-    "autoencoder_step",
-    "count_step",
-    "critic_step",
-    "generated",
-    "generator_step",
-    "normals",
-    "softmax",
-]
-
 _LEAST_SLOPE = 1e-12
 
 

@@ -17,15 +17,12 @@ from typing import TypeVar
 
 from veilog.messages import Message, as_message
 from veilog.privacy.account.accounting import Number, compose, parse_delta, parse_epsilon
-from veilog.privacy.account.figures import round_up
-from veilog.privacy.account.guarantee import Charge, Condition, Guarantee, Statement
+from veilog.privacy.account.guarantee import Charge, Condition, Guarantee, Statement, round_up
 from veilog.privacy.account.guessing import advantage_of
 from veilog.privacy.mechanisms.mechanism import Mechanism, Sensitivity, Subsampled
 from veilog.privacy.mechanisms.sampling import amplified
 from veilog.privacy.part import Part
 from veilog.privacy.unit import Unit
-
-__all__ = ["ChargeAccount", "SampleAccount"]
 
 M = TypeVar("M", bound=Mechanism)
 

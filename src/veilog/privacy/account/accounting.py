@@ -17,17 +17,6 @@ from fractions import Fraction
 from veilog.errors import ParameterError
 from veilog.privacy.account.guarantee import Charge
 
-__all__ = [
-    "LARGEST_EPSILON",
-    "SMALLEST_EPSILON",
-    "Number",
-    "compose",
-    "parse_delta",
-    "parse_epsilon",
-    "parse_share",
-    "whole_number",
-]
-
 Number = int | float | Fraction | Decimal | str
 
 SMALLEST_EPSILON = Fraction(1, 10**9)

@@ -59,8 +59,6 @@ from veilog.privacy.account.losses import (
 )
 from veilog.privacy.mechanisms.mechanism import Subsampled
 
-__all__ = ["ORDERS", "Answer", "answers_of", "best_order", "planned_epsilon", "renyi_epsilon", "renyi_of", "renyi_room"]
-
 Cost = tuple[Fraction, Fraction]
 
 ORDERS = tuple(Fraction(round(100 * 1.02**i) + 2, 100) for i in range(420))

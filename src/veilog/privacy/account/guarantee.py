@@ -7,19 +7,176 @@ A :class:`Charge` is a frozen description of what one question spent; a :class:`
 from __future__ import annotations
 
 import html
+import math
 from dataclasses import dataclass
+from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from fractions import Fraction
-from typing import ClassVar, Literal
+from typing import ClassVar, Literal, get_args
 
 from veilog.errors import ParameterError
-from veilog.messages import Message
-from veilog.privacy.account.figures import round_up, up
-from veilog.privacy.account.strength import DeltaImpact, Strength, largest_log, strength_of, weighed
-from veilog.privacy.account.words import mechanism_in_words, sensitivity_in_words
-from veilog.privacy.mechanisms.mechanism import Mechanism, Sensitivity, Stated
+from veilog.messages import Message, as_message
+from veilog.privacy.mechanisms.mechanism import (
+    DiscreteGaussianSteps,
+    GaussianRounds,
+    KTruncatedGeometric,
+    Laplace,
+    Mechanism,
+    NoisedSteps,
+    NoisyMaximum,
+    Sensitivity,
+    Stated,
+    Subsampled,
+    Thresholded,
+)
 from veilog.privacy.part import Part
 
-__all__ = ["NEIGHBOURS", "Charge", "Code", "Condition", "Guarantee", "PlainCharge", "SaidBy", "Statement", "Status"]
+
+def round_up(value: Fraction) -> float:
+    """Return the smallest float not below ``value``: what is printed never understates what is spent."""
+    nearest = float(value)
+    # A float prints as the shortest decimal that reads back as it, so compare with that decimal, not its binary value.
+    return nearest if Fraction(Decimal(repr(nearest))) >= value else math.nextafter(nearest, math.inf)
+
+
+def up(value: Fraction | float | None, digits: int = 6) -> str:
+    """Return a number in so many digits, rounded up, as ``:g`` would write it: 1.0000049 is 1.00001."""
+    if value is None:
+        return "none"
+    whole = value if isinstance(value, Fraction) else Fraction(Decimal(repr(float(value))))
+    if whole == 0:
+        return "0"
+    rounded = Context(prec=digits, rounding=ROUND_CEILING).divide(Decimal(whole.numerator), Decimal(whole.denominator))
+    return f"{float(rounded):.{digits}g}"
+
+
+def exact(value: Fraction) -> str:
+    """Return the number in as many digits as it has; rounded down where it has too many."""
+    digits = next((d for d in range(40) if (value * 10**d).denominator == 1), 40)
+    whole = value * 10**digits
+    text = str(whole.numerator // whole.denominator).rjust(digits + 1, "0")
+    return text if digits == 0 else f"{text[:-digits]}.{text[-digits:]}"
+
+
+def so_many(purpose: str | Message, number: int, what: str) -> Message:
+    """Return what a question is for, and of how many parts its answer is: "lengths of cases (20 bins)"."""
+    code = f"for-one-{what}" if number == 1 else f"for-{what}s"
+    return Message(code, purpose=as_message(purpose), n=number)
+
+
+Strength = Literal["strong", "good", "moderate", "weak", "none in practice"]
+
+STRENGTHS: tuple[Strength, ...] = get_args(Strength)
+"""From the best on."""
+
+ADVANTAGES = (0.1, 0.25, 0.5, 0.75)
+"""The largest guessing advantage of each word but the last."""
+EXPOSED = (0.01, 0.01, 0.1, 1.0)
+"""The largest ``delta * cases`` of each word but the last: the people who may be published outright, on average."""
+
+
+def strength_of(advantage: float | None, delta: float = 0.0, cases: int | None = None) -> Strength:
+    """Return the word for a guessing advantage (None: nothing is proven) and a delta, in a log of so many cases; where
+    that is not known, in a log of one case."""
+    if advantage is None:
+        return STRENGTHS[-1]
+    by_advantage = sum(advantage > border for border in ADVANTAGES)
+    exposed = delta * max(cases or 0, 1)
+    by_delta = sum(exposed > border for border in EXPOSED) if exposed else 0
+    return STRENGTHS[max(by_advantage, by_delta)]
+
+
+def largest_log(strength: Strength, delta: float) -> int | None:
+    """Return the most cases that a log may have for this word to hold with a delta; None where any log may."""
+    if not delta or strength == STRENGTHS[-1]:
+        return None
+    border = EXPOSED[STRENGTHS.index(strength)]
+    most = int(Fraction(Decimal(repr(border))) / Fraction(Decimal(repr(delta))))
+    while most and delta * most > border:  # as floats, like :func:`strength_of`
+        most -= 1
+    return most
+
+
+@dataclass(frozen=True)
+class DeltaImpact:
+    """That a delta alone makes a guarantee worth less than its guessing advantage would."""
+
+    exposed: float
+    """Cases that may come out as they are, on average."""
+    better: Strength
+    """What it would be worth by the advantage."""
+    enough: float
+    """A delta with which it would be, in one digit."""
+
+
+def weighed(advantage: float | None, delta: float, cases: int | None) -> DeltaImpact | None:
+    """Return what a delta costs in a log of so many cases, where it is what decides the word; None elsewhere."""
+    better = strength_of(advantage)
+    if advantage is None or not cases or strength_of(advantage, delta, cases) == better:
+        return None
+    enough = Context(prec=1, rounding=ROUND_FLOOR).create_decimal(repr(EXPOSED[STRENGTHS.index(better)] / cases))
+    return DeltaImpact(delta * cases, better, float(enough))
+
+
+def mechanism_in_words(mechanism: Mechanism, sensitivity: Sensitivity | Stated) -> Message:
+    """Return what the noise is. Its scale is told as people calibrate it: the sensitivity over epsilon."""
+    match mechanism:
+        case Laplace(grid=grid):
+            code = "noise-laplace-in-steps" if grid > 1 else "noise-laplace"
+            return Message(code, scale=_scale(mechanism, sensitivity), grid=grid)
+        case Thresholded(noise, above):
+            if isinstance(noise, KTruncatedGeometric):
+                return Message("noise-k-truncated", k=noise.k)
+            scale, threshold = _scale(noise, sensitivity), above / noise.grid
+            return Message("noise-above-threshold", scale=scale, grid=noise.grid, threshold=threshold)
+        case NoisyMaximum(noise):
+            scale = f"{float(noise.scale):g}"
+            if isinstance(sensitivity, Sensitivity):
+                scale = f"{2 * sensitivity.by[0]}/epsilon"
+            return Message("noise-of-maximum", scale=scale)
+        case GaussianRounds(noises, by):
+            # Noise is in the units of what is counted finely; what a case changes is told in those of the answer.
+            unit = by / sensitivity.by[0] if isinstance(sensitivity, Sensitivity) else Fraction(1)
+            widths = sorted({noise.variance**0.5 / float(unit) for noise in noises})
+            code = f"noise-gaussian{'-together' if len(noises) > 1 else ''}{'-of-widths' if len(widths) > 1 else ''}"
+            return Message(code, questions=len(noises), low=widths[0], high=widths[-1])
+        case DiscreteGaussianSteps(parts):
+            return Message("noise-gaussian-steps", steps="; ".join(_steps(part) for part in parts))
+        case Subsampled(of_sample, rate, epsilon):
+            asked = mechanism_in_words(of_sample, sensitivity)
+            return Message("noise-on-sample", noise=asked, rate=float(rate), epsilon=float(epsilon))
+        case Stated(words):
+            return as_message(words)
+
+
+def sensitivity_in_words(sensitivity: Sensitivity | Stated, question: str, cases: int) -> Message:
+    """Return by how much a case changes the answer to such a question, or so many cases of one person."""
+    of_one = _of_one_case(sensitivity, question)
+    return Message("sensitivity-of-person", sensitivity=of_one, n=cases) if cases > 1 else of_one
+
+
+def _of_one_case(sensitivity: Sensitivity | Stated, question: str) -> Message:
+    if isinstance(sensitivity, Stated):
+        return as_message(sensitivity.words)
+    norm = sensitivity.norm
+    bounded = "" if sensitivity.bounded == "by itself" else f"-{sensitivity.bounded}"
+    if norm == "L0":
+        one = question == "partitions"
+        return Message("sensitivity-one-count") if one else Message("sensitivity-values", by=sensitivity.by[0])
+    if norm == "each":
+        return Message(f"sensitivity-each{bounded}", by=str(sensitivity.by[0]))
+    numbers = [f"{by}" if norm == "L1" else f"{float(by):g}" for by in sensitivity.by]
+    return Message(f"sensitivity-in-norm{bounded}", by=", ".join(numbers), norm=norm)
+
+
+def _scale(mechanism: Laplace, sensitivity: Sensitivity | Stated) -> str:
+    return f"{float(mechanism.scale):g}" if isinstance(sensitivity, Stated) else f"{sensitivity.by[0]}/epsilon"
+
+
+def _steps(part: NoisedSteps) -> str:
+    how = "all cases" if part.rate == 1 else f"Poisson sampling at rate {part.rate:.6g}"
+    steps = "1 step" if part.steps == 1 else f"{part.steps} steps"
+    return f"{part.name}: {steps}, {how}, noise multiplier {part.noise_multiplier:.6g}"
+
 
 Status = Literal["proven", "none"]
 Code = Literal[
@@ -178,7 +335,7 @@ class Guarantee:
 
     @property
     def strength(self) -> Strength:
-        """What it is worth, in a word; see :mod:`veilog.privacy.account.strength`."""
+        """What it is worth, in a word; see :mod:`veilog.privacy.account.guarantee`."""
         return strength_of(self.guessing_advantage if self.proven else None, self.delta or 0.0, self.cases)
 
     @property

@@ -39,12 +39,12 @@ from __future__ import annotations
 import math
 from decimal import ROUND_FLOOR, Context, Decimal
 from fractions import Fraction
+from functools import lru_cache
 
 from veilog.errors import ParameterError
 from veilog.privacy.account.accounting import LARGEST_EPSILON, SMALLEST_EPSILON, Number, parse_delta, parse_share
+from veilog.privacy.account.guarantee import STRENGTHS, Strength, largest_log, strength_of
 from veilog.privacy.mechanisms.intervals import exp_minus
-
-__all__ = ["advantage_of", "epsilon_of", "parse_advantage"]
 
 _DIGITS = Context(prec=120)
 _SIGNIFICANT = Context(prec=30, rounding=ROUND_FLOOR)
@@ -158,3 +158,31 @@ def _solved(advantage: Fraction, delta: Fraction, prior: Fraction | None) -> Dec
         return c.multiply(Decimal(-2), c.ln(r))
     q = prior / (1 - prior) * ((1 - delta) / (advantage + prior - delta) - 1)
     return -c.ln(c.divide(Decimal(q.numerator), Decimal(q.denominator)))
+
+
+Cost = tuple[Fraction, Fraction]
+
+
+def worth(*bounds: Cost | None, cases: int = 0) -> Strength:
+    """Return the word for what keeps each of these bounds (epsilon, delta), for one of so many cases; None is no bound.
+
+    All of them hold, so the best word that one of them allows is true. Of each the word follows from its own epsilon
+    *and* delta: the epsilon of the one with the delta of another bounds nothing.
+    """
+    return min((_worth(bound, cases) for bound in bounds), key=STRENGTHS.index, default=STRENGTHS[-1])
+
+
+def holds_up_to(*bounds: Cost | None, cases: int = 0) -> int | None:
+    """Return the largest log for which the word that :func:`worth` returns holds; None where it holds for any."""
+    word = worth(*bounds, cases=cases)
+    held = [
+        largest_log(word, float(bound[1])) for bound in bounds if bound is not None and _worth(bound, cases) == word
+    ]
+    return None if None in held else max((most for most in held if most is not None), default=None)
+
+
+@lru_cache(maxsize=1024)
+def _worth(cost: Cost | None, cases: int) -> Strength:
+    if cost is None or cost[0] > LARGEST_EPSILON or cost[1] >= 1:
+        return STRENGTHS[-1]
+    return strength_of(float(advantage_of(*cost)), float(cost[1]), cases)

@@ -42,18 +42,6 @@ from veilog.privacy.mechanisms.mechanism import (
     Thresholded,
 )
 
-__all__ = [
-    "LOST_BY_EACH",
-    "EpsilonDeltaLoss",
-    "GaussianLoss",
-    "LaplaceLoss",
-    "Loss",
-    "TruncatedLoss",
-    "composed_delta",
-    "composed_epsilon",
-    "losses_of",
-]
-
 LEAST_DELTA = Fraction(1, 10**12)
 """Below it the errors of floats that are added up would show."""
 _KEPT_BACK = 1e-6

@@ -31,8 +31,6 @@ import numpy.typing as npt
 from veilog.privacy.mechanisms.intervals import Real, digits, exp_minus
 from veilog.privacy.mechanisms.noise import WORD_BITS, Randomness, geometric
 
-__all__ = ["LARGEST_VARIANCE", "LARGEST_VARIANCE_OF_TAILS", "discrete_gaussian", "exceeding", "tail"]
-
 IntArray = npt.NDArray[np.int64]
 BoolArray = npt.NDArray[np.bool_]
 

@@ -12,8 +12,6 @@ import math
 from collections.abc import Callable
 from fractions import Fraction
 
-__all__ = ["Real", "digits", "exp_minus", "is_at_most", "one_minus", "power", "quotient", "rational", "total"]
-
 Real = Callable[[int], tuple[int, int]]
 
 

@@ -2,7 +2,7 @@
 
 A question makes its mechanism from its epsilon, charges it
 (:meth:`veilog.privacy.account.account.ChargeAccount.charge`) and draws from what it charged. Words for people are made
-of these values where they are shown (:mod:`veilog.privacy.account.words`). They are frozen, as the events of
+of these values where they are shown (:mod:`veilog.privacy.account.guarantee`). They are frozen, as the events of
 dp-accounting are, and there are no others.
 """
 
@@ -21,23 +21,6 @@ from veilog.messages import Message
 from veilog.privacy.mechanisms import gaussian, noise
 from veilog.privacy.mechanisms.intervals import Real
 from veilog.privacy.mechanisms.noise import Randomness
-
-__all__ = [
-    "LARGEST_NOISE",
-    "DiscreteGaussian",
-    "DiscreteGaussianSteps",
-    "GaussianRounds",
-    "KTruncatedGeometric",
-    "Laplace",
-    "Mechanism",
-    "NoisedSteps",
-    "NoisyMaximum",
-    "Norm",
-    "Sensitivity",
-    "Stated",
-    "Subsampled",
-    "Thresholded",
-]
 
 IntArray = npt.NDArray[np.int64]
 Norm = Literal["L0", "L1", "L2", "each"]
@@ -131,7 +114,7 @@ class DiscreteGaussian:
 class GaussianRounds:
     """Several questions that were charged together, each with noise of its own that was fixed before the first.
 
-    What they cost together is proved in :mod:`veilog.privacy.rounds`.
+    What they cost together is proved in :mod:`veilog.privacy.histograms`.
     """
 
     noises: tuple[DiscreteGaussian, ...]

@@ -35,24 +35,6 @@ from veilog.privacy.mechanisms.intervals import (
     total,
 )
 
-__all__ = [
-    "Randomness",
-    "bernoulli",
-    "check_scale",
-    "discrete_laplace",
-    "fast",
-    "gaps",
-    "generator",
-    "geometric",
-    "laplace_tail",
-    "operating_system",
-    "seeded",
-    "tsgd_bound",
-    "tsgd_failure",
-    "tsgd_noise",
-    "tsgd_tail",
-]
-
 IntArray = npt.NDArray[np.int64]
 BoolArray = npt.NDArray[np.bool_]
 WordArray = npt.NDArray[np.uint32]

@@ -40,8 +40,6 @@ from veilog.logs.variants import Variants
 from veilog.privacy.mechanisms.intervals import Real, exp_minus, is_at_most, quotient, rational, total
 from veilog.privacy.mechanisms.noise import Randomness, bernoulli
 
-__all__ = ["amplified", "poisson_counts", "poisson_sample", "unamplified"]
-
 IntArray = npt.NDArray[np.int64]
 
 _GRID = 10**12

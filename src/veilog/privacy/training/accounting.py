@@ -47,8 +47,6 @@ from veilog.errors import ParameterError
 from veilog.privacy.account.losses import LOST_BY_EACH
 from veilog.privacy.mechanisms.mechanism import LARGEST_NOISE, NoisedSteps
 
-__all__ = ["calibrated", "composed_epsilon", "event_of", "integer_variance", "smallest_epsilon"]
-
 LEAST_NOISE = 1e-2
 """With less there is no noise to speak of, and the accountant's sums would not end."""
 _INTERVAL = 1e-4

@@ -23,8 +23,6 @@ from veilog.privacy.mechanisms.sampling import poisson_counts
 from veilog.privacy.training.accounting import composed_epsilon, integer_variance
 from veilog.privacy.training.sums import GRID, Factors, Gradients, Outer, clipped, in_floats, integer_sums
 
-__all__ = ["FactorsOf", "Training", "pay_for"]
-
 IntArray = npt.NDArray[np.int64]
 FactorsOf = Callable[[IntArray], Factors]
 """Maps columns to factors, each row by itself: what it gives for a row depends on that row's column and on public or

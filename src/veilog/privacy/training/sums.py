@@ -21,22 +21,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-__all__ = [
-    "GRID",
-    "SAFE",
-    "Factors",
-    "Gradients",
-    "IntegerSums",
-    "Outer",
-    "add_rows",
-    "clipped",
-    "clipped_sums",
-    "exact_product",
-    "in_floats",
-    "integer_sums",
-    "squared_norms",
-]
-
 FloatArray = npt.NDArray[Any]
 IntArray = npt.NDArray[np.int64]
 Gradients = list[tuple[FloatArray, FloatArray]]

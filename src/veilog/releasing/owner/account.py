@@ -13,12 +13,12 @@ from veilog._files import path_of
 from veilog._places import default_ledger, made_folder
 from veilog.errors import VeilogError
 from veilog.ledger.accounts import Account, in_figures
-from veilog.ledger.ledger import Data, EntryRef, Ledger
+from veilog.ledger.ledger import EntryRef, Ledger
+from veilog.ledger.store import Data
 from veilog.logs.variants import Variants
 from veilog.messages import OwnerMessage
 from veilog.methods.method import Progress
-from veilog.privacy.account.guarantee import Guarantee
-from veilog.privacy.account.strength import Strength
+from veilog.privacy.account.guarantee import Guarantee, Strength
 from veilog.releasing.owner.notes import namesakes
 from veilog.releasing.result import Release
 

@@ -20,9 +20,7 @@ from veilog.logs.stored.store import StoredLog
 from veilog.logs.variants import Variants
 from veilog.messages import OwnerMessage
 from veilog.methods._events.assemble import Details
-from veilog.privacy.account.figures import up
-from veilog.privacy.account.guarantee import Guarantee
-from veilog.privacy.account.strength import STRENGTHS
+from veilog.privacy.account.guarantee import STRENGTHS, Guarantee, up
 from veilog.privacy.domain import Domain
 from veilog.privacy.persons import columns_of_persons, owners
 from veilog.privacy.unit import Unit

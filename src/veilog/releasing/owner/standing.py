@@ -10,7 +10,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from veilog.errors import VeilogError
-from veilog.ledger.ledger import Account, Ledger
+from veilog.ledger.accounts import Account
+from veilog.ledger.ledger import Ledger
 from veilog.logs.eventlog import EventLog
 from veilog.releasing.result import Release
 

@@ -24,8 +24,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from veilog._notebook import card, facts, frame, paragraph
 from veilog._plain import InJson, ToJson
 from veilog.errors import ParameterError, VeilogError
-from veilog.ledger.ledger import EntryRef
-from veilog.ledger.settling import settling
+from veilog.ledger.ledger import EntryRef, settling
 from veilog.logs.files import AnyLog, as_log
 from veilog.logs.stored.store import StoredLog
 from veilog.logs.synthetic.twins import MOST_ACTIVITIES, Sizes
@@ -33,8 +32,7 @@ from veilog.messages import Message
 from veilog.methods import METHODS
 from veilog.methods.measured import ahead
 from veilog.privacy.account.accounting import Number, parse_delta, parse_epsilon, parse_share
-from veilog.privacy.account.figures import exact
-from veilog.privacy.account.guarantee import Guarantee
+from veilog.privacy.account.guarantee import Guarantee, exact
 from veilog.privacy.curator import Curator
 from veilog.privacy.domain import PRIVATELY, Domain
 from veilog.privacy.mechanisms import noise

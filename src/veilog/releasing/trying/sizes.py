@@ -16,8 +16,7 @@ from veilog._notebook import card, facts, paragraph
 from veilog._plain import InJson, ToJson
 from veilog._typing import IntArray
 from veilog.errors import ParameterError
-from veilog.ledger.ledger import EntryRef
-from veilog.ledger.settling import settling
+from veilog.ledger.ledger import EntryRef, settling
 from veilog.logs import files
 from veilog.logs.eventlog import EventLog
 from veilog.logs.stored.store import StoredLog

@@ -15,8 +15,7 @@ from veilog.logs.eventlog import START, TIMESTAMP, EventLog
 from veilog.logs.synthetic.hospital import hospital
 from veilog.messages import Message
 from veilog.methods._events.assemble import Wanted
-from veilog.privacy.account.figures import round_up
-from veilog.privacy.account.guarantee import Charge, Condition, Guarantee
+from veilog.privacy.account.guarantee import Charge, Condition, Guarantee, round_up
 from veilog.privacy.domain import ACTIVITIES_FROM_LOG, FROM_LOG, LENGTH_FROM_LOG, Fact
 from veilog.privacy.events import columns_taken
 from veilog.privacy.mechanisms.mechanism import Sensitivity, Stated

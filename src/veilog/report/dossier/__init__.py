@@ -15,7 +15,7 @@ from pathlib import PurePath
 from veilog._files import atomic_target, check_writable
 from veilog._language import ENGLISH, current, gettext, spoken
 from veilog.errors import OutputError, ParameterError
-from veilog.ledger.ledger import Account
+from veilog.ledger.accounts import Account
 from veilog.logs.files import AnyLog
 from veilog.measures import Progress
 from veilog.measures.persons import check_apart

@@ -6,7 +6,7 @@ import math
 
 from veilog._language import gettext as _
 from veilog._language import gettext_noop, localised, pgettext
-from veilog.privacy.account.strength import STRENGTHS, Strength
+from veilog.privacy.account.guarantee import STRENGTHS, Strength
 from veilog.report.dossier.parts import Block, Field, Points, Section, Text, table
 from veilog.report.dossier.subject import Subject
 from veilog.report.words import headline

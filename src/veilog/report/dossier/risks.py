@@ -12,7 +12,7 @@ from fractions import Fraction
 from veilog._language import gettext as _
 from veilog._language import gettext_noop, localised
 from veilog.measures.singling_out import Control
-from veilog.privacy.account.worth import worth
+from veilog.privacy.account.guessing import worth
 from veilog.releasing.meaning import largest, meaning_of_pairs
 from veilog.report.attacks import AttackRow, known_activities, unique
 from veilog.report.decision import of_person

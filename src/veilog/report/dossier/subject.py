@@ -6,7 +6,7 @@ import contextlib
 from dataclasses import dataclass
 
 from veilog.errors import VeilogError
-from veilog.ledger.ledger import Account
+from veilog.ledger.accounts import Account
 from veilog.logs.eventlog import EventLog
 from veilog.logs.variants import Variants
 from veilog.measures import Progress

@@ -6,9 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from veilog.messages import Message, OwnerMessage
-from veilog.privacy.account.figures import round_up
-from veilog.privacy.account.guarantee import Charge, Guarantee
-from veilog.privacy.account.strength import Strength
+from veilog.privacy.account.guarantee import Charge, Guarantee, Strength, round_up
 from veilog.releasing.losses import Loss
 from veilog.report.attacks import AttackShown
 from veilog.report.decision import OwnerSide

@@ -10,8 +10,8 @@ from veilog._language import gettext
 from veilog.errors import VeilogError
 from veilog.measures.purposes import PURPOSES
 from veilog.privacy.account.accounting import parse_delta, parse_epsilon
-from veilog.privacy.account.strength import Strength
-from veilog.privacy.account.worth import worth
+from veilog.privacy.account.guarantee import Strength
+from veilog.privacy.account.guessing import worth
 from veilog.releasing.trying.expected import Interval
 from veilog.web.jobs.outlook import Outlook, Tried, TriedMethod
 from veilog.web.jobs.records import JobRecord

@@ -22,8 +22,8 @@ from veilog._language import (
 )
 from veilog.errors import VeilogError
 from veilog.privacy.account.accounting import parse_delta, parse_epsilon
-from veilog.privacy.account.strength import Strength
-from veilog.privacy.account.worth import worth
+from veilog.privacy.account.guarantee import Strength
+from veilog.privacy.account.guessing import worth
 from veilog.report.explorer import clean, short
 from veilog.report.figures import figure
 from veilog.report.stated import stated

@@ -12,11 +12,11 @@ from fractions import Fraction
 
 from veilog._language import gettext, gettext_noop
 from veilog.errors import BudgetError, ParameterError, VeilogError
-from veilog.ledger.accounts import check_paid, in_figures
-from veilog.ledger.costs import Cost, as_read
-from veilog.ledger.ledger import Account, Data, Entry, Ledger
-from veilog.ledger.ways import kind_of_case
-from veilog.privacy.account.strength import STRENGTHS, Strength
+from veilog.ledger.accounts import Account, check_paid, in_figures
+from veilog.ledger.ledger import Ledger
+from veilog.ledger.rules import Cost, Entry, as_read, kind_of_case
+from veilog.ledger.store import Data
+from veilog.privacy.account.guarantee import STRENGTHS, Strength
 from veilog.releasing.owner.standing import Standing
 from veilog.releasing.plan import Plan
 from veilog.report.explorer import clean

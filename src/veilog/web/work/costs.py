@@ -9,10 +9,10 @@ from functools import lru_cache
 
 from veilog.errors import VeilogError
 from veilog.ledger.accounts import in_figures
-from veilog.ledger.costs import Cost
 from veilog.ledger.ledger import Ledger
+from veilog.ledger.rules import Cost
+from veilog.privacy.account.guarantee import Strength
 from veilog.privacy.account.guessing import advantage_of
-from veilog.privacy.account.strength import Strength
 from veilog.report.figures import figure
 from veilog.web.jobs.records import LogRecord, ServerSettings
 

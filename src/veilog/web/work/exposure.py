@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from veilog.charts import lasting
 from veilog.errors import ParameterError, VeilogError
-from veilog.ledger.ledger import fingerprint
+from veilog.ledger.store import fingerprint
 from veilog.logs.eventlog import ACTIVITY, CASE_INDEX, EVENT_INDEX, NESTED, TIMESTAMP, EventLog
 from veilog.logs.facts import PersonColumn, unit_columns
 from veilog.logs.synthetic.twins import Sizes

@@ -15,9 +15,8 @@ from typing import Any
 
 from veilog._language import gettext, percent, pgettext
 from veilog.errors import VeilogError
-from veilog.privacy.account.guarantee import Guarantee
-from veilog.privacy.account.strength import Strength
-from veilog.privacy.account.worth import worth
+from veilog.privacy.account.guarantee import Guarantee, Strength
+from veilog.privacy.account.guessing import worth
 from veilog.privacy.domain import FROM_LOG
 from veilog.releasing.losses import in_words, losses_by_list
 from veilog.releasing.plan import Plan

@@ -20,7 +20,8 @@ from veilog import report
 from veilog._files import atomic_target
 from veilog._language import current, gettext
 from veilog.errors import InputError, OutputError, VeilogError
-from veilog.ledger.ledger import Data, EntryRef, Ledger, Reservation
+from veilog.ledger.ledger import EntryRef, Ledger, Reservation
+from veilog.ledger.store import Data
 from veilog.logs import files
 from veilog.logs.eventlog import EventLog
 from veilog.releasing.kept import BESIDE, kept_file, remove_kept

@@ -12,7 +12,7 @@ from veilog.errors import ParameterError, UndeclaredError
 from veilog.logs.eventlog import START
 from veilog.methods import Method, Parameter, method_named
 from veilog.privacy.account.accounting import parse_delta, parse_epsilon
-from veilog.privacy.account.strength import EXPOSED
+from veilog.privacy.account.guarantee import EXPOSED
 from veilog.privacy.domain import FROM_LOG, PRIVATELY, Domain, Fact, Values, Window
 from veilog.releasing.plan import Plan, plan, protects_nobody
 from veilog.report.explorer import clean

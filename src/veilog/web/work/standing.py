@@ -6,7 +6,8 @@ import datetime
 from dataclasses import dataclass, replace
 
 from veilog.ledger import ledger as ledgers
-from veilog.privacy.account.figures import round_up
+from veilog.ledger.accounts import Account as LedgerAccount
+from veilog.privacy.account.guarantee import round_up
 from veilog.releasing.owner.standing import Standing
 from veilog.web.jobs.records import LogRecord, ServerSettings
 from veilog.web.jobs.released_log import Account, Amount, ReleasedLog
@@ -39,7 +40,7 @@ def standing_now(made: ReleasedLog, log: LogRecord, settings: ServerSettings) ->
     return Now(replace(standing, account=account), amounts(account))
 
 
-def lost(log: LogRecord, account: ledgers.Account | None) -> int:
+def lost(log: LogRecord, account: LedgerAccount | None) -> int:
     """Return how many releases of this file the store knows that the account does not have: their numbers are missing,
     or, of a ledger that was begun anew, are those of others."""
     times = {} if account is None else {entry.number: entry.time for entry in account.entries}
@@ -51,7 +52,7 @@ def entered_by(time: str, ended: float | None) -> bool:
     return ended is None or datetime.datetime.fromisoformat(time).timestamp() < ended + _LATE
 
 
-def amounts(account: ledgers.Account) -> Account:
+def amounts(account: LedgerAccount) -> Account:
     """Return what was spent of an account and is left, as pages show it beside a release."""
     spent = None if account.spent is None else Amount(*map(round_up, account.spent))
     left = None if account.left is None else Amount(*(-round_up(-part) if part else 0.0 for part in account.left))

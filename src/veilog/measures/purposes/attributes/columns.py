@@ -22,8 +22,6 @@ from veilog.logs.eventlog import ACTIVITY, CASE_INDEX, EVENT_INDEX, NESTED, TIME
 from veilog.logs.xes.columns import field_key, field_type, legal_keys
 from veilog.privacy.persons import columns_of_persons
 
-__all__ = ["Attribute", "Values", "compared", "not_kept"]
-
 PARTS = 10
 """Into about so many parts, each of as many values of the original, a number is cut that is compared as a category."""
 ONE_VALUE = 0.99

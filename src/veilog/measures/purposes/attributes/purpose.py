@@ -21,8 +21,6 @@ from veilog.measures.purposes.attributes.similarity import Held, contingency, ma
 from veilog.measures.purposes.purpose import Asked, Aspect, Judgement, Lowest, Mean, Purpose
 from veilog.measures.purposes.sides import Sides
 
-__all__ = ["ATTRIBUTES", "Activities", "marginals", "without"]
-
 NAMED = 30
 """So many attributes that were not kept are named."""
 VARYING = (0.1, 0.9)

@@ -24,8 +24,6 @@ import numpy as np
 from veilog._typing import AnyArray, FloatArray, IntArray
 from veilog.measures.purposes.attributes.columns import Attribute, Values
 
-__all__ = ["Held", "contingency", "correlation", "marginal", "pair", "presence", "shape"]
-
 _MOST_CELLS = 1 << 22
 """Pairs of values up to which every one has a cell of its own."""
 

@@ -12,12 +12,10 @@ import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from xml.etree.ElementTree import Element
 
 from veilog.errors import InputError
-from veilog.measures.purposes.conformance.elements import Element
 from veilog.measures.purposes.conformance.nets import Marking, Net, Transition
-
-__all__ = ["read_bpmn"]
 
 _TASKS = ("task", "userTask", "serviceTask", "scriptTask", "manualTask", "sendTask", "receiveTask", "businessRuleTask")
 _ACTIVITIES = (*_TASKS, "callActivity")

@@ -16,8 +16,6 @@ from veilog._typing import BoolArray, IntArray
 from veilog.errors import ParameterError
 from veilog.logs.variants import Variants
 
-__all__ = ["BINARY", "COUNTED", "TEMPLATES", "UNARY", "Constraint", "Held", "held", "mined"]
-
 COUNTED = ("existence", "absence", "exactly")
 """Templates of one activity and a number of times."""
 UNARY = (*COUNTED, "init", "end")

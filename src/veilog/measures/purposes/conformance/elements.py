@@ -8,8 +8,6 @@ from xml.parsers import expat
 
 from veilog.errors import InputError
 
-__all__ = ["Element", "parsed", "texts"]
-
 
 def parsed(path: Path, content: bytes) -> Element:
     """Return the root of a document; an :class:`InputError` names the line where it is broken.

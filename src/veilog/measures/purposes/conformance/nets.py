@@ -22,8 +22,6 @@ import numpy as np
 from veilog._typing import BoolArray
 from veilog.logs.variants import Variants
 
-__all__ = ["Language", "Marking", "Net", "Transition", "Verdicts"]
-
 Marking = tuple[int, ...]
 """The places of all tokens, in order; a place with two of them stands there twice."""
 

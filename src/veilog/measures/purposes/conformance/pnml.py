@@ -8,12 +8,11 @@ from __future__ import annotations
 
 from collections import Counter
 from pathlib import Path
+from xml.etree.ElementTree import Element
 
 from veilog.errors import InputError
-from veilog.measures.purposes.conformance.elements import Element, texts
+from veilog.measures.purposes.conformance.elements import texts
 from veilog.measures.purposes.conformance.nets import Marking, Net, Transition
-
-__all__ = ["read_pnml"]
 
 _REFUSED = {
     "referencePlace": "places that stand for others",

@@ -21,8 +21,6 @@ from veilog.measures.purposes.conformance.nets import Language, Net
 from veilog.measures.purposes.conformance.reading import Model, read_model
 from veilog.measures.purposes.purpose import Asked, Aspect, Purpose
 
-__all__ = ["CONFORMANCE", "conformance_rate", "support_error"]
-
 
 def conformance_rate(model: Model, variants: Variants) -> float:
     """Return the share of the cases that a model allows; :class:`ParameterError` where it cannot be found of all."""

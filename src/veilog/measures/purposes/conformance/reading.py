@@ -21,8 +21,6 @@ from veilog.measures.purposes.conformance.elements import parsed
 from veilog.measures.purposes.conformance.nets import Net
 from veilog.measures.purposes.conformance.pnml import read_pnml
 
-__all__ = ["Model", "read_model"]
-
 Model: TypeAlias = Net | tuple[Constraint, ...]
 
 _LINE = re.compile(

@@ -12,8 +12,6 @@ import numpy as np
 from veilog._typing import FloatArray, IntArray
 from veilog.measures.purposes.prediction.prefixes import RECENT, Prefixes
 
-__all__ = ["ORDER", "NGram"]
-
 ORDER = 1 + RECENT
 """The activity that is predicted and those before it."""
 FEWEST = 3

@@ -17,8 +17,6 @@ from veilog.measures.durations import timed
 from veilog.measures.measure import Log
 from veilog.measures.persons import in_order
 
-__all__ = ["RECENT", "Prefixes", "has_times", "outcomes", "prefixes"]
-
 RECENT = 5
 """How many of the last activities of a prefix a predictor sees."""
 MOST_OUTCOMES = 50

@@ -21,8 +21,6 @@ from veilog.measures.purposes.prediction.prefixes import Prefixes, has_times, ou
 from veilog.measures.purposes.prediction.trees import Trees, available
 from veilog.measures.purposes.purpose import Asked, Aspect, Purpose
 
-__all__ = ["PREDICTION", "next_activity", "predicted"]
-
 
 class Predictor(Protocol):
     """What has learnt from one log and is asked about prefixes of another one."""

@@ -14,8 +14,6 @@ import numpy as np
 from veilog._typing import AnyArray, FloatArray, IntArray
 from veilog.measures.purposes.prediction.prefixes import RECENT, Prefixes
 
-__all__ = ["Trees", "available"]
-
 MOST = 10_000
 MOST_CLASSES = 30
 MOST_CATEGORIES = 250

@@ -26,8 +26,6 @@ from veilog.logs.variants import Sequences
 from veilog.measures.similarity._bounds.nearest import MOST_DELETED, least_distances
 from veilog.measures.similarity.transport import matrix_costs, transport
 
-__all__ = ["Boxes", "CostKind", "boxed", "cost_of", "least_costs", "lower_bound"]
-
 CostKind = Literal["plain", "normalised", "metric"]
 """The Levenshtein distance L of s and t; L / max(|s|, |t|); 2 L / (|s| + |t| + L)."""
 

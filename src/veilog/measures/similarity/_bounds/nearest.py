@@ -14,8 +14,6 @@ import numpy.typing as npt
 from veilog._typing import BoolArray, IntArray
 from veilog.logs.variants import Sequences
 
-__all__ = ["MOST_DELETED", "least_distances"]
-
 HashArray = npt.NDArray[np.uint64]
 
 MOST_DELETED = 2

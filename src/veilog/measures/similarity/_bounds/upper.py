@@ -20,8 +20,6 @@ from veilog.measures.similarity._bounds.lower import CostKind, cost_of
 from veilog.measures.similarity.distances import Strings
 from veilog.measures.similarity.transport import matrix_costs, transport
 
-__all__ = ["Flows", "cheap_plan", "distances_of"]
-
 _BLOCK = 512
 """Arcs of a block: about half as many sequences a side."""
 _TOLERANCE = 1e-3

@@ -19,8 +19,6 @@ from veilog.methods._events.attributes.memory import Persisting
 from veilog.methods._events.attributes.together import agreeing, placed
 from veilog.methods._events.orders import CaseBlock, counted
 
-__all__ = ["ValueContext", "courses"]
-
 _HALVINGS = 20
 _CELLS = 1 << 22
 """So many numbers of tables of transitions are in memory at once."""

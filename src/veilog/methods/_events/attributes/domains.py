@@ -17,8 +17,6 @@ from veilog.messages import Message
 from veilog.privacy.cases import Coding, Kind, Level
 from veilog.privacy.curator import Curator
 
-__all__ = ["DAYS", "MOST_DECIMALS", "OTHER", "PARTS", "Chosen", "choose", "edges_of", "typed"]
-
 VALUES_A_CASE = 3
 DOMAIN_SHARE = Fraction(3, 10)
 """Of an attribute without a declared domain: what finding its values costs, a third of it for the check."""

@@ -18,8 +18,6 @@ from veilog.methods._events.attributes.variables import Variable
 from veilog.methods.method import advised
 from veilog.privacy.domain import Values
 
-__all__ = ["PAIRS", "AttributeQuery", "foreseen_errors", "remark_errors", "remark_together"]
-
 PAIRS = Fraction(1, 4)
 """Part of the epsilon for tables of two, where they are worth it; the rest is for each attribute by itself."""
 MOSTLY_NOISE = 0.5

@@ -28,19 +28,6 @@ from veilog.privacy.asking import Triples
 from veilog.privacy.cases import Cases, Coding
 from veilog.privacy.curator import Curator
 
-__all__ = [
-    "Marginal",
-    "asked_bins",
-    "asked_values",
-    "believed",
-    "believed_in_rows",
-    "believed_together",
-    "case_values",
-    "evenly",
-    "expected_error",
-    "joint_values",
-]
-
 LEVELS = (2, 5)
 CASES_A_LEVEL = 150
 """Bins get finer once more for every so many cases times epsilon."""

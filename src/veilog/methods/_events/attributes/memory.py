@@ -22,12 +22,10 @@ from veilog.logs.variants import Repeated
 from veilog.messages import Message
 from veilog.methods._events.attributes.domains import Chosen, edges_of
 from veilog.methods._events.attributes.marginals import asked_bins, believed, believed_in_rows, evenly
+from veilog.privacy.adding import CaseFeatures
 from veilog.privacy.asking import Triples
 from veilog.privacy.cases import Cases, Coding
 from veilog.privacy.curator import Curator
-from veilog.privacy.events import CaseFeatures
-
-__all__ = ["Persisting", "Recorded", "asked_persisting", "asked_records"]
 
 PATTERNS = Fraction(1, 3)
 """Part of the price of where attributes are recorded that finds the patterns."""

@@ -21,8 +21,6 @@ from veilog.privacy.asking import Triples
 from veilog.privacy.cases import Cases, Coding
 from veilog.privacy.curator import Curator
 
-__all__ = ["NumberBins", "asked_decimals", "drawn_in_bins"]
-
 FEW = 0.05
 """So small a part of the numbers may be written with more decimals than the others. With half and twice of this means
 and shapes of ten made-up logs change within two standard errors (40 seeds). Where .08 of 3,000 numbers have cents, all

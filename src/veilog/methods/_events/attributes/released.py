@@ -45,8 +45,6 @@ from veilog.privacy.cases import Cases, Coding
 from veilog.privacy.curator import Curator
 from veilog.privacy.mechanisms.noise import generator
 
-__all__ = ["ReleasedColumns", "released_attributes"]
-
 RECORDS = (Fraction(2, 100), Fraction(20, 100))
 CASES_OF_RECORDS = 75
 """Part of the epsilon for where events hold attributes, such that it times the cases is this at most, within these

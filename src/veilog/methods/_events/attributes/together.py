@@ -28,8 +28,6 @@ from veilog.privacy.asking import Triples
 from veilog.privacy.cases import Cases, Coding
 from veilog.privacy.curator import Curator
 
-__all__ = ["CASES_A_ROUND", "agreeing", "drawn_together", "grouped", "groups_known", "rounds_paid"]
-
 MOST_PARENTS = 2
 CASES_A_ROUND = 150
 """Epsilon for pairs times cases, for each pair that is asked."""

@@ -16,8 +16,6 @@ from veilog.logs.variants import Repeated
 from veilog.methods._events.orders import CaseBlock
 from veilog.privacy.cases import UNKNOWN_TIME, Cases
 
-__all__ = ["InEvents", "Variable", "of_the_flow", "of_the_times"]
-
 MOST_ENDS, MOST_ACTIVITIES, MOST_LENGTHS = 8, 8, 4
 PARTS_OF_TIME = ((4, ""), (16, " in fine parts"))
 VARYING = (0.1, 0.9)

@@ -26,15 +26,6 @@ from veilog.privacy.asking import Triples
 from veilog.privacy.cases import Cases
 from veilog.privacy.domain import Window
 
-__all__ = [
-    "MADE_UP_WINDOW",
-    "CalendarTotals",
-    "asked_starts",
-    "asked_together",
-    "check",
-    "drawn_starts",
-]
-
 MADE_UP_WINDOW: Window = (
     datetime.datetime(2000, 1, 3, tzinfo=datetime.UTC),
     datetime.datetime(2001, 1, 1, tzinfo=datetime.UTC),

@@ -22,8 +22,6 @@ from veilog.methods._events.times.prices import Price
 from veilog.privacy.asking import Triples
 from veilog.privacy.cases import UNKNOWN_TIME, Cases
 
-__all__ = ["DurationModel", "Kinds", "asked_durations", "drawn_durations", "edges_of", "fitted", "known_durations"]
-
 LONGEST = 27
 """Octaves of seconds: 4.25 years; what lasts longer counts as up to that."""
 FINE = 200

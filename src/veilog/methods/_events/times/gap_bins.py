@@ -16,8 +16,6 @@ from scipy.special import ndtr
 from veilog._typing import FloatArray, IntArray
 from veilog.methods._events.fits import least_squares, likely
 
-__all__ = ["Cells", "GapBins", "inside", "slopes"]
-
 _HOUR, _DAY = 3600, 86_400
 _EDGES = np.array(
     [

@@ -18,8 +18,6 @@ from veilog.methods._events.times.prices import Price
 from veilog.privacy.asking import Triples
 from veilog.privacy.cases import UNKNOWN_TIME, Cases
 
-__all__ = ["DAYTIMES", "EVEN", "UNITS", "WEEK_HOURS", "Busy", "WeekClock", "asked_hours", "asked_unit", "of_others"]
-
 DAYTIMES = (2, 1)
 """What a case counts in the hours and in the days."""
 PARTS_OF_A_DAY = (24, 12, 8, 6, 4)

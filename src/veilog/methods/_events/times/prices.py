@@ -20,13 +20,12 @@ import numpy as np
 
 from veilog._typing import FloatArray
 from veilog.messages import Message
+from veilog.privacy.adding import CaseFeatures
 from veilog.privacy.asking import Triples
 from veilog.privacy.cases import Cases, Coding
 from veilog.privacy.curator import Curator
-from veilog.privacy.events import CaseFeatures, EventRounds
-from veilog.privacy.rounds import LEAST_DELTA, LEAST_EPSILON, strength_within
-
-__all__ = ["Price", "gaussian_weights", "prices"]
+from veilog.privacy.events import EventRounds
+from veilog.privacy.histograms import LEAST_DELTA, LEAST_EPSILON, strength_within
 
 _PARTS = 10**6
 """Weights are multiples of one millionth."""

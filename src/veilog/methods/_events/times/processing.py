@@ -38,8 +38,6 @@ from veilog.privacy.cases import UNKNOWN_TIME, Cases, Coding
 from veilog.privacy.curator import Curator
 from veilog.privacy.mechanisms.noise import generator
 
-__all__ = ["with_starts"]
-
 SHARES = {"processing": Fraction(4, 5), "overlaps": Fraction(1, 5)}
 TABLES = 2
 """In which a case shares out 1 among its events: overlaps of all, and by activity."""

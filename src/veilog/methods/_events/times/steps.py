@@ -20,8 +20,6 @@ from veilog.methods._events.times.prices import Price
 from veilog.privacy.asking import Triples
 from veilog.privacy.cases import UNKNOWN_TIME, Cases
 
-__all__ = ["KnownGaps", "NoisySteps", "asked_steps", "directly_following", "handed_out", "known_gaps"]
-
 _ONE = 2_520
 """The duration of a case, in so many parts."""
 GROUP_NOISES = 12

@@ -72,8 +72,6 @@ from veilog.privacy.curator import Curator
 from veilog.privacy.domain import Window
 from veilog.privacy.mechanisms.noise import generator
 
-__all__ = ["released_times"]
-
 GAPS_A_CASE = 6
 """In the answer on all pairs together."""
 GUESS_DOUBT = 0.01

@@ -19,8 +19,6 @@ from veilog.methods._events.times.prices import Price
 from veilog.privacy.asking import Triples
 from veilog.privacy.cases import Cases, Coding
 
-__all__ = ["HistogramAnswer", "Spread", "Things", "WeightedHistogram", "asked"]
-
 PART_OF_A_CASE = (0.5, 3.0)
 """A case counts at most the first part of what one of the release does on average: long cases count less, which bends
 means, but the noise is small. Where the noise is no matter, up to the second part."""

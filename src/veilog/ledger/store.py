@@ -12,6 +12,7 @@ digests of data tell nothing to those who see them elsewhere; whoever has the fi
 from __future__ import annotations
 
 import contextlib
+import datetime
 import errno
 import hashlib
 import hmac
@@ -21,30 +22,29 @@ import re
 import secrets
 import sqlite3
 import time
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
 
 from veilog._files import claim, locks_hold
-from veilog.errors import InputError, OutputError, VeilogError
-from veilog.ledger.entries import AccountRow, Entry, Holder, State
-from veilog.ledger.ways import as_read
+from veilog._typing import BoolArray
+from veilog.errors import BudgetError, InputError, OutputError, ParameterError, VeilogError, meant
+from veilog.ledger.accounts import Account
+from veilog.ledger.rules import AccountRow, Composed, Cost, Counting, Entry, Holder, State, as_read, read
+from veilog.logs.eventlog import EventLog
+from veilog.logs.stored.store import StoredLog
+from veilog.logs.variants import Variants
+from veilog.privacy.account.accounting import compose
+from veilog.privacy.account.composing import answers_of
+from veilog.privacy.account.guarantee import Charge, Guarantee, round_up
 
-__all__ = [
-    "PATIENCE",
-    "AccountRow",
-    "Book",
-    "Entry",
-    "State",
-    "Waiting",
-    "create",
-    "give_back",
-    "located",
-    "reread",
-    "transaction",
-]
+if TYPE_CHECKING:
+    from veilog.logs.files import AnyLog
 
 Waiting = Callable[[str, float | None], None]
 """Told what is being waited for."""
@@ -373,3 +373,293 @@ def _told(place: Path, error: sqlite3.Error) -> VeilogError:
             return OutputError("ledger-cannot-written", path=place, reason=error)
         case _:  # corrupt, not a database, not our tables, text that is none
             return _damaged(place)
+
+
+Data: TypeAlias = EventLog | StoredLog | Variants
+
+
+def fingerprint(data: Data) -> bytes:
+    """What a log is recognised by: SHA-256 over how many cases have which multiset of activities.
+
+    It does not depend on the file or its format, on the order of rows, cases, or events at the same time, on names of
+    cases, further attributes, and cases without events, which not every format can hold. Only a keyed digest of it is
+    ever kept.
+    """
+    variants = data if isinstance(data, Variants) else data.variants
+    owner = np.repeat(np.arange(len(variants)), variants.lengths)
+    bags = variants.codes[np.lexsort((variants.codes, owner))]
+    counts = np.where(variants.lengths > 0, variants.counts, 0)
+    canonical = Variants.from_arrays(variants.labels, bags, variants.offsets, counts)
+    parts = (
+        json.dumps(canonical.labels).encode(),
+        canonical.lengths.astype("<i8").tobytes(),
+        canonical.counts.astype("<i8").tobytes(),
+        canonical.codes.astype("<i4").tobytes(),
+    )
+    digest = hashlib.sha256()
+    for part in parts:
+        digest.update(len(part).to_bytes(8, "little"))
+        digest.update(part)
+    return digest.digest()
+
+
+_WIDTH = 16
+"""Bytes that are kept of a unit."""
+
+
+@dataclass(frozen=True, eq=False)
+class Units:
+    """The units of a part that no other part of its rule had."""
+
+    digests: bytes = field(repr=False)
+    """Theirs, in order, so that nothing follows from the order of cases."""
+    new: BoolArray = field(repr=False)
+    """Which cases of the part are of these, or of a unit without a name."""
+    part: str
+    compared: tuple[int, ...]
+    """The releases whose units they were compared with."""
+
+    def check(self, book: Book, account: int) -> None:
+        """Refuse to reserve where another release of the rule was entered since these were compared. That follows from
+        the ledger alone, and from no unit."""
+        if _others(book, account, self.part) != self.compared:
+            raise BudgetError("another-release-part-rule", account=account)
+
+
+def unseen(book: Book, account: int | None, part: str, kind: str, names: Sequence[str | None]) -> Units:
+    """Return which units, named case by case, no other part of the rule of this one had on the account."""
+    others = _others(book, account, part)
+    before: set[bytes] = set()
+    for number in others:
+        (kept,) = book.connection.execute("SELECT digests FROM units WHERE release = ?", (number,)).fetchone()
+        before.update(kept[place : place + _WIDTH] for place in range(0, len(kept), _WIDTH))
+    digests = [None if name is None else _digest(book, kind, name) for name in names]
+    new = np.array([digest is None or digest not in before for digest in digests], dtype=np.bool_)
+    mine = {digest for digest, is_new in zip(digests, new.tolist(), strict=True) if digest is not None and is_new}
+    return Units(b"".join(sorted(mine)), new, part, others)
+
+
+def _others(book: Book, account: int | None, part: str) -> tuple[int, ...]:
+    """The releases of other parts of this rule whose units are kept."""
+    rule = part.partition("=")[0]
+    return tuple(
+        entry.number
+        for entry in book.entries
+        if entry.account == account
+        and entry.remembered
+        and entry.part is not None
+        and entry.part != part
+        and entry.part.partition("=")[0] == rule
+    )
+
+
+def _digest(book: Book, kind: str, name: str) -> bytes:
+    """The digest of a unit: of what it is, and its name."""
+    text = json.dumps(["unit", kind, name]).encode()
+    return hmac.digest(book.key, text, "sha256")[:_WIDTH]
+
+
+Given: TypeAlias = "AnyLog | StoredLog | bytes"
+"""What data are told by: a log however it is given, or what it is recognised by."""
+_MOST_ANSWERS = 500
+
+
+def held(data: Given) -> Data | bytes:
+    """Return the data of an account as they are known by: what was not read yet is read."""
+    if isinstance(data, EventLog | StoredLog | Variants | bytes):
+        return data
+    from veilog.logs.files import as_log  # readers are loaded where there is something to read
+
+    found: Data = as_log(data)
+    return found
+
+
+def mark_of(data: Data | bytes) -> bytes:
+    """Return what data are recognised by; who has nothing else of them gives that."""
+    return data if isinstance(data, bytes) else fingerprint(data)
+
+
+def account_of(book: Book, number: int) -> Account:
+    """Return an account with its entries, and which others there are beside it."""
+    row = book.accounts[number]
+    own = tuple(entry for entry in book.entries if entry.account == number)
+    uncounted = tuple(entry for entry in book.uncounted if entry.account == number)
+    others = sorted(other for other in book.accounts if other != number)
+    namesakes = tuple(other for other in others if book.accounts[other].name == row.name)
+    return Account(
+        number=row.number,
+        name=row.name,
+        unit=row.unit,
+        budget=_budget(row),
+        entries=own,
+        counting=read(row.counting),
+        others=len(others),
+        namesakes=namesakes,
+        budgets_beside=sum(book.accounts[other].epsilon is not None for other in others),
+        uncounted=uncounted,
+    )
+
+
+def opened(book: Book, mark: bytes, unit: str, name: str) -> int:
+    """Open an account without a limit for data with this fingerprint."""
+    execute = book.connection.execute
+    number = int(execute("INSERT INTO accounts VALUES (NULL, ?, ?, NULL, NULL)", (name, unit)).lastrowid or 0)
+    execute("INSERT INTO data VALUES (NULL, ?, ?)", (book.digest(mark), number))
+    return number
+
+
+def put_together(book: Book, mark: bytes, old: int | None, account: int) -> int:
+    """Put data on another account, with all that was spent of the old one, and with its limit if there is none yet.
+
+    Releases that come to those of a limit were not entered under its rule: what is composed begins anew, and a plan is
+    over, as these were none of its releases. Its limit then counts by the sum, with all that there was.
+    """
+    if account not in book.accounts:
+        known = ", ".join(str(number) for number in sorted(book.accounts))
+        raise ParameterError("ledger-no-account", parameter="account", number=account, known=known or "none")
+    execute = book.connection.execute
+    if old is None:
+        execute("INSERT INTO data VALUES (NULL, ?, ?)", (book.digest(mark), account))
+    elif old != account:
+        check_together(account_of(book, account), account_of(book, old))
+        limited, added = account_of(book, account), account_of(book, old)
+        if limited.budget is None and added.budget is not None:
+            limited, added = added, limited
+            execute("UPDATE accounts SET unit = ? WHERE account = ?", (limited.unit, account))
+        limit(book, account, limited.budget, rule_with(book, limited, added.entries))
+        execute("UPDATE data SET account = ? WHERE account = ?", (account, old))
+        for table in ("releases", "uncounted"):
+            execute(f"UPDATE {table} SET account = ? WHERE account = ?", (account, old))
+        execute("DELETE FROM accounts WHERE account = ?", (old,))
+    return account
+
+
+def rule_with(book: Book, limited: Account, added: Iterable[Entry]) -> Counting | None:
+    """Return how the limit of an account counts when releases come to it that were not made under its rule."""
+    if all(entry.state == "withdrawn" for entry in added):
+        return limited.counting
+    if isinstance(limited.counting, Composed):
+        return replace(limited.counting, since=max(entry.number for entry in book.entries))
+    return None
+
+
+def check_together(kept: Account, added: Account) -> None:
+    """:class:`ParameterError` where one of two accounts has a budget, and their releases are not for the same unit and
+    kind of case: nothing bounds their sum, and they cannot be taken apart again."""
+    both = replace(kept, entries=(*kept.entries, *added.entries))
+    made = [entry for entry in both.entries if entry.state != "withdrawn"]
+    if kept.budget is None and added.budget is None:
+        return  # the account says that nothing bounds what was spent
+    if len({entry.unit for entry in made}) < 2 and len(both.kinds) < 2:
+        return
+    one = f"account {kept.number}, counted and not counted,"
+    which = one if kept.number == added.number else f"accounts {kept.number} and {added.number}"
+    raise ParameterError("releases-not-all-same", parameter="account", which=which)
+
+
+def on_named(book: Book, mark: bytes, known: int | None, name: str) -> int | None:
+    """Put data that are on no account yet on the one of this name; None where there is none of this name yet."""
+    found = [number for number, row in book.accounts.items() if row.name == name]
+    if len(found) > 1:
+        numbers = ", ".join(map(str, sorted(found)))
+        raise ParameterError("several-accounts-called", parameter="account", name=name, numbers=numbers)
+    if known is not None and known not in found:
+        raise ParameterError(
+            "these-data-account-called",
+            parameter="account",
+            advice=meant(name, [book.accounts[known].name])
+            + "Leave out --account, or put them there with all that they have spent: veilog ledger set LOG --account NUMBER.",
+            known=known,
+            name=book.accounts[known].name,
+            name_2=name,
+        )
+    if known is None and found:
+        put_together(book, mark, None, found[0])
+    return found[0] if found else None
+
+
+def limit(book: Book, account: int, budget: Cost | None, counting: Counting | None = None) -> None:
+    """Limit what an account may spend in all, counted by the sum or by a rule; None takes the limit away."""
+    execute = book.connection.execute
+    execute("DELETE FROM counting WHERE account = ?", (account,))
+    if counting is not None:
+        execute("INSERT INTO counting VALUES (?, ?)", (account, json.dumps(counting.to_json())))
+    execute("UPDATE accounts SET epsilon = ?, delta = ? WHERE account = ?", (*texts(budget), account))
+
+
+def usual_unit(book: Book, number: int) -> str | None:
+    """Whom the releases of an account that has no limit yet protect, if they agree."""
+    account = account_of(book, number)
+    units = {entry.unit for entry in account.entries if entry.state != "withdrawn"}
+    return units.pop() if account.budget is None and len(units) == 1 else None
+
+
+def reserved(
+    book: Book,
+    account: int,
+    method: str,
+    cost: Cost | None,
+    *,
+    parameters: Mapping[str, Any],
+    unit: str,
+    as_published: bool,
+    part: str | None,
+    way: str = "",
+) -> int:
+    """Enter what a release may cost, with the way its log was read, and return the number of the entry."""
+    now = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
+    row = book.connection.execute(
+        "INSERT INTO releases VALUES (NULL, ?, ?, ?, ?, ?, ?, ?, ?, 'reserved', NULL, '')",
+        (account, now, method, int(as_published), json.dumps(dict(parameters), default=str), unit, *texts(cost)),
+    )
+    number = int(row.lastrowid or 0)
+    if part is not None:
+        book.connection.execute("INSERT INTO parts VALUES (?, ?)", (number, part))
+    if way:
+        book.connection.execute("INSERT INTO ways VALUES (?, ?)", (number, way))
+    return number
+
+
+def change(book: Book, number: int, changes: str, values: tuple[str | None, ...], *states: State) -> None:
+    """Change an entry that is in one of these states, or say that the ledger lost it."""
+    held = {entry.number: entry.state for entry in book.entries}
+    if held.get(number) not in states:
+        raise lost(book)
+    book.connection.execute(f"UPDATE releases SET {changes} WHERE release = ?", (*values, number))
+
+
+def derived_cost(guarantee: Guarantee) -> Cost | None:
+    """Return what a release cost, exactly where its charges just add up; None without a guarantee."""
+    if not guarantee.proven or guarantee.epsilon is None or guarantee.delta is None:
+        return None
+    epsilon, delta = compose(guarantee.charges)
+    if round_up(epsilon) != guarantee.epsilon or round_up(delta) != guarantee.delta:
+        return Fraction(Decimal(repr(guarantee.epsilon))), Fraction(Decimal(repr(guarantee.delta)))
+    return epsilon, delta
+
+
+def note_answers(book: Book, number: int, charges: Iterable[Charge]) -> None:
+    """Note what a release answered, where it composes answer by answer and is not too long to keep."""
+    answers = answers_of(charges)
+    if answers is not None and len(answers) <= _MOST_ANSWERS:
+        text = json.dumps([[answer.kept, times] for answer, times in answers])
+        book.connection.execute("INSERT INTO answers VALUES (?, ?)", (number, text))
+
+
+def lost(book: Book) -> InputError:
+    """Return the error of an entry that is not there any more."""
+    return InputError("ledger-no-longer-entry", path=book.path)
+
+
+def plain(text: str) -> str:
+    """Return text that can be stored: names of files may hold bytes that are no text."""
+    return text.encode("utf-8", "replace").decode()
+
+
+def texts(cost: Cost | None) -> tuple[str | None, str | None]:
+    """Return a cost as it is kept."""
+    return (None, None) if cost is None else (str(cost[0]), str(cost[1]))
+
+
+def _budget(row: AccountRow) -> tuple[Fraction, Fraction] | None:
+    return None if row.epsilon is None or row.delta is None else (row.epsilon, row.delta)
