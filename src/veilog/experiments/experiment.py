@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-_STYLE = {
+_STYLE: dict[Any, Any] = {
     "svg.fonttype": "none",
     "svg.hashsalt": "veilog",
     "text.parse_math": False,
@@ -165,7 +165,7 @@ class Panels(Drawing):
         names = list(dict.fromkeys(name for series in self.grids.values() for name in series))
         lines = {}
         for axes, (title, series) in zip(_grid(figure, len(self.grids)), self.grids.items(), strict=True):
-            for name in reversed(series):  # the first names on top
+            for name in reversed(list(series)):  # the first names on top
                 found = _finite(series[name])
                 middles = [middle for _, (_, middle, _) in found]
                 (lines[name],) = axes.plot([x for x, _ in found], middles, marker="o", color=f"C{names.index(name)}")
