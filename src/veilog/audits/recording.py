@@ -3,8 +3,6 @@
 The method runs on one of the two logs, as in a release. Whatever it asks, two twins are asked too, with the noise
 switched off: a curator of the log without the case and one of the log with it. So for every answer the exact numbers
 of both logs are known *given the same past*, also of a method that asks as it was answered. The answer itself comes
-from veilog.messages import Message
-from veilog.messages import Message
 from the kernel as it is, with the noise that it draws.
 
 What a run asked can be asked again (a :class:`Script`): of a curator that was opened anew as for a release, with fresh
@@ -44,6 +42,7 @@ from veilog.audits.bounds import (
 from veilog.errors import VeilogError
 from veilog.logs.eventlog import EventLog
 from veilog.logs.variants import Variants
+from veilog.messages import Message
 from veilog.methods.method import Progress
 from veilog.privacy.account.account import ChargeAccount
 from veilog.privacy.account.guarantee import Charge
