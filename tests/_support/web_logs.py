@@ -5,10 +5,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from veilog.web.jobs.read_log import ReadLog
 from veilog.web.jobs.records import JobRecord, LogRecord, ReleaseRequest, ServerSettings
-from veilog.web.jobs.released_log import ReleasedLog
-from veilog.web.jobs.results import Result, from_text, to_text
+from veilog.web.jobs.results import ReadLog, ReleasedLog, Result, from_text, to_text
 from veilog.web.jobs.worker import WorkerTask
 from veilog.web.work import read_log, release_log
 from veilog.web.work.request import asked_for

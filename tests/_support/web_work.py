@@ -13,8 +13,7 @@ from veilog.errors import InputError, OutputError
 from veilog.logs.made_up.simulate import hospital
 from veilog.releasing.release import release
 from veilog.web.jobs.records import ServerSettings
-from veilog.web.jobs.released_log import Certificate, Promise, ReleasedLog
-from veilog.web.jobs.results import to_text
+from veilog.web.jobs.results import Certificate, Promise, ReleasedLog, to_text
 from veilog.web.jobs.worker import RESULT, Progress, WorkerTask
 
 SMALL_LOG = 2_000

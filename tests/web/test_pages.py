@@ -18,20 +18,17 @@ from veilog.logs.made_up.twins import Sizes
 from veilog.methods import METHODS
 from veilog.releasing.trying.expected import Interval
 from veilog.report.flow_map import FlowMap
-from veilog.web.jobs.outlook import Outlook, Tried, TriedMethod
 from veilog.web.jobs.records import ServerSettings
-from veilog.web.jobs.results import to_text
+from veilog.web.jobs.results import Outlook, Tried, TriedMethod, to_text
 from veilog.web.pages import methods as pages_methods
 from veilog.web.pages import render as pages
 from veilog.web.pages.assets import FOLDER as STATIC
 from veilog.web.pages.methods import cards
-from veilog.web.pages.tries import Trial, learnt
+from veilog.web.pages.render import Trial, learnt
 from veilog.web.work import dry_run
-from veilog.web.work.accounts import AccountRelease, AccountSeen
-from veilog.web.work.costs import LogSum
-from veilog.web.work.planning import DryRun
+from veilog.web.work.accounts import AccountRelease, AccountSeen, LogSum
+from veilog.web.work.preview import BUDGETS, DryRun
 from veilog.web.work.request import delta_for
-from veilog.web.work.trying import BUDGETS
 
 HOSTILE = (
     "<script>alert(1)</script>",

@@ -15,8 +15,7 @@ from web_work import made, work
 from veilog.ledger.ledger import Ledger
 from veilog.web.jobs.queue import Jobs, _Running, in_turn
 from veilog.web.jobs.records import JobRecord, ReleaseRequest, ServerSettings
-from veilog.web.jobs.released_log import ReleasedLog
-from veilog.web.jobs.results import to_text
+from veilog.web.jobs.results import ReleasedLog, to_text
 from veilog.web.jobs.store import Store, Waiting
 from veilog.web.jobs.worker import PAID, WorkerProcess, WorkerTask
 from veilog.web.serving import prepared

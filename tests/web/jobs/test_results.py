@@ -11,9 +11,8 @@ from web_logs import read, request_of, written
 from web_work import made
 
 from veilog._plain import Misfit
-from veilog.web.jobs.read_log import ReadLog
 from veilog.web.jobs.records import LogRecord, ReleaseRequest, ServerSettings
-from veilog.web.jobs.results import from_text, to_text
+from veilog.web.jobs.results import ReadLog, from_text, to_text
 from veilog.web.jobs.store import Store
 from veilog.web.pages import render as pages
 

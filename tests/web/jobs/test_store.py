@@ -11,11 +11,10 @@ from types import SimpleNamespace
 import pytest
 
 from veilog.errors import InputError
-from veilog.web.jobs import sessions
+from veilog.web.jobs import store as stores
 from veilog.web.jobs.problems import is_full
-from veilog.web.jobs.read_log import ReadLog
 from veilog.web.jobs.records import ReleaseRequest
-from veilog.web.jobs.results import to_text
+from veilog.web.jobs.results import ReadLog, to_text
 from veilog.web.jobs.store import Store
 
 A, B = "a" * 32, "b" * 32
@@ -127,7 +126,7 @@ def test_all_of_it_is_there_after_a_restart(tmp_path: Path, monkeypatch: pytest.
     assert second.key() == key
     assert second.session(cookie, "x") == session
     assert second.session(cookie, "y") is None
-    monkeypatch.setattr(sessions, "time", SimpleNamespace(time=lambda: time.time() + 31 * 86400))
+    monkeypatch.setattr(stores, "time", SimpleNamespace(time=lambda: time.time() + 31 * 86400))
     assert second.session(cookie, "x") is None, "after a month it is asked for the token"
     assert (second.logs(session), second.jobs(session)) == (logs, jobs)
     assert [job.id for job in second.queued()] == [B]

@@ -14,16 +14,14 @@ from veilog.logs import files
 from veilog.logs.made_up.simulate import hospital
 from veilog.methods import METHODS
 from veilog.privacy.part import Part
-from veilog.web.jobs.read_log import UnitColumn
 from veilog.web.jobs.records import LogRecord, ServerSettings
-from veilog.web.jobs.results import to_text
+from veilog.web.jobs.results import UnitColumn, to_text
 from veilog.web.pages import render as pages
 from veilog.web.work import dry_run
-from veilog.web.work.accounts import account_seen
-from veilog.web.work.leaving import may_leave
-from veilog.web.work.planning import DryRun
+from veilog.web.work.accounts import account_seen, standing_now
+from veilog.web.work.attribute_policy import may_leave
+from veilog.web.work.preview import DryRun
 from veilog.web.work.request import asked_for, undeclared, whose
-from veilog.web.work.standing import standing_now
 
 ONCE = "once"
 
@@ -42,7 +40,7 @@ def log(path: Path) -> LogRecord:
 
 @pytest.fixture(autouse=True)
 def patient(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("veilog.web.work.planning._PATIENCE", 600.0)
+    monkeypatch.setattr("veilog.web.work.preview._PATIENCE", 600.0)
 
 
 # What may be known.

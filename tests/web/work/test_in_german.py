@@ -12,10 +12,10 @@ from veilog._language import spoken
 from veilog.releasing.trying.expected import Interval
 from veilog.report.flow_map import FlowMap
 from veilog.report.stated import stated
-from veilog.web.jobs.outlook import Outlook, Tried, TriedMethod
 from veilog.web.jobs.records import ServerSettings
+from veilog.web.jobs.results import Outlook, Tried, TriedMethod
 from veilog.web.pages import render as pages
-from veilog.web.pages.tries import Trial
+from veilog.web.pages.render import Trial
 from veilog.web.pages.words import FILTERS
 from veilog.web.work.accounts import account_seen
 

@@ -22,8 +22,7 @@ from veilog.logs import files
 from veilog.logs.made_up.simulate import hospital
 from veilog.releasing.result import Release
 from veilog.web.jobs.records import FILES, ReleaseRequest, ServerSettings
-from veilog.web.jobs.released_log import ReleasedLog
-from veilog.web.jobs.results import from_text, to_text
+from veilog.web.jobs.results import ReleasedLog, from_text, to_text
 from veilog.web.jobs.worker import PAID, RESULT, WorkerTask
 from veilog.web.pages import render as pages
 from veilog.web.work import releasing, work_on, write_again

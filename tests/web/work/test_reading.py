@@ -16,13 +16,13 @@ from veilog.logs.made_up.simulate import hospital, started
 from veilog.methods import METHODS
 from veilog.releasing.trying import trial
 from veilog.report.stated import stated
-from veilog.web.jobs.read_log import InnerTables, ReadLog
 from veilog.web.jobs.records import ServerSettings
+from veilog.web.jobs.results import InnerTables, ReadLog
 from veilog.web.pages import render as pages
-from veilog.web.pages.charts import _rising
-from veilog.web.work import dry_run, leaving
-from veilog.web.work.leaving import refuse_attributes
-from veilog.web.work.planning import DryRun, Refused
+from veilog.web.pages.exposure import _rising
+from veilog.web.work import attribute_policy, dry_run
+from veilog.web.work.attribute_policy import refuse_attributes
+from veilog.web.work.preview import DryRun, Refused
 from veilog.web.work.reading import log_of
 from veilog.web.work.request import asked_for, can_be_asked_for, plain_advice, said_at_import
 
@@ -247,7 +247,7 @@ def test_every_setting_that_names_attributes_to_release_is_looked_at() -> None:
         for parameter in method.parameters
         if parameter.kind is str and "attribute" in parameter.what
     }
-    assert found == leaving._NAMING == set(trial._OF_THE_LOG)
+    assert found == attribute_policy._NAMING == set(trial._OF_THE_LOG)
 
 
 @pytest.mark.slow

@@ -12,12 +12,11 @@ from veilog.ledger.ledger import Ledger
 from veilog.logs.made_up.simulate import hospital
 from veilog.report.decision import decided
 from veilog.web.jobs.records import LogRecord, ServerSettings
-from veilog.web.jobs.released_log import ReleasedLog
+from veilog.web.jobs.results import ReleasedLog
 from veilog.web.pages import render as pages
 from veilog.web.pages.words import side_by_side
 from veilog.web.work import dry_run
-from veilog.web.work.accounts import account_seen
-from veilog.web.work.standing import standing_now
+from veilog.web.work.accounts import account_seen, standing_now
 
 ASKED = {"method": "laplace", "epsilon": "1", "labels": "log", "longest": "log", "p_depth": "2"}
 

@@ -14,12 +14,11 @@ from veilog.errors import InputError, ParameterError, VeilogError
 from veilog.logs.made_up.twins import Sizes
 from veilog.releasing.trying.expected import Interval
 from veilog.report.flow_map import FlowMap
-from veilog.web.jobs.outlook import Outlook, Tried, TriedMethod
 from veilog.web.jobs.records import LogRecord
-from veilog.web.jobs.released_log import Certificate, Promise
+from veilog.web.jobs.results import Certificate, Outlook, Promise, Tried, TriedMethod
 from veilog.web.jobs.worker import WorkerTask
-from veilog.web.work import trying
-from veilog.web.work.trying import BUDGETS, asked_to_try, keeps, paid_for, recommended, try_out
+from veilog.web.work import preview
+from veilog.web.work.preview import BUDGETS, asked_to_try, keeps, paid_for, recommended, try_out
 
 DECLARED = {**EVOLVE, "s_from": "declared", "s_cases": "60", "s_length": "3", "s_activities": "3"}
 EMPTY = FlowMap((), (), 0.0, 0.0, 0.0)
@@ -102,8 +101,8 @@ def test_between_two_budgets_it_is_on_the_line_and_beyond_them_unknown() -> None
 def test_no_log_is_opened_and_what_there_is_so_far_is_kept(
     log: LogRecord, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(trying, "BUDGETS", ("1",))
-    monkeypatch.setattr(trying, "_METHODS", 2)
+    monkeypatch.setattr(preview, "BUDGETS", ("1",))
+    monkeypatch.setattr(preview, "_METHODS", 2)
     asked = asked_to_try({**DECLARED, "method": "travas", "delta": "1e-4"}, log, None)
     task = WorkerTask("try", str(tmp_path / "nothing"), "log", {}, asked, str(tmp_path))
     found = through("try", try_out(task, silent))
@@ -118,7 +117,7 @@ def test_no_log_is_opened_and_what_there_is_so_far_is_kept(
     assert all(0.3 < kept.mean <= 1.5 for _, kept in best[1].purposes)
     assert found.map.boxes and found.rows[1].cells[0].map.boxes
     assert (tmp_path / "result.json").is_file()
-    monkeypatch.setattr(trying, "_SECONDS", -1.0)
+    monkeypatch.setattr(preview, "_SECONDS", -1.0)
     late = try_out(task, silent)
     assert late.late and not late.rows[0].cells
 
@@ -133,7 +132,7 @@ def test_sizes_of_a_release_are_those_of_its_cases(
     kept = tmp_path / ("d" * 32)
     kept.mkdir()
     files.write(hospital(30, seed=1), kept / "release.parquet")
-    monkeypatch.setattr(trying, "_SECONDS", -1.0)
+    monkeypatch.setattr(preview, "_SECONDS", -1.0)
     good = job("release", None, EVOLVE, id="d" * 32)
     asked = asked_to_try({**DECLARED, "s_from": "release"}, log, good)
     (tmp_path / "out").mkdir()

@@ -28,15 +28,13 @@ from veilog.methods.settings import Bounds
 from veilog.privacy.account.guessing import advantage_of
 from veilog.releasing.plan import Plan
 from veilog.web.jobs.records import FILES, ReleaseRequest, ServerSettings
-from veilog.web.jobs.released_log import Amount, ReleasedLog
-from veilog.web.jobs.worker import WorkerTask
+from veilog.web.jobs.results import Amount, ReleasedLog
+from veilog.web.jobs.worker import MORE, RELEASING, Stages, WorkerTask
 from veilog.web.pages import render as pages
-from veilog.web.work import dry_run, planning, release_log, releasing, work_on
+from veilog.web.work import dry_run, preview, release_log, releasing, work_on
 from veilog.web.work.accounts import InAccount
-from veilog.web.work.planning import DryRun
+from veilog.web.work.preview import DryRun, GivenUp
 from veilog.web.work.request import asked_for, offered
-from veilog.web.work.stages import MORE, RELEASING, Stages
-from veilog.web.work.trials import GivenUp
 
 
 @pytest.fixture(scope="module")
@@ -49,7 +47,7 @@ def hospital_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(autouse=True)
 def patient(monkeypatch: pytest.MonkeyPatch) -> None:
     """However slow the machine is, plans wait for their trials."""
-    monkeypatch.setattr("veilog.web.work.planning._PATIENCE", 600.0)
+    monkeypatch.setattr("veilog.web.work.preview._PATIENCE", 600.0)
 
 
 # Reading.
@@ -239,13 +237,13 @@ def test_a_plan_knows_what_is_left_and_what_would_be_refused(hospital_file: Path
 def test_a_plan_that_cannot_wait_tells_what_it_knows_and_nothing_else(
     settings: ServerSettings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("veilog.web.work.planning._PATIENCE", 0.0)
+    monkeypatch.setattr("veilog.web.work.preview._PATIENCE", 0.0)
     request = {"method": "libra", "epsilon": "0.77"}
     early = dry_run(record(None), request, settings)
     assert early.late
     assert early.tried is None
     assert early.advantage >= 100 * float(advantage_of("0.77"))
-    monkeypatch.setattr("veilog.web.work.planning._PATIENCE", 600.0)
+    monkeypatch.setattr("veilog.web.work.preview._PATIENCE", 600.0)
     later = dry_run(record(None), request, settings)
     assert not later.late
     assert later.advantage == early.advantage
@@ -258,7 +256,7 @@ def test_a_trial_that_takes_too_long_is_ended_and_the_page_says_so(
 ) -> None:
     """As published the tree grows to its longest case whatever the log: a million levels, one after another. A process
     beside does that, and is ended."""
-    monkeypatch.setattr("veilog.web.work.trials._LONGEST", 1.0)
+    monkeypatch.setattr("veilog.web.work.preview._LONGEST", 1.0)
     request = {"method": "laplace", "epsilon": "0.98", "as_published": "on", "longest": "bound"}
     found = dry_run(record(None), {**request, "max_length": "1000000", "labels": "log"}, settings)
     assert isinstance(found, DryRun)
@@ -266,28 +264,28 @@ def test_a_trial_that_takes_too_long_is_ended_and_the_page_says_so(
     shown = pages.plan_part(found, record(None))
     assert "it took too long, or too much memory, to try them out" in shown and "hx-trigger" not in shown
     certified = {"method": "laplace", "epsilon": "0.98", "labels": "log", "longest": "log", "p_depth": "10000"}
-    monkeypatch.setattr("veilog.web.work.trials._LONGEST", -1.0)
-    monkeypatch.setattr("veilog.web.work.trials._LOOK", 0.0)
+    monkeypatch.setattr("veilog.web.work.preview._LONGEST", -1.0)
+    monkeypatch.setattr("veilog.web.work.preview._LOOK", 0.0)
     bounded = dry_run(record(None), certified, settings)
     assert bounded.given_up and bounded.advantage >= 100 * float(advantage_of("0.98")), "what it costs is known"
     monkeypatch.undo()
-    monkeypatch.setattr("veilog.web.work.planning._PATIENCE", 600.0)
+    monkeypatch.setattr("veilog.web.work.preview._PATIENCE", 600.0)
     assert dry_run(record(None), {**certified, "p_depth": "20"}, settings).tried is not None, "its thread is free again"
 
 
 @pytest.mark.nightly
 def test_dry_runs_are_given_up_when_the_server_stops(settings: ServerSettings, monkeypatch: pytest.MonkeyPatch) -> None:
     """A million levels would take minutes; nobody waits for them to end, and the next server has its own."""
-    monkeypatch.setattr("veilog.web.work.planning._PATIENCE", 0.0)
+    monkeypatch.setattr("veilog.web.work.preview._PATIENCE", 0.0)
     request = {"method": "laplace", "epsilon": "0.97", "as_published": "on", "longest": "bound", "labels": "log"}
     endless = {**request, "max_length": "1000000"}
     assert dry_run(record(None), endless, settings).late
-    waiting = planning._trial(json.dumps(asked_for(endless).to_json()))
-    planning.give_up()
+    waiting = preview._trial(json.dumps(asked_for(endless).to_json()))
+    preview.give_up()
     with pytest.raises(GivenUp):
         waiting.result(600)
     monkeypatch.undo()
-    monkeypatch.setattr("veilog.web.work.planning._PATIENCE", 600.0)
+    monkeypatch.setattr("veilog.web.work.preview._PATIENCE", 600.0)
     assert dry_run(record(None), {**request, "max_length": "5"}, settings).tried is not None
 
 
@@ -561,7 +559,7 @@ def test_a_method_of_another_package_has_its_card_its_dry_run_and_its_release(
         METHODS["laplace"], name="elsewhere", title="Something new", package="other 1.0", settings=OwnSettings, run=run
     )
     monkeypatch.setattr(METHODS, "_held", dict(METHODS._held))
-    here = "veilog.web.work.planning.tried_beside"  # what is added here is not known beside
+    here = "veilog.web.work.preview.tried_beside"  # what is added here is not known beside
     monkeypatch.setattr(here, lambda asked, given_up: Plan.from_json(json.loads(asked)["plan"]).cost)
     monkeypatch.setitem(METHODS.others, "elsewhere", AddOn("elsewhere", other, "other 1.0"))
     log = record(read(hospital_file))

@@ -55,8 +55,6 @@ from veilog.releasing.trying.expected import Expected, cases_with
 from veilog.releasing.trying.sizes import Twin, sizes_of, sizes_of_log
 from veilog.releasing.trying.sizes import twin as make_twin
 
-__all__ = ["NOT_DRY", "UNKNOWN", "Before", "DryRunOptions", "KnownSizes", "activities_of", "dry_run", "twin"]
-
 _NUMBER = re.compile(r"[-+]?[0-9]*\.?[0-9]+(e[-+]?[0-9]+)?", re.IGNORECASE)
 
 

@@ -32,8 +32,6 @@ from veilog.releasing.result import Release
 from veilog.releasing.run import run_plan
 from veilog.releasing.trying.trial import on_made_up
 
-__all__ = ["ENOUGH", "TWINS", "Expected", "Interval", "Seen", "Survivors", "cases_with", "expectation", "least_cases"]
-
 
 @dataclass(frozen=True)
 class Survivors(ToJson):

@@ -23,8 +23,6 @@ from veilog.privacy.unit import ONE_CASE, Unit, conditions_of_part
 from veilog.releasing.planned import Planned
 from veilog.releasing.run import LABELS_SHARE, run_plan
 
-__all__ = ["PATIENTS", "on_made_up", "tried"]
-
 PATIENTS = 120
 _OF_THE_LOG = ("sensitive", "attribute_names")
 """Settings that name attributes, which the made-up log does not have."""

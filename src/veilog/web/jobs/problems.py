@@ -7,8 +7,6 @@ import sqlite3
 
 from veilog.errors import VeilogError
 
-__all__ = ["DISK_FULL", "ENOUGH_KEPT", "QUEUE_FULL", "UPLOADING", "Problem", "is_full"]
-
 
 class Problem(VeilogError):
     """A request that is answered by a page that says what is wrong."""

@@ -20,13 +20,10 @@ from typing import Any, Literal
 
 from veilog._language import gettext_noop
 from veilog.web.jobs.problems import ENOUGH_KEPT, QUEUE_FULL
-from veilog.web.jobs.read_log import ReadLog
 from veilog.web.jobs.records import JobRecord, LogRecord, ReleaseRequest, ServerSettings, State
-from veilog.web.jobs.results import Kind, understood
+from veilog.web.jobs.results import Kind, ReadLog, understood
 from veilog.web.jobs.store import Store, Waiting
 from veilog.web.jobs.worker import ENTRY, MEMORY, PAID, RESULT, Work, WorkerProcess, WorkerTask
-
-__all__ = ["TOO_LONG", "Jobs", "in_turn"]
 
 CANCELLED = gettext_noop("This was cancelled.")
 ON_RECORD = gettext_noop("If it was a release, what it had already asked the data is on record in its account.")

@@ -8,10 +8,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from veilog._language import current, gettext_noop
-from veilog.web.jobs.read_log import LogMeasures, ReadLog
-from veilog.web.jobs.results import Kind, Result, understood
-
-__all__ = ["ENDED", "FILES", "JobRecord", "LogRecord", "ReleaseRequest", "ServerSettings", "State"]
+from veilog.web.jobs.results import Kind, LogMeasures, ReadLog, Result, understood
 
 State = Literal["queued", "running", "done", "failed", "cancelled"]
 

@@ -16,8 +16,6 @@ from veilog.web.jobs.records import ServerSettings
 from veilog.web.pages import render
 from veilog.web.work.request import plain_advice
 
-__all__ = ["ErrorPages"]
-
 _HOME = gettext_noop("Start from the home page.")
 
 

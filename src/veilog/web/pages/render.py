@@ -5,8 +5,10 @@ No page has a style or a script in it, so that the server can forbid both.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from fractions import Fraction
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
@@ -15,54 +17,105 @@ from markupsafe import Markup
 from veilog._language import current, gettext, gettext_noop, languages
 from veilog._places import default_ledger
 from veilog._version import __version__
+from veilog.errors import VeilogError
 from veilog.logs.eventlog import START
 from veilog.logs.input.reader import known_suffixes
 from veilog.measures.disclosure import KNOWN
+from veilog.measures.purposes import PURPOSES
+from veilog.privacy.account.accounting import parse_delta, parse_epsilon
+from veilog.privacy.account.strength import Strength
+from veilog.privacy.account.worth import worth
+from veilog.releasing.trying.expected import Interval
 from veilog.report.decision import decided
 from veilog.report.explorer import clean
 from veilog.report.page import furnish
 from veilog.report.words import LEARNT, chances, guesses, in_plain_words, said_of_others
-from veilog.web.jobs.read_log import HOW_READ, LogMeasures, ReadLog
 from veilog.web.jobs.records import JobRecord, LogRecord, ServerSettings
-from veilog.web.jobs.released_log import ReleasedLog
+from veilog.web.jobs.results import HOW_READ, LogMeasures, Outlook, ReadLog, ReleasedLog, Tried, TriedMethod
 from veilog.web.pages.assets import address
-from veilog.web.pages.charts import disclosure_chart, singled_out_chart
-from veilog.web.pages.exposed import exposure_in_words
-from veilog.web.pages.glossary import glossary
+from veilog.web.pages.exposure import disclosure_chart, exposure_in_words, singled_out_chart
 from veilog.web.pages.methods import DEFAULT, cards
-from veilog.web.pages.tries import Trial, learnt, points_of, purpose_title
 from veilog.web.pages.words import (
     FILTERS,
     HOW,
     LANGUAGES,
     advantage_in_words,
+    glossary,
     known_events,
     said_by_scripts,
     side_by_side,
 )
-from veilog.web.work.accounts import PROPOSALS, AccountSeen, persons_of
-from veilog.web.work.costs import LogSum
-from veilog.web.work.leaving import may_leave
-from veilog.web.work.planning import DryRun, Refused
+from veilog.web.work.accounts import PROPOSALS, AccountSeen, LogSum, Now, advantage_at, persons_of
+from veilog.web.work.attribute_policy import may_leave
+from veilog.web.work.preview import BUDGETS, DryRun, Refused, keeps, recommended
 from veilog.web.work.request import UNPROTECTED, can_be_asked_for, delta_for, plan_of
-from veilog.web.work.standing import Now
 
 if TYPE_CHECKING:
     from jinja2 import Environment, PackageLoader
 
-__all__ = [
-    "account",
-    "doing_part",
-    "exposure",
-    "home",
-    "job_page",
-    "log_page",
-    "plan_part",
-    "problem",
-    "release_form",
-    "stored",
-    "warm",
-]
+
+@dataclass(frozen=True)
+class Learnt:
+    """What anybody may learn at a budget."""
+
+    epsilon: str
+    points: float
+    """Percentage points by which a guess who is in the log gets better."""
+    strength: Strength
+
+
+@dataclass(frozen=True)
+class Trial:
+    """A trial in the form of a release."""
+
+    job: JobRecord | None = None
+    same: bool = False
+    """Whether it is of what stands in the form."""
+    left: float | None = None
+    """What is left of the account's epsilon, where there is a limit."""
+    paid: JobRecord | None = None
+    """A release whose sizes may be used."""
+
+    @property
+    def outlook(self) -> Outlook | None:
+        """Return what was found so far."""
+        made = None if self.job is None else self.job.result
+        return made if isinstance(made, Outlook) else None
+
+    @property
+    def best(self) -> tuple[str, Tried] | None:
+        """Return the method and budget that are worth it."""
+        return None if self.outlook is None else recommended(self.outlook.rows, self.left)
+
+    def keeps(self, method: str, epsilon: str) -> Interval | None:
+        """Return what a method keeps at a budget, if it was tried around it."""
+        rows = () if self.outlook is None else self.outlook.rows
+        return next((keeps(row, epsilon) for row in rows if row.method == method), None)
+
+
+def learnt(delta: str, cases: int) -> list[Learnt]:
+    """Return what anybody may learn at each budget that is tried, with the delta of the form, of so many cases."""
+    try:
+        failure = parse_delta(delta.replace(",", ".") or "0")
+    except VeilogError:  # as the form says of itself
+        failure = Fraction(0)
+    found = []
+    for epsilon in BUDGETS:
+        cost = parse_epsilon(epsilon), failure
+        found.append(Learnt(epsilon, advantage_at(cost), worth(cost, cases=cases)))
+    return found
+
+
+def points_of(row: TriedMethod) -> str:
+    """Return budgets with what is kept at them, for the script of the page."""
+    found = [(float(c.epsilon), c.similarity.mean, c.similarity.low, c.similarity.high) for c in row.cells]
+    return json.dumps(found)
+
+
+def purpose_title(name: str) -> str:
+    """Return what a purpose is called, as after "for"; of one that is not there any more its name."""
+    return gettext(PURPOSES[name].title) if name in PURPOSES else name
+
 
 _FILES = (
     ("release.xes", gettext_noop("The log as XES")),

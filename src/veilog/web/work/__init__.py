@@ -7,10 +7,9 @@ from pathlib import Path
 from veilog.web.jobs.records import ServerSettings
 from veilog.web.jobs.results import Result
 from veilog.web.jobs.worker import Progress, WorkerTask
-from veilog.web.work.planning import dry_run
+from veilog.web.work.preview import dry_run, try_out
 from veilog.web.work.reading import read_log
 from veilog.web.work.releasing import release_log, write_again
-from veilog.web.work.trying import try_out
 
 __all__ = ["dry_run", "read_log", "release_log", "work_on", "write_again"]
 

@@ -6,42 +6,138 @@ of columns or of what to leave out was told about the same people.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import datetime
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import lru_cache
 
 from veilog._language import gettext, gettext_noop
 from veilog.errors import BudgetError, ParameterError, VeilogError
+from veilog.ledger import ledger as ledgers
 from veilog.ledger.accounts import check_paid, in_figures
 from veilog.ledger.costs import Cost, as_read
 from veilog.ledger.ledger import Account, Data, Entry, Ledger
 from veilog.ledger.ways import kind_of_case
+from veilog.privacy.account.figures import round_up
+from veilog.privacy.account.guessing import advantage_of
 from veilog.privacy.account.strength import STRENGTHS, Strength
 from veilog.releasing.owner.standing import Standing
 from veilog.releasing.plan import Plan
 from veilog.report.explorer import clean
+from veilog.report.figures import figure
 from veilog.report.words import of_other_accounts
 from veilog.web.jobs.problems import Problem
 from veilog.web.jobs.records import LogRecord, ServerSettings
-from veilog.web.work.costs import Figures, cost_in_words, figures
+from veilog.web.jobs.results import Account, Amount, ReleasedLog
 from veilog.web.work.request import plain_advice
-from veilog.web.work.standing import lost
 
-__all__ = [
-    "PROPOSALS",
-    "AccountRelease",
-    "AccountSeen",
-    "InAccount",
-    "account_seen",
-    "count_all",
-    "epsilon_left",
-    "foreseen",
-    "join",
-    "limit",
-    "persons_of",
-    "price",
-    "put_on",
-]
+Figures = tuple[str, str]
+"""Epsilon and delta, as they are written."""
+
+
+@lru_cache(maxsize=256)
+def advantage_at(cost: Cost) -> float:
+    """Return by how many percentage points a release of this cost lets anybody guess better, rounded up."""
+    return -(-advantage_of(*cost) * 10_000 // 1) / 100
+
+
+def cost_in_words(cost: Figures) -> str:
+    """Return a cost as it is written, rounded up to a few digits."""
+    epsilon, delta = (figure(Fraction(part)) for part in cost)
+    return f"ε = {epsilon}" + (f", δ = {delta}" if cost[1] != "0" else "")
+
+
+def figures(cost: Cost | None, *, down: bool = False) -> Figures | None:
+    """Return a cost in figures, rounded up, or what is left of one, rounded ``down``; None: nothing bounds it."""
+    return None if cost is None else (in_figures(cost[0], down=down), in_figures(cost[1], down=down))
+
+
+@dataclass(frozen=True)
+class LogSum:
+    """The account of a log in a line."""
+
+    releases: int
+    spent: Figures | None
+    """None: nothing bounds it."""
+    left: Figures | None
+    """None: there is no limit."""
+    strength: Strength
+    """Of all releases together."""
+    uncounted: int
+    """Releases that the account does not count."""
+
+
+def log_sums(logs: Sequence[LogRecord], settings: ServerSettings) -> dict[str, LogSum]:
+    """Return the sums by the ids of logs, from one read of the ledger; none where it cannot be read at once. A log
+    whose readings have accounts of their own has none until its account is looked at, which puts them together."""
+    marks = {
+        log.id: {bytes.fromhex(mark) for mark in (log.measured.fingerprint, *log.readings)}
+        for log in logs
+        if log.measured is not None
+    }
+    if not settings.ledger.exists():
+        return {}
+    try:
+        found = Ledger(settings.ledger, patience=0).accounts_of(set().union(*marks.values()))
+    except (VeilogError, ValueError):
+        return {}
+    sums = {}
+    for log in logs:
+        accounts = {a.number: a for mark in marks.get(log.id, ()) if (a := found.get(mark)) is not None}
+        if len(accounts) != 1 or log.measured is None:
+            continue
+        (account,) = accounts.values()
+        account = account.among(log.measured.statistics.cases)
+        left = figures(account.left, down=True)
+        sums[log.id] = LogSum(account.releases, figures(account.spent), left, account.strength, len(account.uncounted))
+    return sums
+
+
+_LATE = 1.0
+"""Seconds that a clock may be set back meanwhile."""
+
+
+@dataclass(frozen=True)
+class Now:
+    """What a ledger said a moment ago."""
+
+    standing: Standing
+    account: Account | None
+    """None where the ledger does not have the release."""
+
+
+def standing_now(made: ReleasedLog, log: LogRecord, settings: ServerSettings) -> Now | None:
+    """Return what the ledger says of a release of this log, in one read; None where it was entered in none. Other
+    accounts are not named: other browsers may have brought those files."""
+    if made.entry is None:
+        return None
+    standing = Standing.of_entry(ledgers.Ledger(settings.ledger), made.entry, named=False)
+    if standing.account is None:
+        return Now(standing, None)
+    cases = 0 if log.measured is None else log.measured.statistics.cases
+    account = standing.account.among(cases)
+    return Now(replace(standing, account=account), amounts(account))
+
+
+def lost(log: LogRecord, account: ledgers.Account | None) -> int:
+    """Return how many releases of this file the store knows that the account does not have: their numbers are missing,
+    or, of a ledger that was begun anew, are those of others."""
+    times = {} if account is None else {entry.number: entry.time for entry in account.entries}
+    return sum(number not in times or not entered_by(times[number], ended) for number, ended in log.entries)
+
+
+def entered_by(time: str, ended: float | None) -> bool:
+    """Return whether what was entered at this ``time`` can be of a job that had ``ended`` then."""
+    return ended is None or datetime.datetime.fromisoformat(time).timestamp() < ended + _LATE
+
+
+def amounts(account: ledgers.Account) -> Account:
+    """Return what was spent of an account and is left, as pages show it beside a release."""
+    spent = None if account.spent is None else Amount(*map(round_up, account.spent))
+    left = None if account.left is None else Amount(*(-round_up(-part) if part else 0.0 for part in account.left))
+    return Account(spent, left, account.strength)
+
 
 PROPOSALS = (("1", "good"), ("2", "moderate"))
 """Budgets that a page proposes, and what all releases together are worth then."""

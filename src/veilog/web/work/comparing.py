@@ -27,12 +27,9 @@ from veilog.report.flow_map import FlowMap, arranged, drawn, steps_of
 from veilog.report.page import kept_lines, rendered
 from veilog.report.purposes import shown
 from veilog.report.told import told_by_release
-from veilog.web.jobs.read_log import Disclosure
-from veilog.web.jobs.released_log import Beside, Guessed, Sizes, Values
+from veilog.web.jobs.results import Beside, Disclosure, Guessed, Sizes, Values
 from veilog.web.jobs.worker import Progress
 from veilog.web.work.exposure import shown_rows
-
-__all__ = ["ComparisonInput", "all_variants", "beside", "predicted"]
 
 _LONGEST_CHART = 100_000
 _QUANTILES = (

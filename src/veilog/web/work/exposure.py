@@ -21,7 +21,7 @@ from veilog.releasing.losses import events_of
 from veilog.releasing.trying.expected import cases_with
 from veilog.report.explorer import Chevron, clean, explorer, short
 from veilog.report.flow_map import arranged, drawn, steps_of
-from veilog.web.jobs.read_log import (
+from veilog.web.jobs.results import (
     Disclosure,
     Lengths,
     LogMeasures,
@@ -32,8 +32,6 @@ from veilog.web.jobs.read_log import (
     VariantsShown,
 )
 from veilog.web.jobs.worker import Progress
-
-__all__ = ["measured", "shown_rows"]
 
 ROWS = 25
 """Variants on a page: as many as keep it light even where every name is as long as it may be."""

@@ -26,13 +26,10 @@ from veilog.logs.input.source import Layout, Source
 from veilog.logs.tables.cells.times import DayOrder, parse_times
 from veilog.logs.tables.reader import table_reader_of
 from veilog.report.explorer import clean, short
-from veilog.web.jobs.read_log import HOW_READ, Columns, InnerTables, Noticed, Preview, ReadLog
-from veilog.web.jobs.worker import Progress
+from veilog.web.jobs.results import HOW_READ, Columns, InnerTables, Noticed, Preview, ReadLog
+from veilog.web.jobs.worker import READING, Progress, Stages
 from veilog.web.work.exposure import measured
 from veilog.web.work.request import plain_advice
-from veilog.web.work.stages import READING, Stages
-
-__all__ = ["in_words", "log_of", "read_log"]
 
 _PREVIEW_ROWS, _PREVIEW_COLUMNS = 6, 16
 _LAYOUT = ("sheet", "object_type")

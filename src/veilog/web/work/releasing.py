@@ -34,17 +34,12 @@ from veilog.report.explorer import clean, short
 from veilog.report.told import told_by_release
 from veilog.web.jobs.problems import is_full
 from veilog.web.jobs.records import FILES, ServerSettings
-from veilog.web.jobs.released_log import Account, Certificate, OwnerNotes, Promise, ReleasedLog
-from veilog.web.jobs.results import from_text, to_text
-from veilog.web.jobs.worker import ENTRY, PAID, RESULT, Progress, WorkerTask
-from veilog.web.work.accounts import join
+from veilog.web.jobs.results import Account, Certificate, OwnerNotes, Promise, ReleasedLog, from_text, to_text
+from veilog.web.jobs.worker import COMPARING, ENTRY, MORE, PAID, RELEASING, RESULT, Progress, Stages, WorkerTask
+from veilog.web.work.accounts import amounts, join
 from veilog.web.work.comparing import ComparisonInput, all_variants, beside, predicted
 from veilog.web.work.reading import in_words, log_of
 from veilog.web.work.request import plan_of, undeclared, whose
-from veilog.web.work.stages import COMPARING, MORE, RELEASING, Stages
-from veilog.web.work.standing import amounts
-
-__all__ = ["release_log", "write_again"]
 
 _KEPT = "release.parquet"
 """The smallest form of a release that loses nothing: written first, and from it the others can be written again."""
