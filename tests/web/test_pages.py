@@ -16,7 +16,7 @@ from veilog.logs import files
 from veilog.logs.made_up.simulate import hospital, started
 from veilog.logs.made_up.twins import Sizes
 from veilog.methods import METHODS
-from veilog.releasing.trying.expected import Interval
+from veilog.releasing.preview import Interval
 from veilog.report.flow_map import FlowMap
 from veilog.web.jobs.records import ServerSettings
 from veilog.web.jobs.results import Outlook, Tried, TriedMethod, to_text

@@ -9,7 +9,7 @@ import pytest
 from web_logs import job, read, record, released
 
 from veilog._language import spoken
-from veilog.releasing.trying.expected import Interval
+from veilog.releasing.preview import Interval
 from veilog.report.flow_map import FlowMap
 from veilog.report.stated import stated
 from veilog.web.jobs.records import ServerSettings

@@ -14,7 +14,7 @@ from veilog.errors import InputError
 from veilog.logs import files
 from veilog.logs.made_up.simulate import hospital, started
 from veilog.methods import METHODS
-from veilog.releasing.trying import trial
+from veilog.releasing import preview
 from veilog.report.stated import stated
 from veilog.web.jobs.records import ServerSettings
 from veilog.web.jobs.results import InnerTables, ReadLog
@@ -247,7 +247,7 @@ def test_every_setting_that_names_attributes_to_release_is_looked_at() -> None:
         for parameter in method.parameters
         if parameter.kind is str and "attribute" in parameter.what
     }
-    assert found == attribute_policy._NAMING == set(trial._OF_THE_LOG)
+    assert found == attribute_policy._NAMING == set(preview._OF_THE_LOG)
 
 
 @pytest.mark.slow

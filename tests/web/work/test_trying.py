@@ -12,7 +12,7 @@ from web_work import made
 
 from veilog.errors import InputError, ParameterError, VeilogError
 from veilog.logs.made_up.twins import Sizes
-from veilog.releasing.trying.expected import Interval
+from veilog.releasing.preview import Interval
 from veilog.report.flow_map import FlowMap
 from veilog.web.jobs.records import LogRecord
 from veilog.web.jobs.results import Certificate, Outlook, Promise, Tried, TriedMethod

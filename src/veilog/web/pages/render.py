@@ -25,7 +25,7 @@ from veilog.measures.purposes import PURPOSES
 from veilog.privacy.account.accounting import parse_delta, parse_epsilon
 from veilog.privacy.account.strength import Strength
 from veilog.privacy.account.worth import worth
-from veilog.releasing.trying.expected import Interval
+from veilog.releasing.preview import Interval
 from veilog.report.decision import decided
 from veilog.report.explorer import clean
 from veilog.report.page import furnish

@@ -18,7 +18,7 @@ from veilog.measures.disclosure import BACKGROUNDS, risk
 from veilog.measures.durations import case_durations, spans
 from veilog.measures.singling_out import Exposure, exposure, like_who
 from veilog.releasing.losses import events_of
-from veilog.releasing.trying.expected import cases_with
+from veilog.releasing.preview import cases_with
 from veilog.report.explorer import Chevron, clean, explorer, short
 from veilog.report.flow_map import arranged, drawn, steps_of
 from veilog.web.jobs.results import (

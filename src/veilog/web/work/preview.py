@@ -40,8 +40,8 @@ from veilog.releasing.losses import in_words, losses_by_list
 from veilog.releasing.owner.notes import is_of_account
 from veilog.releasing.plan import Plan
 from veilog.releasing.result import Release
-from veilog.releasing.trying.expected import ENOUGH, Expected, Interval, expectation
-from veilog.releasing.trying.trial import PATIENTS
+from veilog.releasing.preview import ENOUGH, Expected, Interval, expectation
+from veilog.releasing.preview import PATIENTS
 from veilog.report import words
 from veilog.report.explorer import clean
 from veilog.report.figures import figure
@@ -301,7 +301,7 @@ def _answering(pipe: Connection) -> None:
         os.setpgid(0, 0)  # it is weighed, and ended, by its group
     limit_memory(_MEMORY, reserved=False)
     from veilog.releasing.plan import Plan
-    from veilog.releasing.trying.trial import tried
+    from veilog.releasing.preview import guarantee_of
 
     with contextlib.suppress(EOFError, OSError, MemoryError):
         while True:
