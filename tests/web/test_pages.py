@@ -16,18 +16,18 @@ from veilog.logs import files
 from veilog.logs.made_up.simulate import hospital, started
 from veilog.logs.made_up.twins import Sizes
 from veilog.methods import METHODS
-from veilog.releasing.preview import Interval
+from veilog.releasing.preview import Expected, Interval
 from veilog.report.flow_map import FlowMap
 from veilog.web.jobs.records import ServerSettings
-from veilog.web.jobs.results import Outlook, Tried, TriedMethod, to_text
+from veilog.web.jobs.results import PreviewCell, PreviewRow, Previews, to_text
 from veilog.web.pages import methods as pages_methods
 from veilog.web.pages import render as pages
 from veilog.web.pages.assets import FOLDER as STATIC
 from veilog.web.pages.methods import cards
-from veilog.web.pages.render import Trial, learnt
-from veilog.web.work import dry_run
+from veilog.web.pages.render import ShownPreviews, learnt
+from veilog.web.work import preview_form
 from veilog.web.work.accounts import AccountRelease, AccountSeen, LogSum
-from veilog.web.work.preview import BUDGETS, DryRun
+from veilog.web.work.preview import BUDGETS, FormPreview
 from veilog.web.work.request import delta_for
 
 HOSTILE = (
@@ -115,25 +115,26 @@ def every_page(path: Path, name: str, request: dict[str, str], settings: ServerS
     outlook = tried(log.measured.map, name)
     trials = {"tried": job("try", outlook, request), "trying": replace(going, kind="try", kept=to_text(outlook))}
     for words, trial in {**trials, "nothing tried": replace(failed, kind="try")}.items():
-        shown_trial = Trial(trial, words == "tried", 0.5, done)
-        found[words] = pages.release_form(log, request, ONCE, settings=settings, trial=shown_trial)
+        shown_trial = ShownPreviews(trial, words == "tried", 0.5, done)
+        found[words] = pages.release_form(log, request, ONCE, settings=settings, previews=shown_trial)
     shown = replace(going, kept=done.kept)
     found["shown"] = pages.job_page(shown, log, ONCE, settings=settings)
     found["what it cost"] = pages.job_page(failed, log, ONCE, settings=settings, price="It cost ε = 1.")
-    planned = dry_run(log, request, settings)
+    planned = preview_form(log, request, settings)
     found["planned"] = pages.release_form(log, request, ONCE, settings=settings, plan=planned)
-    assert isinstance(planned, DryRun)
+    assert isinstance(planned, FormPreview)
     lower = replace(planned, account=replace(planned.account, falls="strong", beside_budget=True, uncounted=2))
     found["a lower level"] = pages.release_form(log, request, ONCE, settings=settings, plan=lower, falls=True)
     return found
 
 
-def tried(drawn: FlowMap, name: str) -> Outlook:
+def tried(drawn: FlowMap, name: str) -> Previews:
     """Three methods at all budgets, with texts as long as they may be."""
     purposes = (("discovery", Interval(0.9, 0.8, 1.2)),)
-    cells = tuple(Tried(epsilon, Interval(0.7, 0.6, 0.8), drawn, (name,), purposes) for epsilon in BUDGETS)
-    rows = (TriedMethod("evolve", name, "0", cells), TriedMethod("laplace", name, "0", cells[:2]))
-    return Outlook(Sizes(9, 3.0, 4), "log", drawn, (*rows, TriedMethod("travas", name, "1e-6", problem=name)))
+    found = Expected(Interval(0.7, 0.6, 0.8), Sizes(9, 3.0, 4), 4, purposes=purposes)
+    cells = tuple(PreviewCell(epsilon, found, drawn, (name,)) for epsilon in BUDGETS)
+    rows = (PreviewRow("evolve", name, "0", cells), PreviewRow("laplace", name, "0", cells[:2]))
+    return Previews(Sizes(9, 3.0, 4), "log", drawn, (*rows, PreviewRow("travas", name, "1e-6", problem=name)))
 
 
 class Reader(HTMLParser):
@@ -424,8 +425,8 @@ def test_a_form_says_of_a_delta_what_plan_trial_and_account_say(
     text = pages.release_form(log, asked, ONCE, settings=settings)
     assert f'data-advantage="{cases}"><b data-word>{word.capitalize()}</b>' in text
     assert {at.strength for at in learnt("1e-6", cases) if at.epsilon == "1"} == {word}
-    dry = dry_run(log, asked, settings)
-    assert isinstance(dry, DryRun)
+    dry = preview_form(log, asked, settings)
+    assert isinstance(dry, FormPreview)
     assert (dry.strength, dry.account.strength) == (word, word)
 
 

@@ -29,17 +29,17 @@ from veilog.web.access.transfers import Places, named, receive, refused, shown_n
 from veilog.web.jobs.problems import UPLOADING, Problem
 from veilog.web.jobs.queue import Jobs
 from veilog.web.jobs.records import FILES, JobRecord, LogRecord, ReleaseRequest, ServerSettings
-from veilog.web.jobs.results import HOW_READ, Outlook, ReleasedLog
+from veilog.web.jobs.results import HOW_READ, Previews, ReleasedLog
 from veilog.web.jobs.store import Store
 from veilog.web.jobs.worker import Work
 from veilog.web.owner import Owner
 from veilog.web.pages import render as pages
 from veilog.web.pages.assets import OWN, OwnFiles
 from veilog.web.pages.error_pages import ErrorPages
-from veilog.web.pages.render import Trial
+from veilog.web.pages.render import ShownPreviews
 from veilog.web.work import work_on
 from veilog.web.work.accounts import epsilon_left, log_sums, price, standing_now
-from veilog.web.work.preview import DryRun, Refused, asked_to_try, dry_run, give_up, paid_for
+from veilog.web.work.preview import FormPreview, Refused, give_up, preview_form, preview_request, sized_release
 from veilog.web.work.request import CHOSEN, as_draft, fields_in, from_draft, overtaken, plain_advice, said_at_import
 
 _EXAMPLE = "made-up-hospital.xes"
@@ -134,7 +134,7 @@ class Trying(Visits):
         values = await self.left(log, fields)
 
         def queue() -> None:
-            asked = asked_to_try(values, log, paid_for(self.store.releases(log.id)))
+            asked = preview_request(values, log, sized_release(self.store.releases(log.id)))
             before = self.store.tries(log.id)
             if any(job.request == asked and _shown(job) for job in before):
                 return
@@ -171,7 +171,7 @@ class Trying(Visits):
         log: LogRecord,
         values: Mapping[str, str],
         *,
-        plan: DryRun | Refused | None = None,
+        plan: FormPreview | Refused | None = None,
         problem: str | None = None,
         same: JobRecord | None = None,
         falls: bool = False,
@@ -181,7 +181,7 @@ class Trying(Visits):
         """Return the form of a release, with what was tried for it."""
         chosen = self.store.draft(log.session, log.id).get(CHOSEN, "")
         asked = {"same": same, "falls": falls, "sure": sure or {}}
-        facts: dict[str, Any] = {"plan": plan, **asked, "trial": self.trial(log, values), "chosen_at": chosen}
+        facts: dict[str, Any] = {"plan": plan, **asked, "previews": self.previews(log, values), "chosen_at": chosen}
         page = pages.release_form(log, values, self.once(request), problem, settings=self.settings, **facts)
         return HTMLResponse(page, status)
 
@@ -197,23 +197,23 @@ class Trying(Visits):
         await run_in_threadpool(keep)
         return values
 
-    def trial(self, log: LogRecord, values: Mapping[str, str]) -> Trial:
-        """Return the trial that a form shows: the one of what stands there, else the newest."""
-        paid = paid_for(self.store.releases(log.id))
+    def previews(self, log: LogRecord, values: Mapping[str, str]) -> ShownPreviews:
+        """Return the previews that a form shows: the one of what stands there, else the newest."""
+        paid = sized_release(self.store.releases(log.id))
         tries = self.store.tries(log.id)
         if not tries:
-            return Trial(paid=paid)
+            return ShownPreviews(paid=paid)
         same = None
         with contextlib.suppress(VeilogError):
-            asked = asked_to_try(values, log, paid)
+            asked = preview_request(values, log, paid)
             same = next((job for job in tries if job.request == asked), None)
-        return Trial(self.jobs.now(same or tries[0]), same is not None, epsilon_left(log, self.settings), paid)
+        return ShownPreviews(self.jobs.now(same or tries[0]), same is not None, epsilon_left(log, self.settings), paid)
 
 
 def _shown(job: JobRecord) -> bool:
-    """Whether a trial is under way, or has come to its end."""
+    """Whether a preview is under way, or has come to its end."""
     made = job.result
-    return not job.ended or (job.state == "done" and isinstance(made, Outlook) and not made.late)
+    return not job.ended or (job.state == "done" and isinstance(made, Previews) and not made.late)
 
 
 _PLANS = 2
@@ -504,12 +504,12 @@ class _Site(Trying):
                 return self.jobs.now(job)
         return None
 
-    async def _planned(self, log: LogRecord, values: dict[str, str]) -> DryRun | Refused:
+    async def _planned(self, log: LogRecord, values: dict[str, str]) -> FormPreview | Refused:
         """The dry run, which asks nothing of the data."""
         try:
             with anyio.fail_after(_PLAN_SECONDS):
                 return await anyio.to_thread.run_sync(
-                    dry_run, log, values, self.settings, abandon_on_cancel=True, limiter=self._plans
+                    preview_form, log, values, self.settings, abandon_on_cancel=True, limiter=self._plans
                 )
         except TimeoutError as error:
             raise Problem(

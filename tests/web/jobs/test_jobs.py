@@ -77,7 +77,7 @@ def test_a_job_is_done_with_its_files(queue: Queue) -> None:
     job = queue.ended(first)
     assert (job.state, job.problem) == ("done", None)
     assert isinstance(job.result, ReleasedLog)
-    assert job.result.budget == "ward.csv"
+    assert job.result.missing == ("ward.csv",)
     assert job.started is not None
     assert job.finished is not None
     assert job.created <= job.started <= job.finished
@@ -161,7 +161,7 @@ def test_what_is_made_is_shown_and_kept_though_the_rest_is_stopped(queue: Queue)
     queue.jobs.cancel(job)
     ended = queue.ended(job)
     assert ended.state == "done" and isinstance(ended.result, ReleasedLog)
-    assert (ended.result.budget, ended.entry) == ("so far", 7)
+    assert (ended.result.missing, ended.entry) == (("so far",), 7)
     assert "release.xes" in queue.files(job)
 
 

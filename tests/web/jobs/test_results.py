@@ -3,12 +3,13 @@
 import contextlib
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from web_logs import read, request_of, written
-from web_work import made
+from web_work import NOTHING, TOLD, made
 
 from veilog._plain import Misfit
 from veilog.web.jobs.records import LogRecord, ReleaseRequest, ServerSettings
@@ -74,7 +75,7 @@ def test_a_request_is_kept_whole(tmp_path: Path) -> None:
 
 def test_numbers_that_are_none_are_no_result() -> None:
     with pytest.raises(ValueError, match="JSON compliant"):
-        to_text(made(budget=float("nan")))
+        to_text(made(told=replace(TOLD, guarantee=replace(NOTHING, epsilon=float("nan")))))
 
 
 @pytest.mark.parametrize("values", [{"findings": []}, {"problem": 3}, {"problem": None}, {"unknown": 1}])

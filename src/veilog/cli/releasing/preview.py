@@ -297,7 +297,7 @@ def show_preview(
         out.show(Text("Confidential, from the log itself:", style="bold magenta"))
     for line in lines:
         out.show(Text(f"  {line}", style="magenta"))
-    rows = [*more, *([] if account is None else [("account", account.line)])]
+    rows: list[tuple[str, str | Text]] = [*more, *([] if account is None else [("account", account.line)])]
     out.show(display.expected_view(expected, planned.cost, rows))
     for name, share in found.attribute_errors:
         out.show(Text(f"{name}: noise alone will give up to about {100 * share:.0f} % of the cases another value."))

@@ -20,7 +20,7 @@ from veilog.measures.disclosure import RiskResult
 from veilog.measures.singling_out import Exposed, Knowledge
 from veilog.privacy.account.guarantee import Guarantee
 from veilog.privacy.account.strength import Strength
-from veilog.releasing.preview import Preview
+from veilog.releasing.preview import Expected
 from veilog.releasing.result import OwnerOnly
 from veilog.report.attacks import AttackShown
 from veilog.report.attributes import AttributeShown
@@ -162,7 +162,6 @@ class Beside:
     """Before and after."""
     singled: tuple[Knowledge, ...] | None = None
     singled_in_words: str = ""
-    singled_explained: str = ""
     not_to_conclude: tuple[str, ...] = ()
     purposes: tuple[PurposeShown, ...] = ()
     """What the release is good for."""
@@ -203,7 +202,7 @@ class ReleasedLog:
     """The files that there are, with their sizes in bytes."""
     owner: OwnerSide | None = None
     """What its owner alone sees of the log, without what the ledger says of other releases, which its page asks for."""
-    owner_only: OwnerOnly = OwnerOnly()
+    owner_only: OwnerOnly = field(default_factory=OwnerOnly)
     beside: Beside | None = None
 
     @property
@@ -230,7 +229,7 @@ class PreviewCell:
     """The preview of a method at one budget."""
 
     epsilon: str
-    preview: Preview
+    expected: Expected
     map: FlowMap
     """Of the release of one synthetic log, in the places of that log's own map."""
     remarks: tuple[str, ...] = ()

@@ -11,9 +11,9 @@ from markupsafe import Markup
 
 from veilog._language import gettext, gettext_noop, localised, ngettext, percent
 from veilog._svg import element, escaped, points_of
-from veilog.measures.disclosure import KNOWN
-from veilog.measures.singling_out import own_path_in_words
-from veilog.web.jobs.results import Disclosure, LogMeasures, PersonFound
+from veilog.measures.disclosure import KNOWN, RiskResult
+from veilog.measures.singling_out import Exposed, own_path_in_words
+from veilog.web.jobs.results import LogMeasures
 
 _WIDTH, _HEIGHT = 460, 250
 _LEFT, _RIGHT, _TOP, _BOTTOM = 44, 12, 16, 40
@@ -28,21 +28,21 @@ class _Curve:
     points: Sequence[tuple[float, float]]
 
 
-def singled_out_chart(rows: Sequence[PersonFound], *, persons: bool = False) -> Markup:
+def singled_out_chart(rows: Sequence[Exposed], *, persons: bool = False) -> Markup:
     """The share of cases, or of ``persons``, that are found, by the events that are known, with and without the time of
     the start."""
     curves = []
     for style, (with_start, name) in enumerate(
         ((False, gettext("events only")), (True, gettext("events and the day it started")))
     ):
-        points = _rising([(float(r.events), r.singled_out) for r in rows if r.with_start == with_start])
+        points = _rising([(float(r.size), r.found.value) for r in rows if r.with_start == with_start])
         if points:
             curves.append(_Curve(name, style, points))
     what = gettext("persons found") if persons else gettext("cases found")
     return _drawn(curves, what, gettext("events that are known of a person"))
 
 
-def disclosure_chart(rows: Sequence[Disclosure]) -> Markup:
+def disclosure_chart(rows: Sequence[RiskResult]) -> Markup:
     """Case disclosure by how many activities are known, for each kind of knowledge."""
     curves = []
     for style, kind in enumerate(KNOWN):
@@ -130,24 +130,28 @@ def exposure_in_words(measured: LogMeasures) -> list[str]:
     ]
 
 
-def _by_chance(found: Sequence[PersonFound], *, persons: bool) -> str:
+def _by_chance(found: Sequence[Exposed], *, persons: bool) -> str:
     if not found:
         return gettext("Not tried for this log: no case has an event.")
-    row = max(found, key=lambda r: (r.with_start, r.events == 3, r.events))
+    row = max(found, key=lambda r: (r.with_start, r.size == 3, r.size))
     if row.with_start:
         start = gettext("A neighbour, a colleague or a bill may tell such things.")
         known = ngettext(
-            "{n} event of a case and the day it started", "{n} events of a case and the day it started", row.events
+            "{n} event of a case and the day it started", "{n} events of a case and the day it started", row.size
         )
     else:
         start = gettext("Without times, the events alone tell less.")
-        known = ngettext("{n} event of a case", "{n} events of a case", row.events)
-    if not row.singled_out:
-        share = gettext("up to {share}", share=_percent(row.high))
+        known = ngettext("{n} event of a case", "{n} events of a case", row.size)
+    if not row.found.value:
+        share = gettext("up to {share}", share=_percent(row.found.high))
     else:
-        found_in = _about(row.singled_out)
-        share = gettext("{value} ({low} to {high})", value=found_in, low=_percent(row.low), high=_percent(row.high))
-    said = gettext(_FOUND_PERSON if persons else _FOUND_CASE, known=known, share=share, guessed=_about(row.guessed))
+        found_in = _about(row.found.value)
+        share = gettext(
+            "{value} ({low} to {high})", value=found_in, low=_percent(row.found.low), high=_percent(row.found.high)
+        )
+    said = gettext(
+        _FOUND_PERSON if persons else _FOUND_CASE, known=known, share=share, guessed=_about(row.guessed.value)
+    )
     return f"{start} {said}"
 
 
@@ -161,7 +165,7 @@ _FOUND_PERSON = gettext_noop(
 )
 
 
-def _by_activities(rows: Sequence[Disclosure]) -> str:
+def _by_activities(rows: Sequence[RiskResult]) -> str:
     known = [r for r in rows if r.background == "sequence" and r.case_disclosure is not None]
     if not known:
         return gettext("The log has too few activities to narrow anybody down by them.")

@@ -19,19 +19,21 @@ from veilog._places import default_ledger
 from veilog._version import __version__
 from veilog.errors import VeilogError
 from veilog.logs.eventlog import START
+from veilog.logs.findings import RULES
 from veilog.logs.input.reader import known_suffixes
+from veilog.measures import MEASURES
 from veilog.measures.disclosure import KNOWN
 from veilog.measures.purposes import PURPOSES
 from veilog.privacy.account.accounting import parse_delta, parse_epsilon
 from veilog.privacy.account.strength import Strength
 from veilog.privacy.account.worth import worth
-from veilog.releasing.preview import Interval
+from veilog.releasing.preview import PATIENTS, Interval
 from veilog.report.decision import decided
 from veilog.report.explorer import clean
 from veilog.report.page import furnish
-from veilog.report.words import LEARNT, chances, guesses, in_plain_words, said_of_others
+from veilog.report.words import LEARNT, chances, guesses, in_plain_words, said_of_others, title_of_budget
 from veilog.web.jobs.records import JobRecord, LogRecord, ServerSettings
-from veilog.web.jobs.results import HOW_READ, LogMeasures, Outlook, ReadLog, ReleasedLog, Tried, TriedMethod
+from veilog.web.jobs.results import HOW_READ, LogMeasures, PreviewCell, PreviewRow, Previews, ReadLog, ReleasedLog
 from veilog.web.pages.assets import address
 from veilog.web.pages.exposure import disclosure_chart, exposure_in_words, singled_out_chart
 from veilog.web.pages.methods import DEFAULT, cards
@@ -45,9 +47,9 @@ from veilog.web.pages.words import (
     said_by_scripts,
     side_by_side,
 )
-from veilog.web.work.accounts import PROPOSALS, AccountSeen, LogSum, Now, advantage_at, persons_of
+from veilog.web.work.accounts import PROPOSALS, AccountSeen, Now, advantage_at, persons_of
 from veilog.web.work.attribute_policy import may_leave
-from veilog.web.work.preview import BUDGETS, DryRun, Refused, keeps, recommended
+from veilog.web.work.preview import BUDGETS, FormPreview, Refused, keeps, recommended
 from veilog.web.work.request import UNPROTECTED, can_be_asked_for, delta_for, plan_of
 
 if TYPE_CHECKING:
@@ -65,8 +67,8 @@ class Learnt:
 
 
 @dataclass(frozen=True)
-class Trial:
-    """A trial in the form of a release."""
+class ShownPreviews:
+    """Previews in the form of a release."""
 
     job: JobRecord | None = None
     same: bool = False
@@ -77,19 +79,19 @@ class Trial:
     """A release whose sizes may be used."""
 
     @property
-    def outlook(self) -> Outlook | None:
+    def found(self) -> Previews | None:
         """Return what was found so far."""
         made = None if self.job is None else self.job.result
-        return made if isinstance(made, Outlook) else None
+        return made if isinstance(made, Previews) else None
 
     @property
-    def best(self) -> tuple[str, Tried] | None:
+    def best(self) -> tuple[str, PreviewCell] | None:
         """Return the method and budget that are worth it."""
-        return None if self.outlook is None else recommended(self.outlook.rows, self.left)
+        return None if self.found is None else recommended(self.found.rows, self.left)
 
     def keeps(self, method: str, epsilon: str) -> Interval | None:
         """Return what a method keeps at a budget, if it was tried around it."""
-        rows = () if self.outlook is None else self.outlook.rows
+        rows = () if self.found is None else self.found.rows
         return next((keeps(row, epsilon) for row in rows if row.method == method), None)
 
 
@@ -106,9 +108,9 @@ def learnt(delta: str, cases: int) -> list[Learnt]:
     return found
 
 
-def points_of(row: TriedMethod) -> str:
+def points_of(row: PreviewRow) -> str:
     """Return budgets with what is kept at them, for the script of the page."""
-    found = [(float(c.epsilon), c.similarity.mean, c.similarity.low, c.similarity.high) for c in row.cells]
+    found = [(float(c.epsilon), *vars(c.expected.similarity).values()) for c in row.cells]
     return json.dumps(found)
 
 
@@ -142,7 +144,7 @@ def home(
     jobs: Sequence[JobRecord],
     settings: ServerSettings | None,
     once: str,
-    sums: Mapping[str, LogSum] | None = None,
+    sums: Mapping[str, AccountSums] | None = None,
 ) -> str:
     """The first page: bring a log; the logs there are, each with the ``sums`` of its account, and the releases."""
     releases = [job for job in jobs if job.kind == "release"]
@@ -215,17 +217,17 @@ def release_form(
     problem: str | None = None,
     *,
     settings: ServerSettings | None = None,
-    plan: DryRun | Refused | None = None,
+    plan: FormPreview | Refused | None = None,
     same: JobRecord | None = None,
     falls: bool = False,
     sure: Mapping[str, str] | None = None,
-    trial: Trial | None = None,
+    previews: ShownPreviews | None = None,
     chosen_at: str = "",
 ) -> str:
     """Choose a method, a budget and parameters; ``values`` are those of an earlier form, or of the address. ``same`` is
     a job that made the very same release a short while ago, ``falls`` whether it is to be confirmed that this one takes
-    the level of the account lower, ``sure`` what was confirmed, ``trial`` what was tried on made-up logs, ``chosen_at``
-    when something of it was taken over last."""
+    the level of the account lower, ``sure`` what was confirmed, ``previews`` what was tried on made-up logs,
+    ``chosen_at`` when something of it was taken over last."""
     found = log.measured
     if found is None:
         return _waiting(log, "release", settings)
@@ -268,15 +270,15 @@ def release_form(
         sure=sure or {},
         once=once,
         chosen_at=chosen_at,
-        trial=trial or Trial(),
-        kept=(trial or Trial()).keeps(chosen.name, given.get("epsilon", "1")),
+        previews=previews or ShownPreviews(),
+        kept=(previews or ShownPreviews()).keeps(chosen.name, given.get("epsilon", "1")),
         learnt=learnt(given.get("delta", "0"), cases),
         points_of=points_of,
         purpose_title=purpose_title,
     )
 
 
-def plan_part(plan: DryRun | Refused, log: LogRecord) -> str:
+def plan_part(plan: FormPreview | Refused, log: LogRecord) -> str:
     """The dry run alone, to be put into the form."""
     return _environment().get_template("plan.html").render(plan=plan, log=log, refused=isinstance(plan, Refused))
 
@@ -373,10 +375,13 @@ def _of_release(
     owner = None if made.owner is None else replace(made.owner, standing=standing)
     return {
         "r": made,
-        "decided": None if told is None else decided(told, made.certificate.cases, owner),
-        "plain": [] if told is None else in_plain_words(told),
-        "chances": [] if told is None else chances(told.guarantee),
-        "guesses": [] if told is None else guesses(told.guarantee),
+        "decided": decided(told, made.cases, owner),
+        "plain": in_plain_words(told),
+        "chances": chances(told.guarantee),
+        "guesses": guesses(told.guarantee),
+        "strength": told.guarantee.strength,
+        "budget": title_of_budget(told.guarantee),
+        "singled_explained": MEASURES["singling_out"].explained,
         "now": None if now is None else now.account,
         "others": said_of_others(standing)[1],
         "beside": beside,
@@ -434,7 +439,8 @@ def _environment() -> Environment:
         auto_reload=False,
     )
     environment.filters.update(FILTERS)
-    environment.globals.update(own=address, LEARNT=LEARNT, UNPROTECTED=UNPROTECTED)
+    environment.globals.update(own=address, LEARNT=LEARNT, UNPROTECTED=UNPROTECTED, PATIENTS=PATIENTS)
+    environment.globals.update(RULES=RULES, chances=chances)
     environment.globals.update(language=current, words=said_by_scripts, known_events=known_events, glossary=glossary)
     environment.globals.update(languages=[(code, LANGUAGES.get(code, code)) for code in languages()])
     return furnish(environment)

@@ -27,7 +27,7 @@ from veilog.privacy.account.worth import worth
 from veilog.report.explorer import clean, short
 from veilog.report.figures import figure
 from veilog.report.stated import stated
-from veilog.report.words import capital, strength_in_words
+from veilog.report.words import capital, strength_in_words, title_of_budget
 from veilog.web.jobs.queue import TOO_LONG
 from veilog.web.jobs.records import JobRecord, LogRecord
 from veilog.web.jobs.results import ReleasedLog
@@ -367,13 +367,12 @@ def _by_title(made: ReleasedLog) -> dict[str, str]:
 
 
 def _facts(made: ReleasedLog) -> Iterator[tuple[str, str]]:
-    certificate = made.certificate
-    yield gettext("promise"), made.budget
-    yield gettext("protection"), strength_in_words(made.level)
-    yield gettext("protects"), _unit_named(certificate.guarantee.unit)
-    yield gettext("cases"), localised(f"{certificate.cases:,}")
-    yield gettext("variants"), localised(f"{certificate.variants:,}")
-    yield gettext("events"), localised(f"{certificate.events:,}")
+    yield gettext("promise"), title_of_budget(made.guarantee)
+    yield gettext("protection"), strength_in_words(made.known.guarantee.strength)
+    yield gettext("protects"), _unit_named(made.guarantee.unit)
+    yield gettext("cases"), localised(f"{made.cases:,}")
+    yield gettext("variants"), localised(f"{made.variants:,}")
+    yield gettext("events"), localised(f"{made.events:,}")
     yield gettext("activities"), localised(f"{made.activities:,}")
     if made.beside is not None:
         for number, purpose in enumerate(made.beside.purposes, 1):

@@ -14,12 +14,10 @@ from functools import lru_cache
 
 from veilog._language import gettext, gettext_noop
 from veilog.errors import BudgetError, ParameterError, VeilogError
-from veilog.ledger import ledger as ledgers
 from veilog.ledger.accounts import check_paid, in_figures
 from veilog.ledger.costs import Cost, as_read
 from veilog.ledger.ledger import Account, Data, Entry, Ledger
 from veilog.ledger.ways import kind_of_case
-from veilog.privacy.account.figures import round_up
 from veilog.privacy.account.guessing import advantage_of
 from veilog.privacy.account.strength import STRENGTHS, Strength
 from veilog.releasing.owner.standing import Standing
@@ -29,11 +27,8 @@ from veilog.report.figures import figure
 from veilog.report.words import of_other_accounts
 from veilog.web.jobs.problems import Problem
 from veilog.web.jobs.records import LogRecord, ServerSettings
-from veilog.web.jobs.results import Account, Amount, ReleasedLog
+from veilog.web.jobs.results import AccountSums, Figures, ReleasedLog
 from veilog.web.work.request import plain_advice
-
-Figures = tuple[str, str]
-"""Epsilon and delta, as they are written."""
 
 
 @lru_cache(maxsize=256)
@@ -53,22 +48,7 @@ def figures(cost: Cost | None, *, down: bool = False) -> Figures | None:
     return None if cost is None else (in_figures(cost[0], down=down), in_figures(cost[1], down=down))
 
 
-@dataclass(frozen=True)
-class LogSum:
-    """The account of a log in a line."""
-
-    releases: int
-    spent: Figures | None
-    """None: nothing bounds it."""
-    left: Figures | None
-    """None: there is no limit."""
-    strength: Strength
-    """Of all releases together."""
-    uncounted: int
-    """Releases that the account does not count."""
-
-
-def log_sums(logs: Sequence[LogRecord], settings: ServerSettings) -> dict[str, LogSum]:
+def log_sums(logs: Sequence[LogRecord], settings: ServerSettings) -> dict[str, AccountSums]:
     """Return the sums by the ids of logs, from one read of the ledger; none where it cannot be read at once. A log
     whose readings have accounts of their own has none until its account is looked at, which puts them together."""
     marks = {
@@ -89,8 +69,7 @@ def log_sums(logs: Sequence[LogRecord], settings: ServerSettings) -> dict[str, L
             continue
         (account,) = accounts.values()
         account = account.among(log.measured.statistics.cases)
-        left = figures(account.left, down=True)
-        sums[log.id] = LogSum(account.releases, figures(account.spent), left, account.strength, len(account.uncounted))
+        sums[log.id] = sums_of(account)
     return sums
 
 
@@ -103,7 +82,7 @@ class Now:
     """What a ledger said a moment ago."""
 
     standing: Standing
-    account: Account | None
+    account: AccountSums | None
     """None where the ledger does not have the release."""
 
 
@@ -112,15 +91,15 @@ def standing_now(made: ReleasedLog, log: LogRecord, settings: ServerSettings) ->
     accounts are not named: other browsers may have brought those files."""
     if made.entry is None:
         return None
-    standing = Standing.of_entry(ledgers.Ledger(settings.ledger), made.entry, named=False)
+    standing = Standing.of_entry(Ledger(settings.ledger), made.entry, named=False)
     if standing.account is None:
         return Now(standing, None)
     cases = 0 if log.measured is None else log.measured.statistics.cases
     account = standing.account.among(cases)
-    return Now(replace(standing, account=account), amounts(account))
+    return Now(replace(standing, account=account), sums_of(account))
 
 
-def lost(log: LogRecord, account: ledgers.Account | None) -> int:
+def lost(log: LogRecord, account: Account | None) -> int:
     """Return how many releases of this file the store knows that the account does not have: their numbers are missing,
     or, of a ledger that was begun anew, are those of others."""
     times = {} if account is None else {entry.number: entry.time for entry in account.entries}
@@ -132,11 +111,10 @@ def entered_by(time: str, ended: float | None) -> bool:
     return ended is None or datetime.datetime.fromisoformat(time).timestamp() < ended + _LATE
 
 
-def amounts(account: ledgers.Account) -> Account:
-    """Return what was spent of an account and is left, as pages show it beside a release."""
-    spent = None if account.spent is None else Amount(*map(round_up, account.spent))
-    left = None if account.left is None else Amount(*(-round_up(-part) if part else 0.0 for part in account.left))
-    return Account(spent, left, account.strength)
+def sums_of(account: Account) -> AccountSums:
+    """Return the account of a log in a line."""
+    left = figures(account.left, down=True)
+    return AccountSums(account.releases, figures(account.spent), left, account.strength, len(account.uncounted))
 
 
 PROPOSALS = (("1", "good"), ("2", "moderate"))
@@ -359,7 +337,7 @@ def persons_of(log: LogRecord) -> tuple[str, ...]:
     the one that was chosen."""
     units = log.measured.units if log.measured else ()
     chosen = log.columns.get("person")
-    return ("case", "person", *(column.unit for column in units if column.person or column.unit == chosen))
+    return ("case", "person", *(column.column for column in units if column.likely or column.column == chosen))
 
 
 def put_on(log: LogRecord, settings: ServerSettings, account: int, mine: Iterable[LogRecord]) -> None:

@@ -1,7 +1,10 @@
-"""Trying methods and budgets on made-up logs, before anything is asked or paid for.
+"""Previews for the pages: what the form of a release would ask and cost, and what methods would keep at which budgets.
 
-The sizes of these logs are what somebody says, or those of a release that is paid for, or, for the owner's eyes only,
-those of the log itself. A few budgets are tried; what lies between them is read off the line from one to the next.
+Nothing is asked of the log or paid for. The guarantee is that of a plan on synthetic patients, found in a process
+beside the server: what a form asks for may be large beyond any measure, and one that takes too long, or too much
+memory, is ended. What methods keep is tried in a worker, on synthetic logs whose sizes are those that somebody says,
+or those of a release that is paid for, or, for the owner's eyes only, those of the log itself. A few budgets are tried;
+what lies between them is read off the line from one to the next.
 """
 
 from __future__ import annotations
@@ -24,7 +27,7 @@ from threading import Event, Lock
 from typing import Any, Literal
 
 from veilog._files import atomic_target
-from veilog._language import gettext, localised, percent, pgettext
+from veilog._language import gettext, localised, percent
 from veilog._plain import from_plain, to_plain
 from veilog._process import Child, limit_memory
 from veilog.errors import InputError, ParameterError, VeilogError
@@ -39,47 +42,36 @@ from veilog.privacy.domain import FROM_LOG
 from veilog.releasing.losses import in_words, losses_by_list
 from veilog.releasing.owner.notes import is_of_account
 from veilog.releasing.plan import Plan
+from veilog.releasing.preview import ENOUGH, Expected, Interval, Preview, expectation, guarantee_of
 from veilog.releasing.result import Release
-from veilog.releasing.preview import ENOUGH, Expected, Interval, expectation
-from veilog.releasing.preview import PATIENTS
-from veilog.report import words
 from veilog.report.explorer import clean
 from veilog.report.figures import figure
 from veilog.report.flow_map import FlowSteps, arranged, drawn, steps_of
 from veilog.web.jobs.records import JobRecord, LogRecord, ReleaseRequest, ServerSettings
-from veilog.web.jobs.results import Outlook, Promise, ReleasedLog, Tried, TriedMethod, to_text
+from veilog.web.jobs.results import PreviewCell, PreviewRow, Previews, ReleasedLog, to_text
 from veilog.web.jobs.worker import RESULT, Progress, WorkerTask
 from veilog.web.work.accounts import InAccount, advantage_at, foreseen
 from veilog.web.work.attribute_policy import refuse_attributes
 from veilog.web.work.request import FIELDS, asked_for, delta_for, plain_advice, undeclared
 
-_TRIALS = ThreadPoolExecutor(2, thread_name_prefix="dry run")
+_TRIALS = ThreadPoolExecutor(2, thread_name_prefix="preview")
 _PATIENCE = 5.0
-"""Seconds that a page waits for a trial."""
-_SHOWN = 12
+"""Seconds that a page waits for a guarantee."""
+_DROWNED = 0.3
+"""Share of cases with a wrong value from which on an attribute is warned of."""
 
 
 @dataclass(frozen=True)
-class TrialResult:
-    """What a trial on made-up patients says."""
-
-    guarantee: Promise
-    chances: tuple[tuple[str, str], ...]
-    more: int
-    """Questions beyond those of the guarantee."""
-    patients: int = PATIENTS
-
-
-@dataclass(frozen=True)
-class DryRun:
-    """What a request would ask and cost, and what would be left."""
+class FormPreview:
+    """What the form of a release would ask and cost, and what would be left."""
 
     plan: Plan
+    preview: Preview
+    """Its guarantee is None where that took too long, and where nobody can wait for it."""
     undeclared: str | None
     """What has to be said first, in words."""
-    tried: TrialResult | None
     late: bool
-    """Whether the trial is still at work, or was given up."""
+    """Whether the guarantee is still looked for, or was given up."""
     given_up: bool
     """Whether it took too long."""
     advantage: float | None
@@ -87,8 +79,6 @@ class DryRun:
     strength: Strength | None
     warnings: tuple[str, ...]
     """For the owner only."""
-    blurred: tuple[tuple[str, str], ...]
-    """Attributes that the budget carries, and how many cases noise alone gives another value, for the owner only."""
     account: InAccount
 
     @property
@@ -97,8 +87,10 @@ class DryRun:
         return self.plan.method.as_published if self.plan.as_published else self.plan.method.guarantee
 
     @property
-    def attributes(self) -> tuple[str, ...]:
-        return tuple(clean(name) for name in self.plan.wanted.attributes)
+    def blurred(self) -> tuple[tuple[str, float], ...]:
+        """Attributes that the budget carries, and the share of the cases to which noise alone gives another value, for
+        the owner only; where no values are listed it is not known yet."""
+        return tuple((name, share) for name, share in self.preview.attribute_errors if share <= _DROWNED)
 
 
 @dataclass(frozen=True)
@@ -110,32 +102,33 @@ class Refused:
     """The parameter that it is about, if it is about one."""
 
 
-def dry_run(log: LogRecord, form: Mapping[str, Any], settings: ServerSettings) -> DryRun | Refused:
+def preview_form(log: LogRecord, form: Mapping[str, Any], settings: ServerSettings) -> FormPreview | Refused:
     """Return what this form would ask and cost, and what would be left."""
+    found: Guarantee | str | None = None
     late = given_up = False
     try:
         planned = asked_for(form).seeded(settings.seed)
         refuse_attributes(planned, log)
         asked = json.dumps({"plan": planned.to_json(), "sizes": _public_sizes(log, planned)})
-        tried = None if _too_long(planned) else _trial(asked).result(_PATIENCE)
+        found = None if _too_long(planned) else _trial(asked).result(_PATIENCE)
     except (TimeoutError, GivenUp) as error:
-        tried, late, given_up = None, True, isinstance(error, GivenUp)
+        late, given_up = True, isinstance(error, GivenUp)
     except VeilogError as error:
         return Refused(clean(error.in_command()), getattr(error, "parameter", None))
-    if isinstance(tried, str):
-        return Refused(clean(tried))
+    if isinstance(found, str):
+        return Refused(clean(found))
     cost = (planned.epsilon, planned.delta) if planned.bounded else None
-    proven = cost is not None and (late or (tried is not None and tried.proven))
-    return DryRun(
+    proven = cost is not None and (late or (found is not None and found.proven))
+    preview = Preview(found, attribute_errors=tuple(planned.attribute_errors(log.cases).items()))
+    return FormPreview(
         plan=planned,
+        preview=preview,
         undeclared=undeclared(planned),
-        tried=None if tried is None else _shown(tried),
         late=late,
         given_up=given_up,
         advantage=advantage_at(cost) if cost is not None and proven else None,
         strength=worth(cost, cases=log.cases) if proven else None,
-        warnings=_warnings(log, planned),
-        blurred=_blurred(log, planned),
+        warnings=_warnings(log, planned, preview),
         account=foreseen(log, planned, cost, settings),
     )
 
@@ -146,12 +139,8 @@ def _public_sizes(log: LogRecord, planned: Plan) -> dict[str, int]:
     if measured is not None and planned.declared.activities == FROM_LOG:
         sizes["activities"] = measured.statistics.activities
     if measured is not None and planned.declared.max_length == FROM_LOG:
-        sizes["longest"] = measured.statistics.length.max
+        sizes["longest"] = measured.statistics.length_max
     return sizes
-
-
-_DROWNED = 0.3
-"""Share of cases with a wrong value from which on an attribute is warned of."""
 
 
 def _too_long(planned: Plan) -> bool:
@@ -162,7 +151,7 @@ def _too_long(planned: Plan) -> bool:
 @lru_cache(maxsize=128)
 def _trial(asked: str) -> Future[Guarantee | str]:
     """The trial of a plan, begun when it is first asked for; who does not wait for it can come again."""
-    return _TRIALS.submit(tried_beside, asked, under_way())
+    return _TRIALS.submit(guarantee_beside, asked, under_way())
 
 
 def give_up() -> None:
@@ -171,15 +160,7 @@ def give_up() -> None:
     give_up_all()
 
 
-def _shown(guarantee: Guarantee) -> TrialResult:
-    return TrialResult(
-        guarantee=Promise.of(guarantee, _SHOWN),
-        chances=tuple(words.chances(guarantee)),
-        more=max(0, len(guarantee.charges) - _SHOWN),
-    )
-
-
-def _warnings(log: LogRecord, planned: Plan) -> tuple[str, ...]:
+def _warnings(log: LogRecord, planned: Plan, preview: Preview) -> tuple[str, ...]:
     """Whether delta is small enough for this many cases, which attributes the budget cannot carry, and which listed
     activities the log does not have."""
     cases = log.cases
@@ -190,7 +171,7 @@ def _warnings(log: LogRecord, planned: Plan) -> tuple[str, ...]:
             name=name,
             share=percent(f"{100 * share:.0f}"),
         )
-        for name, share in planned.attribute_errors(cases).items()
+        for name, share in preview.attribute_errors
         if share > _DROWNED
     ]
     found += _misnamed(log, planned) + _misdated(log, planned)
@@ -226,16 +207,6 @@ def _misdated(log: LogRecord, planned: Plan) -> list[str]:
     return [gettext("The log has no event in the time in which you say that cases start.")]
 
 
-def _blurred(log: LogRecord, planned: Plan) -> tuple[tuple[str, str], ...]:
-    """What noise does to the attributes that are not warned of; where no values are listed it is not known yet."""
-    errors = planned.attribute_errors(log.cases)
-    carried = {name: share for name, share in errors.items() if share <= _DROWNED}
-    return tuple(
-        (clean(name), percent(f"{100 * share:.2g}") if share else pgettext("cases", "none"))
-        for name, share in carried.items()
-    )
-
-
 _LONGEST = 20.0
 """Seconds of processor time; on an idle machine all but those with gradients take less than two."""
 _LONGEST_WAIT = 120.0
@@ -263,7 +234,7 @@ def give_up_all() -> None:
     _given_up[0] = Event()
 
 
-def tried_beside(asked: str, given_up: Event) -> Guarantee | str:
+def guarantee_beside(asked: str, given_up: Event) -> Guarantee | str:
     """Return what a plan, as JSON with the public sizes of its log, would guarantee, or why it is refused;
     :class:`GivenUp` where that is too much."""
     if given_up.is_set():
@@ -300,15 +271,12 @@ def _answering(pipe: Connection) -> None:
     with contextlib.suppress(AttributeError, OSError):
         os.setpgid(0, 0)  # it is weighed, and ended, by its group
     limit_memory(_MEMORY, reserved=False)
-    from veilog.releasing.plan import Plan
-    from veilog.releasing.preview import guarantee_of
-
     with contextlib.suppress(EOFError, OSError, MemoryError):
         while True:
             asked = json.loads(pipe.recv_bytes())
             plan = Plan.from_json(asked["plan"])
             try:
-                pipe.send(tried(plan, **asked["sizes"]))
+                pipe.send(guarantee_of(plan, **asked["sizes"]))
             except VeilogError as error:
                 pipe.send(error.in_command())
 
@@ -340,17 +308,17 @@ _OF_NO_MATTER = ("epsilon", "allow_no_protection", "part")
 _REMARKS = 3
 
 
-def paid_for(jobs: Iterable[JobRecord]) -> JobRecord | None:
+def sized_release(jobs: Iterable[JobRecord]) -> JobRecord | None:
     """Return the newest release of all cases whose sizes may be used: its guarantee is proven, and it has cases."""
     for job in jobs:
         made = job.result
         usable = isinstance(made, ReleasedLog) and not made.empty and KEPT_LOG in made.files
-        if usable and not job.request.form.get("part") and made.certificate.guarantee.proven:  # type: ignore[union-attr]
+        if usable and not job.request.form.get("part") and made.guarantee.proven:  # type: ignore[union-attr]
             return job
     return None
 
 
-def asked_to_try(form: Mapping[str, str], log: LogRecord, paid: JobRecord | None) -> ReleaseRequest:
+def preview_request(form: Mapping[str, str], log: LogRecord, paid: JobRecord | None) -> ReleaseRequest:
     """Return what a form asks to be tried, without what makes no difference: the same is not tried twice. What cannot
     be meant raises."""
     kept = {name: value.strip() for name, value in form.items() if name in FIELDS or name.startswith(("p_", "d_"))}
@@ -390,8 +358,8 @@ def _declared(form: Mapping[str, str]) -> Sizes:
         ) from None
 
 
-def try_out(task: WorkerTask, progress: Progress) -> Outlook:
-    """Try what the request says, in a worker. What there is so far is written down, for whoever waits."""
+def preview_all(task: WorkerTask, progress: Progress) -> Previews:
+    """Preview what the request says, in a worker. What there is so far is written down, for whoever waits."""
     out, form = Path(task.out), task.request.form
     source: Literal["release", "log", "declared"] = "declared"
     if form["s_from"] == "release":
@@ -399,7 +367,7 @@ def try_out(task: WorkerTask, progress: Progress) -> Outlook:
     else:
         source = "log" if form["s_from"] == "log" else "declared"
         sizes = from_plain(Sizes, json.loads(form["s_sizes"]))
-    return _Trials(form, sizes, source, out / RESULT, progress).all()
+    return _PreviewRun(form, sizes, source, out / RESULT, progress).all()
 
 
 def _sizes_of(kept: Path) -> Sizes:
@@ -410,8 +378,8 @@ def _sizes_of(kept: Path) -> Sizes:
         raise InputError(gettext("What was kept of this release is not there any more.")) from error
 
 
-class _Trials:
-    """One round of trials."""
+class _PreviewRun:
+    """Previews of a few methods at a few budgets, the quick ones first."""
 
     def __init__(
         self,
@@ -425,11 +393,13 @@ class _Trials:
         self._progress = progress
         self._until = time.monotonic() + _SECONDS
         self._steps: dict[tuple[str, str], FlowSteps] = {}
-        self._rows: dict[str, TriedMethod] = {}
+        self._rows: dict[str, PreviewRow] = {}
         self._twin: Variants | None = None
 
-    def all(self) -> Outlook:
-        plans = self._plans()
+    def all(self) -> Previews:
+        chosen = self._form["method"]
+        names = list(dict.fromkeys([chosen, *_OTHERS]))[:_METHODS]
+        plans = {name: self._plans_of(name, name == chosen) for name in names}
         self._rows = {name: _row(name, *found) for name, found in plans.items()}
         cells = [
             (name, epsilon, plan)
@@ -439,7 +409,7 @@ class _Trials:
         for done, (name, epsilon, plan) in enumerate(cells):
             row = self._rows[name]
             if time.monotonic() > self._until:
-                return self._outlook(late=True)
+                return self._found(late=True)
             if row.problem:
                 continue
             self._progress(
@@ -447,25 +417,20 @@ class _Trials:
                 done / (len(cells) + 1),
             )
             try:
-                self._rows[name] = replace(row, cells=(*row.cells, self._tried(name, epsilon, plan)))
+                self._rows[name] = replace(row, cells=(*row.cells, self._cell(name, epsilon, plan)))
             except VeilogError as error:
                 self._rows[name] = replace(row, problem=clean(error.in_command()))
-            self._keep(self._outlook(late=done < len(cells) - 1))
+            self._keep(self._found(late=done < len(cells) - 1))
         best = recommended(list(self._rows.values()))
         for purpose in _PURPOSES:
             if best is not None and time.monotonic() < self._until - _SECONDS / 2:
                 self._progress(gettext("Trying what it would be good for"), len(cells) / (len(cells) + 1))
                 self._judged(best[0], best[1].epsilon, plans[best[0]][0], purpose)
-                self._keep(self._outlook(late=False))
-        return self._outlook(late=False)
-
-    def _plans(self) -> dict[str, tuple[dict[str, Plan], str]]:
-        """The plans of each method by their budgets, and why there are none."""
-        chosen = self._form["method"]
-        names = list(dict.fromkeys([chosen, *_OTHERS]))[:_METHODS]
-        return {name: self._plans_of(name, name == chosen) for name in names}
+                self._keep(self._found(late=False))
+        return self._found(late=False)
 
     def _plans_of(self, name: str, own: bool) -> tuple[dict[str, Plan], str]:
+        """The plans of a method by their budgets, and why there are none."""
         form = {key: value for key, value in self._form.items() if not key.startswith("s_")}
         if not own:  # its own parameters are as usual
             form = {key: value for key, value in form.items() if not key.startswith("p_") and key != "as_published"}
@@ -479,7 +444,7 @@ class _Trials:
                 problem = problem or clean(error.in_command())
         return {}, problem
 
-    def _tried(self, name: str, epsilon: str, plan: Plan) -> Tried:
+    def _cell(self, name: str, epsilon: str, plan: Plan) -> PreviewCell:
         said: list[str] = []
 
         def seen(made: Variants, released: Release) -> None:
@@ -493,18 +458,22 @@ class _Trials:
 
         found = expectation(plan, self._sizes, seen=seen)
         drawn_at = self._steps[name, epsilon]
-        return Tried(epsilon, found.similarity, drawn(drawn_at, arranged([drawn_at])), _remarks(found, said))
+        return PreviewCell(epsilon, found, drawn(drawn_at, arranged([drawn_at])), _remarks(found, said))
 
     def _judged(self, method: str, epsilon: str, plans: Mapping[str, Plan], purpose: str) -> None:
         found = expectation(plans[epsilon], self._sizes, purposes=(purpose,)).purposes
         row = self._rows[method]
-        cells = (replace(c, purposes=(*c.purposes, *found)) if c.epsilon == epsilon else c for c in row.cells)
+        cells = (
+            replace(c, expected=replace(c.expected, purposes=(*c.expected.purposes, *found)))
+            if c.epsilon == epsilon
+            else c
+            for c in row.cells
+        )
         self._rows[method] = replace(row, cells=tuple(cells))
 
-    def _outlook(self, *, late: bool) -> Outlook:
+    def _found(self, *, late: bool) -> Previews:
         """What there is so far, with all maps in the same places."""
-        twin = self._twin if self._twin is not None else twin_of(self._sizes, 0)
-        own = steps_of(twin)
+        own = steps_of(self._twin if self._twin is not None else twin_of(self._sizes, 0))
         places = arranged([own, *self._steps.values()])
         rows = tuple(
             replace(
@@ -513,16 +482,16 @@ class _Trials:
             )
             for row in self._rows.values()
         )
-        return Outlook(self._sizes, self._source, drawn(own, places), rows, late)
+        return Previews(self._sizes, self._source, drawn(own, places), rows, late)
 
-    def _keep(self, outlook: Outlook) -> None:
+    def _keep(self, found: Previews) -> None:
         with contextlib.suppress(VeilogError), atomic_target(self._target) as file:
-            file.write(to_text(outlook).encode())
+            file.write(to_text(found).encode())
 
 
-def _row(name: str, plans: Mapping[str, Plan], problem: str) -> TriedMethod:
+def _row(name: str, plans: Mapping[str, Plan], problem: str) -> PreviewRow:
     delta = next((plan.delta for plan in plans.values()), Fraction(0))
-    return TriedMethod(name, clean(method_named(name).title), f"{float(delta):g}", problem=problem)
+    return PreviewRow(name, clean(method_named(name).title), f"{float(delta):g}", problem=problem)
 
 
 def _remarks(found: Expected, said: Iterable[str]) -> tuple[str, ...]:
@@ -535,24 +504,24 @@ def _remarks(found: Expected, said: Iterable[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(text for text in texts if text))[:_REMARKS]
 
 
-def recommended(rows: Sequence[TriedMethod], left: float | None = None) -> tuple[str, Tried] | None:
+def recommended(rows: Sequence[PreviewRow], left: float | None = None) -> tuple[str, PreviewCell] | None:
     """Return the method and budget that are worth it: the smallest budget at which a release keeps nearly as much
     as the best of those that are usual and that the account allows, by what is ``left`` of it; None where none keeps
     enough."""
     most = min(_USUAL, math.inf if left is None else left)
     cells = [(row.method, cell) for row in rows for cell in row.cells if float(cell.epsilon) <= most]
-    best = max((cell.similarity.mean for _, cell in cells), default=0.0)
-    enough = [found for found in cells if found[1].similarity.mean >= max(ENOUGH, best - _NEAR)]
-    return min(enough, key=lambda found: (float(found[1].epsilon), -found[1].similarity.mean), default=None)
+    best = max((cell.expected.similarity.mean for _, cell in cells), default=0.0)
+    enough = [found for found in cells if found[1].expected.similarity.mean >= max(ENOUGH, best - _NEAR)]
+    return min(enough, key=lambda found: (float(found[1].epsilon), -found[1].expected.similarity.mean), default=None)
 
 
-def keeps(row: TriedMethod, epsilon: str) -> Interval | None:
+def keeps(row: PreviewRow, epsilon: str) -> Interval | None:
     """Return what a method keeps at a budget, on the line between those that were tried; None beyond them."""
     try:
         at = math.log(float(epsilon.replace(",", ".")))
     except (ValueError, OverflowError):
         return None
-    places = [(math.log(float(cell.epsilon)), cell.similarity) for cell in row.cells]
+    places = [(math.log(float(cell.epsilon)), cell.expected.similarity) for cell in row.cells]
     for (low, first), (high, second) in itertools.pairwise(places):
         if low - 1e-9 <= at <= high + 1e-9:
             t = (at - low) / (high - low)
