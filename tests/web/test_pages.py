@@ -19,14 +19,14 @@ from veilog.methods import METHODS
 from veilog.releasing.preview import Expected, Interval
 from veilog.report.flow_map import FlowMap
 from veilog.web.jobs.records import ServerSettings
-from veilog.web.jobs.results import PreviewCell, PreviewRow, Previews, to_text
+from veilog.web.jobs.results import AccountSums, PreviewCell, PreviewRow, Previews, to_text
 from veilog.web.pages import methods as pages_methods
 from veilog.web.pages import render as pages
 from veilog.web.pages.assets import FOLDER as STATIC
 from veilog.web.pages.methods import cards
 from veilog.web.pages.render import ShownPreviews, learnt
 from veilog.web.work import preview_form
-from veilog.web.work.accounts import AccountRelease, AccountSeen, LogSum
+from veilog.web.work.accounts import AccountRelease, AccountSeen
 from veilog.web.work.preview import BUDGETS, FormPreview
 from veilog.web.work.request import delta_for
 
@@ -78,7 +78,7 @@ def every_page(path: Path, name: str, request: dict[str, str], settings: ServerS
     failed = replace(going, state="failed", problem=f"It failed: {name}")
     found = {
         "home": pages.home(
-            [log], [done, going, waiting, failed], settings, ONCE, {log.id: LogSum(2, ("1", "0"), None, "good", 1)}
+            [log], [done, going, waiting, failed], settings, ONCE, {log.id: AccountSums(2, ("1", "0"), None, "good", 1)}
         ),
         "log": pages.log_page(log, ONCE, settings=settings),
         "reading": pages.log_page(replace(log, reading=replace(going, kind="read")), ONCE, settings=settings),

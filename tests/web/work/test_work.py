@@ -28,7 +28,7 @@ from veilog.methods.settings import Bounds
 from veilog.privacy.account.guessing import advantage_of
 from veilog.releasing.plan import Plan
 from veilog.web.jobs.records import FILES, ReleaseRequest, ServerSettings
-from veilog.web.jobs.results import Amount, ReleasedLog
+from veilog.web.jobs.results import ReleasedLog
 from veilog.web.jobs.worker import MORE, RELEASING, Stages, WorkerTask
 from veilog.web.pages import render as pages
 from veilog.web.work import preview, preview_form, release_log, releasing, work_on
@@ -335,7 +335,7 @@ def test_a_release_leaves_its_files_and_is_entered(
     assert account.name == "ward.xes"
     assert [entry.state for entry in account.entries] == ["written"]
     assert len(account.entries[0].outputs) == 4
-    assert result.account.spent.epsilon == 1.0
+    assert result.account.spent == ("1", "0")
     assert result.beside.chart is not None
     assert "style" not in result.beside.chart
     assert "NOT FOR RELEASE" in (out / "inside.html").read_text()
@@ -601,4 +601,4 @@ def test_a_worker_takes_the_plan_and_reads_no_form(
     task = WorkerTask("release", str(hospital_file), "log.xes", {}, request, str(tmp_path / "out"))
     made = work_on(task, settings, silent)
     assert isinstance(made, ReleasedLog) and made.account is not None
-    assert made.account.spent == Amount(0.5, 0.0)
+    assert made.account.spent == ("0.5", "0")

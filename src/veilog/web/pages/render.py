@@ -33,7 +33,16 @@ from veilog.report.explorer import clean
 from veilog.report.page import furnish
 from veilog.report.words import LEARNT, chances, guesses, in_plain_words, said_of_others, title_of_budget
 from veilog.web.jobs.records import JobRecord, LogRecord, ServerSettings
-from veilog.web.jobs.results import HOW_READ, LogMeasures, PreviewCell, PreviewRow, Previews, ReadLog, ReleasedLog
+from veilog.web.jobs.results import (
+    HOW_READ,
+    AccountSums,
+    LogMeasures,
+    PreviewCell,
+    PreviewRow,
+    Previews,
+    ReadLog,
+    ReleasedLog,
+)
 from veilog.web.pages.assets import address
 from veilog.web.pages.exposure import disclosure_chart, exposure_in_words, singled_out_chart
 from veilog.web.pages.methods import DEFAULT, cards
