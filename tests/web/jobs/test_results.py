@@ -54,16 +54,6 @@ def test_what_is_kept_has_its_pages(store: Store, tmp_path: Path) -> None:
     assert "--method evolve --epsilon 0.5 --activities log -p rounds=2" in shown(store, tmp_path)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("text", ["{}", "[]", "7", '{"certificate": 3}', "no JSON"])
-def test_a_result_that_nobody_understands_is_said_to_be_so(store: Store, tmp_path: Path, text: str) -> None:
-    with store._writing() as connection:
-        connection.execute("UPDATE jobs SET result = ? WHERE id = ?", (text, JOB))
-    page = shown(store, tmp_path)
-    assert "another version of veilog" in page and "The result cannot be shown" in page
-    assert "failed" not in page.split("<main")[1]
-
-
 def test_a_request_is_kept_whole(tmp_path: Path) -> None:
     request = ReleaseRequest({"method": "evolve", "epsilon": "1"}, {"method": "evolve", "epsilon": "1,0"}, "7")
     with contextlib.closing(Store(tmp_path / "veilog.sqlite")) as store:

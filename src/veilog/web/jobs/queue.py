@@ -21,7 +21,7 @@ from typing import Any, Literal
 from veilog._language import gettext_noop
 from veilog.web.jobs.problems import ENOUGH_KEPT, QUEUE_FULL
 from veilog.web.jobs.records import JobRecord, LogRecord, ReleaseRequest, ServerSettings, State
-from veilog.web.jobs.results import Kind, ReadLog, understood
+from veilog.web.jobs.results import Kind, ReadLog, from_text
 from veilog.web.jobs.store import Store, Waiting
 from veilog.web.jobs.worker import ENTRY, MEMORY, PAID, RESULT, Work, WorkerProcess, WorkerTask
 
@@ -353,7 +353,10 @@ class Jobs:
 
 def _mark(result: str) -> str | None:
     """What the log is recognised by that was read; None for what is no reading."""
-    read = understood("read", result)
+    try:
+        read = from_text("read", result)
+    except ValueError:
+        return None
     return read.measured.fingerprint if isinstance(read, ReadLog) and read.measured is not None else None
 
 

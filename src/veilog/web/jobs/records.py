@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-from veilog._language import current, gettext_noop
-from veilog.web.jobs.results import Kind, LogMeasures, ReadLog, Result, understood
+from veilog._language import current
+from veilog.web.jobs.results import Kind, LogMeasures, ReadLog, Result, from_text
 
 State = Literal["queued", "running", "done", "failed", "cancelled"]
 
@@ -29,11 +29,6 @@ FILES = (
     "certificate.json",
 )
 """What a release may leave for download."""
-
-
-_UNKNOWN = gettext_noop(
-    "What is known of it was written by another version of veilog, which this one does not understand."
-)
 
 
 @dataclass(frozen=True)
@@ -90,13 +85,8 @@ class JobRecord:
 
     @property
     def result(self) -> Result | None:
-        """What it found or made; None, too, where another version wrote what this one does not understand."""
-        return None if self.kept is None else understood(self.kind, self.kept)
-
-    @property
-    def trouble(self) -> str | None:
-        """Why there is nothing to show, in words for the user."""
-        return _UNKNOWN if self.kept is not None and self.result is None else self.problem
+        """What it found or made."""
+        return None if self.kept is None else from_text(self.kind, self.kept)
 
 
 @dataclass(frozen=True)

@@ -277,15 +277,8 @@ def to_text(result: Result) -> str:
     return json.dumps(to_plain(result), allow_nan=False)
 
 
-def from_text(kind: Kind, text: str) -> Result:
-    """Return the result of a job of this kind; :class:`ValueError` if the text is none."""
-    return from_plain(_RESULTS[kind], json.loads(text))
-
-
 @lru_cache(maxsize=64)
-def understood(kind: Kind, text: str) -> Result | None:
-    """The same result is asked for again and again while somebody looks at it. None: nobody understands it."""
-    try:
-        return from_text(kind, text)
-    except ValueError:
-        return None
+def from_text(kind: Kind, text: str) -> Result:
+    """Return the result of a job of this kind; :class:`ValueError` if the text is none. The same one is asked for again
+    and again while somebody looks at it."""
+    return from_plain(_RESULTS[kind], json.loads(text))

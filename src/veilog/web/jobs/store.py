@@ -70,7 +70,7 @@ def _digest(cookie: str) -> str:
     return hashlib.sha256(cookie.encode("utf-8", "replace")).hexdigest()[:32]
 
 
-_VERSION = 6
+_VERSION = 7
 _TABLES = (
     "CREATE TABLE secret (key BLOB NOT NULL)",
     "CREATE TABLE sessions (id TEXT PRIMARY KEY, admitted TEXT NOT NULL, created REAL NOT NULL, "

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from veilog._files import atomic_target
-from veilog._language import ENGLISH, gettext, gettext_noop, languages, spoken
+from veilog._language import gettext, gettext_noop, spoken
 from veilog._plain import to_json
 from veilog._process import Child, exit_when_terminated, limit_memory
 from veilog.errors import VeilogError
@@ -88,8 +88,7 @@ def run(pipe: Connection, settings: ServerSettings, work: Work) -> None:
     os.environ["TMPDIR"] = tempfile.tempdir = str(place)
     os.chdir(place)
     say = _Said(pipe, task)
-    language = task.request.language
-    with spoken(language if language in languages() else ENGLISH):  # of another version there may have been more
+    with spoken(task.request.language):
         answer = _answer(task, settings, work, say)
     signal.signal(signal.SIGTERM, signal.SIG_IGN)  # it is done: nothing is cancelled any more
     say.send(answer)
