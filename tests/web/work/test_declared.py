@@ -274,7 +274,7 @@ def test_patients_of_a_table_can_be_chosen_and_are_pointed_out(
 def test_a_column_called_person_is_offered_and_never_leaves_then(tmp_path: Path) -> None:
     rows = [f"v{i},{step},2024-01-{1 + i % 27:02d},p{i // 2}" for i in range(40) for step in ("in", "out")]
     found = read(written(tmp_path / "log.csv", "case id,activity,time,person", *rows))
-    assert found.measured is not None and found.measured.units[0].unit == "case:person"
+    assert found.measured is not None and found.measured.units[0].column == "case:person"
     log = record(found, {"person": "case:person", "is_person": "release"})
     assert not may_leave("person", log) and may_leave("person", record(found, {"is_person": "release"}))
 
@@ -293,8 +293,8 @@ def test_every_one_of_hundreds_of_columns_may_be_chosen(tmp_path: Path) -> None:
 def test_times_and_numbers_of_every_size_name_nobody(path: Path) -> None:
     measured = read(path).measured
     assert measured is not None
-    units = {column.unit: column for column in measured.units}
-    assert units["age group"].person is False
+    units = {column.column: column for column in measured.units}
+    assert units["age group"].likely is False
     log = files.read(path)
     assert set(units) <= {*log.cases.column_names, *log.events.column_names} - {"concept:name", "time:timestamp"}
 

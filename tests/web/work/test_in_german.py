@@ -40,7 +40,7 @@ def test_a_column_of_persons_with_gaps_is_named_with_what_to_do(export: Path, se
     """It was not offered, the page said that no column tells persons, and the release, once paid for, that one does."""
     log = record(read(export))
     assert log.measured is not None
-    assert [(u.unit, u.person, u.unnamed) for u in log.measured.units] == [("Patient", True, 5)]
+    assert [(u.column, u.likely, log.cases - u.cases) for u in log.measured.units] == [("Patient", True, 5)]
     with spoken("de"):
         page = html.unescape(pages.log_page(log, "once", settings=settings))
         assert "5 Fälle haben keinen Wert von Patient. Eine Freigabe sagt, was aus ihnen wird" in page
@@ -49,7 +49,8 @@ def test_a_column_of_persons_with_gaps_is_named_with_what_to_do(export: Path, se
     whole = export.with_name("whole.csv")
     whole.write_text(export.read_text("cp1252").replace(";\n", ";Pn\n"), "utf-8")
     full = record(read(whole))
-    assert full.measured is not None and [(u.unit, u.unnamed) for u in full.measured.units] == [("Patient", 0)]
+    assert full.measured is not None
+    assert [(u.column, full.cases - u.cases) for u in full.measured.units] == [("Patient", 0)]
 
 
 @pytest.mark.slow

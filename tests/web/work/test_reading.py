@@ -13,6 +13,7 @@ from veilog._language import spoken
 from veilog.errors import InputError
 from veilog.logs import files
 from veilog.logs.made_up.simulate import hospital, started
+from veilog.measures.singling_out import Rate
 from veilog.methods import METHODS
 from veilog.releasing import preview
 from veilog.report.stated import stated
@@ -390,7 +391,8 @@ def test_nobody_is_alone_where_all_paths_are_shared(tmp_path: Path) -> None:
 
 def test_a_share_that_is_told_without_digits_is_not_about_so_much(stays: ReadLog) -> None:
     assert stays.measured is not None
-    found = replace(stays.measured.singled_out[0], singled_out=2e-5, low=1e-6, high=0.006, guessed=2e-5)
+    few, guessed = Rate(2e-5, 1e-6, 0.006), Rate(2e-5, 2e-5, 2e-5)
+    found = replace(stays.measured.singled_out[0], found=few, guessed=guessed)
     rare = replace(stays.measured, alone=3, people=100_000, person="", singled_out=(found,))
     rare = replace(rare, statistics=replace(rare.statistics, cases=100_000))
     page = html.unescape(exposure_of(replace(stays, measured=rare)))

@@ -11,6 +11,7 @@ from web_logs import job, read, record, released, written
 from veilog.ledger.ledger import Ledger
 from veilog.logs.made_up.simulate import hospital
 from veilog.report.decision import decided
+from veilog.report.words import title_of_budget
 from veilog.web.jobs.records import LogRecord, ServerSettings
 from veilog.web.jobs.results import ReleasedLog
 from veilog.web.pages import render as pages
@@ -173,7 +174,8 @@ def test_an_empty_release_has_no_files(settings: ServerSettings, tmp_path: Path)
     done = job("release", made, asked)
     page = html.unescape(pages.job_page(done, log, "once", settings=settings))
     assert "Nothing came through" in page and "all.zip" not in page
-    assert f"It cost {made.budget} nevertheless" in page and made.budget.startswith("ε = 0.1, δ = ")
+    budget = title_of_budget(made.guarantee)
+    assert f"It cost {budget} nevertheless" in page and budget.startswith("ε = 0.1, δ = ")
     assert page.count("is empty") <= 3
     again = re.search(r'href="(/logs/[^"]+)">Try again, with changes', page)
     assert again is not None and again[1].endswith(f"/release?of={done.id}")
