@@ -46,7 +46,7 @@ _EXAMPLE = "made-up-hospital.xes"
 _PATIENTS = 500
 
 
-class Bringing(Visits):
+class LogUploads(Visits):
     """The forms on which a log is brought."""
 
     def __init__(self, settings: ServerSettings, store: Store, jobs: Jobs) -> None:
@@ -116,7 +116,7 @@ _KEPT = 6
 """Trials of a log that are kept."""
 
 
-class Trying(Visits):
+class ReleaseForm(Visits):
     """The form of a release as far as it is tried out, and another method is taken."""
 
     def routes(self) -> list[BaseRoute]:
@@ -242,7 +242,7 @@ def make_app(settings: ServerSettings, work: Work = work_on) -> Access:
             store.close()
 
     errors = ErrorPages(settings)
-    routes = [*site.routes(), *Bringing(settings, store, jobs).routes(), *Owner(settings, store, jobs).routes()]
+    routes = [*site.routes(), *LogUploads(settings, store, jobs).routes(), *Owner(settings, store, jobs).routes()]
     app = Starlette(routes=routes, exception_handlers=errors.handlers(), lifespan=life)
     app.router.redirect_slashes = False
     return Access(app, settings, store, errors)
@@ -256,7 +256,7 @@ class _MadeBefore(Exception):
         self.job = job
 
 
-class _Site(Trying):
+class _Site(ReleaseForm):
     """The pages of one server."""
 
     def __init__(self, settings: ServerSettings, store: Store, jobs: Jobs) -> None:
