@@ -28,7 +28,7 @@ from veilog.web.access.handlers import Visits, check_once, fields_of, leading_to
 from veilog.web.access.transfers import Places, named, receive, refused, shown_name, suffix_of, zipped
 from veilog.web.jobs.problems import UPLOADING, Problem
 from veilog.web.jobs.queue import Jobs
-from veilog.web.jobs.records import FILES, JobRecord, LogRecord, ReleaseRequest, ServerSettings
+from veilog.web.jobs.records import FILES, JobRecord, JobRequest, LogRecord, ServerSettings
 from veilog.web.jobs.results import HOW_READ, Previews, ReleasedLog
 from veilog.web.jobs.store import Store
 from veilog.web.jobs.worker import Work
@@ -108,7 +108,7 @@ class LogUploads(Visits):
         folder.mkdir(mode=0o700)
         path.rename(folder / f"log{suffix}")
         self.store.add_log(log, session, shown_name(name), size, suffix, content)
-        self.jobs.submit(session, log, "read", ReleaseRequest())
+        self.jobs.submit(session, log, "read", JobRequest())
         return f"/logs/{log}"
 
 
@@ -383,7 +383,7 @@ class _Site(ReleaseForm):
         if log.reading is not None:
             self.jobs.delete(log.reading.id)
         self.store.set_columns(log.id, columns)
-        self.jobs.submit(log.session, log.id, "read", ReleaseRequest())
+        self.jobs.submit(log.session, log.id, "read", JobRequest())
         return f"/logs/{log.id}"
 
     async def meanings(self, request: Request) -> Response:
@@ -438,7 +438,7 @@ class _Site(ReleaseForm):
             return await run_in_threadpool(
                 self.form, request, log, values, plan=plan, sure=sure, falls=True, status=409
             )
-        asked = ReleaseRequest(plan.plan.to_json(), values)
+        asked = JobRequest(plan.plan.to_json(), values)
 
         def queue() -> str:
             if self.store.log(session, log.id) is None:
@@ -495,7 +495,7 @@ class _Site(ReleaseForm):
 
     # What they share.
 
-    def _made_before(self, log: LogRecord, asked: ReleaseRequest) -> JobRecord | None:
+    def _made_before(self, log: LogRecord, asked: JobRequest) -> JobRecord | None:
         """The same release of this log, read as it is now, if it was asked for a short while ago and did not fail."""
         going = ("queued", "running", "done")
         for job in self.store.releases(log.id):

@@ -12,7 +12,7 @@ from web_logs import read, request_of, written
 from web_work import NOTHING, TOLD, made
 
 from veilog._plain import Misfit
-from veilog.web.jobs.records import LogRecord, ReleaseRequest, ServerSettings
+from veilog.web.jobs.records import JobRequest, LogRecord, ServerSettings
 from veilog.web.jobs.results import ReadLog, from_text, to_text
 from veilog.web.jobs.store import Store
 from veilog.web.pages import render as pages
@@ -30,7 +30,7 @@ def store(tmp_path: Path) -> Iterator[Store]:
     found = read(written(tmp_path / "ward.csv", *text.splitlines()))
     store = Store(tmp_path / "veilog.sqlite")
     store.add_log(LOG, "s", "ward.csv", 5, ".csv")
-    results = {"c" * 32: ("read", ReleaseRequest(), found), JOB: ("release", request_of(ASKED), made())}
+    results = {"c" * 32: ("read", JobRequest(), found), JOB: ("release", request_of(ASKED), made())}
     for job, (kind, request, result) in results.items():
         store.add_job(job, "s", LOG, kind, request)
         store.start(job)
@@ -55,7 +55,7 @@ def test_what_is_kept_has_its_pages(store: Store, tmp_path: Path) -> None:
 
 
 def test_a_request_is_kept_whole(tmp_path: Path) -> None:
-    request = ReleaseRequest({"method": "evolve", "epsilon": "1"}, {"method": "evolve", "epsilon": "1,0"}, "7")
+    request = JobRequest({"method": "evolve", "epsilon": "1"}, {"method": "evolve", "epsilon": "1,0"}, "7")
     with contextlib.closing(Store(tmp_path / "veilog.sqlite")) as store:
         store.add_log(LOG, "s", "ward.csv", 5, ".csv")
         store.add_job(JOB, "s", LOG, "release", request)

@@ -26,7 +26,7 @@ from veilog.methods.laplace import LaplaceSettings, laplace
 from veilog.methods.settings import Bounds
 from veilog.privacy.account.guessing import advantage_of
 from veilog.releasing.plan import Plan
-from veilog.web.jobs.records import FILES, ReleaseRequest, ServerSettings
+from veilog.web.jobs.records import FILES, JobRequest, ServerSettings
 from veilog.web.jobs.results import ReleasedLog
 from veilog.web.jobs.worker import MORE, RELEASING, Stages, WorkerTask
 from veilog.web.pages import render as pages
@@ -569,7 +569,7 @@ def test_a_method_of_another_package_has_its_card_its_dry_run_and_its_release(
     tried = preview_form(log, form, settings)
     assert isinstance(tried, FormPreview) and tried.preview.guarantee is not None and tried.preview.guarantee.proven
     assert "Protection would be good" in pages.plan_part(tried, log)
-    request = ReleaseRequest.from_json(json.loads(json.dumps(asdict(ReleaseRequest(tried.plan.to_json(), form)))))
+    request = JobRequest.from_json(json.loads(json.dumps(asdict(JobRequest(tried.plan.to_json(), form)))))
     (tmp_path / "out").mkdir()
     task = WorkerTask("release", str(hospital_file), "log.xes", {}, request, str(tmp_path / "out"))
     made = work_on(WorkerTask.from_json(json.loads(json.dumps(asdict(task)))), settings, silent)

@@ -32,7 +32,7 @@ FILES = (
 
 
 @dataclass(frozen=True)
-class ReleaseRequest:
+class JobRequest:
     """What a job was asked to release; empty for one that reads."""
 
     plan: Mapping[str, Any] | None = None
@@ -45,9 +45,9 @@ class ReleaseRequest:
     """What the job writes is in the language of whoever asks for it."""
 
     @staticmethod
-    def from_json(values: Mapping[str, Any]) -> ReleaseRequest:
+    def from_json(values: Mapping[str, Any]) -> JobRequest:
         """Return what was kept as JSON."""
-        return ReleaseRequest(values["plan"], values["form"], values["write"], values["language"])
+        return JobRequest(values["plan"], values["form"], values["write"], values["language"])
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,7 @@ class JobRecord:
     log: str
     kind: Kind
     state: State
-    request: ReleaseRequest
+    request: JobRequest
     kept: str | None
     """The JSON of its result."""
     problem: str | None

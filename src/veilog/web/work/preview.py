@@ -47,7 +47,7 @@ from veilog.releasing.result import Release
 from veilog.report.explorer import clean
 from veilog.report.figures import figure
 from veilog.report.flow_map import FlowSteps, arranged, drawn, steps_of
-from veilog.web.jobs.records import JobRecord, LogRecord, ReleaseRequest, ServerSettings
+from veilog.web.jobs.records import JobRecord, JobRequest, LogRecord, ServerSettings
 from veilog.web.jobs.results import PreviewCell, PreviewRow, Previews, ReleasedLog, to_text
 from veilog.web.jobs.worker import RESULT, Progress, WorkerTask
 from veilog.web.work.accounts import InAccount, advantage_at, foreseen
@@ -318,7 +318,7 @@ def sized_release(jobs: Iterable[JobRecord]) -> JobRecord | None:
     return None
 
 
-def preview_request(form: Mapping[str, str], log: LogRecord, paid: JobRecord | None) -> ReleaseRequest:
+def preview_request(form: Mapping[str, str], log: LogRecord, paid: JobRecord | None) -> JobRequest:
     """Return what a form asks to be tried, without what makes no difference: the same is not tried twice. What cannot
     be meant raises."""
     kept = {name: value.strip() for name, value in form.items() if name in FIELDS or name.startswith(("p_", "d_"))}
@@ -326,7 +326,7 @@ def preview_request(form: Mapping[str, str], log: LogRecord, paid: JobRecord | N
     asked_for({**kept, "epsilon": BUDGETS[0]})
     source = form.get("s_from", "declared")
     if source == "release" and paid is not None:
-        return ReleaseRequest(form={**kept, "s_from": source, "s_release": paid.id})
+        return JobRequest(form={**kept, "s_from": source, "s_release": paid.id})
     measured = log.measured
     if source == "log" and measured is not None:
         found, own = measured.statistics, {"activities": measured.statistics.activities}
@@ -336,7 +336,7 @@ def preview_request(form: Mapping[str, str], log: LogRecord, paid: JobRecord | N
         sizes = _declared(form)
     else:
         raise ParameterError(gettext("There is no such choice about the size of the log."), parameter="s_from")
-    return ReleaseRequest(form={**kept, "s_from": source, "s_sizes": json.dumps(to_plain(sizes))})
+    return JobRequest(form={**kept, "s_from": source, "s_sizes": json.dumps(to_plain(sizes))})
 
 
 def _declared(form: Mapping[str, str]) -> Sizes:

@@ -16,7 +16,7 @@ from veilog.privacy.account.strength import EXPOSED
 from veilog.privacy.domain import FROM_LOG, PRIVATELY, Domain, Fact, Values, Window
 from veilog.releasing.plan import Plan, plan, protects_nobody
 from veilog.report.explorer import clean
-from veilog.web.jobs.records import LogRecord, ReleaseRequest
+from veilog.web.jobs.records import JobRequest, LogRecord
 
 FIELDS = (
     *("method", "epsilon", "delta", "as_published", "unit", "max_cases", "unnamed"),
@@ -115,7 +115,7 @@ def whose(columns: Mapping[str, str], unit: str | None) -> str | bool:
     return unit or columns.get("person") or not told
 
 
-def plan_of(request: ReleaseRequest) -> Plan:
+def plan_of(request: JobRequest) -> Plan:
     """Return the plan of a job that releases."""
     assert request.plan is not None, "a release is asked for by a plan"
     return Plan.from_json(request.plan)
