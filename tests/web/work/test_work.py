@@ -279,7 +279,7 @@ def test_dry_runs_are_given_up_when_the_server_stops(settings: ServerSettings, m
     request = {"method": "laplace", "epsilon": "0.97", "as_published": "on", "longest": "bound", "labels": "log"}
     endless = {**request, "max_length": "1000000"}
     assert preview_form(record(None), endless, settings).late
-    waiting = preview._trial(json.dumps(asked_for(endless).to_json()))
+    waiting = preview._trial(json.dumps({"plan": asked_for(endless).to_json(), "sizes": {}}))
     preview.give_up()
     with pytest.raises(GivenUp):
         waiting.result(600)
