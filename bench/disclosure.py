@@ -14,7 +14,7 @@ import numpy as np
 from benchmark import CPU, PEAK, WALL, benchmark
 from timing import timed
 from veilog.experiments.experiment import Cell, Column, Given, Measured, Plan
-from veilog.logs.made_up.simulate import hospital, variants_only
+from veilog.logs.synthetic.hospital import hospital, variants_only
 from veilog.logs.variants import Variants
 from veilog.measures.disclosure import risk
 

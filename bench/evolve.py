@@ -17,7 +17,7 @@ import veilog
 from benchmark import CPU, NO_LOG, PEAK, SIMILARITY, WALL, benchmark, grid
 from timing import timed
 from veilog.experiments.experiment import Cell, Column, Given, Measured
-from veilog.logs.made_up.simulate import variants_only
+from veilog.logs.synthetic.hospital import variants_only
 from veilog.logs.variants import Variants
 from veilog.measures.process_model import model_quality
 from veilog.measures.similarity import relative_log_similarity

@@ -18,7 +18,7 @@ from benchmark import grid
 from veilog import Domain, VeilogError, plan, twin
 from veilog.experiments.experiment import Cell, Experiment, Given, Measured, Plan, Row, Table, grouped
 from veilog.experiments.frontier import EPSILONS
-from veilog.logs.made_up.twins import Sizes
+from veilog.logs.synthetic.twins import Sizes
 from veilog.logs.variants import Variants
 from veilog.measures import Pair
 from veilog.measures.purposes import Asked, judge

@@ -8,12 +8,12 @@ from pathlib import Path
 from string import Formatter
 
 import pytest
-from veilog.logs.synthetic.simulate import hospital
 
 import veilog
 from veilog._language import ENGLISH, languages, spoken
 from veilog._language.catalogue import entries
 from veilog.errors import InputError, ParameterError
+from veilog.logs.synthetic.hospital import hospital
 from veilog.messages import Message, OwnerMessage, message_from, said_to
 
 RELEASED = veilog.release(hospital(30, seed=1), "laplace", epsilon=1, depth=1, activities="log", seed=1)

@@ -41,11 +41,11 @@ if TYPE_CHECKING:
     from veilog.privacy.account.guarantee import Charge, Condition, Guarantee
     from veilog.privacy.domain import Domain
     from veilog.releasing.plan import Plan, plan
+    from veilog.releasing.preview import Expected
     from veilog.releasing.release import release
     from veilog.releasing.result import OwnerOnly, Release
     from veilog.releasing.suggesting.suggest import Suggestion, suggest
-    from veilog.releasing.trying.expected import Expected
-    from veilog.releasing.trying.sizes import Twin, twin
+    from veilog.releasing.twin import Twin, twin
     from veilog.report.dossier import dossier
     from veilog.training.model import Model
     from veilog.training.training import train
@@ -109,7 +109,7 @@ _HOMES = {
     "Domain": "veilog.privacy.domain",
     "EmptyReleaseError": "veilog.errors",
     "EventLog": "veilog.logs.eventlog",
-    "Expected": "veilog.releasing.trying.expected",
+    "Expected": "veilog.releasing.preview",
     "Finding": "veilog.logs.findings",
     "Guarantee": "veilog.privacy.account.guarantee",
     "InputError": "veilog.errors",
@@ -124,7 +124,7 @@ _HOMES = {
     "Release": "veilog.releasing.result",
     "RiskResult": "veilog.measures.disclosure",
     "Suggestion": "veilog.releasing.suggesting.suggest",
-    "Twin": "veilog.releasing.trying.sizes",
+    "Twin": "veilog.releasing.twin",
     "UndeclaredError": "veilog.errors",
     "Variants": "veilog.logs.variants",
     "VeilogError": "veilog.errors",
@@ -139,7 +139,7 @@ _HOMES = {
     "risk": "veilog.measures.disclosure",
     "suggest": "veilog.releasing.suggesting.suggest",
     "train": "veilog.training.training",
-    "twin": "veilog.releasing.trying.sizes",
+    "twin": "veilog.releasing.twin",
     "validate": "veilog.logs.files",
     "write": "veilog.logs.files",
 }

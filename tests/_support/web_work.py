@@ -6,26 +6,29 @@ A worker imports this by its name, so it is a module of its own.
 import os
 import signal
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from veilog.errors import InputError, OutputError
 from veilog.logs.synthetic.hospital import hospital
+from veilog.privacy.account.guarantee import Guarantee
 from veilog.releasing.release import release
+from veilog.report.told import Told
 from veilog.web.jobs.records import ServerSettings
-from veilog.web.jobs.released_log import Certificate, Promise, ReleasedLog
-from veilog.web.jobs.results import to_text
+from veilog.web.jobs.results import ReleasedLog, to_text
 from veilog.web.jobs.worker import RESULT, Progress, WorkerTask
 
 SMALL_LOG = 2_000
+NOTHING = Guarantee("none", None, None, None, None, "case", "not stated", "", (), ("a test",), ())
+TOLD = Told("evolve", None, (), (), NOTHING, (), "veilog", timed=False, from_file=False)
 FOREVER = 120.0
 
 
 def made(**facts: Any) -> ReleasedLog:
     """The result of a release, of which only these facts matter."""
-    usual = {"more_charges": 0, "budget": "", "empty": False, "account": None}
-    certificate = Certificate(0, 0, 0, Promise("none", "case", ()))
-    return ReleasedLog(certificate, **{**usual, "activities": 0, "entry": 1, **facts})
+    sizes = {"cases": 1, "events": 0, "variants": 0, "activities": 0}
+    return ReleasedLog(**{"told": TOLD, "more_charges": 0, "entry": 1, **sizes, **facts})
 
 
 def work(task: WorkerTask, settings: ServerSettings, progress: Progress) -> ReleasedLog:
@@ -35,7 +38,7 @@ def work(task: WorkerTask, settings: ServerSettings, progress: Progress) -> Rele
     match task.request.form.get("do", "short"):
         case "short":
             (out / "release.xes").write_text(task.request.form.get("text", "released"))
-            return made(budget=task.name, entry=os.getpid())
+            return made(missing=(task.name,), entry=os.getpid())
         case "long":
             time.sleep(FOREVER)
         case "deaf":
@@ -49,7 +52,7 @@ def work(task: WorkerTask, settings: ServerSettings, progress: Progress) -> Rele
         case "made, then long":
             (out / "release.xes").write_text("made")
             (out / "entry").write_text("7")
-            (out / RESULT).write_text(to_text(made(budget="so far", entry=7)))
+            (out / RESULT).write_text(to_text(made(missing=("so far",), entry=7)))
             progress("comparing", 0.9)
             time.sleep(FOREVER)
         case "entered, then killed":
@@ -80,9 +83,9 @@ def work(task: WorkerTask, settings: ServerSettings, progress: Progress) -> Rele
             except OSError as error:
                 raise OutputError("The file cannot be written.", path=out) from error
         case "huge":
-            return made(budget="x" * (5 << 20))
+            return made(missing=("x" * (5 << 20),))
         case "not JSON":
-            return made(budget=float("nan"))
+            return made(told=replace(TOLD, guarantee=replace(NOTHING, epsilon=float("nan"))))
         case "release" | "release and stop" as what:
             _release(settings, progress, stop=what == "release and stop")
     return made()

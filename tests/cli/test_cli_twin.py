@@ -95,14 +95,16 @@ def test_a_dry_run_reads_nothing_unless_the_owner_allows_exact_sizes(
     def forbidden(*_: object, **__: object) -> None:
         raise AssertionError("read")
 
-    monkeypatch.setattr("veilog.cli.releasing.twin.read_needed", forbidden)
+    monkeypatch.setattr("veilog.cli.releasing.preview.read_needed", forbidden)
     with pytest.raises(AssertionError, match="read"):
         cli.main([*dry, "--sizes", "log"])
+    found.unlink()
     dry = ["release", "away.xes", *dry[2:]]  # where the log is there, what it lacks is stated for its owner
     assert cli.main([*dry, *SIZES]) == 0
     expected = told(found)["expected"]
     assert expected["owner_only"] is False and expected["sizes"]["activities"] == 6  # type: ignore[index]
     assert list(expected["purposes"]) == ["prediction"]  # type: ignore[index]
+    found.unlink()
     assert cli.main([*dry, *SIZES, "--purposes", ""]) == 0
     assert "purposes" not in told(found)["expected"]  # type: ignore[operator]
     assert not Path(target).exists()

@@ -14,13 +14,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from ledger_tools import OTHER, SMALL, guarantee
-from veilog.logs.made_up.simulate import hospital
 
 from veilog.cli import main
 from veilog.errors import BudgetError, ParameterError
 from veilog.ledger.accounts import Account, check_paid
 from veilog.ledger.ledger import Ledger
 from veilog.ledger.rules import Composed, Cost, Entry, FixedSchedule, composed_budget, planned_budget, read, together
+from veilog.logs.synthetic.hospital import hospital
 from veilog.privacy.account.composing import planned_epsilon, renyi_epsilon, renyi_of
 from veilog.privacy.curator import Curator
 from veilog.privacy.part import Part

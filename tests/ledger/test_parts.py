@@ -15,7 +15,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from ledger_tools import SMALL, guarantee
-from veilog.logs.made_up.simulate import ACTIVITIES, hospital
 
 import veilog
 from veilog.cli import main
@@ -23,6 +22,7 @@ from veilog.errors import BudgetError
 from veilog.ledger.accounts import Account, as_csv, check_paid
 from veilog.ledger.ledger import Ledger
 from veilog.ledger.rules import Cost, Entry
+from veilog.logs.synthetic.hospital import ACTIVITIES, hospital
 from veilog.privacy.part import Part
 
 VALUES = {"month": ["2024-01", "2024-02", "none"], "ward": ["A", "B"]}

@@ -10,7 +10,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from veilog.logs.made_up.simulate import ACTIVITIES, hospital
 
 import veilog
 from veilog.cli import main
@@ -18,6 +17,7 @@ from veilog.errors import ParameterError
 from veilog.ledger.accounts import Account, last_span
 from veilog.ledger.ledger import Ledger
 from veilog.ledger.rules import Entry, State
+from veilog.logs.synthetic.hospital import ACTIVITIES, hospital
 
 ASKED = ["-m", "evolve", "--epsilon", "1", "--no-compare", "--activities", ",".join(ACTIVITIES), "--ledger", "w.ledger"]
 Night = Callable[..., int]

@@ -13,7 +13,7 @@ import veilog
 from veilog import BudgetError, EventLog, Ledger, ParameterError, cli
 from veilog.privacy.curator import Curator
 from veilog.releasing.suggesting.suggest import suggest
-from veilog.releasing.trying.sizes import twin
+from veilog.releasing.twin import twin
 
 WHOM = {"unit": "Patient", "max_cases": 2}
 

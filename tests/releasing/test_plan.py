@@ -17,7 +17,7 @@ from veilog.errors import BudgetError, InputError, ParameterError, UndeclaredErr
 from veilog.logs.synthetic.hospital import hospital, started
 from veilog.privacy.account.accounting import parse_epsilon
 from veilog.releasing.plan import protects_nobody
-from veilog.releasing.trying.trial import tried
+from veilog.releasing.preview import guarantee_of
 
 LOG = hospital(60, seed=3)
 LABELS = tuple(LOG.variants.labels)
@@ -385,9 +385,11 @@ def test_a_dry_run_asks_for_as_many_activities_as_the_log_has() -> None:
     names = [f"activity {i}" for i in range(30)]
     declared = veilog.plan("df-laplace", epsilon=1, domain=veilog.Domain(activities=names, max_length=10))
     word = veilog.plan("df-laplace", epsilon=1, activities="log", domain=veilog.Domain(max_length=10))
-    for cost in (declared.cost, tried(word, activities=30)):
-        assert cost.charges[-1].purpose.values["n"] == 961
-    assert [c.code for c in tried(word, activities=30).conditions] == [c.code for c in tried(word).conditions]
+    for cost in (declared.cost, guarantee_of(word, activities=30)):
+        assert cost.charges[-1].purpose.endswith("(961 sums)")
+    assert [c.code for c in guarantee_of(word, activities=30).conditions] == [
+        c.code for c in guarantee_of(word).conditions
+    ]
 
 
 def test_parameters_in_one_mapping_are_refused_with_what_to_do() -> None:

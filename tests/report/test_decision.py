@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import get_args
 
 import pytest
-from veilog.logs.made_up.simulate import hospital
 
 import veilog
 from veilog import Variants, report
+from veilog.logs.synthetic.hospital import hospital
 from veilog.privacy.account.guarantee import STRENGTHS, Code, strength_of
 from veilog.releasing.checks import VERDICTS, VERIFIED_BY, Check, Unverified, Verified, checks_of, in_json
 from veilog.releasing.owner.standing import Standing, standing_of

@@ -174,7 +174,7 @@ def visit(server: Served, chromium: sync_api.Browser) -> Iterator[Visit]:
 def visit_without_script(
     server: Served, chromium: sync_api.Browser, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[Visit]:
-    monkeypatch.setattr("veilog.web.work.planning._PATIENCE", 20.0)  # the page without scripts asks once
+    monkeypatch.setattr("veilog.web.work.preview._PATIENCE", 20.0)  # the page without scripts asks once
     yield from visiting(server, chromium, java_script_enabled=False)
 
 
@@ -403,7 +403,7 @@ def test_a_mistake_is_shown_beside_the_form_and_a_job_shows_its_progress_and_is_
     visit.look()
     visit.errors.clear()  # the browser notes the status 400, as it should
 
-    monkeypatch.setattr("veilog.web.work.planning._PATIENCE", 0.5)  # what takes a while is begun before it is tried
+    monkeypatch.setattr("veilog.web.work.preview._PATIENCE", 0.5)  # what takes a while is begun before it is tried
     page.goto(f"{log}/release?method=travag&epsilon=2&labels=log")
     page.get_by_role("button", name="Make the release").click()
     page.get_by_role("heading", name="The release is being made").wait_for(timeout=PATIENCE)

@@ -25,8 +25,8 @@ from veilog.logs.synthetic.hospital import hospital
 from veilog.releasing.release import release
 from veilog.report.decision import owner_side
 from veilog.report.told import told_by_release
-from veilog.web.access import forms
-from veilog.web.access.downloads import named
+from veilog.web.access import handlers
+from veilog.web.access.transfers import named
 from veilog.web.jobs.results import to_text
 from veilog.web.work.reading import log_of
 
@@ -138,8 +138,7 @@ def test_a_release_is_shown_with_what_the_ledger_knows_now(server: Served, clien
     data = hospital(60, seed=1)
     told = told_by_release(release(data, "evolve", epsilon=1, activities="log"))
     told = replace(told, guarantee=replace(told.guarantee, charges=()))
-    usual = made(entry=entry, told=told, owner=owner_side(data, None))
-    kept = replace(usual, certificate=replace(usual.certificate, cases=60))
+    kept = made(entry=entry, told=told, owner=owner_side(data, None), cases=60)
     server.store.start(job)
     server.store.end(job, "running", "done", to_text(kept), None)
     assert "☑ The account of these data holds no other release" in text_of(client.get(address))
@@ -398,7 +397,7 @@ def test_the_list_of_all_is_open_for_a_while_only(
     """Its address stays in the browser's history."""
     place = granted(client)
     assert client.get(place).status_code == 200
-    monkeypatch.setattr(forms, "time", SimpleNamespace(time=lambda: time.time() + 3600))
+    monkeypatch.setattr(handlers, "time", SimpleNamespace(time=lambda: time.time() + 3600))
     assert client.get(place).status_code == 400
     taken = send(client, "/", f"/stored/{'a' * 32}/take", grant=place.partition("grant=")[2])
     assert taken.status_code == 400

@@ -16,22 +16,19 @@ from veilog.logs import files
 from veilog.logs.synthetic.hospital import hospital, started
 from veilog.logs.synthetic.twins import Sizes
 from veilog.methods import METHODS
-from veilog.releasing.trying.expected import Interval
+from veilog.releasing.preview import Expected, Interval
 from veilog.report.flow_map import FlowMap
-from veilog.web.jobs.outlook import Outlook, Tried, TriedMethod
 from veilog.web.jobs.records import ServerSettings
-from veilog.web.jobs.results import to_text
+from veilog.web.jobs.results import AccountSums, PreviewCell, PreviewRow, Previews, to_text
 from veilog.web.pages import methods as pages_methods
 from veilog.web.pages import render as pages
 from veilog.web.pages.assets import FOLDER as STATIC
 from veilog.web.pages.methods import cards
-from veilog.web.pages.tries import Trial, learnt
-from veilog.web.work import dry_run
+from veilog.web.pages.render import ShownPreviews, learnt
+from veilog.web.work import preview_form
 from veilog.web.work.accounts import AccountRelease, AccountSeen
-from veilog.web.work.costs import LogSum
-from veilog.web.work.planning import DryRun
+from veilog.web.work.preview import BUDGETS, FormPreview
 from veilog.web.work.request import delta_for
-from veilog.web.work.trying import BUDGETS
 
 HOSTILE = (
     "<script>alert(1)</script>",
@@ -81,7 +78,7 @@ def every_page(path: Path, name: str, request: dict[str, str], settings: ServerS
     failed = replace(going, state="failed", problem=f"It failed: {name}")
     found = {
         "home": pages.home(
-            [log], [done, going, waiting, failed], settings, ONCE, {log.id: LogSum(2, ("1", "0"), None, "good", 1)}
+            [log], [done, going, waiting, failed], settings, ONCE, {log.id: AccountSums(2, ("1", "0"), None, "good", 1)}
         ),
         "log": pages.log_page(log, ONCE, settings=settings),
         "reading": pages.log_page(replace(log, reading=replace(going, kind="read")), ONCE, settings=settings),
@@ -118,25 +115,26 @@ def every_page(path: Path, name: str, request: dict[str, str], settings: ServerS
     outlook = tried(log.measured.map, name)
     trials = {"tried": job("try", outlook, request), "trying": replace(going, kind="try", kept=to_text(outlook))}
     for words, trial in {**trials, "nothing tried": replace(failed, kind="try")}.items():
-        shown_trial = Trial(trial, words == "tried", 0.5, done)
-        found[words] = pages.release_form(log, request, ONCE, settings=settings, trial=shown_trial)
+        shown_trial = ShownPreviews(trial, words == "tried", 0.5, done)
+        found[words] = pages.release_form(log, request, ONCE, settings=settings, previews=shown_trial)
     shown = replace(going, kept=done.kept)
     found["shown"] = pages.job_page(shown, log, ONCE, settings=settings)
     found["what it cost"] = pages.job_page(failed, log, ONCE, settings=settings, price="It cost ε = 1.")
-    planned = dry_run(log, request, settings)
+    planned = preview_form(log, request, settings)
     found["planned"] = pages.release_form(log, request, ONCE, settings=settings, plan=planned)
-    assert isinstance(planned, DryRun)
+    assert isinstance(planned, FormPreview)
     lower = replace(planned, account=replace(planned.account, falls="strong", beside_budget=True, uncounted=2))
     found["a lower level"] = pages.release_form(log, request, ONCE, settings=settings, plan=lower, falls=True)
     return found
 
 
-def tried(drawn: FlowMap, name: str) -> Outlook:
+def tried(drawn: FlowMap, name: str) -> Previews:
     """Three methods at all budgets, with texts as long as they may be."""
     purposes = (("discovery", Interval(0.9, 0.8, 1.2)),)
-    cells = tuple(Tried(epsilon, Interval(0.7, 0.6, 0.8), drawn, (name,), purposes) for epsilon in BUDGETS)
-    rows = (TriedMethod("evolve", name, "0", cells), TriedMethod("laplace", name, "0", cells[:2]))
-    return Outlook(Sizes(9, 3.0, 4), "log", drawn, (*rows, TriedMethod("travas", name, "1e-6", problem=name)))
+    found = Expected(Interval(0.7, 0.6, 0.8), Sizes(9, 3.0, 4), 4, purposes=purposes)
+    cells = tuple(PreviewCell(epsilon, found, drawn, (name,)) for epsilon in BUDGETS)
+    rows = (PreviewRow("evolve", name, "0", cells), PreviewRow("laplace", name, "0", cells[:2]))
+    return Previews(Sizes(9, 3.0, 4), "log", drawn, (*rows, PreviewRow("travas", name, "1e-6", problem=name)))
 
 
 class Reader(HTMLParser):
@@ -427,8 +425,8 @@ def test_a_form_says_of_a_delta_what_plan_trial_and_account_say(
     text = pages.release_form(log, asked, ONCE, settings=settings)
     assert f'data-advantage="{cases}"><b data-word>{word.capitalize()}</b>' in text
     assert {at.strength for at in learnt("1e-6", cases) if at.epsilon == "1"} == {word}
-    dry = dry_run(log, asked, settings)
-    assert isinstance(dry, DryRun)
+    dry = preview_form(log, asked, settings)
+    assert isinstance(dry, FormPreview)
     assert (dry.strength, dry.account.strength) == (word, word)
 
 

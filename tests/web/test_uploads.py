@@ -18,7 +18,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from web_serving import SMALL, Served, once_of, served, upload
 
-from veilog.web.access.uploads import Upload, receive, shown_name, suffix_of
+from veilog.web.access.transfers import Upload, receive, shown_name, suffix_of
 from veilog.web.jobs.problems import Problem
 
 FORM = "multipart/form-data; boundary=B"
@@ -148,7 +148,7 @@ def test_a_full_disk_is_told_and_leaves_nothing(tmp_path: Path, monkeypatch: pyt
     def full(self: Any) -> None:
         raise OSError(number, "no space")
 
-    monkeypatch.setattr("veilog.web.access.uploads._Form.write", full)
+    monkeypatch.setattr("veilog.web.access.transfers._Form.write", full)
     with pytest.raises(Problem) as told:
         received(tmp_path / "x", body(SMALL))
     assert told.value.status == 507
@@ -341,7 +341,7 @@ def test_uploads_leave_room_for_the_ledgers(tmp_path: Path, monkeypatch: pytest.
         written.append(sum(path.stat().st_size for path in tmp_path.iterdir()))
         return SimpleNamespace(free=room - written[-1])
 
-    monkeypatch.setattr("veilog.web.access.uploads.shutil.disk_usage", disk_usage)
+    monkeypatch.setattr("veilog.web.access.transfers.shutil.disk_usage", disk_usage)
     for length in (None, 50 << 20):
         with pytest.raises(Problem) as told:
             received(tmp_path / "x", *[body(b"", end=b"")[:-2], *[b"x" * (1 << 20)] * 50], length=length, limit=1 << 30)

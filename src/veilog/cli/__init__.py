@@ -55,7 +55,7 @@ _COMMANDS = {
         "List the methods and what each really guarantees; with a name, one in full.",
     ),
     "twin": (
-        "releasing.twin:twin",
+        "releasing.preview:twin",
         "Make up a log of the same sizes, to try methods, budgets and times on for nothing.",
     ),
     "suggest": (

@@ -21,8 +21,8 @@ from veilog.privacy.account.guarantee import Guarantee, Strength, up
 from veilog.releasing.losses import in_words
 from veilog.releasing.meaning import meaning_of
 from veilog.releasing.owner.notes import OF_ACCOUNTS
+from veilog.releasing.preview import Expected
 from veilog.releasing.result import NOISE_ONLY, Release
-from veilog.releasing.trying.expected import Expected
 
 __all__ = ["expected_view", "guarantee_panel", "release_brief", "release_view", "strength_style"]
 

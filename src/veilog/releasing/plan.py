@@ -34,11 +34,10 @@ from veilog.releasing.losses import Loss
 from veilog.releasing.owner.account import LedgerChoice, chosen_ledger, with_warnings
 from veilog.releasing.owner.losses import losses_before
 from veilog.releasing.planned import Planned, checked_seed, uses_of
+from veilog.releasing.preview import TWINS, Expected, expectation, guarantee_of
 from veilog.releasing.result import Release
 from veilog.releasing.run import entry_of, run_plan
-from veilog.releasing.trying.expected import TWINS, Expected, expectation
-from veilog.releasing.trying.sizes import sizes_of
-from veilog.releasing.trying.trial import tried
+from veilog.releasing.twin import sizes_of
 
 __all__ = ["Plan", "as_planned", "facts_declared", "plan", "protects_nobody"]
 
@@ -58,7 +57,7 @@ class Plan(Planned):
     @cached_property
     def cost(self) -> Guarantee:
         """What it will guarantee, as an upper bound, from a dry run on a small made-up log; no data are touched."""
-        return tried(self)
+        return guarantee_of(self)
 
     def expected(
         self,

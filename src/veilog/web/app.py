@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import secrets
 import time
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import replace
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlencode
 
 import anyio
 from starlette.applications import Starlette
@@ -16,32 +20,201 @@ from starlette.responses import FileResponse, HTMLResponse, RedirectResponse, Re
 from starlette.routing import BaseRoute, Mount, Route
 
 from veilog._language import languages
-from veilog.web.access.access import Access
-from veilog.web.access.downloads import named, zipped
-from veilog.web.access.forms import check_once, fields_of
-from veilog.web.access.languages import chosen
-from veilog.web.access.visits import leading_to
-from veilog.web.bringing import Bringing
-from veilog.web.jobs.problems import Problem
+from veilog.errors import VeilogError
+from veilog.logs import files as log_files
+from veilog.logs.synthetic.hospital import hospital
+from veilog.web.access.access import Access, chosen
+from veilog.web.access.handlers import Visits, check_once, fields_of, leading_to
+from veilog.web.access.transfers import Places, named, receive, refused, shown_name, suffix_of, zipped
+from veilog.web.jobs.problems import UPLOADING, Problem
 from veilog.web.jobs.queue import Jobs
-from veilog.web.jobs.read_log import HOW_READ
-from veilog.web.jobs.records import FILES, JobRecord, LogRecord, ReleaseRequest, ServerSettings
-from veilog.web.jobs.released_log import ReleasedLog
+from veilog.web.jobs.records import FILES, JobRecord, JobRequest, LogRecord, ServerSettings
+from veilog.web.jobs.results import HOW_READ, Previews, ReleasedLog
 from veilog.web.jobs.store import Store
 from veilog.web.jobs.worker import Work
 from veilog.web.owner import Owner
 from veilog.web.pages import render as pages
 from veilog.web.pages.assets import OWN, OwnFiles
 from veilog.web.pages.error_pages import ErrorPages
-from veilog.web.trying import Trying
+from veilog.web.pages.render import ShownPreviews
 from veilog.web.work import work_on
-from veilog.web.work.accounts import price
-from veilog.web.work.costs import log_sums
-from veilog.web.work.planning import DryRun, Refused, dry_run, give_up
-from veilog.web.work.request import fields_in, from_draft, said_at_import
-from veilog.web.work.standing import standing_now
+from veilog.web.work.accounts import epsilon_left, log_sums, price, standing_now
+from veilog.web.work.preview import FormPreview, Refused, give_up, preview_form, preview_request, sized_release
+from veilog.web.work.request import CHOSEN, as_draft, fields_in, from_draft, overtaken, plain_advice, said_at_import
 
-__all__ = ["make_app"]
+_EXAMPLE = "made-up-hospital.xes"
+_PATIENTS = 500
+
+
+class LogUploads(Visits):
+    """The forms on which a log is brought."""
+
+    def __init__(self, settings: ServerSettings, store: Store, jobs: Jobs) -> None:
+        super().__init__(settings, store, jobs)
+        self._places = Places()
+
+    def routes(self) -> list[BaseRoute]:
+        """Return what is at which address."""
+        return [
+            Route("/logs", self.upload, methods=["POST"]),
+            Route("/example", self.example, methods=["POST"]),
+        ]
+
+    async def upload(self, request: Request) -> Response:
+        """Bring a log. What speaks against it is looked for before any of it is on the disk."""
+        session, chunks = self.session(request), request.stream()
+        target = self.settings.folder / "incoming" / secrets.token_hex(16)
+        length = request.headers.get("content-length", "")
+        kind = request.headers.get("content-type", "")
+        known = int(length) if length.isascii() and length.isdecimal() else None
+
+        marks: list[str] = []
+
+        def check(fields: Mapping[str, str]) -> None:
+            marks.append(check_once(self.key, session, fields.get("once", "")))
+            self.jobs.check_room(session, keeps=True)
+
+        def keep() -> str:
+            return self._bring(session, came.path, came.name, came.size, came.digest(self.key))
+
+        with self._places.one(session) as free:
+            if not free:
+                raise await refused(chunks, UPLOADING)
+            try:
+                came = await receive(chunks, kind, known, target, self.settings.max_upload, check)
+                return leading_to(await run_in_threadpool(self.store.first_time, marks[0], "/logs", keep))
+            finally:
+                target.unlink(missing_ok=True)
+
+    async def example(self, request: Request) -> Response:
+        """Bring a made-up log, to try what the pages do."""
+
+        def make(fields: Mapping[str, str]) -> str:
+            target = self.settings.folder / "incoming" / f"{secrets.token_hex(16)}{_EXAMPLE[-4:]}"
+            try:
+                log_files.write(hospital(_PATIENTS, seed=1), target)
+                return self._bring(self.session(request), target, _EXAMPLE, target.stat().st_size, _EXAMPLE)
+            finally:
+                target.unlink(missing_ok=True)
+
+        return await self.first_time(request, make)
+
+    def _bring(self, session: str, path: Path, name: str, size: int, content: str) -> str:
+        """Take a file in as a log, and have it read."""
+        self.jobs.check_room(session, keeps=True)  # before anything is there
+        suffix = suffix_of(name)
+        log = secrets.token_hex(16)
+        folder = self.jobs.log_folder(log)
+        folder.mkdir(mode=0o700)
+        path.rename(folder / f"log{suffix}")
+        self.store.add_log(log, session, shown_name(name), size, suffix, content)
+        self.jobs.submit(session, log, "read", JobRequest())
+        return f"/logs/{log}"
+
+
+_KEPT = 6
+"""Trials of a log that are kept."""
+
+
+class ReleaseForm(Visits):
+    """The form of a release as far as it is tried out, and another method is taken."""
+
+    def routes(self) -> list[BaseRoute]:
+        return [
+            Route("/logs/{log}/try", self.try_out, methods=["POST"]),
+            Route("/logs/{log}/method", self.choose, methods=["POST"]),
+        ]
+
+    async def try_out(self, request: Request) -> Response:
+        """Try what stands in the form, if that was not done yet. Nothing is spent, so doing it twice does no harm."""
+        fields = await fields_of(request)
+        session = self.session(request)
+        check_once(self.key, session, fields.pop("once", ""))
+        log = await run_in_threadpool(self.log, request)
+        values = await self.left(log, fields)
+
+        def queue() -> None:
+            asked = preview_request(values, log, sized_release(self.store.releases(log.id)))
+            before = self.store.tries(log.id)
+            if any(job.request == asked and _shown(job) for job in before):
+                return
+            for place, job in enumerate(before):
+                if not job.ended or place >= _KEPT - 1:
+                    self.jobs.delete(job.id)
+            self.jobs.submit(session, log.id, "try", asked)
+
+        try:
+            await run_in_threadpool(queue)
+        except VeilogError as error:
+            words = f"{getattr(error, 'problem', error)} {plain_advice(getattr(error, 'advice', None))}"
+            return await run_in_threadpool(self.form, request, log, values, problem=words, status=400)
+        return leading_to(f"/logs/{log.id}/release#try")
+
+    async def choose(self, request: Request) -> Response:
+        """Take another method, perhaps with a budget, and keep all else that stands in the form."""
+        log = await run_in_threadpool(self.log, request)
+        fields = await fields_of(request)
+        method, _, epsilon = fields.get("to", "")[:100].partition("@")
+
+        def keep() -> None:
+            draft = as_draft(fields_in(fields), self.store.draft(log.session, log.id))
+            budget = {"epsilon": epsilon} if epsilon else {}
+            chosen = {CHOSEN: str(time.time())}
+            self.store.keep_draft(log.session, log.id, {**draft, "method": method, **budget, **chosen})
+
+        await run_in_threadpool(keep)
+        return leading_to(f"/logs/{log.id}/release?{urlencode({'to': method})}")
+
+    def form(
+        self,
+        request: Request,
+        log: LogRecord,
+        values: Mapping[str, str],
+        *,
+        plan: FormPreview | Refused | None = None,
+        problem: str | None = None,
+        same: JobRecord | None = None,
+        falls: bool = False,
+        sure: Mapping[str, str] | None = None,
+        status: int = 200,
+    ) -> Response:
+        """Return the form of a release, with what was tried for it."""
+        chosen = self.store.draft(log.session, log.id).get(CHOSEN, "")
+        asked = {"same": same, "falls": falls, "sure": sure or {}}
+        facts: dict[str, Any] = {"plan": plan, **asked, "previews": self.previews(log, values), "chosen_at": chosen}
+        page = pages.release_form(log, values, self.once(request), problem, settings=self.settings, **facts)
+        return HTMLResponse(page, status)
+
+    async def left(self, log: LogRecord, fields: Mapping[str, str]) -> dict[str, str]:
+        """Return what a form asks for, which is kept for whoever comes back to it."""
+        values = fields_in(fields)
+
+        def keep() -> None:
+            draft = self.store.draft(log.session, log.id)
+            if not overtaken(fields, draft, time.time()):
+                self.store.keep_draft(log.session, log.id, as_draft(values, draft))
+
+        await run_in_threadpool(keep)
+        return values
+
+    def previews(self, log: LogRecord, values: Mapping[str, str]) -> ShownPreviews:
+        """Return the previews that a form shows: the one of what stands there, else the newest."""
+        paid = sized_release(self.store.releases(log.id))
+        tries = self.store.tries(log.id)
+        if not tries:
+            return ShownPreviews(paid=paid)
+        same = None
+        with contextlib.suppress(VeilogError):
+            asked = preview_request(values, log, paid)
+            same = next((job for job in tries if job.request == asked), None)
+        return ShownPreviews(self.jobs.now(same or tries[0]), same is not None, epsilon_left(log, self.settings), paid)
+
+
+def _shown(job: JobRecord) -> bool:
+    """Whether a preview is under way, or has come to its end."""
+    made = job.result
+    return not job.ended or (job.state == "done" and isinstance(made, Previews) and not made.late)
+
 
 _PLANS = 2
 """Dry runs at once."""
@@ -69,7 +242,7 @@ def make_app(settings: ServerSettings, work: Work = work_on) -> Access:
             store.close()
 
     errors = ErrorPages(settings)
-    routes = [*site.routes(), *Bringing(settings, store, jobs).routes(), *Owner(settings, store, jobs).routes()]
+    routes = [*site.routes(), *LogUploads(settings, store, jobs).routes(), *Owner(settings, store, jobs).routes()]
     app = Starlette(routes=routes, exception_handlers=errors.handlers(), lifespan=life)
     app.router.redirect_slashes = False
     return Access(app, settings, store, errors)
@@ -83,7 +256,7 @@ class _MadeBefore(Exception):
         self.job = job
 
 
-class _Site(Trying):
+class _Site(ReleaseForm):
     """The pages of one server."""
 
     def __init__(self, settings: ServerSettings, store: Store, jobs: Jobs) -> None:
@@ -210,7 +383,7 @@ class _Site(Trying):
         if log.reading is not None:
             self.jobs.delete(log.reading.id)
         self.store.set_columns(log.id, columns)
-        self.jobs.submit(log.session, log.id, "read", ReleaseRequest())
+        self.jobs.submit(log.session, log.id, "read", JobRequest())
         return f"/logs/{log.id}"
 
     async def meanings(self, request: Request) -> Response:
@@ -265,7 +438,7 @@ class _Site(Trying):
             return await run_in_threadpool(
                 self.form, request, log, values, plan=plan, sure=sure, falls=True, status=409
             )
-        asked = ReleaseRequest(plan.plan.to_json(), values)
+        asked = JobRequest(plan.plan.to_json(), values)
 
         def queue() -> str:
             if self.store.log(session, log.id) is None:
@@ -322,7 +495,7 @@ class _Site(Trying):
 
     # What they share.
 
-    def _made_before(self, log: LogRecord, asked: ReleaseRequest) -> JobRecord | None:
+    def _made_before(self, log: LogRecord, asked: JobRequest) -> JobRecord | None:
         """The same release of this log, read as it is now, if it was asked for a short while ago and did not fail."""
         going = ("queued", "running", "done")
         for job in self.store.releases(log.id):
@@ -331,12 +504,12 @@ class _Site(Trying):
                 return self.jobs.now(job)
         return None
 
-    async def _planned(self, log: LogRecord, values: dict[str, str]) -> DryRun | Refused:
+    async def _planned(self, log: LogRecord, values: dict[str, str]) -> FormPreview | Refused:
         """The dry run, which asks nothing of the data."""
         try:
             with anyio.fail_after(_PLAN_SECONDS):
                 return await anyio.to_thread.run_sync(
-                    dry_run, log, values, self.settings, abandon_on_cancel=True, limiter=self._plans
+                    preview_form, log, values, self.settings, abandon_on_cancel=True, limiter=self._plans
                 )
         except TimeoutError as error:
             raise Problem(503, "dry-run-takes-too") from error

@@ -10,15 +10,11 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 from starlette.routing import BaseRoute, Route
 
-from veilog.web.access.forms import check_once, fields_of, new_once
-from veilog.web.access.visits import Visits, leading_to
+from veilog.web.access.handlers import Visits, check_once, fields_of, leading_to, new_once
 from veilog.web.jobs.problems import Problem
 from veilog.web.jobs.records import JobRecord, LogRecord
 from veilog.web.pages import render as pages
-from veilog.web.work.accounts import AccountSeen, account_seen, count_all, limit, persons_of, put_on
-from veilog.web.work.standing import entered_by
-
-__all__ = ["Owner"]
+from veilog.web.work.accounts import AccountSeen, account_seen, count_all, entered_by, limit, persons_of, put_on
 
 _LONGEST = 500
 """Letters of a note."""

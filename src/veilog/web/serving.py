@@ -23,17 +23,6 @@ from veilog.web.access.connections import TimedConnection, connections_at_most
 from veilog.web.app import make_app
 from veilog.web.jobs.records import ServerSettings
 
-__all__ = [
-    "ledger_in",
-    "listening",
-    "memory_for_each",
-    "prepared",
-    "serve",
-    "sockets_at",
-    "token_in",
-    "url_of",
-]
-
 _RECORDS = "veilog.sqlite"
 _SHORTEST_TOKEN = 20
 _LEAST_MEMORY = 256 << 20

@@ -14,9 +14,8 @@ from web_work import made, work
 
 from veilog.ledger.ledger import Ledger
 from veilog.web.jobs.queue import Jobs, _Running, in_turn
-from veilog.web.jobs.records import JobRecord, ReleaseRequest, ServerSettings
-from veilog.web.jobs.released_log import ReleasedLog
-from veilog.web.jobs.results import to_text
+from veilog.web.jobs.records import JobRecord, JobRequest, ServerSettings
+from veilog.web.jobs.results import ReleasedLog, to_text
 from veilog.web.jobs.store import Store, Waiting
 from veilog.web.jobs.worker import PAID, WorkerProcess, WorkerTask
 from veilog.web.serving import prepared
@@ -39,7 +38,7 @@ class Queue:
         self.jobs = Jobs(self.store, self.settings, work)
 
     def submit(self, do: str, session: str = SESSION, **request: str) -> str:
-        return self.jobs.submit(session, LOG, "release", ReleaseRequest(form={"do": do, **request}))
+        return self.jobs.submit(session, LOG, "release", JobRequest(form={"do": do, **request}))
 
     def job(self, job: str, session: str = SESSION) -> JobRecord:
         found = self.store.job(session, job)
@@ -78,7 +77,7 @@ def test_a_job_is_done_with_its_files(queue: Queue) -> None:
     job = queue.ended(first)
     assert (job.state, job.problem) == ("done", None)
     assert isinstance(job.result, ReleasedLog)
-    assert job.result.budget == "ward.csv"
+    assert job.result.missing == ("ward.csv",)
     assert job.started is not None
     assert job.finished is not None
     assert job.created <= job.started <= job.finished
@@ -162,7 +161,7 @@ def test_what_is_made_is_shown_and_kept_though_the_rest_is_stopped(queue: Queue)
     queue.jobs.cancel(job)
     ended = queue.ended(job)
     assert ended.state == "done" and isinstance(ended.result, ReleasedLog)
-    assert (ended.result.budget, ended.entry) == ("so far", 7)
+    assert (ended.result.missing, ended.entry) == (("so far",), 7)
     assert "release.xes" in queue.files(job)
 
 

@@ -3,17 +3,17 @@
 import contextlib
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from web_logs import read, request_of, written
-from web_work import made
+from web_work import NOTHING, TOLD, made
 
 from veilog._plain import Misfit
-from veilog.web.jobs.read_log import ReadLog
-from veilog.web.jobs.records import LogRecord, ReleaseRequest, ServerSettings
-from veilog.web.jobs.results import from_text, to_text
+from veilog.web.jobs.records import JobRequest, LogRecord, ServerSettings
+from veilog.web.jobs.results import ReadLog, from_text, to_text
 from veilog.web.jobs.store import Store
 from veilog.web.pages import render as pages
 
@@ -30,7 +30,7 @@ def store(tmp_path: Path) -> Iterator[Store]:
     found = read(written(tmp_path / "ward.csv", *text.splitlines()))
     store = Store(tmp_path / "veilog.sqlite")
     store.add_log(LOG, "s", "ward.csv", 5, ".csv")
-    results = {"c" * 32: ("read", ReleaseRequest(), found), JOB: ("release", request_of(ASKED), made())}
+    results = {"c" * 32: ("read", JobRequest(), found), JOB: ("release", request_of(ASKED), made())}
     for job, (kind, request, result) in results.items():
         store.add_job(job, "s", LOG, kind, request)
         store.start(job)
@@ -54,18 +54,8 @@ def test_what_is_kept_has_its_pages(store: Store, tmp_path: Path) -> None:
     assert "--method evolve --epsilon 0.5 --activities log -p rounds=2" in shown(store, tmp_path)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("text", ["{}", "[]", "7", '{"certificate": 3}', "no JSON"])
-def test_a_result_that_nobody_understands_is_said_to_be_so(store: Store, tmp_path: Path, text: str) -> None:
-    with store._writing() as connection:
-        connection.execute("UPDATE jobs SET result = ? WHERE id = ?", (text, JOB))
-    page = shown(store, tmp_path)
-    assert "another version of veilog" in page and "The result cannot be shown" in page
-    assert "failed" not in page.split("<main")[1]
-
-
 def test_a_request_is_kept_whole(tmp_path: Path) -> None:
-    request = ReleaseRequest({"method": "evolve", "epsilon": "1"}, {"method": "evolve", "epsilon": "1,0"}, "7")
+    request = JobRequest({"method": "evolve", "epsilon": "1"}, {"method": "evolve", "epsilon": "1,0"}, "7")
     with contextlib.closing(Store(tmp_path / "veilog.sqlite")) as store:
         store.add_log(LOG, "s", "ward.csv", 5, ".csv")
         store.add_job(JOB, "s", LOG, "release", request)
@@ -75,7 +65,7 @@ def test_a_request_is_kept_whole(tmp_path: Path) -> None:
 
 def test_numbers_that_are_none_are_no_result() -> None:
     with pytest.raises(ValueError, match="JSON compliant"):
-        to_text(made(budget=float("nan")))
+        to_text(made(told=replace(TOLD, guarantee=replace(NOTHING, epsilon=float("nan")))))
 
 
 @pytest.mark.parametrize("values", [{"findings": []}, {"problem": 3}, {"problem": None}, {"unknown": 1}])

@@ -14,16 +14,14 @@ from veilog.logs import files
 from veilog.logs.synthetic.hospital import hospital
 from veilog.methods import METHODS
 from veilog.privacy.part import Part
-from veilog.web.jobs.read_log import UnitColumn
 from veilog.web.jobs.records import LogRecord, ServerSettings
 from veilog.web.jobs.results import to_text
 from veilog.web.pages import render as pages
-from veilog.web.work import dry_run
-from veilog.web.work.accounts import account_seen
-from veilog.web.work.leaving import may_leave
-from veilog.web.work.planning import DryRun
+from veilog.web.work import preview_form
+from veilog.web.work.accounts import account_seen, standing_now
+from veilog.web.work.attribute_policy import may_leave
+from veilog.web.work.preview import FormPreview
 from veilog.web.work.request import asked_for, undeclared, whose
-from veilog.web.work.standing import standing_now
 
 ONCE = "once"
 
@@ -42,7 +40,7 @@ def log(path: Path) -> LogRecord:
 
 @pytest.fixture(autouse=True)
 def patient(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("veilog.web.work.planning._PATIENCE", 600.0)
+    monkeypatch.setattr("veilog.web.work.preview._PATIENCE", 600.0)
 
 
 # What may be known.
@@ -88,13 +86,13 @@ def test_a_part_of_the_cases_is_asked_for_and_pays_for_itself(
     request = {**EVOLVE, "epsilon": "1", "part": "month=2024-01"}
     assert asked_for(request).part == Part("month", "2024-01")
     assert 'value="month=2024-01"' in pages.release_form(log, request, ONCE, settings=settings)
-    assert "is no month" in dry_run(log, {**request, "part": "month=2024-1"}, settings).problem
+    assert "is no month" in preview_form(log, {**request, "part": "month=2024-1"}, settings).problem
     Ledger.open(settings.ledger, create=True).set_budget(files.read(path), 1)
     made = released(path, request, settings, tmp_path / "out")
-    assert made.account is not None and made.account.spent is not None and made.account.spent.epsilon == 1
+    assert made.account is not None and made.account.spent == ("1", "0")
     assert "cases that started in 2024-01" in (tmp_path / "out" / "certificate.json").read_text()
     again, whole, other = (
-        dry_run(log, {**request, "part": part}, settings) for part in ("month=2024-01", "", "month=2024-02")
+        preview_form(log, {**request, "part": part}, settings) for part in ("month=2024-01", "", "month=2024-02")
     )
     assert "for the cases of month=2024-01" in again.account.refused and "0 is left" in whole.account.refused
     assert other.account.refused is None and (other.account.left, other.account.after) == (("1", "0"), ("0", "0"))
@@ -104,22 +102,22 @@ def test_a_part_of_the_cases_is_asked_for_and_pays_for_itself(
 def test_the_dry_run_says_what_is_missing_and_what_the_release_would_be_worth(
     log: LogRecord, settings: ServerSettings
 ) -> None:
-    silent = dry_run(log, {"method": "evolve", "epsilon": "1"}, settings)
+    silent = preview_form(log, {"method": "evolve", "epsilon": "1"}, settings)
     assert "Tick that all labels" in silent.undeclared
-    assert silent.tried.guarantee.charges and silent.tried.guarantee.conditions == ()
+    assert silent.preview.guarantee.charges and silent.preview.guarantee.conditions == ()
     assert "Something has to be said first" in pages.plan_part(silent, log)
-    said = dry_run(log, EVOLVE, settings)
+    said = preview_form(log, EVOLVE, settings)
     assert said.undeclared is None
-    assert [c.code for c in said.tried.guarantee.conditions] == ["activities-from-log"]
+    assert [c.code for c in said.preview.guarantee.conditions] == ["activities-from-log"]
     assert "Holds only if" in pages.plan_part(said, log)
-    listed = dry_run(log, {**EVOLVE, "labels": "list", "activities": "Triage\nDischarge"}, settings)
-    assert listed.tried.guarantee.conditions == ()
+    listed = preview_form(log, {**EVOLVE, "labels": "list", "activities": "Triage\nDischarge"}, settings)
+    assert listed.preview.guarantee.conditions == ()
 
 
 @pytest.mark.slow
 def test_the_longest_cases_that_may_be_imagined_have_a_dry_run(log: LogRecord, settings: ServerSettings) -> None:
-    found = dry_run(log, {**EVOLVE, "p_max_length": "1000"}, settings)
-    assert isinstance(found, DryRun) and found.plan.settings.to_json()["max_length"] == 1000
+    found = preview_form(log, {**EVOLVE, "p_max_length": "1000"}, settings)
+    assert isinstance(found, FormPreview) and found.plan.settings.to_json()["max_length"] == 1000
 
 
 @pytest.mark.parametrize(
@@ -148,7 +146,7 @@ def test_a_list_that_leaves_out_activities_is_remarked_on_to_the_owner_alone(
     assert "Consultation" in note
     page = pages.job_page(job("release", result, request), log, ONCE, settings=settings)
     assert re.search(r"leaves out 12 activities[^<]*<span class=\"dim\">\(For you only\.\)", page)
-    assert result.certificate.guarantee.conditions == ()
+    assert result.guarantee.conditions == ()
     for name in ("certificate.json", "outside.html", "release.xes"):
         text = (tmp_path / "out" / name).read_text()
         assert "Consultation" not in text and "leaves out" not in text, name
@@ -180,7 +178,7 @@ def test_words_and_colour_follow_the_strength_everywhere(
 ) -> None:
     log = record(read(path))
     request = {**EVOLVE, "epsilon": epsilon} | ({"allow_no_protection": "unprotected"} if epsilon == "50" else {})
-    dry = pages.plan_part(dry_run(log, request, settings), log)
+    dry = pages.plan_part(preview_form(log, request, settings), log)
     assert f'<p class="strength {tone}"><b>Protection would be {strength}.</b>' in dry
     assert learnt in dry
     assert f"protection is <b>{strength}</b>" in dry, "the account as well, which has nothing but this"
@@ -209,7 +207,7 @@ def test_the_account_is_judged_by_all_that_it_gave_away(path: Path, settings: Se
     now = standing_now(result, log, settings)
     page = pages.job_page(job("release", result, EVOLVE), log, ONCE, settings=settings, now=now)
     assert verdict(page)[1] == "Protection is good: ε = 1" and "All of them together: protection is weak" in page
-    found = dry_run(log, EVOLVE, settings)
+    found = preview_form(log, EVOLVE, settings)
     assert (found.strength, found.account.strength) == ("good", "none in practice")
     ledger = Ledger.open(settings.ledger)
     ledger.reserve(files.read(path), "travas", epsilon=Fraction(1, 2), unit="person")
@@ -219,7 +217,7 @@ def test_the_account_is_judged_by_all_that_it_gave_away(path: Path, settings: Se
     assert "Spent for different units, each for itself" in page and "Nothing bounds what was spent" not in page
     unbounded = ledger.reserve(files.read(path), "travas", epsilon=None)
     assert unbounded.cost is None
-    assert dry_run(log, EVOLVE, settings).account.strength == "none in practice"
+    assert preview_form(log, EVOLVE, settings).account.strength == "none in practice"
 
 
 @pytest.mark.parametrize("word", ["", "strong", "yes"])
@@ -228,7 +226,7 @@ def test_an_epsilon_that_protects_nobody_needs_the_word(word: str, log: LogRecor
     with pytest.raises(ParameterError) as caught:
         asked_for(request)
     assert caught.value.parameter == "allow_no_protection"
-    assert dry_run(log, request, settings).parameter == "allow_no_protection"
+    assert preview_form(log, request, settings).parameter == "allow_no_protection"
     assert asked_for({**request, "allow_no_protection": "Unprotected"}).allow_no_protection
     assert asked_for({**EVOLVE, "epsilon": "3.89"}).allow_no_protection is False
     assert 'name="allow_no_protection"' in pages.release_form(log, request, ONCE, settings=settings)
@@ -255,9 +253,10 @@ def test_patients_of_a_table_can_be_chosen_and_are_pointed_out(
 ) -> None:
     log = record(read(stays))
     assert log.measured is not None
-    assert log.measured.units == (
-        UnitColumn("Patienten-ID", values=40, most=2, person=True),
-        UnitColumn("ward", values=2, most=40, person=False),
+    found = tuple((c.column, c.values, c.most, c.likely) for c in log.measured.units)
+    assert found == (
+        ("Patienten-ID", 40, 2, True),
+        ("ward", 2, 40, False),
     )
     form = pages.release_form(log, {}, ONCE, settings=settings)
     assert '<option value="Patienten-ID">' in form
@@ -265,9 +264,9 @@ def test_patients_of_a_table_can_be_chosen_and_are_pointed_out(
     assert "<b>ward</b>" not in form and '<option value="nurse"' not in form
     request = {**EVOLVE, "unit": "Patienten-ID", "max_cases": "2"}
     assert "Are these people?" not in pages.release_form(log, request, ONCE, settings=settings)
-    conditions = dry_run(log, request, settings).tried.guarantee.conditions
+    conditions = preview_form(log, request, settings).preview.guarantee.conditions
     assert "nobody-has-more" not in {c.code for c in conditions}
-    guarantee = released(stays, request, settings, tmp_path / "out").certificate.guarantee
+    guarantee = released(stays, request, settings, tmp_path / "out").guarantee
     assert guarantee.unit == "person"
     assert "one person with all the cases that count" in guarantee.protects
 
@@ -275,7 +274,7 @@ def test_patients_of_a_table_can_be_chosen_and_are_pointed_out(
 def test_a_column_called_person_is_offered_and_never_leaves_then(tmp_path: Path) -> None:
     rows = [f"v{i},{step},2024-01-{1 + i % 27:02d},p{i // 2}" for i in range(40) for step in ("in", "out")]
     found = read(written(tmp_path / "log.csv", "case id,activity,time,person", *rows))
-    assert found.measured is not None and found.measured.units[0].unit == "case:person"
+    assert found.measured is not None and found.measured.units[0].column == "case:person"
     log = record(found, {"person": "case:person", "is_person": "release"})
     assert not may_leave("person", log) and may_leave("person", record(found, {"is_person": "release"}))
 
@@ -294,8 +293,8 @@ def test_every_one_of_hundreds_of_columns_may_be_chosen(tmp_path: Path) -> None:
 def test_times_and_numbers_of_every_size_name_nobody(path: Path) -> None:
     measured = read(path).measured
     assert measured is not None
-    units = {column.unit: column for column in measured.units}
-    assert units["age group"].person is False
+    units = {column.column: column for column in measured.units}
+    assert units["age group"].likely is False
     log = files.read(path)
     assert set(units) <= {*log.cases.column_names, *log.events.column_names} - {"concept:name", "time:timestamp"}
 
@@ -305,13 +304,13 @@ def test_what_noise_does_to_an_attribute_is_said_beforehand(log: LogRecord, sett
     assert log.measured is not None
     name = log.measured.case_attributes[0]
     form = {**EVOLVE, "attributes": name, f"d_{name}": "one\ntwo"}
-    carried = dry_run(log, {**form, "epsilon": "10", "allow_no_protection": "unprotected"}, settings)
-    assert isinstance(carried, DryRun)
+    carried = preview_form(log, {**form, "epsilon": "10", "allow_no_protection": "unprotected"}, settings)
+    assert isinstance(carried, FormPreview)
     assert [one for one, _ in carried.blurred] == [name]
     assert not [text for text in carried.warnings if "noise alone" in text]
     assert f"<b>{name}</b>" in pages.plan_part(carried, log)
-    drowned = dry_run(log, {**form, "epsilon": "0.1"}, settings)
-    assert isinstance(drowned, DryRun)
+    drowned = preview_form(log, {**form, "epsilon": "0.1"}, settings)
+    assert isinstance(drowned, FormPreview)
     assert drowned.blurred == ()
     assert [text for text in drowned.warnings if "noise alone" in text]
 

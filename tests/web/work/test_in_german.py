@@ -9,12 +9,12 @@ import pytest
 from web_logs import job, read, record, released
 
 from veilog._language import spoken
-from veilog.releasing.trying.expected import Interval
+from veilog.releasing.preview import Expected, Interval
 from veilog.report.flow_map import FlowMap
-from veilog.web.jobs.outlook import Outlook, Tried, TriedMethod
 from veilog.web.jobs.records import ServerSettings
+from veilog.web.jobs.results import PreviewCell, PreviewRow, Previews
 from veilog.web.pages import render as pages
-from veilog.web.pages.tries import Trial
+from veilog.web.pages.render import ShownPreviews
 from veilog.web.pages.words import FILTERS
 from veilog.web.work.accounts import account_seen
 
@@ -39,7 +39,7 @@ def test_a_column_of_persons_with_gaps_is_named_with_what_to_do(export: Path, se
     """It was not offered, the page said that no column tells persons, and the release, once paid for, that one does."""
     log = record(read(export))
     assert log.measured is not None
-    assert [(u.unit, u.person, u.unnamed) for u in log.measured.units] == [("Patient", True, 5)]
+    assert [(u.column, u.likely, log.cases - u.cases) for u in log.measured.units] == [("Patient", True, 5)]
     with spoken("de"):
         page = html.unescape(pages.log_page(log, "once", settings=settings))
         assert "5 Fälle haben keinen Wert von Patient. Eine Freigabe sagt, was aus ihnen wird" in page
@@ -48,7 +48,8 @@ def test_a_column_of_persons_with_gaps_is_named_with_what_to_do(export: Path, se
     whole = export.with_name("whole.csv")
     whole.write_text(export.read_text("cp1252").replace(";\n", ";Pn\n"), "utf-8")
     full = record(read(whole))
-    assert full.measured is not None and [(u.unit, u.unnamed) for u in full.measured.units] == [("Patient", 0)]
+    assert full.measured is not None
+    assert [(u.column, full.cases - u.cases) for u in full.measured.units] == [("Patient", 0)]
 
 
 @pytest.mark.slow
@@ -79,13 +80,13 @@ def test_the_account_counts_the_files_that_its_link_gives(
 def test_nothing_is_recommended_before_all_was_tried(export: Path, settings: ServerSettings) -> None:
     log, nothing = record(read(export)), FlowMap((), (), 0, 0, 1.0)
     assert log.measured is not None and log.measured.sizes is not None
-    tried = Tried("1", Interval(0.7, 0.6, 0.8), nothing, ())
-    outlook = Outlook(log.measured.sizes, "declared", nothing, (TriedMethod("laplace", "A tree", "1e-6", (tried,)),))
+    tried = PreviewCell("1", Expected(Interval(0.7, 0.6, 0.8), log.measured.sizes, 4), nothing, ())
+    outlook = Previews(log.measured.sizes, "declared", nothing, (PreviewRow("laplace", "A tree", "1e-6", (tried,)),))
     words = {}
     for state in ("running", "done"):
-        trial = Trial(job("try", outlook, state=state), True)
+        trial = ShownPreviews(job("try", outlook, state=state), True)
         with spoken("de"):
-            words[state] = html.unescape(pages.release_form(log, ASKED, "once", settings=settings, trial=trial))
+            words[state] = html.unescape(pages.release_form(log, ASKED, "once", settings=settings, previews=trial))
     assert "Bisher am besten: laplace" in words["running"] and "Empfohlen: laplace" not in words["running"]
     assert "Empfohlen: laplace" in words["done"] and "Bisher am besten" not in words["done"]
     assert "δ = 10⁻⁶" in words["done"] and 'placeholder="z. B. 1000"' in words["done"]

@@ -21,9 +21,8 @@ from veilog.ledger.ledger import Ledger
 from veilog.logs import files
 from veilog.logs.synthetic.hospital import hospital
 from veilog.releasing.result import Release
-from veilog.web.jobs.records import FILES, ReleaseRequest, ServerSettings
-from veilog.web.jobs.released_log import ReleasedLog
-from veilog.web.jobs.results import from_text, to_text
+from veilog.web.jobs.records import FILES, JobRequest, ServerSettings
+from veilog.web.jobs.results import ReleasedLog, from_text, to_text
 from veilog.web.jobs.worker import PAID, RESULT, WorkerTask
 from veilog.web.pages import render as pages
 from veilog.web.work import releasing, work_on, write_again
@@ -307,7 +306,7 @@ def _write(client: httpx.Client, address: str) -> httpx.Response:
     return client.post(f"{address}/write", data={"once": once_of(client.get("/"))})
 
 
-def _request(server: Served, job_id: str) -> ReleaseRequest:
+def _request(server: Served, job_id: str) -> JobRequest:
     found = server.store.any_job(job_id)
     assert found is not None
     return found[0].request

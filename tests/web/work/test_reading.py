@@ -13,16 +13,17 @@ from veilog._language import spoken
 from veilog.errors import InputError
 from veilog.logs import files
 from veilog.logs.synthetic.hospital import hospital, started
+from veilog.measures.singling_out import Rate
 from veilog.methods import METHODS
-from veilog.releasing.trying import trial
+from veilog.releasing import preview
 from veilog.report.stated import stated
-from veilog.web.jobs.read_log import InnerTables, ReadLog
 from veilog.web.jobs.records import ServerSettings
+from veilog.web.jobs.results import InnerTables, ReadLog
 from veilog.web.pages import render as pages
-from veilog.web.pages.charts import _rising
-from veilog.web.work import dry_run, leaving
-from veilog.web.work.leaving import refuse_attributes
-from veilog.web.work.planning import DryRun, Refused
+from veilog.web.pages.exposure import _rising
+from veilog.web.work import attribute_policy, preview_form
+from veilog.web.work.attribute_policy import refuse_attributes
+from veilog.web.work.preview import FormPreview, Refused
 from veilog.web.work.reading import log_of
 from veilog.web.work.request import asked_for, can_be_asked_for, plain_advice, said_at_import
 
@@ -188,7 +189,7 @@ def test_attributes_that_cannot_be_released_are_refused_before_a_job_is_made(
     stays: ReadLog, settings: ServerSettings, asked: dict[str, str], said: str
 ) -> None:
     log = record(stays, {"is_Patienten-ID": "identifying"})
-    assert said in dry_run(log, {**EVOLVE, **asked}, settings).problem
+    assert said in preview_form(log, {**EVOLVE, **asked}, settings).problem
 
 
 @pytest.mark.slow
@@ -210,11 +211,11 @@ def test_what_was_to_stay_here_is_not_offered_and_refused(
     """Neither as an attribute nor as the value of a part, which stands in every file that is given away."""
     log = record(stays, said)
     assert 'name="attributes" value="ward"' not in pages.release_form(log, {}, "once", settings=settings)
-    refused = dry_run(log, {**EVOLVE, "delta": "1e-6", **asked}, settings)
+    refused = preview_form(log, {**EVOLVE, "delta": "1e-6", **asked}, settings)
     assert why in refused.problem
     before = pages.release_form(log, {"attributes": "ward"}, "once", settings=settings)
     assert 'name="attributes" value="ward"' not in before, "what was ticked before is not sent on unseen"
-    allowed = dry_run(record(stays, {"is_ward": "release"}), {**EVOLVE, "delta": "1e-6", **asked}, settings)
+    allowed = preview_form(record(stays, {"is_ward": "release"}), {**EVOLVE, "delta": "1e-6", **asked}, settings)
     assert not isinstance(allowed, Refused)
 
 
@@ -233,7 +234,7 @@ def test_settings_of_methods_release_no_more_than_was_said(
     stays: ReadLog, settings: ServerSettings, asked: dict[str, str], said: dict[str, str], why: str
 ) -> None:
     """A method's own settings name attributes, too; pripel as published takes all where none are named."""
-    refused = dry_run(record(stays, said), asked, settings)
+    refused = preview_form(record(stays, said), asked, settings)
     assert isinstance(refused, Refused) and why in refused.problem
     named = {**asked, "p_attribute_names": "ward"} if asked["method"] == "pripel" else {**asked, "p_sensitive": "ward"}
     refuse_attributes(asked_for(named), record(stays, {"person": "", "is_ward": "release"}))
@@ -247,7 +248,7 @@ def test_every_setting_that_names_attributes_to_release_is_looked_at() -> None:
         for parameter in method.parameters
         if parameter.kind is str and "attribute" in parameter.what
     }
-    assert found == leaving._NAMING == set(trial._OF_THE_LOG)
+    assert found == attribute_policy._NAMING == set(preview._OF_THE_LOG)
 
 
 @pytest.mark.slow
@@ -257,12 +258,12 @@ def test_a_part_by_what_is_neither_a_rule_nor_a_column_is_said_to_be_so(
 ) -> None:
     """Nobody said of such a column that it is left out."""
     asked = {**EVOLVE, "delta": "1e-6", "part": "monat=2024-02"}
-    problem = dry_run(record(stays, columns), asked, settings).problem
+    problem = preview_form(record(stays, columns), asked, settings).problem
     assert "There is no rule 'monat' for a part, and the log has no such attribute." in problem
     assert "month=2024-03" in problem and "left out" not in problem
-    problem = dry_run(record(stays, columns), {**asked, "part": "Ward=A"}, settings).problem
+    problem = preview_form(record(stays, columns), {**asked, "part": "Ward=A"}, settings).problem
     assert "It has 'ward'." in problem
-    assert not isinstance(dry_run(record(stays, columns), {**asked, "part": "month=2024-02"}, settings), Refused)
+    assert not isinstance(preview_form(record(stays, columns), {**asked, "part": "month=2024-02"}, settings), Refused)
 
 
 @pytest.mark.slow
@@ -271,10 +272,10 @@ def test_listed_activities_that_the_log_lacks_are_told_before_paying(stays: Read
     assert log.measured is not None
     own = log.measured.labels
     listed = {**EVOLVE, "labels": "list", "activities": "\n".join(["Entlasung", *own[1:]])}
-    absent, undeclared, *_ = dry_run(log, listed, settings).warnings
+    absent, undeclared, *_ = preview_form(log, listed, settings).warnings
     assert "'Entlasung'" in absent and f"1 of {len(own)} " in absent
     assert f"(1 of {len(own)})" in undeclared
-    assert not dry_run(log, {**listed, "activities": "\n".join(own)}, settings).warnings
+    assert not preview_form(log, {**listed, "activities": "\n".join(own)}, settings).warnings
 
 
 @pytest.mark.slow
@@ -282,8 +283,8 @@ def test_a_time_in_which_the_log_has_nothing_is_told_before_paying(stays: ReadLo
     asked = {**EVOLVE, "times": "0.3"}
     for start, end, told in (("2030", "2031", 1), ("2023", "2024", 1), ("2023", "2025", 0)):
         window = {"window_start": f"{start}-01-01", "window_end": f"{end}-01-01"}
-        plan = dry_run(record(stays), {**asked, **window}, settings)
-        assert isinstance(plan, DryRun) and sum("no event in the time" in text for text in plan.warnings) == told
+        plan = preview_form(record(stays), {**asked, **window}, settings)
+        assert isinstance(plan, FormPreview) and sum("no event in the time" in text for text in plan.warnings) == told
 
 
 def test_enter_in_the_form_only_looks(stays: ReadLog, settings: ServerSettings) -> None:
@@ -304,9 +305,9 @@ def test_a_name_that_lists_others_asks_for_none_of_them(settings: ServerSettings
     assert said_at_import(log) == {}
     form = pages.release_form(log, said_at_import(log), "once", settings=settings)
     assert 'name="attributes"' not in form
-    assert dry_run(log, EVOLVE, settings).undeclared is None, "the rest can be released"
+    assert preview_form(log, EVOLVE, settings).undeclared is None, "the rest can be released"
     asked = {**EVOLVE, "attributes": "Alter, Beruf", "delta": "1e-6"}
-    assert "'Alter' was to be left out" in dry_run(log, asked, settings).problem
+    assert "'Alter' was to be left out" in preview_form(log, asked, settings).problem
     both = record(found, {**log.columns, "is_Beruf": "release"})
     assert said_at_import(both) == {"attributes": "Beruf"}
 
@@ -325,8 +326,8 @@ def test_starts_of_events_come_with_times_and_not_as_an_attribute(settings: Serv
     asks = page_of(found).partition('name="is_start_timestamp"')[2].partition("</select>")[0]
     assert "identifies people" in asks and "may be released" not in asks
     assert "attributes" not in said_at_import(record(found, {"is_start_timestamp": "release"}))
-    assert dry_run(record(found, {"is_start_timestamp": "release"}), asked, settings).plan.wanted.processing
-    refused = dry_run(record(found, {"is_start_timestamp": "identifying"}), asked, settings)
+    assert preview_form(record(found, {"is_start_timestamp": "release"}), asked, settings).plan.wanted.processing
+    refused = preview_form(record(found, {"is_start_timestamp": "identifying"}), asked, settings)
     assert "was said to identify people" in refused.problem
 
 
@@ -334,12 +335,12 @@ def test_starts_of_events_come_with_times_and_not_as_an_attribute(settings: Serv
 def test_values_of_attributes_are_listed_in_the_form(stays: ReadLog, settings: ServerSettings) -> None:
     log = record(stays)
     asked = {**EVOLVE, "attributes": "ward"}
-    silent = dry_run(log, asked, settings)
+    silent = preview_form(log, asked, settings)
     assert "Which values 'ward' may have has to be known." in silent.undeclared and "--" not in silent.undeclared
-    listed = dry_run(log, {**asked, "d_ward": "A\nB"}, settings)
+    listed = preview_form(log, {**asked, "d_ward": "A\nB"}, settings)
     assert listed.undeclared is None
     assert listed.plan.declared.attributes == {"ward": ("A", "B")}
-    with_delta = dry_run(log, {**asked, "delta": "1e-6"}, settings)
+    with_delta = preview_form(log, {**asked, "delta": "1e-6"}, settings)
     assert with_delta.undeclared is None
 
 
@@ -348,18 +349,18 @@ def test_a_range_is_of_numbers_and_may_have_decimal_commas(settings: ServerSetti
     rows = (f'{case},go,2024-01-{1 + case:02d},{case}.5,"{case},5"' for case in range(9))
     log = record(read(written(tmp_path / "costs.csv", "case,activity,timestamp,cost,price", *rows)))
     for said, low, high in (("0..10", 0.0, 10.0), ("0,5 .. 99,5", 0.5, 99.5), ("-1,5..1e3", -1.5, 1000.0)):
-        ranged = dry_run(log, {**EVOLVE, "attributes": "cost", "d_cost": said}, settings)
-        assert isinstance(ranged, DryRun) and ranged.plan.declared.attributes == {"cost": (low, high)}
-    refused = dry_run(log, {**EVOLVE, "attributes": "price", "d_price": "0..10"}, settings)
+        ranged = preview_form(log, {**EVOLVE, "attributes": "cost", "d_cost": said}, settings)
+        assert isinstance(ranged, FormPreview) and ranged.plan.declared.attributes == {"cost": (low, high)}
+    refused = preview_form(log, {**EVOLVE, "attributes": "price", "d_price": "0..10"}, settings)
     assert isinstance(refused, Refused) and refused.parameter == "d_price"
     assert "'price' holds no numbers" in refused.problem and "decimal comma" in refused.problem
 
 
 @pytest.mark.slow
 def test_numbers_of_parameters_may_have_decimal_commas(stays: ReadLog, settings: ServerSettings) -> None:
-    planned = dry_run(record(stays), {**EVOLVE, "p_real_share": "0,25", "delta": "1e-6"}, settings)
-    assert isinstance(planned, DryRun) and planned.plan.settings.real_share == 0.25
-    empty = dry_run(record(stays), {**EVOLVE, "epsilon": ""}, settings)
+    planned = preview_form(record(stays), {**EVOLVE, "p_real_share": "0,25", "delta": "1e-6"}, settings)
+    assert isinstance(planned, FormPreview) and planned.plan.settings.real_share == 0.25
+    empty = preview_form(record(stays), {**EVOLVE, "epsilon": ""}, settings)
     assert isinstance(empty, Refused) and "guessing advantage" not in empty.problem and empty.parameter == "epsilon"
 
 
@@ -390,7 +391,8 @@ def test_nobody_is_alone_where_all_paths_are_shared(tmp_path: Path) -> None:
 
 def test_a_share_that_is_told_without_digits_is_not_about_so_much(stays: ReadLog) -> None:
     assert stays.measured is not None
-    found = replace(stays.measured.singled_out[0], singled_out=2e-5, low=1e-6, high=0.006, guessed=2e-5)
+    few, guessed = Rate(2e-5, 1e-6, 0.006), Rate(2e-5, 2e-5, 2e-5)
+    found = replace(stays.measured.singled_out[0], found=few, guessed=guessed)
     rare = replace(stays.measured, alone=3, people=100_000, person="", singled_out=(found,))
     rare = replace(rare, statistics=replace(rare.statistics, cases=100_000))
     page = html.unescape(exposure_of(replace(stays, measured=rare)))

@@ -11,13 +11,13 @@ from web_logs import job, read, record, released, written
 from veilog.ledger.ledger import Ledger
 from veilog.logs.synthetic.hospital import hospital
 from veilog.report.decision import decided
+from veilog.report.words import title_of_budget
 from veilog.web.jobs.records import LogRecord, ServerSettings
-from veilog.web.jobs.released_log import ReleasedLog
+from veilog.web.jobs.results import ReleasedLog
 from veilog.web.pages import render as pages
 from veilog.web.pages.words import side_by_side
-from veilog.web.work import dry_run
-from veilog.web.work.accounts import account_seen
-from veilog.web.work.standing import standing_now
+from veilog.web.work import preview_form
+from veilog.web.work.accounts import account_seen, standing_now
 
 ASKED = {"method": "laplace", "epsilon": "1", "labels": "log", "longest": "log", "p_depth": "2"}
 
@@ -60,14 +60,14 @@ def test_the_page_is_shown_with_one_read_of_the_ledger(
 @pytest.mark.nightly
 def test_next_months_file_may_be_about_the_same_people(settings: ServerSettings, tmp_path: Path) -> None:
     march, april = ward(tmp_path / "klinik-03.csv", 400), ward(tmp_path / "klinik-04.csv", 500)
-    before = pages.plan_part(dry_run(owned(march), ASKED, settings), owned(march))
+    before = pages.plan_part(preview_form(owned(march), ASKED, settings), owned(march))
     assert "other account" not in before
     made_of(march, "1", settings)
-    before = html.unescape(pages.plan_part(dry_run(owned(april), ASKED, settings), owned(april)))
+    before = html.unescape(pages.plan_part(preview_form(owned(april), ASKED, settings), owned(april)))
     said = "The ledger has 1 other account: if it is about the same people, their ε add up."
     assert said in before and "/account" in before, "before it is paid for, and not on its result alone"
     made = made_of(april, "1", settings)
-    assert said not in html.unescape(pages.plan_part(dry_run(owned(april), ASKED, settings), owned(april)))
+    assert said not in html.unescape(pages.plan_part(preview_form(owned(april), ASKED, settings), owned(april)))
     page = page_of(made, april, settings)
     assert "☑ The account of these data holds no other release of them. The ledger (account 2)" in page
     assert said in page and "klinik-03" not in page, "it may be another browser's file"
@@ -174,7 +174,8 @@ def test_an_empty_release_has_no_files(settings: ServerSettings, tmp_path: Path)
     done = job("release", made, asked)
     page = html.unescape(pages.job_page(done, log, "once", settings=settings))
     assert "Nothing came through" in page and "all.zip" not in page
-    assert f"It cost {made.budget} nevertheless" in page and made.budget.startswith("ε = 0.1, δ = ")
+    budget = title_of_budget(made.guarantee)
+    assert f"It cost {budget} nevertheless" in page and budget.startswith("ε = 0.1, δ = ")
     assert page.count("is empty") <= 3
     again = re.search(r'href="(/logs/[^"]+)">Try again, with changes', page)
     assert again is not None and again[1].endswith(f"/release?of={done.id}")

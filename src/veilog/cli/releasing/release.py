@@ -17,9 +17,9 @@ from veilog._files import mark
 from veilog.cli.checking.report import NO_REPORT, Reports
 from veilog.cli.ledger import AS_THERE_IS, Keeping, check_person, ledger_of, show_account
 from veilog.cli.releasing.confirmation import confirm_level, confirm_losses, tell_losses
+from veilog.cli.releasing.preview import NO_PREVIEW, PreviewInput, PreviewOptions, show_preview
 from veilog.cli.releasing.room import check_room, check_texts
 from veilog.cli.releasing.stopped import cannot_be_undone, told_if_stopped
-from veilog.cli.releasing.twin import NOT_DRY, Before, DryRunOptions, dry_run
 from veilog.cli.shared.budget import UNDECIDED, BudgetOptions, agreed, at_a_terminal
 from veilog.cli.shared.common import (
     AS_USUAL,
@@ -116,20 +116,20 @@ def release(
     reports: Reports = NO_REPORT,
     to: To = None,
     spreadsheet_safe: SpreadsheetSafe = False,
-    trying: DryRunOptions = NOT_DRY,
+    preview: PreviewOptions = NO_PREVIEW,
     details: Details = False,
     json: Json = None,
 ) -> int:
     """Release a log: ask it questions with noise, write what comes out, and say what is guaranteed."""
-    out = Output(json, log, log=None if trying.dry_run else target)
+    out = Output(json, log, log=None if preview.dry_run else target)
     parameters: dict[str, Any] = {**pairs(p, "-p")}
     last, beyond = since_last(log, keeping, budget, beyond)
-    if trying.dry_run:
+    if preview.dry_run:
         how_many, asked = _counted(budget)
         planned = _planned(method, parameters, asked, beyond)
-        dry_run(out, planned, Before(log, planned, reading, grouping, keeping), trying, how_many)
+        show_preview(out, planned, PreviewInput(log, planned, reading, grouping, keeping), preview, how_many)
         return 0
-    trying.refuse_alone()
+    preview.refuse_alone()
     place = check_target(target, to or reading.format, spreadsheet_safe=spreadsheet_safe)
     reports.check()
     # Before a large log is read: what can be refused without it.

@@ -13,8 +13,8 @@ from rich.text import Text
 from veilog import display
 from veilog._plain import to_json
 from veilog.cli.ledger import AS_THERE_IS, Keeping, show_account
+from veilog.cli.releasing.preview import activities_of
 from veilog.cli.releasing.stopped import cannot_be_undone, told_if_stopped
-from veilog.cli.releasing.twin import activities_of
 from veilog.cli.shared.budget import EACH_CASE, Persons
 from veilog.cli.shared.common import (
     AS_USUAL,

@@ -39,9 +39,9 @@ from veilog.privacy.mechanisms import noise
 from veilog.privacy.unit import ONE_CASE, Unit, bounded
 from veilog.releasing.owner.account import LedgerChoice, chosen_ledger, note_uncounted
 from veilog.releasing.plan import Plan, facts_declared, plan
+from veilog.releasing.preview import Expected, expectation
 from veilog.releasing.suggesting.ranking import SIMILARITY, Ranked, Ranking
-from veilog.releasing.trying.expected import Expected, expectation
-from veilog.releasing.trying.sizes import ask_sizes, sizes_of
+from veilog.releasing.twin import ask_sizes, sizes_of
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -8,8 +8,6 @@ from typing import Any
 
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-__all__ = ["TimedConnection", "connections_at_most"]
-
 _HEAD = 10.0
 """Seconds within which a request must have come up to its body."""
 _FILES = 4096

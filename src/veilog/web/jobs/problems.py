@@ -8,8 +8,6 @@ from typing import Any
 
 from veilog.errors import VeilogError
 
-__all__ = ["DISK_FULL", "ENOUGH_KEPT", "QUEUE_FULL", "UPLOADING", "Problem", "is_full"]
-
 
 class Problem(VeilogError):
     """A request that is answered by a page that says what is wrong."""

@@ -20,13 +20,10 @@ from typing import Any, Literal
 
 from veilog._language import gettext_noop
 from veilog.web.jobs.problems import ENOUGH_KEPT, QUEUE_FULL
-from veilog.web.jobs.read_log import ReadLog
-from veilog.web.jobs.records import JobRecord, LogRecord, ReleaseRequest, ServerSettings, State
-from veilog.web.jobs.results import Kind, understood
+from veilog.web.jobs.records import JobRecord, JobRequest, LogRecord, ServerSettings, State
+from veilog.web.jobs.results import Kind, ReadLog, from_text
 from veilog.web.jobs.store import Store, Waiting
 from veilog.web.jobs.worker import ENTRY, MEMORY, PAID, RESULT, Work, WorkerProcess, WorkerTask
-
-__all__ = ["TOO_LONG", "Jobs", "in_turn"]
 
 CANCELLED = gettext_noop("This was cancelled.")
 ON_RECORD = gettext_noop("If it was a release, what it had already asked the data is on record in its account.")
@@ -116,7 +113,7 @@ class Jobs:
 
     # What requests ask for.
 
-    def submit(self, session: str, log: str, kind: Kind, request: ReleaseRequest) -> str:
+    def submit(self, session: str, log: str, kind: Kind, request: JobRequest) -> str:
         """Queue a job; returns its id. One session cannot fill the disk, or the queue: :class:`Problem`."""
         job = secrets.token_hex(16)
         with self._changed:
@@ -356,7 +353,10 @@ class Jobs:
 
 def _mark(result: str) -> str | None:
     """What the log is recognised by that was read; None for what is no reading."""
-    read = understood("read", result)
+    try:
+        read = from_text("read", result)
+    except ValueError:
+        return None
     return read.measured.fingerprint if isinstance(read, ReadLog) and read.measured is not None else None
 
 

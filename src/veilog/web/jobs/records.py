@@ -7,11 +7,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-from veilog._language import current, gettext_noop
-from veilog.web.jobs.read_log import LogMeasures, ReadLog
-from veilog.web.jobs.results import Kind, Result, understood
-
-__all__ = ["ENDED", "FILES", "JobRecord", "LogRecord", "ReleaseRequest", "ServerSettings", "State"]
+from veilog._language import current
+from veilog.web.jobs.results import Kind, LogMeasures, ReadLog, Result, from_text
 
 State = Literal["queued", "running", "done", "failed", "cancelled"]
 
@@ -34,13 +31,8 @@ FILES = (
 """What a release may leave for download."""
 
 
-_UNKNOWN = gettext_noop(
-    "What is known of it was written by another version of veilog, which this one does not understand."
-)
-
-
 @dataclass(frozen=True)
-class ReleaseRequest:
+class JobRequest:
     """What a job was asked to release; empty for one that reads."""
 
     plan: Mapping[str, Any] | None = None
@@ -53,9 +45,9 @@ class ReleaseRequest:
     """What the job writes is in the language of whoever asks for it."""
 
     @staticmethod
-    def from_json(values: Mapping[str, Any]) -> ReleaseRequest:
+    def from_json(values: Mapping[str, Any]) -> JobRequest:
         """Return what was kept as JSON."""
-        return ReleaseRequest(values["plan"], values["form"], values["write"], values["language"])
+        return JobRequest(values["plan"], values["form"], values["write"], values["language"])
 
 
 @dataclass(frozen=True)
@@ -67,7 +59,7 @@ class JobRecord:
     log: str
     kind: Kind
     state: State
-    request: ReleaseRequest
+    request: JobRequest
     kept: str | None
     """The JSON of its result."""
     problem: str | None
@@ -93,13 +85,8 @@ class JobRecord:
 
     @property
     def result(self) -> Result | None:
-        """What it found or made; None, too, where another version wrote what this one does not understand."""
-        return None if self.kept is None else understood(self.kind, self.kept)
-
-    @property
-    def trouble(self) -> str | None:
-        """Why there is nothing to show, in words for the user."""
-        return _UNKNOWN if self.kept is not None and self.result is None else self.problem
+        """What it found or made."""
+        return None if self.kept is None else from_text(self.kind, self.kept)
 
 
 @dataclass(frozen=True)

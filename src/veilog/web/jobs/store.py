@@ -7,24 +7,70 @@ session: the id of somebody else's log is as unknown as one that was made up.
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import json
 import secrets
 import sqlite3
 import threading
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from veilog.errors import InputError
-from veilog.web.jobs.records import JobRecord, LogRecord, ReleaseRequest, State
+from veilog.web.jobs.records import JobRecord, JobRequest, LogRecord, State
 from veilog.web.jobs.results import Kind
-from veilog.web.jobs.sessions import Sessions
 
-__all__ = ["Store", "Waiting"]
+_LET_IN = 30 * 86400.0
+"""Seconds after which a browser is asked for the token again."""
 
-_VERSION = 6
+
+class Sessions(ABC):
+    """The sessions in the records of the server."""
+
+    @abstractmethod
+    def _rows(self, query: str, *values: object) -> list[tuple[Any, ...]]: ...
+
+    @abstractmethod
+    def _writing(self) -> AbstractContextManager[sqlite3.Connection]: ...
+
+    def session(self, cookie: str, admitted: str) -> str | None:
+        """Return the session of a cookie that was let in by ``admitted``, at most 30 days ago."""
+        found = self._rows(
+            "SELECT id FROM sessions WHERE cookie = ? AND admitted = ? AND created > ?",
+            *(_digest(cookie), admitted, time.time() - _LET_IN),
+        )
+        return str(found[0][0]) if found else None
+
+    def admit(self, cookie: str | None, admitted: str) -> str:
+        """Let a browser in and return its new cookie.
+
+        It finds the logs again that it had with the old one. The old one is worth nothing from now on: somebody may
+        have planted it, who then would read what is brought later.
+        """
+        fresh = secrets.token_hex(32)
+        values = (_digest(fresh), admitted, time.time())
+        with self._writing() as connection:
+            moved = "UPDATE sessions SET cookie = ?, admitted = ?, created = ? WHERE cookie = ?"
+            if not cookie or connection.execute(moved, (*values, _digest(cookie))).rowcount == 0:
+                made = "INSERT INTO sessions (cookie, admitted, created, id) VALUES (?, ?, ?, ?)"
+                connection.execute(made, (*values, secrets.token_hex(16)))
+        return fresh
+
+    def let_out(self, session: str) -> None:
+        """Let a browser in no more; what it brought stays."""
+        with self._writing() as connection:
+            connection.execute("UPDATE sessions SET admitted = '' WHERE id = ?", (session,))
+
+
+def _digest(cookie: str) -> str:
+    return hashlib.sha256(cookie.encode("utf-8", "replace")).hexdigest()[:32]
+
+
+_VERSION = 7
 _TABLES = (
     "CREATE TABLE secret (key BLOB NOT NULL)",
     "CREATE TABLE sessions (id TEXT PRIMARY KEY, admitted TEXT NOT NULL, created REAL NOT NULL, "
@@ -232,7 +278,7 @@ class Store(Sessions):
 
     # Jobs.
 
-    def add_job(self, job: str, session: str, log: str, kind: Kind, request: ReleaseRequest) -> None:
+    def add_job(self, job: str, session: str, log: str, kind: Kind, request: JobRequest) -> None:
         """Queue a job. It keeps the log's columns as they are now: they may be changed before it runs."""
         with self._writing() as connection:
             values = (job, session, log, kind, json.dumps(asdict(request)), time.time(), log)
@@ -335,7 +381,7 @@ def _job(row: tuple[Any, ...]) -> JobRecord:
         log=log,
         kind=kind,
         state=state,
-        request=ReleaseRequest.from_json(json.loads(request)),
+        request=JobRequest.from_json(json.loads(request)),
         kept=result,
         problem=problem,
         created=created,

@@ -1,8 +1,4 @@
-"""The process that does one job: it reads the log, asks the curator, and writes files into the job's folder.
-
-It is told its job through a pipe and answers with lines of JSON: how far it is, and at last the result or the problem.
-What it says is data to the server, never code. When the server goes away, so does it.
-"""
+"""How far a whole job is: a few stages in plain words, each with its share of the time that jobs usually take."""
 
 from __future__ import annotations
 
@@ -22,17 +18,13 @@ from pathlib import Path
 from typing import Any
 
 from veilog._files import atomic_target
-from veilog._language import ENGLISH, gettext, gettext_noop, languages, spoken
+from veilog._language import gettext, gettext_noop, spoken
 from veilog._plain import to_json
 from veilog._process import Child, exit_when_terminated, limit_memory
 from veilog.errors import VeilogError
-from veilog.messages import said_to
 from veilog.web.jobs.problems import DISK_FULL, is_full
-from veilog.web.jobs.records import ReleaseRequest, ServerSettings
+from veilog.web.jobs.records import JobRequest, ServerSettings
 from veilog.web.jobs.results import Kind, Result, to_text
-
-__all__ = ["ENTRY", "MEMORY", "PAID", "RESULT", "Progress", "Work", "WorkerProcess", "WorkerTask", "run"]
-
 
 Progress = Callable[[str, float | None], None]
 
@@ -64,7 +56,7 @@ class WorkerTask:
     name: str
     """What the user calls it."""
     columns: dict[str, str]
-    request: ReleaseRequest
+    request: JobRequest
     out: str
     """The folder for what is made."""
     others: tuple[str, ...] = ()
@@ -74,7 +66,7 @@ class WorkerTask:
     def from_json(values: Mapping[str, Any]) -> WorkerTask:
         """Return the task that came through the pipe."""
         given = {**values, "others": tuple(values["others"])}
-        return WorkerTask(**{**given, "request": ReleaseRequest.from_json(values["request"])})
+        return WorkerTask(**{**given, "request": JobRequest.from_json(values["request"])})
 
 
 Work = Callable[[WorkerTask, ServerSettings, Progress], Result]
@@ -96,8 +88,7 @@ def run(pipe: Connection, settings: ServerSettings, work: Work) -> None:
     os.environ["TMPDIR"] = tempfile.tempdir = str(place)
     os.chdir(place)
     say = _Said(pipe, task)
-    language = task.request.language
-    with said_to("pages"), spoken(language if language in languages() else ENGLISH):
+    with spoken(task.request.language):
         answer = _answer(task, settings, work, say)
     signal.signal(signal.SIGTERM, signal.SIG_IGN)  # it is done: nothing is cancelled any more
     say.send(answer)
@@ -206,3 +197,43 @@ class WorkerProcess(Child):
                 yield message
         if self.sentinel in ready:
             raise EOFError
+
+
+READING: Mapping[str, float] = {
+    gettext_noop("Looking at the columns"): 0.02,
+    gettext_noop("Reading the log"): 0.38,
+    gettext_noop("Counting who could be found"): 0.6,
+}
+"""What reading a log goes through."""
+RELEASING: Mapping[str, float] = {
+    gettext_noop("Reading the log"): 0.2,
+    gettext_noop("Asking the log, with noise"): 0.3,
+    gettext_noop("Writing the files"): 0.1,
+}
+COMPARING = {gettext_noop("Comparing with the original"): 0.4}
+MORE = {"Comparing with the original": 0.15, gettext_noop("Trying how well the release predicts"): 0.25}
+"""What a release goes through, with a short comparison or a thorough one."""
+
+
+class Stages:
+    """The stages of one job. What happens inside one moves the bar and is not said: it would mean nothing to most."""
+
+    def __init__(self, progress: Progress, shares: Mapping[str, float]) -> None:
+        self._progress = progress
+        self._shares = shares
+
+    def at(self, stage: str) -> Progress:
+        """Begin a stage; returns what is told how far it is, in rounds of which each may begin anew."""
+        names = list(self._shares)
+        place = names.index(stage)
+        before = sum(self._shares[name] for name in names[:place])
+        furthest = 0.0
+
+        def inside(text: str, fraction: float | None) -> None:
+            nonlocal furthest
+            furthest = max(furthest, min(fraction or 0.0, 1.0))
+            said = gettext("{stage} (step {n} of {all})", stage=gettext(stage), n=place + 1, all=len(names))
+            self._progress(said, (before + furthest * self._shares[stage]) / sum(self._shares.values()))
+
+        inside(stage, 0.0)
+        return inside

@@ -13,8 +13,6 @@ from starlette.responses import Response
 from starlette.staticfiles import StaticFiles
 from starlette.types import Scope
 
-__all__ = ["FOLDER", "OWN", "OwnFiles", "address"]
-
 OWN = "/static/"
 FOLDER = Path(__file__).parent / "static"
 _FOR_EVER = "private, max-age=31536000, immutable"

@@ -15,8 +15,6 @@ from veilog.web.jobs.problems import DISK_FULL, Problem, is_full
 from veilog.web.jobs.records import ServerSettings
 from veilog.web.pages import render
 
-__all__ = ["ErrorPages"]
-
 _HOME = gettext_noop("Start from the home page.")
 
 

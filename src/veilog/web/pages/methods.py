@@ -12,8 +12,6 @@ from veilog.methods.method import DeltaOptional, Epsilon, OfVariants
 from veilog.privacy.domain import Fact
 from veilog.web.work.request import offered
 
-__all__ = ["DEFAULT", "Card", "cards"]
-
 DEFAULT = "evolve"
 """What ``veilog suggest`` takes from public facts alone: without a delta, it resembled the original most."""
 

@@ -7,9 +7,6 @@ from collections.abc import Iterable
 
 from veilog._language import gettext, gettext_noop, quoted
 
-__all__ = ["REFUSALS", "UNREADABLE", "by_fields"]
-
-
 REFUSALS = (
     gettext_noop("{parameter} must be a whole number from {least} to {most}, not {value}."),
     gettext_noop("{parameter} must be a whole number, not {value}."),

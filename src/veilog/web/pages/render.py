@@ -5,8 +5,10 @@ No page has a style or a script in it, so that the server can forbid both.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from fractions import Fraction
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
@@ -15,54 +17,116 @@ from markupsafe import Markup
 from veilog._language import current, gettext, gettext_noop, languages
 from veilog._places import default_ledger
 from veilog._version import __version__
+from veilog.errors import VeilogError
 from veilog.logs.eventlog import START
+from veilog.logs.findings import RULES
 from veilog.logs.input.reader import known_suffixes
+from veilog.measures import MEASURES
 from veilog.measures.disclosure import KNOWN
+from veilog.measures.purposes import PURPOSES
+from veilog.privacy.account.accounting import parse_delta, parse_epsilon
+from veilog.privacy.account.guarantee import Strength
+from veilog.privacy.account.guessing import worth
+from veilog.releasing.preview import PATIENTS, Interval
 from veilog.report.decision import decided
 from veilog.report.explorer import clean
 from veilog.report.page import furnish
-from veilog.report.words import LEARNT, chances, guesses, in_plain_words, said_of_others
-from veilog.web.jobs.read_log import HOW_READ, LogMeasures, ReadLog
+from veilog.report.words import LEARNT, chances, guesses, in_plain_words, said_of_others, title_of_budget
 from veilog.web.jobs.records import JobRecord, LogRecord, ServerSettings
-from veilog.web.jobs.released_log import ReleasedLog
+from veilog.web.jobs.results import (
+    HOW_READ,
+    AccountSums,
+    LogMeasures,
+    PreviewCell,
+    PreviewRow,
+    Previews,
+    ReadLog,
+    ReleasedLog,
+)
 from veilog.web.pages.assets import address
-from veilog.web.pages.charts import disclosure_chart, singled_out_chart
-from veilog.web.pages.exposed import exposure_in_words
-from veilog.web.pages.glossary import glossary
+from veilog.web.pages.exposure import disclosure_chart, exposure_in_words, singled_out_chart
 from veilog.web.pages.methods import DEFAULT, cards
-from veilog.web.pages.tries import Trial, learnt, points_of, purpose_title
 from veilog.web.pages.words import (
     FILTERS,
     HOW,
     LANGUAGES,
     advantage_in_words,
+    glossary,
     known_events,
     said_by_scripts,
     side_by_side,
 )
-from veilog.web.work.accounts import PROPOSALS, AccountSeen, persons_of
-from veilog.web.work.costs import LogSum
-from veilog.web.work.leaving import may_leave
-from veilog.web.work.planning import DryRun, Refused
+from veilog.web.work.accounts import PROPOSALS, AccountSeen, Now, advantage_at, persons_of
+from veilog.web.work.attribute_policy import may_leave
+from veilog.web.work.preview import BUDGETS, FormPreview, Refused, keeps, recommended
 from veilog.web.work.request import UNPROTECTED, can_be_asked_for, delta_for, plan_of
-from veilog.web.work.standing import Now
 
 if TYPE_CHECKING:
     from jinja2 import Environment, PackageLoader
 
-__all__ = [
-    "account",
-    "doing_part",
-    "exposure",
-    "home",
-    "job_page",
-    "log_page",
-    "plan_part",
-    "problem",
-    "release_form",
-    "stored",
-    "warm",
-]
+
+@dataclass(frozen=True)
+class Learnt:
+    """What anybody may learn at a budget."""
+
+    epsilon: str
+    points: float
+    """Percentage points by which a guess who is in the log gets better."""
+    strength: Strength
+
+
+@dataclass(frozen=True)
+class ShownPreviews:
+    """Previews in the form of a release."""
+
+    job: JobRecord | None = None
+    same: bool = False
+    """Whether it is of what stands in the form."""
+    left: float | None = None
+    """What is left of the account's epsilon, where there is a limit."""
+    paid: JobRecord | None = None
+    """A release whose sizes may be used."""
+
+    @property
+    def found(self) -> Previews | None:
+        """Return what was found so far."""
+        made = None if self.job is None else self.job.result
+        return made if isinstance(made, Previews) else None
+
+    @property
+    def best(self) -> tuple[str, PreviewCell] | None:
+        """Return the method and budget that are worth it."""
+        return None if self.found is None else recommended(self.found.rows, self.left)
+
+    def keeps(self, method: str, epsilon: str) -> Interval | None:
+        """Return what a method keeps at a budget, if it was tried around it."""
+        rows = () if self.found is None else self.found.rows
+        return next((keeps(row, epsilon) for row in rows if row.method == method), None)
+
+
+def learnt(delta: str, cases: int) -> list[Learnt]:
+    """Return what anybody may learn at each budget that is tried, with the delta of the form, of so many cases."""
+    try:
+        failure = parse_delta(delta.replace(",", ".") or "0")
+    except VeilogError:  # as the form says of itself
+        failure = Fraction(0)
+    found = []
+    for epsilon in BUDGETS:
+        cost = parse_epsilon(epsilon), failure
+        found.append(Learnt(epsilon, advantage_at(cost), worth(cost, cases=cases)))
+    return found
+
+
+def points_of(row: PreviewRow) -> str:
+    """Return budgets with what is kept at them, for the script of the page."""
+    found = [(float(c.epsilon), *vars(c.expected.similarity).values()) for c in row.cells]
+    return json.dumps(found)
+
+
+def purpose_title(name: str) -> str:
+    """Return what a purpose is called, as after "for"; of one that is not there any more its name."""
+    return gettext(PURPOSES[name].title) if name in PURPOSES else name
+
 
 _FILES = (
     ("release.xes", gettext_noop("The log as XES")),
@@ -89,7 +153,7 @@ def home(
     jobs: Sequence[JobRecord],
     settings: ServerSettings | None,
     once: str,
-    sums: Mapping[str, LogSum] | None = None,
+    sums: Mapping[str, AccountSums] | None = None,
 ) -> str:
     """The first page: bring a log; the logs there are, each with the ``sums`` of its account, and the releases."""
     releases = [job for job in jobs if job.kind == "release"]
@@ -162,17 +226,17 @@ def release_form(
     problem: str | None = None,
     *,
     settings: ServerSettings | None = None,
-    plan: DryRun | Refused | None = None,
+    plan: FormPreview | Refused | None = None,
     same: JobRecord | None = None,
     falls: bool = False,
     sure: Mapping[str, str] | None = None,
-    trial: Trial | None = None,
+    previews: ShownPreviews | None = None,
     chosen_at: str = "",
 ) -> str:
     """Choose a method, a budget and parameters; ``values`` are those of an earlier form, or of the address. ``same`` is
     a job that made the very same release a short while ago, ``falls`` whether it is to be confirmed that this one takes
-    the level of the account lower, ``sure`` what was confirmed, ``trial`` what was tried on made-up logs, ``chosen_at``
-    when something of it was taken over last."""
+    the level of the account lower, ``sure`` what was confirmed, ``previews`` what was tried on made-up logs,
+    ``chosen_at`` when something of it was taken over last."""
     found = log.measured
     if found is None:
         return _waiting(log, "release", settings)
@@ -215,15 +279,15 @@ def release_form(
         sure=sure or {},
         once=once,
         chosen_at=chosen_at,
-        trial=trial or Trial(),
-        kept=(trial or Trial()).keeps(chosen.name, given.get("epsilon", "1")),
+        previews=previews or ShownPreviews(),
+        kept=(previews or ShownPreviews()).keeps(chosen.name, given.get("epsilon", "1")),
         learnt=learnt(given.get("delta", "0"), cases),
         points_of=points_of,
         purpose_title=purpose_title,
     )
 
 
-def plan_part(plan: DryRun | Refused, log: LogRecord) -> str:
+def plan_part(plan: FormPreview | Refused, log: LogRecord) -> str:
     """The dry run alone, to be put into the form."""
     return _environment().get_template("plan.html").render(plan=plan, log=log, refused=isinstance(plan, Refused))
 
@@ -320,10 +384,13 @@ def _of_release(
     owner = None if made.owner is None else replace(made.owner, standing=standing)
     return {
         "r": made,
-        "decided": None if told is None else decided(told, made.certificate.cases, owner),
-        "plain": [] if told is None else in_plain_words(told),
-        "chances": [] if told is None else chances(told.guarantee),
-        "guesses": [] if told is None else guesses(told.guarantee),
+        "decided": decided(told, made.cases, owner),
+        "plain": in_plain_words(told),
+        "chances": chances(told.guarantee),
+        "guesses": guesses(told.guarantee),
+        "strength": told.guarantee.strength,
+        "budget": title_of_budget(told.guarantee),
+        "singled_explained": MEASURES["singling_out"].explained,
         "now": None if now is None else now.account,
         "others": said_of_others(standing)[1],
         "beside": beside,
@@ -381,7 +448,8 @@ def _environment() -> Environment:
         auto_reload=False,
     )
     environment.filters.update(FILTERS)
-    environment.globals.update(own=address, LEARNT=LEARNT, UNPROTECTED=UNPROTECTED)
+    environment.globals.update(own=address, LEARNT=LEARNT, UNPROTECTED=UNPROTECTED, PATIENTS=PATIENTS)
+    environment.globals.update(RULES=RULES, chances=chances)
     environment.globals.update(language=current, words=said_by_scripts, known_events=known_events, glossary=glossary)
     environment.globals.update(languages=[(code, LANGUAGES.get(code, code)) for code in languages()])
     return furnish(environment)

@@ -1,4 +1,4 @@
-"""The work behind the pages: what worker processes do with a log, and the dry run that does without one."""
+"""The work behind the pages: what worker processes do with a log, and the preview that does without one."""
 
 from __future__ import annotations
 
@@ -7,12 +7,11 @@ from pathlib import Path
 from veilog.web.jobs.records import ServerSettings
 from veilog.web.jobs.results import Result
 from veilog.web.jobs.worker import Progress, WorkerTask
-from veilog.web.work.planning import dry_run
+from veilog.web.work.preview import preview_all, preview_form
 from veilog.web.work.reading import read_log
 from veilog.web.work.releasing import release_log, write_again
-from veilog.web.work.trying import try_out
 
-__all__ = ["dry_run", "read_log", "release_log", "work_on", "write_again"]
+__all__ = ["preview_form", "read_log", "release_log", "work_on", "write_again"]
 
 
 def work_on(task: WorkerTask, settings: ServerSettings, progress: Progress) -> Result:
@@ -20,7 +19,7 @@ def work_on(task: WorkerTask, settings: ServerSettings, progress: Progress) -> R
     if task.kind == "read":
         return read_log(Path(task.path), task.columns, progress)
     if task.kind == "try":
-        return try_out(task, progress)
+        return preview_all(task, progress)
     if task.request.write is not None:
         out = Path(task.out)
         return write_again(out.parent / task.request.write, out, settings, progress)

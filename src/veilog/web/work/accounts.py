@@ -6,9 +6,11 @@ of columns or of what to leave out was told about the same people.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import datetime
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import lru_cache
 
 from veilog._language import gettext, gettext_noop
 from veilog.errors import BudgetError, ParameterError, VeilogError
@@ -17,30 +19,102 @@ from veilog.ledger.ledger import Ledger
 from veilog.ledger.rules import Cost, Entry, as_read, kind_of_case
 from veilog.ledger.store import Data
 from veilog.privacy.account.guarantee import STRENGTHS, Strength
+from veilog.privacy.account.guessing import advantage_of
 from veilog.releasing.owner.standing import Standing
 from veilog.releasing.plan import Plan
 from veilog.report.explorer import clean
+from veilog.report.figures import figure
 from veilog.report.words import of_other_accounts
 from veilog.web.jobs.problems import Problem
 from veilog.web.jobs.records import LogRecord, ServerSettings
-from veilog.web.work.costs import Figures, cost_in_words, figures
-from veilog.web.work.standing import lost
+from veilog.web.jobs.results import AccountSums, Figures, ReleasedLog
 
-__all__ = [
-    "PROPOSALS",
-    "AccountRelease",
-    "AccountSeen",
-    "InAccount",
-    "account_seen",
-    "count_all",
-    "epsilon_left",
-    "foreseen",
-    "join",
-    "limit",
-    "persons_of",
-    "price",
-    "put_on",
-]
+
+@lru_cache(maxsize=256)
+def advantage_at(cost: Cost) -> float:
+    """Return by how many percentage points a release of this cost lets anybody guess better, rounded up."""
+    return -(-advantage_of(*cost) * 10_000 // 1) / 100
+
+
+def cost_in_words(cost: Figures) -> str:
+    """Return a cost as it is written, rounded up to a few digits."""
+    epsilon, delta = (figure(Fraction(part)) for part in cost)
+    return f"ε = {epsilon}" + (f", δ = {delta}" if cost[1] != "0" else "")
+
+
+def figures(cost: Cost | None, *, down: bool = False) -> Figures | None:
+    """Return a cost in figures, rounded up, or what is left of one, rounded ``down``; None: nothing bounds it."""
+    return None if cost is None else (in_figures(cost[0], down=down), in_figures(cost[1], down=down))
+
+
+def log_sums(logs: Sequence[LogRecord], settings: ServerSettings) -> dict[str, AccountSums]:
+    """Return the sums by the ids of logs, from one read of the ledger; none where it cannot be read at once. A log
+    whose readings have accounts of their own has none until its account is looked at, which puts them together."""
+    marks = {
+        log.id: {bytes.fromhex(mark) for mark in (log.measured.fingerprint, *log.readings)}
+        for log in logs
+        if log.measured is not None
+    }
+    if not settings.ledger.exists():
+        return {}
+    try:
+        found = Ledger(settings.ledger, patience=0).accounts_of(set().union(*marks.values()))
+    except (VeilogError, ValueError):
+        return {}
+    sums = {}
+    for log in logs:
+        accounts = {a.number: a for mark in marks.get(log.id, ()) if (a := found.get(mark)) is not None}
+        if len(accounts) != 1 or log.measured is None:
+            continue
+        (account,) = accounts.values()
+        account = account.among(log.measured.statistics.cases)
+        sums[log.id] = sums_of(account)
+    return sums
+
+
+_LATE = 1.0
+"""Seconds that a clock may be set back meanwhile."""
+
+
+@dataclass(frozen=True)
+class Now:
+    """What a ledger said a moment ago."""
+
+    standing: Standing
+    account: AccountSums | None
+    """None where the ledger does not have the release."""
+
+
+def standing_now(made: ReleasedLog, log: LogRecord, settings: ServerSettings) -> Now | None:
+    """Return what the ledger says of a release of this log, in one read; None where it was entered in none. Other
+    accounts are not named: other browsers may have brought those files."""
+    if made.entry is None:
+        return None
+    standing = Standing.of_entry(Ledger(settings.ledger), made.entry, named=False)
+    if standing.account is None:
+        return Now(standing, None)
+    cases = 0 if log.measured is None else log.measured.statistics.cases
+    account = standing.account.among(cases)
+    return Now(replace(standing, account=account), sums_of(account))
+
+
+def lost(log: LogRecord, account: Account | None) -> int:
+    """Return how many releases of this file the store knows that the account does not have: their numbers are missing,
+    or, of a ledger that was begun anew, are those of others."""
+    times = {} if account is None else {entry.number: entry.time for entry in account.entries}
+    return sum(number not in times or not entered_by(times[number], ended) for number, ended in log.entries)
+
+
+def entered_by(time: str, ended: float | None) -> bool:
+    """Return whether what was entered at this ``time`` can be of a job that had ``ended`` then."""
+    return ended is None or datetime.datetime.fromisoformat(time).timestamp() < ended + _LATE
+
+
+def sums_of(account: Account) -> AccountSums:
+    """Return the account of a log in a line."""
+    left = figures(account.left, down=True)
+    return AccountSums(account.releases, figures(account.spent), left, account.strength, len(account.uncounted))
+
 
 PROPOSALS = (("1", "good"), ("2", "moderate"))
 """Budgets that a page proposes, and what all releases together are worth then."""
@@ -262,7 +336,7 @@ def persons_of(log: LogRecord) -> tuple[str, ...]:
     the one that was chosen."""
     units = log.measured.units if log.measured else ()
     chosen = log.columns.get("person")
-    return ("case", "person", *(column.unit for column in units if column.person or column.unit == chosen))
+    return ("case", "person", *(column.column for column in units if column.likely or column.column == chosen))
 
 
 def put_on(log: LogRecord, settings: ServerSettings, account: int, mine: Iterable[LogRecord]) -> None:

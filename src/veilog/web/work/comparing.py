@@ -2,37 +2,29 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-import numpy as np
-
 from veilog._files import atomic_target
-from veilog._language import gettext, gettext_noop, localised, percent
 from veilog.charts import comparison_svg, lasting
 from veilog.errors import VeilogError
-from veilog.logs.eventlog import ACTIVITY, CASE_INDEX, EVENT_INDEX, LIFECYCLE, NESTED, START, TIMESTAMP, EventLog
+from veilog.logs.eventlog import EventLog, Statistics
 from veilog.logs.variants import Variants
-from veilog.measures import MEASURES, Comparison, Pair, compare, singling_out
+from veilog.measures import Comparison, Pair, compare, singling_out
 from veilog.measures.durations import case_durations, spans
 from veilog.measures.purposes import Asked, judge
 from veilog.releasing.owner.standing import standing_of
 from veilog.releasing.result import Release
 from veilog.report import words
 from veilog.report.attacks import attacks_shown
-from veilog.report.explorer import clean, short
 from veilog.report.facts import gathered
 from veilog.report.flow_map import FlowMap, arranged, drawn, steps_of
 from veilog.report.page import kept_lines, rendered
 from veilog.report.purposes import shown
 from veilog.report.told import told_by_release
-from veilog.web.jobs.read_log import Disclosure
-from veilog.web.jobs.released_log import Beside, Guessed, Sizes, Values
+from veilog.web.jobs.results import Beside
 from veilog.web.jobs.worker import Progress
-from veilog.web.work.exposure import shown_rows
-
-__all__ = ["ComparisonInput", "all_variants", "beside", "predicted"]
+from veilog.web.work.exposure import as_shown, shown_rows
 
 _LONGEST_CHART = 100_000
 _QUANTILES = (
@@ -42,14 +34,6 @@ _QUANTILES = (
     (15, "three quarters up to"),
     (20, "longest"),
 )
-_QUARTERS = (
-    (0.25, gettext_noop("a quarter up to")),
-    (0.5, gettext_noop("half up to")),
-    (0.75, gettext_noop("three quarters up to")),
-)
-_ATTRIBUTES, _VALUES = 12, 6
-"""Attributes that a page shows, and how many values of each."""
-_OWN = (ACTIVITY, TIMESTAMP, START, LIFECYCLE, CASE_INDEX, EVENT_INDEX, NESTED)
 
 
 @dataclass(frozen=True)
@@ -116,7 +100,7 @@ def _side_by_side(
     before, after = _maps(sides)
     about_people = "" if singled is None else singling_out.in_words(singled)
     return Beside(
-        before=Sizes(inside.cases, inside.variants, inside.events, inside.activities),
+        before=Statistics.of(log.variants, None, None),
         verdict="" if comparison is None else comparison.verdict.removesuffix(about_people).strip(),
         kept=None if comparison is None else tuple(kept_lines(comparison)),
         not_compared=inside.not_compared,
@@ -127,16 +111,15 @@ def _side_by_side(
         durations_of=facts.durations_of,
         no_durations=facts.no_durations,
         chart=_chart(comparison),
-        risk=tuple((Disclosure.of(one), Disclosure.of(other)) for one, other in inside.risk),
-        singled=None if singled is None else _singled(singled),
+        risk=tuple((as_shown(one), as_shown(other)) for one, other in inside.risk),
+        singled=None if singled is None else singled.results,
         singled_in_words=about_people,
-        singled_explained=MEASURES["singling_out"].explained,
         not_to_conclude=tuple(words.not_to_conclude(facts.told, facts.empty, True)),
         purposes=inside.purposes,
         seeming=inside.seeming,
         attacks=() if comparison is None else attacks_shown(*comparison.attacks),
         durations_before=_durations(log) if facts.durations else (),
-        attributes=_attributes(log, released.log) if released.details is not None else (),
+        attributes=facts.attributes,
     )
 
 
@@ -156,19 +139,6 @@ def _chart(comparison: Comparison | None) -> str | None:
     return svg if len(svg) <= _LONGEST_CHART else None
 
 
-def _singled(found: singling_out.SinglingOut) -> tuple[Guessed, ...]:
-    return tuple(
-        Guessed(
-            events=k.size,
-            with_start=k.with_start,
-            people=k.people,
-            guessed=(k.guessed.original.value, k.guessed.released.value, k.guessed.baseline.value),
-            more=k.more,
-        )
-        for k in found.results
-    )
-
-
 def _durations(log: EventLog) -> tuple[tuple[str, str], ...]:
     """How long the original's cases last, in the rows that the release has."""
     try:
@@ -177,32 +147,3 @@ def _durations(log: EventLog) -> tuple[tuple[str, str], ...]:
         return ()
     found = case_durations(both, both).original
     return tuple((name, lasting(found.quantiles[i])) for i, name in _QUANTILES)
-
-
-def _attributes(before: EventLog, after: EventLog) -> tuple[Values, ...]:
-    """The values of the released attributes in both logs: shares of texts, quartiles of numbers."""
-    found: list[Values] = []
-    for table in ("cases", "events"):
-        for name in getattr(after, table).column_names:
-            for kept in (log for log in (before.cases, before.events) if name in log.column_names):
-                if name not in _OWN and len(found) < _ATTRIBUTES:
-                    values = kept.column(name).to_pylist(), getattr(after, table).column(name).to_pylist()
-                    found.append(_values(name, *values))
-                break
-    return tuple(found)
-
-
-def _values(name: str, before: list[object], after: list[object]) -> Values:
-    sides = [[value for value in side if value is not None] for side in (before, after)]
-    rows: list[tuple[str, str, str]] = []
-    if all(isinstance(value, int | float) and not isinstance(value, bool) for side in sides for value in side):
-        numbers = [np.asarray(side, dtype=np.float64) for side in sides]
-        for share, called in _QUARTERS:
-            first, second = (localised(f"{np.quantile(side, share):,.4g}") if len(side) else "–" for side in numbers)
-            rows.append((gettext(called), first, second))
-    else:
-        counts = [Counter(str(value) for value in side) for side in sides]
-        for value, _ in counts[0].most_common(_VALUES):
-            first, second = (percent(f"{100 * count[value] / max(1, count.total()):.3g}") for count in counts)
-            rows.append((short(value, 40), first, second))
-    return Values(clean(short(name, 60)), tuple(rows))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pyarrow as pa
 
@@ -14,28 +15,17 @@ from veilog.logs.facts import PersonColumn, unit_columns
 from veilog.logs.synthetic.twins import Sizes
 from veilog.logs.tables.cells import plain_type
 from veilog.logs.variants import Variants
-from veilog.measures.disclosure import BACKGROUNDS, risk
+from veilog.measures.disclosure import BACKGROUNDS, RiskResult, risk
 from veilog.measures.durations import case_durations, spans
 from veilog.measures.singling_out import Exposure, exposure, like_who
 from veilog.releasing.losses import events_of
-from veilog.releasing.trying.expected import cases_with
-from veilog.report.explorer import Chevron, clean, explorer, short
+from veilog.releasing.preview import cases_with
+from veilog.report.explorer import Chevron, Explorer, clean, explorer, short
 from veilog.report.flow_map import arranged, drawn, steps_of
-from veilog.web.jobs.read_log import (
-    Disclosure,
-    Lengths,
-    LogMeasures,
-    LogSizes,
-    PersonFound,
-    UnitColumn,
-    VariantRow,
-    VariantsShown,
-)
+from veilog.web.jobs.results import LogMeasures
 from veilog.web.jobs.worker import Progress
 
-__all__ = ["measured", "shown_rows"]
-
-ROWS = 25
+ROWS, _LEGEND = 25, 24
 """Variants on a page: as many as keep it light even where every name is as long as it may be."""
 _NAME = 120
 _LABELS, _LABEL = 300, 80
@@ -53,31 +43,27 @@ _MANY = 20_000
 _KNOWN_EVENTS = (1, 2, 3, 5, 10)
 
 
-def shown_rows(variants: Variants, original: Variants | None = None) -> VariantsShown:
-    """The most frequent variants as coloured chevrons."""
+def shown_rows(variants: Variants, original: Variants | None = None) -> Explorer:
+    """The most frequent variants as coloured chevrons, as far as a light page has room for them."""
     view = explorer(variants, original)
     rows = view.rows[:ROWS]
-    return VariantsShown(
-        variants=view.variants,
+    return replace(
+        view,
+        rows=tuple(replace(r, chevrons=tuple(map(_chevron, r.chevrons)), search="") for r in rows),
         covered=min(1.0, sum(row.released_share for row in rows)),
-        legend=tuple((c.text, c.colour) for c in view.legend[:24]),
-        more_activities=view.more_activities + max(0, len(view.legend) - 24),
-        rows=tuple(
-            VariantRow(
-                chevrons=tuple(_chevron(c) for c in r.chevrons),
-                left_out=r.left_out,
-                released=r.released,
-                original=r.original,
-                released_share=r.released_share,
-                original_share=r.original_share,
-            )
-            for r in rows
-        ),
+        legend=view.legend[:_LEGEND],
+        more_activities=view.more_activities + max(0, len(view.legend) - _LEGEND),
     )
 
 
-def _chevron(c: Chevron) -> tuple[str, str, int, int]:
-    return c.text, "" if c.title == c.text else short(c.title, 80), c.colour, c.times
+def _chevron(c: Chevron) -> Chevron:
+    return replace(c, title="" if c.title == c.text else short(c.title, 80))
+
+
+def as_shown(found: RiskResult) -> RiskResult:
+    """Return a result without a mean over too few for an interval."""
+    known = found.exact or (found.interval is not None and found.interval.case_disclosure is not None)
+    return found if known else replace(found, case_disclosure=None)
 
 
 def measured(log: EventLog, progress: Progress, person: str | None = None) -> LogMeasures:
@@ -94,10 +80,10 @@ def measured(log: EventLog, progress: Progress, person: str | None = None) -> Lo
         exposed = exposed.at_most(exact)
     steps = steps_of(variants, log)
     return LogMeasures(
-        statistics=_statistics(log),
+        statistics=log.statistics,
         explorer=shown_rows(variants),
-        disclosure=tuple(map(Disclosure.of, results)),
-        singled_out=() if exposed is None else tuple(map(PersonFound.of, exposed.results)),
+        disclosure=tuple(map(as_shown, results)),
+        singled_out=() if exposed is None else exposed.results,
         map=drawn(steps, arranged([steps], more=True)),
         durations=_durations(log),
         labels=tuple(short(label, _LABEL) for label in variants.labels[:_LABELS]),
@@ -140,12 +126,6 @@ def _sizes(variants: Variants) -> Sizes | None:
         return None
 
 
-def _statistics(log: EventLog) -> LogSizes:
-    s = log.statistics
-    lengths = Lengths(s.length_median, s.length_max)
-    return LogSizes(s.cases, s.events, s.activities, s.variants, lengths, s.start, s.end)
-
-
 def _attributes(table: pa.Table) -> tuple[str, ...]:
     reserved = (ACTIVITY, TIMESTAMP, CASE_INDEX, EVENT_INDEX, NESTED)
     return tuple(clean(name) for name in table.column_names if name not in reserved)[:_ATTRIBUTES]
@@ -159,12 +139,10 @@ def _without_numbers(*tables: pa.Table) -> tuple[str, ...]:
     return tuple(dict.fromkeys(name for table in tables for name in _attributes(table) if name not in some))
 
 
-def _units(columns: Sequence[PersonColumn], cases: int) -> tuple[UnitColumn, ...]:
-    """The columns that may tell whose a case is, and whether cases seem to be people's by them."""
+def _units(columns: Sequence[PersonColumn], cases: int) -> tuple[PersonColumn, ...]:
+    """The columns that may identify whose a case is."""
     offered = [column for column in columns if column.likely or column.cases == cases]
-    return tuple(
-        UnitColumn(short(c.column, _NAME), c.values, c.most, c.likely, cases - c.cases) for c in offered[:_UNITS]
-    )
+    return tuple(replace(column, column=short(column.column, _NAME)) for column in offered[:_UNITS])
 
 
 def _exposed(log: EventLog, person: str | None, progress: Progress) -> Exposure | None:

@@ -27,12 +27,9 @@ from veilog.logs.tables.reader import table_reader_of
 from veilog.logs.tables.times import DayOrder, parse_times
 from veilog.messages import Message
 from veilog.report.explorer import clean, short
-from veilog.web.jobs.read_log import HOW_READ, Columns, InnerTables, Noticed, Preview, ReadLog
-from veilog.web.jobs.worker import Progress
+from veilog.web.jobs.results import HOW_READ, Columns, FirstRows, InnerTables, ReadLog
+from veilog.web.jobs.worker import READING, Progress, Stages
 from veilog.web.work.exposure import measured
-from veilog.web.work.stages import READING, Stages
-
-__all__ = ["in_words", "log_of", "read_log"]
 
 _PREVIEW_ROWS, _PREVIEW_COLUMNS = 6, 16
 _LAYOUT = ("sheet", "object_type")
@@ -79,7 +76,7 @@ def read_log(path: Path, columns: Mapping[str, str], progress: Progress) -> Read
         raise InputError("log-no-cases-2")
     return replace(
         found,
-        findings=tuple(map(_noticed, log.findings)),
+        findings=_shown_findings(log.findings),
         preview=found.preview or _shown_table(log.to_arrow().slice(0, _PREVIEW_ROWS)),
         measured=measured(log, stages.at("Counting who could be found"), columns.get("person")),
     )
@@ -176,7 +173,7 @@ def _what_stops(found: ReadLog, source: Source, columns: Mapping[str, str], erro
         return replace(
             found,
             problem=gettext("Something in the log must be decided before it can be used."),
-            findings=tuple(map(_noticed, findings)),
+            findings=_shown_findings(findings),
             choices=tuple(finding.rule for finding in stopping),
         )
     told = in_words(error)
@@ -185,26 +182,8 @@ def _what_stops(found: ReadLog, source: Source, columns: Mapping[str, str], erro
     raise told from error.__cause__
 
 
-_CONSEQUENCES = {
-    "keep": gettext_noop("kept"),
-    "drop": gettext_noop("left out"),
-    "fail": gettext_noop("stops reading"),
-}
-
-
-def _noticed(finding: Finding) -> Noticed:
-    rule = RULES[finding.rule]
-    return Noticed(
-        rule=finding.rule,
-        what=rule.what,
-        severity=finding.severity,
-        count=finding.count,
-        example=short(finding.example, 160),
-        line=finding.line,
-        consequence=_CONSEQUENCES[finding.policy],
-        advice=clean(finding.advice),
-        policies=tuple(policy for policy in rule.policies if policy != "fail"),
-    )
+def _shown_findings(findings: Sequence[Finding]) -> tuple[Finding, ...]:
+    return tuple(replace(finding, example=short(finding.example, 160)) for finding in findings)
 
 
 _SHEETS = gettext_noop("The workbook has {n} sheets with a table.")
@@ -289,12 +268,12 @@ def _moment(text: str, order: DayOrder) -> str:
     return f"{day_in_words(at)}, {at:%H:%M}"
 
 
-def _shown_table(table: pa.Table) -> Preview:
+def _shown_table(table: pa.Table) -> FirstRows:
     # By their places: two columns may have one name, which reading refuses in words.
     places = [i for i, name in enumerate(table.column_names) if name not in (CASE_INDEX, EVENT_INDEX, NESTED)]
     shown = places[:_PREVIEW_COLUMNS]
     cells = [[_cell(value) for value in table.column(place).to_pylist()] for place in shown]
-    return Preview(
+    return FirstRows(
         headers=tuple(short(table.column_names[place], 60) for place in shown),
         rows=tuple(zip(*cells, strict=True)),
         more=len(places) - len(shown),

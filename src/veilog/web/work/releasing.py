@@ -24,10 +24,10 @@ from veilog.ledger.ledger import EntryRef, Ledger, Reservation
 from veilog.ledger.store import Data
 from veilog.logs import files
 from veilog.logs.eventlog import EventLog
+from veilog.privacy.account.guarantee import Charge
 from veilog.releasing.kept import BESIDE, kept_file, remove_kept
 from veilog.releasing.owner.notes import OF_PERSONS
-from veilog.releasing.result import Release
-from veilog.report import words
+from veilog.releasing.result import OwnerOnly, Release
 from veilog.report.decision import OwnerSide, owner_side
 from veilog.report.dossier import dossier
 from veilog.report.dossier import write as write_dossier
@@ -35,17 +35,12 @@ from veilog.report.explorer import clean, short
 from veilog.report.told import told_by_release
 from veilog.web.jobs.problems import is_full
 from veilog.web.jobs.records import FILES, ServerSettings
-from veilog.web.jobs.released_log import Account, Certificate, OwnerNotes, Promise, ReleasedLog
-from veilog.web.jobs.results import from_text, to_text
-from veilog.web.jobs.worker import ENTRY, PAID, RESULT, Progress, WorkerTask
-from veilog.web.work.accounts import join
+from veilog.web.jobs.results import AccountSums, ReleasedLog, from_text, to_text
+from veilog.web.jobs.worker import COMPARING, ENTRY, MORE, PAID, RELEASING, RESULT, Progress, Stages, WorkerTask
+from veilog.web.work.accounts import join, sums_of
 from veilog.web.work.comparing import ComparisonInput, all_variants, beside, predicted
 from veilog.web.work.reading import in_words, log_of
 from veilog.web.work.request import plan_of, undeclared, whose
-from veilog.web.work.stages import COMPARING, MORE, RELEASING, Stages
-from veilog.web.work.standing import amounts
-
-__all__ = ["release_log", "write_again"]
 
 _KEPT = "release.parquet"
 """The smallest form of a release that loses nothing: written first, and from it the others can be written again."""
@@ -335,37 +330,29 @@ def _for_all(released: Release) -> dict[str, Any]:
 def _about(released: Release, owner: OwnerSide | None) -> ReleasedLog:
     """What the release says about itself, which others may know, too, and under ``owner_only`` and ``owner`` what they
     may not. What the owner's side says of persons is not said again."""
-    told = told_by_release(released)
     g, variants = released.guarantee, released.variants
+    charges = tuple(Charge.of_plain(charge.plain()) for charge in g.charges[:_CHARGES])
+    notes = (note for note in released.all_for_owner.notes if owner is None or note.code not in OF_PERSONS)
     return ReleasedLog(
-        certificate=Certificate(
-            cases=variants.cases,
-            events=variants.events,
-            variants=len(variants),
-            guarantee=Promise.of(g, _CHARGES),
-            remarks=released.remarks_for_all,
-            noise_only=released.noise_only,
-        ),
+        told=replace(told_by_release(released), guarantee=replace(g, charges=charges)),
         more_charges=max(0, len(g.charges) - _CHARGES),
-        budget=words.title_of_budget(g),
-        empty=variants.cases == 0,
-        account=_account(released),
+        cases=variants.cases,
+        events=variants.events,
+        variants=len(variants),
         activities=len(variants.labels),
         entry=None if released.entry is None else released.entry.number,
-        told=replace(told, guarantee=replace(g, charges=())),
+        noise_only=released.noise_only,
+        account=_account(released),
         owner=owner,
-        owner_only=OwnerNotes(
-            tuple(note for note in released.all_for_owner.notes if owner is None or note.code not in OF_PERSONS),
-            released.owner_only.losses,
-        ),
+        owner_only=OwnerOnly(losses=released.owner_only.losses, notes=tuple(notes)),
     )
 
 
-def _account(released: Release) -> Account | None:
+def _account(released: Release) -> AccountSums | None:
     """What the account is left with; None, too, where the ledger cannot be read just now: what is paid for and made
     must not be lost to that."""
     try:
-        return None if released.entry is None else amounts(released.entry.account())
+        return None if released.entry is None else sums_of(released.entry.account())
     except VeilogError:
         return None
 

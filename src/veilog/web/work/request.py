@@ -16,28 +16,7 @@ from veilog.privacy.account.guarantee import EXPOSED
 from veilog.privacy.domain import FROM_LOG, PRIVATELY, Domain, Fact, Values, Window
 from veilog.releasing.plan import Plan, plan, protects_nobody
 from veilog.report.explorer import clean
-from veilog.web.jobs.records import LogRecord, ReleaseRequest
-
-__all__ = [
-    "CHOSEN",
-    "FIELDS",
-    "IDENTIFYING",
-    "RELEASE",
-    "UNPROTECTED",
-    "as_draft",
-    "asked_for",
-    "can_be_asked_for",
-    "delta_for",
-    "fields_in",
-    "from_draft",
-    "offered",
-    "overtaken",
-    "plain_advice",
-    "plan_of",
-    "said_at_import",
-    "undeclared",
-    "whose",
-]
+from veilog.web.jobs.records import JobRequest, LogRecord
 
 FIELDS = (
     *("method", "epsilon", "delta", "as_published", "unit", "max_cases", "unnamed"),
@@ -136,7 +115,7 @@ def whose(columns: Mapping[str, str], unit: str | None) -> str | bool:
     return unit or columns.get("person") or not told
 
 
-def plan_of(request: ReleaseRequest) -> Plan:
+def plan_of(request: JobRequest) -> Plan:
     """Return the plan of a job that releases."""
     assert request.plan is not None, "a release is asked for by a plan"
     return Plan.from_json(request.plan)

@@ -30,8 +30,6 @@ from veilog.privacy.unit import ONE_CASE, Unit, bounded
 from veilog.releasing.owner.account import LedgerChoice, chosen_ledger, note_uncounted
 from veilog.releasing.planned import Planned
 
-__all__ = ["Twin", "ask_sizes", "sizes_of", "sizes_of_log", "twin"]
-
 _COUNT, _LENGTHS = Fraction(1, 5), Fraction(1, 2)
 """Of epsilon, for the number of cases where that is not known; and of the rest, for how many there are of each length.
 What is left is for how concentrated they are."""

@@ -12,8 +12,6 @@ from veilog.releasing.plan import Plan
 from veilog.web.jobs.records import LogRecord
 from veilog.web.work.request import IDENTIFYING, RELEASE
 
-__all__ = ["may_leave", "refuse_attributes"]
-
 _NAMING = {"attribute_names", "sensitive"}
 """Settings of methods that name attributes which leave."""
 

@@ -52,11 +52,9 @@ from veilog.privacy.part import Part
 from veilog.releasing.losses import in_words
 from veilog.releasing.owner.notes import uncounted_cases
 from veilog.releasing.plan import Plan
-from veilog.releasing.trying.expected import Expected, cases_with
-from veilog.releasing.trying.sizes import Twin, sizes_of, sizes_of_log
-from veilog.releasing.trying.sizes import twin as make_twin
-
-__all__ = ["NOT_DRY", "UNKNOWN", "Before", "DryRunOptions", "KnownSizes", "activities_of", "dry_run", "twin"]
+from veilog.releasing.preview import Expected, Preview, cases_with
+from veilog.releasing.twin import Twin, sizes_of, sizes_of_log
+from veilog.releasing.twin import twin as make_twin
 
 _NUMBER = re.compile(r"[-+]?[0-9]*\.?[0-9]+(e[-+]?[0-9]+)?", re.IGNORECASE)
 
@@ -85,8 +83,8 @@ _USUAL = "prediction"
 
 @Parameter(name="*", group=OPTIONS["Trying it on made-up logs"])
 @dataclass(frozen=True)
-class DryRunOptions(KnownSizes):
-    """A dry run, and what is known for it."""
+class PreviewOptions(KnownSizes):
+    """The preview of a release, which the command calls a dry run, and what is known for it."""
 
     dry_run: Annotated[
         bool,
@@ -115,19 +113,19 @@ class DryRunOptions(KnownSizes):
         if given:
             raise ParameterError("dry-run-release-finds", parameter=given[0], given=given[0])
 
-    def found(self, before: Before, how_many: int | None) -> Sizes:
+    def found(self, before: PreviewInput, how_many: int | None) -> Sizes:
         """The sizes that are known; only ``log`` looks at it."""
         if self.sizes == FROM_LOG:
             return sizes_of_log(before.original, before.planned)
         return sizes_of(activities=how_many, **self.facts()) if self.sizes is None else _sizes_in(Path(self.sizes))
 
 
-NOT_DRY = DryRunOptions()
+NO_PREVIEW = PreviewOptions()
 
 
 @dataclass(frozen=True)
-class Before:
-    """What a dry run may look at: the log as its release would read it, once, and its ledger. Nothing is asked."""
+class PreviewInput:
+    """What a preview may look at: the log as its release would read it, once, and its ledger. Nothing is asked."""
 
     log: Path
     planned: Plan
@@ -266,23 +264,22 @@ def _show(screen: Output, found: Twin) -> None:
         screen.show(display.guarantee_panel(found.guarantee, as_published=False))
 
 
-def dry_run(out: Output, planned: Plan, before: Before, trying: DryRunOptions, how_many: int | None) -> None:
+def show_preview(
+    out: Output, planned: Plan, given: PreviewInput, options: PreviewOptions, how_many: int | None
+) -> None:
     """Say what a release would guarantee and can be expected to be worth, asking nothing of the log."""
-    cost = planned.cost
-    found = trying.found(before, how_many)
-    declared = trying.facts() | ({} if how_many is None else {"activities": how_many})
-    purposes = _USUAL if trying.purposes is None else trying.purposes
+    sizes = options.found(given, how_many)
+    declared = options.facts() | ({} if how_many is None else {"activities": how_many})
+    purposes = _USUAL if options.purposes is None else options.purposes
     wanted = tuple(name.strip() for name in purposes.split(",") if name.strip())
     with shown_progress() as progress:
         expected = planned.expected(
-            found, purposes=wanted, owner_only=trying.sizes == FROM_LOG, progress=progress, **declared
+            sizes, purposes=wanted, owner_only=options.sizes == FROM_LOG, progress=progress, **declared
         )
-    errors = planned.attribute_errors(expected.sizes.cases)
-    facts = {"dry_run": True, "guarantee": cost.to_json(), "expected": expected.to_json()}
-    account = before.account
-    facts |= {"attribute_errors": errors} if errors else {}
-    own = before.of_the_log(expected)
-    facts |= {"owner_only": to_json(own)}
+    found = Preview(planned.cost, expected, tuple(planned.attribute_errors(expected.sizes.cases).items()))
+    account = given.account
+    own = given.of_the_log(expected)
+    facts = {"dry_run": True, **found.to_json(), "owner_only": to_json(own)}
     out.json(facts, account=None if account is None else account.to_json())
     lines = [in_words(loss) for loss in own["losses"]]
     lines += [own["survivors"].in_words()] if "survivors" in own else []
@@ -294,8 +291,9 @@ def dry_run(out: Output, planned: Plan, before: Before, trying: DryRunOptions, h
         out.show(Text("Confidential, from the log itself:", style="bold magenta"))
     for line in lines:
         out.show(Text(f"  {line}", style="magenta"))
-    out.show(display.expected_view(expected, cost, [*more, *([] if account is None else [("account", account.line)])]))
-    for name, share in errors.items():
+    rows: list[tuple[str, str | Text]] = [*more, *([] if account is None else [("account", account.line)])]
+    out.show(display.expected_view(expected, planned.cost, rows))
+    for name, share in found.attribute_errors:
         out.show(Text(f"{name}: noise alone will give up to about {100 * share:.0f} % of the cases another value."))
 
 

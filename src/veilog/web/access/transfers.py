@@ -1,16 +1,17 @@
-"""A log on its way from the browser to the disk: streamed, within a limit, and whole or not at all.
-
-The file gets a name of our own. What the browser calls it is kept to show it, and never becomes part of a path.
-"""
+"""What leaves through the browser: names that are safe on every system, and several files as one."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+import datetime
 import hashlib
 import hmac
+import io
+import re
 import shutil
 import unicodedata
+import zipfile
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -23,8 +24,6 @@ from python_multipart.multipart import parse_options_header
 
 from veilog.logs.input.reader import known_suffixes
 from veilog.web.jobs.problems import DISK_FULL, Problem, is_full
-
-__all__ = ["Places", "Upload", "receive", "refused", "shown_name", "suffix_of"]
 
 _FIELDS = 20
 _FIELD = 4096
@@ -263,3 +262,47 @@ def shown_name(name: str) -> str:
     if len(seen) <= _LONGEST_NAME:
         return seen
     return f"{seen[: _LONGEST_NAME - 31]}…{seen[-30:]}"
+
+
+def named(made: float, epsilon: str | None, file: str) -> str:
+    """Return what a file is called where it goes: what it is, the day, and the budget.
+
+    The name of the log is no part of it: that may be the name of a person, and nothing hides it. Letters, digits and
+    dashes, and the points of numbers and suffixes only, so that it is one name, and the same, on every system.
+    """
+    day = datetime.datetime.fromtimestamp(made, datetime.UTC).astimezone().date().isoformat()
+    budget = re.sub(r"[^0-9.]+", "", (epsilon or "").replace(",", "."))[:12].strip(".")
+    stem, _, suffix = file.rpartition(".")
+    return f"{'-'.join(filter(None, (stem, day, f'eps{budget}' if budget else '')))}.{suffix}"
+
+
+class _Pipe(io.RawIOBase):
+    """What is written into it waits to be taken."""
+
+    def __init__(self) -> None:
+        self.held = bytearray()
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, data: Any) -> int:
+        block = bytes(data)
+        self.held += block
+        return len(block)
+
+    def taken(self) -> bytes:
+        block = bytes(self.held)
+        self.held.clear()
+        return block
+
+
+def zipped(files: Mapping[str, Path]) -> Iterator[bytes]:
+    """Yield a ZIP file of these files, block by block: nothing of it is kept on the disk or in memory."""
+    pipe = _Pipe()
+    with zipfile.ZipFile(pipe, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
+        for name, path in files.items():
+            with path.open("rb") as file, archive.open(zipfile.ZipInfo.from_file(path, name), "w") as entry:
+                while block := file.read(_BLOCK):
+                    entry.write(block)
+                    yield pipe.taken()
+    yield pipe.taken()
