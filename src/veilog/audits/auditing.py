@@ -51,8 +51,6 @@ from veilog.releasing.plan import Plan, as_planned, plan
 from veilog.releasing.planned import checked_seed
 from veilog.releasing.run import run_plan
 
-__all__ = ["AuditResult", "Proof", "Run", "audit", "audit_runs"]
-
 Log = Variants | EventLog
 Run = Callable[[Attempt, bool, Sequence[int]], FloatArray]
 """``run(attempt, with_, seeds)``: releases of the log with or without the case, a row of scores for each seed."""

@@ -18,8 +18,6 @@ from veilog.errors import ParameterError
 from veilog.experiments import experiment_named, results, runner
 from veilog.experiments.papers import listing
 
-__all__ = ["experiment"]
-
 
 def experiment(
     name: Annotated[

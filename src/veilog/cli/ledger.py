@@ -53,8 +53,6 @@ from veilog.releasing.kept import how_to_write, waiting_releases, write_kept
 from veilog.releasing.owner.account import elsewhere_warning, entered_warnings
 from veilog.releasing.owner.notes import unentered
 
-__all__ = ["AS_THERE_IS", "Keeping", "app", "check_person", "ledger_of", "show_account"]
-
 app = App(
     name="ledger",
     help="The account of a log: what its releases have cost together, and how much they may cost in all.",

@@ -41,8 +41,6 @@ from veilog.logs.input.coarser import as_csv, proposed
 from veilog.logs.input.reader import ReadRequest
 from veilog.logs.input.reading import whole as read_whole
 
-__all__ = ["convert", "info", "map", "validate"]
-
 
 def info(
     log: Log,

@@ -16,8 +16,6 @@ from veilog.cli.shared.terminal import SafeConsole
 from veilog.cli.shared.values import WHOLE
 from veilog.errors import MissingExtraError, ParameterError
 
-__all__ = ["serve"]
-
 _MIB = 1 << 20
 
 

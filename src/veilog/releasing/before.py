@@ -16,8 +16,6 @@ from veilog.logs.variants import Variants
 from veilog.privacy.part import names_of_units
 from veilog.releasing.planned import Planned
 
-__all__ = ["load_libraries", "notes_of_units", "unseen_units"]
-
 _LIBRARIES = {"travag": ("dp_accounting.pld",), "pripel": ("ot", "scipy.sparse"), "libra": ("ot", "scipy.sparse")}
 """Libraries in other languages that methods load at their first use."""
 _WITH_DELTA = ("scipy.special",)

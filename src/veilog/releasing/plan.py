@@ -43,8 +43,6 @@ from veilog.releasing.trying.expected import TWINS, Expected, expectation
 from veilog.releasing.trying.sizes import sizes_of
 from veilog.releasing.trying.trial import tried
 
-__all__ = ["Plan", "as_planned", "facts_declared", "plan", "protects_nobody"]
-
 
 class Plan(Planned):
     """A release that was asked for; :func:`plan` makes one. It holds nothing of any log."""

@@ -21,8 +21,6 @@ from veilog.privacy.part import Part
 from veilog.privacy.persons import columns_of_persons
 from veilog.privacy.unit import Unit
 
-__all__ = ["Planned", "Uses", "checked_seed", "uses_of"]
-
 
 class Uses(NamedTuple):
     """What a delta is spent on."""

@@ -16,8 +16,6 @@ from veilog.releasing.owner.account import LedgerChoice
 from veilog.releasing.plan import Plan, as_planned
 from veilog.releasing.result import Release
 
-__all__ = ["release"]
-
 
 def release(
     log: AnyLog | StoredLog,

@@ -37,8 +37,6 @@ from veilog.releasing.meaning import json_of
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["NOISE_ONLY", "AccountWarning", "Operation", "OwnerOnly", "Release", "as_released", "remarks_on"]
-
 Progress = Callable[[str, float | None], None]
 
 _EDGES: Mapping[Strength, str] = {

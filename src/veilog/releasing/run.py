@@ -50,8 +50,6 @@ from veilog.releasing.owner.notes import exposed, formulas, notes_for_owner
 from veilog.releasing.planned import Planned
 from veilog.releasing.result import NOISE_ONLY, Operation, OwnerOnly, Release, remarks_on
 
-__all__ = ["LABELS_SHARE", "claims", "curator_of", "entry_of", "run_plan"]
-
 LABELS_SHARE = Fraction(1, 10)
 """The part of epsilon that finds the activities, where they are neither declared nor the log's by the owner's word."""
 

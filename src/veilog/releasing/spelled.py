@@ -14,8 +14,6 @@ from veilog.privacy.account.figures import exact
 from veilog.privacy.domain import Domain, Window
 from veilog.releasing.planned import Planned
 
-__all__ = ["arguments", "as_command", "as_python", "end_of_range", "read_back"]
-
 
 def arguments(planned: Planned) -> dict[str, Any]:
     """Return what makes this plan beside its method, without what is as usual: numbers as exact text, no objects."""

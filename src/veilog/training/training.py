@@ -33,8 +33,6 @@ from veilog.training.checkpoints import ONE_RUN, CheckpointFile, held_interrupts
 from veilog.training.model import Model
 from veilog.training.runs import ResumedState, Saver, choosing, claimed, earlier, settling, source
 
-__all__ = ["TRAINABLE", "train", "trainable"]
-
 TRAINABLE = ("travag",)
 
 

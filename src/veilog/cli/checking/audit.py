@@ -13,8 +13,6 @@ from veilog.cli.shared.budget import BudgetOptions
 from veilog.cli.shared.common import AS_USUAL, Json, Output, Reading, named, read_log, shown_progress
 from veilog.cli.shared.values import WHOLE, pairs
 
-__all__ = ["audit"]
-
 
 def audit(
     method: Annotated[str, Parameter(help="See veilog methods.")],

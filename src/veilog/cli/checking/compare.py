@@ -47,9 +47,6 @@ from veilog.measures.purposes import named as purposes_named
 from veilog.measures.registry import MEASURES
 from veilog.report.told import told_by_file
 
-__all__ = ["WHOLE", "compare", "read_to_measure", "say_narrow", "say_person"]
-
-
 _GUESSED = "People are told by {column}, as it seems; --person COLUMN or --no-person says otherwise."
 
 

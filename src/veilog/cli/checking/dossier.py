@@ -30,8 +30,6 @@ from veilog.report.dossier import check_dossier, write, write_registry
 from veilog.report.dossier import dossier as made_of
 from veilog.report.told import told_by_file
 
-__all__ = ["dossier"]
-
 _YAML = (".yaml", ".yml")
 
 

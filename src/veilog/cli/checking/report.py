@@ -39,8 +39,6 @@ from veilog.report.dossier import check_dossier, dossier
 from veilog.report.dossier import write as write_dossier
 from veilog.report.told import told_by_file
 
-__all__ = ["NO_REPORT", "Language", "Reports", "entered", "original_of", "report"]
-
 Language = Annotated[str, Parameter(help=f"Language of the pages and the dossier: {', '.join(languages())}.")]
 
 

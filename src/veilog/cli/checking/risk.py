@@ -35,8 +35,6 @@ from veilog.measures.disclosure import risk as measure_risk
 from veilog.measures.disclosure import unique_cases as cases_alone
 from veilog.measures.singling_out import Exposure, Inference, Linkability, exposure, halves, inference, linkability
 
-__all__ = ["risk"]
-
 
 def risk(
     log: Log,

@@ -28,8 +28,6 @@ from veilog.releasing.plan import Plan
 from veilog.releasing.planned import Planned
 from veilog.releasing.result import AccountWarning, Release
 
-__all__ = ["Foreseen", "confirm_level", "confirm_losses", "foreseen", "tell_losses"]
-
 
 @dataclass(frozen=True)
 class Foreseen:

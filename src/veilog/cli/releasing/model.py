@@ -53,8 +53,6 @@ from veilog.training.model import Model
 from veilog.training.training import train as train_model
 from veilog.training.training import trainable
 
-__all__ = ["inspect", "sample", "train"]
-
 ModelFile = Annotated[Path, Parameter(help="Model, as veilog train writes it.")]
 _SHOWN = 10_000
 """Cases that inspect draws to show what is frequent."""

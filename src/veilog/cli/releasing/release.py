@@ -67,9 +67,6 @@ from veilog.releasing.result import Release
 from veilog.releasing.run import entry_of, run_plan
 from veilog.report.told import has_times
 
-__all__ = ["demo", "following", "methods", "release", "since_last"]
-
-
 _WITHOUT_GUARANTEE = (".csv", ".tsv")
 """Formats that have no place for it."""
 _OPTIONS = tuple(field.name for group in (BudgetOptions, ContentOptions) for field in fields(group))

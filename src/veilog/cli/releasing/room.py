@@ -14,8 +14,6 @@ from veilog.logs.tables.workbook import MOST_EVENTS
 from veilog.logs.variants import Variants
 from veilog.privacy.domain import FROM_LOG, Domain
 
-__all__ = ["check_room", "check_texts"]
-
 _BYTES = {".xes": 400, ".csv": 120, ".tsv": 120}
 _PACKED_BYTES = 40
 """Of an event in a file that is not compressed, and of one in any that is; as a rule it takes less."""

@@ -14,8 +14,6 @@ from veilog.errors import VeilogError
 from veilog.ledger.ledger import Data, Entry, Ledger
 from veilog.privacy.account.figures import round_up, up
 
-__all__ = ["cannot_be_undone", "told_if_stopped"]
-
 
 def cannot_be_undone(sentence: str) -> None:
     """Remember what is to be said, should the command fail or be stopped from now on."""

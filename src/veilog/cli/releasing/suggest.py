@@ -38,8 +38,6 @@ from veilog.releasing.owner.notes import of_persons
 from veilog.releasing.suggesting.suggest import Suggestion
 from veilog.releasing.suggesting.suggest import suggest as suggest_method
 
-__all__ = ["suggest"]
-
 _SHOWN = 8
 """Methods of a ranking that are shown; all of them are in the JSON."""
 

@@ -20,8 +20,6 @@ from veilog.logs.variants import Variants
 from veilog.privacy.domain import FROM_LOG, PRIVATELY, Domain, Fact, Values
 from veilog.privacy.unit import Unit
 
-__all__ = ["EACH_CASE", "UNDECIDED", "BudgetOptions", "Persons", "agreed", "at_a_terminal"]
-
 
 @Parameter(name="*")
 @dataclass(frozen=True)

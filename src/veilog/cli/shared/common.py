@@ -35,31 +35,6 @@ from veilog.logs.input.streams import DEFAULT_LIMIT
 from veilog.logs.variants import Variants
 from veilog.privacy.domain import Domain
 
-__all__ = [
-    "AS_USUAL",
-    "HERE",
-    "OPTIONS",
-    "Details",
-    "Grouping",
-    "Json",
-    "Log",
-    "Output",
-    "Reading",
-    "SpreadsheetSafe",
-    "Target",
-    "To",
-    "check_target",
-    "named",
-    "processes",
-    "read_grouped",
-    "read_log",
-    "read_released",
-    "read_variants",
-    "show_columns",
-    "show_findings",
-    "shown_progress",
-]
-
 OPTIONS = {
     title: Group(title, sort_key=place)
     for place, title in enumerate(

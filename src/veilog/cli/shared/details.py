@@ -17,8 +17,6 @@ from veilog.errors import InputError, ParameterError, meant
 from veilog.privacy.domain import FROM_LOG, PRIVATELY, Values, Window
 from veilog.privacy.part import SPAN, day_named
 
-__all__ = ["NOTHING_MORE", "ContentOptions", "activity_names", "declared_list"]
-
 
 @Parameter(name="*", group=OPTIONS["Times, attributes, and some cases alone"])
 @dataclass(frozen=True)

@@ -11,8 +11,6 @@ from veilog.logs.tables.reader import table_reader_of
 from veilog.logs.variants import Variants
 from veilog.releasing.plan import Plan
 
-__all__ = ["fits", "read_events", "read_needed"]
-
 _LARGE_TEXT = 256 << 20
 """Bytes of a text from which on its events are grouped without reading the other columns."""
 _GZIPPED = 10

@@ -13,8 +13,6 @@ from veilog.ledger.ledger import Account, Ledger
 from veilog.logs.eventlog import EventLog
 from veilog.logs.variants import Variants
 
-__all__ = ["UNLIMITED", "Limits"]
-
 
 @Parameter(name="*")
 @dataclass(frozen=True)

@@ -18,18 +18,6 @@ from veilog._files import reason
 from veilog.cli.shared.terminal import nowhere
 from veilog.errors import InputError, OutputError, ParameterError
 
-__all__ = [
-    "check_formats",
-    "cleared",
-    "in_words",
-    "is_outgoing",
-    "is_pipe",
-    "outgoing",
-    "received",
-    "send",
-    "without_folder",
-]
-
 _PIPE = Path("-")
 _BLOCK = 1 << 20
 _folders: list[Path] = []

@@ -15,8 +15,6 @@ from veilog._files import check_absent
 from veilog.cli.shared.terminal import CALL
 from veilog.errors import OutputError
 
-__all__ = ["WRITTEN", "check_all_absent", "check_named_once", "check_places"]
-
 WRITTEN = ("target", "out", "page", "model", "json", "report", "report_outside", "dossier", "registry", "chart")
 """Options and words of commands that name what is written; all other paths are read."""
 

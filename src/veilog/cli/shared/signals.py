@@ -12,8 +12,6 @@ from types import FrameType
 
 from veilog.cli.shared.terminal import CALL
 
-__all__ = ["INTERRUPTED", "at_once", "like_ctrl_c", "stopped_by"]
-
 INTERRUPTED = 128 + signal.SIGINT
 _AT_ONCE = 2.0
 """Seconds within which a second signal is the same one: ``timeout`` sends it to the process, and to its group."""

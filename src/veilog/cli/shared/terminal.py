@@ -24,20 +24,6 @@ from veilog._files import atomic_target, reason
 from veilog._version import __version__
 from veilog.errors import OutputError
 
-__all__ = [
-    "CALL",
-    "SCHEMA",
-    "Call",
-    "SafeConsole",
-    "about",
-    "error_line",
-    "nowhere",
-    "open_closed",
-    "plain_warnings",
-    "put_out",
-    "write_json",
-]
-
 
 @dataclass(frozen=True)
 class Call:

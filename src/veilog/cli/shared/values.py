@@ -17,8 +17,6 @@ if TYPE_CHECKING:
 if TYPE_CHECKING:
     from cyclopts import Token
 
-__all__ = ["WHOLE", "options", "pair", "pairs", "quoted"]
-
 
 def _whole(kind: object, tokens: Sequence[Token]) -> int:
     """Return the number that was given; the library checks its bounds."""

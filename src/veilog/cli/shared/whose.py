@@ -13,8 +13,6 @@ from veilog.logs.variants import Variants
 from veilog.measures.persons import column_of
 from veilog.privacy.persons import columns_of_persons
 
-__all__ = ["SEEMING", "Whose"]
-
 
 @Parameter(name="*")
 @dataclass(frozen=True)

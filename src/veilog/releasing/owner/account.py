@@ -21,18 +21,6 @@ from veilog.privacy.account.strength import Strength
 from veilog.releasing.owner.notes import namesakes
 from veilog.releasing.result import AccountWarning, Release
 
-__all__ = [
-    "LedgerChoice",
-    "beside_budgets",
-    "chosen_ledger",
-    "elsewhere_warning",
-    "entered_warnings",
-    "level_falls",
-    "note_uncounted",
-    "uncounted_warning",
-    "with_warnings",
-]
-
 LedgerChoice: TypeAlias = Ledger | str | Path | Literal[False] | None
 """A ledger; None for the one of this user, and False for none."""
 

@@ -18,8 +18,6 @@ from veilog.releasing.owner import said
 from veilog.releasing.planned import Planned
 from veilog.releasing.spelled import end_of_range
 
-__all__ = ["HAVING_NONE", "check_times", "likely_meant", "undeclared_values", "unknown_times"]
-
 HAVING_NONE = "count as having none."
 
 _NAMED = 5

@@ -15,8 +15,6 @@ from veilog.releasing.losses import Loss, events_of, losses_by_list
 from veilog.releasing.owner.notes import uncounted
 from veilog.releasing.planned import Planned
 
-__all__ = ["losses_after", "losses_before"]
-
 _EXPLAINED = 0.5
 """The share of a difference between log and release from which on a loss that is stated already explains it."""
 

@@ -19,8 +19,6 @@ from typing import Annotated, Any
 from veilog._plain import InJson, ToJson
 from veilog.errors import ParameterError
 
-__all__ = ["PURPOSES", "SIMILARITY", "Ranked", "Ranking", "Served"]
-
 SIMILARITY = "similarity"
 """The purpose that needs no ranking: it has a rule of its own."""
 NEAR = 3.0

@@ -47,8 +47,6 @@ from veilog.releasing.trying.sizes import ask_sizes, sizes_of
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["SHARE", "Suggestion", "suggest"]
-
 SHARE = Fraction(1, 10)
 """Of epsilon and delta, for the suggestion."""
 _COUNT, _SIZES = Fraction(2, 5), Fraction(1, 2)

@@ -18,27 +18,6 @@ from veilog.releasing.plan import Plan, plan, protects_nobody
 from veilog.report.explorer import clean
 from veilog.web.jobs.records import LogRecord, ReleaseRequest
 
-__all__ = [
-    "CHOSEN",
-    "FIELDS",
-    "IDENTIFYING",
-    "RELEASE",
-    "UNPROTECTED",
-    "as_draft",
-    "asked_for",
-    "can_be_asked_for",
-    "delta_for",
-    "fields_in",
-    "from_draft",
-    "offered",
-    "overtaken",
-    "plain_advice",
-    "plan_of",
-    "said_at_import",
-    "undeclared",
-    "whose",
-]
-
 FIELDS = (
     *("method", "epsilon", "delta", "as_published", "unit", "max_cases", "unnamed"),
     *("times", "window_start", "window_end", "processing", "attributes", "allow_no_protection"),
