@@ -17,7 +17,8 @@ from veilog._version import __version__
 
 if TYPE_CHECKING:
     from veilog import report
-    from veilog.audits.auditing import AuditResult, audit
+    from veilog.audits.auditing import audit
+    from veilog.audits.results import AuditResult
     from veilog.errors import (
         BudgetError,
         EmptyReleaseError,
@@ -38,9 +39,9 @@ if TYPE_CHECKING:
     from veilog.methods import METHODS, Method
     from veilog.privacy.account.guarantee import Charge, Condition, Guarantee
     from veilog.privacy.domain import Domain
-    from veilog.releasing.plan import Plan, plan
-    from veilog.releasing.release import release
+    from veilog.releasing.request import ReleaseRequest, plan
     from veilog.releasing.result import OwnerOnly, Release
+    from veilog.releasing.run import release
     from veilog.releasing.suggesting.suggest import Suggestion, suggest
     from veilog.releasing.trying.expected import Expected
     from veilog.releasing.trying.sizes import Twin, twin
@@ -70,8 +71,8 @@ __all__ = [
     "OutputError",
     "OwnerOnly",
     "ParameterError",
-    "Plan",
     "Release",
+    "ReleaseRequest",
     "RiskResult",
     "Suggestion",
     "Twin",
@@ -98,7 +99,7 @@ __all__ = [
 
 _HOMES = {
     "Account": "veilog.ledger.ledger",
-    "AuditResult": "veilog.audits.auditing",
+    "AuditResult": "veilog.audits.results",
     "Benchmark": "veilog.experiments.benchmark",
     "BudgetError": "veilog.errors",
     "Charge": "veilog.privacy.account.guarantee",
@@ -118,7 +119,7 @@ _HOMES = {
     "OutputError": "veilog.errors",
     "OwnerOnly": "veilog.releasing.result",
     "ParameterError": "veilog.errors",
-    "Plan": "veilog.releasing.plan",
+    "ReleaseRequest": "veilog.releasing.request",
     "Release": "veilog.releasing.result",
     "RiskResult": "veilog.measures.disclosure",
     "Suggestion": "veilog.releasing.suggesting.suggest",
@@ -130,10 +131,10 @@ _HOMES = {
     "benchmark": "veilog.experiments.benchmark",
     "compare": "veilog.measures",
     "dossier": "veilog.report.dossier",
-    "plan": "veilog.releasing.plan",
+    "plan": "veilog.releasing.request",
     "read": "veilog.logs.files",
     "read_variants": "veilog.logs.files",
-    "release": "veilog.releasing.release",
+    "release": "veilog.releasing.run",
     "risk": "veilog.measures.disclosure",
     "suggest": "veilog.releasing.suggesting.suggest",
     "train": "veilog.training.training",

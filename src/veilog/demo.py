@@ -15,7 +15,7 @@ from veilog.errors import OutputError
 from veilog.logs import files
 from veilog.logs.made_up import simulate
 from veilog.measures import compare
-from veilog.releasing.plan import plan
+from veilog.releasing.request import plan
 from veilog.releasing.run import run_plan
 
 __all__ = ["WRITTEN", "run_demo"]

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from veilog.web.jobs.read_log import ReadLog
-from veilog.web.jobs.records import JobRecord, LogRecord, ReleaseRequest, ServerSettings
+from veilog.web.jobs.records import JobRecord, JobRequest, LogRecord, ServerSettings
 from veilog.web.jobs.released_log import ReleasedLog
 from veilog.web.jobs.results import Result, from_text, to_text
 from veilog.web.jobs.worker import WorkerTask
@@ -25,9 +25,9 @@ def written(path: Path, header: str, *rows: str) -> Path:
     return path
 
 
-def request_of(form: Mapping[str, str]) -> ReleaseRequest:
+def request_of(form: Mapping[str, str]) -> JobRequest:
     """What a form becomes before it is queued."""
-    return ReleaseRequest(asked_for(form).to_json(), form)
+    return JobRequest(asked_for(form).to_json(), form)
 
 
 def through(kind: Any, result: Result) -> Any:
@@ -45,7 +45,7 @@ def read(path: Path, columns: dict[str, str] | None = None) -> ReadLog:
 
 
 def job(kind: Any, result: Result | None, form: Mapping[str, str] | None = None, **more: Any) -> JobRecord:
-    request = request_of(form) if form else ReleaseRequest()
+    request = request_of(form) if form else JobRequest()
     kept = None if result is None else to_text(result)
     plain = JobRecord("b" * 32, "s", "a" * 32, kind, "done", request, kept, None, 1e9, 1e9, 1e9, "", None, 0, None)
     return replace(plain, **more)

@@ -11,7 +11,7 @@ from typing import Any
 
 from veilog.errors import InputError, OutputError
 from veilog.logs.made_up.simulate import hospital
-from veilog.releasing.release import release
+from veilog.releasing.run import release
 from veilog.web.jobs.records import ServerSettings
 from veilog.web.jobs.released_log import Certificate, Promise, ReleasedLog
 from veilog.web.jobs.results import to_text

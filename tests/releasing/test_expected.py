@@ -12,7 +12,7 @@ import veilog
 from veilog import BudgetError, Domain, Ledger, ParameterError, Variants
 from veilog.logs.made_up.twins import Sizes, twin_of
 from veilog.privacy.curator import Curator
-from veilog.releasing.plan import plan
+from veilog.releasing.request import plan
 from veilog.releasing.trying.expected import Interval, cases_with, least_cases
 from veilog.releasing.trying.sizes import ask_sizes
 

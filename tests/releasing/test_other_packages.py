@@ -15,7 +15,7 @@ from veilog.logs.made_up.simulate import hospital
 from veilog.logs.variants import Variants
 from veilog.methods import METHODS
 from veilog.privacy.curator import Curator
-from veilog.releasing.plan import plan
+from veilog.releasing.request import plan
 
 CODE = "method-of-another-package"
 

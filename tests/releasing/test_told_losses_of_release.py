@@ -19,7 +19,7 @@ from veilog.privacy.rounds import gaussian_rounds
 from veilog.privacy.totals import MISSED, AnswerTotal, exceeded_by_noise
 from veilog.releasing.losses import Loss, in_words, same_name
 from veilog.releasing.owner.losses import losses_after
-from veilog.releasing.plan import plan
+from veilog.releasing.request import plan
 from veilog.releasing.result import NOISE_ONLY, OwnerOnly
 
 LOG = hospital(300, seed=1)

@@ -23,7 +23,7 @@ from veilog.methods import METHODS
 from veilog.report.decision import decided
 from veilog.web.jobs import queue, worker
 from veilog.web.jobs.problems import DISK_FULL
-from veilog.web.jobs.records import ReleaseRequest, ServerSettings
+from veilog.web.jobs.records import JobRequest, ServerSettings
 from veilog.web.jobs.results import to_text
 from veilog.web.pages import render as pages
 from veilog.web.pages.assets import FOLDER as STATIC
@@ -235,8 +235,8 @@ def test_a_job_is_done_in_the_language_of_whoever_asks_for_it(server: Served) ->
         )
     assert asked.language == "nl"
     with spoken("de"):
-        assert ReleaseRequest().language == "de"
-        assert ReleaseRequest() == ReleaseRequest(language="en"), "the same is asked for"
+        assert JobRequest().language == "de"
+        assert JobRequest() == JobRequest(language="en"), "the same is asked for"
 
 
 @pytest.mark.nightly

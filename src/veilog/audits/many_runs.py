@@ -16,7 +16,7 @@ from veilog.audits.attacks import Attempt
 from veilog.audits.recording import RecordedRun, Script, asked_again, recorded
 from veilog.audits.twins import Twins
 from veilog.methods.method import Progress
-from veilog.releasing.plan import Plan
+from veilog.releasing.request import ReleaseRequest
 
 __all__ = ["AuditRun", "Recorder", "parts_of"]
 
@@ -34,7 +34,7 @@ class AuditRun:
     seed: int
     questions: int | None = None
 
-    def on(self, planned: Plan) -> tuple[RecordedRun, Script, Twins]:
+    def on(self, planned: ReleaseRequest) -> tuple[RecordedRun, Script, Twins]:
         """Make it."""
         twins = Twins(planned, self.attempt.without, self.attempt.with_)
         log = self.attempt.with_ if self.there else self.attempt.without
@@ -47,7 +47,7 @@ _made: Made = {}
 """Of a process that works for one audit."""
 
 
-def _once(planned: Plan, run: AuditRun, made: Made) -> tuple[RecordedRun, Script, Twins]:
+def _once(planned: ReleaseRequest, run: AuditRun, made: Made) -> tuple[RecordedRun, Script, Twins]:
     key = (run.attempt.attack, run.there, run.seed, run.questions)
     if key not in made:
         if len(made) >= _KEPT:
@@ -60,7 +60,7 @@ def _once(planned: Plan, run: AuditRun, made: Made) -> tuple[RecordedRun, Script
 class Recorder:
     """Records what releases are answered."""
 
-    planned: Plan
+    planned: ReleaseRequest
     progress: Progress
     workers: ProcessPoolExecutor | None
     processes: int
@@ -93,10 +93,10 @@ def parts_of(seeds: Sequence[int], processes: int) -> list[Sequence[int]]:
 
 def _again_of(planned: dict[str, Any], run: AuditRun, with_: bool, seeds: Sequence[int]) -> list[RecordedRun]:
     """In another process, which gets the plan as JSON."""
-    return _again(Plan.from_json(planned), run, with_, seeds, _made)
+    return _again(ReleaseRequest.from_json(planned), run, with_, seeds, _made)
 
 
-def _again(planned: Plan, run: AuditRun, with_: bool, seeds: Sequence[int], made: Made) -> list[RecordedRun]:
+def _again(planned: ReleaseRequest, run: AuditRun, with_: bool, seeds: Sequence[int], made: Made) -> list[RecordedRun]:
     _, script, twins = _once(planned, run, made)
     log = run.attempt.with_ if with_ else run.attempt.without
     return [asked_again(planned, twins, script, log, with_, seed) for seed in seeds]

@@ -54,7 +54,7 @@ from veilog.privacy.rounds import Rounds
 from veilog.privacy.training.gradients import Training
 from veilog.privacy.training.sums import clipped_sums
 from veilog.privacy.unit import ONE_CASE, Bounded
-from veilog.releasing.plan import Plan
+from veilog.releasing.request import ReleaseRequest
 from veilog.releasing.run import curator_of, run_plan
 
 __all__ = ["RecordedAnswer", "RecordedCall", "RecordedRun", "Script", "asked_again", "recorded"]
@@ -117,7 +117,7 @@ class _Enough(Exception):
 
 
 def recorded(
-    plan: Plan, twins: Twins, log: Log, there: bool, seed: int, questions: int | None = None
+    plan: ReleaseRequest, twins: Twins, log: Log, there: bool, seed: int, questions: int | None = None
 ) -> tuple[RecordedRun, Script]:
     """Return what a release of the log answers, and what it asked; ``there``: whether it is the log with the case.
 
@@ -129,7 +129,7 @@ def recorded(
     return RecordedRun(tuple(recorder.answers)), Script(tuple(recorder.calls))
 
 
-def asked_again(plan: Plan, twins: Twins, script: Script, log: Log, there: bool, seed: int) -> RecordedRun:
+def asked_again(plan: ReleaseRequest, twins: Twins, script: Script, log: Log, there: bool, seed: int) -> RecordedRun:
     """Return what is answered to the questions of a script, with the noise of this seed."""
     recorder = _Recorder(twins.for_a_run(plan.uses.labels), there, exact=script.exact)
     holders: list[Any] = [curator_of(plan.seeded(seed), log)]

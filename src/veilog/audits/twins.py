@@ -25,7 +25,7 @@ from veilog.privacy.mechanisms.mechanism import (
     Thresholded,
 )
 from veilog.privacy.unit import ONE_CASE, Bounded, bounded
-from veilog.releasing.plan import Plan
+from veilog.releasing.request import ReleaseRequest
 
 __all__ = ["TwinCurator", "Twins"]
 
@@ -136,7 +136,7 @@ class TwinCurator:
 class Twins:
     """Both logs, to be asked without noise."""
 
-    def __init__(self, plan: Plan, without: Log, with_: Log) -> None:
+    def __init__(self, plan: ReleaseRequest, without: Log, with_: Log) -> None:
         self._plan, self._logs = plan, (without, with_)
         source = noise.seeded(0)
         self.pair = tuple(TwinCurator(bounded(log, plan.unit, source), plan.public) for log in (without, with_))

@@ -38,7 +38,7 @@ from veilog.errors import ParameterError
 from veilog.methods.method import Progress
 from veilog.privacy.account.guarantee import Guarantee
 from veilog.privacy.unit import ONE_CASE
-from veilog.releasing.plan import Plan
+from veilog.releasing.request import ReleaseRequest
 
 __all__ = ["WHITE_RUNS", "WhiteProof", "audit_inside", "factor_bound", "prove"]
 
@@ -159,7 +159,7 @@ def prove(
 
 
 def audit_inside(
-    planned: Plan,
+    planned: ReleaseRequest,
     pairs: Sequence[Attempt],
     derived: Guarantee,
     runs: int,

@@ -12,7 +12,7 @@ from rich.text import Text
 from veilog.display.tables import key_values, pair
 
 if TYPE_CHECKING:
-    from veilog.audits.auditing import AuditResult
+    from veilog.audits.results import AuditResult
 
 __all__ = ["audit_view"]
 

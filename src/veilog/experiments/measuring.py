@@ -13,8 +13,8 @@ from veilog.measures.process_model import model_quality
 from veilog.measures.similarity import absolute_log_difference, relative_log_similarity
 from veilog.methods import METHODS
 from veilog.privacy.domain import ALL_FROM_LOG
-from veilog.releasing.release import release
 from veilog.releasing.result import Release
+from veilog.releasing.run import release
 
 __all__ = ["EMPTY", "PREFIXES", "added_columns", "certainty", "models", "released", "utility"]
 

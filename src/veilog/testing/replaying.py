@@ -26,7 +26,7 @@ from veilog.privacy.events import EventQuestions, EventRounds
 from veilog.privacy.mechanisms import noise
 from veilog.privacy.rounds import Rounds
 from veilog.privacy.training.gradients import Training
-from veilog.releasing.plan import Plan
+from veilog.releasing.request import ReleaseRequest
 from veilog.releasing.result import Release
 from veilog.releasing.run import run_plan
 
@@ -158,7 +158,7 @@ def _totals(holder: Any) -> list[Any]:
     return holder._totals.answers if isinstance(holder, Curator) else []
 
 
-def recorded_and_replayed(planned: Plan, one: Log, other: Log) -> tuple[Release, Release, Tape]:
+def recorded_and_replayed(planned: ReleaseRequest, one: Log, other: Log) -> tuple[Release, Release, Tape]:
     """Return the release of ``one``, that of ``other`` with the answers of ``one``, and what was asked.
 
     An ``AssertionError`` says where the second run asks otherwise, or looks at what nobody may see.

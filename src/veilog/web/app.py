@@ -25,7 +25,7 @@ from veilog.web.bringing import Bringing
 from veilog.web.jobs.problems import Problem
 from veilog.web.jobs.queue import Jobs
 from veilog.web.jobs.read_log import HOW_READ
-from veilog.web.jobs.records import FILES, JobRecord, LogRecord, ReleaseRequest, ServerSettings
+from veilog.web.jobs.records import FILES, JobRecord, JobRequest, LogRecord, ServerSettings
 from veilog.web.jobs.released_log import ReleasedLog
 from veilog.web.jobs.store import Store
 from veilog.web.jobs.worker import Work
@@ -210,7 +210,7 @@ class _Site(Trying):
         if log.reading is not None:
             self.jobs.delete(log.reading.id)
         self.store.set_columns(log.id, columns)
-        self.jobs.submit(log.session, log.id, "read", ReleaseRequest())
+        self.jobs.submit(log.session, log.id, "read", JobRequest())
         return f"/logs/{log.id}"
 
     async def meanings(self, request: Request) -> Response:
@@ -265,7 +265,7 @@ class _Site(Trying):
             return await run_in_threadpool(
                 self.form, request, log, values, plan=plan, sure=sure, falls=True, status=409
             )
-        asked = ReleaseRequest(plan.plan.to_json(), values)
+        asked = JobRequest(plan.plan.to_json(), values)
 
         def queue() -> str:
             if self.store.log(session, log.id) is None:
@@ -322,7 +322,7 @@ class _Site(Trying):
 
     # What they share.
 
-    def _made_before(self, log: LogRecord, asked: ReleaseRequest) -> JobRecord | None:
+    def _made_before(self, log: LogRecord, asked: JobRequest) -> JobRecord | None:
         """The same release of this log, read as it is now, if it was asked for a short while ago and did not fail."""
         going = ("queued", "running", "done")
         for job in self.store.releases(log.id):

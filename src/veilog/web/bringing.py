@@ -18,7 +18,7 @@ from veilog.web.access.uploads import Places, receive, refused, shown_name, suff
 from veilog.web.access.visits import Visits, leading_to
 from veilog.web.jobs.problems import UPLOADING
 from veilog.web.jobs.queue import Jobs
-from veilog.web.jobs.records import ReleaseRequest, ServerSettings
+from veilog.web.jobs.records import JobRequest, ServerSettings
 from veilog.web.jobs.store import Store
 
 __all__ = ["Bringing"]
@@ -89,5 +89,5 @@ class Bringing(Visits):
         folder.mkdir(mode=0o700)
         path.rename(folder / f"log{suffix}")
         self.store.add_log(log, session, shown_name(name), size, suffix, content)
-        self.jobs.submit(session, log, "read", ReleaseRequest())
+        self.jobs.submit(session, log, "read", JobRequest())
         return f"/logs/{log}"

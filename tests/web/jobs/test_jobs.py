@@ -14,7 +14,7 @@ from web_work import made, work
 
 from veilog.ledger.ledger import Ledger
 from veilog.web.jobs.queue import Jobs, _Running, in_turn
-from veilog.web.jobs.records import JobRecord, ReleaseRequest, ServerSettings
+from veilog.web.jobs.records import JobRecord, JobRequest, ServerSettings
 from veilog.web.jobs.released_log import ReleasedLog
 from veilog.web.jobs.results import to_text
 from veilog.web.jobs.store import Store, Waiting
@@ -39,7 +39,7 @@ class Queue:
         self.jobs = Jobs(self.store, self.settings, work)
 
     def submit(self, do: str, session: str = SESSION, **request: str) -> str:
-        return self.jobs.submit(session, LOG, "release", ReleaseRequest(form={"do": do, **request}))
+        return self.jobs.submit(session, LOG, "release", JobRequest(form={"do": do, **request}))
 
     def job(self, job: str, session: str = SESSION) -> JobRecord:
         found = self.store.job(session, job)

@@ -12,7 +12,7 @@ from web_work import made
 
 from veilog._plain import Misfit
 from veilog.web.jobs.read_log import ReadLog
-from veilog.web.jobs.records import LogRecord, ReleaseRequest, ServerSettings
+from veilog.web.jobs.records import JobRequest, LogRecord, ServerSettings
 from veilog.web.jobs.results import from_text, to_text
 from veilog.web.jobs.store import Store
 from veilog.web.pages import render as pages
@@ -30,7 +30,7 @@ def store(tmp_path: Path) -> Iterator[Store]:
     found = read(written(tmp_path / "ward.csv", *text.splitlines()))
     store = Store(tmp_path / "veilog.sqlite")
     store.add_log(LOG, "s", "ward.csv", 5, ".csv")
-    results = {"c" * 32: ("read", ReleaseRequest(), found), JOB: ("release", request_of(ASKED), made())}
+    results = {"c" * 32: ("read", JobRequest(), found), JOB: ("release", request_of(ASKED), made())}
     for job, (kind, request, result) in results.items():
         store.add_job(job, "s", LOG, kind, request)
         store.start(job)
@@ -65,7 +65,7 @@ def test_a_result_that_nobody_understands_is_said_to_be_so(store: Store, tmp_pat
 
 
 def test_a_request_is_kept_whole(tmp_path: Path) -> None:
-    request = ReleaseRequest({"method": "evolve", "epsilon": "1"}, {"method": "evolve", "epsilon": "1,0"}, "7")
+    request = JobRequest({"method": "evolve", "epsilon": "1"}, {"method": "evolve", "epsilon": "1,0"}, "7")
     with contextlib.closing(Store(tmp_path / "veilog.sqlite")) as store:
         store.add_log(LOG, "s", "ward.csv", 5, ".csv")
         store.add_job(JOB, "s", LOG, "release", request)

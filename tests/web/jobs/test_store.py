@@ -14,7 +14,7 @@ from veilog.errors import InputError
 from veilog.web.jobs import sessions
 from veilog.web.jobs.problems import is_full
 from veilog.web.jobs.read_log import ReadLog
-from veilog.web.jobs.records import ReleaseRequest
+from veilog.web.jobs.records import JobRequest
 from veilog.web.jobs.results import to_text
 from veilog.web.jobs.store import Store
 
@@ -75,7 +75,7 @@ def test_work_that_fails_leaves_nothing_and_can_be_sent_again(store: Store) -> N
 
 def test_everything_belongs_to_a_session(store: Store) -> None:
     store.add_log(A, "mine", "log.csv", 5, ".csv")
-    store.add_job(B, "mine", A, "release", ReleaseRequest(form={"method": "evolve"}))
+    store.add_job(B, "mine", A, "release", JobRequest(form={"method": "evolve"}))
     assert store.log("mine", A) is not None
     assert store.job("mine", B) is not None
     for other in ("theirs", "", "mine%", "MINE", "mine' OR '1'='1"):
@@ -86,7 +86,7 @@ def test_everything_belongs_to_a_session(store: Store) -> None:
 
 def test_a_job_ends_once(store: Store) -> None:
     store.add_log(A, A, "log.csv", 5, ".csv")
-    store.add_job(B, A, A, "read", ReleaseRequest())
+    store.add_job(B, A, A, "read", JobRequest())
     assert not store.end(B, "running", "done", "{}", None)
     assert store.start(B)
     assert not store.start(B)
@@ -102,7 +102,7 @@ def test_a_job_ends_once(store: Store) -> None:
 def test_a_log_shows_its_newest_reading(store: Store) -> None:
     store.add_log(A, A, "log.csv", 5, ".csv")
     for job in ("1" * 32, "2" * 32):
-        store.add_job(job, A, A, "read", ReleaseRequest())
+        store.add_job(job, A, A, "read", JobRequest())
     log = store.log(A, A)
     assert log is not None
     assert log.reading is not None
@@ -119,7 +119,7 @@ def test_all_of_it_is_there_after_a_restart(tmp_path: Path, monkeypatch: pytest.
     assert first.session(planted, "x") is None, "a cookie that somebody else may know is worth nothing"
     first.add_log(A, session, "log.csv", 5, ".csv")
     first.set_columns(A, {"case": "id"})
-    first.add_job(B, session, A, "read", ReleaseRequest({"method": "evolve"}, {"a": "b"}, "7"))
+    first.add_job(B, session, A, "read", JobRequest({"method": "evolve"}, {"a": "b"}, "7"))
     first.first_time("form", "/logs", lambda: "/there")
     logs, jobs = first.logs(session), first.jobs(session)
     first.close()
@@ -137,7 +137,7 @@ def test_all_of_it_is_there_after_a_restart(tmp_path: Path, monkeypatch: pytest.
 
 def test_deleting_a_log_deletes_what_was_made_of_it_also_from_the_file(store: Store, tmp_path: Path) -> None:
     store.add_log(A, A, "very-secret-name.csv", 5, ".csv")
-    store.add_job(B, A, A, "release", ReleaseRequest(form={"activities": "very-secret-activity"}))
+    store.add_job(B, A, A, "release", JobRequest(form={"activities": "very-secret-activity"}))
     store.start(B)
     store.end(B, "running", "done", '{"variant": "very-secret-variant"}', None)
     assert store.delete_log(A) == [B]
@@ -176,7 +176,7 @@ def test_the_records_of_another_version_are_refused(tmp_path: Path, version: int
 
 def test_notes_stay_with_their_browser_and_go_with_a_log_that_is_taken_over(store: Store) -> None:
     store.add_log(A, A, "log.csv", 5, ".csv")
-    store.add_job(B, A, A, "release", ReleaseRequest())
+    store.add_job(B, A, A, "release", JobRequest())
     store.enter(B, 7)
     store.set_note(A, 7, "University", "")
     assert store.notes(B) == {}
@@ -189,7 +189,7 @@ def test_a_full_disk_is_known_for_one_and_changes_nothing(store: Store) -> None:
     store._connection.execute(f"PRAGMA max_page_count = {store._connection.execute('PRAGMA page_count').fetchone()[0]}")
     with pytest.raises(sqlite3.OperationalError) as told:
         store.first_time(
-            "form", "/x", lambda: store.add_job(B, A, A, "read", ReleaseRequest(form={"x": "y" * 100_000})) or "/x"
+            "form", "/x", lambda: store.add_job(B, A, A, "read", JobRequest(form={"x": "y" * 100_000})) or "/x"
         )
     assert is_full(told.value)
     assert store.jobs(A) == []

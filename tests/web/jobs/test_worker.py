@@ -15,7 +15,7 @@ from web_work import work
 
 from veilog._process import memory_of
 from veilog.web.jobs import worker
-from veilog.web.jobs.records import ReleaseRequest, ServerSettings
+from veilog.web.jobs.records import JobRequest, ServerSettings
 from veilog.web.jobs.worker import WorkerTask
 from veilog.web.work import work_on
 
@@ -29,7 +29,7 @@ def asked(tmp_path: Path) -> Iterator[Any]:
 
     def ask(do: str) -> tuple[dict[str, Any], list[dict[str, Any]], list[str]]:
         ours, theirs = Pipe()
-        request = ReleaseRequest(form={"do": do})
+        request = JobRequest(form={"do": do})
         task = WorkerTask("release", str(tmp_path / "logs" / "8" / "log.csv"), "ward.csv", {}, request, str(out))
         answer = worker._answer(task, settings, work, worker._Said(theirs, task))
         theirs.close()
@@ -105,7 +105,7 @@ def test_a_program_that_is_called_a_log_is_refused_in_words(tmp_path: Path, suff
     path = tmp_path / f"log{suffix}"
     path.write_bytes(Path(sys.executable).read_bytes()[:300_000])
     ours, theirs = Pipe()
-    task = WorkerTask("read", str(path), f"holiday{suffix}", {}, ReleaseRequest(), str(tmp_path))
+    task = WorkerTask("read", str(path), f"holiday{suffix}", {}, JobRequest(), str(tmp_path))
     settings = ServerSettings(folder=tmp_path, ledger=tmp_path / "l", token="")
     answer = worker._answer(task, settings, work_on, worker._Said(theirs, task))
     if answer == {"done": True}:  # what is read is asked about: which columns are meant?

@@ -21,7 +21,7 @@ from veilog.ledger.ledger import Ledger
 from veilog.logs import files
 from veilog.logs.made_up.simulate import hospital
 from veilog.releasing.result import Release
-from veilog.web.jobs.records import FILES, ReleaseRequest, ServerSettings
+from veilog.web.jobs.records import FILES, JobRequest, ServerSettings
 from veilog.web.jobs.released_log import ReleasedLog
 from veilog.web.jobs.results import from_text, to_text
 from veilog.web.jobs.worker import PAID, RESULT, WorkerTask
@@ -84,7 +84,7 @@ def test_the_room_is_taken_before_the_first_question(
         assert (tmp_path / "out" / "spare").stat().st_size > 16 << 20
         raise InputError("Asked.")
 
-    monkeypatch.setattr("veilog.releasing.plan.run_plan", asked)
+    monkeypatch.setattr("veilog.releasing.run.run_plan", asked)
     with pytest.raises(InputError, match="Asked"):
         released(path, EVOLVE, settings, tmp_path / "out")
     assert list((tmp_path / "out").iterdir()) == []
@@ -307,7 +307,7 @@ def _write(client: httpx.Client, address: str) -> httpx.Response:
     return client.post(f"{address}/write", data={"once": once_of(client.get("/"))})
 
 
-def _request(server: Served, job_id: str) -> ReleaseRequest:
+def _request(server: Served, job_id: str) -> JobRequest:
     found = server.store.any_job(job_id)
     assert found is not None
     return found[0].request

@@ -26,8 +26,8 @@ from veilog.methods import METHODS
 from veilog.methods.laplace import LaplaceSettings, laplace
 from veilog.methods.settings import Bounds
 from veilog.privacy.account.guessing import advantage_of
-from veilog.releasing.plan import Plan
-from veilog.web.jobs.records import FILES, ReleaseRequest, ServerSettings
+from veilog.releasing.request import ReleaseRequest
+from veilog.web.jobs.records import FILES, JobRequest, ServerSettings
 from veilog.web.jobs.released_log import Amount, ReleasedLog
 from veilog.web.jobs.worker import WorkerTask
 from veilog.web.pages import render as pages
@@ -562,7 +562,7 @@ def test_a_method_of_another_package_has_its_card_its_dry_run_and_its_release(
     )
     monkeypatch.setattr(METHODS, "_held", dict(METHODS._held))
     here = "veilog.web.work.planning.tried_beside"  # what is added here is not known beside
-    monkeypatch.setattr(here, lambda asked, given_up: Plan.from_json(json.loads(asked)["plan"]).cost)
+    monkeypatch.setattr(here, lambda asked, given_up: ReleaseRequest.from_json(json.loads(asked)["plan"]).cost)
     monkeypatch.setitem(METHODS.others, "elsewhere", AddOn("elsewhere", other, "other 1.0"))
     log = record(read(hospital_file))
     form = {"method": "elsewhere", "epsilon": "1", "labels": "log", "longest": "log", "p_kindness": "7"}
@@ -573,7 +573,7 @@ def test_a_method_of_another_package_has_its_card_its_dry_run_and_its_release(
     tried = dry_run(log, form, settings)
     assert isinstance(tried, DryRun) and tried.tried is not None and tried.tried.guarantee.proven
     assert "Protection would be good" in pages.plan_part(tried, log)
-    request = ReleaseRequest.from_json(json.loads(json.dumps(asdict(ReleaseRequest(tried.plan.to_json(), form)))))
+    request = JobRequest.from_json(json.loads(json.dumps(asdict(JobRequest(tried.plan.to_json(), form)))))
     (tmp_path / "out").mkdir()
     task = WorkerTask("release", str(hospital_file), "log.xes", {}, request, str(tmp_path / "out"))
     made = work_on(WorkerTask.from_json(json.loads(json.dumps(asdict(task)))), settings, silent)

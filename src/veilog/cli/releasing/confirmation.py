@@ -24,8 +24,7 @@ from veilog.privacy.account.strength import STRENGTHS, Strength
 from veilog.releasing.losses import in_words
 from veilog.releasing.owner.account import beside_budgets, level_falls, uncounted_warning
 from veilog.releasing.owner.notes import tells_loss
-from veilog.releasing.plan import Plan
-from veilog.releasing.planned import Planned
+from veilog.releasing.request import ReleaseRequest
 from veilog.releasing.result import AccountWarning, Release
 
 
@@ -51,7 +50,7 @@ class Foreseen:
         return ({"refused": self.refused} if self.after is None else self.after.totals()) | told
 
 
-def foreseen(ledger: Ledger, planned: Planned, log: Data) -> Foreseen:
+def foreseen(ledger: Ledger, planned: ReleaseRequest, log: Data) -> Foreseen:
     """Return what this ledger would say to the release of this log, by its own rules; it is only read."""
     unit = planned.unit.column or planned.unit.name
     cost = (short(planned.epsilon), short(planned.delta)) if planned.bounded else None
@@ -95,7 +94,7 @@ def _warnings(before: Account, level: Strength) -> tuple[AccountWarning, ...]:
     return (*found, *uncounted_warning(before))
 
 
-def confirm_level(out: Output, ledger: Ledger | None, planned: Planned, log: Data) -> None:
+def confirm_level(out: Output, ledger: Ledger | None, planned: ReleaseRequest, log: Data) -> None:
     """Ask whoever is at a terminal where a release takes the sum of its account to a lower protection level;
     :class:`BudgetError` if that is not what they want. A script goes on, and its JSON has the code."""
     if ledger is None or not at_a_terminal():
@@ -111,7 +110,7 @@ def confirm_level(out: Output, ledger: Ledger | None, planned: Planned, log: Dat
                 )
 
 
-def confirm_losses(out: Output, planned: Plan, log: EventLog | StoredLog | Variants) -> None:
+def confirm_losses(out: Output, planned: ReleaseRequest, log: EventLog | StoredLog | Variants) -> None:
     """Show a person at a terminal what their release would leave out, and go on only if they say so. A script goes on:
     no release stops by itself because of raw data."""
     if CALL.get().quiet or not at_a_terminal():

@@ -47,7 +47,7 @@ from veilog.cli.shared.terminal import CALL, SafeConsole, put_out
 from veilog.cli.shared.values import WHOLE, pairs, quoted
 from veilog.errors import OutputError, ParameterError
 from veilog.releasing.meaning import json_of
-from veilog.releasing.plan import plan
+from veilog.releasing.request import plan
 from veilog.training.checkpoints import remove
 from veilog.training.model import Model
 from veilog.training.training import train as train_model

@@ -62,7 +62,7 @@ from veilog.privacy.domain import FROM_LOG
 from veilog.privacy.part import Part
 from veilog.releasing.kept import how_to_write, kept_file, place_elsewhere
 from veilog.releasing.owner.account import with_warnings
-from veilog.releasing.plan import Plan, plan
+from veilog.releasing.request import ReleaseRequest, plan
 from veilog.releasing.result import Release
 from veilog.releasing.run import entry_of, run_plan
 from veilog.report.told import has_times
@@ -193,7 +193,7 @@ def _show_kept(out: Output, comparison: Comparison | None, pages: Sequence[str])
 
 
 def _written(
-    planned: Plan,
+    planned: ReleaseRequest,
     log: Path,
     original: EventLog | StoredLog | Variants,
     keeping: Keeping,
@@ -220,7 +220,7 @@ def _written(
     return released
 
 
-def _planned(method: str, parameters: dict[str, Any], budget: BudgetOptions, beyond: ContentOptions) -> Plan:
+def _planned(method: str, parameters: dict[str, Any], budget: BudgetOptions, beyond: ContentOptions) -> ReleaseRequest:
     """The plan that the options describe."""
     # -p guessing_advantage=X and --guessing-advantage X are the same where the method has such a parameter.
     chosen = method_named(method)
@@ -246,7 +246,9 @@ def _planned(method: str, parameters: dict[str, Any], budget: BudgetOptions, bey
     )
 
 
-def _check_beside(planned: Plan, target: Path, log: Path, ledger: Path | None, json: str | None) -> list[Path]:
+def _check_beside(
+    planned: ReleaseRequest, target: Path, log: Path, ledger: Path | None, json: str | None
+) -> list[Path]:
     """Before any work: the files for what is made beside the release, which can be written, too."""
     if planned.beside and is_pipe(target):
         raise ParameterError(
@@ -381,7 +383,7 @@ def since_last(
     return last, begun
 
 
-def following(out: Output, planned: Plan, last: LastSpan | None, log: Data) -> Plan:
+def following(out: Output, planned: ReleaseRequest, last: LastSpan | None, log: Data) -> ReleaseRequest:
     """Say where a release begins, once its log is read; refused if that was read in another way than the last time.
     Return the plan with its days marked as those after the last release, so that the ledger looks again whether they
     are when it reserves: another job may have released them by then."""

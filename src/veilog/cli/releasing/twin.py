@@ -50,7 +50,7 @@ from veilog.privacy.domain import FROM_LOG
 from veilog.privacy.part import Part
 from veilog.releasing.losses import in_words
 from veilog.releasing.owner.notes import uncounted_cases
-from veilog.releasing.plan import Plan
+from veilog.releasing.request import ReleaseRequest
 from veilog.releasing.trying.expected import Expected, cases_with
 from veilog.releasing.trying.sizes import Twin, sizes_of, sizes_of_log
 from veilog.releasing.trying.sizes import twin as make_twin
@@ -133,7 +133,7 @@ class Before:
     """What a dry run may look at: the log as its release would read it, once, and its ledger. Nothing is asked."""
 
     log: Path
-    planned: Plan
+    planned: ReleaseRequest
     reading: Reading
     grouping: Grouping
     keeping: Keeping
@@ -272,7 +272,7 @@ def _show(screen: Output, found: Twin) -> None:
         screen.show(display.guarantee_panel(found.guarantee, as_published=False))
 
 
-def dry_run(out: Output, planned: Plan, before: Before, trying: DryRunOptions, how_many: int | None) -> None:
+def dry_run(out: Output, planned: ReleaseRequest, before: Before, trying: DryRunOptions, how_many: int | None) -> None:
     """Say what a release would guarantee and can be expected to be worth, asking nothing of the log."""
     cost = planned.cost
     found = trying.found(before, how_many)

@@ -9,7 +9,7 @@ from veilog.logs.stored.store import StoredLog
 from veilog.logs.stored.storing import is_elsewhere, is_large, stored, whole_of
 from veilog.logs.tables.reader import table_reader_of
 from veilog.logs.variants import Variants
-from veilog.releasing.plan import Plan
+from veilog.releasing.request import ReleaseRequest
 
 _LARGE_TEXT = 256 << 20
 """Bytes of a text from which on its events are grouped without reading the other columns."""
@@ -33,7 +33,7 @@ def read_events(source: Source, reading: Reading, *, for_whole: str | None = Non
     return read_log(source, reading) if found is None else found
 
 
-def read_needed(source: Source, planned: Plan, reading: Reading) -> EventLog | StoredLog | Variants:
+def read_needed(source: Source, planned: ReleaseRequest, reading: Reading) -> EventLog | StoredLog | Variants:
     """The log, or as much of it as the release needs."""
     if planned.needs_events:
         return read_events(source, reading, for_whole=planned.method.name if planned.method.full_log else None)

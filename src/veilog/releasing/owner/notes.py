@@ -27,7 +27,7 @@ from veilog.privacy.persons import columns_of_persons, owners
 from veilog.privacy.unit import Unit
 from veilog.releasing.owner import said
 from veilog.releasing.owner.columns import HAVING_NONE, undeclared_values, unknown_times
-from veilog.releasing.planned import Planned
+from veilog.releasing.request import ReleaseRequest
 
 __all__ = [
     "UNBOUNDED",
@@ -57,7 +57,9 @@ _LONGEST_NAME = 40
 _COLUMNS = 3
 
 
-def notes_for_owner(log: EventLog | StoredLog | Variants, planned: Planned, *, in_ledger: bool) -> tuple[str, ...]:
+def notes_for_owner(
+    log: EventLog | StoredLog | Variants, planned: ReleaseRequest, *, in_ledger: bool
+) -> tuple[str, ...]:
     """Return the notes on a planned release of these cases, the gravest first."""
     variants = log if isinstance(log, Variants) else log.variants
     notes = []

@@ -39,7 +39,7 @@ from veilog.privacy.domain import PRIVATELY, Domain
 from veilog.privacy.mechanisms import noise
 from veilog.privacy.unit import ONE_CASE, Unit, bounded
 from veilog.releasing.owner.account import LedgerChoice, chosen_ledger, note_uncounted
-from veilog.releasing.plan import Plan, facts_declared, plan
+from veilog.releasing.request import ReleaseRequest, facts_declared, plan
 from veilog.releasing.suggesting.ranking import SIMILARITY, Ranked, Ranking
 from veilog.releasing.trying.expected import Expected, expectation
 from veilog.releasing.trying.sizes import ask_sizes, sizes_of
@@ -118,7 +118,7 @@ class Suggestion(ToJson):
         except VeilogError:
             return None  # the method refuses so little, which its own release says
 
-    def plan(self, **more: Any) -> Plan:
+    def plan(self, **more: Any) -> ReleaseRequest:
         """Return the release that is suggested, with what is left; ``more`` are further arguments of
         :func:`veilog.plan`, such as the public activities.
 

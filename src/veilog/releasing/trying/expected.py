@@ -27,7 +27,7 @@ from veilog.measures.measure import Pair
 from veilog.measures.purposes import Asked, judge, named
 from veilog.measures.similarity import relative_log_similarity
 from veilog.methods.method import Progress
-from veilog.releasing.planned import Planned
+from veilog.releasing.request import ReleaseRequest
 from veilog.releasing.result import Release
 from veilog.releasing.run import run_plan
 from veilog.releasing.trying.trial import on_made_up
@@ -175,7 +175,7 @@ class Expected(ToJson):
 
 
 def expectation(
-    plan: Planned,
+    plan: ReleaseRequest,
     sizes: Sizes,
     *,
     twins: int = TWINS,
@@ -215,7 +215,7 @@ def expectation(
     )
 
 
-def _for_twin(plan: Planned, made: Variants, seed: int) -> Planned:
+def _for_twin(plan: ReleaseRequest, made: Variants, seed: int) -> ReleaseRequest:
     """The plan with what goes to attributes and to starts of events taken away, since a twin has none."""
     wanted, trial = plan.wanted, on_made_up(plan)
     times = wanted.times * (1 - wanted.of_starts)
@@ -229,7 +229,7 @@ def _for_twin(plan: Planned, made: Variants, seed: int) -> Planned:
 
 
 def _one(
-    plan: Planned, made: Variants, seed: int, wanted: tuple[str, ...], seen: Seen | None
+    plan: ReleaseRequest, made: Variants, seed: int, wanted: tuple[str, ...], seen: Seen | None
 ) -> tuple[Release, dict[str, float]]:
     """A release of one twin, and what it is worth."""
     log = log_of(made, seed) if plan.needs_events else None

@@ -21,7 +21,7 @@ from typing import Any, Literal
 from veilog._language import gettext_noop
 from veilog.web.jobs.problems import ENOUGH_KEPT, QUEUE_FULL
 from veilog.web.jobs.read_log import ReadLog
-from veilog.web.jobs.records import JobRecord, LogRecord, ReleaseRequest, ServerSettings, State
+from veilog.web.jobs.records import JobRecord, JobRequest, LogRecord, ServerSettings, State
 from veilog.web.jobs.results import Kind, understood
 from veilog.web.jobs.store import Store, Waiting
 from veilog.web.jobs.worker import ENTRY, MEMORY, PAID, RESULT, Work, WorkerProcess, WorkerTask
@@ -116,7 +116,7 @@ class Jobs:
 
     # What requests ask for.
 
-    def submit(self, session: str, log: str, kind: Kind, request: ReleaseRequest) -> str:
+    def submit(self, session: str, log: str, kind: Kind, request: JobRequest) -> str:
         """Queue a job; returns its id. One session cannot fill the disk, or the queue: :class:`Problem`."""
         job = secrets.token_hex(16)
         with self._changed:

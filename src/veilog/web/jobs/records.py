@@ -11,7 +11,7 @@ from veilog._language import current, gettext_noop
 from veilog.web.jobs.read_log import LogMeasures, ReadLog
 from veilog.web.jobs.results import Kind, Result, understood
 
-__all__ = ["ENDED", "FILES", "JobRecord", "LogRecord", "ReleaseRequest", "ServerSettings", "State"]
+__all__ = ["ENDED", "FILES", "JobRecord", "JobRequest", "LogRecord", "ServerSettings", "State"]
 
 State = Literal["queued", "running", "done", "failed", "cancelled"]
 
@@ -40,7 +40,7 @@ _UNKNOWN = gettext_noop(
 
 
 @dataclass(frozen=True)
-class ReleaseRequest:
+class JobRequest:
     """What a job was asked to release; empty for one that reads."""
 
     plan: Mapping[str, Any] | None = None
@@ -53,9 +53,9 @@ class ReleaseRequest:
     """What the job writes is in the language of whoever asks for it."""
 
     @staticmethod
-    def from_json(values: Mapping[str, Any]) -> ReleaseRequest:
+    def from_json(values: Mapping[str, Any]) -> JobRequest:
         """Return what was kept as JSON."""
-        return ReleaseRequest(values["plan"], values["form"], values["write"], values["language"])
+        return JobRequest(values["plan"], values["form"], values["write"], values["language"])
 
 
 @dataclass(frozen=True)
@@ -67,7 +67,7 @@ class JobRecord:
     log: str
     kind: Kind
     state: State
-    request: ReleaseRequest
+    request: JobRequest
     kept: str | None
     """The JSON of its result."""
     problem: str | None

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from veilog.errors import InputError
-from veilog.web.jobs.records import JobRecord, LogRecord, ReleaseRequest, State
+from veilog.web.jobs.records import JobRecord, JobRequest, LogRecord, State
 from veilog.web.jobs.results import Kind
 from veilog.web.jobs.sessions import Sessions
 
@@ -235,7 +235,7 @@ class Store(Sessions):
 
     # Jobs.
 
-    def add_job(self, job: str, session: str, log: str, kind: Kind, request: ReleaseRequest) -> None:
+    def add_job(self, job: str, session: str, log: str, kind: Kind, request: JobRequest) -> None:
         """Queue a job. It keeps the log's columns as they are now: they may be changed before it runs."""
         with self._writing() as connection:
             values = (job, session, log, kind, json.dumps(asdict(request)), time.time(), log)
@@ -338,7 +338,7 @@ def _job(row: tuple[Any, ...]) -> JobRecord:
         log=log,
         kind=kind,
         state=state,
-        request=ReleaseRequest.from_json(json.loads(request)),
+        request=JobRequest.from_json(json.loads(request)),
         kept=result,
         problem=problem,
         created=created,

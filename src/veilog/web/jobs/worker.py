@@ -27,7 +27,7 @@ from veilog._plain import to_json
 from veilog._process import Child, exit_when_terminated, limit_memory
 from veilog.errors import VeilogError
 from veilog.web.jobs.problems import DISK_FULL, is_full
-from veilog.web.jobs.records import ReleaseRequest, ServerSettings
+from veilog.web.jobs.records import JobRequest, ServerSettings
 from veilog.web.jobs.results import Kind, Result, to_text
 
 __all__ = ["ENTRY", "MEMORY", "PAID", "RESULT", "Progress", "Work", "WorkerProcess", "WorkerTask", "run"]
@@ -63,7 +63,7 @@ class WorkerTask:
     name: str
     """What the user calls it."""
     columns: dict[str, str]
-    request: ReleaseRequest
+    request: JobRequest
     out: str
     """The folder for what is made."""
     others: tuple[str, ...] = ()
@@ -73,7 +73,7 @@ class WorkerTask:
     def from_json(values: Mapping[str, Any]) -> WorkerTask:
         """Return the task that came through the pipe."""
         given = {**values, "others": tuple(values["others"])}
-        return WorkerTask(**{**given, "request": ReleaseRequest.from_json(values["request"])})
+        return WorkerTask(**{**given, "request": JobRequest.from_json(values["request"])})
 
 
 Work = Callable[[WorkerTask, ServerSettings, Progress], Result]

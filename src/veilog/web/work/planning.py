@@ -20,7 +20,7 @@ from veilog.privacy.account.strength import Strength
 from veilog.privacy.account.worth import worth
 from veilog.privacy.domain import FROM_LOG
 from veilog.releasing.losses import in_words, losses_by_list
-from veilog.releasing.plan import Plan
+from veilog.releasing.request import ReleaseRequest
 from veilog.releasing.trying.trial import PATIENTS
 from veilog.report import words
 from veilog.report.explorer import clean
@@ -56,7 +56,7 @@ class TrialResult:
 class DryRun:
     """What a request would ask and cost, and what would be left."""
 
-    plan: Plan
+    plan: ReleaseRequest
     undeclared: str | None
     """What has to be said first, in words."""
     tried: TrialResult | None
@@ -122,7 +122,7 @@ def dry_run(log: LogRecord, form: Mapping[str, Any], settings: ServerSettings) -
     )
 
 
-def _public_sizes(log: LogRecord, planned: Plan) -> dict[str, int]:
+def _public_sizes(log: LogRecord, planned: ReleaseRequest) -> dict[str, int]:
     """The sizes of the log that its owner says are public: what is asked goes by them."""
     measured, sizes = log.measured, dict[str, int]()
     if measured is not None and planned.declared.activities == FROM_LOG:
@@ -136,7 +136,7 @@ _DROWNED = 0.3
 """Share of cases with a wrong value from which on an attribute is warned of."""
 
 
-def _too_long(planned: Plan) -> bool:
+def _too_long(planned: ReleaseRequest) -> bool:
     """A published training has its own number of steps, and takes minutes."""
     return planned.method.name == "travag" and planned.as_published
 
@@ -161,7 +161,7 @@ def _shown(guarantee: Guarantee) -> TrialResult:
     )
 
 
-def _warnings(log: LogRecord, planned: Plan) -> tuple[str, ...]:
+def _warnings(log: LogRecord, planned: ReleaseRequest) -> tuple[str, ...]:
     """Whether delta is small enough for this many cases, which attributes the budget cannot carry, and which listed
     activities the log does not have."""
     cases = log.cases
@@ -188,7 +188,7 @@ def _warnings(log: LogRecord, planned: Plan) -> tuple[str, ...]:
     return tuple(found)
 
 
-def _misnamed(log: LogRecord, planned: Plan) -> list[str]:
+def _misnamed(log: LogRecord, planned: ReleaseRequest) -> list[str]:
     """What a list of activities leaves out, where all of the log's own are known; for the owner."""
     measured = log.measured
     if measured is None or measured.more_labels:
@@ -197,7 +197,7 @@ def _misnamed(log: LogRecord, planned: Plan) -> list[str]:
     return [clean(in_words(loss)) for loss in found]
 
 
-def _misdated(log: LogRecord, planned: Plan) -> list[str]:
+def _misdated(log: LogRecord, planned: ReleaseRequest) -> list[str]:
     """Whether all of the log lies outside the time in which cases were said to start; for the owner."""
     window, measured = planned.declared.window, log.measured
     if window is None or measured is None or not (measured.statistics.start and measured.statistics.end):
@@ -208,7 +208,7 @@ def _misdated(log: LogRecord, planned: Plan) -> list[str]:
     return [gettext("The log has no event in the time in which you say that cases start.")]
 
 
-def _blurred(log: LogRecord, planned: Plan) -> tuple[tuple[str, str], ...]:
+def _blurred(log: LogRecord, planned: ReleaseRequest) -> tuple[tuple[str, str], ...]:
     """What noise does to the attributes that are not warned of; where no values are listed it is not known yet."""
     errors = planned.attribute_errors(log.cases)
     carried = {name: share for name, share in errors.items() if share <= _DROWNED}

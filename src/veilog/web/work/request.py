@@ -14,9 +14,9 @@ from veilog.methods import Method, Parameter, method_named
 from veilog.privacy.account.accounting import parse_delta, parse_epsilon
 from veilog.privacy.account.strength import EXPOSED
 from veilog.privacy.domain import FROM_LOG, PRIVATELY, Domain, Fact, Values, Window
-from veilog.releasing.plan import Plan, plan, protects_nobody
+from veilog.releasing.request import ReleaseRequest, plan, protects_nobody
 from veilog.report.explorer import clean
-from veilog.web.jobs.records import LogRecord, ReleaseRequest
+from veilog.web.jobs.records import JobRequest, LogRecord
 
 FIELDS = (
     *("method", "epsilon", "delta", "as_published", "unit", "max_cases", "unnamed"),
@@ -115,13 +115,13 @@ def whose(columns: Mapping[str, str], unit: str | None) -> str | bool:
     return unit or columns.get("person") or not told
 
 
-def plan_of(request: ReleaseRequest) -> Plan:
+def plan_of(request: JobRequest) -> ReleaseRequest:
     """Return the plan of a job that releases."""
     assert request.plan is not None, "a release is asked for by a plan"
-    return Plan.from_json(request.plan)
+    return ReleaseRequest.from_json(request.plan)
 
 
-def undeclared(planned: Plan) -> str | None:
+def undeclared(planned: ReleaseRequest) -> str | None:
     """What has to be said to be public before the method can be asked to release anything, in words; or None."""
     facts = planned.undeclared
     if not facts:
@@ -131,7 +131,7 @@ def undeclared(planned: Plan) -> str | None:
     )
 
 
-def _without_values(planned: Plan) -> str | None:
+def _without_values(planned: ReleaseRequest) -> str | None:
     """What has to be said of attributes whose values nobody listed."""
     open_ = [name for name in planned.wanted.attributes if name not in planned.declared.attributes]
     if not open_ or planned.delta:
@@ -148,7 +148,7 @@ def offered(method: Method) -> tuple[Parameter, ...]:
     return tuple(parameter for parameter in method.parameters if parameter.name not in _FILES)
 
 
-def asked_for(form: Mapping[str, Any]) -> Plan:
+def asked_for(form: Mapping[str, Any]) -> ReleaseRequest:
     """Read a form; :class:`ParameterError` for what cannot be meant. Empty fields count as not given."""
     given = {str(name): str(value).strip() for name, value in form.items()}
     if any(len(value) > _LONGEST for value in given.values()):

@@ -83,13 +83,13 @@ def _answering(pipe: Connection) -> None:
     with contextlib.suppress(AttributeError, OSError):
         os.setpgid(0, 0)  # it is weighed, and ended, by its group
     limit_memory(_MEMORY, reserved=False)
-    from veilog.releasing.plan import Plan
+    from veilog.releasing.request import ReleaseRequest
     from veilog.releasing.trying.trial import tried
 
     with contextlib.suppress(EOFError, OSError, MemoryError):
         while True:
             asked = json.loads(pipe.recv_bytes())
-            plan = Plan.from_json(asked["plan"])
+            plan = ReleaseRequest.from_json(asked["plan"])
             try:
                 pipe.send(tried(plan, **asked["sizes"]))
             except VeilogError as error:

@@ -26,13 +26,13 @@ from veilog.logs.made_up.twins import Sizes, twin_of
 from veilog.logs.variants import Variants
 from veilog.methods import method_named
 from veilog.releasing.owner.notes import is_of_account
-from veilog.releasing.plan import Plan
+from veilog.releasing.request import ReleaseRequest
 from veilog.releasing.result import Release
 from veilog.releasing.trying.expected import ENOUGH, Expected, Interval, expectation
 from veilog.report.explorer import clean
 from veilog.report.flow_map import FlowSteps, arranged, drawn, steps_of
 from veilog.web.jobs.outlook import Outlook, Tried, TriedMethod
-from veilog.web.jobs.records import JobRecord, LogRecord, ReleaseRequest
+from veilog.web.jobs.records import JobRecord, JobRequest, LogRecord
 from veilog.web.jobs.released_log import ReleasedLog
 from veilog.web.jobs.results import to_text
 from veilog.web.jobs.worker import RESULT, Progress, WorkerTask
@@ -69,7 +69,7 @@ def paid_for(jobs: Iterable[JobRecord]) -> JobRecord | None:
     return None
 
 
-def asked_to_try(form: Mapping[str, str], log: LogRecord, paid: JobRecord | None) -> ReleaseRequest:
+def asked_to_try(form: Mapping[str, str], log: LogRecord, paid: JobRecord | None) -> JobRequest:
     """Return what a form asks to be tried, without what makes no difference: the same is not tried twice. What cannot
     be meant raises."""
     kept = {name: value.strip() for name, value in form.items() if name in FIELDS or name.startswith(("p_", "d_"))}
@@ -77,7 +77,7 @@ def asked_to_try(form: Mapping[str, str], log: LogRecord, paid: JobRecord | None
     asked_for({**kept, "epsilon": BUDGETS[0]})
     source = form.get("s_from", "declared")
     if source == "release" and paid is not None:
-        return ReleaseRequest(form={**kept, "s_from": source, "s_release": paid.id})
+        return JobRequest(form={**kept, "s_from": source, "s_release": paid.id})
     measured = log.measured
     if source == "log" and measured is not None:
         found, own = measured.statistics, {"activities": measured.statistics.activities}
@@ -87,7 +87,7 @@ def asked_to_try(form: Mapping[str, str], log: LogRecord, paid: JobRecord | None
         sizes = _declared(form)
     else:
         raise ParameterError(gettext("There is no such choice about the size of the log."), parameter="s_from")
-    return ReleaseRequest(form={**kept, "s_from": source, "s_sizes": json.dumps(to_plain(sizes))})
+    return JobRequest(form={**kept, "s_from": source, "s_sizes": json.dumps(to_plain(sizes))})
 
 
 def _declared(form: Mapping[str, str]) -> Sizes:
@@ -178,13 +178,13 @@ class _Trials:
                 self._keep(self._outlook(late=False))
         return self._outlook(late=False)
 
-    def _plans(self) -> dict[str, tuple[dict[str, Plan], str]]:
+    def _plans(self) -> dict[str, tuple[dict[str, ReleaseRequest], str]]:
         """The plans of each method by their budgets, and why there are none."""
         chosen = self._form["method"]
         names = list(dict.fromkeys([chosen, *_OTHERS]))[:_METHODS]
         return {name: self._plans_of(name, name == chosen) for name in names}
 
-    def _plans_of(self, name: str, own: bool) -> tuple[dict[str, Plan], str]:
+    def _plans_of(self, name: str, own: bool) -> tuple[dict[str, ReleaseRequest], str]:
         form = {key: value for key, value in self._form.items() if not key.startswith("s_")}
         if not own:  # its own parameters are as usual
             form = {key: value for key, value in form.items() if not key.startswith("p_") and key != "as_published"}
@@ -198,7 +198,7 @@ class _Trials:
                 problem = problem or clean(error.in_command())
         return {}, problem
 
-    def _tried(self, name: str, epsilon: str, plan: Plan) -> Tried:
+    def _tried(self, name: str, epsilon: str, plan: ReleaseRequest) -> Tried:
         said: list[str] = []
 
         def seen(made: Variants, released: Release) -> None:
@@ -214,7 +214,7 @@ class _Trials:
         drawn_at = self._steps[name, epsilon]
         return Tried(epsilon, found.similarity, drawn(drawn_at, arranged([drawn_at])), _remarks(found, said))
 
-    def _judged(self, method: str, epsilon: str, plans: Mapping[str, Plan], purpose: str) -> None:
+    def _judged(self, method: str, epsilon: str, plans: Mapping[str, ReleaseRequest], purpose: str) -> None:
         found = expectation(plans[epsilon], self._sizes, purposes=(purpose,)).purposes
         row = self._rows[method]
         cells = (replace(c, purposes=(*c.purposes, *found)) if c.epsilon == epsilon else c for c in row.cells)
@@ -239,7 +239,7 @@ class _Trials:
             file.write(to_text(outlook).encode())
 
 
-def _row(name: str, plans: Mapping[str, Plan], problem: str) -> TriedMethod:
+def _row(name: str, plans: Mapping[str, ReleaseRequest], problem: str) -> TriedMethod:
     delta = next((plan.delta for plan in plans.values()), Fraction(0))
     return TriedMethod(name, clean(method_named(name).title), f"{float(delta):g}", problem=problem)
 
