@@ -7,7 +7,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from veilog.cli import main
-from veilog.cli.shared import large
+from veilog.cli.shared import reading as large
 from veilog.logs.made_up import simulate
 from veilog.logs.stored import sorting, storing
 

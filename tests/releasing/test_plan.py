@@ -73,20 +73,14 @@ def test_a_setting_is_not_taken_for_a_public_fact_of_the_same_name() -> None:
 
 def read_by_the_command(command: str) -> veilog.ReleaseRequest:
     """The plan that the command line makes of a command."""
-    from veilog.cli.releasing.release import _planned
-    from veilog.cli.shared.values import pairs
+    from veilog.cli.shared.options import UNDECIDED, pairs
 
     words = shlex.split(command)
     assert words[:2] == ["veilog", "release"]
     _, bound, _ = application(whole=True).parse_args(words[1:], print_error=False, exit_on_error=False)
     given = bound.arguments
-    nothing = _planned.__globals__
-    return _planned(
-        given["method"],
-        dict(pairs(given.get("p", ()), "-p")),
-        given.get("budget", nothing["UNDECIDED"]),
-        given.get("beyond", nothing["NOTHING_MORE"]),
-    )
+    asked = given.get("asked", UNDECIDED)
+    return asked.request(given["method"], pairs(given.get("p", ()), "-p"))
 
 
 def plan_called(name: str) -> veilog.ReleaseRequest:

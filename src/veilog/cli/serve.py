@@ -11,9 +11,8 @@ from cyclopts import Parameter
 
 from veilog._language import check_language
 from veilog._places import data_folder
-from veilog.cli.shared.signals import at_once
-from veilog.cli.shared.terminal import SafeConsole
-from veilog.cli.shared.values import WHOLE
+from veilog.cli.shared.options import WHOLE
+from veilog.cli.shared.terminal import SafeConsole, at_once
 from veilog.errors import MissingExtraError, ParameterError
 
 _MIB = 1 << 20

@@ -12,25 +12,19 @@ from rich.text import Text
 
 from veilog import display
 from veilog.cli.ledger import AS_THERE_IS, Keeping, show_account
-from veilog.cli.releasing.stopped import cannot_be_undone, told_if_stopped
+from veilog.cli.releasing.confirmation import cannot_be_undone, told_if_stopped
 from veilog.cli.releasing.twin import activities_of
-from veilog.cli.shared.budget import EACH_CASE, Persons
-from veilog.cli.shared.common import (
-    AS_USUAL,
-    HERE,
-    Grouping,
-    Json,
-    Log,
+from veilog.cli.shared.options import AS_USUAL, EACH_CASE, HERE, Grouping, Json, Log, Persons, Reading, options, quoted
+from veilog.cli.shared.reading import (
     Output,
-    Reading,
+    fits,
     named,
+    read_events,
     read_log,
     read_variants,
     show_columns,
     shown_progress,
 )
-from veilog.cli.shared.large import fits, read_events
-from veilog.cli.shared.values import options, quoted
 from veilog.methods import method_named
 from veilog.privacy.account.accounting import parse_delta, parse_epsilon, parse_share
 from veilog.privacy.domain import FROM_LOG, Domain

@@ -18,27 +18,31 @@ from veilog import display
 from veilog._files import text_of
 from veilog._plain import to_json
 from veilog.cli.ledger import AS_THERE_IS, Keeping, show_account
-from veilog.cli.releasing.confirmation import Foreseen, foreseen
-from veilog.cli.releasing.stopped import cannot_be_undone, told_if_stopped
-from veilog.cli.shared.budget import EACH_CASE, Persons
-from veilog.cli.shared.common import (
+from veilog.cli.releasing.confirmation import Foreseen, cannot_be_undone, foreseen, told_if_stopped
+from veilog.cli.shared.options import (
     AS_USUAL,
+    EACH_CASE,
+    GROUPS,
     HERE,
-    OPTIONS,
+    WHOLE,
     Grouping,
     Json,
-    Output,
+    Persons,
     Reading,
+    activity_names,
+    quoted,
+)
+from veilog.cli.shared.paths import is_pipe
+from veilog.cli.shared.reading import (
+    Output,
     named,
+    read_events,
+    read_needed,
     read_variants,
     show_columns,
     shown_progress,
 )
-from veilog.cli.shared.details import activity_names
-from veilog.cli.shared.large import read_events, read_needed
-from veilog.cli.shared.pipes import is_pipe
 from veilog.cli.shared.terminal import CALL
-from veilog.cli.shared.values import WHOLE, quoted
 from veilog.errors import InputError, ParameterError, meant
 from veilog.logs import files
 from veilog.logs.eventlog import EventLog, Statistics
@@ -82,7 +86,7 @@ _USUAL = "prediction"
 """What a dry run judges: it takes a moment."""
 
 
-@Parameter(name="*", group=OPTIONS["Trying it on made-up logs"])
+@Parameter(name="*", group=GROUPS["Trying it on made-up logs"])
 @dataclass(frozen=True)
 class DryRunOptions(KnownSizes):
     """A dry run, and what is known for it."""
