@@ -72,7 +72,7 @@ class Option:
     several: bool = False
     """Whether the command takes it more than once."""
     form: tuple[str, ...] | None = None
-    """The fields of the form, where it is not one of this name."""
+    """The fields that the pages' form has laid out for it, if any; where this is None, the form shows one by itself."""
     read: Callable[[Any], Any] | None = None
     keyword: bool = True
     """Whether Python has it, too: the bound on the length is one of the facts of a domain there."""
@@ -134,6 +134,7 @@ class ReleaseRequest:
             "epsilon",
             python="Number | None",
             works=("release", "train", "audit", "suggest"),
+            form=("epsilon",),
         ),
         Option(
             "Instead of epsilon: the most by which a chance to guess who is in the log may rise, e.g. 0.2.",
@@ -151,6 +152,7 @@ class ReleaseRequest:
             default=0,
             python="Number",
             works=("release", "train", "audit", "suggest"),
+            form=("delta",),
         ),
     ] = Fraction(0)
     unit: Annotated[
@@ -161,12 +163,14 @@ class ReleaseRequest:
             default="case",
             python="str",
             works=("release", "train", "audit", "suggest"),
+            form=("unit",),
         ),
         Option(
             "Cases of a person that count, drawn at random; with --unit person: that nobody exceeds.",
             "max_cases",
             kind=int,
             works=("release", "train", "audit", "suggest"),
+            form=("max_cases",),
         ),
         Option(
             "Cases without a value in the column of --unit: left-out, or own: each as of a person without other "
@@ -175,6 +179,7 @@ class ReleaseRequest:
             python="str | None",
             choices=("left-out", "own"),
             works=("release", "train", "suggest"),
+            form=("unnamed",),
         ),
     ] = ONE_CASE
     wanted: Annotated[
@@ -185,6 +190,7 @@ class ReleaseRequest:
             python="Number | None",
             works=("release",),
             group="content",
+            form=("times",),
         ),
         Option(
             "START..END: when cases start (ISO dates); or log, to take it from the log.",
@@ -201,6 +207,7 @@ class ReleaseRequest:
             default=False,
             works=("release",),
             group="content",
+            form=("processing",),
         ),
         Option(
             "Attributes to release: a,b,c; case:NAME for one that events have and that never changes in a case.",
@@ -208,6 +215,7 @@ class ReleaseRequest:
             python="Iterable[str] | None",
             works=("release",),
             group="content",
+            form=("attributes",),
         ),
         Option(
             "Share of epsilon for attributes; a quarter.",
@@ -258,6 +266,7 @@ class ReleaseRequest:
             works=("release",),
             group="content",
             read=_part,
+            form=("part",),
         ),
     ] = None
     """Which cases it is of; all, where this is None."""
@@ -275,12 +284,17 @@ class ReleaseRequest:
         int | None, Option("Make a run repeatable, for experiments: voids the guarantee.", form=(), read=checked_seed)
     ] = None
     allow_no_protection: Annotated[
-        bool, Option("Allow a protection level of none in practice, as of any epsilon above 3.89.")
+        bool,
+        Option(
+            "Allow a protection level of none in practice, as of any epsilon above 3.89.", form=("allow_no_protection",)
+        ),
     ] = False
     as_published: Annotated[
         bool,
         Option(
-            "The paper's own calibration, for comparison; see what is derived.", works=("release", "train", "audit")
+            "The paper's own calibration, for comparison; see what is derived.",
+            works=("release", "train", "audit"),
+            form=("as_published",),
         ),
     ] = False
 

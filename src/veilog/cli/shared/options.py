@@ -646,7 +646,9 @@ class Persons(RequestOptions):
     """Who is protected."""
 
 
-@options_of("train", *(name for name, option in OPTIONS.items() if option.group == "budget"))
+@options_of(
+    "train", *(name for name, option in OPTIONS.items() if option.group == "budget" and "train" in option.works)
+)
 class TrainOptions(RequestOptions):
     """What may be spent, who is protected, and which facts are public."""
 

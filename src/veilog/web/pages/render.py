@@ -44,7 +44,7 @@ from veilog.web.work.accounts import PROPOSALS, AccountSeen, persons_of
 from veilog.web.work.costs import LogSum
 from veilog.web.work.leaving import may_leave
 from veilog.web.work.planning import DryRun, Refused
-from veilog.web.work.request import UNPROTECTED, can_be_asked_for, delta_for, plan_of
+from veilog.web.work.request import FURTHER, UNPROTECTED, can_be_asked_for, delta_for, plan_of
 from veilog.web.work.standing import Now
 
 if TYPE_CHECKING:
@@ -215,6 +215,7 @@ def release_form(
         sure=sure or {},
         once=once,
         chosen_at=chosen_at,
+        further=FURTHER,
         trial=trial or Trial(),
         kept=(trial or Trial()).keeps(chosen.name, given.get("epsilon", "1")),
         learnt=learnt(given.get("delta", "0"), cases),
