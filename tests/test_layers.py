@@ -232,8 +232,7 @@ ROOMS = {
         *("dialects", "watched", "delimited", "text", "workbook", "placed", "excel", "frames", "parquet", "pm4py"),
     ),
     "releasing": (
-        *("keywords", "meaning", "checks", "planned", "spelled", "losses", "kept", "result", "owner", "before", "run"),
-        *("trying", "plan", "release", "suggesting"),
+        *("keywords", "meaning", "checks", "losses", "kept", "result", "request", "owner", "run", "trying", "suggest"),
     ),
     "web": ("jobs", "work", "pages", "access", "bringing", "owner", "trying", "app", "serving"),
     "cli": ("shared", "ledger", "logs", "checking", "releasing", "experiment", "serve", "completion"),

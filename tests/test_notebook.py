@@ -188,7 +188,7 @@ EXAMPLES = (
     "veilog.privacy.account.accounting",
     "veilog.privacy.domain",
     "veilog.releasing.release",
-    "veilog.releasing.suggesting.suggest",
+    "veilog.releasing.suggest",
     "veilog.testing.measures",
 )
 """Modules whose docstrings have examples."""

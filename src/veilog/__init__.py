@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from veilog.releasing.request import ReleaseRequest, plan
     from veilog.releasing.result import OwnerOnly, Release
     from veilog.releasing.run import release
-    from veilog.releasing.suggesting.suggest import Suggestion, suggest
+    from veilog.releasing.suggest import Suggestion, suggest
     from veilog.releasing.trying.expected import Expected
     from veilog.releasing.trying.sizes import Twin, twin
     from veilog.report.dossier import dossier
@@ -122,7 +122,7 @@ _HOMES = {
     "ReleaseRequest": "veilog.releasing.request",
     "Release": "veilog.releasing.result",
     "RiskResult": "veilog.measures.disclosure",
-    "Suggestion": "veilog.releasing.suggesting.suggest",
+    "Suggestion": "veilog.releasing.suggest",
     "Twin": "veilog.releasing.trying.sizes",
     "UndeclaredError": "veilog.errors",
     "Variants": "veilog.logs.variants",
@@ -136,7 +136,7 @@ _HOMES = {
     "read_variants": "veilog.logs.files",
     "release": "veilog.releasing.run",
     "risk": "veilog.measures.disclosure",
-    "suggest": "veilog.releasing.suggesting.suggest",
+    "suggest": "veilog.releasing.suggest",
     "train": "veilog.training.training",
     "twin": "veilog.releasing.trying.sizes",
     "validate": "veilog.logs.files",

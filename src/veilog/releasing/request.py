@@ -8,15 +8,18 @@ needs no reading of its own is one :class:`Option`, and nothing else names it.
 from __future__ import annotations
 
 import datetime
+import importlib
 import shlex
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, fields, replace
 from fractions import Fraction
 from functools import cached_property
-from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, Unpack, get_args, get_type_hints
+from pathlib import Path
+from typing import Annotated, Any, Literal, NamedTuple, TypeAlias, Unpack, cast, get_args, get_type_hints
 
 from veilog._notebook import card, facts, paragraph
 from veilog.errors import InputError, ParameterError, UndeclaredError
+from veilog.ledger.ledger import Ledger
 from veilog.logs.eventlog import EventLog
 from veilog.logs.files import AnyLog, as_log
 from veilog.logs.made_up.twins import Sizes
@@ -42,12 +45,10 @@ from veilog.privacy.persons import columns_of_persons
 from veilog.privacy.unit import ONE_CASE, Unit
 from veilog.releasing.keywords import Keywords
 from veilog.releasing.losses import Loss
+from veilog.releasing.result import Release
 
-if TYPE_CHECKING:
-    from veilog.releasing.owner.account import LedgerChoice
-    from veilog.releasing.result import Release
-    from veilog.releasing.trying.expected import Expected
-
+LedgerChoice: TypeAlias = Ledger | str | Path | Literal[False] | None
+"""A ledger; None for the one of this user, and False for none."""
 Work = Literal["release", "train", "audit", "suggest"]
 """What a request can be for; a preview takes what a release does."""
 Group = Literal["budget", "content"]
@@ -387,29 +388,23 @@ class ReleaseRequest:
     @cached_property
     def cost(self) -> Guarantee:
         """What it will guarantee, as an upper bound, from a dry run on a small made-up log; no data are touched."""
-        from veilog.releasing.trying.trial import tried  # a trial is a release
-
-        return tried(self)
+        return cast("Guarantee", _made_by("trying.trial:tried")(self))
 
     def expected(
         self,
         sizes: Sizes | None = None,
         *,
-        twins: int | None = None,
         purposes: Iterable[str] = (),
         owner_only: bool = False,
         progress: Progress | None = None,
         **declared: Any,
-    ) -> Expected:
+    ) -> Any:
         """Return how similar its release can be expected to be, from releases of made-up twins; no data are touched.
 
         The sizes are declared (``cases=1000, length=14``, and if they are known ``activities``, ``variants`` and
         ``frequent``, the share of the cases that have the most frequent variant), or found by :func:`veilog.twin`.
         ``owner_only`` marks sizes that were read off the log itself: what follows from them must not be published.
         """
-        from veilog.releasing.trying.expected import TWINS, expectation
-        from veilog.releasing.trying.sizes import sizes_of
-
         alphabet, said = self.declared.alphabet, declared.get("activities")
         if alphabet is not None and said not in (None, len(alphabet)):
             raise ParameterError(
@@ -417,23 +412,21 @@ class ReleaseRequest:
                 parameter="activities",
                 advice="Leave the number away; or plan with activities='log', of which nobody knows how many they are.",
             )
-        known = sizes_of(**declared) if sizes is None else replace(sizes, **declared)
-        many = TWINS if twins is None else twins
-        return expectation(self, known, twins=many, purposes=purposes, owner_only=owner_only, progress=progress)
+        twins = {"twins": declared.pop("twins")} if "twins" in declared else {}
+        known = _made_by("trying.sizes:sizes_of")(**declared) if sizes is None else replace(sizes, **declared)
+        found = _made_by("trying.expected:expectation")
+        return found(self, known, purposes=purposes, owner_only=owner_only, progress=progress, **twins)
 
     def losses(self, log: AnyLog | StoredLog) -> tuple[Loss, ...]:
         """Return what a release would leave out of a log, before anything is asked: declared activities that it does
         not have, and more than 5 % of its events, activities or cases. Confidential: computed from the raw log."""
-        from veilog.releasing.owner.losses import losses_before
-
         held = as_log(log)
-        return losses_before(held if self.part is None else self.part.of_log(held), self)
+        looked_at = held if self.part is None else self.part.of_log(held)
+        return cast("tuple[Loss, ...]", _made_by("owner.losses:losses_before")(looked_at, self))
 
     def run(self, log: AnyLog | StoredLog, *, ledger: LedgerChoice = None, progress: Progress | None = None) -> Release:
         """Release a log as requested, and enter that in a ledger, as :func:`veilog.release` does; it may be refused."""
-        from veilog.releasing.run import release
-
-        return release(log, self, ledger=ledger, progress=progress)
+        return cast("Release", _made_by("run:release")(log, self, ledger=ledger, progress=progress))
 
     def check(self, log: EventLog | StoredLog | Variants) -> None:
         """Refuse, by public facts and the columns of the log and without asking it anything, what cannot be made of it.
@@ -574,6 +567,12 @@ class ReleaseRequest:
             f"release.save({target!r})",
         ]
         return "\n".join(lines)
+
+
+def _made_by(place: str) -> Callable[..., Any]:
+    """Return a function of a module that knows requests: it is loaded when it is first needed."""
+    module, _, name = place.partition(":")
+    return cast("Callable[..., Any]", getattr(importlib.import_module(f"veilog.releasing.{module}"), name))
 
 
 def _text(value: Fraction) -> str:

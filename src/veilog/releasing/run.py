@@ -46,11 +46,11 @@ from veilog.privacy.part import Part, names_of_units
 from veilog.privacy.unit import bounded, check_somebody
 from veilog.releasing.checks import activities_of
 from veilog.releasing.keywords import Keywords
-from veilog.releasing.owner.account import LedgerChoice, chosen_ledger, with_warnings
+from veilog.releasing.owner.account import chosen_ledger, with_warnings
 from veilog.releasing.owner.columns import check_times
 from veilog.releasing.owner.losses import losses_after, losses_before
 from veilog.releasing.owner.notes import exposed, formulas, notes_for_owner
-from veilog.releasing.request import ReleaseRequest
+from veilog.releasing.request import LedgerChoice, ReleaseRequest
 from veilog.releasing.result import NOISE_ONLY, Operation, OwnerOnly, Release, remarks_on
 
 LABELS_SHARE = Fraction(1, 10)

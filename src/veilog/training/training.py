@@ -24,8 +24,8 @@ from veilog.privacy.account.guarantee import Guarantee
 from veilog.privacy.curator import Curator
 from veilog.privacy.unit import bounded, check_somebody
 from veilog.releasing.keywords import Keywords
-from veilog.releasing.owner.account import LedgerChoice, chosen_ledger, note_uncounted
-from veilog.releasing.request import ReleaseRequest
+from veilog.releasing.owner.account import chosen_ledger, note_uncounted
+from veilog.releasing.request import LedgerChoice, ReleaseRequest
 from veilog.releasing.run import entry_of
 from veilog.training.checkpoints import ONE_RUN, CheckpointFile, held_interrupts
 from veilog.training.model import Model

@@ -40,8 +40,8 @@ from veilog.methods import method_named
 from veilog.privacy.account.accounting import parse_delta, parse_epsilon, parse_share
 from veilog.privacy.domain import FROM_LOG, Domain
 from veilog.releasing.owner.notes import of_persons
-from veilog.releasing.suggesting.suggest import Suggestion
-from veilog.releasing.suggesting.suggest import suggest as suggest_method
+from veilog.releasing.suggest import Suggestion
+from veilog.releasing.suggest import suggest as suggest_method
 
 _SHOWN = 8
 """Methods of a ranking that are shown; all of them are in the JSON."""

@@ -29,8 +29,8 @@ from veilog.privacy.account.guarantee import Guarantee
 from veilog.privacy.curator import Curator
 from veilog.privacy.mechanisms import noise
 from veilog.privacy.unit import ONE_CASE, Unit, bounded
-from veilog.releasing.owner.account import LedgerChoice, chosen_ledger, note_uncounted
-from veilog.releasing.request import ReleaseRequest
+from veilog.releasing.owner.account import chosen_ledger, note_uncounted
+from veilog.releasing.request import LedgerChoice, ReleaseRequest
 
 __all__ = ["Twin", "ask_sizes", "sizes_of", "sizes_of_log", "twin"]
 
