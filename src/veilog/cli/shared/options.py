@@ -522,7 +522,7 @@ def options_of(work: Work, *names: str, **helps: str) -> Callable[[type[OptionsC
                 kind.__annotations__[option.name] = _annotated(option, helps.get(option.name, option.help))
                 setattr(kind, option.name, _usual(option))
         kind.__annotations__ |= own
-        return cast("type[OptionsClass]", Parameter(name="*")(dataclass(frozen=True)(kind)))
+        return Parameter(name="*")(dataclass(frozen=True)(kind))
 
     return made
 
@@ -534,7 +534,7 @@ def _annotated(option: Option, words: str) -> Any:
         name=option.option if option.several else None,
         help=words,
         group=GROUPS[_GROUP_OF[option.group]],
-        allow_leading_hyphen=option.python.startswith("Number") or None,
+        allow_leading_hyphen=option.python.startswith("Number"),
         negative="" if option.kind is bool or option.several else None,
         show_default=shown,
     )
@@ -554,6 +554,7 @@ def _usual(option: Option) -> Any:
     return str(option.default) if isinstance(option.default, int) and option.kind is str else option.default
 
 
+@dataclass(frozen=True)
 class RequestOptions:
     """The options of a request as texts; :meth:`asked` reads them."""
 
