@@ -181,7 +181,7 @@ def _counted(asked: ReleaseOptions) -> tuple[int | None, ReleaseOptions]:
     """How many activities were declared, for a dry run that needs no names, and the options for a log with so many."""
     if asked.activities is None or not asked.activities.isdecimal():
         return None, asked
-    return int(asked.activities), replace(asked, activities=FROM_LOG)
+    return int(asked.activities), asked.having(activities=FROM_LOG)
 
 
 def _show_kept(out: Output, comparison: Comparison | None, pages: Sequence[str]) -> None:
@@ -341,7 +341,7 @@ def since_last(log: Path, keeping: Keeping, asked: ReleaseOptions) -> tuple[Last
     ledger = keeping.of(log)
     last = last_span([] if ledger is None else ledger.show(), keeping.account)
     last.check(asked.unit)
-    begun = replace(asked, since=last.end)
+    begun = asked.having(since=last.end)
     last.until(begun.end)
     return last, begun
 

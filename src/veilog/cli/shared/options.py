@@ -8,7 +8,7 @@ import shlex
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar, cast
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, TypeVar, cast
 
 from cyclopts import Group as OptionGroup
 from cyclopts import Parameter
@@ -570,6 +570,10 @@ class RequestOptions:
     def by_column(self) -> bool:
         """Whether a column names the person, so that variants alone are not enough."""
         return self.unit not in ("case", "person")
+
+    def having(self, **changes: Any) -> Self:
+        """Return the options with some of them changed."""
+        return cast("Self", replace(cast("Any", self), **changes))
 
     def checked(self) -> Unit:
         """Return whom that protects; refused before a log is read, where it means nothing."""
