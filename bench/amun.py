@@ -18,7 +18,7 @@ from veilog.logs.eventlog import EventLog
 from veilog.logs.metadata import Metadata
 from veilog.logs.variants import Sequences
 from veilog.methods._events.assemble import Details, assembled
-from veilog.releasing.release import release
+from veilog.releasing.run import release
 
 LOGS = ("sepsis", "bpic2013_incidents", "unrineweginfectie", "ccc19", "traffic_fines")
 MODES = ("sampling", "filtering", "oversampling")

@@ -26,7 +26,7 @@ from veilog.methods._events.attributes.released import released_attributes
 from veilog.privacy.curator import Curator
 from veilog.privacy.domain import Domain
 from veilog.privacy.mechanisms import noise
-from veilog.releasing.release import release
+from veilog.releasing.run import release
 
 ALONE = {
     "sepsis": ("org:group", "DiagnosticBlood"),

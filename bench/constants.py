@@ -38,7 +38,7 @@ from veilog.methods._events.times.timestamps import released_times
 from veilog.privacy.curator import Curator
 from veilog.privacy.domain import ALL_FROM_LOG, Domain
 from veilog.privacy.mechanisms import noise
-from veilog.releasing.release import release
+from veilog.releasing.run import release
 
 BEGUN = datetime.datetime.fromtimestamp(BEGIN, datetime.UTC)
 WINDOW = (BEGUN, BEGUN + datetime.timedelta(days=731))

@@ -31,7 +31,7 @@ from veilog.logs.files import read_variants
 from veilog.logs.synthetic.hospital import hospital
 from veilog.logs.variants import Variants
 from veilog.privacy.domain import ALL_FROM_LOG
-from veilog.releasing.release import release
+from veilog.releasing.run import release
 
 PIECE = 125_000
 """Patients made at a time."""

@@ -40,8 +40,8 @@ from veilog.privacy.curator import Curator
 from veilog.privacy.domain import ALL_FROM_LOG, Domain
 from veilog.privacy.mechanisms import noise
 from veilog.privacy.unit import Unit, bounded
-from veilog.releasing.release import release
 from veilog.releasing.result import Release
+from veilog.releasing.run import release
 
 ACTIVITIES = 20
 FIRST = 1_600_000_000_000_000

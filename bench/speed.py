@@ -25,8 +25,8 @@ from veilog.measures.similarity.measure import relative_log_similarity
 from veilog.methods._relations.playout import balanced, play_out, play_out_guided
 from veilog.methods.df_laplace import exact_relation
 from veilog.privacy.domain import ALL_FROM_LOG
-from veilog.releasing.release import release
-from veilog.releasing.suggesting.suggest import suggest
+from veilog.releasing.run import release
+from veilog.releasing.suggest import suggest
 
 Work = Callable[[], object]
 LOGS = ("sepsis", "receipt", "bpic2013_incidents")

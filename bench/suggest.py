@@ -23,7 +23,7 @@ from veilog.logs.variants import Variants
 from veilog.measures import Pair
 from veilog.measures.purposes import Asked, judge
 from veilog.methods.measured import measured
-from veilog.releasing.suggesting.suggest import suggest
+from veilog.releasing.suggest import suggest
 
 DELTA = "1e-4"
 PICKS = {

@@ -36,7 +36,7 @@ from veilog.methods._events.times.timestamps import released_times
 from veilog.privacy.curator import Curator
 from veilog.privacy.domain import ALL_FROM_LOG
 from veilog.privacy.mechanisms import noise
-from veilog.releasing.release import release
+from veilog.releasing.run import release
 
 LOGS = ("sepsis", "bpic2013_incidents", "receipt", "unrineweginfectie", "traffic_fines")
 ERRORS = ("frequent", "by occurrence", "all", "medians", "duration", "mean duration", "hours", "weeks")

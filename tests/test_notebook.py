@@ -117,7 +117,7 @@ def test_a_suggestion_is_a_frame(log: veilog.EventLog) -> None:
 @pytest.mark.nightly
 def test_plans_twins_and_suggestions_show_what_they_are(log: veilog.EventLog) -> None:
     planned = veilog.plan("evolve", epsilon=1, activities=[EVIL, "b"], times=0.3)
-    assert repr(planned).startswith("Plan(evolve, epsilon='1', activities=")
+    assert repr(planned).startswith("ReleaseRequest(evolve, epsilon='1', activities=")
     text = shown(planned)
     assert EVIL in text and "0.3" in text and "protection is good" in text
     assert "protection is good" in shown(veilog.plan("evolve", epsilon=1))
@@ -189,7 +189,7 @@ EXAMPLES = (
     "veilog.privacy.account.accounting",
     "veilog.privacy.domain",
     "veilog.releasing.release",
-    "veilog.releasing.suggesting.suggest",
+    "veilog.releasing.suggest",
     "veilog.testing.measures",
 )
 """Modules whose docstrings have examples."""

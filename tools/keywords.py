@@ -10,7 +10,6 @@ slip with all signatures.
 
 from __future__ import annotations
 
-import inspect
 import subprocess
 import sys
 from collections import defaultdict
@@ -18,32 +17,35 @@ from pathlib import Path
 
 from veilog.methods import METHODS
 from veilog.methods.settings import Parameter, in_python
-from veilog.releasing.plan import plan
+from veilog.releasing.request import OPTIONS, Option
 
 TARGET = Path(__file__).resolve().parents[1] / "src" / "veilog" / "releasing" / "keywords.py"
 HEAD = '''# ruff: noqa: E501, E741 - words and names of the methods
-"""The settings of the methods as keywords, for editors and type checkers: written by ``make tables``, never edited."""
+"""Options of a release and settings of the methods, for editors and type checkers: by ``make tables``, never edited."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Literal, TypedDict
 
-__all__ = ["Keywords"]
+from veilog.privacy.account.accounting import Number
+from veilog.privacy.domain import Domain, Window
+from veilog.privacy.part import Part
 
 
 class Keywords(TypedDict, total=False):
-    """The settings of all methods of this package; which of them a method has is checked when it is called."""
+    """The options of a release, and the settings of all methods of this package; which of them a method has is checked
+    when it is called."""
 
 '''
 
 
 def settings() -> dict[str, dict[str, Parameter]]:
     """Return the settings by name, each with the methods of ours that have it; without what every method is told."""
-    said = inspect.signature(plan).parameters
     found: dict[str, dict[str, Parameter]] = defaultdict(dict)
     for method in METHODS.values():
         for setting in () if method.package else method.parameters:
-            if setting.name not in said:
+            if setting.name not in OPTIONS or not OPTIONS[setting.name].keyword:
                 found[in_python(setting.name)][method.name] = setting
     return found
 
@@ -57,6 +59,11 @@ def type_of(held: dict[str, Parameter]) -> str:
     return " | ".join(kinds)
 
 
+def option_type(option: Option) -> str:
+    """Return the type of an option of a release."""
+    return option.python or f"{option.kind.__name__}{' | None' if option.default is None else ''}"
+
+
 def words_of(held: dict[str, Parameter]) -> str:
     """Return what a setting says, once for all methods that have it in the same words."""
     said: dict[str, list[str]] = defaultdict(list)
@@ -68,6 +75,9 @@ def words_of(held: dict[str, Parameter]) -> str:
 def keywords() -> str:
     """Return the module, as the formatter writes it."""
     lines = []
+    for option in OPTIONS.values():
+        if option.keyword:
+            lines += [f"    {option.name}: {option_type(option)}", f'    """{option.help}"""']
     for name, held in settings().items():
         lines += [f"    {name}: {type_of(held)}", f'    """{words_of(held)}"""']
     call = [sys.executable, "-m", "ruff", "format", "--stdin-filename", str(TARGET), "-"]

@@ -23,6 +23,7 @@ from typing import Any, get_args, get_type_hints
 from cyclopts import App, Parameter
 
 from veilog import cli
+from veilog.cli.shared.options import ReleaseOptions, TrainOptions
 from veilog.experiments import EXPERIMENTS
 from veilog.logs.findings import RULES
 from veilog.measures import MEASURES, Measure, Quantity
@@ -40,7 +41,7 @@ SHARED = {
     "Reading": "reading a log",
     "Grouping": "grouping large tables",
     "Keeping": "the ledger",
-    "BudgetOptions": "the budget, the public facts and the unit",
+    "TrainOptions": "the budget, the public facts and the unit",
 }
 """Groups of options that several commands have, and what they are for."""
 MOST_CHOICES = 6
@@ -71,7 +72,8 @@ def option(name: str, hint: Any) -> str:
 
 def group(kind: type) -> list[str]:
     hints = get_type_hints(kind, include_extras=True)
-    return [option(field.name, hints[field.name]) for field in dataclasses.fields(kind)]
+    shared = {field.name for field in dataclasses.fields(TrainOptions)} if kind is ReleaseOptions else set()
+    return [option(field.name, hints[field.name]) for field in dataclasses.fields(kind) if field.name not in shared]
 
 
 def anchor(title: str) -> str:
@@ -92,6 +94,9 @@ def command(name: str, app: App) -> list[str]:
         elif dataclasses.is_dataclass(hint) and hint.__name__ in SHARED:  # type: ignore[union-attr]
             also.append(f"[{SHARED[hint.__name__]}](#{anchor(f'Options for {SHARED[hint.__name__]}')})")  # type: ignore[union-attr]
         else:
+            if hint is ReleaseOptions:  # those that a training has, too, are told once
+                title = SHARED["TrainOptions"]
+                also.append(f"[{title}](#{anchor(f'Options for {title}')})")
             rows += group(hint) if dataclasses.is_dataclass(hint) else [option(given, hint)]  # type: ignore[arg-type]
     said = " ".join((inspect.getdoc(function) or "").partition("\n\n")[0].split())
     lines = [f"### veilog {name}", "", f"`{' '.join(called)}`. {said}", ""]

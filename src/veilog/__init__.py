@@ -40,11 +40,11 @@ if TYPE_CHECKING:
     from veilog.methods import METHODS, Method
     from veilog.privacy.account.guarantee import Charge, Condition, Guarantee
     from veilog.privacy.domain import Domain
-    from veilog.releasing.plan import Plan, plan
     from veilog.releasing.preview import Expected
-    from veilog.releasing.release import release
+    from veilog.releasing.request import ReleaseRequest, plan
     from veilog.releasing.result import OwnerOnly, Release
-    from veilog.releasing.suggesting.suggest import Suggestion, suggest
+    from veilog.releasing.run import release
+    from veilog.releasing.suggest import Suggestion, suggest
     from veilog.releasing.twin import Twin, twin
     from veilog.report.dossier import dossier
     from veilog.training.model import Model
@@ -72,8 +72,8 @@ __all__ = [
     "OutputError",
     "OwnerOnly",
     "ParameterError",
-    "Plan",
     "Release",
+    "ReleaseRequest",
     "RiskResult",
     "Suggestion",
     "Twin",
@@ -100,7 +100,7 @@ __all__ = [
 
 _HOMES = {
     "Account": "veilog.ledger.ledger",
-    "AuditResult": "veilog.audits.auditing",
+    "AuditResult": "veilog.audits.results",
     "Benchmark": "veilog.experiments.benchmark",
     "BudgetError": "veilog.errors",
     "Charge": "veilog.privacy.account.guarantee",
@@ -120,7 +120,7 @@ _HOMES = {
     "OutputError": "veilog.errors",
     "OwnerOnly": "veilog.releasing.result",
     "ParameterError": "veilog.errors",
-    "Plan": "veilog.releasing.plan",
+    "ReleaseRequest": "veilog.releasing.request",
     "Release": "veilog.releasing.result",
     "RiskResult": "veilog.measures.disclosure",
     "Suggestion": "veilog.releasing.suggesting.suggest",
@@ -132,12 +132,12 @@ _HOMES = {
     "benchmark": "veilog.experiments.benchmark",
     "compare": "veilog.measures",
     "dossier": "veilog.report.dossier",
-    "plan": "veilog.releasing.plan",
+    "plan": "veilog.releasing.request",
     "read": "veilog.logs.files",
     "read_variants": "veilog.logs.files",
-    "release": "veilog.releasing.release",
+    "release": "veilog.releasing.run",
     "risk": "veilog.measures.disclosure",
-    "suggest": "veilog.releasing.suggesting.suggest",
+    "suggest": "veilog.releasing.suggest",
     "train": "veilog.training.training",
     "twin": "veilog.releasing.twin",
     "validate": "veilog.logs.files",

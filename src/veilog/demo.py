@@ -15,7 +15,7 @@ from veilog.errors import OutputError
 from veilog.logs import files
 from veilog.logs.synthetic import hospital
 from veilog.measures import compare
-from veilog.releasing.plan import plan
+from veilog.releasing.request import plan
 from veilog.releasing.run import run_plan
 
 CASES = 2000

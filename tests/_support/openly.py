@@ -11,7 +11,7 @@ from veilog.privacy.domain import Domain
 __all__ = ["planned", "release"]
 
 
-def planned(method: str, *, domain: Domain | None = None, **wanted: Any) -> veilog.Plan:
+def planned(method: str, *, domain: Domain | None = None, **wanted: Any) -> veilog.ReleaseRequest:
     """As :func:`veilog.plan`, with the owner's word for what is not declared."""
     said = (domain or Domain()).taken_from_log(["activities", "max_length"])
     return veilog.plan(method, domain=said, allow_no_protection=True, **wanted)

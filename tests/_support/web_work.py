@@ -13,7 +13,7 @@ from typing import Any
 from veilog.errors import InputError, OutputError
 from veilog.logs.synthetic.hospital import hospital
 from veilog.privacy.account.guarantee import Guarantee
-from veilog.releasing.release import release
+from veilog.releasing.run import release
 from veilog.report.told import Told
 from veilog.web.jobs.records import ServerSettings
 from veilog.web.jobs.results import ReleasedLog, to_text

@@ -27,7 +27,7 @@ from veilog.privacy.account.account import ChargeAccount
 from veilog.privacy.clipping import contributions, noise_of_sums
 from veilog.privacy.mechanisms import noise
 from veilog.privacy.mechanisms.mechanism import Laplace
-from veilog.releasing.plan import Plan
+from veilog.releasing.request import ReleaseRequest
 
 CASES, LONG = 200, 300
 RUNS = 700
@@ -93,7 +93,7 @@ class Question:
     """What is audited: the words of its purpose, who asks it, and of which logs."""
 
     words: str
-    planned: Plan
+    planned: ReleaseRequest
     pair: Attempt
     least: float
     """Of what is charged for it, what an audit can see at least."""

@@ -32,7 +32,7 @@ from veilog.errors import ParameterError
 from veilog.logs.synthetic.hospital import hospital, variants_only
 from veilog.privacy.account.losses import EpsilonDeltaLoss, GaussianLoss, LaplaceLoss, composed_delta
 from veilog.privacy.mechanisms.mechanism import DiscreteGaussian, KTruncatedGeometric, Laplace, NoisedSteps, Thresholded
-from veilog.releasing.plan import plan
+from veilog.releasing.request import plan
 
 LAPLACE = Laplace(Fraction(2), 3)
 TRUNCATED = KTruncatedGeometric(Fraction(1, 2), 7)

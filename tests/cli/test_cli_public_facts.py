@@ -9,7 +9,7 @@ from commands import at_a_terminal
 
 import veilog
 from veilog.cli import main
-from veilog.cli.shared.budget import BudgetOptions
+from veilog.cli.shared.options import ReleaseOptions
 from veilog.logs.synthetic.hospital import hospital
 
 
@@ -44,7 +44,7 @@ def test_a_mistyped_keyword_is_no_list_of_one_activity(
     with pytest.raises(veilog.ParameterError, match="Did you mean"):
         veilog.release(log, "evolve", epsilon=1, activities=said)
     (tmp_path / "names").write_text(said)
-    assert BudgetOptions(activities=f"@{tmp_path / 'names'}").domain().alphabet == (said,)
+    assert ReleaseOptions(activities=f"@{tmp_path / 'names'}").asked()["domain"].alphabet == (said,)
 
 
 @pytest.mark.nightly

@@ -11,7 +11,7 @@ from cyclopts import App
 
 from veilog import _files
 from veilog.cli import application, main
-from veilog.cli.shared.details import declared_list
+from veilog.cli.shared.options import declared_list
 
 
 @pytest.mark.parametrize(

@@ -10,8 +10,7 @@ import pytest
 
 from veilog.cli import main
 from veilog.cli.ledger import Keeping
-from veilog.cli.shared.common import Grouping, Reading
-from veilog.cli.shared.values import options
+from veilog.cli.shared.options import Grouping, Reading, options
 
 ROWS = [
     f"v{visit},{activity},2024-01-0{day}T10:00:00Z,2024-02-0{day}T10:00:00Z\n"

@@ -122,8 +122,8 @@ TRAIN = ("train", "LOG", "MODEL", "--epsilon", "2", "--delta", "1e-3", "-p", "fr
 @pytest.mark.parametrize(
     ("command", "where", "said"),
     [
-        (SUGGEST, "veilog.releasing.suggesting.suggest._chosen", "epsilon = 0.1 is spent, which is entered in"),
-        (SUGGEST, "veilog.releasing.suggesting.suggest._answers", "Nothing was asked of the log, so nothing is spent."),
+        (SUGGEST, "veilog.releasing.suggest._chosen", "epsilon = 0.1 is spent, which is entered in"),
+        (SUGGEST, "veilog.releasing.suggest._answers", "Nothing was asked of the log, so nothing is spent."),
         (SUGGEST, "veilog.cli.releasing.suggest._view", "The suggestion is paid for."),
         (TWIN, "veilog.releasing.twin.replace", "epsilon = 0.5 is spent, which is entered in"),
         (TWIN, "veilog.releasing.twin.ask_sizes", "Nothing was asked of the log, so nothing is spent."),

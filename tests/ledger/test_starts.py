@@ -95,7 +95,7 @@ def test_a_release_that_cannot_load_its_library_costs_nothing(ledger: Ledger, mo
     def failing(name: str) -> None:
         raise MemoryError(name)
 
-    monkeypatch.setattr("veilog.releasing.before.importlib.import_module", failing)
+    monkeypatch.setattr("veilog.releasing.run.importlib.import_module", failing)
     with pytest.raises(MemoryError):
         veilog.release(LOG, "travag", epsilon=1, delta="1e-3", ledger=ledger)
     assert states(ledger) == []

@@ -8,7 +8,7 @@ import pytest
 from veilog.errors import ParameterError
 from veilog.methods import METHODS
 from veilog.methods.measured import BenchmarkSimilarity, ahead, measured
-from veilog.releasing.suggesting import suggest
+from veilog.releasing import suggest
 from veilog.web.pages.methods import cards
 
 ROOT = Path(__file__).parents[2]

@@ -420,7 +420,7 @@ def test_row_12_who_asks_nothing_guarantees_nothing(monkeypatch: pytest.MonkeyPa
     assert guarantee.reasons == (Message("nothing-asked"),)
     method = METHODS["travas"]
     monkeypatch.setattr(
-        "veilog.releasing.plan.method_named",
+        "veilog.releasing.request.method_named",
         lambda name: type(method)(**{**method.__dict__, "run": lambda curator, request, settings: curator._variants}),
     )
     released = veilog.release(SMALL, "travas", epsilon=1, delta="1e-3")

@@ -107,7 +107,7 @@ def test_how_many_cases_name_nobody_is_told_the_owner_alone() -> None:
 
 def test_the_policy_is_in_the_plan_the_command_and_the_ledger(tmp_path: Path) -> None:
     planned = veilog.plan("travas", epsilon=1, delta="1e-3", **OWN)
-    assert veilog.Plan.from_json(planned.to_json()) == planned
+    assert veilog.ReleaseRequest.from_json(planned.to_json()) == planned
     assert "--unnamed own" in planned.command() and "unnamed='own'" in planned.python()
     ledger = veilog.Ledger.open(tmp_path / "log.ledger", create=True)
     held = log(["p", None])

@@ -12,6 +12,7 @@ import pytest
 from veilog.methods import METHODS
 from veilog.methods.settings import in_python
 from veilog.releasing.keywords import Keywords
+from veilog.releasing.request import OPTIONS
 
 ROOT = Path(__file__).parents[2]
 
@@ -42,7 +43,8 @@ def test_they_are_those_of_the_methods() -> None:
     told = subprocess.run(call, capture_output=True, text=True, check=False)
     assert (told.returncode, told.stdout.strip()) == (0, "they are as the settings are"), told.stderr
     # Amun's own guessing advantage is one that every method is told.
-    own = {in_python(p.name) for m in METHODS.values() for p in m.parameters if not m.package} - {"guessing_advantage"}
+    own = {in_python(p.name) for m in METHODS.values() for p in m.parameters if not m.package}
+    own |= {option.name for option in OPTIONS.values() if option.keyword}
     assert set(Keywords.__annotations__) == own
 
 

@@ -13,7 +13,7 @@ from veilog.logs.synthetic.hospital import ACTIVITIES, hospital
 LOG = hospital(40, seed=1)
 
 
-def planned(**more: Any) -> veilog.Plan:
+def planned(**more: Any) -> veilog.ReleaseRequest:
     return veilog.plan("evolve", **({"epsilon": 1, "activities": ACTIVITIES} | more))
 
 

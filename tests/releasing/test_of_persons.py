@@ -12,7 +12,7 @@ import pytest
 import veilog
 from veilog import BudgetError, EventLog, Ledger, ParameterError, cli
 from veilog.privacy.curator import Curator
-from veilog.releasing.suggesting.suggest import suggest
+from veilog.releasing.suggest import suggest
 from veilog.releasing.twin import twin
 
 WHOM = {"unit": "Patient", "max_cases": 2}

@@ -16,7 +16,7 @@ from veilog.logs.variants import Variants
 from veilog.messages import Message
 from veilog.methods import METHODS
 from veilog.privacy.curator import Curator
-from veilog.releasing.plan import plan
+from veilog.releasing.request import plan
 
 CODE = "method-of-another-package"
 

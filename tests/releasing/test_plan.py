@@ -16,8 +16,8 @@ from veilog.cli import application
 from veilog.errors import BudgetError, InputError, ParameterError, UndeclaredError, VeilogError
 from veilog.logs.synthetic.hospital import hospital, started
 from veilog.privacy.account.accounting import parse_epsilon
-from veilog.releasing.plan import protects_nobody
 from veilog.releasing.preview import guarantee_of
+from veilog.releasing.request import protects_nobody
 
 LOG = hospital(60, seed=3)
 LABELS = tuple(LOG.variants.labels)
@@ -36,10 +36,10 @@ PLANS: dict[str, dict[str, Any]] = {
 @pytest.mark.parametrize("method", PLANS)
 def test_a_plan_is_json_both_ways(method: str) -> None:
     planned = veilog.plan(method, **PLANS[method])
-    assert veilog.Plan.from_json(json.loads(json.dumps(planned.to_json()))) == planned
+    assert veilog.ReleaseRequest.from_json(json.loads(json.dumps(planned.to_json()))) == planned
 
 
-def beyond() -> veilog.Plan:
+def beyond() -> veilog.ReleaseRequest:
     """A plan with all that can be released beyond variants."""
     domain = veilog.Domain(LABELS, 30, {"ward": ("A 1", "B, 2"), "age": (-0.12345678, 1234567.5)})
     return veilog.plan(
@@ -58,39 +58,33 @@ def beyond() -> veilog.Plan:
 
 
 def test_times_attributes_and_domains_come_back_from_json() -> None:
-    assert veilog.Plan.from_json(json.loads(json.dumps(beyond().to_json()))) == beyond()
+    assert veilog.ReleaseRequest.from_json(json.loads(json.dumps(beyond().to_json()))) == beyond()
 
 
-def named_alike() -> veilog.Plan:
+def named_alike() -> veilog.ReleaseRequest:
     """A plan in which a setting of the method and a public fact have one name."""
     return veilog.plan("evolve", epsilon=1, domain=veilog.Domain("log", 30), max_length=40)
 
 
 def test_a_setting_is_not_taken_for_a_public_fact_of_the_same_name() -> None:
-    again = veilog.Plan.from_json(json.loads(json.dumps(named_alike().to_json())))
+    again = veilog.ReleaseRequest.from_json(json.loads(json.dumps(named_alike().to_json())))
     assert again == named_alike()
     assert (again.declared.max_length, again.settings.to_json()["max_length"]) == (30, 40)
 
 
-def read_by_the_command(command: str) -> veilog.Plan:
+def read_by_the_command(command: str) -> veilog.ReleaseRequest:
     """The plan that the command line makes of a command."""
-    from veilog.cli.releasing.release import _planned
-    from veilog.cli.shared.values import pairs
+    from veilog.cli.shared.options import UNDECIDED, pairs
 
     words = shlex.split(command)
     assert words[:2] == ["veilog", "release"]
     _, bound, _ = application(whole=True).parse_args(words[1:], print_error=False, exit_on_error=False)
     given = bound.arguments
-    nothing = _planned.__globals__
-    return _planned(
-        given["method"],
-        dict(pairs(given.get("p", ()), "-p")),
-        given.get("budget", nothing["UNDECIDED"]),
-        given.get("beyond", nothing["NOTHING_MORE"]),
-    )
+    asked = given.get("asked", UNDECIDED)
+    return asked.request(given["method"], pairs(given.get("p", ()), "-p"))
 
 
-def plan_called(name: str) -> veilog.Plan:
+def plan_called(name: str) -> veilog.ReleaseRequest:
     made = {"beyond": beyond, "named alike": named_alike}
     return made[name]() if name in made else veilog.plan(name, **PLANS[name])
 
@@ -108,7 +102,7 @@ def test_the_command_of_a_plan_makes_the_same_plan(method: str) -> None:
 @pytest.mark.parametrize("method", [*PLANS, "beyond", "named alike"])
 def test_the_python_of_a_plan_makes_the_same_plan(method: str, monkeypatch: pytest.MonkeyPatch) -> None:
     planned = plan_called(method)
-    made: list[veilog.Plan] = []
+    made: list[veilog.ReleaseRequest] = []
 
     class Saved:
         def save(self, target: str) -> None:
@@ -132,7 +126,7 @@ def test_the_python_of_a_plan_makes_the_same_plan(method: str, monkeypatch: pyte
 )
 def test_no_number_changes_on_its_way(epsilon: Fraction, depth: int | None, rest: str) -> None:
     planned = veilog.plan("laplace", epsilon=epsilon, activities="log", depth=depth, rest=rest)
-    again = veilog.Plan.from_json(planned.to_json())
+    again = veilog.ReleaseRequest.from_json(planned.to_json())
     assert again == planned and again.epsilon == epsilon
     assert read_by_the_command(planned.command()).epsilon == epsilon
 
@@ -186,7 +180,7 @@ def test_a_level_of_none_in_practice_is_asked_for_in_words(method: str, asked: d
     planned = veilog.plan(method, **asked, allow_no_protection=True)
     assert protects_nobody(planned.epsilon, planned.delta)
     assert planned.delta or planned.cost.strength == "none in practice"
-    assert veilog.Plan.from_json(planned.to_json()) == planned
+    assert veilog.ReleaseRequest.from_json(planned.to_json()) == planned
     assert "--allow-no-protection" in planned.command()
 
 
@@ -336,14 +330,14 @@ def test_nothing_is_said_beside_a_plan_that_it_would_not_heed() -> None:
 )
 def test_json_that_is_no_plan_is_refused(values: dict[str, Any]) -> None:
     with pytest.raises(InputError, match="no plan"):
-        veilog.Plan.from_json(values)
+        veilog.ReleaseRequest.from_json(values)
     with pytest.raises(VeilogError):
-        veilog.Plan.from_json({"method": "laplace", "epsilon": "-1"})
+        veilog.ReleaseRequest.from_json({"method": "laplace", "epsilon": "-1"})
 
 
 def test_epsilon_is_parsed_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """From the request to the plan; from there on it is a fraction. The curator checks what its questions are given."""
-    from veilog.releasing import plan as plans
+    from veilog.releasing import request as requests
 
     seen: list[object] = []
 
@@ -351,7 +345,7 @@ def test_epsilon_is_parsed_once(monkeypatch: pytest.MonkeyPatch) -> None:
         seen.append(value)
         return parse_epsilon(value, name)
 
-    monkeypatch.setattr(plans, "parse_epsilon", counted)
+    monkeypatch.setattr(requests, "parse_epsilon", counted)
     veilog.release(LOG, "laplace", epsilon="0.5", domain=veilog.Domain("log", "log"))
     assert seen == ["0.5"]
 

@@ -11,8 +11,8 @@ import veilog
 from veilog import ParameterError, Variants, cli
 from veilog.logs.synthetic.hospital import hospital
 from veilog.privacy.curator import Curator
-from veilog.releasing.suggesting import ranking
-from veilog.releasing.suggesting.ranking import Ranking
+from veilog.releasing import suggest as ranking
+from veilog.releasing.suggest import Ranking
 
 LOG = Variants.from_dict({("a", "b"): 700, ("a", "c"): 200, ("a", "b", "c"): 100})
 

@@ -13,6 +13,7 @@ from veilog import Domain, Variants
 from veilog.errors import OutputError, ParameterError
 from veilog.ledger.ledger import Ledger
 from veilog.logs.synthetic.hospital import hospital
+from veilog.releasing.request import OPTIONS
 
 LOG = Variants.from_dict({("a", "b"): 500, ("a", "c", "c"): 300, ("a", "b", "c"): 80, ("d",): 2, (): 40})
 
@@ -131,7 +132,7 @@ def test_an_empty_release_says_why_in_place_of_a_file(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("method", veilog.METHODS.values(), ids=lambda m: m.name)
 def test_no_parameter_of_a_method_has_the_name_of_one_of_release(method: veilog.Method) -> None:
-    own = set(inspect.signature(veilog.release).parameters)
+    own = {*inspect.signature(veilog.release).parameters, *(n for n, option in OPTIONS.items() if option.keyword)}
     clash = {p.name for p in method.parameters} & own
     assert clash <= {"guessing_advantage"}, "release() would take it for its own"
 

@@ -22,7 +22,7 @@ from web_work import made
 from veilog.ledger.ledger import Ledger
 from veilog.logs import files
 from veilog.logs.synthetic.hospital import hospital
-from veilog.releasing.release import release
+from veilog.releasing.run import release
 from veilog.report.decision import owner_side
 from veilog.report.told import told_by_release
 from veilog.web.access import handlers

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 
@@ -47,8 +47,8 @@ from veilog.privacy.account.guarantee import Guarantee
 from veilog.privacy.account.guessing import advantage_of
 from veilog.privacy.domain import Domain
 from veilog.privacy.unit import ONE_CASE, Unit
-from veilog.releasing.plan import Plan, as_planned, plan
-from veilog.releasing.planned import checked_seed
+from veilog.releasing.keywords import Keywords
+from veilog.releasing.request import ReleaseRequest, checked_seed, plan
 from veilog.releasing.run import run_plan
 
 Log = Variants | EventLog
@@ -69,27 +69,19 @@ _BEYOND = 0.2
 
 
 def audit(
-    method: str | Plan,
+    method: str | ReleaseRequest,
     *,
-    epsilon: Number | None = None,
-    delta: Number = 0,
-    as_published: bool = False,
     white_box: bool = False,
     runs: int | None = None,
     confidence: float = 0.99,
     log: AnyLog | None = None,
     pairs: Sequence[Attempt] | None = None,
-    domain: Domain | None = None,
-    activities: Iterable[str] | str | None = None,
-    unit: str = "case",
-    max_cases: int | None = None,
     person_cases: int | None = None,
-    seed: int | None = None,
     processes: int | None = None,
     progress: Progress | None = None,
-    **parameters: Any,
+    **options: Unpack[Keywords],
 ) -> AuditResult:
-    """Attack a method at a budget, or a :class:`Plan`: ``runs`` releases of each of two neighbouring logs.
+    """Attack a method at a budget, or a :class:`ReleaseRequest`: ``runs`` releases of each of two neighbouring logs.
 
     By default an attacker sees releases, 20,000 of each log. With ``white_box`` he sees every noisy answer, of logs
     that differ as much as they can, and 4,000 will do; see :mod:`veilog.audits.whitebox`.
@@ -103,14 +95,14 @@ def audit(
     than it protects, are attacked apart, with fewer runs.
     """
     runs = (WHITE_RUNS if white_box else RUNS) if runs is None else runs
+    seed = options.pop("seed", None)
+    epsilon, delta = options.get("epsilon"), options.get("delta", 0)
     _check(runs, confidence, processes, seed)
-    declared: dict[str, Any] = {"domain": domain, "activities": activities, "unit": unit, "max_cases": max_cases}
-    if isinstance(method, Plan):
-        beside = {"epsilon": epsilon, "delta": delta, "as_published": as_published, **declared, **parameters}
-        planned = as_planned(method, **beside)
+    if isinstance(method, ReleaseRequest):
+        planned = ReleaseRequest.of(method, "audit", options)
     else:
-        budget, values = _arguments(method_named(method), epsilon, delta, parameters)
-        planned = plan(method, **budget, as_published=as_published, allow_no_protection=True, **values, **declared)
+        budget = _budget(method_named(method), epsilon, delta, options)
+        planned = plan(method, **{"allow_no_protection": True, **budget})
     person = _person_cases(person_cases, planned.unit)
     held = None if log is None else as_log(log)
     _check_person(person, planned.unit, held)
@@ -129,7 +121,7 @@ def audit(
 
 
 def _audit_outside(
-    planned: Plan,
+    planned: ReleaseRequest,
     pairs: Sequence[Attempt],
     derived: Guarantee,
     nominal: tuple[Fraction, Fraction],
@@ -170,7 +162,7 @@ def _audit_outside(
 
 
 def _proofs(
-    planned: Plan,
+    planned: ReleaseRequest,
     pairs: Sequence[Attempt],
     derived: Guarantee,
     numbers: tuple[int, int],
@@ -307,7 +299,8 @@ def _fresh(draw: np.random.Generator, number: int) -> list[int]:
 
 
 def _check(runs: int, confidence: float, processes: int | None, seed: int | None) -> None:
-    checked_seed(seed)
+    if seed is not None:
+        checked_seed(seed)
     if isinstance(runs, bool) or not isinstance(runs, int) or runs < 1:
         raise ParameterError("runs-must-whole-number", parameter="runs", runs=runs)
     if runs > _MOST_RUNS:
@@ -327,15 +320,14 @@ def _check_person(person: int, unit: Unit, log: Log | None) -> None:
         raise ParameterError("audit-your-own-log", parameter="log")
 
 
-def _arguments(
-    method: Method, epsilon: Number | None, delta: Number, parameters: dict[str, Any]
-) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The budget and the parameters of the releases."""
+def _budget(method: Method, epsilon: Number | None, delta: Number, options: Keywords) -> dict[str, Any]:
+    """The options of the releases, with the budget that is audited."""
     if method.takes_epsilon:
-        return {"epsilon": epsilon, "delta": delta}, dict(parameters)
+        return dict(options)
     if any(parameter.name == "guessing_advantage" for parameter in method.parameters):
         advantage = min(float(advantage_of(_parsed(epsilon, delta)[0])), 0.999)
-        return {}, {"guessing_advantage": advantage, **parameters}
+        rest = {name: value for name, value in options.items() if name not in ("epsilon", "delta")}
+        return {"guessing_advantage": advantage, **rest}
     raise ParameterError("method-makes-no-claim", parameter="method", name=method.name)
 
 
@@ -353,7 +345,7 @@ def _workers(asked: int | None) -> int:
 class _Runner:
     """Runs releases, many at a time where there are processes for them."""
 
-    planned: Plan
+    planned: ReleaseRequest
     progress: Progress
     workers: ProcessPoolExecutor | None
     processes: int
@@ -374,10 +366,10 @@ class _Runner:
 
 def _scores_of(planned: dict[str, Any], log: Log, scores: tuple[Score, ...], seeds: Sequence[int]) -> FloatArray:
     """In another process, which gets the plan as JSON."""
-    return _scores(Plan.from_json(planned), log, scores, seeds)
+    return _scores(ReleaseRequest.from_json(planned), log, scores, seeds)
 
 
-def _scores(planned: Plan, log: Log, scores: tuple[Score, ...], seeds: Sequence[int]) -> FloatArray:
+def _scores(planned: ReleaseRequest, log: Log, scores: tuple[Score, ...], seeds: Sequence[int]) -> FloatArray:
     found = np.empty((len(seeds), len(scores)))
     for i, seed in enumerate(seeds):
         try:

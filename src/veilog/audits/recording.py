@@ -63,7 +63,7 @@ from veilog.privacy.mechanisms.mechanism import (
 from veilog.privacy.training.gradients import Training
 from veilog.privacy.training.sums import clipped_sums
 from veilog.privacy.unit import ONE_CASE, Bounded, bounded
-from veilog.releasing.plan import Plan
+from veilog.releasing.request import ReleaseRequest
 from veilog.releasing.run import curator_of, run_plan
 
 QUESTIONS = (
@@ -227,7 +227,7 @@ class TwinCurator:
 class Twins:
     """Both logs, to be asked without noise."""
 
-    def __init__(self, plan: Plan, without: Log, with_: Log) -> None:
+    def __init__(self, plan: ReleaseRequest, without: Log, with_: Log) -> None:
         self._plan, self._logs = plan, (without, with_)
         source = noise.seeded(0)
         self.pair = tuple(TwinCurator(bounded(log, plan.unit, source), plan.public) for log in (without, with_))
@@ -291,7 +291,7 @@ class _Enough(Exception):
 
 
 def recorded(
-    plan: Plan, twins: Twins, log: Log, there: bool, seed: int, questions: int | None = None
+    plan: ReleaseRequest, twins: Twins, log: Log, there: bool, seed: int, questions: int | None = None
 ) -> tuple[RecordedRun, Script]:
     """Return what a release of the log answers, and what it asked; ``there``: whether it is the log with the case.
 
@@ -303,7 +303,7 @@ def recorded(
     return RecordedRun(tuple(recorder.answers)), Script(tuple(recorder.calls))
 
 
-def asked_again(plan: Plan, twins: Twins, script: Script, log: Log, there: bool, seed: int) -> RecordedRun:
+def asked_again(plan: ReleaseRequest, twins: Twins, script: Script, log: Log, there: bool, seed: int) -> RecordedRun:
     """Return what is answered to the questions of a script, with the noise of this seed."""
     recorder = _Recorder(twins.for_a_run(plan.uses.labels), there, exact=script.exact)
     holders: list[Any] = [curator_of(plan.seeded(seed), log)]
@@ -550,7 +550,7 @@ class AuditRun:
     seed: int
     questions: int | None = None
 
-    def on(self, planned: Plan) -> tuple[RecordedRun, Script, Twins]:
+    def on(self, planned: ReleaseRequest) -> tuple[RecordedRun, Script, Twins]:
         """Make it."""
         twins = Twins(planned, self.attempt.without, self.attempt.with_)
         log = self.attempt.with_ if self.there else self.attempt.without
@@ -563,7 +563,7 @@ _made: Made = {}
 """Of a process that works for one audit."""
 
 
-def _once(planned: Plan, run: AuditRun, made: Made) -> tuple[RecordedRun, Script, Twins]:
+def _once(planned: ReleaseRequest, run: AuditRun, made: Made) -> tuple[RecordedRun, Script, Twins]:
     key = (run.attempt.attack, run.there, run.seed, run.questions)
     if key not in made:
         if len(made) >= _KEPT:
@@ -576,7 +576,7 @@ def _once(planned: Plan, run: AuditRun, made: Made) -> tuple[RecordedRun, Script
 class Recorder:
     """Records what releases are answered."""
 
-    planned: Plan
+    planned: ReleaseRequest
     progress: Progress
     workers: ProcessPoolExecutor | None
     processes: int
@@ -609,10 +609,10 @@ def parts_of(seeds: Sequence[int], processes: int) -> list[Sequence[int]]:
 
 def _again_of(planned: dict[str, Any], run: AuditRun, with_: bool, seeds: Sequence[int]) -> list[RecordedRun]:
     """In another process, which gets the plan as JSON."""
-    return _again(Plan.from_json(planned), run, with_, seeds, _made)
+    return _again(ReleaseRequest.from_json(planned), run, with_, seeds, _made)
 
 
-def _again(planned: Plan, run: AuditRun, with_: bool, seeds: Sequence[int], made: Made) -> list[RecordedRun]:
+def _again(planned: ReleaseRequest, run: AuditRun, with_: bool, seeds: Sequence[int], made: Made) -> list[RecordedRun]:
     _, script, twins = _once(planned, run, made)
     log = run.attempt.with_ if with_ else run.attempt.without
     return [asked_again(planned, twins, script, log, with_, seed) for seed in seeds]

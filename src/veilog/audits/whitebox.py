@@ -48,7 +48,7 @@ from veilog.errors import ParameterError
 from veilog.methods.method import Progress
 from veilog.privacy.account.guarantee import Guarantee
 from veilog.privacy.unit import ONE_CASE
-from veilog.releasing.plan import Plan
+from veilog.releasing.request import ReleaseRequest
 
 _WHOLE = 2
 """Whole runs on each of the two logs of an attempt, whose questions are tried."""
@@ -167,7 +167,7 @@ def prove(
 
 
 def audit_inside(
-    planned: Plan,
+    planned: ReleaseRequest,
     pairs: Sequence[Attempt],
     derived: Guarantee,
     runs: int,

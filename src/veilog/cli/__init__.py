@@ -20,18 +20,19 @@ from typing import Any
 from cyclopts import App, CycloptsError, Group, MissingArgumentError, Parameter
 
 from veilog._version import __version__
-from veilog.cli.shared.pipes import check_formats, cleared, without_folder
-from veilog.cli.shared.places import WRITTEN, check_named_once, check_places
-from veilog.cli.shared.signals import at_once, like_ctrl_c, stopped_by
+from veilog.cli.shared.paths import WRITTEN, check_formats, check_named_once, check_places, cleared, without_folder
 from veilog.cli.shared.terminal import (
     CALL,
     Call,
     SafeConsole,
     about,
+    at_once,
     error_line,
+    like_ctrl_c,
     nowhere,
     open_closed,
     plain_warnings,
+    stopped_by,
     write_json,
 )
 from veilog.errors import BudgetError, EmptyReleaseError, OutputError, ParameterError, VeilogError

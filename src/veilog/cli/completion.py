@@ -8,8 +8,6 @@ from cyclopts import Parameter
 
 from veilog.cli.shared.terminal import put_out
 
-__all__ = ["completion"]
-
 
 def completion(
     shell: Annotated[Literal["bash", "zsh", "fish"], Parameter(help="The shell that is to complete.")], /

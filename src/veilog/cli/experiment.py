@@ -12,12 +12,10 @@ from rich.markdown import Markdown
 from rich.table import Table
 from rich.text import Text
 
-from veilog.cli.shared.common import Json, Output, shown_progress
-from veilog.cli.shared.values import WHOLE
+from veilog.cli.shared.options import WHOLE, Json
+from veilog.cli.shared.reading import Output, shown_progress
 from veilog.errors import ParameterError
 from veilog.experiments import experiment_named, results, runner
-
-__all__ = ["experiment"]
 
 
 def experiment(

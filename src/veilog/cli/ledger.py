@@ -16,27 +16,22 @@ from rich.text import Text
 from veilog import display
 from veilog._places import default_ledger, made_folder
 from veilog._plain import to_json
-from veilog.cli.shared.common import (
+from veilog.cli.shared.options import (
     AS_USUAL,
+    GROUPS,
     HERE,
-    OPTIONS,
+    UNLIMITED,
+    WHOLE,
     Grouping,
     Json,
+    Limits,
     Log,
-    Output,
     Reading,
     SpreadsheetSafe,
-    check_target,
-    named,
-    read_log,
-    read_variants,
-    show_columns,
-    shown_progress,
 )
-from veilog.cli.shared.limits import UNLIMITED, Limits
-from veilog.cli.shared.pipes import is_pipe
+from veilog.cli.shared.paths import is_pipe
+from veilog.cli.shared.reading import Output, check_target, named, read_log, read_variants, show_columns, shown_progress
 from veilog.cli.shared.terminal import CALL, SafeConsole
-from veilog.cli.shared.values import WHOLE
 from veilog.errors import InputError, ParameterError, meant
 from veilog.ledger.accounts import Account
 from veilog.ledger.ledger import EntryRef, Ledger
@@ -54,8 +49,6 @@ from veilog.releasing.kept import how_to_write, waiting_releases, write_kept
 from veilog.releasing.owner.account import elsewhere_warning, entered_warnings
 from veilog.releasing.owner.notes import unentered
 
-__all__ = ["AS_THERE_IS", "Keeping", "app", "check_person", "ledger_of", "show_account"]
-
 app = App(
     name="ledger",
     help="The account of a log: what its releases have cost together, and how much they may cost in all.",
@@ -69,7 +62,7 @@ LogOrLedger = Annotated[Path, Parameter(help="The log, or the ledger itself.")]
 Waiting = Callable[[str, float | None], None]
 
 
-@Parameter(name="*", group=OPTIONS["The ledger"])
+@Parameter(name="*", group=GROUPS["The ledger"])
 @dataclass(frozen=True)
 class Keeping:
     """Whether and where a release is entered: the same options for every command that spends."""

@@ -10,18 +10,12 @@ from rich.text import Text
 
 from veilog import display
 from veilog._files import atomic_target, check_writable
-from veilog.cli.shared.common import (
-    AS_USUAL,
-    HERE,
-    Grouping,
-    Json,
-    Log,
+from veilog.cli.shared.options import AS_USUAL, HERE, Grouping, Json, Log, Reading, SpreadsheetSafe, Target, To
+from veilog.cli.shared.paths import in_words, is_pipe, send
+from veilog.cli.shared.reading import (
     Output,
-    Reading,
-    SpreadsheetSafe,
-    Target,
-    To,
     check_target,
+    fits,
     named,
     read_grouped,
     read_log,
@@ -29,8 +23,6 @@ from veilog.cli.shared.common import (
     show_columns,
     shown_progress,
 )
-from veilog.cli.shared.large import fits
-from veilog.cli.shared.pipes import in_words, is_pipe, send
 from veilog.cli.shared.terminal import CALL
 from veilog.errors import ParameterError
 from veilog.logs import files
@@ -40,8 +32,6 @@ from veilog.logs.findings import Findings
 from veilog.logs.input.activity_mapping import as_csv, proposed
 from veilog.logs.input.reader import ReadRequest
 from veilog.logs.input.reading import whole as read_whole
-
-__all__ = ["convert", "info", "map", "validate"]
 
 
 def info(

@@ -10,12 +10,9 @@ from typing import Annotated, Any
 from cyclopts import Parameter
 
 from veilog._places import data_folder
-from veilog.cli.shared.signals import at_once
-from veilog.cli.shared.terminal import SafeConsole
-from veilog.cli.shared.values import WHOLE
+from veilog.cli.shared.options import WHOLE
+from veilog.cli.shared.terminal import SafeConsole, at_once
 from veilog.errors import MissingExtraError, ParameterError, check_language
-
-__all__ = ["serve"]
 
 _MIB = 1 << 20
 

@@ -28,8 +28,8 @@ from veilog.measures.purposes.sides import split
 from veilog.measures.similarity import absolute_log_difference, relative_log_similarity
 from veilog.methods import METHODS
 from veilog.privacy.domain import ALL_FROM_LOG
-from veilog.releasing.release import release
 from veilog.releasing.result import Release
+from veilog.releasing.run import release
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

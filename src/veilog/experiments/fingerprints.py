@@ -31,8 +31,8 @@ from veilog.privacy.account.guarantee import Charge
 from veilog.privacy.curator import Curator
 from veilog.privacy.domain import ALL_FROM_LOG, Domain
 from veilog.privacy.mechanisms import noise
-from veilog.releasing.release import release
 from veilog.releasing.result import Release
+from veilog.releasing.run import release
 
 SENSITIVE = "diagnosis"
 """The column that is sensitive, for methods that ask for one."""

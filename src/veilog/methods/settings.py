@@ -145,11 +145,12 @@ _KNOWN: dict[type[Settings], tuple[Parameter, ...]] = {}
 def _parameters(cls: type[Settings]) -> tuple[Parameter, ...]:
     if cls not in _KNOWN:
         hints = get_type_hints(cls, include_extras=True)
-        _KNOWN[cls] = tuple(_parameter(field.name, hints[field.name], field.default) for field in fields(cls))
+        _KNOWN[cls] = tuple(parameter_of(field.name, hints[field.name], field.default) for field in fields(cls))
     return _KNOWN[cls]
 
 
-def _parameter(name: str, hint: Any, default: Any) -> Parameter:
+def parameter_of(name: str, hint: Any, default: Any) -> Parameter:
+    """Return a setting as its annotation and its default declare it."""
     if get_origin(hint) is not Annotated or default is MISSING:
         raise TypeError(f"The setting {name!r} needs words, Annotated[type, '...'], and a default.")
     declared, *notes = get_args(hint)

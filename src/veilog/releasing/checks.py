@@ -17,20 +17,6 @@ from veilog.messages import Message
 from veilog.privacy.account.guarantee import Code, Condition, Guarantee, Strength
 from veilog.privacy.domain import FROM_LOG, PRIVATELY, Domain
 
-__all__ = [
-    "VERDICTS",
-    "VERIFIED_BY",
-    "Activities",
-    "Check",
-    "CheckCode",
-    "State",
-    "Unverified",
-    "activities_of",
-    "checks_of",
-    "in_json",
-    "json_of_checks",
-]
-
 State = Literal["checked", "to-confirm", "against"]
 Activities = Literal["declared", "log", "privately", "none"]
 """How the names of activities became public: by a list, by the owner's word about the log, found with noise, or not at

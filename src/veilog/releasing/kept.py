@@ -21,17 +21,6 @@ from veilog.ledger.ledger import EntryRef
 from veilog.logs import files
 from veilog.methods.method import Progress
 
-__all__ = [
-    "BESIDE",
-    "how_to_write",
-    "kept_file",
-    "kept_until_written",
-    "place_elsewhere",
-    "remove_kept",
-    "waiting_releases",
-    "write_kept",
-]
-
 BESIDE = "models"
 """What a release may have a second log for."""
 _SUFFIX = ".parquet"

@@ -1,16 +1,56 @@
 # ruff: noqa: E501, E741 - words and names of the methods
-"""The settings of the methods as keywords, for editors and type checkers: written by ``make tables``, never edited."""
+"""Options of a release and settings of the methods, for editors and type checkers: by ``make tables``, never edited."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Literal, TypedDict
 
-__all__ = ["Keywords"]
+from veilog.privacy.account.accounting import Number
+from veilog.privacy.domain import Domain, Window
+from veilog.privacy.part import Part
 
 
 class Keywords(TypedDict, total=False):
-    """The settings of all methods of this package; which of them a method has is checked when it is called."""
+    """The options of a release, and the settings of all methods of this package; which of them a method has is checked
+    when it is called."""
 
+    epsilon: Number | None
+    """Privacy budget; smaller is more private, 0.1 to 1 are usual."""
+    guessing_advantage: Number | None
+    """Instead of epsilon: the most by which a chance to guess who is in the log may rise, e.g. 0.2."""
+    delta: Number
+    """What chances may exceed the factor exp(epsilon) by; well below one over the cases."""
+    unit: str
+    """Who is protected: case; the column that names a person; or person, see --max-cases."""
+    max_cases: int | None
+    """Cases of a person that count, drawn at random; with --unit person: that nobody exceeds."""
+    unnamed: str | None
+    """Cases without a value in the column of --unit: left-out, or own: each as of a person without other cases, which the guarantee then takes for granted. [default: left-out]"""
+    times: Number | None
+    """Share of epsilon that gives the events times, e.g. 0.3."""
+    window: Window | str | None
+    """START..END: when cases start (ISO dates); or log, to take it from the log."""
+    processing: bool
+    """With the times, release when events began (start_timestamp), so how long they take."""
+    attributes: Iterable[str] | None
+    """Attributes to release: a,b,c; case:NAME for one that events have and that never changes in a case."""
+    attributes_share: Number | None
+    """Share of epsilon for attributes; a quarter."""
+    activities: Iterable[str] | str | None
+    """The public activities: a,b,c or @FILE with one on each line; log: all labels of the log may be known; privately: find those that enough cases have, with a delta."""
+    domain: Domain | None
+    """NAME=a|b|c, NAME=LOW..HIGH or NAME=@FILE: the public values of an attribute. Repeatable."""
+    part: Part | str | None
+    """Release these cases alone: month=2024-03 (or week=2024-W11, quarter=2024-Q1, year=2024) by their start in UTC, or ATTRIBUTE=VALUE; none for those without. Different parts of one rule cost a case no more than one of them."""
+    remember_units: bool
+    """With --part or --since: keep a digest (16 bytes) of the name of each case or person in the ledger, and leave out those that another part of the rule had."""
+    seed: int | None
+    """Make a run repeatable, for experiments: voids the guarantee."""
+    allow_no_protection: bool
+    """Allow a protection level of none in practice, as of any epsilon above 3.89."""
+    as_published: bool
+    """The paper's own calibration, for comparison; see what is derived."""
     rounds: int | None
     """evolve: rounds of votes; by default one or two, by the noisy size"""
     max_length: int | None

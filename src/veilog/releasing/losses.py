@@ -15,8 +15,6 @@ from veilog._plain import InJson, ToJson
 from veilog.logs.variants import Variants
 from veilog.privacy.domain import Domain
 
-__all__ = ["NOTABLE", "Loss", "LossCode", "events_of", "in_words", "losses_by_list", "same_name"]
-
 LossCode = Literal[
     "declared-activities-absent",
     "activities-undeclared",

@@ -56,8 +56,6 @@ import numpy.typing as npt
 from veilog.privacy.account.guarantee import Guarantee, up
 from veilog.privacy.account.losses import Loss, composed_delta
 
-__all__ = ["PRIORS", "RATES", "Meaning", "json_of", "largest", "meaning_of", "meaning_of_pairs", "pairs_of"]
-
 FloatArray = npt.NDArray[np.float64]
 Pairs = Iterable[tuple[float, float]]
 """Pairs (epsilon, delta), all of which hold of one release and one relation of neighbours."""

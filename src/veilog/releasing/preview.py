@@ -38,7 +38,7 @@ from veilog.privacy.domain import ACTIVITIES_FROM_LOG, FROM_LOG, LENGTH_FROM_LOG
 from veilog.privacy.events import columns_taken
 from veilog.privacy.mechanisms.mechanism import Sensitivity, Stated
 from veilog.privacy.unit import ONE_CASE, Unit, conditions_of_part
-from veilog.releasing.planned import Planned
+from veilog.releasing.request import ReleaseRequest
 from veilog.releasing.result import Release
 from veilog.releasing.run import LABELS_SHARE, run_plan
 
@@ -53,7 +53,7 @@ _LESS_WORK: Mapping[str, Mapping[str, int]] = {
 _TAKEN: Mapping[Fact, str] = {"activities": "activities-from-log", "max_length": "length-from-log"}
 
 
-def guarantee_of(plan: Planned, activities: int | None = None, longest: int | None = None) -> Guarantee:
+def guarantee_of(plan: ReleaseRequest, activities: int | None = None, longest: int | None = None) -> Guarantee:
     """Return the guarantee of a release of made-up patients; what the method refuses there for its budget or settings
     raises, as it would for the real log. ``activities`` and ``longest`` are the number of activities of the log and the
     length of its longest case, for where its owner says that these are public."""
@@ -100,7 +100,7 @@ def guarantee_of(plan: Planned, activities: int | None = None, longest: int | No
     return replace(guarantee, conditions=conditions, part=plan.part, neighbours=neighbours)
 
 
-def on_made_up(plan: Planned) -> Planned:
+def on_made_up(plan: ReleaseRequest) -> ReleaseRequest:
     """Return the plan as it can be run on a made-up log, which has no attributes and no column of persons.
 
     What nobody has said yet is taken as if the log's were public; the release itself is refused.
@@ -117,7 +117,7 @@ def on_made_up(plan: Planned) -> Planned:
     )
 
 
-def _of_attributes(plan: Planned) -> bool:
+def _of_attributes(plan: ReleaseRequest) -> bool:
     """Whether attributes are looked at, which the made-up log does not have. (How those of the log are read is not
     known yet.)"""
     by_setting = any(getattr(plan.settings, name, None) for name in _OF_THE_LOG)
@@ -125,7 +125,7 @@ def _of_attributes(plan: Planned) -> bool:
     return bool(plan.wanted.attributes) or by_setting or by_part
 
 
-def _labels_found(plan: Planned) -> tuple[Charge, ...]:
+def _labels_found(plan: ReleaseRequest) -> tuple[Charge, ...]:
     """What finding the labels privately costs, where they are."""
     if not plan.uses.labels:
         return ()
@@ -134,7 +134,7 @@ def _labels_found(plan: Planned) -> tuple[Charge, ...]:
     return (Charge("labels", purpose, mechanism, sensitivity, epsilon, plan.uses.of(plan.delta)[0]),)
 
 
-def _values_asked(plan: Planned) -> tuple[Charge, ...]:
+def _values_asked(plan: ReleaseRequest) -> tuple[Charge, ...]:
     """What the values of attributes cost, where some are released, which the made-up log does not have."""
     wanted, uses = plan.wanted, plan.uses
     if not wanted.attributes:
@@ -308,7 +308,7 @@ class Preview(ToJson):
 
 
 def expectation(
-    plan: Planned,
+    plan: ReleaseRequest,
     sizes: Sizes,
     *,
     twins: int = TWINS,
@@ -348,7 +348,7 @@ def expectation(
     )
 
 
-def _for_twin(plan: Planned, made: Variants, seed: int) -> Planned:
+def _for_twin(plan: ReleaseRequest, made: Variants, seed: int) -> ReleaseRequest:
     """The plan with what goes to attributes and to starts of events taken away, since a twin has none."""
     wanted, trial = plan.wanted, on_made_up(plan)
     times = wanted.times * (1 - wanted.of_starts)
@@ -362,7 +362,7 @@ def _for_twin(plan: Planned, made: Variants, seed: int) -> Planned:
 
 
 def _one(
-    plan: Planned, made: Variants, seed: int, wanted: tuple[str, ...], seen: Seen | None
+    plan: ReleaseRequest, made: Variants, seed: int, wanted: tuple[str, ...], seen: Seen | None
 ) -> tuple[Release, dict[str, float]]:
     """A release of one twin, and what it is worth."""
     log = log_of(made, seed) if plan.needs_events else None

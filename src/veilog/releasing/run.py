@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import importlib
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from fractions import Fraction
 from functools import partial
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 
@@ -17,10 +18,11 @@ from veilog.errors import ParameterError, VeilogError
 from veilog.ledger.ledger import Ledger, Reservation, settling
 from veilog.ledger.store import Units
 from veilog.logs.eventlog import START, EventLog
+from veilog.logs.files import AnyLog, as_log
 from veilog.logs.stored.store import StoredLog
 from veilog.logs.variants import Variants
 from veilog.measures.similarity import relative_log_similarity
-from veilog.messages import Message, as_message
+from veilog.messages import Message, OwnerMessage, as_message
 from veilog.methods._events.assemble import Details, Wanted, anonymous, shuffled
 from veilog.methods._events.extras import enriched
 from veilog.methods._events.times.calendar import check as check_window
@@ -38,26 +40,93 @@ from veilog.privacy.account.guarantee import Condition, Guarantee, round_up
 from veilog.privacy.curator import Curator
 from veilog.privacy.domain import FROM_LOG
 from veilog.privacy.mechanisms import noise
-from veilog.privacy.part import Part
+from veilog.privacy.part import Part, names_of_units
 from veilog.privacy.unit import bounded, check_somebody
-from veilog.releasing.before import load_libraries, notes_of_units, unseen_units
 from veilog.releasing.checks import activities_of
+from veilog.releasing.keywords import Keywords
+from veilog.releasing.owner.account import chosen_ledger, with_warnings
 from veilog.releasing.owner.columns import check_times
 from veilog.releasing.owner.losses import losses_after, losses_before
 from veilog.releasing.owner.notes import exposed, formulas, notes_for_owner
-from veilog.releasing.planned import Planned
+from veilog.releasing.request import LedgerChoice, ReleaseRequest
 from veilog.releasing.result import NOISE_ONLY, Operation, OwnerOnly, Release, remarks_on
-
-__all__ = ["LABELS_SHARE", "claims", "curator_of", "entry_of", "run_plan"]
 
 LABELS_SHARE = Fraction(1, 10)
 """The part of epsilon that finds the activities, where they are neither declared nor the log's by the owner's word."""
 
+_LIBRARIES = {"travag": ("dp_accounting.pld",), "pripel": ("ot", "scipy.sparse"), "libra": ("ot", "scipy.sparse")}
+"""Libraries in other languages that methods load at their first use."""
+_WITH_DELTA = ("scipy.special",)
+_SIZE = 64
+
 _NO_ORDER = np.zeros(0, dtype=np.int32)
 
 
+def release(
+    log: AnyLog | StoredLog,
+    method: str | ReleaseRequest,
+    *,
+    ledger: LedgerChoice = None,
+    progress: Progress | None = None,
+    **options: Unpack[Keywords],
+) -> Release:
+    """Release a log with a method, or as a :class:`ReleaseRequest` says, which takes nothing beside it but
+    ``ledger`` and ``progress``.
+
+    The log may be an :class:`EventLog`, its variants, a DataFrame, a file, a :class:`Release`, or a
+    :class:`StoredLog`, whose events are never all in memory.
+
+    >>> import veilog
+    >>> from veilog.logs.made_up.simulate import hospital
+    >>> released = veilog.release(hospital(200, seed=1), "evolve", epsilon=1, activities="log")
+    >>> released.guarantee.epsilon
+    1.0
+
+    ``epsilon`` and ``delta`` are the budget: certified (the default) they are what the guarantee derives; with
+    ``as_published`` they are what the paper calls them, and the guarantee says what is derived instead. ``seed`` makes
+    a run repeatable for experiments, and its guarantee "none". Further keywords are parameters of the method. An
+    epsilon above 3.89 protects nobody in practice and needs ``allow_no_protection``.
+
+    ``domain`` declares public facts, and ``activities`` the labels alone: their names; ``"log"``, your word that those
+    of the log are public, which is a condition of the guarantee; or ``"privately"``, to have those found that enough
+    cases have, with a tenth of epsilon and a part of delta. A method that needs them refuses without.
+
+    ``unit`` is who is protected: a case; a person, named by an attribute of the log (its name), of whose cases at most
+    ``max_cases``, chosen at random, are looked at; or ``person`` where nobody has more than ``max_cases`` cases. Cases
+    of which the attribute names no single person are left out; with ``unnamed="own"`` those that name none are each
+    as of a person without other cases, which the guarantee then takes for granted.
+
+    ``times`` is the share of epsilon that gives the released events times, starting in a ``window`` (a pair of times or
+    dates, or ``"2024-01-01..2025-01-01"``; ``"log"`` takes it from the log, which the guarantee says; None a made-up
+    year). With ``processing`` when events began (``start_timestamp``) is released, too. ``attributes`` are released
+    with ``attributes_share`` (a quarter) of epsilon. Both need a certified release of variants of an event log.
+
+    ``part`` releases some of the cases alone, by a public rule that looks at each case by itself: ``"month=2024-03"``
+    (also ``week=2024-W11``, ``quarter=2024-Q1``, ``year=2024``) those that start then, ``"ward=A"`` those with this
+    value of an attribute, ``none`` those without. In a ledger, releases of different parts of one rule cost a case
+    their maximum and not their sum, if every case keeps its part. ``remember_units`` has the ledger keep a keyed digest
+    (16 bytes) of the name of every case, or person, that a release of a part looked at, and leaves out those that
+    another part of the rule had: then it is enough that they keep their names.
+
+    ``guessing_advantage`` takes the place of ``epsilon``: by how much at most the release may raise an attacker's
+    chance to guess that a case (or person) is in the log, delta included. A method that has a parameter of this name
+    gets it as that.
+
+    The release is entered in a ``ledger``, in the account of its data: what it may cost is set aside before any
+    question is asked, and refused if that would exceed their budget. By default that is your ledger, which the command
+    and the pages use, too; or the file of another, made if there is none. With False the release is entered nowhere,
+    and your ledger lists it as not counted. What has a ``seed`` is entered only where a ledger is named.
+    """
+    request = ReleaseRequest.of(method, "release", options)
+    held = as_log(log)
+    kept = chosen_ledger(ledger, seeded=request.seed is not None, progress=progress)
+    released = run_plan(request, held, ledger=kept, progress=progress)
+    aside = entry_of(request) if ledger is False and request.seed is None else None
+    return with_warnings(released, held, aside)
+
+
 def run_plan(
-    planned: Planned,
+    request: ReleaseRequest,
     log: EventLog | StoredLog | Variants,
     *,
     ledger: Ledger | None = None,
@@ -69,21 +138,21 @@ def run_plan(
     ``watched`` puts something between the method and its curator, for those who look at what is asked (audits, the
     contract of methods); the guarantee is the curator's.
     """
-    planned.check(log)
+    request.check(log)
     if not isinstance(log, Variants):
-        check_times(planned, log)
+        check_times(request, log)
     # Before anything is paid for: what goes wrong in here must not cost a release.
-    load_libraries(planned)
-    looked_at = log if planned.part is None else planned.part.of_log(log)
-    units = unseen_units(planned, looked_at, log, ledger)
+    load_libraries(request)
+    looked_at = log if request.part is None else request.part.of_log(log)
+    units = unseen_units(request, looked_at, log, ledger)
     if units is not None and not isinstance(looked_at, Variants):
         looked_at = looked_at.only(np.flatnonzero(units.new))
-    curator = curator_of(planned, log, units)
-    notes = (*notes_of_units(units), *notes_for_owner(looked_at, planned, in_ledger=ledger is not None))
-    before = losses_before(looked_at, planned)
+    curator = curator_of(request, log, units)
+    notes = (*notes_of_units(units), *notes_for_owner(looked_at, request, in_ledger=ledger is not None))
+    before = losses_before(looked_at, request)
     started = time.perf_counter()
-    claimed, derive = claims(planned, curator)
-    entry = None if ledger is None else _reserved(planned, log, ledger, units)
+    claimed, derive = claims(request, curator)
+    entry = None if ledger is None else _reserved(request, log, ledger, units)
     if entry is not None:
         curator.before_first(entry.begin)
     cases: int | None = None
@@ -92,18 +161,18 @@ def run_plan(
         return replace(claimed(), cases=cases)
 
     with settling(entry, whole, lambda: curator.contacted, derive):
-        made = _made(curator if watched is None else watched(curator), planned, progress)
+        made = _made(curator if watched is None else watched(curator), request, progress)
         seconds, cases = time.perf_counter() - started, made.variants.cases
-    guarantee = replace(whole(), cases=None if planned.method.draws else cases)
+    guarantee = replace(whole(), cases=None if request.method.draws else cases)
     losses = losses_after(looked_at if isinstance(looked_at, Variants) else looked_at.variants, made.variants, before)
-    noise_only = None if planned.as_published or planned.method.package else curator.noise_only
+    noise_only = None if request.as_published or request.method.package else curator.noise_only
     notes = (*exposed(looked_at, guarantee), *formulas(made.variants, made.details), *notes)
     released = Release(
-        method=planned.method.name,
-        as_published=planned.as_published,
-        parameters=planned.settings.to_json(),
-        declared_length=planned.declared.max_length,
-        activities=activities_of(planned.public, planned.method.needs(planned.settings)),
+        method=request.method.name,
+        as_published=request.as_published,
+        parameters=request.settings.to_json(),
+        declared_length=request.declared.max_length,
+        activities=activities_of(request.public, request.method.needs(request.settings)),
         variants=made.variants,
         guarantee=guarantee,
         owner_only=OwnerOnly(
@@ -111,10 +180,10 @@ def run_plan(
         ),
         noise_only=noise_only,
         remarks=(
-            *_nothing(planned, made.variants),
+            *_nothing(request, made.variants),
             *_noise(made.variants, noise_only=noise_only),
-            *_of_part(planned.part),
-            *planned.unit.remarks,
+            *_of_part(request.part),
+            *request.unit.remarks,
             *advised_once(made.said),
             *remarks_on(made.variants),
         ),
@@ -127,12 +196,45 @@ def run_plan(
     return _with_others(released, made.beside)
 
 
-def curator_of(planned: Planned, log: EventLog | StoredLog | Variants, units: Units | None = None) -> Curator:
+def load_libraries(request: ReleaseRequest) -> None:
+    """Load the libraries in other languages that a method computes with. One that finds no memory may end the process
+    with no word of ours, and a release that was paid for with it."""
+    square = np.ones((_SIZE, _SIZE))
+    np.linalg.norm(square @ square)  # linear algebra takes its memory at the first product
+    for name in (*_LIBRARIES.get(request.method.name, ()), *(_WITH_DELTA if request.delta else ())):
+        importlib.import_module(name)
+
+
+def unseen_units(
+    request: ReleaseRequest,
+    looked_at: EventLog | StoredLog | Variants,
+    log: EventLog | StoredLog | Variants,
+    ledger: Ledger | None,
+) -> Units | None:
+    """Return which cases of the part are of units that no other part had, where the ledger remembers them."""
+    if not request.remember_units or request.part is None:
+        return None
+    if ledger is None:
+        raise ParameterError("units-remembered-ledger-release", parameter="remember_units")
+    assert not isinstance(looked_at, Variants), "a part of variants is refused"
+    names = names_of_units(looked_at, request.unit.column)
+    return ledger.units(log, request.part, request.unit.column or request.unit.name, names)
+
+
+def notes_of_units(units: Units | None) -> tuple[OwnerMessage, ...]:
+    """Return what the data owner alone may know: how many cases were left out."""
+    left = 0 if units is None else int(np.count_nonzero(~units.new))
+    if not left:
+        return ()
+    return (OwnerMessage("one-case-in-another-part" if left == 1 else "cases-in-another-part", cases=left),)
+
+
+def curator_of(request: ReleaseRequest, log: EventLog | StoredLog | Variants, units: Units | None = None) -> Curator:
     """Return whom a release of the log asks, before it has asked anything."""
-    source = noise.operating_system() if planned.seed is None else noise.seeded(planned.seed)
-    held = bounded(log, planned.unit, source, planned.part, None if units is None else np.flatnonzero(units.new))
+    source = noise.operating_system() if request.seed is None else noise.seeded(request.seed)
+    held = bounded(log, request.unit, source, request.part, None if units is None else np.flatnonzero(units.new))
     check_somebody(log, held)
-    return Curator(held, domain=planned.public, randomness=source)
+    return Curator(held, domain=request.public, randomness=source)
 
 
 def _with_others(released: Release, others: dict[str, tuple[Variants, Int32Array]]) -> Release:
@@ -160,56 +262,56 @@ def _with_others(released: Release, others: dict[str, tuple[Variants, Int32Array
 Claim = Callable[[], Guarantee]
 
 
-def claims(planned: Planned, curator: Curator) -> tuple[Claim, Claim]:
+def claims(request: ReleaseRequest, curator: Curator) -> tuple[Claim, Claim]:
     """What the release claims, the budget that it had, and what its answers so far amount to; both when called."""
-    spends_delta = planned.delta if planned.uses.flow and planned.delta else None
-    theirs = _of_another_package(planned)
+    spends_delta = request.delta if request.uses.flow and request.delta else None
+    theirs = _of_another_package(request)
 
     def derive(at_least: tuple[Fraction, Fraction] = (Fraction(0), Fraction(0))) -> Guarantee:
         found = curator.guarantee(
-            nominal_epsilon=planned.epsilon or None, nominal_delta=spends_delta, at_least=at_least
+            nominal_epsilon=request.epsilon or None, nominal_delta=spends_delta, at_least=at_least
         )
         return replace(found, conditions=(*found.conditions, *theirs)) if theirs else found
 
-    if planned.as_published:
+    if request.as_published:
         return derive, derive
-    budget = planned.method.budget
-    fixed = isinstance(budget, EpsilonAndDelta) and budget.fixed and not planned.wanted and not planned.uses.labels
-    return partial(derive, at_least=(planned.epsilon, Fraction(0) if fixed else planned.delta)), derive
+    budget = request.method.budget
+    fixed = isinstance(budget, EpsilonAndDelta) and budget.fixed and not request.wanted and not request.uses.labels
+    return partial(derive, at_least=(request.epsilon, Fraction(0) if fixed else request.delta)), derive
 
 
-def _of_another_package(planned: Planned) -> tuple[Condition, ...]:
+def _of_another_package(request: ReleaseRequest) -> tuple[Condition, ...]:
     """Return that nobody here knows whether a method of another package goes round the curator: its functions see raw
     cases, and what they keep of these is charged nowhere."""
-    method = planned.method
+    method = request.method
     if not method.package:
         return ()
     said = Message("method-of-another-package", method=method.name, package=method.package)
     return (Condition("method-of-another-package", "program", said),)
 
 
-def entry_of(planned: Planned) -> dict[str, Any]:
+def entry_of(request: ReleaseRequest) -> dict[str, Any]:
     """Return what a ledger notes of a release, counted or not, beside its cost and its method."""
     return {
-        "parameters": {**planned.settings.to_json(), **_beyond(planned.wanted), **planned.unit.in_ledger},
-        "unit": planned.unit.column or planned.unit.name,
-        "as_published": planned.as_published,
-        "part": planned.part,
+        "parameters": {**request.settings.to_json(), **_beyond(request.wanted), **request.unit.in_ledger},
+        "unit": request.unit.column or request.unit.name,
+        "as_published": request.as_published,
+        "part": request.part,
     }
 
 
 def _reserved(
-    planned: Planned, log: EventLog | StoredLog | Variants, ledger: Ledger, units: Units | None
+    request: ReleaseRequest, log: EventLog | StoredLog | Variants, ledger: Ledger, units: Units | None
 ) -> Reservation:
     """Set aside what the release may cost, or be refused."""
     return ledger.reserve(
         log,
-        planned.method.name,
-        epsilon=planned.epsilon if planned.bounded else None,
-        delta=planned.delta,
+        request.method.name,
+        epsilon=request.epsilon if request.bounded else None,
+        delta=request.delta,
         units=units,
         begins=True,
-        **entry_of(planned),
+        **entry_of(request),
     )
 
 
@@ -227,15 +329,15 @@ class _Made:
     """Further releases of the same answers, and the random order of their cases."""
 
 
-def _made(curator: Curator, planned: Planned, progress: Progress | None) -> _Made:
+def _made(curator: Curator, request: ReleaseRequest, progress: Progress | None) -> _Made:
     """Labels and domains of attributes, then the method, then times and attributes for what it released.
 
     Each use of a delta has a part of it.
     """
-    if planned.wanted.times and planned.wanted.window == FROM_LOG:
+    if request.wanted.times and request.wanted.window == FROM_LOG:
         check_window(curator.events.window)  # a public fact: what is wrong with it must cost nothing
-    uses = planned.uses
-    epsilon, delta = planned.unit.of_one_case(planned.epsilon, planned.delta)
+    uses = request.uses
+    epsilon, delta = request.unit.of_one_case(request.epsilon, request.delta)
     part, for_times = uses.of(delta)
     said: list[Message] = []
     others: dict[str, Variants] = {}
@@ -243,21 +345,21 @@ def _made(curator: Curator, planned: Planned, progress: Progress | None) -> _Mad
         names = curator.find_activities(epsilon * LABELS_SHARE, part)
         said.append(Message("one-activity-found" if len(names) == 1 else "activities-found", activities=len(names)))
         epsilon *= 1 - LABELS_SHARE
-    request = Request(
+    budgeted = Request(
         epsilon=epsilon,
         delta=part if uses.flow else Fraction(0),
-        as_published=planned.as_published,
+        as_published=request.as_published,
         progress=progress or (lambda text, fraction: None),
         score=lambda original, released: relative_log_similarity(original, released).value,
         remark=lambda remark: said.append(as_message(remark)),
         beside=others.__setitem__,
     )
     deltas = part if uses.values else Fraction(0), for_times
-    with with_a_share(planned.epsilon / epsilon if epsilon else Fraction(1)):
+    with with_a_share(request.epsilon / epsilon if epsilon else Fraction(1)):
         made = (
-            _with_extras(curator, planned, request, deltas, said)
-            if planned.wanted
-            else _alone(curator, planned, request, said)
+            _with_extras(curator, request, budgeted, deltas, said)
+            if request.wanted
+            else _alone(curator, request, budgeted, said)
         )
     if not others:
         return made
@@ -265,12 +367,12 @@ def _made(curator: Curator, planned: Planned, progress: Progress | None) -> _Mad
     return replace(made, beside={name: (variants, shuffled(variants, rng)) for name, variants in others.items()})
 
 
-def _answered(planned: Planned, curator: Curator, request: Request) -> Variants | EventLog:
+def _answered(request: ReleaseRequest, curator: Curator, budgeted: Request) -> Variants | EventLog:
     """What the method releases. Of one of another package an error says whose it is, and not its own words, which may
     be of the data."""
-    method = planned.method
+    method = request.method
     try:
-        released = method.run(curator, request, planned.settings)
+        released = method.run(curator, budgeted, request.settings)
     except (VeilogError, MemoryError):
         raise
     except Exception as error:
@@ -286,50 +388,50 @@ def _not_ours(method: Method, problem: str) -> ParameterError:
     return ParameterError("method", parameter="method", name=method.name, package=method.package, text=problem)
 
 
-def _alone(curator: Curator, planned: Planned, request: Request, said: list[Message]) -> _Made:
+def _alone(curator: Curator, request: ReleaseRequest, budgeted: Request, said: list[Message]) -> _Made:
     """What the method releases, with its cases in random order."""
-    method = planned.method
-    released = _answered(planned, curator, request)
+    method = request.method
+    released = _answered(request, curator, budgeted)
     rng = noise.generator(curator.randomness)
     charges = range(len(curator.charges))
     if isinstance(released, Variants):
-        done = ("control flow (variants)", _name(planned), charges)
+        done = ("control flow (variants)", _name(request), charges)
         return _Made(released, None, None, shuffled(released, rng), [done], said)
     if isinstance(method.releases, Groups):
-        method.releases.check(released, planned.settings)
+        method.releases.check(released, request.settings)
     full = anonymous(released, rng)
-    return _Made(full.variants, full, None, _NO_ORDER, [("events", _name(planned), charges)], said)
+    return _Made(full.variants, full, None, _NO_ORDER, [("events", _name(request), charges)], said)
 
 
 def _with_extras(
-    curator: Curator, planned: Planned, request: Request, deltas: tuple[Fraction, Fraction], said: list[Message]
+    curator: Curator, request: ReleaseRequest, budgeted: Request, deltas: tuple[Fraction, Fraction], said: list[Message]
 ) -> _Made:
     """What a method of variants releases, with times and attributes; of delta, values have the first and times the
     second."""
 
     def flow(epsilon: Fraction) -> Variants:
-        released = _answered(planned, curator, replace(request, epsilon=epsilon))
+        released = _answered(request, curator, replace(budgeted, epsilon=epsilon))
         assert isinstance(released, Variants), "a plan refuses times and attributes for other methods"
         return released
 
     for_labels = range(len(curator.charges))
-    made = enriched(curator, planned.wanted, request.epsilon, *deltas, flow, said.append)
+    made = enriched(curator, request.wanted, budgeted.epsilon, *deltas, flow, said.append)
     done: list[tuple[str, str, Sequence[int]]] = [
-        ("control flow (variants)", _name(planned), [*for_labels, *made.for_flow])
+        ("control flow (variants)", _name(request), [*for_labels, *made.for_flow])
     ]
     if made.details.times is not None:
-        starts = f" and {START}" if planned.wanted.processing else ""
+        starts = f" and {START}" if request.wanted.processing else ""
         done.append((f"timestamps{starts}", "times", made.for_times))
     columns = made.details.columns
-    names = [name for name in (*columns.cases, *columns.events) if not (planned.wanted.processing and name == START)]
+    names = [name for name in (*columns.cases, *columns.events) if not (request.wanted.processing and name == START)]
     if names:
         target = "attributes: " + ", ".join(names)
         done.append((target, "attributes", made.for_attributes))
     return _Made(made.variants, None, made.details, _NO_ORDER, done, said)
 
 
-def _name(planned: Planned) -> str:
-    return planned.method.name + (" (as published)" if planned.as_published else "")
+def _name(request: ReleaseRequest) -> str:
+    return request.method.name + (" (as published)" if request.as_published else "")
 
 
 def _beyond(wanted: Wanted) -> dict[str, object]:
@@ -366,12 +468,12 @@ def _noise(released: Variants, *, noise_only: bool | None) -> tuple[Message, ...
     return (NOISE_ONLY,) if noise_only and released.cases else ()
 
 
-def _nothing(planned: Planned, released: Variants) -> tuple[Message, ...]:
+def _nothing(request: ReleaseRequest, released: Variants) -> tuple[Message, ...]:
     """What is said first of an empty release; why it is empty, its method says."""
     if released.cases:
         return ()
-    method = planned.method
+    method = request.method
     if not method.takes_epsilon:
         return (Message("nothing-survived"),)
-    spends_delta = method.spends_delta(planned.settings)
+    spends_delta = method.spends_delta(request.settings)
     return (Message("nothing-survived-raise-both" if spends_delta else "nothing-survived-raise-epsilon"),)

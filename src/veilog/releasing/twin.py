@@ -27,8 +27,8 @@ from veilog.privacy.account.guarantee import Guarantee
 from veilog.privacy.curator import Curator
 from veilog.privacy.mechanisms import noise
 from veilog.privacy.unit import ONE_CASE, Unit, bounded
-from veilog.releasing.owner.account import LedgerChoice, chosen_ledger, note_uncounted
-from veilog.releasing.planned import Planned
+from veilog.releasing.owner.account import chosen_ledger, note_uncounted
+from veilog.releasing.request import LedgerChoice, ReleaseRequest
 
 _COUNT, _LENGTHS = Fraction(1, 5), Fraction(1, 2)
 """Of epsilon, for the number of cases where that is not known; and of the rest, for how many there are of each length.
@@ -153,7 +153,7 @@ def _asked(
     return Twin(sizes, derive(), entry=None if entry is None else entry.entered)
 
 
-def sizes_of_log(log: EventLog | StoredLog | Variants, planned: Planned) -> Sizes:
+def sizes_of_log(log: EventLog | StoredLog | Variants, planned: ReleaseRequest) -> Sizes:
     """Return the exact sizes of what a release of a log would look at, its part and the cases of a person that count:
     raw numbers, for its owner alone."""
     looked_at = bounded(log, planned.unit, noise.operating_system(), planned.part).variants

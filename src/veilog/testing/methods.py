@@ -30,8 +30,7 @@ from veilog.privacy.events import EventQuestions, EventRounds
 from veilog.privacy.histograms import Rounds
 from veilog.privacy.mechanisms import noise
 from veilog.privacy.training.gradients import Training
-from veilog.releasing.plan import Plan, plan
-from veilog.releasing.release import release
+from veilog.releasing.request import OPTIONS, ReleaseRequest, plan
 from veilog.releasing.result import Release
 from veilog.releasing.run import run_plan
 
@@ -161,7 +160,7 @@ def _totals(holder: Any) -> list[Any]:
     return holder._totals.answers if isinstance(holder, Curator) else []
 
 
-def recorded_and_replayed(planned: Plan, one: Log, other: Log) -> tuple[Release, Release, Tape]:
+def recorded_and_replayed(planned: ReleaseRequest, one: Log, other: Log) -> tuple[Release, Release, Tape]:
     """Return the release of ``one``, that of ``other`` with the answers of ``one``, and what was asked.
 
     An ``AssertionError`` says where the second run asks otherwise, or looks at what nobody may see.
@@ -252,13 +251,13 @@ def check_method(method: Method, **settings: Any) -> None:
         raise AssertionError(f"Method {method.name!r} breaks its contract. {' '.join(broken.values())}")
 
 
-def _planned(method: Method, settings: Mapping[str, Any]) -> Plan:
+def _planned(method: Method, settings: Mapping[str, Any]) -> ReleaseRequest:
     """A release of the method with all public facts of the made-up logs declared."""
     budget: dict[str, Any] = {"epsilon": _EPSILON} if method.takes_epsilon else {}
     if method.needs_delta:
         budget["delta"] = _DELTA
     labels = tuple(sorted({label for log in (_log(), hospital(25, seed=2)) for label in log.variants.labels}))
-    with mock.patch("veilog.releasing.plan.method_named", return_value=method):
+    with mock.patch("veilog.releasing.request.method_named", return_value=method):
         return plan(
             method.name,
             **budget,
@@ -287,7 +286,7 @@ def _declared(method: Method, settings: Mapping[str, Any]) -> Broken:
     for field in ("title", "advice", "paper", "guarantee", "as_published"):
         if not getattr(method, field).strip():
             yield "Words are missing", f"{field} is empty"
-    taken = set(inspect.signature(release).parameters)
+    taken = {"log", "method", "ledger", "progress", *OPTIONS} - {"max_length"}
     for parameter in method.parameters:
         if parameter.name in taken and not (parameter.name == "guessing_advantage" and not method.takes_epsilon):
             yield "A setting has a taken name", f"{parameter.name} is an argument of veilog.release"
@@ -399,7 +398,7 @@ def _accounted(method: Method, settings: Mapping[str, Any]) -> Broken:
     yield from _repeatable(planned)
 
 
-def _repeatable(planned: Plan) -> Broken:
+def _repeatable(planned: ReleaseRequest) -> Broken:
     """All randomness is the curator's: with its seed a release can be repeated."""
     seeded = planned.seeded(3)
     if not same(run_plan(seeded, _log()), run_plan(seeded, _log())):

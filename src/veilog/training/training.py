@@ -10,7 +10,7 @@ import os
 import secrets
 import signal
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import partial
@@ -35,15 +35,13 @@ from veilog.methods.method import Progress, Request, with_a_share
 from veilog.methods.travag.model import state_from, state_to
 from veilog.methods.travag.settings import TrainingState
 from veilog.modelfile import Content, Damaged
-from veilog.privacy.account.accounting import Number
 from veilog.privacy.account.guarantee import Condition, Guarantee
 from veilog.privacy.curator import Curator
-from veilog.privacy.domain import Domain
 from veilog.privacy.mechanisms import noise
 from veilog.privacy.unit import bounded, check_somebody
 from veilog.releasing.keywords import Keywords
-from veilog.releasing.owner.account import LedgerChoice, chosen_ledger, note_uncounted
-from veilog.releasing.plan import Plan, as_planned
+from veilog.releasing.owner.account import chosen_ledger, note_uncounted
+from veilog.releasing.request import LedgerChoice, ReleaseRequest
 from veilog.releasing.run import entry_of
 from veilog.training.model import Model
 
@@ -401,23 +399,12 @@ def trainable(name: str) -> Method:
 
 def train(
     log: AnyLog,
-    method: str | Plan = "travag",
+    method: str | ReleaseRequest = "travag",
     *,
-    epsilon: Number | None = None,
-    delta: Number = 0,
-    as_published: bool = False,
-    seed: int | None = None,
-    domain: Domain | None = None,
-    activities: Iterable[str] | str | None = None,
-    unit: str = "case",
-    max_cases: int | None = None,
-    unnamed: str | None = None,
     ledger: LedgerChoice = None,
     checkpoint: str | Path | None = None,
-    guessing_advantage: Number | None = None,
-    allow_no_protection: bool = False,
     progress: Progress | None = None,
-    **parameters: Unpack[Keywords],
+    **options: Unpack[Keywords],
 ) -> Model:
     """Train a model on a log; from then on cases are drawn from the model, at no further cost.
 
@@ -425,26 +412,13 @@ def train(
     the same call goes on where it was, and spends no more than one run would have. The file stays when the training
     is complete, so that the model is not lost before it is saved; remove it (and ``.key`` beside it) then.
     """
-    planned = as_planned(
-        method if isinstance(method, Plan) else trainable(method).name,
-        epsilon=epsilon,
-        delta=delta,
-        as_published=as_published,
-        seed=seed,
-        domain=domain,
-        activities=activities,
-        unit=unit,
-        max_cases=max_cases,
-        unnamed=unnamed,
-        guessing_advantage=guessing_advantage,
-        allow_no_protection=allow_no_protection,
-        **parameters,
-    )
+    chosen = method if isinstance(method, ReleaseRequest) else trainable(method).name
+    planned = ReleaseRequest.of(chosen, "train", options)
     return _train(planned, as_log(log), ledger, checkpoint, progress)
 
 
 def _train(
-    planned: Plan,
+    planned: ReleaseRequest,
     log: EventLog | Variants,
     ledger: LedgerChoice,
     checkpoint: str | Path | None,
@@ -513,7 +487,7 @@ def _train(
     )
 
 
-def _asked(planned: Plan, account: Ledger | None) -> dict[str, Any]:
+def _asked(planned: ReleaseRequest, account: Ledger | None) -> dict[str, Any]:
     """What a run was asked for, by which its checkpoint is known again."""
     domain, unit = planned.public, planned.unit
     return {
@@ -533,7 +507,7 @@ def _asked(planned: Plan, account: Ledger | None) -> dict[str, Any]:
 
 
 def _reserved(
-    account: Ledger, before: ResumedState, log: EventLog | Variants, planned: Plan, mark: str | None
+    account: Ledger, before: ResumedState, log: EventLog | Variants, planned: ReleaseRequest, mark: str | None
 ) -> Reservation:
     """What an earlier part of this run reserved, if nobody else went on from its checkpoint, or one of its own."""
     if before.entry is not None:

@@ -20,7 +20,7 @@ from postgres_server import QUOTED, SECRET, Server, served
 
 import veilog
 from veilog import cli
-from veilog.cli.shared.common import Grouping
+from veilog.cli.shared.options import Grouping
 from veilog.errors import EngineError, InputError, ParameterError, VeilogError
 from veilog.logs import files
 from veilog.logs.engines.names import called

@@ -83,7 +83,7 @@ def test_the_room_is_taken_before_the_first_question(
         assert (tmp_path / "out" / "spare").stat().st_size > 16 << 20
         raise InputError("Asked.")
 
-    monkeypatch.setattr("veilog.releasing.plan.run_plan", asked)
+    monkeypatch.setattr("veilog.releasing.run.run_plan", asked)
     with pytest.raises(InputError, match="Asked"):
         released(path, EVOLVE, settings, tmp_path / "out")
     assert list((tmp_path / "out").iterdir()) == []

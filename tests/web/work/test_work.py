@@ -27,7 +27,7 @@ from veilog.methods import METHODS
 from veilog.methods.laplace import LaplaceSettings, laplace
 from veilog.methods.settings import Bounds
 from veilog.privacy.account.guessing import advantage_of
-from veilog.releasing.plan import Plan
+from veilog.releasing.request import ReleaseRequest
 from veilog.web.jobs.records import FILES, JobRequest, ServerSettings
 from veilog.web.jobs.results import ReleasedLog
 from veilog.web.jobs.worker import MORE, RELEASING, Stages, WorkerTask
@@ -560,7 +560,7 @@ def test_a_method_of_another_package_has_its_card_its_dry_run_and_its_release(
     )
     monkeypatch.setattr(METHODS, "_held", dict(METHODS._held))
     here = "veilog.web.work.preview.guarantee_beside"  # what is added here is not known beside
-    monkeypatch.setattr(here, lambda asked, given_up: Plan.from_json(json.loads(asked)["plan"]).cost)
+    monkeypatch.setattr(here, lambda asked, given_up: ReleaseRequest.from_json(json.loads(asked)["plan"]).cost)
     monkeypatch.setitem(METHODS.others, "elsewhere", AddOn("elsewhere", other, "other 1.0"))
     log = record(read(hospital_file))
     form = {"method": "elsewhere", "epsilon": "1", "labels": "log", "longest": "log", "p_kindness": "7"}

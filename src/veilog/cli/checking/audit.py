@@ -9,19 +9,31 @@ from cyclopts import Parameter
 
 from veilog import display
 from veilog.audits.auditing import audit as audit_method
-from veilog.cli.shared.budget import BudgetOptions
-from veilog.cli.shared.common import AS_USUAL, Json, Output, Reading, named, read_log, shown_progress
-from veilog.cli.shared.values import WHOLE, pairs
+from veilog.cli.shared.options import AS_USUAL, WHOLE, Json, Reading, RequestOptions, options_of, pairs
+from veilog.cli.shared.reading import Output, named, read_log, shown_progress
 
-__all__ = ["audit"]
+
+@options_of(
+    "audit",
+    *("delta", "as_published", "unit", "max_cases", "activities", "max_length"),
+    delta="Delta of the guarantee.",
+    as_published="Attack the paper's own calibration.",
+    unit="case, or case:person to protect the person of the made-up logs.",
+    max_cases="Cases of a person that count.",
+    activities="Of the releases: log, privately, or their names; else those of the made-up logs.",
+    max_length="Of the releases: a number, or log.",
+)
+class AuditOptions(RequestOptions):
+    """What the releases are asked for that are attacked."""
+
+
+OF_RELEASES = AuditOptions()
 
 
 def audit(
     method: Annotated[str, Parameter(help="See veilog methods.")],
     *,
     epsilon: Annotated[str, Parameter(allow_leading_hyphen=True, help="The budget that is attacked.")],
-    delta: Annotated[str, Parameter(allow_leading_hyphen=True, help="Delta of the guarantee.")] = "0",
-    as_published: Annotated[bool, Parameter(negative="", help="Attack the paper's own calibration.")] = False,
     p: Annotated[
         tuple[str, ...],
         Parameter(name=["-p", "--parameter"], negative="", help="NAME=VALUE of the method; repeated."),
@@ -40,12 +52,7 @@ def audit(
     log: Annotated[
         Path | None, Parameter(help="Attack with this log, with and without one of its cases; else made-up logs.")
     ] = None,
-    activities: Annotated[
-        str | None, Parameter(help="Of the releases: log, privately, or their names; else those of the made-up logs.")
-    ] = None,
-    max_length: Annotated[str | None, Parameter(help="Of the releases: a number, or log.")] = None,
-    unit: Annotated[str, Parameter(help="case, or case:person to protect the person of the made-up logs.")] = "case",
-    max_cases: Annotated[int | None, WHOLE, Parameter(help="Cases of a person that count.")] = None,
+    asked: AuditOptions = OF_RELEASES,
     person_cases: Annotated[int | None, WHOLE, Parameter(help="Cases that the person has who is there or not.")] = None,
     seed: Annotated[int | None, WHOLE, Parameter(help="Repeat an audit.")] = None,
     processes: Annotated[int | None, WHOLE, Parameter(help="Processes; by default two.")] = None,
@@ -60,19 +67,15 @@ def audit(
         result = audit_method(
             method,
             epsilon=epsilon,
-            delta=delta,
-            as_published=as_published,
             white_box=white_box,
             runs=runs,
             confidence=confidence,
             log=own,
-            domain=BudgetOptions(activities=activities, max_length=max_length).domain(),
-            unit=unit,
-            max_cases=max_cases,
             person_cases=person_cases,
             seed=seed,
             processes=processes,
             progress=progress,
+            **asked.asked(),
             **parameters,
         )
     out.json(result.to_json())

@@ -14,16 +14,9 @@ from rich.text import Text
 from veilog import display
 from veilog._files import atomic_target, check_writable
 from veilog.charts import comparison_svg
-from veilog.cli.shared.common import (
-    AS_USUAL,
-    HERE,
-    Details,
-    Grouping,
-    HeldOut,
-    Json,
-    Log,
+from veilog.cli.shared.options import AS_USUAL, HERE, SEEMING, Details, Grouping, HeldOut, Json, Log, Reading, Whose
+from veilog.cli.shared.reading import (
     Output,
-    Reading,
     named,
     read_grouped,
     read_log,
@@ -32,7 +25,6 @@ from veilog.cli.shared.common import (
     shown_progress,
 )
 from veilog.cli.shared.terminal import CALL
-from veilog.cli.shared.whose import SEEMING, Whose
 from veilog.errors import ParameterError, VeilogError
 from veilog.logs.engines.names import engine_of
 from veilog.logs.eventlog import ACTIVITY, CASE, EventLog
@@ -46,9 +38,6 @@ from veilog.measures.purposes import PURPOSES, Asked
 from veilog.measures.purposes import named as purposes_named
 from veilog.measures.registry import MEASURES
 from veilog.report.told import told_by_file
-
-__all__ = ["WHOLE", "compare", "read_to_measure", "say_narrow", "say_person"]
-
 
 _GUESSED = "People are told by {column}, as it seems; --person COLUMN or --no-person says otherwise."
 

@@ -11,26 +11,14 @@ from rich.text import Text
 from veilog._files import check_writable
 from veilog._language import ENGLISH
 from veilog.cli.checking.report import Language, entered, original_of
-from veilog.cli.shared.common import (
-    AS_USUAL,
-    HeldOut,
-    Json,
-    Output,
-    Reading,
-    named,
-    read_log,
-    read_released,
-    shown_progress,
-)
+from veilog.cli.shared.options import AS_USUAL, SEEMING, HeldOut, Json, Reading, Whose
+from veilog.cli.shared.reading import Output, named, read_log, read_released, shown_progress
 from veilog.cli.shared.terminal import CALL
-from veilog.cli.shared.whose import SEEMING, Whose
 from veilog.errors import OutputError, check_language
 from veilog.releasing.meaning import json_of
 from veilog.report.dossier import check_dossier, write, write_registry
 from veilog.report.dossier import dossier as made_of
 from veilog.report.told import told_by_file
-
-__all__ = ["dossier"]
 
 _YAML = (".yaml", ".yml")
 

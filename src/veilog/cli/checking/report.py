@@ -13,19 +13,9 @@ from rich.text import Text
 from veilog._files import check_writable
 from veilog._language import ENGLISH, languages
 from veilog.cli.ledger import ledger_of
-from veilog.cli.shared.common import (
-    AS_USUAL,
-    OPTIONS,
-    Json,
-    Output,
-    Reading,
-    named,
-    read_log,
-    read_released,
-    shown_progress,
-)
+from veilog.cli.shared.options import AS_USUAL, GROUPS, SEEMING, Json, Reading, Whose
+from veilog.cli.shared.reading import Output, named, read_log, read_released, shown_progress
 from veilog.cli.shared.terminal import CALL
-from veilog.cli.shared.whose import SEEMING, Whose
 from veilog.errors import OutputError, ParameterError, check_language
 from veilog.ledger.ledger import Ledger
 from veilog.logs.eventlog import EventLog
@@ -39,12 +29,10 @@ from veilog.report.dossier import check_dossier, dossier
 from veilog.report.dossier import write as write_dossier
 from veilog.report.told import told_by_file
 
-__all__ = ["NO_REPORT", "Language", "Reports", "entered", "original_of", "report"]
-
 Language = Annotated[str, Parameter(help=f"Language of the pages and the dossier: {', '.join(languages())}.")]
 
 
-@Parameter(name="*", group=OPTIONS["Pages about it"])
+@Parameter(name="*", group=GROUPS["Pages about it"])
 @dataclass(frozen=True)
 class Reports:
     """The pages that a release leaves beside its log."""

@@ -10,22 +10,8 @@ from rich.text import Text
 from veilog import display
 from veilog._plain import to_json
 from veilog.cli.checking.compare import WHOLE, read_to_measure, say_narrow, say_person
-from veilog.cli.shared.common import (
-    AS_USUAL,
-    HERE,
-    Details,
-    Grouping,
-    Json,
-    Log,
-    Output,
-    Reading,
-    named,
-    show_columns,
-    show_findings,
-    shown_progress,
-)
-from veilog.cli.shared.values import pairs
-from veilog.cli.shared.whose import SEEMING, Whose
+from veilog.cli.shared.options import AS_USUAL, HERE, SEEMING, Details, Grouping, Json, Log, Reading, Whose, pairs
+from veilog.cli.shared.reading import Output, named, show_columns, show_findings, shown_progress
 from veilog.errors import ParameterError
 from veilog.logs.eventlog import EventLog
 from veilog.logs.variants import Variants
@@ -34,8 +20,6 @@ from veilog.measures.disclosure import UNITS, Risks
 from veilog.measures.disclosure import risk as measure_risk
 from veilog.measures.disclosure import unique_cases as cases_alone
 from veilog.measures.singling_out import Exposure, Inference, Linkability, exposure, halves, inference, linkability
-
-__all__ = ["risk"]
 
 
 def risk(

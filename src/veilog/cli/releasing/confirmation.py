@@ -1,35 +1,42 @@
-"""Confirmations before a release: its budget as the ledger foresees it, and its losses; nothing is reserved."""
+"""Before a release is paid for, and where its command is stopped: what is shown, confirmed, refused and said."""
 
 from __future__ import annotations
 
+import datetime
+import shutil
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
 from typing import Any
 
 from rich.text import Text
 
 from veilog import display
+from veilog._files import mark
 from veilog._plain import to_json
-from veilog.cli.shared.budget import at_a_terminal
-from veilog.cli.shared.common import Output
-from veilog.cli.shared.terminal import CALL, SafeConsole
-from veilog.errors import BudgetError, ParameterError, VeilogError
+from veilog.cli.shared.reading import Output
+from veilog.cli.shared.terminal import CALL, SafeConsole, at_a_terminal
+from veilog.errors import BudgetError, OutputError, ParameterError, VeilogError
 from veilog.ledger.accounts import Account, check_paid
 from veilog.ledger.ledger import Ledger
-from veilog.ledger.rules import as_read, kind_of_case, short
+from veilog.ledger.rules import Entry, as_read, kind_of_case, short
 from veilog.ledger.store import Data
+from veilog.logs import files
 from veilog.logs.eventlog import EventLog
+from veilog.logs.input.source import suffix_of
 from veilog.logs.stored.store import StoredLog
+from veilog.logs.tables.excel import MOST_EVENTS
 from veilog.logs.variants import Variants
 from veilog.messages import OwnerMessage
-from veilog.privacy.account.guarantee import STRENGTHS, Strength
+from veilog.privacy.account.guarantee import STRENGTHS, Strength, round_up, up
+from veilog.privacy.domain import FROM_LOG, Domain, Fact
 from veilog.releasing.losses import in_words
 from veilog.releasing.owner.account import beside_budgets, level_falls, uncounted_warning
 from veilog.releasing.owner.notes import OF_LOSSES
-from veilog.releasing.plan import Plan
-from veilog.releasing.planned import Planned
+from veilog.releasing.request import ReleaseRequest
 from veilog.releasing.result import Release
-
-__all__ = ["Foreseen", "confirm_level", "confirm_losses", "foreseen", "tell_losses"]
 
 
 @dataclass(frozen=True)
@@ -54,7 +61,7 @@ class Foreseen:
         return ({"refused": self.refused} if self.after is None else self.after.totals()) | told
 
 
-def foreseen(ledger: Ledger, planned: Planned, log: Data) -> Foreseen:
+def foreseen(ledger: Ledger, planned: ReleaseRequest, log: Data) -> Foreseen:
     """Return what this ledger would say to the release of this log, by its own rules; it is only read."""
     unit = planned.unit.column or planned.unit.name
     cost = (short(planned.epsilon), short(planned.delta)) if planned.bounded else None
@@ -98,7 +105,7 @@ def _warnings(before: Account, level: Strength) -> tuple[OwnerMessage, ...]:
     return (*found, *uncounted_warning(before))
 
 
-def confirm_level(out: Output, ledger: Ledger | None, planned: Planned, log: Data) -> None:
+def confirm_level(out: Output, ledger: Ledger | None, planned: ReleaseRequest, log: Data) -> None:
     """Ask whoever is at a terminal where a release takes the sum of its account to a lower protection level;
     :class:`BudgetError` if that is not what they want. A script goes on, and its JSON has the code."""
     if ledger is None or not at_a_terminal():
@@ -111,7 +118,7 @@ def confirm_level(out: Output, ledger: Ledger | None, planned: Planned, log: Dat
                 raise BudgetError("release-not-made-all")
 
 
-def confirm_losses(out: Output, planned: Plan, log: EventLog | StoredLog | Variants) -> None:
+def confirm_losses(out: Output, planned: ReleaseRequest, log: EventLog | StoredLog | Variants) -> None:
     """Show a person at a terminal what their release would leave out, and go on only if they say so. A script goes on:
     no release stops by itself because of raw data."""
     if CALL.get().quiet or not at_a_terminal():
@@ -140,3 +147,101 @@ def tell_losses(released: Release) -> None:
     found += [f"Reading the log: {finding.dropped}." for finding in released.owner_only.findings if finding.dropped]
     if found:
         SafeConsole(stderr=True, highlight=False).print(Text(f"For you only: {' '.join(found)}"), soft_wrap=True)
+
+
+_BYTES = {".xes": 400, ".csv": 120, ".tsv": 120}
+
+
+_PACKED_BYTES = 40
+"""Of an event in a file that is not compressed, and of one in any that is; as a rule it takes less."""
+
+
+def check_room(target: Path, original: EventLog | StoredLog | Variants, *, whole: bool) -> None:
+    """Refuse, before anything is paid for, what the disk or a sheet will hardly hold: a release of the whole log is
+    about as large as that."""
+    events = (original if isinstance(original, Variants) else original.variants).events
+    if whole and suffix_of(target) == ".xlsx" and events > MOST_EVENTS:
+        raise OutputError("sheet-excel-holds-events", path=target, most_events=MOST_EVENTS)
+    needed = events * _BYTES.get(suffix_of(target), _PACKED_BYTES)
+    if shutil.disk_usage(target.absolute().parent).free < needed:
+        raise OutputError("disk-no-room-release", path=target, value=-(-needed // 1000000))
+
+
+def check_texts(target: Path, declared: Domain, original: EventLog | StoredLog | Variants) -> None:
+    """Refuse, before anything is paid for, labels and values that the format cannot hold, as far as they are known."""
+    labels = declared.alphabet or ()
+    if declared.activities == FROM_LOG:
+        labels = (original if isinstance(original, Variants) else original.variants).labels
+    values = [value for given in declared.attributes.values() for value in given if isinstance(value, str)]
+    files.check_texts(target, [*labels, *declared.attributes, *values])
+
+
+def cannot_be_undone(sentence: str) -> None:
+    """Remember what is to be said, should the command fail or be stopped from now on."""
+    CALL.get().done.append(sentence)
+
+
+@contextmanager
+def told_if_stopped(
+    method: str,
+    log: Data,
+    ledger: Ledger | None,
+    epsilon: Fraction | None,
+    *,
+    files: Sequence[Path] = (),
+    goes_on: bool = False,
+) -> Iterator[None]:
+    """Ask and write in this block; where that is stopped, what was asked until then is spent, and is said. The entry is
+    of this method; ``epsilon`` is what it may cost at most, None where nothing bounds it. Which of these ``files`` are
+    written by then is said, too. A run that ``goes_on`` was entered when it began."""
+    before = [mark(file) for file in files]
+    started = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
+    try:
+        yield
+    except KeyboardInterrupt:
+        since = "" if goes_on else started
+        written = [str(file) for file, was in zip(files, before, strict=True) if mark(file) != was]
+        if written:
+            cannot_be_undone(f"{' and '.join(written)} {'is' if len(written) == 1 else 'are'} written.")
+        cannot_be_undone(_asked(epsilon) if ledger is None else _charged(method, ledger, log, since))
+        raise
+
+
+def _asked(epsilon: Fraction | None) -> str:
+    if epsilon is None:
+        return "The log may have been asked: count the release as made."
+    return f"The log may have been asked: count epsilon = {up(round_up(epsilon))} as spent."
+
+
+def _charged(method: str, ledger: Ledger, log: Data, since: str) -> str:
+    """What the ledger says of what was asked of this log since then by this method."""
+    try:
+        account = ledger.account(log)
+    except (VeilogError, KeyboardInterrupt):  # who waits for a ledger, and stops that, too, is told all the same
+        return f"What was asked counts as spent; veilog ledger show {ledger.path} says how much."
+    entries: tuple[Entry, ...] = () if account is None else account.entries
+    begun = [entry for entry in entries if entry.method == method and entry.time >= since]
+    if not begun or begun[-1].state == "withdrawn":
+        return "Nothing was asked of the log, so nothing is spent."
+    if begun[-1].epsilon is None:
+        return f"The log was asked, which is entered in {ledger.path}."
+    spent = up(round_up(begun[-1].epsilon))
+    return f"The log was asked: epsilon = {spent} is spent, which is entered in {ledger.path}."
+
+
+def agreed(out: Output, domain: Domain, needed: Iterable[Fact], log: EventLog | StoredLog | Variants) -> Domain:
+    """Return the domain with what the owner says is public, shown what the log holds; nothing has been asked of it."""
+    variants = log if isinstance(log, Variants) else log.variants
+    lacking = domain.lacks(needed)
+    if "activities" in lacking:
+        out.show(Text("Everybody who gets the release may learn that these activities exist:", style="bold"))
+        out.show(Text("  " + ", ".join(variants.labels)))
+    if "max_length" in lacking:
+        longest = int(variants.lengths.max(initial=0))
+        out.show(Text(f"Everybody who gets the release may learn that the longest case has {longest} events."))
+    if not lacking:
+        return domain
+    answer = out.console.input(Text("Is all of that public? Only if it would be so without any single case [y/N] "))
+    if answer.strip().lower() not in ("y", "yes"):
+        return domain  # the release refuses, and says what else can be done
+    return domain.taken_from_log(lacking)

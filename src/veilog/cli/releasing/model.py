@@ -26,33 +26,28 @@ from rich.text import Text
 from veilog import display
 from veilog._files import check_writable
 from veilog.cli.ledger import AS_THERE_IS, Keeping, show_account
-from veilog.cli.releasing.confirmation import confirm_level
-from veilog.cli.releasing.stopped import cannot_be_undone, told_if_stopped
-from veilog.cli.shared.budget import UNDECIDED, BudgetOptions
-from veilog.cli.shared.common import (
+from veilog.cli.releasing.confirmation import cannot_be_undone, confirm_level, told_if_stopped
+from veilog.cli.shared.options import (
     AS_USUAL,
+    FOR_TRAINING,
     HERE,
+    WHOLE,
     Grouping,
     Json,
     Log,
-    Output,
     Reading,
-    named,
-    read_variants,
-    show_columns,
+    TrainOptions,
+    pairs,
+    quoted,
 )
-from veilog.cli.shared.common import read_log as read_whole
-from veilog.cli.shared.signals import INTERRUPTED, stopped_by
-from veilog.cli.shared.terminal import CALL, SafeConsole, put_out
-from veilog.cli.shared.values import WHOLE, pairs, quoted
+from veilog.cli.shared.reading import Output, named, read_variants, show_columns
+from veilog.cli.shared.reading import read_log as read_whole
+from veilog.cli.shared.terminal import CALL, INTERRUPTED, SafeConsole, put_out, stopped_by
 from veilog.errors import OutputError, ParameterError
 from veilog.releasing.meaning import json_of
-from veilog.releasing.plan import plan
 from veilog.training.model import Model
 from veilog.training.training import remove, trainable
 from veilog.training.training import train as train_model
-
-__all__ = ["inspect", "sample", "train"]
 
 ModelFile = Annotated[Path, Parameter(help="Model, as veilog train writes it.")]
 _SHOWN = 10_000
@@ -72,7 +67,7 @@ def train(
         Path | None,
         Parameter(help="Keep the run here, so that it can be stopped (Ctrl-C); the same command then goes on with it."),
     ] = None,
-    budget: BudgetOptions = UNDECIDED,
+    budget: TrainOptions = FOR_TRAINING,
     keeping: Keeping = AS_THERE_IS,
     reading: Reading = AS_USUAL,
     grouping: Grouping = HERE,
@@ -81,16 +76,9 @@ def train(
     """Train a model of a log, once, within a budget; veilog sample then draws from it without the log."""
     out = Output(json, log)
     _check_files(log, model, checkpoint)
-    parameters: dict[str, Any] = {**pairs(p, "-p")}
     # Before a large log is read: what can be refused without it.
-    trainable(method).parse(parameters)
-    planned = plan(
-        method,
-        domain=budget.domain(),
-        guessing_advantage=budget.guessing_advantage,
-        **budget.arguments(),
-        **parameters,
-    )
+    trainable(method)
+    planned = budget.request(method, pairs(p, "-p"))
     seeded = planned.seed is not None
     new = keeping.checked(log, seeded=seeded)
     if budget.by_column:

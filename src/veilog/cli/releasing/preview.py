@@ -18,27 +18,31 @@ from veilog import display
 from veilog._files import text_of
 from veilog._plain import to_json
 from veilog.cli.ledger import AS_THERE_IS, Keeping, show_account
-from veilog.cli.releasing.confirmation import Foreseen, foreseen
-from veilog.cli.releasing.stopped import cannot_be_undone, told_if_stopped
-from veilog.cli.shared.budget import EACH_CASE, Persons
-from veilog.cli.shared.common import (
+from veilog.cli.releasing.confirmation import Foreseen, cannot_be_undone, foreseen, told_if_stopped
+from veilog.cli.shared.options import (
     AS_USUAL,
+    EACH_CASE,
+    GROUPS,
     HERE,
-    OPTIONS,
+    WHOLE,
     Grouping,
     Json,
-    Output,
+    Persons,
     Reading,
+    activity_names,
+    quoted,
+)
+from veilog.cli.shared.paths import is_pipe
+from veilog.cli.shared.reading import (
+    Output,
     named,
+    read_events,
+    read_needed,
     read_variants,
     show_columns,
     shown_progress,
 )
-from veilog.cli.shared.details import activity_names
-from veilog.cli.shared.large import read_events, read_needed
-from veilog.cli.shared.pipes import is_pipe
 from veilog.cli.shared.terminal import CALL
-from veilog.cli.shared.values import WHOLE, quoted
 from veilog.errors import InputError, ParameterError, meant
 from veilog.logs import files
 from veilog.logs.eventlog import EventLog, Statistics
@@ -51,8 +55,8 @@ from veilog.privacy.domain import FROM_LOG
 from veilog.privacy.part import Part
 from veilog.releasing.losses import in_words
 from veilog.releasing.owner.notes import uncounted_cases
-from veilog.releasing.plan import Plan
 from veilog.releasing.preview import Expected, Preview, cases_with
+from veilog.releasing.request import ReleaseRequest
 from veilog.releasing.twin import Twin, sizes_of, sizes_of_log
 from veilog.releasing.twin import twin as make_twin
 
@@ -81,7 +85,7 @@ _USUAL = "prediction"
 """What a dry run judges: it takes a moment."""
 
 
-@Parameter(name="*", group=OPTIONS["Trying it on made-up logs"])
+@Parameter(name="*", group=GROUPS["Trying it on made-up logs"])
 @dataclass(frozen=True)
 class PreviewOptions(KnownSizes):
     """The preview of a release, which the command calls a dry run, and what is known for it."""
@@ -128,7 +132,7 @@ class PreviewInput:
     """What a preview may look at: the log as its release would read it, once, and its ledger. Nothing is asked."""
 
     log: Path
-    planned: Plan
+    planned: ReleaseRequest
     reading: Reading
     grouping: Grouping
     keeping: Keeping
@@ -265,7 +269,7 @@ def _show(screen: Output, found: Twin) -> None:
 
 
 def show_preview(
-    out: Output, planned: Plan, given: PreviewInput, options: PreviewOptions, how_many: int | None
+    out: Output, planned: ReleaseRequest, given: PreviewInput, options: PreviewOptions, how_many: int | None
 ) -> None:
     """Say what a release would guarantee and can be expected to be worth, asking nothing of the log."""
     sizes = options.found(given, how_many)

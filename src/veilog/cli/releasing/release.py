@@ -5,9 +5,9 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import fields, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 from cyclopts import Parameter
 from rich.text import Text
@@ -16,34 +16,37 @@ from veilog import display
 from veilog._files import mark
 from veilog.cli.checking.report import NO_REPORT, Reports
 from veilog.cli.ledger import AS_THERE_IS, Keeping, check_person, ledger_of, show_account
-from veilog.cli.releasing.confirmation import confirm_level, confirm_losses, tell_losses
+from veilog.cli.releasing.confirmation import (
+    agreed,
+    cannot_be_undone,
+    check_room,
+    check_texts,
+    confirm_level,
+    confirm_losses,
+    tell_losses,
+    told_if_stopped,
+)
 from veilog.cli.releasing.preview import NO_PREVIEW, PreviewInput, PreviewOptions, show_preview
-from veilog.cli.releasing.room import check_room, check_texts
-from veilog.cli.releasing.stopped import cannot_be_undone, told_if_stopped
-from veilog.cli.shared.budget import UNDECIDED, BudgetOptions, agreed, at_a_terminal
-from veilog.cli.shared.common import (
+from veilog.cli.shared.options import (
     AS_USUAL,
     HERE,
+    UNDECIDED,
     Details,
     Grouping,
     Json,
     Log,
-    Output,
     Reading,
+    ReleaseOptions,
     SpreadsheetSafe,
     Target,
     To,
-    check_target,
-    named,
-    show_columns,
-    shown_progress,
+    options,
+    pairs,
+    quoted,
 )
-from veilog.cli.shared.details import NOTHING_MORE, ContentOptions
-from veilog.cli.shared.large import read_needed
-from veilog.cli.shared.pipes import in_words, is_outgoing, is_pipe, send
-from veilog.cli.shared.places import check_all_absent, check_places
-from veilog.cli.shared.terminal import CALL
-from veilog.cli.shared.values import options, pairs, quoted
+from veilog.cli.shared.paths import check_all_absent, check_places, in_words, is_outgoing, is_pipe, send
+from veilog.cli.shared.reading import Output, check_target, named, read_needed, show_columns, shown_progress
+from veilog.cli.shared.terminal import CALL, at_a_terminal
 from veilog.demo import WRITTEN, run_demo
 from veilog.errors import OutputError, ParameterError, UndeclaredError
 from veilog.ledger.accounts import LastSpan, last_span
@@ -62,17 +65,13 @@ from veilog.privacy.domain import FROM_LOG
 from veilog.privacy.part import Part
 from veilog.releasing.kept import how_to_write, kept_file, place_elsewhere
 from veilog.releasing.owner.account import with_warnings
-from veilog.releasing.plan import Plan, plan
+from veilog.releasing.request import ReleaseRequest
 from veilog.releasing.result import Release
 from veilog.releasing.run import entry_of, run_plan
 from veilog.report.told import has_times
 
-__all__ = ["demo", "following", "methods", "release", "since_last"]
-
-
 _WITHOUT_GUARANTEE = (".csv", ".tsv")
 """Formats that have no place for it."""
-_OPTIONS = tuple(field.name for group in (BudgetOptions, ContentOptions) for field in fields(group))
 NOISE_ONLY = 6
 """The exit status of a release that its own answers do not distinguish from noise."""
 _COMPARE_AT_ONCE = 5_000
@@ -105,8 +104,7 @@ def release(
         tuple[str, ...],
         Parameter(name=["-p", "--parameter"], negative="", help="NAME=VALUE of the method; repeated."),
     ] = (),
-    budget: BudgetOptions = UNDECIDED,
-    beyond: ContentOptions = NOTHING_MORE,
+    asked: ReleaseOptions = UNDECIDED,
     keeping: Keeping = AS_THERE_IS,
     reading: Reading = AS_USUAL,
     grouping: Grouping = HERE,
@@ -122,19 +120,19 @@ def release(
 ) -> int:
     """Release a log: ask it questions with noise, write what comes out, and say what is guaranteed."""
     out = Output(json, log, log=None if preview.dry_run else target)
-    parameters: dict[str, Any] = {**pairs(p, "-p")}
-    last, beyond = since_last(log, keeping, budget, beyond)
+    parameters = pairs(p, "-p")
+    last, asked = since_last(log, keeping, asked)
     if preview.dry_run:
-        how_many, asked = _counted(budget)
-        planned = _planned(method, parameters, asked, beyond)
+        how_many, asked = _counted(asked)
+        planned = asked.request(method, parameters)
         show_preview(out, planned, PreviewInput(log, planned, reading, grouping, keeping), preview, how_many)
         return 0
     preview.refuse_alone()
     place = check_target(target, to or reading.format, spreadsheet_safe=spreadsheet_safe)
     reports.check()
     # Before a large log is read: what can be refused without it.
-    _check_person(budget, log, reading, grouping)
-    planned = _planned(method, parameters, budget, beyond)
+    _check_person(asked, log, reading, grouping)
+    planned = asked.request(method, parameters)
     more = _check_beside(planned, target, log, keeping.ledger, json)
     planned = planned.declaring(reading.groups(planned.declared))
     if planned.undeclared and not at_a_terminal():
@@ -179,11 +177,11 @@ def _status(released: Release) -> int:
     return NOISE_ONLY if released.noise_only else 0
 
 
-def _counted(budget: BudgetOptions) -> tuple[int | None, BudgetOptions]:
-    """How many activities were declared, for a dry run that needs no names, and the budget of a log with so many."""
-    if budget.activities is None or not budget.activities.isdecimal():
-        return None, budget
-    return int(budget.activities), replace(budget, activities=FROM_LOG)
+def _counted(asked: ReleaseOptions) -> tuple[int | None, ReleaseOptions]:
+    """How many activities were declared, for a dry run that needs no names, and the options for a log with so many."""
+    if asked.activities is None or not asked.activities.isdecimal():
+        return None, asked
+    return int(asked.activities), asked.having(activities=FROM_LOG)
 
 
 def _show_kept(out: Output, comparison: Comparison | None, pages: Sequence[str]) -> None:
@@ -196,7 +194,7 @@ def _show_kept(out: Output, comparison: Comparison | None, pages: Sequence[str])
 
 
 def _written(
-    planned: Plan,
+    planned: ReleaseRequest,
     log: Path,
     original: EventLog | StoredLog | Variants,
     keeping: Keeping,
@@ -223,31 +221,9 @@ def _written(
     return released
 
 
-def _planned(method: str, parameters: dict[str, Any], budget: BudgetOptions, beyond: ContentOptions) -> Plan:
-    """The plan that the options describe."""
-    # -p guessing_advantage=X and --guessing-advantage X are the same where the method has such a parameter.
-    chosen = method_named(method)
-    own = {parameter.name for parameter in chosen.parameters}
-    for name, value in parameters.items():
-        option = next((o for o in _OPTIONS if o.startswith(name) and len(name) > 2), None)  # eps
-        if option is not None and not any(p.startswith(name) for p in own):
-            raise ParameterError(
-                "no-parameter", parameter=name, name=name, method=method, option=option.replace("_", "-"), value=value
-            )
-    chosen.parse(parameters)
-    domains = beyond.domains(required=not chosen.full_log)
-    advantage = _said_once(budget.guessing_advantage, parameters.pop("guessing_advantage", None))
-    return plan(
-        method,
-        domain=budget.domain(domains),
-        guessing_advantage=advantage,
-        **budget.arguments(),
-        **beyond.arguments(),
-        **parameters,
-    )
-
-
-def _check_beside(planned: Plan, target: Path, log: Path, ledger: Path | None, json: str | None) -> list[Path]:
+def _check_beside(
+    planned: ReleaseRequest, target: Path, log: Path, ledger: Path | None, json: str | None
+) -> list[Path]:
     """Before any work: the files for what is made beside the release, which can be written, too."""
     if planned.beside and is_pipe(target):
         raise ParameterError("second-file-standard-output", parameter="for", beside=planned.beside[0])
@@ -257,13 +233,13 @@ def _check_beside(planned: Plan, target: Path, log: Path, ledger: Path | None, j
     return [check_target(place, None) for place in beside]
 
 
-def _check_person(budget: BudgetOptions, log: Path, reading: Reading, grouping: Grouping) -> None:
+def _check_person(asked: ReleaseOptions, log: Path, reading: Reading, grouping: Grouping) -> None:
     """Refuse a person's column that a table does not have, before a bound on the cases of a person is asked for."""
-    if not budget.by_column or budget.max_cases is not None or is_pipe(log):
+    if not asked.by_column or asked.max_cases is not None or is_pipe(log):
         return
     names = columns_of(named(log, reading, grouping))
     if names is not None:
-        check_person(budget.unit, names)
+        check_person(asked.unit, names)
 
 
 @contextmanager
@@ -313,12 +289,6 @@ def demo(
     out.json(run_demo(folder, out.show))
 
 
-def _said_once(option: str | None, parameter: str | None) -> str | None:
-    if option is not None and parameter is not None:
-        raise ParameterError("guessing-advantage-guessing-advantage", parameter="guessing_advantage")
-    return parameter if option is None else option
-
-
 def _beside(original: EventLog | StoredLog | Variants, part: Part | None) -> EventLog | Variants:
     """What a release is compared with: the cases it is of; variants alone where the events are not in memory."""
     looked_at = original if part is None else part.of_log(original)
@@ -359,22 +329,20 @@ def _next(target: Path, comparison: Comparison | None, outside: Path | None, com
 _LAST = "last"
 
 
-def since_last(
-    log: Path, keeping: Keeping, budget: BudgetOptions, beyond: ContentOptions
-) -> tuple[LastSpan | None, ContentOptions]:
+def since_last(log: Path, keeping: Keeping, asked: ReleaseOptions) -> tuple[LastSpan | None, ReleaseOptions]:
     """Where the last release ended, if ``--since last`` asks for that, and the options with that day in its place. It
     is read off the ledger; of the log nothing is known yet."""
-    if beyond.since != _LAST:
-        return None, beyond
+    if asked.since != _LAST:
+        return None, asked
     ledger = keeping.of(log)
     last = last_span([] if ledger is None else ledger.show(), keeping.account)
-    last.check(budget.unit)
-    begun = replace(beyond, since=last.end)
+    last.check(asked.unit)
+    begun = asked.having(since=last.end)
     last.until(begun.end)
     return last, begun
 
 
-def following(out: Output, planned: Plan, last: LastSpan | None, log: Data) -> Plan:
+def following(out: Output, planned: ReleaseRequest, last: LastSpan | None, log: Data) -> ReleaseRequest:
     """Say where a release begins, once its log is read; refused if that was read in another way than the last time.
     Return the plan with its days marked as those after the last release, so that the ledger looks again whether they
     are when it reserves: another job may have released them by then."""

@@ -13,36 +13,53 @@ from rich.text import Text
 from veilog import display
 from veilog._plain import to_json
 from veilog.cli.ledger import AS_THERE_IS, Keeping, show_account
+from veilog.cli.releasing.confirmation import cannot_be_undone, told_if_stopped
 from veilog.cli.releasing.preview import activities_of
-from veilog.cli.releasing.stopped import cannot_be_undone, told_if_stopped
-from veilog.cli.shared.budget import EACH_CASE, Persons
-from veilog.cli.shared.common import (
+from veilog.cli.shared.options import (
     AS_USUAL,
     HERE,
     Grouping,
     Json,
     Log,
-    Output,
     Reading,
+    RequestOptions,
+    options,
+    options_of,
+    quoted,
+)
+from veilog.cli.shared.reading import (
+    Output,
+    fits,
     named,
+    read_events,
     read_log,
     read_variants,
     show_columns,
     shown_progress,
 )
-from veilog.cli.shared.large import fits, read_events
-from veilog.cli.shared.values import options, quoted
 from veilog.methods import method_named
 from veilog.privacy.account.accounting import parse_delta, parse_epsilon, parse_share
 from veilog.privacy.domain import FROM_LOG, Domain
 from veilog.releasing.owner.notes import of_persons
-from veilog.releasing.suggesting.suggest import Suggestion
-from veilog.releasing.suggesting.suggest import suggest as suggest_method
-
-__all__ = ["suggest"]
+from veilog.releasing.suggest import Suggestion
+from veilog.releasing.suggest import suggest as suggest_method
 
 _SHOWN = 8
 """Methods of a ranking that are shown; all of them are in the JSON."""
+
+
+@options_of(
+    "suggest",
+    *("delta", "unit", "max_cases", "unnamed", "activities"),
+    delta="Delta to be spent in all.",
+    activities="The public activities: how many, 16, or a,b,c or @FILE; log: those of the log may be known. Without it "
+    "what is expected is less sure.",
+)
+class SuggestOptions(RequestOptions):
+    """What may be spent, who is protected, and which activities are public."""
+
+
+OF_RELEASE = SuggestOptions()
 
 
 def suggest(
@@ -51,10 +68,6 @@ def suggest(
     epsilon: Annotated[
         str, Parameter(allow_leading_hyphen=True, help="What may be spent in all, on the suggestion and the release.")
     ],
-    delta: Annotated[
-        str,
-        Parameter(allow_leading_hyphen=True, help="Delta to be spent in all.", show_default=True),
-    ] = "0",
     share: Annotated[
         str,
         Parameter(
@@ -69,14 +82,7 @@ def suggest(
             "--for", help="What the release is for: methods are ranked by what was measured for it.", show_default=True
         ),
     ] = "similarity",
-    activities: Annotated[
-        str | None,
-        Parameter(
-            help="The public activities: how many, 16, or a,b,c or @FILE; log: those of the log may be known. Without "
-            "it what is expected is less sure."
-        ),
-    ] = None,
-    persons: Persons = EACH_CASE,
+    asked: SuggestOptions = OF_RELEASE,
     keeping: Keeping = AS_THERE_IS,
     reading: Reading = AS_USUAL,
     grouping: Grouping = HERE,
@@ -85,29 +91,29 @@ def suggest(
     """Suggest a method for a log, by noisy answers that cost a share of the budget, and say why."""
     out = Output(json, log)
     parse_epsilon(epsilon)
-    parse_delta(delta)
+    parse_delta(asked.delta)
     parse_share(share, "share")
-    protected = persons.checked()
+    protected = asked.checked()
     new = keeping.checked(log)
     source = named(log, reading, grouping)
     show_columns(out, source, reading)
-    whole = read_events(source, reading) if persons.by_column else read_log(source, reading) if fits(source) else None
+    whole = read_events(source, reading) if asked.by_column else read_log(source, reading) if fits(source) else None
     variants = read_variants(source, reading) if whole is None else whole.variants
-    how_many = None if activities == FROM_LOG else activities_of(activities, FROM_LOG)
-    named_ones = FROM_LOG if activities == FROM_LOG else how_many if isinstance(how_many, tuple) else None
+    how_many = None if asked.activities == FROM_LOG else activities_of(asked.activities, FROM_LOG)
+    named_ones = FROM_LOG if asked.activities == FROM_LOG else how_many if isinstance(how_many, tuple) else None
     with shown_progress() as progress:
         ledger = keeping.of(log, progress)
         with told_if_stopped("suggest", variants, ledger, parse_epsilon(epsilon) * parse_share(share, "share")):
             found = suggest_method(
-                whole if persons.by_column and whole is not None else variants,
+                whole if asked.by_column and whole is not None else variants,
                 epsilon=epsilon,
-                delta=delta,
                 for_=for_,
                 share=share,
                 domain=reading.groups(Domain.of(named_ones)),
                 activities=how_many if isinstance(how_many, int) else None,
                 ledger=ledger or False,
-                **persons.whom(),
+                delta=asked.delta,
+                **asked.whom(),
             )
             progress("trying it on made-up twins", None)
             found.expected  # noqa: B018 - found out while something is shown
@@ -117,7 +123,7 @@ def suggest(
     of_account, warned = keeping.warnings(variants, found.entry, found.guarantee)
     notes += of_account
     # A map says the activities of the release, too.
-    declared = "" if reading.map is not None else _declared(found, None if named_ones is None else activities)
+    declared = "" if reading.map is not None else _declared(found, None if named_ones is None else asked.activities)
     facts = found.to_json() | {"owner_only": {"notes": to_json(notes), **warned}}
     out.json(facts, account=None if account is None else account.totals())
     out.show(_view(found))

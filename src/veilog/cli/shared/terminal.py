@@ -9,11 +9,15 @@ import contextlib
 import datetime
 import json
 import os
+import signal
 import sys
+import threading
+import time
 import warnings
 from collections.abc import Iterable, Iterator
 from contextvars import ContextVar
 from dataclasses import dataclass, field
+from types import FrameType
 from typing import IO, Any
 
 from rich.console import Console, ConsoleOptions, RenderableType
@@ -23,20 +27,6 @@ from rich.text import Text
 from veilog._files import atomic_target, reason
 from veilog._version import __version__
 from veilog.errors import OutputError
-
-__all__ = [
-    "CALL",
-    "SCHEMA",
-    "Call",
-    "SafeConsole",
-    "about",
-    "error_line",
-    "nowhere",
-    "open_closed",
-    "plain_warnings",
-    "put_out",
-    "write_json",
-]
 
 
 @dataclass(frozen=True)
@@ -160,3 +150,70 @@ def write_json(value: object, target: str) -> None:
         # Private: it holds what only the data owner may know.
         with atomic_target(target, private=True, overwrite=CALL.get().overwrite) as file:
             file.write(text.encode(errors="backslashreplace"))
+
+
+INTERRUPTED = 128 + signal.SIGINT
+
+
+_AT_ONCE = 2.0
+"""Seconds within which a second signal is the same one: ``timeout`` sends it to the process, and to its group."""
+
+
+@contextlib.contextmanager
+def at_once() -> Iterator[None]:
+    """Within this block SIGTERM and Ctrl-C end the process at once, and the system does that.
+
+    For imports: a native library that is loaded with too little memory may never come back to Python, which then hears
+    nothing. Nothing has been done by then.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    heard = [number for number in (signal.SIGINT, signal.SIGTERM) if signal.getsignal(number) is not signal.SIG_IGN]
+    before = {number: signal.signal(number, signal.SIG_DFL) for number in heard}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, signal.SIG_DFL if handler is None else handler)
+
+
+@contextlib.contextmanager
+def like_ctrl_c(*, last: bool = False) -> Iterator[None]:
+    """Within this block SIGTERM does what Ctrl-C does there, also where that is to wait for a better moment. Where the
+    block is the ``last`` thing that a process does, neither is heard after it: all is done and said by then, and the
+    exit status, which is not to become another, says so."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    heard: list[float] = []
+
+    def told(number: int, frame: FrameType | None) -> None:
+        now = time.monotonic()
+        if heard and now - heard[-1] < _AT_ONCE:
+            return
+        heard.append(now)
+        CALL.get().signals.append(number)
+        handler = signal.getsignal(signal.SIGINT)
+        if not callable(handler):  # ignored, as of what a shell started in the background
+            raise KeyboardInterrupt
+        handler(signal.SIGINT, frame)
+
+    before = signal.signal(signal.SIGTERM, told)
+    try:
+        yield
+    finally:
+        if last:
+            signal.signal(signal.SIGINT, signal.SIG_IGN)
+        signal.signal(signal.SIGTERM, signal.SIG_IGN if last else before or signal.SIG_DFL)
+
+
+def stopped_by() -> int:
+    """Return the exit status of a command that was stopped, which says by what."""
+    signals = CALL.get().signals
+    return 128 + signals[-1] if signals else INTERRUPTED
+
+
+def at_a_terminal() -> bool:
+    """Return whether somebody is there to answer a question."""
+    return sys.stdin is not None and sys.stdin.isatty() and sys.stdout.isatty()

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
-from typing import Any, Literal, TypeAlias
+from typing import Any
 
 from veilog._files import path_of
 from veilog._places import default_ledger, made_folder
@@ -20,10 +20,8 @@ from veilog.messages import OwnerMessage
 from veilog.methods.method import Progress
 from veilog.privacy.account.guarantee import Guarantee, Strength
 from veilog.releasing.owner.notes import namesakes
+from veilog.releasing.request import LedgerChoice
 from veilog.releasing.result import Release
-
-LedgerChoice: TypeAlias = Ledger | str | Path | Literal[False] | None
-"""A ledger; None for the one of this user, and False for none."""
 
 
 def chosen_ledger(choice: LedgerChoice, *, seeded: bool, progress: Progress | None = None) -> Ledger | None:

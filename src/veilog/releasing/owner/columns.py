@@ -15,8 +15,7 @@ from veilog.logs.stored.store import StoredLog
 from veilog.messages import OwnerMessage
 from veilog.privacy.cases import attribute_column
 from veilog.privacy.domain import Values
-from veilog.releasing.planned import Planned
-from veilog.releasing.spelled import end_of_range
+from veilog.releasing.request import ReleaseRequest, end_of_range
 
 _NAMED = 5
 _DAY = 86_400_000_000
@@ -24,7 +23,7 @@ _DAY = 86_400_000_000
 Log = EventLog | StoredLog
 
 
-def check_times(planned: Planned, log: Log) -> None:
+def check_times(planned: ReleaseRequest, log: Log) -> None:
     """Refuse times for a log of which it was noticed, when it was read, that it has none: before anything is asked.
 
     They would be noise alone, and be paid for. This is the owner's: nothing is released of it.
@@ -48,7 +47,7 @@ def unknown_times(log: Log) -> list[OwnerMessage]:
     return [OwnerMessage("some-times-unknown", unknown=unknown, events=events, share=_share(unknown, events))]
 
 
-def undeclared_values(log: Log, planned: Planned) -> list[OwnerMessage]:
+def undeclared_values(log: Log, planned: ReleaseRequest) -> list[OwnerMessage]:
     """Return a note on each released attribute of which the log has values outside the declared ones."""
     notes: list[OwnerMessage] = []
     for name in planned.wanted.attributes:

@@ -13,15 +13,13 @@ from veilog.logs.variants import Variants
 from veilog.privacy.domain import Domain
 from veilog.releasing.losses import Loss, events_of, losses_by_list
 from veilog.releasing.owner.notes import uncounted
-from veilog.releasing.planned import Planned
-
-__all__ = ["losses_after", "losses_before"]
+from veilog.releasing.request import ReleaseRequest
 
 _EXPLAINED = 0.5
 """The share of a difference between log and release from which on a loss that is stated already explains it."""
 
 
-def losses_before(log: EventLog | StoredLog | Variants, planned: Planned) -> tuple[Loss, ...]:
+def losses_before(log: EventLog | StoredLog | Variants, planned: ReleaseRequest) -> tuple[Loss, ...]:
     """Return the losses that follow from a plan and the log (its cases of the planned part), before anything is asked:
     absent declared activities, and what is not declared, is too long, does not count or was not read."""
     variants = log if isinstance(log, Variants) else log.variants

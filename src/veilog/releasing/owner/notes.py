@@ -25,7 +25,7 @@ from veilog.privacy.domain import Domain
 from veilog.privacy.persons import columns_of_persons, owners
 from veilog.privacy.unit import Unit
 from veilog.releasing.owner.columns import undeclared_values, unknown_times
-from veilog.releasing.planned import Planned
+from veilog.releasing.request import ReleaseRequest
 
 _NAMED = 5
 _LONGEST_NAME = 40
@@ -33,7 +33,7 @@ _COLUMNS = 3
 
 
 def notes_for_owner(
-    log: EventLog | StoredLog | Variants, planned: Planned, *, in_ledger: bool
+    log: EventLog | StoredLog | Variants, planned: ReleaseRequest, *, in_ledger: bool
 ) -> tuple[OwnerMessage, ...]:
     """Return the notes on a planned release of these cases, the gravest first."""
     variants = log if isinstance(log, Variants) else log.variants

@@ -15,8 +15,6 @@ from veilog.ledger.ledger import Ledger
 from veilog.logs.eventlog import EventLog
 from veilog.releasing.result import Release
 
-__all__ = ["Standing", "counting", "standing_of"]
-
 _NAMED = 3
 
 

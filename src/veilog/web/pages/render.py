@@ -59,7 +59,7 @@ from veilog.web.pages.words import (
 from veilog.web.work.accounts import PROPOSALS, AccountSeen, Now, advantage_at, persons_of
 from veilog.web.work.attribute_policy import may_leave
 from veilog.web.work.preview import BUDGETS, FormPreview, Refused, keeps, recommended
-from veilog.web.work.request import UNPROTECTED, can_be_asked_for, delta_for, plan_of
+from veilog.web.work.request import FURTHER, UNPROTECTED, can_be_asked_for, delta_for, plan_of
 
 if TYPE_CHECKING:
     from jinja2 import Environment, PackageLoader
@@ -279,6 +279,7 @@ def release_form(
         sure=sure or {},
         once=once,
         chosen_at=chosen_at,
+        further=FURTHER,
         previews=previews or ShownPreviews(),
         kept=(previews or ShownPreviews()).keeps(chosen.name, given.get("epsilon", "1")),
         learnt=learnt(given.get("delta", "0"), cases),

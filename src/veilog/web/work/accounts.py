@@ -21,7 +21,7 @@ from veilog.ledger.store import Data
 from veilog.privacy.account.guarantee import STRENGTHS, Strength
 from veilog.privacy.account.guessing import advantage_of
 from veilog.releasing.owner.standing import Standing
-from veilog.releasing.plan import Plan
+from veilog.releasing.request import ReleaseRequest
 from veilog.report.explorer import clean
 from veilog.report.figures import figure
 from veilog.report.words import of_other_accounts
@@ -218,7 +218,7 @@ def join(ledger: Ledger, data: Data | bytes, readings: Iterable[str]) -> None:
         ledger.enter(data, account=number)
 
 
-def foreseen(log: LogRecord, planned: Plan, cost: Cost | None, settings: ServerSettings) -> InAccount:
+def foreseen(log: LogRecord, planned: ReleaseRequest, cost: Cost | None, settings: ServerSettings) -> InAccount:
     """Return what the account of a log says to a release that is planned."""
     unit = planned.unit.column or planned.unit.name
     part = as_read(planned.part if unit == "case" else None, log.read_as)

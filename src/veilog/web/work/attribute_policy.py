@@ -8,7 +8,7 @@ from veilog._language import gettext
 from veilog.errors import ParameterError
 from veilog.logs.eventlog import START
 from veilog.methods.pretsa import DURATION
-from veilog.releasing.plan import Plan
+from veilog.releasing.request import ReleaseRequest
 from veilog.web.jobs.records import LogRecord
 from veilog.web.work.request import IDENTIFYING, RELEASE
 
@@ -50,7 +50,7 @@ def _refuse_to_leave(name: str, log: LogRecord, parameter: str) -> None:
     raise ParameterError(problem, parameter=parameter, advice=advice)
 
 
-def refuse_attributes(planned: Plan, log: LogRecord) -> None:
+def refuse_attributes(planned: ReleaseRequest, log: LogRecord) -> None:
     """Refuse attributes that the log does not have, and those, also of a part or of a method's settings, that may not
     be released by what was said when it was brought."""
     measured = log.measured
@@ -78,7 +78,7 @@ def refuse_attributes(planned: Plan, log: LogRecord) -> None:
             raise ParameterError("holds-no-numbers-values", parameter=f"d_{name}", name=repr(name))
 
 
-def _asked_for(planned: Plan, log: LogRecord) -> Iterator[tuple[str, str]]:
+def _asked_for(planned: ReleaseRequest, log: LogRecord) -> Iterator[tuple[str, str]]:
     """The attributes that would be released, each with the parameter that names it."""
     for name in (*planned.wanted.attributes, *([START] if planned.wanted.processing else [])):
         yield name, "attributes"

@@ -40,8 +40,8 @@ from veilog.privacy.account.guessing import worth
 from veilog.privacy.domain import FROM_LOG
 from veilog.releasing.losses import in_words, losses_by_list
 from veilog.releasing.owner.notes import OF_ACCOUNTS
-from veilog.releasing.plan import Plan
 from veilog.releasing.preview import ENOUGH, Expected, Interval, Preview, expectation, guarantee_of
+from veilog.releasing.request import ReleaseRequest
 from veilog.releasing.result import Release
 from veilog.report.explorer import clean
 from veilog.report.figures import figure
@@ -64,7 +64,7 @@ _DROWNED = 0.3
 class FormPreview:
     """What the form of a release would ask and cost, and what would be left."""
 
-    plan: Plan
+    plan: ReleaseRequest
     preview: Preview
     """Its guarantee is None where that took too long, and where nobody can wait for it."""
     undeclared: str | None
@@ -132,7 +132,7 @@ def preview_form(log: LogRecord, form: Mapping[str, Any], settings: ServerSettin
     )
 
 
-def _public_sizes(log: LogRecord, planned: Plan) -> dict[str, int]:
+def _public_sizes(log: LogRecord, planned: ReleaseRequest) -> dict[str, int]:
     """The sizes of the log that its owner says are public: what is asked goes by them."""
     measured, sizes = log.measured, dict[str, int]()
     if measured is not None and planned.declared.activities == FROM_LOG:
@@ -142,7 +142,7 @@ def _public_sizes(log: LogRecord, planned: Plan) -> dict[str, int]:
     return sizes
 
 
-def _too_long(planned: Plan) -> bool:
+def _too_long(planned: ReleaseRequest) -> bool:
     """A published training has its own number of steps, and takes minutes."""
     return planned.method.name == "travag" and planned.as_published
 
@@ -159,7 +159,7 @@ def give_up() -> None:
     give_up_all()
 
 
-def _warnings(log: LogRecord, planned: Plan, preview: Preview) -> tuple[str, ...]:
+def _warnings(log: LogRecord, planned: ReleaseRequest, preview: Preview) -> tuple[str, ...]:
     """Whether delta is small enough for this many cases, which attributes the budget cannot carry, and which listed
     activities the log does not have."""
     cases = log.cases
@@ -186,7 +186,7 @@ def _warnings(log: LogRecord, planned: Plan, preview: Preview) -> tuple[str, ...
     return tuple(found)
 
 
-def _misnamed(log: LogRecord, planned: Plan) -> list[str]:
+def _misnamed(log: LogRecord, planned: ReleaseRequest) -> list[str]:
     """What a list of activities leaves out, where all of the log's own are known; for the owner."""
     measured = log.measured
     if measured is None or measured.more_labels:
@@ -195,7 +195,7 @@ def _misnamed(log: LogRecord, planned: Plan) -> list[str]:
     return [clean(in_words(loss)) for loss in found]
 
 
-def _misdated(log: LogRecord, planned: Plan) -> list[str]:
+def _misdated(log: LogRecord, planned: ReleaseRequest) -> list[str]:
     """Whether all of the log lies outside the time in which cases were said to start; for the owner."""
     window, measured = planned.declared.window, log.measured
     if window is None or measured is None or not (measured.statistics.start and measured.statistics.end):
@@ -273,7 +273,7 @@ def _answering(pipe: Connection) -> None:
     with contextlib.suppress(EOFError, OSError, MemoryError):
         while True:
             asked = json.loads(pipe.recv_bytes())
-            plan = Plan.from_json(asked["plan"])
+            plan = ReleaseRequest.from_json(asked["plan"])
             try:
                 pipe.send(guarantee_of(plan, **asked["sizes"]))
             except VeilogError as error:
@@ -421,7 +421,7 @@ class _PreviewRun:
                 self._keep(self._found(late=False))
         return self._found(late=False)
 
-    def _plans_of(self, name: str, own: bool) -> tuple[dict[str, Plan], str]:
+    def _plans_of(self, name: str, own: bool) -> tuple[dict[str, ReleaseRequest], str]:
         """The plans of a method by their budgets, and why there are none."""
         form = {key: value for key, value in self._form.items() if not key.startswith("s_")}
         if not own:  # its own parameters are as usual
@@ -436,7 +436,7 @@ class _PreviewRun:
                 problem = problem or clean(str(error))
         return {}, problem
 
-    def _cell(self, name: str, epsilon: str, plan: Plan) -> PreviewCell:
+    def _cell(self, name: str, epsilon: str, plan: ReleaseRequest) -> PreviewCell:
         said: list[str] = []
 
         def seen(made: Variants, released: Release) -> None:
@@ -452,7 +452,7 @@ class _PreviewRun:
         drawn_at = self._steps[name, epsilon]
         return PreviewCell(epsilon, found, drawn(drawn_at, arranged([drawn_at])), _remarks(found, said))
 
-    def _judged(self, method: str, epsilon: str, plans: Mapping[str, Plan], purpose: str) -> None:
+    def _judged(self, method: str, epsilon: str, plans: Mapping[str, ReleaseRequest], purpose: str) -> None:
         found = expectation(plans[epsilon], self._sizes, purposes=(purpose,)).purposes
         row = self._rows[method]
         cells = (
@@ -481,7 +481,7 @@ class _PreviewRun:
             file.write(to_text(found).encode())
 
 
-def _row(name: str, plans: Mapping[str, Plan], problem: str) -> PreviewRow:
+def _row(name: str, plans: Mapping[str, ReleaseRequest], problem: str) -> PreviewRow:
     delta = next((plan.delta for plan in plans.values()), Fraction(0))
     return PreviewRow(name, clean(method_named(name).title), f"{float(delta):g}", problem=problem)
 

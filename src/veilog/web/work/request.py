@@ -14,17 +14,15 @@ from veilog.methods import Method, Parameter, method_named
 from veilog.privacy.account.accounting import parse_delta, parse_epsilon
 from veilog.privacy.account.guarantee import EXPOSED
 from veilog.privacy.domain import FROM_LOG, PRIVATELY, Domain, Fact, Values, Window
-from veilog.releasing.plan import Plan, plan, protects_nobody
+from veilog.releasing.request import OPTIONS, Option, ReleaseRequest, plan, protects_nobody
 from veilog.report.explorer import clean
 from veilog.web.jobs.records import JobRequest, LogRecord
 
-FIELDS = (
-    *("method", "epsilon", "delta", "as_published", "unit", "max_cases", "unnamed"),
-    *("times", "window_start", "window_end", "processing", "attributes", "allow_no_protection"),
-    *("labels", "activities", "longest", "max_length", "part"),
-)
+FIELDS = ("method", *(name for option in OPTIONS.values() for name in option.in_form))
 """The fields of the form; a parameter of a method is called ``p_`` and its name, what an attribute may hold ``d_``, and
 the size of made-up logs ``s_``."""
+FURTHER = tuple(option for option in OPTIONS.values() if option.form is None)
+"""The options for which no page has laid out a field."""
 CHOSEN = "|chosen"
 """Of a draft, when something was taken over into it last: no field has such a name."""
 _ON_ITS_WAY = 10.0
@@ -115,13 +113,13 @@ def whose(columns: Mapping[str, str], unit: str | None) -> str | bool:
     return unit or columns.get("person") or not told
 
 
-def plan_of(request: JobRequest) -> Plan:
+def plan_of(request: JobRequest) -> ReleaseRequest:
     """Return the plan of a job that releases."""
     assert request.plan is not None, "a release is asked for by a plan"
-    return Plan.from_json(request.plan)
+    return ReleaseRequest.from_json(request.plan)
 
 
-def undeclared(planned: Plan) -> str | None:
+def undeclared(planned: ReleaseRequest) -> str | None:
     """What has to be said to be public before the method can be asked to release anything, in words; or None."""
     facts = planned.undeclared
     if not facts:
@@ -131,7 +129,7 @@ def undeclared(planned: Plan) -> str | None:
     )
 
 
-def _without_values(planned: Plan) -> str | None:
+def _without_values(planned: ReleaseRequest) -> str | None:
     """What has to be said of attributes whose values nobody listed."""
     open_ = [name for name in planned.wanted.attributes if name not in planned.declared.attributes]
     if not open_ or planned.delta:
@@ -148,7 +146,7 @@ def offered(method: Method) -> tuple[Parameter, ...]:
     return tuple(parameter for parameter in method.parameters if parameter.name not in _FILES)
 
 
-def asked_for(form: Mapping[str, Any]) -> Plan:
+def asked_for(form: Mapping[str, Any]) -> ReleaseRequest:
     """Read a form; :class:`ParameterError` for what cannot be meant. Empty fields count as not given."""
     given = {str(name): str(value).strip() for name, value in form.items()}
     if any(len(value) > _LONGEST for value in given.values()):
@@ -156,24 +154,31 @@ def asked_for(form: Mapping[str, Any]) -> Plan:
     given = {name: value for name, value in given.items() if value}
     method = method_named(given.get("method", ""))
     parameters = _parameters(method, given)
-    free = not method.takes_epsilon
-    asked: dict[str, Any] = {
-        "epsilon": None if free else _number(given.get("epsilon")),
-        "delta": "0" if free else _number(given.get("delta")) or "0",
-        "as_published": given.get("as_published", "") not in ("", "0", "false", "no"),
-        "unit": given.get("unit", "case"),
-        "max_cases": _whole(given, "max_cases"),
-        "unnamed": given.get("unnamed"),
-        "times": _number(given.get("times")),
+    asked = {
+        option.name: _read(option, given) for option in OPTIONS.values() if option.name in FIELDS and option.keyword
+    }
+    asked |= {
         "window": _window(given.get("window_start"), given.get("window_end")),
-        "processing": given.get("processing", "") not in ("", "0", "false", "no"),
         "attributes": _listed(given.get("attributes", "")) or None,
+        "activities": None,
         "domain": Domain(_labels(given), _longest(given), _values_of(given)),
         "allow_no_protection": _is_typed(given.get("allow_no_protection", "")),
-        "part": given.get("part"),
     }
+    if not method.takes_epsilon:
+        asked |= {"epsilon": None, "delta": "0"}
     _check(method, asked)
     return plan(method.name, **{**asked, **parameters})
+
+
+def _read(option: Option, given: Mapping[str, str]) -> Any:
+    """Return an option as its field of the form gives it."""
+    text = given.get(option.name)
+    if option.kind is bool:
+        return text not in (None, "0", "false", "no")
+    if option.kind is int:
+        return _whole(given, option.name)
+    value = _number(text) if option.python.startswith("Number") else text
+    return option.default if value is None else value
 
 
 def _parameters(method: Method, given: Mapping[str, str]) -> dict[str, str]:

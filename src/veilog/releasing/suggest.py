@@ -8,16 +8,19 @@ the rule was read off the frontier of all certified methods at equal derived eps
 ``frontier.md``): evolve has the highest mean similarity of the methods that need no delta nearly everywhere, as long as
 epsilon times the number of cases is not tiny. With a delta it is ahead where few variants hold most cases, too, except
 for small budgets, where TraVaS is. For another purpose methods are ranked by what was measured
-(:mod:`veilog.releasing.suggesting.ranking`), which needs the number of cases only.
+(:class:`Ranking`), which needs the number of cases only.
 """
 
 from __future__ import annotations
 
+import json
 import math
-from collections.abc import Iterable, Mapping
+import statistics
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import cached_property, partial
+from functools import cached_property, lru_cache, partial
+from importlib.resources import files
 from shlex import quote
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -37,16 +40,171 @@ from veilog.privacy.curator import Curator
 from veilog.privacy.domain import PRIVATELY, Domain
 from veilog.privacy.mechanisms import noise
 from veilog.privacy.unit import ONE_CASE, Unit, bounded
-from veilog.releasing.owner.account import LedgerChoice, chosen_ledger, note_uncounted
-from veilog.releasing.plan import Plan, facts_declared, plan
+from veilog.releasing.owner.account import chosen_ledger, note_uncounted
 from veilog.releasing.preview import Expected, expectation
-from veilog.releasing.suggesting.ranking import SIMILARITY, Ranked, Ranking
+from veilog.releasing.request import LedgerChoice, ReleaseRequest, facts_declared, plan
 from veilog.releasing.twin import ask_sizes, sizes_of
 
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["SHARE", "Suggestion", "suggest"]
+
+SIMILARITY = "similarity"
+"""The purpose that needs no ranking: it has a rule of its own."""
+NEAR = 3.0
+"""Settings within this factor are like the log at hand."""
+FEWEST = 3
+"""So many settings are taken at least: the nearest ones."""
+
+Place = tuple[str, str]
+"""A log and an epsilon."""
+Numbers = Mapping[str, Mapping[str, Mapping[str, float]]]
+"""By what was compared, log and epsilon."""
+
+
+@dataclass(frozen=True)
+class Served:
+    """A purpose that methods are ranked for: what was measured for it, and how much of that is enough."""
+
+    measures: tuple[str, ...]
+    title: str
+    kept: bool
+    """Whether it goes by the share that is kept of what the log itself gives, the worst of several; else by the error,
+    which is to be small."""
+    shown: tuple[str, ...]
+    enough: float
+    """From which mean on a release can be expected to be of use."""
+
+    def value(self, numbers: Mapping[str, float], originals: Mapping[str, float]) -> float:
+        """Return what a method is worth at one place."""
+        if not self.kept:
+            return numbers[self.measures[0]]
+        return min(min(1.0, numbers[name] / originals[name]) if originals[name] else 1.0 for name in self.measures)
+
+    def in_words(self, value: float) -> str:
+        return f"{100 * value:.0f} %" if self.kept else f"{100 * value:.2g} points"
+
+
+PURPOSES: Mapping[str, Served] = {
+    "prediction": Served(("next_activity",), "predicting the next activity", True, ("next_activity",), 0.7),
+    "discovery": Served(
+        ("fitness", "precision"), "discovering a model", True, ("fitness", "precision", "f_score"), 0.7
+    ),
+    "conformance": Served(("rules",), "checking rules", False, ("rules",), 0.1),
+}
+
+
+@dataclass(frozen=True)
+class Ranked(ToJson):
+    """A method with its settings, and how it did at the places that count."""
+
+    name: str
+    """What the frontier calls it."""
+    method: str
+    delta: bool
+    """Whether it spends the delta."""
+    settings: Annotated[tuple[tuple[str, Any], ...], InJson(as_=dict)]
+    value: float
+    """The mean that it is ranked by."""
+    numbers: Mapping[str, float]
+    """Means of what was measured."""
+
+
+@dataclass(frozen=True)
+class Ranking:
+    """What was measured for a purpose."""
+
+    purpose: str
+    numbers: Mapping[str, Numbers]
+    """By measure."""
+    originals: Mapping[str, Mapping[str, float]]
+    """What the logs themselves have, by measure and log."""
+    cases: Mapping[str, int]
+    asked: Mapping[str, Mapping[str, Any]]
+    """By what was compared: method, whether it spends a delta, settings."""
+
+    @staticmethod
+    def of(purpose: str, told: Mapping[str, Any] | None = None) -> Ranking:
+        """Return what was measured for this purpose; refused where nothing was."""
+        if purpose not in PURPOSES:
+            raise ParameterError(
+                "methods-not-ranked", parameter="for", purpose=purpose, names=", ".join((SIMILARITY, *PURPOSES))
+            )
+        told = _kept() if told is None else told
+        served = PURPOSES[purpose]
+        numbers = {name: told.get("purposes", {}).get(name, {}) for name in served.shown}
+        if not all(numbers[name] for name in served.measures):
+            raise ParameterError("no-method-measured-none", parameter="for", title=served.title)
+        return Ranking(purpose, numbers, told["originals"], told["cases"], told["asked"])
+
+    @property
+    def served(self) -> Served:
+        return PURPOSES[self.purpose]
+
+    def places(self, scale: float) -> tuple[Place, ...]:
+        """Return the settings that are like a log of this epsilon times cases, the nearest first."""
+        wanted = math.log(max(scale, 1e-9))
+        known = {
+            (log, epsilon): abs(math.log(float(epsilon) * self.cases[log]) - wanted)
+            for name in self.served.measures
+            for of_log in self.numbers[name].values()
+            for log, values in of_log.items()
+            for epsilon in values
+            if log in self.cases and self._has_original(log)
+        }
+        ordered = sorted(known, key=lambda place: (known[place], place))
+        near = [place for place in ordered if known[place] <= math.log(NEAR)]
+        return tuple(near if len(near) >= FEWEST else ordered[:FEWEST])
+
+    def _has_original(self, log: str) -> bool:
+        return not self.served.kept or all(log in self.originals.get(name, {}) for name in self.served.measures)
+
+    def ranked(self, scale: float, *, delta: bool) -> tuple[tuple[Ranked, ...], Mapping[str, str]]:
+        """Return the methods, the best first, and why others are not among them."""
+        places = self.places(scale)
+        found, left_out = [], {}
+        for name, asked in self.asked.items():
+            if asked["delta"] and not delta:
+                left_out[name] = "it needs a delta"
+                continue
+            missing = [place for place in places if not self._known(name, place)]
+            if missing:
+                log, epsilon = missing[0]
+                left_out[name] = f"not measured for this on {log} at epsilon {epsilon}"
+                continue
+            found.append(self._one(name, places))
+        best: Callable[[Ranked], tuple[float, str]] = lambda one: (  # noqa: E731
+            -one.value if self.served.kept else one.value,
+            one.name,
+        )
+        return tuple(sorted(found, key=best)), left_out
+
+    def _known(self, name: str, place: Place) -> bool:
+        return all(self._number(measure, name, place) is not None for measure in self.served.measures)
+
+    def _number(self, measure: str, name: str, place: Place) -> float | None:
+        return self.numbers[measure].get(name, {}).get(place[0], {}).get(place[1])
+
+    def _one(self, name: str, places: tuple[Place, ...]) -> Ranked:
+        served, asked = self.served, self.asked[name]
+        values = []
+        for place in places:
+            own = {measure: self.numbers[measure][name][place[0]][place[1]] for measure in served.measures}
+            values.append(served.value(own, {m: self.originals.get(m, {}).get(place[0], 0.0) for m in own}))
+        shown = {
+            measure: statistics.fmean(known)
+            for measure in served.shown
+            if (known := [n for place in places if (n := self._number(measure, name, place)) is not None])
+        }
+        settings = tuple(asked["settings"].items())
+        return Ranked(name, asked["method"], asked["delta"], settings, statistics.fmean(values), shown)
+
+
+@lru_cache(maxsize=1)
+def _kept() -> Mapping[str, Any]:
+    told: Mapping[str, Any] = json.loads((files("veilog.methods") / "measured.json").read_text())
+    return told
+
 
 SHARE = Fraction(1, 10)
 """Of epsilon and delta, for the suggestion."""
@@ -119,7 +277,7 @@ class Suggestion(ToJson):
         except VeilogError:
             return None  # the method refuses so little, which its own release says
 
-    def plan(self, **more: Any) -> Plan:
+    def plan(self, **more: Any) -> ReleaseRequest:
         """Return the release that is suggested, with what is left; ``more`` are further arguments of
         :func:`veilog.plan`, such as the public activities.
 

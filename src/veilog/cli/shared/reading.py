@@ -1,0 +1,188 @@
+"""Reading the log of a command, as much of it as it needs; and where its results go: tables, JSON, progress."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from rich.progress import BarColumn, SpinnerColumn, TextColumn, TimeElapsedColumn
+from rich.progress import Progress as Bar
+from rich.text import Text
+
+from veilog import display
+from veilog._files import check_writable, sha256_of
+from veilog.cli.shared.options import HERE, Grouping, Reading
+from veilog.cli.shared.paths import is_pipe, outgoing, received
+from veilog.cli.shared.terminal import CALL, SafeConsole, about, write_json
+from veilog.errors import ParameterError
+from veilog.logs import files
+from veilog.logs.engines.engine import Grouped
+from veilog.logs.eventlog import EventLog
+from veilog.logs.findings import Finding
+from veilog.logs.input.reading import grouped, roles_of, whole
+from veilog.logs.input.source import AS_FOUND, Source
+from veilog.logs.stored.store import StoredLog
+from veilog.logs.stored.storing import is_elsewhere, is_large, stored, whole_of
+from veilog.logs.tables.reader import table_reader_of
+from veilog.logs.variants import Variants
+from veilog.releasing.request import ReleaseRequest
+
+
+class Output:
+    """Where results go: tables to stdout, unless the JSON goes there, or ``log``, a log that is written; and which
+    files they are ``of``."""
+
+    def __init__(self, target: str | None, *of: Path, log: Path | None = None) -> None:
+        self.target, self.of = target, of
+        piped = log is not None and is_pipe(log)
+        if piped and target == "-":
+            raise ParameterError("log-json-both-go", parameter="json")
+        if target is not None and target.startswith("--"):  # with no file after it the next option is taken for one
+            raise ParameterError("json-takes-file-option", parameter="json", target=target)
+        if target is not None and target != "-":
+            check_writable(target)
+        own = (sys.stderr if piped else sys.stdout).isatty() or os.environ.get("COLUMNS", "").isdecimal()
+        self.console = SafeConsole(highlight=False, width=None if own else 140, stderr=piped)
+
+    def json(self, value: object, *wrote: Path, account: Mapping[str, Any] | None = None) -> None:
+        """Write a result as JSON: an object with what it is ``about``, and beside it what only the owner may know, as
+        the ``account``, which has the name of the log."""
+        if self.target is None:
+            return
+        if isinstance(value, dict):
+            own = {**value.get("owner_only", {})} | ({} if account is None else {"account": dict(account)})
+            own |= {"input": _hashed(self.of)} if self.of else {}
+            value = value | ({"owner_only": own} if own else {}) | {"about": about() | {"output": _hashed(wrote)}}
+        write_json(value, self.target)
+        CALL.get().told.append(self.target)
+
+    def show(self, what: Any, *, whole: bool = False) -> None:
+        """Print it for people; what is to be pasted ``whole`` is not broken into lines."""
+        if self.target != "-" and not CALL.get().quiet:
+            self.console.print(what, soft_wrap=whole)
+
+
+def _hashed(files: Iterable[Path]) -> list[dict[str, str | None]]:
+    """Files with the SHA-256 of what is in them; None of what is no file."""
+    return [{"path": str(path), "sha256": sha256_of(path)} for path in files]
+
+
+@contextmanager
+def shown_progress() -> Iterator[Callable[[str, float | None], None]]:
+    """A progress display on stderr for people; silent where stderr is not a terminal."""
+    console = SafeConsole(stderr=True)
+    columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
+    with Bar(*columns, console=console, transient=True, disable=not console.is_terminal or CALL.get().quiet) as bar:
+        task = bar.add_task("", total=None)
+
+        def show(text: str, fraction: float | None) -> None:
+            bar.update(task, description=text, total=None if fraction is None else 1.0, completed=fraction or 0.0)
+
+        yield show
+
+
+def named(log: Path, reading: Reading, grouping: Grouping = HERE, *, released: bool = False) -> Source:
+    """The log that the command is about, which is opened once. Where in its file it is need not be said of one that was
+    ``released``."""
+    if is_pipe(log):
+        log = received(reading.format, reading.most())
+    layout = AS_FOUND if released else reading.layout()
+    return Source(log, engine=grouping.engine, means=grouping.means(), limit=reading.most(), layout=layout)
+
+
+def read_log(source: Source, reading: Reading) -> EventLog:
+    with shown_progress() as progress:
+        progress(f"reading {source.path.name}", None)
+        return whole(source, reading.asked(source, progress))
+
+
+def read_released(source: Source, reading: Reading) -> EventLog:
+    """A release: of a log whose activities were grouped it has the groups, which are not grouped again."""
+    groups = reading.mapping()
+    log = read_log(source, replace(reading, map=None, level=None, top=None))
+    return log if groups is None else groups.of_release(log)
+
+
+def read_variants(source: Source, reading: Reading) -> Variants:
+    """The variants alone: tables larger than memory are grouped within the memory limit, or elsewhere."""
+    return read_grouped(source, reading)[0].variants
+
+
+def read_grouped(source: Source, reading: Reading) -> tuple[Grouped, tuple[Finding, ...]]:
+    """The variants, first and last time, and what was noticed."""
+    with shown_progress() as progress:
+        asked = reading.asked(source, progress)
+        found = grouped(source, asked)
+    return found, asked.findings.result()
+
+
+def show_columns(out: Output, source: Source, reading: Reading) -> None:
+    """Say which columns were guessed: a wrong guess must be seen."""
+    roles = roles_of(source, reading.declared())
+    if roles is not None and roles.guessed:
+        out.show(Text(f"columns: {roles}", style="yellow"))
+
+
+def show_findings(out: Output, findings: tuple[Finding, ...], log: Path) -> None:
+    """What was noticed while reading, and what was left out because of it; nothing where there is nothing."""
+    if findings:
+        out.show(display.findings_table(findings, source="standard input" if is_pipe(log) else log.name))
+
+
+def check_target(target: Path, format_: str | None, *, spreadsheet_safe: bool = False) -> Path:
+    """Before any work: the target can be written. Return where to write it: the target, or for standard output a file
+    whose content is sent there in the end."""
+    if is_pipe(target):
+        place = outgoing(format_)
+        files.check_target(place, spreadsheet_safe=spreadsheet_safe)
+        return place
+    files.check_target(target, spreadsheet_safe=spreadsheet_safe)
+    return target
+
+
+_LARGE_TEXT = 256 << 20
+"""Bytes of a text from which on its events are grouped without reading the other columns."""
+
+
+_GZIPPED = 10
+
+
+def read_events(source: Source, reading: Reading, *, for_whole: str | None = None) -> EventLog | StoredLog:
+    """The log with its events, in memory for the method that is named, because it takes the log as a whole.
+
+    A large Parquet file stays on disk where that is possible, several files and tables of engines always do.
+    """
+    if is_elsewhere(source):
+        with shown_progress() as progress:
+            asked = reading.asked(source, progress)
+            found = stored(source, asked) if for_whole is None else whole_of(source, asked, for_whole)
+    elif for_whole is None and is_large(source):
+        with shown_progress() as progress:
+            found = stored(source, reading.asked(source, progress))
+    else:
+        found = None
+    return read_log(source, reading) if found is None else found
+
+
+def read_needed(source: Source, planned: ReleaseRequest, reading: Reading) -> EventLog | StoredLog | Variants:
+    """The log, or as much of it as the release needs."""
+    if planned.needs_events:
+        return read_events(source, reading, for_whole=planned.method.name if planned.method.full_log else None)
+    if fits(source):
+        return read_log(source, reading)  # all columns: one of them may tell persons, which the owner should know
+    return read_variants(source, reading)
+
+
+def fits(source: Source) -> bool:
+    """Whether the log is one file that may be read with all its columns; others are grouped, their columns unread."""
+    if source.engine != "duckdb" or not source.is_file or is_large(source):
+        return False
+    reader = table_reader_of(source)
+    if reader is None or reader.rows(source) is not None:
+        return True
+    return source.size <= (_LARGE_TEXT // _GZIPPED if source.packed else _LARGE_TEXT)

@@ -1,0 +1,780 @@
+"""A release that is asked for: the one description of its options, read and checked once.
+
+Each field of :class:`ReleaseRequest` is annotated with the options that make it. From these come the options of the
+command, the keywords of Python, the fields of the form, JSON both ways and the tables of the reference. A field that
+needs no reading of its own is one :class:`Option`, and nothing else names it.
+"""
+
+from __future__ import annotations
+
+import datetime
+import importlib
+import shlex
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, fields, replace
+from fractions import Fraction
+from functools import cached_property
+from pathlib import Path
+from typing import Annotated, Any, Literal, NamedTuple, TypeAlias, Unpack, cast, get_args, get_type_hints
+
+from veilog._notebook import card, facts, paragraph
+from veilog.errors import InputError, ParameterError, UndeclaredError
+from veilog.ledger.ledger import Ledger
+from veilog.logs.eventlog import EventLog
+from veilog.logs.files import AnyLog, as_log
+from veilog.logs.stored.store import StoredLog
+from veilog.logs.synthetic.twins import Sizes
+from veilog.logs.variants import Variants
+from veilog.methods import Method, Settings, method_named
+from veilog.methods._events.assemble import Wanted
+from veilog.methods._events.attributes.errors import foreseen_errors
+from veilog.methods._events.extras import delta_shared_out
+from veilog.methods._events.times.calendar import check as check_window
+from veilog.methods.method import Progress
+from veilog.methods.settings import Parameter, in_python, parameter_of
+from veilog.privacy.account.accounting import Number, parse_delta, parse_epsilon, whole_number
+from veilog.privacy.account.guarantee import STRENGTHS, Guarantee, exact, up
+from veilog.privacy.account.guessing import epsilon_of, worth
+from veilog.privacy.cases import attribute_level
+from veilog.privacy.domain import PRIVATELY, Domain, Fact, checked_domain
+from veilog.privacy.part import Part
+from veilog.privacy.persons import columns_of_persons
+from veilog.privacy.unit import ONE_CASE, Unit
+from veilog.releasing.keywords import Keywords
+from veilog.releasing.losses import Loss
+from veilog.releasing.result import Release
+
+LedgerChoice: TypeAlias = Ledger | str | Path | Literal[False] | None
+"""A ledger; None for the one of this user, and False for none."""
+Work = Literal["release", "train", "audit", "suggest"]
+"""What a request can be for; a preview takes what a release does."""
+Group = Literal["budget", "content"]
+"""The options of a budget, of public facts and of whom to protect; and those of what is released."""
+
+
+@dataclass(frozen=True)
+class Option:
+    """One option of a request: its help, its type as a keyword of Python, and what it applies to."""
+
+    help: str
+    name: str = ""
+    """Of a field with several options; otherwise it has the name, the type and the default of its field."""
+    kind: type = str
+    """bool, int or str, as the command takes it."""
+    default: Any = None
+    python: str = ""
+    """The type of the keyword, where ``kind`` or None does not tell it."""
+    choices: tuple[str, ...] = ()
+    works: tuple[Work, ...] = ("release", "train")
+    group: Group = "budget"
+    several: bool = False
+    """Whether the command takes it more than once."""
+    form: tuple[str, ...] | None = None
+    """The fields that the pages' form has laid out for it, if any; where this is None, the form shows one by itself."""
+    read: Callable[[Any], Any] | None = None
+    keyword: bool = True
+    """Whether Python has it, too: the bound on the length is one of the facts of a domain there."""
+
+    @property
+    def option(self) -> str:
+        """Its spelling in the command."""
+        return f"--{self.name.replace('_', '-')}"
+
+    @property
+    def in_form(self) -> tuple[str, ...]:
+        """The fields of the form that give it."""
+        return (self.name,) if self.form is None else self.form
+
+    def parse(self, value: Any) -> Any:
+        """Return the value as its field holds it; :class:`ParameterError` where it cannot be meant."""
+        if value is None:
+            return self.default
+        if self.read is not None:
+            return self.read(value)
+        return Parameter(self.name, self.kind, self.default, self.help, choices=self.choices).parse(value)
+
+
+class Uses(NamedTuple):
+    """What a delta is spent on."""
+
+    flow: bool
+    labels: bool
+    values: bool
+    times: bool
+
+    def of(self, delta: Fraction) -> tuple[Fraction, Fraction]:
+        """Return what each of them has of a delta, and what times have."""
+        return delta_shared_out(delta, sum(self[:-1]), self.times)
+
+
+def checked_seed(seed: Any) -> int:
+    """Return the seed, or refuse what is none."""
+    found = whole_number(seed)
+    if found is None or found < 0:
+        raise ParameterError("seed-must-whole-number", parameter="seed", seed=seed)
+    return found
+
+
+def _part(text: Part | str) -> Part:
+    return text if isinstance(text, Part) else Part.of(text)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReleaseRequest:
+    """A release that is asked for; :func:`plan` makes one. It holds nothing of any log."""
+
+    method: Method
+    settings: Settings
+    epsilon: Annotated[
+        Fraction,
+        Option(
+            "Privacy budget; smaller is more private, 0.1 to 1 are usual.",
+            "epsilon",
+            python="Number | None",
+            works=("release", "train", "audit", "suggest"),
+            form=("epsilon",),
+        ),
+        Option(
+            "Instead of epsilon: the most by which a chance to guess who is in the log may rise, e.g. 0.2.",
+            "guessing_advantage",
+            python="Number | None",
+            form=(),
+        ),
+    ]
+    """For one of the unit; 0 where the method has none."""
+    delta: Annotated[
+        Fraction,
+        Option(
+            "What chances may exceed the factor exp(epsilon) by; well below one over the cases.",
+            "delta",
+            default=0,
+            python="Number",
+            works=("release", "train", "audit", "suggest"),
+            form=("delta",),
+        ),
+    ] = Fraction(0)
+    unit: Annotated[
+        Unit,
+        Option(
+            "Who is protected: case; the column that names a person; or person, see --max-cases.",
+            "unit",
+            default="case",
+            python="str",
+            works=("release", "train", "audit", "suggest"),
+            form=("unit",),
+        ),
+        Option(
+            "Cases of a person that count, drawn at random; with --unit person: that nobody exceeds.",
+            "max_cases",
+            kind=int,
+            works=("release", "train", "audit", "suggest"),
+            form=("max_cases",),
+        ),
+        Option(
+            "Cases without a value in the column of --unit: left-out, or own: each as of a person without other "
+            "cases, which the guarantee then takes for granted. [default: left-out]",
+            "unnamed",
+            python="str | None",
+            choices=("left-out", "own"),
+            works=("release", "train", "suggest"),
+            form=("unnamed",),
+        ),
+    ] = ONE_CASE
+    wanted: Annotated[
+        Wanted,
+        Option(
+            "Share of epsilon that gives the events times, e.g. 0.3.",
+            "times",
+            python="Number | None",
+            works=("release",),
+            group="content",
+            form=("times",),
+        ),
+        Option(
+            "START..END: when cases start (ISO dates); or log, to take it from the log.",
+            "window",
+            python="Window | str | None",
+            works=("release",),
+            group="content",
+            form=("window_start", "window_end"),
+        ),
+        Option(
+            "With the times, release when events began (start_timestamp), so how long they take.",
+            "processing",
+            kind=bool,
+            default=False,
+            works=("release",),
+            group="content",
+            form=("processing",),
+        ),
+        Option(
+            "Attributes to release: a,b,c; case:NAME for one that events have and that never changes in a case.",
+            "attributes",
+            python="Iterable[str] | None",
+            works=("release",),
+            group="content",
+            form=("attributes",),
+        ),
+        Option(
+            "Share of epsilon for attributes; a quarter.",
+            "attributes_share",
+            python="Number | None",
+            works=("release",),
+            group="content",
+            form=(),
+        ),
+    ]
+    """What is released beyond variants."""
+    declared: Annotated[
+        Domain,
+        Option(
+            "The public activities: a,b,c or @FILE with one on each line; log: all labels of the log may be known; "
+            "privately: find those that enough cases have, with a delta.",
+            "activities",
+            python="Iterable[str] | str | None",
+            works=("release", "train", "audit", "suggest"),
+            form=("labels", "activities"),
+        ),
+        Option(
+            "The public bound on the length of a trace; log: that of the longest may be known.",
+            "max_length",
+            works=("release", "train", "audit"),
+            form=("longest", "max_length"),
+            keyword=False,
+        ),
+        Option(
+            "NAME=a|b|c, NAME=LOW..HIGH or NAME=@FILE: the public values of an attribute. Repeatable.",
+            "domain",
+            python="Domain | None",
+            works=("release", "train", "audit"),
+            group="content",
+            several=True,
+            form=(),
+        ),
+    ]
+    """The public facts, as somebody said them."""
+    part: Annotated[
+        Part | None,
+        Option(
+            "Release these cases alone: month=2024-03 (or week=2024-W11, quarter=2024-Q1, year=2024) by their "
+            "start in UTC, or ATTRIBUTE=VALUE; none for those without. Different parts of one rule cost a case no more "
+            "than one of them.",
+            "part",
+            python="Part | str | None",
+            works=("release",),
+            group="content",
+            read=_part,
+            form=("part",),
+        ),
+    ] = None
+    """Which cases it is of; all, where this is None."""
+    remember_units: Annotated[
+        bool,
+        Option(
+            "With --part or --since: keep a digest (16 bytes) of the name of each case or person in the ledger, "
+            "and leave out those that another part of the rule had.",
+            works=("release",),
+            group="content",
+            form=(),
+        ),
+    ] = False
+    seed: Annotated[
+        int | None, Option("Make a run repeatable, for experiments: voids the guarantee.", form=(), read=checked_seed)
+    ] = None
+    allow_no_protection: Annotated[
+        bool,
+        Option(
+            "Allow a protection level of none in practice, as of any epsilon above 3.89.", form=("allow_no_protection",)
+        ),
+    ] = False
+    as_published: Annotated[
+        bool,
+        Option(
+            "The paper's own calibration, for comparison; see what is derived.",
+            works=("release", "train", "audit"),
+            form=("as_published",),
+        ),
+    ] = False
+
+    @staticmethod
+    def of(method: str | ReleaseRequest, work: Work, options: Mapping[str, Any]) -> ReleaseRequest:
+        """Return the request that these options make, or the one that was made before, for this work;
+        :class:`ParameterError` where it has options beside it, or some that the work has no use for."""
+        request = method if isinstance(method, ReleaseRequest) else plan(method, **options)
+        given = options.items() if request is method else ()
+        beside = [name for name, value in given if not _is_usual(name, value)]
+        if beside:
+            raise ParameterError("plan-says-all-itself", parameter=beside[0], names=", ".join(beside))
+        useless = [name for name in request.arguments() if name in OPTIONS and work not in OPTIONS[name].works]
+        if useless and work == "train":
+            raise ParameterError("training-no-use-model", parameter=useless[0], option=OPTIONS[useless[0]].option)
+        return request
+
+    def __repr__(self) -> str:
+        said = "".join(f", {name}={value!r}" for name, value in self.arguments().items())
+        return f"ReleaseRequest({self.method.name}{said})"
+
+    def _repr_html_(self) -> str:
+        """Return what is asked for, and what it costs at most."""
+        said = facts([("method", self.method.title), *((name, str(value)) for name, value in self.arguments().items())])
+        return card(f"Plan: {self.method.name}", said, paragraph(self.cost.in_words(), "s"))
+
+    # What it is made of ---------------------------------------------------------------------------------------------
+
+    @property
+    def public(self) -> Domain:
+        """The public facts that the release takes for granted: as published also what papers take from the log."""
+        return self.declared.taken_from_log(("activities", "max_length")) if self.as_published else self.declared
+
+    @property
+    def undeclared(self) -> list[Fact]:
+        """The public facts that the method needs and nobody has said anything about."""
+        # As published all that is public is the log's own.
+        return [] if self.as_published else self.public.lacks(self.method.needs(self.settings))
+
+    @property
+    def uses(self) -> Uses:
+        """What its delta is for."""
+        return Uses(
+            flow=self.method.spends_delta(self.settings),
+            labels=self.declared.activities == PRIVATELY,
+            values=any(self.declared.values_of(name) is None for name in self.wanted.attributes),
+            times=bool(self.wanted.times),
+        )
+
+    def attribute_errors(self, cases: int) -> dict[str, float]:
+        """Return about how large a part of so many cases noise alone will give a wrong value of each attribute that has
+        a declared domain; from public numbers, before anything is asked."""
+        declared = {name: self.declared.values_of(name) for name in self.wanted.attributes}
+        epsilon, _ = self.unit.of_one_case(self.epsilon * self.wanted.attributes_share, Fraction(0))
+        return foreseen_errors({name: values for name, values in declared.items() if values}, epsilon, cases)
+
+    @property
+    def beside(self) -> tuple[str, ...]:
+        """The names of further releases that are made of the same answers."""
+        return self.method.beside(self.settings)
+
+    @property
+    def needs_events(self) -> bool:
+        """Whether the events themselves are needed, and not only the variants."""
+        return bool(self.wanted or self.part) or self.unit.column is not None or self.method.full_log
+
+    @property
+    def bounded(self) -> bool:
+        """Whether what it costs is known beforehand: it is the budget, then."""
+        return self.method.takes_epsilon and not self.as_published and self.seed is None
+
+    def declaring(self, domain: Domain) -> ReleaseRequest:
+        """Return the request with these public facts."""
+        return replace(self, declared=domain)
+
+    def seeded(self, seed: int | None) -> ReleaseRequest:
+        """Return the request with this seed; with one it can be repeated, and guarantees nothing."""
+        return replace(self, seed=OPTIONS["seed"].parse(seed))
+
+    # What becomes of it ---------------------------------------------------------------------------------------------
+
+    @cached_property
+    def cost(self) -> Guarantee:
+        """What it will guarantee, as an upper bound, from a dry run on a small made-up log; no data are touched."""
+        return cast("Guarantee", _made_by("trying.trial:tried")(self))
+
+    def expected(
+        self,
+        sizes: Sizes | None = None,
+        *,
+        purposes: Iterable[str] = (),
+        owner_only: bool = False,
+        progress: Progress | None = None,
+        **declared: Any,
+    ) -> Any:
+        """Return how similar its release can be expected to be, from releases of made-up twins; no data are touched.
+
+        The sizes are declared (``cases=1000, length=14``, and if they are known ``activities``, ``variants`` and
+        ``frequent``, the share of the cases that have the most frequent variant), or found by :func:`veilog.twin`.
+        ``owner_only`` marks sizes that were read off the log itself: what follows from them must not be published.
+        """
+        alphabet, said = self.declared.alphabet, declared.get("activities")
+        if alphabet is not None and said not in (None, len(alphabet)):
+            raise ParameterError(
+                "plan-declares-activities-not", parameter="activities", number=len(alphabet), said=said
+            )
+        twins = {"twins": declared.pop("twins")} if "twins" in declared else {}
+        known = _made_by("trying.sizes:sizes_of")(**declared) if sizes is None else replace(sizes, **declared)
+        found = _made_by("trying.expected:expectation")
+        return found(self, known, purposes=purposes, owner_only=owner_only, progress=progress, **twins)
+
+    def losses(self, log: AnyLog | StoredLog) -> tuple[Loss, ...]:
+        """Return what a release would leave out of a log, before anything is asked: declared activities that it does
+        not have, and more than 5 % of its events, activities or cases. Confidential: computed from the raw log."""
+        held = as_log(log)
+        looked_at = held if self.part is None else self.part.of_log(held)
+        return cast("tuple[Loss, ...]", _made_by("owner.losses:losses_before")(looked_at, self))
+
+    def run(self, log: AnyLog | StoredLog, *, ledger: LedgerChoice = None, progress: Progress | None = None) -> Release:
+        """Release a log as requested, and enter that in a ledger, as :func:`veilog.release` does; it may be refused."""
+        return cast("Release", _made_by("run:release")(log, self, ledger=ledger, progress=progress))
+
+    def check(self, log: EventLog | StoredLog | Variants) -> None:
+        """Refuse, by public facts and the columns of the log and without asking it anything, what cannot be made of it.
+        Whether values of attributes are declared, or found with a delta, shows when it is released."""
+        if self.undeclared:
+            raise UndeclaredError(self.method.name, self.undeclared)
+        if isinstance(log, Variants):
+            self._check_events()
+            if self.part is not None:
+                self.part.of_log(log)  # refuses
+        else:
+            for name in self.wanted.attributes:
+                attribute_level(log.shape, name)
+            if self.unit.column is not None:
+                columns_of_persons(log.shape, self.unit.column)
+        if self.method.full_log and isinstance(log, StoredLog):
+            raise ParameterError("method-needs-all-events-memory-log", parameter="log", name=self.method.name)
+
+    def _check_events(self) -> None:
+        """Refuse variants where events are needed."""
+        advice = "Give the log itself, as veilog.read() returns it."
+        if self.unit.column is not None:
+            problem = f"Whose cases they are ({self.unit.column!r}) is known of an event log only, not of variants."
+        elif self.wanted:
+            problem = "Times and attributes need an event log; variants have none."
+        elif self.method.full_log:
+            problem = f"Method {self.method.name!r} needs an event log; variants have neither times nor attributes."
+        else:
+            return
+        raise ParameterError(problem, parameter="log", advice=advice)
+
+    # As text --------------------------------------------------------------------------------------------------------
+
+    def arguments(self) -> dict[str, Any]:
+        """Return the options that make this request beside its method, without what is as usual: numbers as exact text,
+        and no objects."""
+        found: dict[str, Any] = {}
+        for field in fields(self):
+            found |= self._told(field.name, getattr(self, field.name), field.default)
+        # Apart and last: one may be called as an option is, such as max_length.
+        usual = self.method.settings().to_json()
+        settings = {name: value for name, value in self.settings.to_json().items() if value != usual[name]}
+        return found | ({"parameters": settings} if settings else {})
+
+    def _told(self, name: str, value: Any, usual: Any) -> dict[str, Any]:
+        """One field as options."""
+        found: dict[str, Any] = {name: value}
+        if isinstance(value, Method | Settings):
+            return {}
+        if isinstance(value, Unit):
+            found = dict(value.told)
+        elif isinstance(value, Domain):
+            found = {
+                "activities": list(value.alphabet) if value.alphabet else value.activities,
+                "max_length": value.max_length,
+                "domain": {name: list(values) for name, values in value.attributes.items()} or None,
+            }
+        elif isinstance(value, Wanted):
+            ends = None if value.window is None or value.window == "log" else [end.isoformat() for end in value.window]
+            found = {
+                "times": _text(value.times) if value.times else None,
+                "window": value.window if ends is None else ends,
+                "attributes": list(value.attributes) or None,
+                "attributes_share": _text(value.attributes_share) if value.attributes else None,
+                "processing": value.processing or None,
+            }
+        elif isinstance(value, Fraction):
+            found = {name: _text(value) if value else None}
+        elif value == usual:
+            return {}
+        elif not isinstance(value, bool | int | float | str):
+            found = {name: list(value) if isinstance(value, tuple) else str(value)}
+        return {name: value for name, value in found.items() if value is not None}
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the request as JSON, which :meth:`from_json` reads."""
+        return {"method": self.method.name, **self.arguments()}
+
+    @staticmethod
+    def from_json(values: Mapping[str, Any]) -> ReleaseRequest:
+        """Return the request that :meth:`to_json` wrote; it is checked as any other."""
+        given = dict(values)
+        try:
+            method, window, attributes = given.pop("method"), given.pop("window", None), given.pop("domain", {})
+            parameters = dict(given.pop("parameters", {}))
+            declared = Domain.of(given.pop("activities", None), given.pop("max_length", None))
+            if isinstance(window, list):
+                start, end = (datetime.datetime.fromisoformat(text) for text in window)
+                window = start, end
+            domain = replace(declared, attributes={name: tuple(some) for name, some in attributes.items()})
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            raise InputError("no-plan-release", reason=error) from error
+        return plan(method, **{"domain": domain, "window": window, **given, **parameters})
+
+    def command(self, log: str = "LOG", target: str = "RELEASE.xes", options: Iterable[tuple[str, str]] = ()) -> str:
+        """Return the command that does the same; ``options`` say how the log is read; one may come twice. A list that
+        has commas in its names is a file that has to be made."""
+        words, flags = ["veilog", "release", log, target, "--method", self.method.name], []
+        given = self.arguments()
+        parameters = given.pop("parameters", {})
+        for name, value in given.items():
+            if value is True:
+                flags.append(OPTIONS[name].option)
+            else:
+                words += [word for text in _spelled(name, value) for word in (OPTIONS[name].option, text)]
+        words += [word for pair in options for word in pair]
+        for name, value in parameters.items():
+            words += ["-p", f"{name}={str(value).lower() if isinstance(value, bool) else value}"]
+        return shlex.join([*words, *flags])
+
+    def python(self, log: str = "LOG", target: str = "RELEASE.xes", reading: Mapping[str, Any] | None = None) -> str:
+        """Return the Python lines that do the same; ``reading`` are further arguments of ``veilog.read``."""
+        given = self.arguments()
+        ends = given.pop("window", None)
+        known = [given.pop("activities", None), given.pop("max_length", None)]
+        attributes = {name: tuple(values) for name, values in given.pop("domain", {}).items()}
+        parameters = given.pop("parameters", {})
+        words = [f"{in_python(name)}={value!r}" for name, value in {**given, **parameters}.items()]
+        if isinstance(ends, list):
+            inner = ", ".join(f"datetime.datetime.fromisoformat({_short(end)!r})" for end in ends)
+            words.append(f"window=({inner})")
+        elif ends is not None:
+            words.append(f"window={ends!r}")
+        if attributes or known != [None, None]:
+            told = [repr(tuple(fact) if isinstance(fact, list) else fact) for fact in known]
+            words.append(f"domain=veilog.Domain({', '.join([*told, *([repr(attributes)] if attributes else [])])})")
+        read = "".join(f", {name}={value!r}" for name, value in (reading or {}).items())
+        lines = [
+            *(["import datetime", ""] if isinstance(ends, list) else []),
+            "import veilog",
+            "",
+            f"log = veilog.read({log!r}{read})",
+            f"release = veilog.release({', '.join(['log', repr(self.method.name), *words])})",
+            f"release.save({target!r})",
+        ]
+        return "\n".join(lines)
+
+
+def _made_by(place: str) -> Callable[..., Any]:
+    """Return a function of a module that knows requests: it is loaded when it is first needed."""
+    module, _, name = place.partition(":")
+    return cast("Callable[..., Any]", getattr(importlib.import_module(f"veilog.releasing.{module}"), name))
+
+
+def _text(value: Fraction) -> str:
+    """A number exactly, as a decimal where it is one."""
+    decimal = exact(value)
+    return decimal if Fraction(decimal) == value else str(value)
+
+
+def _short(end: str) -> str:
+    """The date alone, where a day begins."""
+    return end.removesuffix("+00:00").removesuffix("T00:00:00")
+
+
+def _spelled(name: str, value: Any) -> list[str]:
+    """The values of an option as the command takes them; one that is repeated has several."""
+    if isinstance(value, dict):
+        return [f"{of}={_values(some)}" for of, some in value.items()]
+    if not isinstance(value, list):
+        return [str(value)]
+    if name == "window":
+        return ["..".join(_short(end) for end in value)]
+    return [f"@{name}.txt" if any("," in text for text in value) else ",".join(value)]
+
+
+def _values(values: list[Any]) -> str:
+    if any(isinstance(value, str) for value in values):
+        return "|".join(values)
+    return "..".join(map(end_of_range, values))
+
+
+def end_of_range(value: float | str) -> str:
+    """Return a number that is read as this one, with no digit less."""
+    return repr(float(value)).removesuffix(".0")
+
+
+def options_in(kind: type[ReleaseRequest]) -> tuple[dict[str, Option], dict[str, Option]]:
+    """Return all options of a request by name, and those that alone make the field of their name."""
+    hints = get_type_hints(kind, include_extras=True)
+    every: dict[str, Option] = {}
+    alone: dict[str, Option] = {}
+    for field in fields(kind):
+        for option in (note for note in get_args(hints[field.name])[1:] if isinstance(note, Option)):
+            if option.name:
+                every[option.name] = option
+                alone |= {option.name: option} if option.read is not None else {}
+                continue
+            declared = get_args(hints[field.name])[0]
+            found = parameter_of(field.name, Annotated[declared, option.help], field.default)
+            named = replace(option, name=field.name, kind=found.kind, default=field.default, choices=found.choices)
+            every[field.name] = alone[field.name] = named
+    return every, alone
+
+
+OPTIONS, _ALONE = options_in(ReleaseRequest)
+
+
+def plan(method: str, **options: Unpack[Keywords]) -> ReleaseRequest:
+    """Plan a release: the arguments are those of :func:`veilog.release`, but for the log.
+
+    What can be seen to be wrong without data is refused here. What is not said yet about public facts
+    (``plan.undeclared``) is refused when a log is given.
+    """
+    chosen = method_named(method)
+    given = {name: option.default for name, option in OPTIONS.items() if option.keyword}
+    told: Mapping[str, Any] = {name: value for name, value in options.items() if name not in given}
+    given |= {name: value for name, value in options.items() if name in given}
+    _check_parameters(chosen, told)
+    epsilon, delta, as_published = given["epsilon"], given["delta"], bool(given["as_published"])
+    if given["guessing_advantage"] is not None:
+        epsilon, told = _by_advantage(chosen, given["guessing_advantage"], epsilon, delta, told)
+    _check_certified(chosen, as_published)
+    wanted = Wanted.of(*(given[name] for name in ("times", "attributes", "attributes_share", "window", "processing")))
+    declared = facts_declared(given["domain"], given["activities"])
+    if wanted:
+        _check_beyond(chosen, as_published)
+    if isinstance(wanted.window, tuple):
+        declared = replace(declared, window=wanted.window)
+        wanted = replace(wanted, window=declared.window)
+    if wanted.times:
+        check_window(declared.window)
+    settings = chosen.parse(told, beside=given)
+    _check_privately(chosen, settings, declared, as_published)
+    protected = Unit.of(given["unit"], given["max_cases"], given["unnamed"])
+    if protected is not ONE_CASE:
+        _check_unit(chosen, as_published)
+        _check_names(protected, wanted, declared)
+    request = ReleaseRequest(
+        method=chosen,
+        settings=settings,
+        epsilon=Fraction(0),
+        declared=declared,
+        unit=protected,
+        wanted=wanted,
+        **{name: option.parse(given[name]) for name, option in _ALONE.items()},
+    )
+    eps, failure = _budget(request, epsilon, delta)
+    protected.of_one_case(eps, failure)  # refused where no budget of one case makes up this one
+    _check_remembered(request)
+    return replace(request, epsilon=eps, delta=failure)
+
+
+def _is_usual(name: str, value: object) -> bool:
+    usual = OPTIONS[name].default if name in OPTIONS else NotImplemented
+    return value is usual or (isinstance(value, str | int | float) and value == usual)
+
+
+def facts_declared(domain: Domain | None, activities: Iterable[str] | str | None) -> Domain:
+    """Return the public facts, with the activities of their own keyword."""
+    declared = checked_domain(domain)
+    if activities is None:
+        return declared
+    if declared.activities is not None:
+        raise ParameterError("activities-declared-twice-themselves", parameter="activities")
+    return replace(declared, activities=Domain.of(activities).activities)
+
+
+def protects_nobody(epsilon: Fraction, delta: Fraction) -> bool:
+    """Return whether the protection level of a budget, for one case or for one person with all cases that count, is
+    none in practice, whatever the log is."""
+    return worth((epsilon, delta)) == STRENGTHS[-1]
+
+
+def _check_remembered(request: ReleaseRequest) -> None:
+    """Refuse to have the ledger remember the units of no part, or units without names."""
+    if request.remember_units and request.part is None:
+        raise ParameterError("remember-units-leaves-out", parameter="remember_units")
+    unit = request.unit
+    if request.remember_units and unit.name != "case" and (unit.column is None or unit.unnamed == "own"):
+        raise ParameterError("remember-units-needs-names", parameter="remember_units")
+
+
+def _check_parameters(method: Method, told: Mapping[str, Any]) -> None:
+    """Refuse all settings in one mapping, and a bound on the length where the public one was meant."""
+    whole = told.get("parameters")
+    if whole is not None:
+        named = ", ".join(f"{name}={value!r}" for name, value in whole.items()) if isinstance(whole, Mapping) else "p=1"
+        raise ParameterError("parameters-method-given-not", parameter="parameters", named=named)
+    if "max_length" in told and not any(parameter.name == "max_length" for parameter in method.parameters):
+        raise ParameterError(
+            "method-no-parameter-max", parameter="max_length", name=method.name, told=told["max_length"]
+        )
+
+
+def _budget(request: ReleaseRequest, epsilon: Number | None, delta: Number) -> tuple[Fraction, Fraction]:
+    """The epsilon and delta asked for, exactly, if they fit the method."""
+    method, failure = request.method, parse_delta(delta)
+    if not method.takes_epsilon:
+        if epsilon is not None or failure:
+            raise ParameterError("method-takes-no-epsilon", parameter="epsilon", name=method.name)
+        return Fraction(0), Fraction(0)
+    if epsilon is None:
+        raise ParameterError("method-needs-epsilon", parameter="epsilon", name=method.name)
+    eps = parse_epsilon(epsilon)
+    if protects_nobody(eps, failure) and not request.allow_no_protection:
+        given = f"epsilon = {up(eps)}" + (f" and delta = {up(failure)}" if failure else "")
+        raise ParameterError("protection-level-none-practice", parameter="epsilon", given=given)
+    if method.needs_delta and failure == 0:
+        raise ParameterError("method-needs-delta-above", parameter="delta", name=method.name)
+    if failure and not any(request.uses):
+        raise ParameterError("method-needs-no-delta", parameter="delta", name=method.name)
+    return eps, failure
+
+
+def _by_advantage(
+    method: Method, advantage: Number, epsilon: Number | None, delta: Number, parameters: Mapping[str, Any]
+) -> tuple[Number | None, Mapping[str, Any]]:
+    """The epsilon that a guessing advantage stands for, or the parameters with it where the method knows it itself."""
+    if any(parameter.name == "guessing_advantage" for parameter in method.parameters):
+        return epsilon, {**parameters, "guessing_advantage": advantage}
+    if not method.takes_epsilon:
+        raise ParameterError("method-takes-neither-epsilon", parameter="guessing_advantage", name=method.name)
+    if epsilon is not None:
+        raise ParameterError("epsilon-guessing-advantage-two", parameter="guessing_advantage")
+    return epsilon_of(advantage, delta=delta), parameters
+
+
+def _check_privately(method: Method, settings: Settings, declared: Domain, as_published: bool) -> None:
+    """Refuse to find activities privately where nothing needs them."""
+    if declared.activities == PRIVATELY and (as_published or "activities" not in method.needs(settings)):
+        raise ParameterError(
+            f"Method {method.name!r} has no use for activities that are found privately"
+            + (" as published." if as_published else "."),
+            parameter="activities",
+            advice="Leave them out, or declare them.",
+        )
+
+
+def _check_certified(method: Method, as_published: bool) -> None:
+    """Refuse what is certified of a method that is not."""
+    if not (as_published or method.certified):
+        raise ParameterError("method-no-certified-release-2", parameter="as_published", name=method.name)
+
+
+def _check_names(unit: Unit, wanted: Wanted, declared: Domain) -> None:
+    """Refuse to look for the values of the column that tells persons: they are names."""
+    for name in wanted.attributes:
+        if unit.column is None or declared.values_of(name) is not None:
+            continue
+        if name.removeprefix("case:") == unit.column.removeprefix("case:"):
+            raise ParameterError("tells-case-values-name", parameter="attributes", name=name)
+
+
+def _check_unit(method: Method, as_published: bool) -> None:
+    """Refuse to protect people where only cases can be protected."""
+    if as_published or not method.takes_epsilon:
+        raise ParameterError(
+            "people-several-cases-protected" if as_published else "people-several-cases-protected-certified",
+            parameter="unit",
+        )
+
+
+def _check_beyond(method: Method, as_published: bool) -> None:
+    """Refuse times and attributes where a release cannot have them."""
+    if method.full_log or not method.takes_epsilon:
+        own = any(parameter.name == "times_share" for parameter in method.parameters)
+        raise ParameterError(
+            "method-releases-no-variants" if own else "method-releases-no-variants-times",
+            parameter="times",
+            name=method.name,
+        )
+    if as_published:
+        raise ParameterError("times-attributes-come-certified", parameter="times")
