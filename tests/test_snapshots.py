@@ -22,8 +22,7 @@ from veilog.experiments.fingerprints import trials
 from veilog.experiments.small_logs import SENSITIVE, small_log
 from veilog.methods import METHODS
 from veilog.privacy.domain import ALL_FROM_LOG, Domain
-from veilog.report.dossier import dossier
-from veilog.report.dossier.render import as_markdown
+from veilog.report.dossier import as_markdown, dossier
 
 FOLDER = Path(__file__).parent / "snapshots"
 LOG = small_log(150)

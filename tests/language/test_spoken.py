@@ -30,8 +30,7 @@ from veilog.cli import main
 from veilog.errors import ParameterError
 from veilog.logs.made_up.simulate import hospital
 from veilog.releasing.owner.said import NOTES
-from veilog.report.dossier import dossier
-from veilog.report.dossier.render import as_html, as_markdown
+from veilog.report.dossier import as_html, as_markdown, dossier
 from veilog.report.stated import stated
 
 LOG = hospital(120, seed=1)

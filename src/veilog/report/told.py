@@ -61,6 +61,11 @@ class Told:
         return replace(self, guarantee=replace(self.guarantee, cases=cases))
 
 
+def told_by(released: Release | EventLog) -> Told:
+    """Return what a release states of itself, or the log in its file."""
+    return told_by_release(released) if isinstance(released, Release) else told_by_file(released)
+
+
 def told_by_release(released: Release) -> Told:
     """What a release tells that was just made: all that was asked of the curator. Seconds are left out, because how
     long a run took is no part of the promise."""

@@ -173,7 +173,7 @@ def _more(g: Guarantee) -> list[str]:
     """By how much somebody becomes surer, and that with a delta this is a mean."""
     if g.guessing_advantage is None:
         return []
-    points = localised(f"{math.ceil(g.guessing_advantage * 1e4) / 100:g}")
+    points = in_points(g.guessing_advantage)
     if g.delta:
         return [
             gettext(
@@ -192,6 +192,11 @@ def _more(g: Guarantee) -> list[str]:
             points=points,
         )
     ]
+
+
+def in_points(advantage: float) -> str:
+    """Return a rise of a chance in percentage points, rounded up."""
+    return localised(f"{math.ceil(advantage * 1e4) / 100:g}")
 
 
 def chances(guarantee: Guarantee) -> list[tuple[str, str]]:
