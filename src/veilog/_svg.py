@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-__all__ = ["element", "escaped", "picture", "points_of"]
-
 _ESCAPES = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;"})
 _ESCAPES_IN_VALUES = _ESCAPES | str.maketrans({'"': "&quot;"})
 

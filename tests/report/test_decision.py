@@ -148,7 +148,8 @@ def texts_of(path: Path) -> list[str]:
 def test_no_text_gives_a_permission() -> None:
     """Neither a page nor a report, a dossier, the command or the docs say that something may be sent or published."""
     package = ROOT / "src" / "veilog"
-    sources = [*package.rglob("*.py"), *package.rglob("*.html"), *package.rglob("*.js"), ROOT / "README.md"]
+    sources = [path for kind in ("py", "html", "jinja", "js") for path in package.rglob(f"*.{kind}")]
+    sources.append(ROOT / "README.md")
     sources += [path for path in (ROOT / "docs").rglob("*.md") if "results" not in path.parts]
     found = [
         (path.name, match.group())

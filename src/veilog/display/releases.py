@@ -26,8 +26,6 @@ from veilog.releasing.owner.notes import is_of_account
 from veilog.releasing.result import NOISE_ONLY, Release
 from veilog.releasing.trying.expected import Expected
 
-__all__ = ["expected_view", "guarantee_panel", "release_brief", "release_view", "strength_style"]
-
 _STRENGTH: Mapping[Strength, str] = {
     "strong": "green", "good": "green", "moderate": "yellow", "weak": "red", "none in practice": "red",
 }  # fmt: skip

@@ -45,8 +45,6 @@ from veilog.report.purposes import PurposeShown, judged_here, shown
 from veilog.report.told import Told, told_by
 from veilog.report.words import percent_up, strength_in_words
 
-__all__ = ["Facts", "File", "Inside", "disclosed", "files_of", "gathered", "today", "written_today"]
-
 COMPARED_AT_ONCE = 5_000
 """Up to so many variants a side a report compares the logs itself; beyond it that takes longer than a report should."""
 _TOO_MANY = gettext_noop("The logs have many variants, so this takes a while: veilog compare.")

@@ -32,8 +32,6 @@ if TYPE_CHECKING:
     from jinja2 import Environment
     from jinja2.nodes import EvalContext
 
-__all__ = ["environment", "furnish", "kept_lines", "rendered", "static"]
-
 
 def rendered(facts: Facts) -> str:
     """The page. Nothing is loaded from elsewhere, which its own security policy also forbids."""

@@ -26,8 +26,6 @@ from veilog.releasing.checks import Activities
 from veilog.releasing.result import Operation, Release
 from veilog.report.explorer import short
 
-__all__ = ["Told", "given_log", "given_release", "has_times", "told_by_file", "told_by_release"]
-
 _ANONYMIZATIONS = "privacy:anonymizations"
 _NUMBERS = (
     *("epsilon", "delta", "total_epsilon", "total_delta", "nominal_epsilon", "nominal_delta", "guessing_advantage"),

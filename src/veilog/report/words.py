@@ -19,26 +19,6 @@ from veilog.report.figures import figure, share_of, tied
 from veilog.report.stated import stated
 from veilog.report.told import Told
 
-__all__ = [
-    "GRADES",
-    "LEARNT",
-    "TONES",
-    "by_delta",
-    "capital",
-    "chances",
-    "factor",
-    "guesses",
-    "headline",
-    "in_plain_words",
-    "not_to_conclude",
-    "of_other_accounts",
-    "on_scale",
-    "percent_up",
-    "said_of_others",
-    "strength_in_words",
-    "title_of_budget",
-]
-
 Tone = Literal["good", "warn", "bad"]
 
 _BEFORE = (0.01, 0.1, 0.5, 0.9)
