@@ -21,8 +21,7 @@ from veilog._plain import to_json
 from veilog.experiments.fingerprints import SENSITIVE, small_log, trials
 from veilog.methods import METHODS
 from veilog.privacy.domain import ALL_FROM_LOG, Domain
-from veilog.report.dossier import dossier
-from veilog.report.dossier.render import as_markdown
+from veilog.report.dossier import as_markdown, dossier
 
 FOLDER = Path(__file__).parent / "snapshots"
 LOG = small_log(150)

@@ -37,7 +37,6 @@ CONSTRUCTORS = {
     "Method": (0, 1, 2, 3),
     "Problem": (1, 2),
     "Purpose": (1,),
-    "Question": (0, 1),
     "Rule": (1, 5),
 }
 """Values whose texts at these places are looked up where they are shown."""
@@ -76,8 +75,8 @@ class Sentence:
 def sentences() -> dict[tuple[str, str, str], Sentence]:
     """Return all sentences in the order of the files and of the lines in them."""
     found: dict[tuple[str, str, str], Sentence] = {}
-    for path in sorted([*SOURCE.rglob("*.py"), *SOURCE.rglob("*.html")]):
-        said = _in_template(path) if path.suffix == ".html" else _in_code(path)
+    for path in sorted(path for kind in ("*.py", "*.html", "*.jinja") for path in SOURCE.rglob(kind)):
+        said = _in_code(path) if path.suffix == ".py" else _in_template(path)
         for context, text, plural in said:
             for unit in UNITS if "{unit}" in text else ("",):
                 one = Sentence(

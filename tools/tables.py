@@ -33,7 +33,7 @@ from veilog.privacy.account.guarantee import ADVANTAGES, EXPOSED, STRENGTHS, up
 from veilog.privacy.account.guessing import epsilon_of
 from veilog.releasing.checks import VERDICTS, VERIFIED_BY
 from veilog.releasing.meaning import meaning_of_pairs
-from veilog.report.dossier.questions import QUESTIONS
+from veilog.report.dossier import DossierTable, part
 
 ROOT = Path(__file__).resolve().parents[1]
 DOCS = ROOT / "docs"
@@ -284,7 +284,8 @@ def default_of(value: Any) -> str:
 def questions() -> str:
     """Return the questions that a dossier answers, and where."""
     lines = ["| question | asked by | section |", "|---|---|---|"]
-    return "\n".join(lines + [f"| {asked.text} | {asked.source} | {asked.section} |" for asked in QUESTIONS])
+    tables = [block for block in part("questions", {}).sections[0].blocks if isinstance(block, DossierTable)]
+    return "\n".join(lines + [f"| {' | '.join(row[1:])} |" for table in tables for row in table.rows])
 
 
 def ticks() -> str:

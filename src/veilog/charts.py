@@ -20,8 +20,6 @@ from veilog._svg import element, picture, points_of
 from veilog.measures import Comparison
 from veilog.measures.durations import ActiveCases, CaseDurations
 
-__all__ = ["bars", "comparison_svg", "lasting", "times_view"]
-
 _WIDTH, _LEFT, _RIGHT = 860, 74, 24
 _COLOURS = {"original": "#2f6690", "released": "#d1622b"}
 _PALE = {"original": "#b9cddc", "released": "#f0c9b2"}

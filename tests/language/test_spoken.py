@@ -28,8 +28,7 @@ from veilog.cli import main
 from veilog.errors import ParameterError
 from veilog.logs.synthetic.hospital import hospital
 from veilog.messages import said_to
-from veilog.report.dossier import dossier
-from veilog.report.dossier.render import as_html, as_markdown
+from veilog.report.dossier import as_html, as_markdown, dossier
 
 LOG = hospital(120, seed=1)
 OTHERS = languages()[1:]

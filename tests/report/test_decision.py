@@ -18,8 +18,7 @@ from veilog.privacy.account.guarantee import STRENGTHS, Code, strength_of
 from veilog.releasing.checks import VERDICTS, VERIFIED_BY, Check, Unverified, Verified, checks_of, in_json
 from veilog.releasing.owner.standing import Standing, standing_of
 from veilog.report.decision import MARKS, Decision, decided, of_person, owner_side
-from veilog.report.dossier import dossier
-from veilog.report.dossier.render import as_markdown
+from veilog.report.dossier import as_markdown, dossier
 from veilog.report.facts import today
 from veilog.report.figures import figure, tied
 from veilog.report.told import told_by_file, told_by_release
@@ -77,9 +76,9 @@ def test_nothing_is_ticked_that_no_function_verifies(code: str) -> None:
 def test_ticks_are_made_in_one_place() -> None:
     """A template or a module with a tick of its own would be one that nothing verifies."""
     ticks = re.compile("[☑✓✔✅]|&#(?:x2611|9745|10003);")
-    sources = [*(ROOT / "src" / "veilog").rglob("*.py"), *(ROOT / "src" / "veilog").rglob("*.html")]
+    sources = [path for kind in ("py", "html", "jinja") for path in (ROOT / "src" / "veilog").rglob(f"*.{kind}")]
     found = {path.name for path in sources if ticks.search(path.read_text())}
-    assert found == {"decision.py", "answer.py"}, "the mark, and what it stands for in a dossier"
+    assert found == {"decision.py", "answer.jinja"}, "the mark, and what it stands for in a dossier"
     assert MARKS["checked"][0] == "☑" and MARKS["to-confirm"][0] == "☐"
 
 
@@ -148,7 +147,8 @@ def texts_of(path: Path) -> list[str]:
 def test_no_text_gives_a_permission() -> None:
     """Neither a page nor a report, a dossier, the command or the docs say that something may be sent or published."""
     package = ROOT / "src" / "veilog"
-    sources = [*package.rglob("*.py"), *package.rglob("*.html"), *package.rglob("*.js"), ROOT / "README.md"]
+    sources = [path for kind in ("py", "html", "jinja", "js") for path in package.rglob(f"*.{kind}")]
+    sources.append(ROOT / "README.md")
     sources += [path for path in (ROOT / "docs").rglob("*.md") if "results" not in path.parts]
     found = [
         (path.name, match.group())

@@ -15,9 +15,7 @@ from test_dossier import LOG, VARIANTS, hostile
 
 import veilog
 from veilog.errors import OutputError
-from veilog.report.dossier import write_registry
-from veilog.report.dossier.registry import SCHEMA
-from veilog.report.dossier.yaml import Yours, written
+from veilog.report.dossier import SCHEMA, write_registry
 
 TIER_3 = (
     *("dp_variant.data_domain", "dp_variant.unprotected_quantities", "privacy_loss.privacy_unit_details"),
@@ -89,12 +87,3 @@ def test_nothing_proven_is_not_registered(tmp_path: Path) -> None:
     with pytest.raises(OutputError, match="nothing to register"):
         write_registry(veilog.dossier(unproven), tmp_path / "record.yaml")
     assert list(tmp_path.iterdir()) == []
-
-
-def test_yaml_is_read_back_as_it_was() -> None:
-    value: dict[str, object] = {"a": "yes", "b": "1e-6", "c": 1e-6, "d": 2.5e-30, "e": 1.0, "k": "ünï\u2019", "l": True}
-    value |= {"f": "x: #y\n  - z\n\nlast", "g": [1, "two", {"h": "i", "j": [3]}], "m": "", "n": "- a\n- b"}
-    value |= {"o": {"p": {"q": '"\\'}}}
-    back = yaml.safe_load(written(value))
-    assert back == value | {"f": "x: #y\n  - z\n\nlast\n", "n": "- a\n- b\n"}
-    assert yaml.safe_load(written({"a": Yours("b", "say"), "c": [Yours("d\ne", "it")]})) == {"a": "b", "c": ["d\ne\n"]}

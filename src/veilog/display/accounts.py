@@ -18,8 +18,6 @@ from veilog.privacy.account.guarantee import up
 from veilog.releasing.owner.account import uncounted_warning
 from veilog.releasing.owner.notes import namesakes
 
-__all__ = ["account_line", "account_table", "account_view"]
-
 
 def account_view(path: Path, account: Account) -> RenderableType:
     """What is spent and left, in few lines."""

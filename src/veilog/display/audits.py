@@ -14,8 +14,6 @@ from veilog.display.tables import key_values, pair
 if TYPE_CHECKING:
     from veilog.audits.results import AuditResult
 
-__all__ = ["audit_view"]
-
 
 def audit_view(result: AuditResult) -> Group:
     """Claimed, derived and audited side by side, and how it was found out."""

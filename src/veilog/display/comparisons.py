@@ -9,13 +9,11 @@ from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
+from veilog._notebook import figure
 from veilog.charts import lasting, times_view
 from veilog.display.risks import attack_lines, attack_tables
-from veilog.display.tables import figure
 from veilog.measures import Comparison
 from veilog.measures.purposes import Grade, Judgement
-
-__all__ = ["comparison_table", "comparison_view", "purposes_table"]
 
 _PRINTED = (
     "relative_log_similarity",

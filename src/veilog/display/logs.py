@@ -16,8 +16,6 @@ from veilog.logs.facts import AttributeFacts, PersonColumn
 from veilog.logs.findings import Finding
 from veilog.logs.variants import Variants
 
-__all__ = ["attributes_table", "findings_table", "info_table", "persons_lines", "variants_table"]
-
 _SEVERITY = {"error": "bold red", "warning": "yellow", "info": "dim"}
 
 

@@ -9,10 +9,9 @@ from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
-from veilog.display.tables import figure, key_values
+from veilog._notebook import figure
+from veilog.display.tables import key_values
 from veilog.methods import Method
-
-__all__ = ["method_view", "methods_table"]
 
 
 def methods_table(methods: Iterable[Method]) -> Table:

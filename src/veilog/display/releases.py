@@ -24,8 +24,6 @@ from veilog.releasing.owner.notes import OF_ACCOUNTS
 from veilog.releasing.preview import Expected
 from veilog.releasing.result import NOISE_ONLY, Release
 
-__all__ = ["expected_view", "guarantee_panel", "release_brief", "release_view", "strength_style"]
-
 _STRENGTH: Mapping[Strength, str] = {
     "strong": "green", "good": "green", "moderate": "yellow", "weak": "red", "none in practice": "red",
 }  # fmt: skip

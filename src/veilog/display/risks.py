@@ -11,7 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from veilog._language import counted
-from veilog.display.tables import figure
+from veilog._notebook import figure
 from veilog.measures.disclosure import EXPLAINED, RiskResult
 from veilog.measures.singling_out import (
     Control,
@@ -28,9 +28,6 @@ from veilog.measures.singling_out import (
     own_path_in_words,
     said_once,
 )
-
-__all__ = ["attack_lines", "attack_tables", "risk_lines", "risk_table", "unique_line"]
-
 
 _KNOWN: dict[str, str] = {"set": "which", "multiset": "which and how often", "sequence": "which and in which order"}
 _CONTROLS: dict[Control, str] = {"others' cases": "others' cases", "held out": "people held out"}

@@ -13,8 +13,6 @@ from rich.text import Text
 from veilog._notebook import figure
 from veilog.privacy.account.guarantee import up
 
-__all__ = ["figure", "key_values", "pair", "sentences"]
-
 
 def key_values(rows: Iterable[tuple[str, Any]], title: str | None = None) -> Table:
     """Two columns: what, and its value."""

@@ -19,7 +19,7 @@ from veilog.releasing.owner.standing import Standing
 from veilog.releasing.result import Release
 from veilog.report.facts import gathered
 from veilog.report.page import rendered
-from veilog.report.told import given_log, given_release, told_by_file, told_by_release
+from veilog.report.told import given_log, given_release, told_by
 
 __all__ = ["Standing", "html", "write"]
 
@@ -80,6 +80,7 @@ def html(
     equal bytes."""
     held = given_release(released)
     beside = given_log(original, held)
-    told = told_by_release(held) if isinstance(held, Release) else told_by_file(held)
     with spoken(language):
-        return rendered(gathered(told, held, beside, comparison, progress, files=files, account=account, person=person))
+        return rendered(
+            gathered(told_by(held), held, beside, comparison, progress, files=files, account=account, person=person)
+        )

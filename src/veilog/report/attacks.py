@@ -25,8 +25,6 @@ from veilog.measures.singling_out import (
 from veilog.measures.singling_out.inferring import END
 from veilog.report.figures import tied
 
-__all__ = ["AttackRow", "AttackShown", "attacks_shown", "known_activities", "unique"]
-
 CONTROLS: dict[Control, str] = {
     "others' cases": gettext_noop("others' cases alone"),
     "held out": gettext_noop("people held out"),

@@ -13,8 +13,6 @@ from veilog.logs.xes.columns import legal_keys
 from veilog.report.explorer import clean, short
 from veilog.report.figures import share_of
 
-__all__ = ["OF_EVERY_LOG", "AttributeShown", "attributes_shown"]
-
 OF_EVERY_LOG = frozenset({ACTIVITY, CASE_INDEX, EVENT_INDEX, LIFECYCLE, NESTED, TIMESTAMP})
 """Columns that are no attributes."""
 _MOST = 40

@@ -40,8 +40,6 @@ from veilog.report.words import (
     title_of_budget,
 )
 
-__all__ = ["MARKS", "Check", "Decision", "OwnerSide", "State", "decided", "of_person", "owner_side"]
-
 Tone = Literal["good", "warn", "bad"]
 
 MARKS: Mapping[State, tuple[str, str]] = {

@@ -12,8 +12,6 @@ import numpy as np
 from veilog._language import gettext
 from veilog.logs.variants import Variants
 
-__all__ = ["COLOURS", "Chevron", "Explorer", "ExplorerRow", "clean", "explorer", "in_two", "short"]
-
 COLOURS = 16
 """Colours in the page's style; rarer activities share the last one."""
 ROWS = 60

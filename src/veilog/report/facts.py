@@ -7,7 +7,9 @@ import hashlib
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -23,23 +25,30 @@ from veilog.logs.variants import Variants
 from veilog.measures import Asked, Comparison, Progress, compare
 from veilog.measures.disclosure import RiskResult, risk
 from veilog.measures.durations import FEW, case_durations, spans
+from veilog.measures.singling_out import inference, linkability, singling_out
+from veilog.privacy.account.guarantee import STRENGTHS, Guarantee
+from veilog.privacy.account.guessing import worth
 from veilog.releasing.losses import Loss
+from veilog.releasing.meaning import largest, meaning_of, meaning_of_pairs
 from veilog.releasing.owner.losses import losses_after
 from veilog.releasing.owner.standing import Standing, standing_of
 from veilog.releasing.result import Release
-from veilog.report.attributes import AttributeShown, attributes_shown
+from veilog.report.attacks import attacks_shown
+from veilog.report.attributes import OF_EVERY_LOG, AttributeShown, attributes_shown
 from veilog.report.decision import Decision, OwnerSide, decided, owner_side
-from veilog.report.explorer import Explorer, clean, explorer
+from veilog.report.explorer import Explorer, clean, explorer, short
+from veilog.report.figures import figure, share_of
 from veilog.report.flow_map import FlowMap, arranged, drawn, steps_of
 from veilog.report.purposes import PurposeShown, judged_here, shown
-from veilog.report.told import Told
-
-__all__ = ["Facts", "File", "Inside", "disclosed", "files_of", "gathered", "today", "written_today"]
+from veilog.report.told import Told, told_by
+from veilog.report.words import percent_up, strength_in_words
 
 COMPARED_AT_ONCE = 5_000
 """Up to so many variants a side a report compares the logs itself; beyond it that takes longer than a report should."""
 _TOO_MANY = gettext_noop("The logs have many variants, so this takes a while: veilog compare.")
 _ANONYMIZATIONS, _HEAD = b"privacy:anonymizations", 1 << 20
+_PICKED_FROM = (2, 5, 10, 100, 1_000, 100_000)
+_RELEASES = (1, 2, 3, 5, 10)
 _WORK = 5e7
 _SAMPLES = 300
 _QUANTILES = (
@@ -164,15 +173,7 @@ def gathered(
             chart=None if comparison is None or comparison.case_durations is None else comparison_svg(comparison),
         )
     return Facts(
-        told=told,
-        decision=decided(told, variants.cases, None if inside is None else inside.owner),
-        files=files_of(files),
-        written=today(),
-        cases=variants.cases,
-        variants=len(variants),
-        events=variants.events,
-        activities=len(variants.labels),
-        empty=int(variants.counts[variants.lengths == 0].sum()),
+        **_of_release(told, variants, None if inside is None else inside.owner, files),
         explorer=explorer(variants, before),
         map=drawn(steps, plan),
         durations=durations,
@@ -183,6 +184,125 @@ def gathered(
         ),
         inside=inside,
     )
+
+
+def _of_release(
+    told: Told, variants: Variants, owner: OwnerSide | None, files: Sequence[str | os.PathLike[str]]
+) -> dict[str, Any]:
+    """What stands on every page about a release."""
+    return {
+        "told": told,
+        "decision": decided(told, variants.cases, owner),
+        "files": files_of(files),
+        "written": today(),
+        "cases": variants.cases,
+        "variants": len(variants),
+        "events": variants.events,
+        "activities": len(variants.labels),
+        "empty": int(variants.counts[variants.lengths == 0].sum()),
+    }
+
+
+def dossier_facts(
+    released: Release | EventLog,
+    original: EventLog | Variants | None,
+    *,
+    files: Sequence[str | os.PathLike[str]] = (),
+    account: Account | Standing | None = None,
+    control: EventLog | Variants | None = None,
+    person: str | bool = True,
+    progress: Progress | None = None,
+) -> dict[str, Any]:
+    """Return all that the templates of a dossier are filled with. With the original, ``attacked`` is what attacks
+    achieved, beside the same on the people of ``control`` where some were held out, else beside what the cases of
+    others than the same ``person`` tell; without it, that is None."""
+    told, variants = told_by(released), released.variants
+    owner = attacked = None
+    if original is not None:
+        (progress or (lambda text, fraction: None))("Attacking original and release", None)
+        owner = owner_side(original, written_today(account, released))
+        told = told.among(owner.cases)
+        attacked = {"owner": owner, **_attacked(told, released, original, control, person)}
+    g = told.guarantee
+    proven = g.proven and g.strength != STRENGTHS[-1]
+    shown = "; ".join(f"{name} = {short(value, 80)}" for name, value in told.parameters[:40])
+    return {
+        **_of_release(told, variants, owner, files),
+        "g": g,
+        "proven": proven,
+        "meaning": meaning_of(g),
+        "software": short(told.software, 80),
+        "method": short(told.method, 80),
+        "parameters": shown,
+        "once": int((variants.counts == 1).sum()),
+        "smallest": int(variants.counts.min()) if len(variants) else 0,
+        "attributes": _attribute_names(released),
+        "odds": _odds(g) if proven else {},
+        "releases": _several_releases(g) if proven else [],
+        "attacked": attacked,
+    }
+
+
+def _odds(g: Guarantee) -> dict[int, tuple[str, str]]:
+    """How often somebody picks the right one of so many, without the release, and with it at most."""
+    pair = g.epsilon or 0.0, g.delta or 0.0
+    return {n: (share_of(f"{100 / n:g}"), percent_up(largest([pair], 1 / n))) for n in _PICKED_FROM}
+
+
+def _several_releases(g: Guarantee) -> list[tuple[str, ...]]:
+    """What several such releases cost and reveal together."""
+    rows = []
+    for number in _RELEASES:
+        pair = (g.epsilon or 0.0) * number, min(1.0, (g.delta or 0.0) * number)
+        strength = worth((Fraction(pair[0]), Fraction(pair[1])), cases=g.cases or 0)
+        gap = percent_up(meaning_of_pairs([pair]).membership_test_gap)
+        rows.append((f"{number}", *map(figure, pair), gap, strength_in_words(strength)))
+    return rows
+
+
+def _attacked(
+    told: Told,
+    released: Release | EventLog,
+    original: EventLog | Variants,
+    control: EventLog | Variants | None,
+    person: str | bool,
+) -> dict[str, Any]:
+    """What attacks achieved, and how large the original is; ``tried`` are their results, None where one cannot be."""
+    before = original if isinstance(original, Variants) else original.variants
+    second: EventLog | Variants = released.variants
+    if told.timed:
+        second = released if isinstance(released, EventLog) else released.log
+    # Whose the cases are is known of the log alone; of variants that a release is, its times tell nothing.
+    tried: list[Any] = []
+    why = ""
+    for attack in (singling_out, linkability, inference):
+        try:
+            tried.append(attack(original, second, control=control, person=person))
+        except VeilogError as error:
+            tried.append(None)
+            why = why or str(error)
+    return {
+        "variants": len(before),
+        "events": before.events,
+        "tried": tried,
+        "attacks": attacks_shown(*tried),
+        "control": next((found.control for found in tried if found is not None), "others' cases"),
+        "why_not": why,
+        "disclosed": disclosed(before, released.variants) if before.events and released.variants.events else (),
+    }
+
+
+def _attribute_names(released: Release | EventLog) -> list[str]:
+    """The attributes that were released."""
+    if isinstance(released, EventLog):
+        names = [*released.cases.column_names, *released.events.column_names]
+    elif released.full is not None:
+        names = [*released.full.cases.column_names, *released.full.events.column_names]
+    elif released.details is not None:
+        names = [*released.details.columns.cases, *released.details.columns.events]
+    else:
+        names = []
+    return list(dict.fromkeys(name for name in names if name not in OF_EVERY_LOG))
 
 
 def _with_attributes(released: Release | EventLog, timed: EventLog | None) -> EventLog | None:

@@ -9,8 +9,6 @@ from fractions import Fraction
 from veilog._language import localised, percent, pgettext
 from veilog.privacy.account.guarantee import up
 
-__all__ = ["figure", "share_of", "tied"]
-
 _RAISED = str.maketrans("0123456789-", "⁰¹²³⁴⁵⁶⁷⁸⁹⁻")
 _POWER = re.compile(r"(?:1(?=e)|([\d.]+))e([+-]?)0*(\d+)")
 

@@ -30,8 +30,7 @@ from veilog.report.stated import stated
 
 if TYPE_CHECKING:
     from jinja2 import Environment
-
-__all__ = ["environment", "furnish", "kept_lines", "rendered", "static"]
+    from jinja2.nodes import EvalContext
 
 
 def rendered(facts: Facts) -> str:
@@ -104,15 +103,15 @@ def kept_lines(comparison: Comparison) -> list[tuple[str, str, str]]:
 @lru_cache(maxsize=1)
 def environment() -> Environment:
     """What the templates of pages are read and filled with."""
-    from jinja2 import Environment, PackageLoader, StrictUndefined  # only who writes a report waits for it
+    from jinja2 import Environment, PackageLoader, StrictUndefined, pass_eval_context, select_autoescape
 
     made = Environment(
         loader=PackageLoader("veilog.report"),
-        autoescape=True,
+        autoescape=select_autoescape(["html"]),
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
-        finalize=_tied,
+        finalize=pass_eval_context(_tied),
     )
     return furnish(made)
 
@@ -160,9 +159,9 @@ def static(name: str) -> str:
     return resources.files("veilog.report").joinpath("templates", name).read_text(encoding="utf-8")
 
 
-def _tied(value: object) -> object:
+def _tied(context: EvalContext, value: object) -> object:
     """What is filled into a page: no line breaks inside a number of it."""
-    if isinstance(value, str):
+    if context.autoescape and isinstance(value, str):
         return Markup(tied(value)) if isinstance(value, Markup) else tied(value)
     return value
 

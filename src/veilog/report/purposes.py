@@ -12,8 +12,6 @@ from veilog.measures import Pair, Progress
 from veilog.measures.purposes import Asked, Grade, Judged, Judgement, judge
 from veilog.report.attributes import OF_EVERY_LOG
 
-__all__ = ["Number", "PurposeShown", "judged_here", "shown"]
-
 ALWAYS = ("discovery", "conformance")
 """Purposes that every page has; prediction takes longest and is for ``veilog compare --purposes``."""
 

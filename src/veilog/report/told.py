@@ -27,8 +27,6 @@ from veilog.releasing.checks import Activities
 from veilog.releasing.result import Operation, Release
 from veilog.report.explorer import short
 
-__all__ = ["Told", "given_log", "given_release", "has_times", "told_by_file", "told_by_release"]
-
 _ANONYMIZATIONS = "privacy:anonymizations"
 _NUMBERS = (
     *("epsilon", "delta", "total_epsilon", "total_delta", "nominal_epsilon", "nominal_delta", "guessing_advantage"),
@@ -62,6 +60,11 @@ class Told:
     def among(self, cases: int) -> Told:
         """Return the same for the data owner, who knows how many cases the log has: the level is judged by them."""
         return replace(self, guarantee=replace(self.guarantee, cases=cases))
+
+
+def told_by(released: Release | EventLog) -> Told:
+    """Return what a release states of itself, or the log in its file."""
+    return told_by_release(released) if isinstance(released, Release) else told_by_file(released)
 
 
 def told_by_release(released: Release) -> Told:

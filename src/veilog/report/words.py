@@ -18,26 +18,6 @@ from veilog.report.figures import figure, share_of, tied
 from veilog.report.stated import stated
 from veilog.report.told import Told
 
-__all__ = [
-    "GRADES",
-    "LEARNT",
-    "TONES",
-    "by_delta",
-    "capital",
-    "chances",
-    "factor",
-    "guesses",
-    "headline",
-    "in_plain_words",
-    "not_to_conclude",
-    "of_other_accounts",
-    "on_scale",
-    "percent_up",
-    "said_of_others",
-    "strength_in_words",
-    "title_of_budget",
-]
-
 Tone = Literal["good", "warn", "bad"]
 
 _BEFORE = (0.01, 0.1, 0.5, 0.9)
@@ -172,7 +152,7 @@ def _more(g: Guarantee) -> list[str]:
     """By how much somebody becomes surer, and that with a delta this is a mean."""
     if g.guessing_advantage is None:
         return []
-    points = localised(f"{math.ceil(g.guessing_advantage * 1e4) / 100:g}")
+    points = in_points(g.guessing_advantage)
     if g.delta:
         return [
             gettext(
@@ -191,6 +171,11 @@ def _more(g: Guarantee) -> list[str]:
             points=points,
         )
     ]
+
+
+def in_points(advantage: float) -> str:
+    """Return a rise of a chance in percentage points, rounded up."""
+    return localised(f"{math.ceil(advantage * 1e4) / 100:g}")
 
 
 def chances(guarantee: Guarantee) -> list[tuple[str, str]]:

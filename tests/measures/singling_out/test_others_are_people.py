@@ -22,8 +22,7 @@ from veilog.measures.persons import persons_of
 from veilog.measures.singling_out import Inferred, Knowledge, Linked, inference, linkability, singling_out
 from veilog.measures.singling_out.linking import _by_activities, _by_others, _drawn, _matched
 from veilog.measures.singling_out.rates import Z_BEYOND, paired
-from veilog.report.dossier.subject import subject_of
-from veilog.report.facts import gathered
+from veilog.report.facts import dossier_facts, gathered
 from veilog.report.told import told_by_release
 
 Visits = Sequence[tuple[str | None, str]]
@@ -423,9 +422,8 @@ def test_dossiers_and_reports_hear_whose_the_cases_are() -> None:
     own = population(40, 6, like=1.0, length=6)
     publish = veilog.release(own, "tlkc", as_published=True, k=1, l=1)
     for person, more in (("Patient", True), (True, True), (False, False)):
-        attacked = subject_of(publish, own, (), None, None, person=person).attacked
-        assert attacked is not None and attacked.singled is not None
-        assert any(row.more for row in attacked.singled.results) is more
+        singled = dossier_facts(publish, own, person=person)["attacked"]["tried"][0]
+        assert any(row.more for row in singled.results) is more
         facts = gathered(told_by_release(publish), publish, own, person=person)
         assert facts.inside is not None and facts.inside.comparison is not None
         found = facts.inside.comparison.singling_out

@@ -1,0 +1,371 @@
+"""A dossier about a release, for those who decide about it.
+
+It has an annex to a data protection impact assessment, the three risks by name, a mapping to NIST SP 800-226, a record
+for the registry of deployments, and sheets for the recipient and for an output check.
+
+It helps to fill what an officer has to fill. It decides nothing, and it is no legal advice.
+
+Each part is a template in ``templates/dossier``, which is filled with one dictionary of facts
+(:func:`veilog.report.facts.dossier_facts`). A template calls :class:`Writer` piece by piece, and a page and Markdown
+are written from the same pieces.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from pathlib import PurePath
+from typing import TYPE_CHECKING, Any
+
+from markupsafe import Markup
+
+from veilog._files import atomic_target, check_writable
+from veilog._language import ENGLISH, counted, current, dated, gettext, ngettext, pgettext, spoken
+from veilog.errors import OutputError, ParameterError
+from veilog.ledger.accounts import Account
+from veilog.logs.files import AnyLog
+from veilog.measures import Progress
+from veilog.measures.persons import check_apart
+from veilog.releasing.owner.standing import Standing
+from veilog.releasing.result import Release
+from veilog.report import words
+from veilog.report.attacks import known_activities, unique
+from veilog.report.decision import of_person
+from veilog.report.explorer import clean
+from veilog.report.facts import dossier_facts
+from veilog.report.figures import figure
+from veilog.report.page import environment, static
+from veilog.report.stated import stated
+from veilog.report.told import given_log, given_release
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
+
+SCHEMA = "3e9c812a924cf01d228f26f6c462c59c391c3f2a"
+"""The commit of opendp/deployments-registry-data (2026-07-15) whose schema the record follows."""
+PARTS = ("answer", "assessment", "risks", "nist", "registry", "recipient", "output_check", "questions")
+"""The templates, in their order."""
+_HTML, _MARKDOWN = (".html", ".htm"), (".md", ".markdown")
+_PLAIN: Mapping[str, Any] = {
+    "_": gettext,
+    "_p": pgettext,
+    "ngettext": ngettext,
+    "stated": stated,
+    "figure": figure,
+    "dated": dated,
+    "chances": words.chances,
+    "factor": words.factor,
+    "headline": words.headline,
+    "percent_up": words.percent_up,
+    "known_activities": known_activities,
+    "unique": unique,
+    "of_person": of_person,
+    "schema": SCHEMA,
+    "not_to_conclude": words.not_to_conclude,
+    "strength_in_words": words.strength_in_words,
+}
+"""What the templates of parts call. It gives plain text; what pages use in its place escapes what is filled in."""
+_SPECIAL = re.compile(r"([\\`*_\[\]<>#|~])")
+
+
+@dataclass(frozen=True)
+class Text:
+    """A paragraph."""
+
+    text: str
+    strong: bool = False
+
+
+@dataclass(frozen=True)
+class Points:
+    """A list; each with its box, where it is one to tick."""
+
+    points: tuple[str, ...]
+    boxes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class DossierTable:
+    """Rows under a head."""
+
+    head: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...] = ()
+
+
+@dataclass(frozen=True)
+class Field:
+    """One thing to be written down: what the program knows of it, or None and what to write."""
+
+    name: str
+    value: str | None
+    hint: str = ""
+
+
+@dataclass(frozen=True)
+class Code:
+    """Text for a program."""
+
+    text: str
+
+    @property
+    def fence(self) -> str:
+        """What stands before and after it in Markdown: more backticks than it has in a row."""
+        return "`" * (1 + max((len(run) for run in re.findall("`+", self.text)), default=2))
+
+
+Block = Text | Points | DossierTable | Field | Code
+
+
+@dataclass(frozen=True)
+class Section:
+    """A numbered piece that questions can be answered with."""
+
+    number: str
+    title: str
+    blocks: tuple[Block, ...] = ()
+
+
+@dataclass(frozen=True)
+class DossierPart:
+    """Sections for one reader."""
+
+    letter: str
+    title: str
+    heading: str
+    """The title with its letter."""
+    intro: str
+    sections: tuple[Section, ...] = ()
+
+
+@dataclass(frozen=True)
+class Dossier:
+    """All parts, and whether they hold exact numbers of the original."""
+
+    title: str
+    mark: str
+    """Whether it may be sent, in a sentence."""
+    parts: tuple[DossierPart, ...]
+    owner_only: bool
+    tone: str
+    language: str
+    """What it is written in."""
+    registry: str | None
+    """The record for the registry of deployments, as YAML; None where nothing is proven."""
+
+    def sections(self) -> Iterator[Section]:
+        """All sections in order."""
+        for part in self.parts:
+            yield from part.sections
+
+
+class Writer:
+    """Collects what a template writes. Each call returns nothing that is printed."""
+
+    def __init__(self) -> None:
+        self._part = DossierPart("", "", "", "")
+
+    def part(self, letter: str, title: str, intro: str) -> str:
+        """Begin the part."""
+        named = gettext("Part {letter}. {title}", letter=letter, title=title)
+        self._part = DossierPart(letter, title, title if letter == "0" else named, intro)
+        return ""
+
+    def section(self, number: str, title: str) -> str:
+        """Begin a section."""
+        self._part = replace(self._part, sections=(*self._part.sections, Section(number, title)))
+        return ""
+
+    def text(self, text: str, strong: bool = False) -> str:
+        """Add a paragraph."""
+        return self._add(Text(text, strong))
+
+    def point(self, text: str, box: str = "") -> str:
+        """Add a point to the list that is written, with its box where that is a list to tick; else to a new list."""
+        last = self._last
+        if isinstance(last, Points) and bool(last.boxes) == bool(box):
+            return self._add(Points((*last.points, text), (*last.boxes, box) if box else ()), in_place=True)
+        return self._add(Points((text,), (box,) if box else ()))
+
+    def table(self, *head: str) -> str:
+        """Begin a table."""
+        return self._add(DossierTable(head))
+
+    def row(self, *cells: object) -> str:
+        """Add a row to the table that is written."""
+        last = self._last
+        assert isinstance(last, DossierTable), "a row follows a table"
+        return self._add(DossierTable(last.head, (*last.rows, tuple(map(str, cells)))), in_place=True)
+
+    def field(self, name: str, value: str) -> str:
+        """Add something that the program knows."""
+        return self._add(Field(name, value))
+
+    def yours(self, name: str, hint: str, value: str | None = None) -> str:
+        """Add something that the reader has to write down, unless the program knows it after all."""
+        return self._add(Field(name, value, hint))
+
+    def code(self, text: str) -> str:
+        """Add text for a program."""
+        return self._add(Code(text))
+
+    def written(self) -> DossierPart:
+        """Return the part."""
+        return self._part
+
+    @property
+    def _last(self) -> Block | None:
+        blocks = self._part.sections[-1].blocks
+        return blocks[-1] if blocks else None
+
+    def _add(self, block: Block, *, in_place: bool = False) -> str:
+        *before, section = self._part.sections
+        blocks = section.blocks[:-1] if in_place else section.blocks
+        section = replace(section, blocks=(*blocks, block))
+        self._part = replace(self._part, sections=(*before, section))
+        return ""
+
+
+def dossier(
+    released: Release | AnyLog,
+    original: AnyLog | None = None,
+    *,
+    files: Sequence[str | os.PathLike[str]] = (),
+    account: Account | Standing | None = None,
+    control: AnyLog | None = None,
+    person: str | bool = True,
+    progress: Progress | None = None,
+    language: str = ENGLISH,
+) -> Dossier:
+    """Return the dossier of a release, or of the log that was read from its file.
+
+    Without the ``original`` it holds nothing of that; with it, it is the edition for the owner alone, with what attacks
+    achieved on both. ``files`` are those that the release was written to;
+    ``account`` is what the ledger knows of releases of these data (or, as :class:`Standing`, of other data, too), and
+    ``control`` has people who were not in the log that was released, all for the owner's edition. Whose the cases are
+    is told by the column of a ``person`` (True: the one that seems to tell it; False: each is another's). It is written
+    in a ``language`` that there is a catalogue of; the record for the registry is English.
+    """
+    held = given_release(released)
+    beside, others = given_log(original, held), given_log(control)
+    if beside is not None:
+        check_apart(beside, others, person)
+    elif others is not None:
+        raise ParameterError("control-held-against-original", parameter="control")
+    with spoken(language):
+        return _made(
+            dossier_facts(held, beside, files=files, account=account, control=others, person=person, progress=progress)
+        )
+
+
+def write(made: Dossier, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
+    """Write a dossier as a page (.html) or as Markdown (.md), whole or not at all; the owner's for the owner alone.
+
+    A file that is there is replaced only with ``overwrite``.
+    """
+    text = as_markdown(made) if check_dossier(path) == "markdown" else as_html(made)
+    with atomic_target(path, private=made.owner_only, overwrite=overwrite) as file:
+        file.write(text.encode("utf-8", "replace"))
+
+
+def write_registry(made: Dossier, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
+    """Write the record for the registry of deployments; :class:`OutputError` where nothing is proven."""
+    if made.registry is None:
+        raise OutputError("nothing-proven-release-nothing", path=os.fspath(path))
+    with atomic_target(path, overwrite=overwrite) as file:
+        file.write(made.registry.encode("utf-8", "replace"))
+
+
+def check_dossier(path: str | os.PathLike[str]) -> str:
+    """Before any work: return "html" or "markdown"; :class:`OutputError` if the file cannot be written."""
+    suffix = PurePath(path).suffix.lower()
+    if suffix not in (*_HTML, *_MARKDOWN):
+        raise OutputError("dossier-page-html-markdown", path=os.fspath(path))
+    check_writable(path)
+    return "markdown" if suffix in _MARKDOWN else "html"
+
+
+def as_html(made: Dossier) -> str:
+    """Return one page that loads nothing from anywhere."""
+    with spoken(made.language):
+        return _filled(
+            "dossier.html",
+            dossier=made,
+            style=Markup(static("style.css")),
+            policy="default-src 'none'; style-src 'unsafe-inline'",
+        )
+
+
+def as_markdown(made: Dossier) -> str:
+    """Return the same as Markdown, in which no text of a log is markup."""
+    with spoken(made.language):
+        return _filled("dossier.md.jinja", dossier=made).rstrip() + "\n"
+
+
+def part(name: str, facts: Mapping[str, Any]) -> DossierPart:
+    """Return what a template makes of these facts."""
+    writer = Writer()
+    pieces = ("part", "section", "text", "point", "table", "row", "field", "yours", "code")
+    _filled(f"dossier/{name}.jinja", **_PLAIN, **{piece: getattr(writer, piece) for piece in pieces}, **facts)
+    return writer.written()
+
+
+def _made(facts: dict[str, Any]) -> Dossier:
+    attacked, method = facts["attacked"], facts["method"]
+    title = words.capital(gettext("dossier of an event log, released with {method}", method=method))
+    mark = gettext("This dossier says nothing about the original log but the release itself and its guarantee.")
+    if attacked is not None:
+        mark = gettext(
+            "Not for release. This dossier holds exact numbers of the original log. It is for its owner only."
+        )
+        if name := attacked["owner"].name:
+            title = gettext("{log}: dossier of an event log, released with {method}", log=name, method=method)
+    record = _record(facts)
+    return Dossier(
+        title=title,
+        mark=mark,
+        parts=tuple(part(name, {**facts, "record": record}) for name in PARTS),
+        owner_only=attacked is not None,
+        tone=facts["decision"].tone,
+        language=current(),
+        registry=record,
+    )
+
+
+def _record(facts: Mapping[str, Any]) -> str | None:
+    """Return the record for the registry as YAML, in English; None where nothing is proven."""
+    g = facts["g"]
+    if not g.proven or g.epsilon is None:
+        return None
+    mechanisms = list(dict.fromkeys(charge.plain().mechanism for charge in g.charges))
+    slug = re.sub(r"[^a-z0-9]+", "-", facts["told"].method.lower()).strip("-") or "release"
+    values = {"mechanisms": mechanisms, "slug": slug, "schema": SCHEMA, "counted": counted}
+    return _filled("dossier/record.yaml.jinja", **facts, **values) + "\n"
+
+
+def _filled(template: str, **values: Any) -> str:
+    return _environment().get_template(template).render(kind=lambda block: type(block).__name__, **values)
+
+
+@lru_cache(maxsize=1)
+def _environment() -> Environment:
+    made = environment().overlay()
+    made.filters = made.filters | {"yaml": _yaml, "markdown": _markdown, "in_points": words.in_points}
+    return made
+
+
+def _markdown(text: str) -> str:
+    """The text as Markdown shows it, in one line."""
+    return _SPECIAL.sub(r"\\\1", " ".join(clean(text).split(" ")).strip()) or " "
+
+
+def _yaml(value: str | float) -> str:
+    """A string in quotes, which JSON writes as YAML reads it; a number that YAML 1.1 takes for one."""
+    if isinstance(value, str):
+        return json.dumps(value.strip(), ensure_ascii=False)
+    text = repr(float(value))
+    mantissa, e, power = text.partition("e")
+    return text if not e else f"{mantissa if '.' in mantissa else mantissa + '.0'}e{power}"
