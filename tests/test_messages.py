@@ -102,7 +102,7 @@ def test_an_error_says_what_to_do_in_the_words_of_its_reader() -> None:
 
 
 def test_a_message_comes_back_from_json() -> None:
-    inner = Message("at-line", problem=Message("disk-full"), n=1_200)
+    inner = Message("problem-at-line", problem=Message("disk-full"), n=1_200)
     assert message_from(inner.to_json()) == inner
     with said_to("pages"), spoken("de"):
         assert "1.200" in str(inner)

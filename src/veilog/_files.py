@@ -71,7 +71,7 @@ def atomic_target(
         except VeilogError:
             raise
         except OSError as error:
-            raise OutputError("file-cannot-written", path=os.fspath(path), reason=reason(error)) from error
+            raise OutputError("file-not-writable", path=os.fspath(path), reason=reason(error)) from error
     finally:
         with contextlib.suppress(OSError):
             temporary.unlink(missing_ok=True)
@@ -130,11 +130,11 @@ def path_of(given: object, parameter: str, advice: str = "") -> Path:
     if isinstance(given, str | os.PathLike):
         return Path(given)
     what = "None" if given is None else f"a value of type {type(given).__name__}"
-    raise ParameterError("file-named-path-not", parameter=parameter, advice=advice or None, what=what)
+    raise ParameterError("file-name-not-path", parameter=parameter, advice=advice or None, what=what)
 
 
 def _taken(path: str | os.PathLike[str]) -> OutputError:
-    return OutputError("file-name-not-replaced", path=os.fspath(path))
+    return OutputError("file-not-replaced", path=os.fspath(path))
 
 
 def check_absent(path: str | os.PathLike[str]) -> None:
@@ -148,13 +148,13 @@ def check_writable(path: str | os.PathLike[str], *, overwrite: bool = True) -> P
     try:
         target = Path(os.path.realpath(path))
         if target.is_dir():
-            raise OutputError("directory-not-file", path=os.fspath(path))
+            raise OutputError("file-is-directory", path=os.fspath(path))
         if not target.parent.is_dir():
-            raise OutputError("folder-does-not-exist", path=os.fspath(path), parent=target.parent)
+            raise OutputError("folder-not-there", path=os.fspath(path), parent=target.parent)
         if target.exists() and not target.is_file():
-            raise OutputError("device-pipe-where-nothing", path=os.fspath(path))
+            raise OutputError("file-is-device", path=os.fspath(path))
         if target.exists() and not os.access(target, os.W_OK):
-            raise OutputError("file-may-not-overwritten", path=os.fspath(path))
+            raise OutputError("file-exists", path=os.fspath(path))
         if target.exists() and not overwrite:
             raise _taken(path)
         probe = _unfinished(target)
@@ -163,7 +163,7 @@ def check_writable(path: str | os.PathLike[str], *, overwrite: bool = True) -> P
         finally:
             probe.unlink(missing_ok=True)
     except (OSError, ValueError) as error:
-        raise OutputError("file-cannot-written", path=str(path), reason=reason(error)) from error
+        raise OutputError("file-not-writable", path=str(path), reason=reason(error)) from error
     return target
 
 

@@ -43,7 +43,7 @@ def made_folder(ledger: Path) -> Path:
         if not ledger.parent.is_dir():
             ledger.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError as error:
-        raise OutputError("folder-your-ledger-cannot", path=ledger.parent, reason=error.strerror or error) from error
+        raise OutputError("ledger-folder-not-made", path=ledger.parent, reason=error.strerror or error) from error
     return ledger
 
 
@@ -51,4 +51,4 @@ def _home() -> Path:
     try:
         return Path.home()
     except RuntimeError as error:
-        raise OutputError("your-home-folder-not") from error
+        raise OutputError("ledger-home-unknown") from error

@@ -42,7 +42,7 @@ _MOST = 1024
 def check_processes(processes: int) -> None:
     """Refuse a number of processes that cannot be, or that no machine is for."""
     if not 1 <= processes <= _MOST:
-        raise ParameterError("processes-must-not", parameter="processes", most=_MOST, processes=processes)
+        raise ParameterError("processes-out-of-range", parameter="processes", most=_MOST, processes=processes)
 
 
 class Child:

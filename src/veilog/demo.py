@@ -30,7 +30,7 @@ def run_demo(folder: Path, show: Callable[[RenderableType], None]) -> dict[str, 
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise OutputError("folder-cannot-made", path=folder, reason=error.strerror) from error
+        raise OutputError("folder-not-made", path=folder, reason=error.strerror) from error
     original_path, activities_path, release_path, inside, outside = (folder / name for name in WRITTEN)
 
     made = hospital.hospital(CASES, seed=1)

@@ -78,21 +78,21 @@ def read(path: str | Path, kind: str) -> Content:
 def _bytes(path: Path, kind: str) -> bytes:
     try:
         if path.is_dir():
-            raise InputError("directory-not", path=path, kind=kind)
+            raise InputError("model-file-is-directory", path=path, kind=kind)
         size = path.stat().st_size
         if not path.is_file():
-            raise InputError("not-regular-file-not", path=path, kind=kind)
+            raise InputError("model-file-not-regular", path=path, kind=kind)
         if size > LARGEST:
-            raise InputError("file-bytes-no-large", path=path, size=size, kind=kind)
+            raise InputError("model-file-too-large", path=path, size=size, kind=kind)
         with path.open("rb") as file:
             start = file.read(8 + len(_MAGIC))
             # A file of another program is not read any further, however large it is.
             return start + file.read() if start[8:] == _MAGIC else start
     except FileNotFoundError:
-        raise InputError("no-file", path=path) from None
+        raise InputError("file-missing", path=path) from None
     except (OSError, ValueError) as error:
         reason = (error.strerror if isinstance(error, OSError) else None) or str(error)
-        raise InputError("file-cannot-read", path=str(path), reason=reason) from None
+        raise InputError("file-not-readable", path=str(path), reason=reason) from None
 
 
 def _plain(name: str, array: AnyArray) -> AnyArray:

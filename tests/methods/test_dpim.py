@@ -116,7 +116,7 @@ def test_certified_costs_what_was_asked_and_tells_its_tree(epsilon: str) -> None
     released = release(LOG, "dpim", epsilon=epsilon)
     assert released.guarantee.epsilon == float(epsilon) and not released.guarantee.charges[0].delta
     assert sum(charge.epsilon for charge in released.guarantee.charges) <= Fraction(epsilon)
-    (told,) = [str(remark.values["tree"]) for remark in released.remarks if remark.code == "process-tree"]
+    (told,) = [str(remark.values["tree"]) for remark in released.remarks if remark.code == "dpim-process-tree"]
     assert released.variants.cases > 0 and set(released.variants.labels) <= set(LOG.labels)
     if epsilon == "20":
         assert told == "->( 'a', X( tau, 'b' ), 'c' )", "that b follows b is rare enough to leave out"
@@ -126,7 +126,7 @@ def test_certified_costs_what_was_asked_and_tells_its_tree(epsilon: str) -> None
 
 def test_with_little_budget_no_tree_is_believed() -> None:
     released = release(LOG, "dpim", epsilon="0.005", seed=1)
-    (told,) = [str(remark.values["tree"]) for remark in released.remarks if remark.code == "process-tree"]
+    (told,) = [str(remark.values["tree"]) for remark in released.remarks if remark.code == "dpim-process-tree"]
     assert told == str(flower(LOG.labels))
 
 

@@ -90,7 +90,9 @@ def test_what_a_release_says_does_not_depend_on_whether_a_case_names_nobody() ->
     for more in ({"unit": "case:person", "max_cases": 2}, OWN):
         with_one, without = (veilog.release(log(["p", *last]), "travas", **asked, **more) for last in ([None], ["p"]))
         assert with_one.remarks == without.remarks
-        assert {"cases-names-several-people", "cases-names-no-single"} & {remark.code for remark in without.remarks}
+        assert {"unit-cases-of-several-dropped", "unit-cases-without-person-dropped"} & {
+            remark.code for remark in without.remarks
+        }
 
 
 def test_how_many_cases_name_nobody_is_told_the_owner_alone() -> None:

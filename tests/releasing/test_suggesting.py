@@ -72,7 +72,7 @@ def test_few_variants_and_a_small_budget_get_travas_a_larger_one_evolve_with_its
 def test_what_a_delta_is_for_is_said() -> None:
     rare = veilog.suggest(RARE, epsilon="0.5", delta="1e-4", seed=1)
     assert (rare.method, rare.delta_left) == ("evolve", Fraction(9, 10**5))
-    assert "without-delta-left-evolve" in [remark.code for remark in rare.remarks]
+    assert "suggestion-evolve-without-delta" in [remark.code for remark in rare.remarks]
     assert "Without the delta" not in str(veilog.suggest(RARE, epsilon="0.5", seed=1).remarks)
 
 
@@ -85,11 +85,11 @@ def test_a_budget_too_small_for_anything_is_called_so() -> None:
 
 
 def test_a_delta_too_large_is_remarked() -> None:
-    assert "delta-times-cases-about" in [one.code for one in veilog.suggest(FEW, epsilon=1, delta="0.01").remarks]
+    assert "suggestion-delta-too-large" in [one.code for one in veilog.suggest(FEW, epsilon=1, delta="0.01").remarks]
 
 
 def test_a_suggestion_of_evolve_says_that_the_activities_are_to_be_declared() -> None:
-    said = "evolve-know-activities-public"
+    said = "suggestion-evolve-activities-undeclared"
     assert said in [one.code for one in veilog.suggest(RARE, epsilon="0.5", seed=1).remarks]
     declared = veilog.Domain.of(RARE.labels)
     assert said not in [one.code for one in veilog.suggest(RARE, epsilon="0.5", seed=1, domain=declared).remarks]

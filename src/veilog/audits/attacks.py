@@ -190,7 +190,7 @@ def attempts_on(log: Variants | EventLog) -> Iterator[Attempt]:
     variants = log if isinstance(log, Variants) else log.variants
     known = variants.to_dict()
     if not known:
-        raise ParameterError("log-no-case-could", parameter="log")
+        raise ParameterError("audit-log-without-case", parameter="log")
     frequency: dict[str, int] = {}
     for trace, count in known.items():
         for activity in set(trace):

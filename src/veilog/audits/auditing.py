@@ -136,9 +136,9 @@ def _audit_outside(
     enough = runs_to_see(claim, confidence)
     if _proving(runs) < enough:
         raise ParameterError(
-            "runs-could-not-show"
+            "audit-runs-too-few"
             if (needed := (round(enough / _PROVING) + 1)) <= _MOST_RUNS
-            else "runs-could-not-show-more",
+            else "audit-claim-out-of-reach",
             parameter="runs",
             runs=runs,
             claim=claim,
@@ -302,22 +302,22 @@ def _check(runs: int, confidence: float, processes: int | None, seed: int | None
     if seed is not None:
         checked_seed(seed)
     if isinstance(runs, bool) or not isinstance(runs, int) or runs < 1:
-        raise ParameterError("runs-must-whole-number", parameter="runs", runs=runs)
+        raise ParameterError("audit-runs-not-whole", parameter="runs", runs=runs)
     if runs > _MOST_RUNS:
-        raise ParameterError("runs-must-most-not", parameter="runs", most_runs=_MOST_RUNS, runs=runs)
+        raise ParameterError("audit-runs-too-many", parameter="runs", most_runs=_MOST_RUNS, runs=runs)
     if not 0.5 <= confidence < 1:
-        raise ParameterError("confidence-must-least-below", parameter="confidence", confidence=confidence)
+        raise ParameterError("audit-confidence-out-of-range", parameter="confidence", confidence=confidence)
     if processes is not None:
         check_processes(processes)
 
 
 def _check_person(person: int, unit: Unit, log: Log | None) -> None:
     if isinstance(person, bool) or not isinstance(person, int) or not 1 <= person <= 1000:
-        raise ParameterError("person-cases-must-1000", parameter="person_cases", person=person)
+        raise ParameterError("audit-person-cases-invalid", parameter="person_cases", person=person)
     if unit.column not in (None, PERSON):
-        raise ParameterError("audit-knows-cases-made", parameter="unit", person=PERSON, name=unit.column)
+        raise ParameterError("audit-person-column-other", parameter="unit", person=PERSON, name=unit.column)
     if log is not None and (person > 1 or unit is not ONE_CASE):
-        raise ParameterError("audit-your-own-log", parameter="log")
+        raise ParameterError("audit-log-of-one-case", parameter="log")
 
 
 def _budget(method: Method, epsilon: Number | None, delta: Number, options: Keywords) -> dict[str, Any]:
@@ -328,7 +328,7 @@ def _budget(method: Method, epsilon: Number | None, delta: Number, options: Keyw
         advantage = min(float(advantage_of(_parsed(epsilon, delta)[0])), 0.999)
         rest = {name: value for name, value in options.items() if name not in ("epsilon", "delta")}
         return {"guessing_advantage": advantage, **rest}
-    raise ParameterError("method-makes-no-claim", parameter="method", name=method.name)
+    raise ParameterError("audit-method-without-claim", parameter="method", name=method.name)
 
 
 def _workers(asked: int | None) -> int:
@@ -337,7 +337,7 @@ def _workers(asked: int | None) -> int:
     if asked is None:
         return min(2, os.cpu_count() or 1) if guarded else 1
     if asked > 1 and not guarded:
-        raise ParameterError("more-processes-each-run", parameter="processes")
+        raise ParameterError("audit-processes-rerun-script", parameter="processes")
     return asked
 
 

@@ -178,12 +178,12 @@ def audit_inside(
 ) -> AuditResult:
     """Audit what the questions of a plan answer."""
     if derived.epsilon is None or planned.unit is not ONE_CASE:
-        raise ParameterError("white-box-audit-needs", parameter="white_box")
+        raise ParameterError("audit-without-derived-epsilon", parameter="white_box")
     _check_runs(runs, derived, confidence)
     codes = {condition.code for condition in derived.conditions}
     pairs = [pair for pair in pairs if not pair.breaks & codes and pair.cases == 1]
     if not pairs:
-        raise ParameterError("guarantee-speaks-none-these", parameter="log")
+        raise ParameterError("audit-neighbours-not-covered", parameter="log")
     report = progress or (lambda text, fraction: None)
     started = time.perf_counter()
     delta = float(planned.delta)
@@ -216,7 +216,7 @@ def _check_runs(runs: int, derived: Guarantee, confidence: float) -> None:
     if runs < WHITE_RUNS and _proving(runs) < enough:
         least = next((number for number in range(runs, WHITE_RUNS) if _proving(number) >= enough), WHITE_RUNS)
         raise ParameterError(
-            "runs-could-not-show-more-derived", parameter="runs", runs=runs, epsilon=derived.epsilon, least=least
+            "audit-derived-out-of-reach", parameter="runs", runs=runs, epsilon=derived.epsilon, least=least
         )
 
 

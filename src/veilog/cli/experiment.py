@@ -48,7 +48,7 @@ def experiment(
         return
     if name is None or logs is None:
         raise ParameterError(
-            "no-experiment-named" if name is None else "no-folder-logs-named",
+            "experiment-not-named" if name is None else "experiment-folder-not-named",
             parameter="name" if name is None else "logs",
         )
     chosen = experiment_named(name)
@@ -100,5 +100,5 @@ def _listed(text: str | None, option: str) -> tuple[str, ...]:
         return ()
     names = tuple(part.strip() for part in text.split(",") if part.strip())
     if not names:
-        raise ParameterError("takes-names", parameter=option, option=option)
+        raise ParameterError("option-not-names", parameter=option, option=option)
     return names

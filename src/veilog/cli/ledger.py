@@ -85,7 +85,7 @@ class Keeping:
         if self.no_ledger:
             for given, option in ((self.ledger, "--ledger"), (self.account, "--account")):
                 if given is not None:
-                    raise ParameterError("no-ledger-exclude-each", parameter="no_ledger", option=option)
+                    raise ParameterError("ledger-options-contradict", parameter="no_ledger", option=option)
             return None
         if self.ledger is not None:
             if not os.path.lexists(self.ledger) and self.ledger.absolute().parent.is_dir():
@@ -101,14 +101,14 @@ class Keeping:
             name = "standard input" if is_pipe(log) else log.name
             return Ledger.open(made_folder(place), create=True, waiting=waiting, name=name, account=self.account)
         if self.account is not None:
-            raise ParameterError("account-ledger-none-named", parameter="account", number=self.account)
+            raise ParameterError("account-without-ledger", parameter="account", number=self.account)
         return None
 
     def _refuse_unmade(self, place: Path) -> None:
         """Refuse to put a release on an account by its name where there is no ledger yet: it would have no limit, and
         what was spent is in another."""
         if self.account is not None:
-            raise InputError("no-ledger-2", path=place, place=place, number=self.account)
+            raise InputError("ledger-named-missing", path=place, place=place, number=self.account)
 
     def checked(self, log: Path, *, seeded: bool = False) -> str:
         """Refuse what is wrong with it before a log is read. Return the warning that a ledger is new: where it is
@@ -204,7 +204,7 @@ def set_(
     out = Output(json)
     place = ledger_of(log) if ledger is None else ledger
     if place is None and (grouping.engine != "duckdb" or (glob.has_magic(str(log)) and not log.exists())):
-        raise ParameterError("table-several-files-no", parameter="ledger")
+        raise ParameterError("ledger-not-beside-table", parameter="ledger")
     limits.check()
     place = _beside(log) if place is None else made_folder(place) if place == default_ledger() else place
     Ledger.open(place, create=True, name=log.name)  # before a large log is read
@@ -239,7 +239,7 @@ def export(
     out = Output(json)
     kept = _existing(log, ledger)
     if target.exists() and target.samefile(kept.path):
-        raise ParameterError("overwrite-ledger-itself", parameter="target")
+        raise ParameterError("ledger-would-be-overwritten", parameter="target")
     kept.export(target, overwrite=CALL.get().overwrite)
     releases = sum(len(account.entries) for account in kept.show())
     out.json({"ledger": str(kept.path), "releases": releases}, target)
@@ -286,7 +286,7 @@ def check_person(unit: str, names: Sequence[str]) -> None:
     if unit in names or unit.removeprefix("case:") in names:
         return
     raise ParameterError(
-        "unit-log-no-column",
+        "unit-column-missing",
         parameter="unit",
         unit=unit,
         meant=meant(unit, ["case", "person", *names]),
@@ -318,11 +318,11 @@ def ledger_of(log: Path) -> Path | None:
 def _beside(log: Path) -> Path:
     """The ledger beside a log: where the log really is, so that a link to a log is no way around its account."""
     if is_pipe(log):
-        raise ParameterError("no-place-beside-standard", parameter="ledger")
+        raise ParameterError("ledger-not-beside-input", parameter="ledger")
     try:
         return Path(os.path.realpath(log) + _SUFFIX)
     except (OSError, ValueError) as error:
-        raise InputError("file-cannot-read", path=str(log), reason=error) from error
+        raise InputError("file-not-readable", path=str(log), reason=error) from error
 
 
 def _refuse_mistyped(place: Path, log: Path) -> None:
@@ -335,7 +335,7 @@ def _refuse_mistyped(place: Path, log: Path) -> None:
     elif near:
         near = next((f"Did you mean {path.name!r}? " for name, path in kept.items() if f"{name!r}?" in near), near)
     if near:
-        raise InputError("no-ledger", path=place, near=near, place=place)
+        raise InputError("ledger-missing", path=place, near=near, place=place)
 
 
 def _existing(log: Path | None, ledger: Path | None) -> Ledger:
@@ -348,7 +348,7 @@ def _existing(log: Path | None, ledger: Path | None) -> Ledger:
     if place is not None:
         nothing_yet = place == default_ledger() and not os.path.lexists(place)
         return Ledger(place, create=True) if nothing_yet else Ledger.open(place)
-    raise InputError("no-ledger-named-none", path=log)
+    raise InputError("ledger-not-named", path=log)
 
 
 def _is_ledger(path: Path) -> bool:

@@ -119,7 +119,7 @@ def map(  # noqa: A001 - its name on the command line
     screen = Output(json)
     if out is not None:
         if out.suffix.lower() != ".csv":
-            raise ParameterError("map-csv-file-does", parameter="out", name=out.name)
+            raise ParameterError("map-not-csv-ending", parameter="out", name=out.name)
         check_writable(out)
     source = named(log, reading, grouping)
     show_columns(screen, source, reading)

@@ -66,11 +66,11 @@ def serve(
         ("seed", seed or 0, 0, 1 << 62),
     ):
         if not least <= value <= most:
-            raise ParameterError("must-not", parameter=name, name=name, least=least, most=most, value=value)
+            raise ParameterError("option-out-of-range", parameter=name, name=name, least=least, most=most, value=value)
     if language is not None:
         check_language(language)
     if token_file is None and not serving.is_loopback(host):
-        raise ParameterError("others-reach-server-needs", parameter="host", host=host)
+        raise ParameterError("server-without-token", parameter="host", host=host)
     token = serving.new_token() if token_file is None else serving.token_in(token_file)
     place = serving.prepared(folder or data_folder())
     sockets = serving.sockets_at(host, port)

@@ -20,6 +20,10 @@ def experiment_named(name: str) -> Experiment:
     """The experiment of this name; a :class:`ParameterError` that lists them all where there is none."""
     if name not in EXPERIMENTS:
         raise ParameterError(
-            "no-experiment", parameter="name", name=name, meant=meant(name, EXPERIMENTS), names=", ".join(EXPERIMENTS)
+            "experiment-unknown",
+            parameter="name",
+            name=name,
+            meant=meant(name, EXPERIMENTS),
+            names=", ".join(EXPERIMENTS),
         )
     return EXPERIMENTS[name]

@@ -62,7 +62,7 @@ class Benchmark:
         """
         if measure not in self.columns:
             raise ParameterError(
-                "nothing-called-measured",
+                "benchmark-measure-unknown",
                 parameter="measure",
                 measure=measure,
                 names=", ".join(self.columns[len(_FIRST) - 1 : -1]),
@@ -123,18 +123,18 @@ def benchmark(
     """
     held = as_log(log)
     if not isinstance(held, EventLog):
-        raise ParameterError("benchmark-needs-log-itself", parameter="log")
+        raise ParameterError("benchmark-of-variants", parameter="log")
     if held.variants.events == 0:
-        raise ParameterError("log-no-events-nothing", parameter="log")
+        raise ParameterError("benchmark-log-without-events", parameter="log")
     number = whole_number(runs)
     if number is None:
-        raise ParameterError("runs-must-whole-number", parameter="runs", runs=runs)
+        raise ParameterError("audit-runs-not-whole", parameter="runs", runs=runs)
     if number < 1:
-        raise ParameterError("runs-show-nothing", parameter="runs", runs=runs)
+        raise ParameterError("benchmark-runs-too-few", parameter="runs", runs=runs)
     budgets = _budgets(epsilons)
     columns = compared(_chosen(methods), None if delta is None else exact(parse_delta(delta)))
     if not columns:
-        raise ParameterError("these-methods-need-delta", parameter="delta")
+        raise ParameterError("benchmark-without-delta", parameter="delta")
     wanted = named(purposes)
     cells = list(_cells(columns, budgets, number, _MODEL_SECONDS if models else 0.0))
     say = progress or (lambda text, fraction: None)
@@ -150,7 +150,7 @@ def _budgets(epsilons: Iterable[Budget] | Budget) -> tuple[str, ...]:
     """The epsilons, exactly; one will do as well."""
     given = [epsilons] if isinstance(epsilons, str) or not isinstance(epsilons, Iterable) else list(epsilons)
     if not given:
-        raise ParameterError("no-epsilon-given", parameter="epsilons")
+        raise ParameterError("benchmark-without-epsilon", parameter="epsilons")
     return tuple(dict.fromkeys(exact(parse_epsilon(epsilon)) for epsilon in given))
 
 
@@ -158,14 +158,14 @@ def _chosen(methods: Iterable[str] | str | None) -> tuple[str, ...]:
     if methods is None:
         return CERTIFIED
     if not isinstance(methods, Iterable):
-        raise ParameterError("methods-given-their-names", parameter="methods", methods=methods)
+        raise ParameterError("benchmark-methods-not-names", parameter="methods", methods=methods)
     names = tuple(dict.fromkeys([methods] if isinstance(methods, str) else methods))
     if not names:
-        raise ParameterError("no-method-named", parameter="methods")
+        raise ParameterError("benchmark-without-method", parameter="methods")
     for name in names:
         if not (method_named(name).certified and method_named(name).takes_epsilon):
             raise ParameterError(
-                "method-no-certified-release", parameter="methods", name=name, names=", ".join(CERTIFIED)
+                "benchmark-method-not-certified", parameter="methods", name=name, names=", ".join(CERTIFIED)
             )
     return names
 

@@ -269,7 +269,7 @@ class Given:
     @property
     def file(self) -> Path:
         if self.path is None:
-            raise ParameterError("needs-file-log-none", parameter="logs")
+            raise ParameterError("experiment-log-missing", parameter="logs")
         return self.path
 
 
@@ -502,7 +502,7 @@ def certainty(original: Variants, release: Release) -> dict[str, Number]:
     cases, existing = release.variants.cases, original.to_dict()
     real = sum(count for variant, count in release.variants.to_dict().items() if variant in existing)
     said = {remark.code: remark.values for remark in release.remarks}
-    every = release.method in ("travas", "utravas") or "every-released-variant-certain" in said
+    every = release.method in ("travas", "utravas") or "evolve-all-variants-real" in said
     found = [int(values["cases"]) for code, values in said.items() if code in _CERTAIN]
     certain = cases if every else max(found, default=0)
     return {"real": real / cases, "certain": certain / cases} if cases else {"real": 0.0, "certain": 0.0}

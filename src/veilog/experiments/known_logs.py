@@ -184,7 +184,7 @@ def find(folder: Path, wanted: Sequence[str] = ()) -> dict[str, Path]:
     and variants, in files whose names say nothing; these are read for it. A part of a log is found where that log is.
     """
     if not folder.is_dir():
-        raise InputError("no-folder", path=folder)
+        raise InputError("experiment-folder-missing", path=folder)
     found: dict[str, Path] = {}
     for path in sorted(folder.iterdir()):
         suffix = suffix_of(path)
@@ -192,7 +192,9 @@ def find(folder: Path, wanted: Sequence[str] = ()) -> dict[str, Path]:
             continue
         found.setdefault(_name(path.name[: -len(suffix)]), path)
     if not found:
-        raise InputError("folder-no-event-logs", path=folder, names=", ".join(SUFFIXES), doi=LOGS["sepsis"].doi)
+        raise InputError(
+            "experiment-folder-without-logs", path=folder, names=", ".join(SUFFIXES), doi=LOGS["sepsis"].doi
+        )
     wanted = [*wanted, *(LOGS[name].of for name in wanted if LOGS[name].of)]
     by_counts = {LOGS[name].counts: name for name in wanted if name not in found and LOGS[name].counts}
     for stem in [stem for stem in found if by_counts and stem not in LOGS]:

@@ -179,7 +179,7 @@ def run(
     """Compute what is not there yet of an experiment on the logs of a folder, or without any where it makes up its own;
     keep every cell under ``out``. Cells that take longer than ``hours`` are left out."""
     if runs is not None and not 1 <= runs <= MOST_RUNS:
-        raise ParameterError("runs-must-not", parameter="runs", most_runs=MOST_RUNS, runs=runs)
+        raise ParameterError("experiment-runs-out-of-range", parameter="runs", most_runs=MOST_RUNS, runs=runs)
     check_processes(processes)
     there = {} if folder is None else find(folder, experiment.logs)
     logs = _chosen_logs(experiment, there, tuple(only), quick)
@@ -191,7 +191,7 @@ def run(
     try:
         place.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise OutputError("folder-cannot-made", path=place.parent, reason=error.strerror) from error
+        raise OutputError("folder-not-made", path=place.parent, reason=error.strerror) from error
 
     versions = versions_of(experiment, cells, there)
     kept = {row.cell.key: row for row in kept_rows(place)}
@@ -239,7 +239,7 @@ def _chosen_logs(
     unknown = [name for name in only if name not in there]
     if unknown:
         raise ParameterError(
-            "no-log-folder",
+            "experiment-log-unknown",
             parameter="only",
             unknown=unknown[0],
             meant=meant(unknown[0], there),
@@ -257,7 +257,7 @@ def _chosen_cells(experiment: Experiment, plan: Plan, methods: tuple[str, ...]) 
     if unknown:
         possible = f"It has: {', '.join(experiment.methods)}." if experiment.methods else "It has none."
         raise ParameterError(
-            "experiment-no-method",
+            "experiment-method-unknown",
             parameter="methods",
             name=experiment.name,
             unknown=unknown[0],
@@ -266,7 +266,7 @@ def _chosen_cells(experiment: Experiment, plan: Plan, methods: tuple[str, ...]) 
         )
     cells = _cells_of(experiment, plan, methods)
     if not cells:
-        raise ParameterError("these-methods-logs-nothing", parameter="methods")
+        raise ParameterError("experiment-nothing-to-compute", parameter="methods")
     return cells
 
 

@@ -80,7 +80,7 @@ class Account:
     def bounded_entries(self) -> tuple[Entry, ...]:
         """The entries that cost something; :class:`BudgetError` where nothing bounds what."""
         if self._counted is None:
-            raise BudgetError("releases-do-not-compose", account=self.number, why_unbounded=self.why_unbounded)
+            raise BudgetError("account-not-composable", account=self.number, why_unbounded=self.why_unbounded)
         return self._counted
 
     @property
@@ -243,7 +243,7 @@ def check_unit(entries: Iterable[Entry], unit: str) -> None:
     units = dict.fromkeys(entry.unit for entry in entries if entry.state != "withdrawn")
     if units and unit not in units:
         raise ParameterError(
-            "releases-far-protect-nothing", parameter="unit", listed=_listed(units), unit=unit, meant=meant(unit, units)
+            "account-unit-unbounded", parameter="unit", listed=_listed(units), unit=unit, meant=meant(unit, units)
         )
 
 
@@ -257,16 +257,16 @@ def check_paid(
         return
     number = account.number
     if cost is None:
-        raise BudgetError("data-total-budget-nothing", account=number)
+        raise BudgetError("budget-release-unbounded", account=number)
     _check_same(account, unit, kind)
     if account.spent is None:
         why = account.why_unbounded
-        raise BudgetError("nothing-left-budget", account=number, why=why[0].lower(), why_2=why[1:])
+        raise BudgetError("budget-used-up", account=number, why=why[0].lower(), why_2=why[1:])
     plan = account.counting
     if isinstance(plan, FixedSchedule) and any(asked > rest for asked, rest in zip(cost, left, strict=True)):
         remaining = plan.left(account.bounded_entries(), unit, part)
         raise BudgetError(
-            "plan-these-data-does", account=number, pair=_pair(cost), remaining=remaining, pair_2=_pair(plan.each)
+            "plan-exceeded", account=number, pair=_pair(cost), remaining=remaining, pair_2=_pair(plan.each)
         )
     for word, asked, rest, limit in zip(("epsilon", "delta"), cost, left, account.budget, strict=True):
         if asked > rest:
@@ -289,7 +289,7 @@ def _check_same(account: Account, unit: str, kind: str | None) -> None:
             "the account knows whom it is about."
         )
         raise BudgetError(
-            "budget-these-data-unit",
+            "unit-not-of-budget",
             account=account.number,
             unit=account.unit,
             unit_2=unit,
@@ -298,7 +298,7 @@ def _check_same(account: Account, unit: str, kind: str | None) -> None:
     before = account.kinds
     if unit == "case" and kind is not None and before and set(before) != {kind}:
         raise BudgetError(
-            "releases-account-case-told",
+            "account-case-kind-differs",
             account=account.number,
             listed=_listed(before),
             kind=kind,
@@ -428,7 +428,7 @@ class LastSpan:
         end = datetime.datetime.now(datetime.UTC).date() if end is None else end
         if self.end >= end.isoformat():
             raise ParameterError(
-                "all-days-before-released",
+                "span-already-released",
                 parameter="since",
                 end=self.end,
                 number=self.account,
@@ -447,7 +447,7 @@ class LastSpan:
             what = f"is of a log that was read in another way ({differences(self.entry.way, read_as)})"
         if what is not None:
             raise ParameterError(
-                "last-release-days-account",
+                "span-of-other-cases",
                 parameter="since",
                 number=self.account,
                 number_2=self.entry.number,
@@ -470,12 +470,12 @@ def last_span(accounts: Iterable[Account], name: str | None) -> LastSpan:
     """Return where the last release of a span of days on the account of this name ended; :class:`ParameterError` where
     none tells, or where days before it are in no release."""
     if name is None:
-        raise ParameterError("where-last-release-ended", parameter="since")
+        raise ParameterError("span-without-account", parameter="since")
     accounts = list(accounts)
     found = [account for account in accounts if account.name == name]
     if len(found) != 1:
         raise ParameterError(
-            "called",
+            "span-account-missing",
             parameter="account",
             value="No account is" if not found else "Several accounts are",
             name=name,
@@ -484,7 +484,7 @@ def last_span(accounts: Iterable[Account], name: str | None) -> LastSpan:
     made = [(days, entry) for entry in found[0].entries if (days := days_of(entry.part)) and entry.state != "withdrawn"]
     spans = [(days, entry) for days, entry in made if _answered(entry)]
     if not spans:
-        raise ParameterError("no-release-days-made", parameter="since", name=name)
+        raise ParameterError("span-without-release", parameter="since", name=name)
     running = [(last, entry) for (_, last), entry in made if entry.runs]
     (_, end), entry = max(spans, key=lambda span: (span[0][1], span[1].number))
     _check_running([other for last, other in running if last > end], found[0])
@@ -501,7 +501,7 @@ def check_follows(account: Account, part: Part, unit: str, way: str) -> None:
     last.until(datetime.date.fromisoformat(end))  # refuses where none is left
     if last.end != first:
         raise BudgetError(
-            "release-account-ended-since",
+            "span-ended-meanwhile",
             account=account.number,
             number=last.entry.number,
             name=account.name,
@@ -513,7 +513,7 @@ def _check_running(running: Sequence[Entry], account: Account) -> None:
     """Refuse where another run is releasing days that come next: both would release them."""
     if running:
         raise BudgetError(
-            "release-account-these-days",
+            "span-still-being-written",
             account=account.number,
             number=running[-1].number,
             name=account.name,
@@ -538,6 +538,4 @@ def _check_gap(spans: Sequence[tuple[str, str]], name: str) -> None:
         begin, joined = min(begin, first), joined + 1
     before = [last for _, last in spans if last < begin]
     if before and joined < 2:
-        raise ParameterError(
-            "days-before-no-release", parameter="since", max=max(before), begin=begin, name=name, end=end
-        )
+        raise ParameterError("span-leaves-gap", parameter="since", max=max(before), begin=begin, name=name, end=end)

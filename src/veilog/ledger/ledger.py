@@ -168,7 +168,7 @@ class EntryRef:
             except VeilogError as error:
                 if not named:
                     name()
-                raise OutputError("release-written-charged-but", path=os.fspath(path), reason=error) from error
+                raise OutputError("ledger-file-not-noted", path=os.fspath(path), reason=error) from error
 
         return both
 
@@ -207,7 +207,7 @@ def is_open(entry: Entry, complete: bool) -> bool:
 def check_mark(book: Book, number: int, marks: Collection[str | None]) -> None:
     """:class:`BudgetError` unless the last checkpoint of this run has one of these marks."""
     if book.runs.get(number) not in marks:
-        raise BudgetError("checkpoint-already-resumed-another")
+        raise BudgetError("checkpoint-already-resumed")
 
 
 def put_mark(book: Book, number: int, mark: str) -> None:
@@ -253,7 +253,7 @@ class Reservation:
         """The holder as the ledger has it, if it is still this one."""
         held = {entry.number: entry.holder for entry in book.entries if entry.state == "reserved"}.get(self.number)
         if held is None or self.holder is None or held.mark != self.holder.mark:
-            raise BudgetError("ledger-no-longer-reservation")
+            raise BudgetError("ledger-reservation-gone")
         return held
 
     def take_over(self, mark: str, *, complete: bool = False) -> Reservation:
@@ -276,7 +276,7 @@ class Reservation:
         derived = derived_cost(guarantee)
         if self.cost is not None:
             if derived is None or any(round_up(d) > round_up(c) for d, c in zip(derived, self.cost, strict=True)):
-                raise BudgetError("release-cost-more-reserved")
+                raise BudgetError("release-over-reservation")
             derived = min(short(derived[0]), self.cost[0]), min(short(derived[1]), self.cost[1])
             derived = self.cost if whole else derived
         cases = {} if guarantee.cases is None else {"cases": guarantee.cases}  # what its delta is judged by
@@ -414,7 +414,7 @@ class Ledger:
         """
         failure = short(parse_delta(delta))
         if epsilon is None and (failure or composed):
-            raise ParameterError("budget-delta-needs-epsilon-2", parameter="delta")
+            raise ParameterError("ledger-delta-without-epsilon", parameter="delta")
         if epsilon is None:
             return self._set(data, unit, account, lambda found, since: (None, None))
         budget = short(parse_epsilon(epsilon)), failure
@@ -590,7 +590,7 @@ class Ledger:
                     check_mark(book, number, marks)
                     cost = None if entry.epsilon is None or entry.delta is None else (entry.epsilon, entry.delta)
                     return self._reservation(number, cost, book.runs.get(number), entry.holder)
-        raise BudgetError("ledger-no-open-reservation", number=number)
+        raise BudgetError("ledger-reservation-not-open", number=number)
 
     def _reservation(self, number: int, cost: Cost | None, mark: str | None, holder: Holder | None) -> Reservation:
         return Reservation(self.path, number, cost, mark, holder, self.patience, self.waiting)
@@ -640,7 +640,7 @@ class Ledger:
         is there is replaced only with ``overwrite``."""
         suffix = Path(path).suffix.lower()
         if suffix not in (".json", ".csv"):
-            raise OutputError("ledger-exported-json-csv", path=os.fspath(path))
+            raise OutputError("ledger-export-format-unknown", path=os.fspath(path))
         accounts = self.show()
         text = as_csv(accounts) if suffix == ".csv" else as_json(accounts, guarantees=True)
         with atomic_target(path, overwrite=overwrite) as file:

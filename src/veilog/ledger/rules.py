@@ -476,7 +476,9 @@ def planned_budget(
 ) -> tuple[FixedSchedule, Cost]:
     """Return a plan that begins now, and what all of it costs at ``delta`` with what was released before."""
     if isinstance(releases, bool) or not isinstance(releases, int) or not 1 <= releases <= MOST_RELEASES:
-        raise ParameterError("plan-releases-not", parameter="releases", most_releases=MOST_RELEASES, releases=releases)
+        raise ParameterError(
+            "plan-releases-out-of-range", parameter="releases", most_releases=MOST_RELEASES, releases=releases
+        )
     before = _before(entries, unit, since, None)
     rest = delta - before[1]
     epsilon = planned_epsilon({each: releases}, rest) if rest > 0 else None
@@ -496,9 +498,9 @@ def composed_budget(entries: tuple[Entry, ...], unit: str, since: int, budget: C
     before = _before(entries, unit, since, None)
     epsilon, delta = budget[0] - before[0], budget[1] - before[1]
     if not budget[1]:
-        raise ParameterError("composing-takes-delta-above", parameter="delta")
+        raise ParameterError("plan-delta-not-positive", parameter="delta")
     if epsilon <= 0 or delta <= 0:
-        raise ParameterError("released-before-counts-sum", parameter="epsilon")
+        raise ParameterError("plan-budget-used-up", parameter="epsilon")
     return Composed(since, best_order(epsilon, delta / 2))
 
 

@@ -108,20 +108,20 @@ def located(path: str | os.PathLike[str]) -> Path:
     try:
         place = Path(os.path.realpath(path))
         if place.is_dir():
-            raise InputError("directory-not-ledger", path=os.fspath(path))
+            raise InputError("ledger-is-directory", path=os.fspath(path))
         if place.exists() and not place.is_file():
-            raise InputError("not-regular-file-cannot", path=os.fspath(path))
+            raise InputError("ledger-not-regular-file", path=os.fspath(path))
         if not place.exists() and Path(path).is_symlink():
-            raise InputError("link-ledger-not", path=os.fspath(path))
+            raise InputError("ledger-link-broken", path=os.fspath(path))
     except (OSError, ValueError) as error:
-        raise InputError("ledger-cannot-used", path=str(path), reason=error) from error
+        raise InputError("ledger-not-usable", path=str(path), reason=error) from error
     return place
 
 
 def create(place: Path) -> None:
     """A new, empty ledger that only its owner may read. It appears whole; if another process was first, that stays."""
     if not place.parent.is_dir():
-        raise OutputError("folder-does-not-exist", path=place, parent=place.parent)
+        raise OutputError("folder-not-there", path=place, parent=place.parent)
     temporary = place.with_name(f".veilog-{secrets.token_hex(8)}.new")
     try:
         os.close(os.open(temporary, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
@@ -137,7 +137,7 @@ def create(place: Path) -> None:
             connection.execute("COMMIT")
         claim(temporary, place)
     except OSError as error:
-        raise OutputError("ledger-cannot-created", path=place, reason=error.strerror or error) from error
+        raise OutputError("ledger-not-created", path=place, reason=error.strerror or error) from error
     finally:
         with contextlib.suppress(OSError):
             temporary.unlink(missing_ok=True)
@@ -218,11 +218,11 @@ def _check_header(place: Path) -> None:
     try:
         size = place.stat().st_size
     except FileNotFoundError as error:
-        raise InputError("no-ledger-3", path=place) from error
+        raise InputError("ledger-file-missing", path=place) from error
     except OSError as error:
-        raise InputError("ledger-cannot-read-2", path=place, reason=error.strerror or error) from error
+        raise InputError("ledger-file-not-readable", path=place, reason=error.strerror or error) from error
     if not os.access(place, os.R_OK):
-        raise InputError("ledger-cannot-read", path=place, strerror=os.strerror(errno.EACCES))
+        raise InputError("ledger-not-readable", path=place, strerror=os.strerror(errno.EACCES))
     if size < _HEADER:
         raise _no_ledger(place)
 
@@ -230,7 +230,7 @@ def _check_header(place: Path) -> None:
 def _check_locks(place: Path) -> None:
     """Refuse a ledger on a file system that grants one lock twice: two writers would both find room for a release."""
     if locks_hold(place.parent) is False:
-        raise OutputError("ledger-cannot-written-file", path=place)
+        raise OutputError("ledger-locks-ignored", path=place)
 
 
 def _rows(connection: sqlite3.Connection, table: str) -> list[tuple[Any, ...]]:
@@ -251,9 +251,9 @@ def _seal(connection: sqlite3.Connection) -> None:
 def _loaded(connection: sqlite3.Connection, place: Path) -> Book:
     (version,) = connection.execute("PRAGMA user_version").fetchone()
     if connection.execute("PRAGMA application_id").fetchone()[0] != _APPLICATION:
-        raise InputError("database-but-not-ledger", path=place)
+        raise InputError("ledger-is-other-database", path=place)
     if version != _VERSION:
-        raise InputError("ledger-written-another-version", path=place, version=version, version_2=_VERSION)
+        raise InputError("ledger-version-other", path=place, version=version, version_2=_VERSION)
     tables = connection.execute("SELECT sql FROM sqlite_master ORDER BY rootpage").fetchall()
     try:
         if sorted(sql for (sql,) in tables) != sorted(_TABLES):
@@ -334,7 +334,7 @@ def _fraction(text: str | None) -> Fraction | None:
 
 
 def _no_ledger(place: Path) -> InputError:
-    return InputError("not-ledger-veilog-damaged", path=place)
+    return InputError("ledger-not-recognised", path=place)
 
 
 _RESTORE = "Put a backup in its place; an empty new ledger would forget what was spent."
@@ -364,13 +364,13 @@ def _in_words(place: Path) -> Iterator[None]:
 def _told(place: Path, error: sqlite3.Error) -> VeilogError:
     match _code(error):
         case sqlite3.SQLITE_BUSY | sqlite3.SQLITE_LOCKED:
-            return OutputError("ledger-locked-another-program", path=place)
+            return OutputError("ledger-locked", path=place)
         case sqlite3.SQLITE_READONLY | sqlite3.SQLITE_PERM | sqlite3.SQLITE_CANTOPEN:
-            return OutputError("ledger-cannot-written-folder", path=place)
+            return OutputError("ledger-read-only", path=place)
         case sqlite3.SQLITE_NOTADB:
             return _no_ledger(place)
         case sqlite3.SQLITE_FULL | sqlite3.SQLITE_IOERR:
-            return OutputError("ledger-cannot-written", path=place, reason=error)
+            return OutputError("ledger-not-writable", path=place, reason=error)
         case _:  # corrupt, not a database, not our tables, text that is none
             return _damaged(place)
 
@@ -423,7 +423,7 @@ class Units:
         """Refuse to reserve where another release of the rule was entered since these were compared. That follows from
         the ledger alone, and from no unit."""
         if _others(book, account, self.part) != self.compared:
-            raise BudgetError("another-release-part-rule", account=account)
+            raise BudgetError("ledger-part-units-unknown", account=account)
 
 
 def unseen(book: Book, account: int | None, part: str, kind: str, names: Sequence[str | None]) -> Units:
@@ -516,7 +516,7 @@ def put_together(book: Book, mark: bytes, old: int | None, account: int) -> int:
     """
     if account not in book.accounts:
         known = ", ".join(str(number) for number in sorted(book.accounts))
-        raise ParameterError("ledger-no-account", parameter="account", number=account, known=known or "none")
+        raise ParameterError("ledger-account-missing", parameter="account", number=account, known=known or "none")
     execute = book.connection.execute
     if old is None:
         execute("INSERT INTO data VALUES (NULL, ?, ?)", (book.digest(mark), account))
@@ -554,7 +554,7 @@ def check_together(kept: Account, added: Account) -> None:
         return
     one = f"account {kept.number}, counted and not counted,"
     which = one if kept.number == added.number else f"accounts {kept.number} and {added.number}"
-    raise ParameterError("releases-not-all-same", parameter="account", which=which)
+    raise ParameterError("account-units-differ", parameter="account", which=which)
 
 
 def on_named(book: Book, mark: bytes, known: int | None, name: str) -> int | None:
@@ -562,10 +562,10 @@ def on_named(book: Book, mark: bytes, known: int | None, name: str) -> int | Non
     found = [number for number, row in book.accounts.items() if row.name == name]
     if len(found) > 1:
         numbers = ", ".join(map(str, sorted(found)))
-        raise ParameterError("several-accounts-called", parameter="account", name=name, numbers=numbers)
+        raise ParameterError("account-name-ambiguous", parameter="account", name=name, numbers=numbers)
     if known is not None and known not in found:
         raise ParameterError(
-            "these-data-account-called",
+            "account-name-differs",
             parameter="account",
             advice=meant(name, [book.accounts[known].name])
             + "Leave out --account, or put them there with all that they have spent: veilog ledger set LOG --account NUMBER.",
@@ -648,7 +648,7 @@ def note_answers(book: Book, number: int, charges: Iterable[Charge]) -> None:
 
 def lost(book: Book) -> InputError:
     """Return the error of an entry that is not there any more."""
-    return InputError("ledger-no-longer-entry", path=book.path)
+    return InputError("ledger-entry-gone", path=book.path)
 
 
 def plain(text: str) -> str:

@@ -57,7 +57,7 @@ class Dafsa:
         No sequence takes the same transition twice: the automaton has no cycle.
         """
         if sequences.labels != self.labels:
-            raise InputError("sequences-coded-other-labels")
+            raise InputError("automaton-labels-differ")
         order = np.argsort(-sequences.lengths, kind="stable")
         starts, lengths = sequences.offsets[:-1][order], sequences.lengths[order]
         # Of the sequences in descending length, those longer than p are the first `longer[p]`.
@@ -104,7 +104,7 @@ class Dafsa:
 
 
 def _not_accepted() -> InputError:
-    return InputError("sequence-among-these-automaton")
+    return InputError("automaton-sequence-unknown")
 
 
 @dataclass

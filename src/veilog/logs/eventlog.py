@@ -123,9 +123,9 @@ class EventLog:
     def __post_init__(self) -> None:
         for name in (CASE_INDEX, EVENT_INDEX, ACTIVITY, TIMESTAMP):
             if name not in self.events.column_names:
-                raise InputError("events-no-column", name=name)
+                raise InputError("events-column-missing", name=name)
         if ACTIVITY not in self.cases.column_names:
-            raise InputError("cases-no-column-concept")
+            raise InputError("cases-column-missing")
 
     def __len__(self) -> int:
         """Number of events."""
@@ -165,7 +165,7 @@ class EventLog:
         ['Registration', 'Triage']
         """
         if isinstance(events, bool) or not isinstance(events, int | np.integer):
-            raise ParameterError("how-many-events-whole", parameter="events", events=events)
+            raise ParameterError("events-number-not-whole", parameter="events", events=events)
         rows = self.events.slice(0, max(0, int(events)))
         return replace(self, events=rows).to_pandas()
 
@@ -202,7 +202,7 @@ class EventLog:
             if key not in self.events.column_names:
                 known = [c for c in self.events.column_names if ":index" not in c]
                 raise ParameterError(
-                    "log-no-event-attribute",
+                    "log-event-attribute-missing",
                     parameter="classifier",
                     key=key,
                     meant=meant(key, known),

@@ -57,7 +57,7 @@ def as_log(given: AnyLog | StoredLog) -> Any:
     if isinstance(held, EventLog):
         return held
     if is_ibis(given):
-        raise InputError("table-engine-not-log")
+        raise InputError("log-is-engine-table")
     if Source(given).several:
         return read_variants(cast(Given, given))
     return read(cast(Given, given))
@@ -128,7 +128,7 @@ def validate(
     """
     for name in declared.keys() - _DECLARED:
         raise ParameterError(
-            "validate-no-argument",
+            "validate-argument-unknown",
             parameter=name,
             name=name,
             meant=meant(name, sorted(_DECLARED)),
@@ -222,10 +222,10 @@ def write_named(
 def _whole(log: AnyLog) -> EventLog:
     """The events that are to be written."""
     if not isinstance(log, EventLog) and callable(getattr(log, "save", None)):
-        raise InputError("no-log", kind=type(log).__name__.lower())
+        raise InputError("log-type-unknown", kind=type(log).__name__.lower())
     held = as_log(log)
     if not isinstance(held, EventLog):
-        raise InputError("variants-no-cases-times")
+        raise InputError("variants-not-writable")
     return held
 
 
@@ -279,7 +279,7 @@ def _writer(target: Path, *, overwrite: bool, spreadsheet_safe: bool = False) ->
     writer = writer_of(target, spreadsheet_safe=spreadsheet_safe)
     if writer is None:
         check_writable(target)  # of a device its name is not what is wrong
-        raise OutputError("suffix-not-known", path=os.fspath(target), names=", ".join(SUFFIXES))
+        raise OutputError("file-suffix-unknown", path=os.fspath(target), names=", ".join(SUFFIXES))
     check_writable(target, overwrite=overwrite)
     return writer
 

@@ -189,15 +189,15 @@ class Findings:
 
     def __post_init__(self) -> None:
         if not isinstance(self.policies, Mapping):
-            raise ParameterError("policies-mapping-rules-done", parameter="policies", policies=self.policies)
+            raise ParameterError("policies-not-mapping", parameter="policies", policies=self.policies)
         for name, policy in self.policies.items():
             if name not in RULES:
                 raise ParameterError(
-                    "no-rule", parameter=name, name=name, meant=meant(name, RULES), names=", ".join(sorted(RULES))
+                    "rule-unknown", parameter=name, name=name, meant=meant(name, RULES), names=", ".join(sorted(RULES))
                 )
             if policy not in RULES[name].policies:
                 raise ParameterError(
-                    "rule-cannot-set",
+                    "rule-policy-not-allowed",
                     parameter=name,
                     name=name,
                     policy=policy,
@@ -243,7 +243,7 @@ class Findings:
             what = RULES[rule].what
             others = [p for p in RULES[rule].policies if p != "fail"]
             raise InputError(
-                "value-2",
+                "finding-with-example",
                 path=self.path,
                 line=line,
                 upper=what[0].upper(),

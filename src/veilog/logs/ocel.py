@@ -109,7 +109,7 @@ class ObjectCentricLog:
 def called(name: object, source: Source) -> str:
     """Return the name of an event or object as text. What is none is refused: all without a name would be one."""
     if isinstance(name, bool) or not isinstance(name, str | int):
-        raise InputError("name-event-object", path=source.path, name=name)
+        raise InputError("ocel-name-invalid", path=source.path, name=name)
     return str(name)
 
 
@@ -118,7 +118,7 @@ def first_of(name: object, known: Container[str], what: Literal["events", "objec
     case holds would stand in another."""
     found = called(name, source)
     if found in known:
-        raise InputError("two-called", path=source.path, what=what, found=found)
+        raise InputError("ocel-name-twice", path=source.path, what=what, found=found)
     return found
 
 
@@ -144,11 +144,11 @@ def from_json(source: Source) -> ObjectCentricLog:
     try:
         found = _parsed(source.content(_LARGEST_TEXT))
     except (ValueError, RecursionError) as error:
-        raise InputError("no-json", path=source.path, reason=error) from error
+        raise InputError("ocel-not-json", path=source.path, reason=error) from error
     if isinstance(found, dict) and "ocel:events" in found:
-        raise InputError("ocel-not-read", path=source.path)
+        raise InputError("ocel-version-not-read", path=source.path)
     if not isinstance(found, dict) or not isinstance(found.get("events"), list):
-        raise InputError("json-no-object-centric", path=source.path)
+        raise InputError("ocel-json-not-log", path=source.path)
     log = ObjectCentricLog()
     try:
         for one in found.get("objects") or ():
@@ -165,7 +165,7 @@ def from_json(source: Source) -> ObjectCentricLog:
             for item in one.get("attributes") or ():
                 event.holds(_word(item["name"]), item.get("value"))
     except (KeyError, TypeError, AttributeError) as error:
-        raise InputError("json-not-ocel", path=source.path, kind=type(error).__name__, reason=error) from error
+        raise InputError("ocel-json-malformed", path=source.path, kind=type(error).__name__, reason=error) from error
     return log
 
 
@@ -279,7 +279,7 @@ def from_sqlite(source: Source) -> ObjectCentricLog:
         with contextlib.closing(_connected(source)) as base:
             return _log(base, source)
     except sqlite3.Error as error:
-        raise InputError("database-cannot-read", path=source.path, reason=error) from error
+        raise InputError("ocel-database-not-readable", path=source.path, reason=error) from error
 
 
 def _connected(source: Source) -> sqlite3.Connection:
@@ -290,7 +290,7 @@ def _connected(source: Source) -> sqlite3.Connection:
         if not source.size:
             raise InputError("file-empty", path=source.path)
         if Path(f"{source.path}-wal").exists():
-            raise InputError("another-program-written-database", path=source.path)
+            raise InputError("ocel-database-unfinished", path=source.path)
         base = sqlite3.connect(f"{source.path.absolute().as_uri()}?mode=ro&immutable=1", uri=True)
     base.execute("PRAGMA trusted_schema = OFF")
     return base
@@ -300,7 +300,7 @@ def _log(base: sqlite3.Connection, source: Source) -> ObjectCentricLog:
     tables = {name for (name,) in base.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
     missing = [name for name in _TABLES if name not in tables]
     if missing:
-        raise InputError("database-no-ocel-no", path=source.path, missing=missing[0])
+        raise InputError("ocel-table-missing", path=source.path, missing=missing[0])
     log = ObjectCentricLog()
     for name, kind in base.execute("SELECT ocel_id, ocel_type FROM object ORDER BY rowid"):
         log.objects[first_of(name, log.objects, "objects", source)] = Thing(in_text(kind))
@@ -348,7 +348,7 @@ def _rows(base: sqlite3.Connection, what: str, kinds: set[str | None], source: S
         if table is None and kind not in kinds:
             continue
         if table is None:
-            raise InputError("database-no-ocel-no-table", path=source.path, what=what, mapped=mapped)
+            raise InputError("ocel-type-table-missing", path=source.path, what=what, mapped=mapped)
         if table in done:
             continue
         done.add(table)
@@ -356,7 +356,7 @@ def _rows(base: sqlite3.Connection, what: str, kinds: set[str | None], source: S
         names = [column[0] for column in found.description]
         missing = [name for name in needed if name not in names]
         if missing:
-            raise InputError("database-no-ocel-table", path=source.path, table=table, missing=missing[0])
+            raise InputError("ocel-table-column-missing", path=source.path, table=table, missing=missing[0])
         for row in found:
             yield dict(zip(names, row, strict=True))
 
@@ -422,9 +422,9 @@ def _chosen(log: ObjectCentricLog, source: Source) -> str:
     counts = ((kind, _counted(things, "object"), _counted(events, "event")) for kind, (things, events) in kinds.items())
     listed = ", ".join(f"{kind!r} ({things}, {events})" for kind, things, events in counts)
     if not kinds:
-        raise InputError("object-centric-log-no", path=source.path)
+        raise InputError("ocel-without-objects", path=source.path)
     raise InputError(
-        "types-objects-them-must" if wanted is None else "no-type-objects",
+        "ocel-type-not-chosen" if wanted is None else "ocel-type-unknown",
         path=source.path,
         among=tuple(kinds),
         number=len(kinds),

@@ -150,9 +150,9 @@ class Variants:
         offsets_ = np.asarray(offsets, dtype=np.int64)
         counts_ = np.ones(len(offsets_) - 1, dtype=np.int64) if counts is None else _whole(counts)
         if len(counts_) != len(offsets_) - 1:
-            raise InputError("sequences-but-counts", number=len(offsets_) - 1, number_2=len(counts_))
+            raise InputError("sequences-counts-differ", number=len(offsets_) - 1, number_2=len(counts_))
         if len(counts_) and counts_.min() < 0:
-            raise InputError("variant-negative-number-cases")
+            raise InputError("variant-count-negative")
         return _canonical(tuple(labels), codes_, offsets_, counts_)
 
     @staticmethod
@@ -163,7 +163,7 @@ class Variants:
         offsets = [0]
         for sequence in sequences:
             if isinstance(sequence, str):
-                raise InputError("string-not-sequence-activities", sequence=sequence)
+                raise InputError("sequence-is-string", sequence=sequence)
             codes.extend(coding.setdefault(activity, len(coding)) for activity in sequence)
             offsets.append(len(codes))
         return Variants.from_arrays(tuple(coding), codes, offsets, None if counts is None else list(counts))
@@ -230,7 +230,7 @@ def _whole(counts: npt.ArrayLike) -> IntArray:
         exact = found.astype(object)
         wrong = [value for value in exact.tolist() if isinstance(value, bool) or not _is_whole(value)]
         if wrong:
-            raise InputError("no-number-cases", wrong=wrong[0])
+            raise InputError("variant-count-not-number", wrong=wrong[0])
     return found.astype(np.int64)
 
 
@@ -241,7 +241,7 @@ def _is_whole(value: object) -> bool:
 def _canonical(labels: tuple[str, ...], codes: Int32Array, offsets: IntArray, counts: IntArray) -> Variants:
     lengths = np.diff(offsets)
     if len(codes) and not (codes.min() >= 0 and codes.max() < len(labels)):
-        raise InputError("sequence-holds-code-no")
+        raise InputError("sequence-code-without-label")
     keep = counts > 0
     codes = codes[np.repeat(keep, lengths)]
     lengths, counts = lengths[keep], counts[keep]
@@ -250,9 +250,9 @@ def _canonical(labels: tuple[str, ...], codes: Int32Array, offsets: IntArray, co
     names = [labels[c] for c in used.tolist()]
     strange = [name for name in names if not isinstance(name, str)]
     if strange:
-        raise InputError("activity-named-text-not", strange=strange[0])
+        raise InputError("activity-name-not-text", strange=strange[0])
     if len(set(names)) != len(names):
-        raise InputError("activity-label-occurs-twice")
+        raise InputError("activity-label-twice")
     order = sorted(range(len(names)), key=names.__getitem__)
     recode = np.zeros(len(labels), dtype=np.int32)
     recode[used[order]] = np.arange(len(order), dtype=np.int32)

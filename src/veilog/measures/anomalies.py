@@ -55,14 +55,14 @@ def normal_share(
     second = released if isinstance(released, Variants) else released.variants
     for variants, name in ((first, "original"), (second, "released")):
         if variants.cases == 0:
-            raise ParameterError("log-no-cases", parameter=name, name=name)
+            raise ParameterError("anomalies-log-without-cases", parameter=name, name=name)
     rng = np.random.default_rng(seed)
     known = _Features(first)
     if known.count == 0:
-        raise ParameterError("original-log-no-events", parameter="original")
+        raise ParameterError("anomalies-without-events", parameter="original")
     chosen = np.repeat(np.arange(len(first)), first.counts) if first.cases <= _MOST_CASES else _draw(first, rng)
     if (len(chosen) + len(second)) * known.count > _CELLS:
-        raise ParameterError("too-many-features-isolation", count=known.count)
+        raise ParameterError("anomalies-features-too-many", count=known.count)
     table = known.describe(first)
     forest = IsolationForest(n_estimators=trees, random_state=seed)
     forest.fit(table[chosen])

@@ -291,7 +291,7 @@ def compare(
     from veilog.privacy.part import of_same_cases
 
     if hasattr(original, "guarantee") and not hasattr(released, "guarantee"):  # a Release, of a later layer
-        raise ParameterError("original-comes-first-release", parameter="original")
+        raise ParameterError("comparison-original-is-release", parameter="original")
     after = as_log(released)
     sides: tuple[Any, Any] = (of_same_cases(as_log(original), after), after)
     beside = (None if control is None else as_log(control), None if second is None else as_log(second))
@@ -314,21 +314,21 @@ def _asked(asked: object) -> Asked | None:
     """What purposes are told, if it is that."""
     if asked is None or isinstance(asked, Asked):
         return asked
-    raise ParameterError("purposes-told-veilog-measures", parameter="asked", asked=asked)
+    raise ParameterError("comparison-asked-invalid", parameter="asked", asked=asked)
 
 
 def _miner(models: bool | str, seconds: float | None) -> Miner:
     """Whose models are measured; refuses what says neither that nor for how long."""
     if not isinstance(models, bool) and models != "pm4py":
         raise ParameterError(
-            "models-true-false-pm4py",
+            "comparison-models-invalid",
             parameter="models",
             advice=meant(str(models), ["pm4py"]).strip() or None,
             models=models,
         )
     number = isinstance(seconds, int | float) and not isinstance(seconds, bool)
     if seconds is not None and not (number and seconds > 0):
-        raise ParameterError("model-seconds-number-above", parameter="model_seconds", seconds=seconds)
+        raise ParameterError("comparison-seconds-not-positive", parameter="model_seconds", seconds=seconds)
     return "pm4py" if models == "pm4py" else "veilog"
 
 

@@ -77,10 +77,10 @@ def length_error(original: EventLog | Variants, released: EventLog | Variants) -
     for log, name in ((original, "original"), (released, "released")):
         variants = log if isinstance(log, Variants) else log.variants
         if variants.cases == 0:
-            raise ParameterError("log-no-cases-no-mean", parameter=name, name=name)
+            raise ParameterError("length-log-without-cases", parameter=name, name=name)
         means.append(variants.events / variants.cases)
     if means[0] == 0.0:
-        raise ParameterError("original-log-no-events-2", parameter="original")
+        raise ParameterError("complexity-without-events", parameter="original")
     return abs(means[1] - means[0]) / means[0]
 
 
@@ -119,14 +119,14 @@ def _partitions(variants: Variants) -> tuple[IntArray, IntArray]:
 def _size_ratio(pair: Pair) -> float:
     original, released = pair.variants
     if original.cases == 0:
-        raise ParameterError("original-log-no-cases", parameter="original")
+        raise ParameterError("complexity-without-cases", parameter="original")
     return released.cases / original.cases
 
 
 def _normalised_entropy(variants: Variants) -> float:
     value = complexity(variants).normalized_sequence_entropy
     if value is None:
-        raise ParameterError("log-fewer-two-events")
+        raise ParameterError("complexity-events-too-few")
     return value
 
 

@@ -110,7 +110,7 @@ def time_emd(original: EventLog, released: EventLog) -> float:
     for log, name in ((original, "original"), (released, "released")):
         graph = _hours(log)
         if not len(graph.keys) and len(_frequencies(log).keys):
-            raise ParameterError("log-no-two-consecutive", parameter=name, name=name)
+            raise ParameterError("relation-without-times", parameter=name, name=name)
         graphs.append(graph)
     return _emd(*_aligned(*graphs)) / HOURS_PER_MONTH
 
@@ -127,7 +127,7 @@ def moved_mass(original: EventLog | Variants, released: EventLog | Variants, *, 
         return Moved(0.0, ())
     if total_u == 0.0 or total_v == 0.0:
         which = "original" if total_u == 0.0 else "released"
-        raise ParameterError("log-no-directly-follows", parameter=which, which=which)
+        raise ParameterError("relation-without-pairs", parameter=which, which=which)
     p, q = u / total_u, v / total_v
     change = np.abs(p - q)
     order = np.lexsort((keys, -change))[:largest]

@@ -97,9 +97,9 @@ class ActiveCases:
 def timed(log: EventLog | Variants, name: str) -> EventLog:
     """The log, if it has times that mean something; :class:`ParameterError` if not."""
     if isinstance(log, Variants):
-        raise ParameterError("log-only-variants-given", parameter=name, name=name)
+        raise ParameterError("durations-of-variants", parameter=name, name=name)
     if log.artificial_times:
-        raise ParameterError("timestamps-log-artificial-they", parameter=name, name=name)
+        raise ParameterError("durations-times-artificial", parameter=name, name=name)
     return log
 
 
@@ -114,7 +114,7 @@ def spans(log: EventLog, name: str = "log") -> Spans:
     timed = np.flatnonzero(np.diff(bounds))
     if not len(timed):
         what = "no cases" if len(bounds) == 1 else "no known times"
-        raise ParameterError("log", parameter=name, name=name, what=what)
+        raise ParameterError("durations-log-unsuitable", parameter=name, name=name, what=what)
     starts = bounds[timed]
     return Spans(np.minimum.reduceat(micros, starts), np.maximum.reduceat(micros, starts), len(bounds) - 1 - len(timed))
 

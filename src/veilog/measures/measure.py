@@ -119,7 +119,7 @@ class Pair:
         """Both logs with their events; :class:`ParameterError` where only the variants were given."""
         for log, name in ((self.original, "original"), (self.released, "released")):
             if isinstance(log, Variants):
-                raise ParameterError("log-only-variants-given-2", parameter=name, name=name)
+                raise ParameterError("measure-of-variants-only", parameter=name, name=name)
         assert not isinstance(self.original, Variants)
         assert not isinstance(self.released, Variants)
         return self.original, self.released
@@ -171,12 +171,12 @@ class Measure:
 
     def __post_init__(self) -> None:
         if not self.name.isidentifier():
-            raise ParameterError("measure-cannot-called", parameter="name", name=self.name)
+            raise ParameterError("measure-name-invalid", parameter="name", name=self.name)
         if self.needs not in get_args(Needs) or self.extra not in get_args(Extra):
-            raise ParameterError("measure-needs-something-not", parameter="needs", name=self.name)
+            raise ParameterError("measure-need-unknown", parameter="needs", name=self.name)
         for quantity in self.quantities:
             if quantity.better not in get_args(Better) or quantity.form not in get_args(Form):
-                raise ParameterError("says-not-values-better", parameter="better", title=quantity.title)
+                raise ParameterError("measure-direction-missing", parameter="better", title=quantity.title)
 
     def found(self, pair: Pair) -> Found:
         """Return the value for these logs, or why there is none."""
@@ -212,5 +212,5 @@ def _plain(number: Any) -> float | int | None:
     if number is None:
         return None
     if isinstance(number, bool) or not isinstance(number, numbers.Real) or not math.isfinite(number):
-        raise ParameterError("not-finite-number", number=number)
+        raise ParameterError("measure-value-not-finite", number=number)
     return int(number) if isinstance(number, numbers.Integral) else float(number)

@@ -49,7 +49,7 @@ def _real(pair: Pair) -> float:
     """Return the share of released cases whose variant exists in the original."""
     _, released = pair.variants
     if released.cases == 0:
-        raise ParameterError("released-log-no-cases", parameter="released")
+        raise ParameterError("overlap-release-without-cases", parameter="released")
     return (released.cases - pair.once(_overlap).added_cases) / released.cases
 
 

@@ -60,7 +60,7 @@ def check_apart(original: EventLog | Variants, control: EventLog | Variants | No
     same = _cases_in(control) & _cases_in(original)
     if same:
         raise ParameterError(
-            "cases-control-original-too",
+            "control-cases-in-original",
             parameter="control",
             number_of_cases=control.number_of_cases,
             number=len(same),
@@ -75,7 +75,7 @@ def _check_people(original: EventLog, control: EventLog, column: str) -> None:
     same = pc.sum(pc.is_in(beside, value_set=before)).as_py() or 0
     if same:
         raise ParameterError(
-            "people-control-cases-original",
+            "control-people-in-original",
             parameter="control",
             number=len(beside),
             name=column,
@@ -111,7 +111,7 @@ def parted(log: EventLog, person: str, cases: int, generator: np.random.Generato
     size = np.bincount(owner)
     if len(size) < 2:
         raise ParameterError(
-            "log-person-too-few", parameter="person", person=person, number=len(size), value="s" * (len(size) != 1)
+            "control-people-too-few", parameter="person", person=person, number=len(size), value="s" * (len(size) != 1)
         )
     mixed = generator.permutation(len(size))
     off = np.abs(np.cumsum(size[mixed])[:-1] - cases)

@@ -39,7 +39,7 @@ def rework(original: EventLog | Variants, released: EventLog | Variants) -> Rewo
 def _shares(log: EventLog | Variants, name: str) -> tuple[float, float]:
     variants = log if isinstance(log, Variants) else log.variants
     if variants.cases == 0:
-        raise ParameterError("log-no-cases-no-rework", parameter=name, name=name)
+        raise ParameterError("rework-without-cases", parameter=name, name=name)
     owner = np.repeat(np.arange(len(variants)), variants.lengths)
     codes = variants.codes.astype(np.int64)
     kinds = np.unique(owner * max(1, len(variants.labels)) + codes) // max(1, len(variants.labels))

@@ -123,7 +123,7 @@ def noisy_cases(curator: Curator, epsilon: Fraction, settings: PairSettings) -> 
     if for_count * largest_log < LEAST_COUNT:
         enough = float(LEAST_COUNT / (epsilon * largest_log))
         raise ParameterError(
-            "count-share-too-small",
+            "relation-count-share-small",
             parameter="count_share",
             share=share,
             as_asked=as_asked(epsilon),
@@ -205,7 +205,7 @@ def _published_relation(curator: Curator, epsilon: Fraction) -> IntArray:
         total = (declared + 1) * epsilon
         if total > LARGEST_EPSILON:
             raise ParameterError(
-                "traces-up-events-noise",
+                "relation-cost-of-length",
                 parameter="epsilon",
                 declared=declared,
                 total=float(total),
@@ -245,7 +245,7 @@ def refuse_flood(curator: Curator, epsilon: Fraction) -> None:
     expected = size * size / (2 * float(epsilon))
     if expected > LARGEST_TOTAL:
         raise ParameterError(
-            "epsilon-noise-alone-add",
+            "relation-noise-adds-pairs",
             parameter="epsilon",
             as_asked=as_asked(epsilon),
             expected=expected,
@@ -267,14 +267,14 @@ def refuse_small_budget(curator: Curator, epsilon: Fraction, settings: PairSetti
     least_share = min(BOUND_SHARE * (1 - for_count), for_count or 1)
     if epsilon * least_share < SMALLEST_EPSILON:
         raise ParameterError(
-            "epsilon-too-small-find",
+            "relation-epsilon-too-small",
             parameter="epsilon",
             as_asked=as_asked(epsilon),
             as_asked_2=as_asked(SMALLEST_EPSILON / least_share),
         )
     if needed > largest_log:
         raise ParameterError(
-            "epsilon-relation-occur-cases",
+            "relation-epsilon-hides-all",
             parameter="epsilon",
             advice=advised(
                 float(epsilon) * needed / largest_log,

@@ -84,7 +84,7 @@ def laplace(curator: Curator, request: Request, settings: LaplaceSettings) -> Va
         own = settings.program == "mannhardt"
         return published_variants(curator, request, epsilon, levels, _published_screen(least, own), unfinished=not own)
     if settings.program != "mannhardt":
-        raise ParameterError("program-belongs-release-published", parameter="program")
+        raise ParameterError("laplace-program-not-published", parameter="program")
     threshold = settings.threshold
     refuse_too_small(curator, request.epsilon, settings, threshold, rule_share=Fraction(0))
     plan = plan_budget(curator, request, request.epsilon, settings)

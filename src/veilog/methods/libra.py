@@ -187,15 +187,15 @@ def libra(curator: Curator, request: Request, settings: LibraSettings) -> EventL
     if request.as_published:
         for name in ("samples", "query", "query_parameters", "start_window"):
             if getattr(settings, name) is not None:
-                raise ParameterError("belongs-certified-release", parameter=name, name=name)
+                raise ParameterError("libra-setting-of-certified", parameter=name, name=name)
         if request.delta == 0:
-            raise ParameterError("published-libra-needs-delta", parameter="delta")
+            raise ParameterError("libra-delta-missing", parameter="delta")
         return _as_published(
             curator, request, _Plan.of(request, settings.b, rate, settings.alpha), settings.information_minutes
         )
     for name in ("b", "alpha"):
         if getattr(settings, name) is not None:
-            raise ParameterError("use-published-certified-noise", parameter=name, name=name)
+            raise ParameterError("libra-setting-of-published", parameter=name, name=name)
     asked = variant_query(settings.query or "evolve", settings.query_parameters)
     number = settings.samples or CERTIFIED_SAMPLES
     wanted = wanted_of(settings)
@@ -269,7 +269,7 @@ class _Plan:
         scale = max(PUBLISHED_SCALE, needed) if b is None else b
         if scale < needed:
             raise ParameterError(
-                "noise-scale-libra-accountant",
+                "libra-noise-too-small",
                 parameter="b",
                 scale=scale,
                 accounted=accounted(scale, float(rate), lots, order, delta),
@@ -280,7 +280,7 @@ class _Plan:
             order = min(range(2, MOST_ORDER + 1), key=lambda a: accounted(scale, float(rate), lots, a, delta))
         request.remark(
             Message(
-                "libra-accountant-noise-scale",
+                "libra-accounted-epsilon",
                 scale=scale,
                 lots=lots,
                 order=order,
@@ -298,13 +298,13 @@ def _as_published(curator: Curator, request: Request, plan: _Plan, minutes: floa
     log = curator.peek_log(_AMUN)
     if log.events.column(TIMESTAMP).null_count:
         raise InputError(
-            "events-no-timestamp-libra", path=log.source, null_count=log.events.column(TIMESTAMP).null_count
+            "libra-timestamps-missing", path=log.source, null_count=log.events.column(TIMESTAMP).null_count
         )
     rng = generator(curator.randomness)
     threshold = round(plan.scale * math.log(2 * len(variants) / float(request.delta)))
     clipped = log.only(_frequent_cases(log, curator.domain, threshold))
     if clipped.cases.num_rows == 0:
-        request.remark(Message("no-variant-cases-libra", threshold=threshold))
+        request.remark(Message("libra-nothing-after-clipping", threshold=threshold))
     lots: list[tuple[Sequences, IntArray]] = []
     size = int(plan.rate * clipped.cases.num_rows)
     for i in range(plan.lots if size else 0):

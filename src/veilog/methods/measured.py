@@ -59,7 +59,7 @@ def ahead(method: str) -> str:
     """
     found = measured()
     if method not in found.similarity:
-        raise ParameterError("nothing-measured", parameter="method", method=method)
+        raise ParameterError("method-not-measured", parameter="method", method=method)
     others = tuple(name for name in found.variants_only if name != "evolve") if method == "evolve" else (method,)
     won = found.won("evolve", others)
     return "all" if won == found.settings else f"{won} of {found.settings}"

@@ -49,13 +49,13 @@ def method_named(name: str) -> Method:
     if not isinstance(name, str):
         of_suggestion = "veilog.release(log, suggestion.method, epsilon=suggestion.epsilon_left, ...)"
         raise ParameterError(
-            "method-given-name-not" if hasattr(name, "epsilon_left") else "method-given-name-not-2",
+            "method-is-suggestion" if hasattr(name, "epsilon_left") else "method-name-not-text",
             parameter="method",
             kind=type(name).__name__,
             of_suggestion=of_suggestion,
         )
     if name not in METHODS:
         raise ParameterError(
-            "no-method", parameter="method", name=name, meant=meant(name, METHODS), names=", ".join(METHODS)
+            "method-unknown", parameter="method", name=name, meant=meant(name, METHODS), names=", ".join(METHODS)
         )
     return METHODS[name]

@@ -62,10 +62,10 @@ class Parameter:
         parsed = self._read(value)
         if parsed is None:
             words = {bool: "true or false", int: "a whole number", float: "a number"}.get(self.kind, "text")
-            raise ParameterError("must-not-3", parameter=self.name, name=self.name, words=words, value=value)
+            raise ParameterError("setting-not-as-needed", parameter=self.name, name=self.name, words=words, value=value)
         if self.choices and parsed not in self.choices:
             raise ParameterError(
-                "cannot",
+                "setting-value-not-allowed",
                 parameter=self.name,
                 name=self.name,
                 value=value,
@@ -74,11 +74,11 @@ class Parameter:
             )
         if self.minimum is not None and parsed < self.minimum:
             raise ParameterError(
-                "must-least-not", parameter=self.name, name=self.name, minimum=self.minimum, value=value
+                "setting-too-small", parameter=self.name, name=self.name, minimum=self.minimum, value=value
             )
         if self.maximum is not None and parsed > self.maximum:
             raise ParameterError(
-                "must-most-not", parameter=self.name, name=self.name, maximum=self.maximum, value=value
+                "setting-too-large", parameter=self.name, name=self.name, maximum=self.maximum, value=value
             )
         return parsed
 
@@ -119,7 +119,7 @@ class Settings:
             if name not in known:
                 possible = ", ".join(known) if known else "it has none"
                 raise ParameterError(
-                    "method-no-parameter",
+                    "method-parameter-unknown",
                     parameter=name,
                     of=of,
                     name=name,

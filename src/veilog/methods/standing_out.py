@@ -39,18 +39,18 @@ def remark_rare_variants(
         return  # every variant is found
     if counted:
         off = min(noise.k, within(Laplace(1 / noise.epsilon)))
-        request.remark(Message("variants-fewer-about-cases-left-out", least=least, off=off))
+        request.remark(Message("variants-rare-dropped-others-noisy", least=least, off=off))
     elif dropped:
-        request.remark(Message("variants-fewer-about-cases", least=least))
+        request.remark(Message("variants-rare-dropped-with-cases", least=least))
     else:
-        request.remark(Message("variants-fewer-about-cases-left-2", least=least))
+        request.remark(Message("variants-rare-dropped", least=least))
 
 
 def remark_rare_steps(request: Request, threshold: int) -> None:
     """Say which steps cannot be told from noise that rarely exceeds this threshold; with none all can."""
     if not threshold:
         return
-    request.remark(Message("steps-activity-next-fewer", threshold=threshold + 1))
+    request.remark(Message("steps-rare-like-noise", threshold=threshold + 1))
 
 
 def remark_cases(request: Request, answered: int, variance: float, threshold: int) -> None:
@@ -62,11 +62,11 @@ def remark_cases(request: Request, answered: int, variance: float, threshold: in
     """
     cases, off = max(1, answered), max(1, math.ceil(math.log(20) * math.sqrt(variance / 2)))
     if 2 * threshold < cases:
-        code = "noisy-answers-one-case" if cases == 1 else "noisy-answers-log-about"
+        code = "noisy-answers-one-case" if cases == 1 else "cases-noisy-number"
         request.remark(Message(code, cases=cases, off=off))
     else:
         needed = float(request.epsilon) * 10 * threshold / cases
-        code = "noisy-answers-one-case-few" if cases == 1 else "noisy-answers-log-about-within"
+        code = "noisy-answers-one-case-few" if cases == 1 else "cases-noisy-number-and-rest"
         request.remark(Message(code, cases=cases, off=off, advised=advised(needed)))
 
 
@@ -82,8 +82,8 @@ def remark_made_by_noise(request: Request, noise: Laplace, bins: int, released: 
     if not released or made < _MUCH * released:
         return
     if released == 1 and not steps:
-        request.remark(Message("noise-alone-may-made"))
+        request.remark(Message("noise-made-only-case"))
     elif steps:
-        request.remark(Message("noise-alone-made-up", made=made, steps=released))
+        request.remark(Message("noise-made-steps", made=made, steps=released))
     else:
-        request.remark(Message("noise-alone-made-up-about", made=made, released=released))
+        request.remark(Message("noise-made-cases", made=made, released=released))

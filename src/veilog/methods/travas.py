@@ -39,7 +39,7 @@ SMALLEST_SPLIT = 2
 def travas(curator: Curator, request: Request, settings: Settings) -> Variants:
     """Return the variants whose noisy count exceeds k, with these counts: (epsilon, delta), as published too."""
     remark_rare_variants(request, KTruncatedGeometric.of(request.epsilon, request.delta), counted=True)
-    return curator.partitions(request.epsilon, request.delta, purpose="variants-above-the-threshold-k")
+    return curator.partitions(request.epsilon, request.delta, purpose="variants-above-threshold")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -71,7 +71,7 @@ def utravas(curator: Curator, request: Request, settings: UtravasSettings) -> Va
     most, repetitions = settings.subqueries or 10, settings.repetitions
     if most < SMALLEST_SPLIT:
         raise ParameterError(
-            "published-utravas-tries-subqueries", parameter="subqueries", smallest_split=SMALLEST_SPLIT, most=most
+            "travas-subqueries-too-few", parameter="subqueries", smallest_split=SMALLEST_SPLIT, most=most
         )
     original = curator.peek(
         gettext_noop(
@@ -97,7 +97,7 @@ def _average_of(curator: Curator, epsilon: Fraction, delta: Fraction, n: int) ->
     """The mean of n answers at (epsilon/n, delta/n) over all variants that occur in any of them."""
     share, failure = epsilon / n, delta / n
     answers = [
-        curator.partitions(share, failure, purpose=Message("variants-above-the-threshold-k-subquery-of", i=i + 1, n=n))
+        curator.partitions(share, failure, purpose=Message("variants-above-threshold-subquery", i=i + 1, n=n))
         for i in range(n)
     ]
     if n == 1:

@@ -432,7 +432,7 @@ SPLITS: Mapping[Operator, Callable[[Log, Sequence[str]], list[dict[str, int]]]] 
 def discover(variants: Variants, *, noise: float = 0.0, clock: Clock = UNLIMITED) -> ProcessTree:
     """Return the process tree of a log; edges with less than ``noise`` of the cases of the strongest one may go."""
     if not 0.0 <= noise <= 1.0:
-        raise ParameterError("noise-threshold-outside", parameter="noise", noise=noise)
+        raise ParameterError("model-noise-out-of-range", parameter="noise", noise=noise)
     # One more than the code: the first character is the border.
     text = (variants.codes + 1).astype("<u4").tobytes().decode("utf-32-le", "surrogatepass")
     bounds = variants.offsets.tolist()

@@ -44,11 +44,11 @@ class ProcessTree:
 
     def __post_init__(self) -> None:
         if self.operator is None and self.children:
-            raise ParameterError("leaf-process-tree-no", parameter="children")
+            raise ParameterError("tree-leaf-with-children", parameter="children")
         if self.operator is not None and not self.children:
-            raise ParameterError("operator-no-children", parameter="children", value=self.operator.value)
+            raise ParameterError("tree-operator-without-children", parameter="children", value=self.operator.value)
         if self.operator is Operator.LOOP and len(self.children) != 2:
-            raise ParameterError("loop-two-children-done")
+            raise ParameterError("tree-loop-children-not-two")
 
     def __str__(self) -> str:
         if self.operator is None:
@@ -154,7 +154,7 @@ def _digest(label: str) -> int:
 def play_out(tree: ProcessTree, cases: int, generator: np.random.Generator, *, again: float = 0.5) -> Variants:
     """Return cases drawn from a tree: alternatives and interleavings uniformly, loops go on with chance ``again``."""
     if not 0.0 <= again < 1.0:
-        raise ParameterError("chance-go-loop-outside", parameter="again", again=again)
+        raise ParameterError("tree-loop-chance-invalid", parameter="again", again=again)
     return Variants.from_sequences(_drawn(tree, generator, again) for _ in range(cases))
 
 

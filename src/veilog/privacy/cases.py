@@ -115,7 +115,7 @@ def attribute_level(log: EventLog, name: str) -> Level:
         c if c not in known else f"case:{c}" for c in log.cases.column_names if c not in reserved and c != ACTIVITY
     ]
     raise ParameterError(
-        "log-no-attribute",
+        "pripel-attribute-missing",
         parameter="attributes",
         name=name,
         meant=meant(name, known),
@@ -226,7 +226,7 @@ def attribute_kind(log: EventLog, name: str) -> Kind:
     if pa.types.is_timestamp(kind) or pa.types.is_date(kind):
         return "date"
     if pa.types.is_temporal(kind):
-        raise ParameterError("attribute-holds-times-day", parameter="attributes", name=name)
+        raise ParameterError("attribute-type-not-released", parameter="attributes", name=name)
     if pa.types.is_boolean(kind):
         return "boolean"
     if pa.types.is_integer(kind):

@@ -43,9 +43,9 @@ def check_size_and_bound(size: int, bound: int, resolution: int) -> None:
     """Refuse sums that could not be held or added up."""
     for name, value in (("size", size), ("bound", bound), ("resolution", resolution)):
         if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-            raise ParameterError("must-whole-number-not", parameter=name, name=name, value=value)
+            raise ParameterError("map-number-not-whole", parameter=name, name=name, value=value)
     if size > LARGEST_SIZE or resolution * bound > _LARGEST_SCALE:
-        raise ParameterError("sums-contributions-up-too", parameter="bound", size=size, bound=bound)
+        raise ParameterError("contributions-sums-too-large", parameter="bound", size=size, bound=bound)
 
 
 def noise_of_sums(
@@ -60,7 +60,7 @@ def noise_of_sums(
     if delta == 0:
         return Laplace(bound / epsilon, grid=resolution), "L1"
     if resolution * bound > _LARGEST_NORM:
-        raise ParameterError("contributions-up-too-large", parameter="bound", bound=bound)
+        raise ParameterError("contributions-too-large", parameter="bound", bound=bound)
     return gaussian_rounds((Fraction(1),), epsilon, delta, by=resolution * bound), "L2"
 
 

@@ -84,9 +84,9 @@ class Curator:
             log = None if isinstance(held.log, Variants) else held.log
             held = held.variants
         elif unit.column is not None:
-            raise ParameterError("cases-person-bounded-before", parameter="unit")
+            raise ParameterError("unit-bounded-too-late", parameter="unit")
         elif log is not None and log.number_of_cases != held.cases:
-            raise ParameterError("variants-not-those-log", parameter="log")
+            raise ParameterError("variants-not-of-log", parameter="log")
         self.domain = domain or Domain()
         self.unit = unit
         self._public, self._variants = held if whole is None else whole, self.domain.fit(held)
@@ -147,7 +147,7 @@ class Curator:
     def events(self) -> EventQuestions:
         """Questions about times and attributes, charged to the same account."""
         if self._log is None:
-            raise ParameterError("times-attributes-need-event", parameter="log")
+            raise ParameterError("question-extras-of-variants", parameter="log")
         whole = None if isinstance(self._public, Variants) else self._public
         return EventQuestions(self._log, self.domain, self._randomness, self._account, whole=whole)
 
@@ -159,7 +159,7 @@ class Curator:
         assumes, peeks at or states counts here.
         """
         if not 0 < rate <= 1:
-            raise ParameterError("sampling-rate-above-most", parameter="rate", rate=float(rate))
+            raise ParameterError("question-sampling-rate-invalid", parameter="rate", rate=float(rate))
         sampled = poisson_sample(self._variants, rate, self._randomness)
         # A part of a log in which everybody's cases are bounded is one.
         sample = Curator(Bounded(sampled, self.unit), domain=self.domain, randomness=self._randomness)
@@ -186,7 +186,7 @@ class Curator:
         share: Fraction,
         epsilon: Number,
         *,
-        purpose: str | Message = "cases-of-the-most-frequent-variants",
+        purpose: str | Message = "cases-of-frequent-variants",
     ) -> int:
         """By how much the cases of the ``number`` most frequent variants exceed a ``share`` p/q of all cases.
 
@@ -198,13 +198,13 @@ class Curator:
         """
         eps = parse_epsilon(epsilon)
         if isinstance(number, bool) or not isinstance(number, int) or number < 1:
-            raise ParameterError("number-must-whole-number", parameter="number", number=number)
+            raise ParameterError("question-number-not-whole", parameter="number", number=number)
         if not 0 < share < 1:
-            raise ParameterError("share-between-not", parameter="share", share=float(share))
+            raise ParameterError("question-share-out-of-range", parameter="share", share=float(share))
         p, q = share.numerator, share.denominator
         if q > _LARGEST_DENOMINATOR:
             raise ParameterError(
-                "share-needs-denominator-most", parameter="share", largest_denominator=_LARGEST_DENOMINATOR
+                "question-share-denominator-large", parameter="share", largest_denominator=_LARGEST_DENOMINATOR
             )
         step = max(p, q - p)
         mechanism = self._account.charge(
@@ -317,12 +317,12 @@ class Curator:
         """
         eps, failure = parse_epsilon(epsilon), parse_delta(delta)
         if self.domain.activities != PRIVATELY or self._whole is not None:
-            raise ParameterError("activities-declared-they-need", parameter="activities")
+            raise ParameterError("activities-already-declared", parameter="activities")
         mechanism, sensitivity = labels_noise(eps, failure), Sensitivity.of(1, "L1", "split")
-        self._account.charge("labels", "the-activities-that-enough-cases-have", mechanism, sensitivity, eps, failure)
+        self._account.charge("labels", "activities-frequent-enough", mechanism, sensitivity, eps, failure)
         found = frequent_labels(self._variants, mechanism, self._randomness)
         if not found:
-            raise ParameterError("no-activity-frequent-enough", parameter="activities")
+            raise ParameterError("activities-none-found", parameter="activities")
         self._narrow(found)
         return found
 
@@ -347,7 +347,7 @@ class Curator:
         """
         eps, failure = parse_epsilon(epsilon), parse_delta(delta)
         if failure == 0:
-            raise ParameterError("selecting-variants-needs-delta", parameter="delta")
+            raise ParameterError("variants-selection-without-delta", parameter="delta")
         added = KTruncatedGeometric.of(eps, failure)
         mechanism = self._account.charge(
             "partitions",
@@ -400,9 +400,9 @@ class Curator:
     def peek_log(self, reason: str | Message) -> EventLog:
         """The raw log with its times and attributes. From here on there is no guarantee, and ``reason`` says why."""
         if self._log is not None and not isinstance(self._log, EventLog):
-            raise ParameterError("method-needs-all-events-memory", parameter="log")
+            raise ParameterError("method-needs-memory", parameter="log")
         if self._log is None:
-            raise ParameterError("method-needs-event-log", parameter="log")
+            raise ParameterError("variants-without-times", parameter="log")
         self._account.void(reason)
         return self._log
 

@@ -53,7 +53,7 @@ class Domain:
 
     def __post_init__(self) -> None:
         if not isinstance(self.attributes, Mapping):
-            raise ParameterError("declared-attributes-must-mapping", parameter="domain", attributes=self.attributes)
+            raise ParameterError("domain-attributes-not-mapping", parameter="domain", attributes=self.attributes)
         object.__setattr__(self, "attributes", {name: _values(name, v) for name, v in self.attributes.items()})
         if self.window is not None:
             object.__setattr__(self, "window", _window(*pair_of_times(self.window)))
@@ -61,21 +61,21 @@ class Domain:
             names = self.activities
             if isinstance(names, str) or not _are_names(names):
                 raise ParameterError(
-                    "declared-activities-must-collection",
+                    "domain-activities-not-collection",
                     parameter="activities",
                     meant=meant(names, (FROM_LOG, PRIVATELY)) if isinstance(names, str) else "",
                 )
             if (twice := _twice(names)) is not None:
-                raise ParameterError("activity-declared-twice", parameter="domain", twice=twice)
+                raise ParameterError("domain-activity-twice", parameter="domain", twice=twice)
             if not names:
-                raise ParameterError("declared-list-activities-empty", parameter="domain")
+                raise ParameterError("domain-activities-empty", parameter="domain")
             object.__setattr__(self, "activities", tuple(sorted(names)))
         length = self.max_length
         if length is None or (isinstance(length, str) and length == FROM_LOG):
             return
         found = whole_number(length)
         if found is None or found < 1:
-            raise ParameterError("declared-length-bound-must", parameter="max_length", length=length)
+            raise ParameterError("domain-length-invalid", parameter="max_length", length=length)
         object.__setattr__(self, "max_length", found)
 
     def values_of(self, name: str) -> Values | None:
@@ -157,14 +157,14 @@ LENGTH_FROM_LOG = Condition("length-from-log", "owner", Message("length-from-log
 def undeclared(fact: Fact) -> ParameterError:
     """What a method is told that needs a fact about which nothing was said."""
     what = "activities" if fact == "activities" else "length of the longest trace"
-    return ParameterError("nothing-declared-about-public", parameter=fact, what=what)
+    return ParameterError("domain-not-declared", parameter=fact, what=what)
 
 
 def checked_domain(domain: Domain | None) -> Domain:
     """Return the declared public facts, none where there are none, or refuse what are no such."""
     if domain is None or isinstance(domain, Domain):
         return domain or Domain()
-    raise ParameterError("public-facts-declared-domain", parameter="domain", kind=type(domain).__name__)
+    raise ParameterError("domain-type-wrong", parameter="domain", kind=type(domain).__name__)
 
 
 def pair_of_times(window: object) -> Window:
@@ -180,7 +180,7 @@ def pair_of_times(window: object) -> Window:
         ends = tuple(window)
     start, end = map(_time, ends) if len(ends) == 2 else (None, None)
     if start is None or end is None:
-        raise ParameterError("window-must-pair-times", parameter="window", window=window)
+        raise ParameterError("window-not-pair", parameter="window", window=window)
     return start, end
 
 
@@ -218,9 +218,9 @@ def _values(name: str, declared: Iterable[str] | Iterable[float]) -> Values:
         return float(low), float(high)
     names = tuple(str(v) for v in values if isinstance(v, str))
     if not names or len(names) != len(values):
-        raise ParameterError("domain-must-list-values", parameter="domain", name=name)
+        raise ParameterError("domain-not-values-or-range", parameter="domain", name=name)
     if (twice := _twice(names)) is not None:
-        raise ParameterError("value-declared-twice", parameter="domain", twice=twice, name=name)
+        raise ParameterError("domain-value-twice", parameter="domain", twice=twice, name=name)
     return names
 
 
@@ -232,5 +232,5 @@ def _twice(names: Iterable[str]) -> str | None:
 def _window(start: datetime.datetime, end: datetime.datetime) -> Window:
     zoned = [t.replace(tzinfo=datetime.UTC) if t.tzinfo is None else t.astimezone(datetime.UTC) for t in (start, end)]
     if not zoned[0] < zoned[1]:
-        raise ParameterError("window-must-end-after", parameter="window")
+        raise ParameterError("window-ends-before-start", parameter="window")
     return zoned[0], zoned[1]

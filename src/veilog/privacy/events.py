@@ -114,7 +114,7 @@ class EventQuestions:
         # As the owner knows the log: without events that are left out, a single case may be the first or the last.
         ends = AllCases(self._public, Domain()).outermost_starts()
         if ends is None:
-            raise ParameterError("no-case-log-start", parameter="window")
+            raise ParameterError("cases-all-without-start", parameter="window")
         # A window ends at the latest where days do: a case that starts on the last of all is outside, and not refused.
         end = min(ends[1] // _DAY + 1, _LAST_DAY)
         first = min(ends[0] // _DAY, end - 1)
@@ -129,7 +129,7 @@ class EventQuestions:
         """Refuse an attribute that holds no times of events; from the log's columns, which the guarantee then says."""
         there = name in self._log.shape.events.column_names
         if not there or (self.kind(name), self.level(name)) != ("date", "event"):
-            raise ParameterError("log-does-not-say", parameter="processing", name=name)
+            raise ParameterError("event-starts-missing", parameter="processing", name=name)
 
     def _assume_columns(self) -> None:
         for condition in columns_taken(self._log):
@@ -142,7 +142,7 @@ class EventQuestions:
                 self.check_moments(coding.name)
             numeric = bool(coding.edges) or coding.decimals is not None
             if numeric and self.kind(coding.name) not in ("whole number", "number", "date"):
-                raise ParameterError("attribute-holds-no-numbers-range", parameter="domain", name=coding.name)
+                raise ParameterError("attribute-range-not-numbers", parameter="domain", name=coding.name)
             self.level(coding.name)
 
     # Questions ------------------------------------------------------------------------------------------------------
@@ -216,7 +216,7 @@ class EventQuestions:
         *,
         alphabet: Sequence[str] = (),
         codings: Sequence[Coding] = (),
-        purpose: str | Message = "the-table-that-is-most-apart",
+        purpose: str | Message = "table-most-apart",
     ) -> int:
         """Which of several tables of counts is farthest from what is ``expected`` of it, with noise.
 
@@ -233,7 +233,7 @@ class EventQuestions:
         eps = parse_epsilon(epsilon)
         wanted = [np.asarray(table, dtype=np.int64).reshape(-1) for table in expected]
         if not wanted or len(less) != len(wanted):
-            raise ParameterError("must-table-more-each", parameter="less")
+            raise ParameterError("tables-offsets-not-matching", parameter="less")
         ends = np.cumsum([len(table) for table in wanted])
         check_sums(int(ends[-1]), 1, 1, eps)
         self._check_codings(codings)
@@ -293,7 +293,7 @@ class EventQuestions:
         """
         eps, failure = parse_epsilon(epsilon), parse_delta(delta)
         if failure == 0 or most < 1:
-            raise ParameterError("selecting-values-needs-delta", parameter="delta")
+            raise ParameterError("values-selection-without-delta", parameter="delta")
         self.level(name)
         added = KTruncatedGeometric.of(eps / most, failure / most)
         mechanism = self._account.charge(
@@ -374,7 +374,7 @@ class EventRounds:
         exactly, because it is computed in integers. It was charged with the others.
         """
         if self._asked == len(self.noises):
-            raise ParameterError("all-questions-paid-asked", parameter="rounds", asked=self._asked)
+            raise ParameterError("questions-used-up", parameter="rounds", asked=self._asked)
         check_size_and_bound(size, bound, resolution)
         if resolution * bound > self.UNIT:
             problem = f"Contributions up to {bound} in steps of 1/{resolution} are too large."

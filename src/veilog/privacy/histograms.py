@@ -48,17 +48,17 @@ class SparseHistogram:
 def check_size(size: int, mechanism: Laplace | DiscreteGaussian, keep_above: int | None) -> None:
     """Refuse, before anything is asked, what could not be held: too many bins, or a threshold below much noise."""
     if keep_above is None and not 0 <= size <= _DENSE_LIMIT:
-        raise ParameterError("histogram-bins-too-large", parameter="size", size=size)
+        raise ParameterError("histogram-bins-not-listable", parameter="size", size=size)
     if not 0 <= size <= _LARGEST_SIZE:
-        raise ParameterError("histogram-bins-too-large-2", parameter="size", size=size)
+        raise ParameterError("histogram-too-large", parameter="size", size=size)
     if keep_above is None:
         return
     if keep_above < 0:
-        raise ParameterError("keep-above-must-least", parameter="keep_above")
+        raise ParameterError("histogram-threshold-negative", parameter="keep_above")
     expected = size * _chance_above(mechanism, keep_above)
     if expected > _DENSE_LIMIT:
         raise ParameterError(
-            "about-empty-bins-survive", parameter="keep_above", expected=expected, keep_above=keep_above
+            "histogram-empty-bins-survive", parameter="keep_above", expected=expected, keep_above=keep_above
         )
 
 
@@ -149,7 +149,7 @@ MOST = 1024
 def label_threshold(epsilon: Fraction, delta: Fraction) -> int:
     """Return a threshold, in units, at which the proof holds, and hardly a smaller one would."""
     if delta == 0:
-        raise ParameterError("finding-activities-privately-needs", parameter="delta")
+        raise ParameterError("activities-search-without-delta", parameter="delta")
     scale = epsilon / WEIGHT
     noise.check_scale(scale)
     return max(_smallest(1, epsilon, delta), _smallest(MOST, epsilon, delta)) + 1
@@ -306,10 +306,10 @@ def gaussian_rounds(weights: Sequence[Fraction], epsilon: Fraction, delta: Fract
     together are (epsilon, delta)-differentially private where a case changes each answer by at most ``by`` in the L2
     norm: 1 in a histogram."""
     if not 1 <= len(weights) <= MOST_ROUNDS or any(weight <= 0 for weight in weights):
-        raise ParameterError("rounds-weights-above", parameter="weights", most_rounds=MOST_ROUNDS)
+        raise ParameterError("rounds-out-of-range", parameter="weights", most_rounds=MOST_ROUNDS)
     if epsilon < LEAST_EPSILON or not LEAST_DELTA <= delta < 1:
         raise ParameterError(
-            "questions-composed-together-need",
+            "rounds-budget-too-small",
             parameter="epsilon",
             least_epsilon=float(LEAST_EPSILON),
             least_delta=float(LEAST_DELTA),
@@ -325,7 +325,7 @@ def histogram_rounds(weights: Sequence[Fraction], epsilon: Fraction, delta: Frac
     """Return the noise of a histogram for each weight, of which the bins above a threshold can be drawn alone."""
     paid = gaussian_rounds(weights, epsilon, delta)
     if max(noise.exact_variance for noise in paid.noises) > LARGEST_VARIANCE_OF_TAILS:
-        raise ParameterError("epsilon-delta-noise-too", parameter="epsilon")
+        raise ParameterError("rounds-noise-too-wide", parameter="epsilon")
     return paid
 
 
@@ -392,7 +392,7 @@ class Rounds:
         It was charged with the others.
         """
         if self._asked == len(self.noises):
-            raise ParameterError("all-histograms-paid-asked", parameter="rounds", asked=self._asked)
+            raise ParameterError("rounds-histograms-used-up", parameter="rounds", asked=self._asked)
         noise = self.noises[self._asked]
         check_size(size, noise, keep_above)
         self._asked += 1

@@ -103,20 +103,20 @@ class Part:
         """Return the part that is spelled ``month=2024-03`` or ``ward=A``. An attribute that is called as a rule of
         time is spelled ``case:month``."""
         if not isinstance(text, str):
-            raise ParameterError("part-rule-value-not", parameter="part", advice=_ADVICE, text=text)
+            raise ParameterError("part-not-rule-value", parameter="part", advice=_ADVICE, text=text)
         rule, equals, value = text.partition("=")
         rule = rule.strip()
         if not equals or not rule or not value.strip():
-            raise ParameterError("part-rule-value-not", parameter="part", advice=_ADVICE, text=text)
+            raise ParameterError("part-not-rule-value", parameter="part", advice=_ADVICE, text=text)
         if rule in RULES_OF_TIME or rule == SPAN:
             _check_time(rule, value)
             return Part(rule, value)
         name = rule.removeprefix(_PREFIX)
         if not name or name in _RESERVED or not value.isprintable() or not rule.isprintable() or len(text) > _LONGEST:
-            raise ParameterError("names-no-part-cases", parameter="part", advice=_ADVICE, text=text[:_LONGEST])
+            raise ParameterError("part-name-invalid", parameter="part", advice=_ADVICE, text=text[:_LONGEST])
         spelled = _text(value)
         if spelled is None:  # no number: a case that has it is one without a value
-            raise ParameterError("names-no-part-cases", parameter="part", advice=_ADVICE, text=text)
+            raise ParameterError("part-name-invalid", parameter="part", advice=_ADVICE, text=text)
         # One attribute is one rule, and one value one part, however they are spelled.
         taken = name in RULES_OF_TIME or name == SPAN or name.startswith(_PREFIX)
         return Part(_PREFIX + name if taken else name, spelled)
@@ -172,7 +172,7 @@ class Part:
         is added or removed.
         """
         if isinstance(log, Variants):
-            raise ParameterError("cases-part-known-event", parameter="log", value=self)
+            raise ParameterError("part-of-variants", parameter="log", value=self)
         if not self.of_time:
             self._check_attribute(log.shape)
         of_rule = [] if self.of_time else _columns(log.shape, self.rule.removeprefix(_PREFIX))
@@ -203,7 +203,7 @@ class Part:
             known = [f"{_PREFIX}{c}" for c in shape.cases.column_names if c not in _RESERVED]
             known += [c for c in shape.events.column_names if c not in _RESERVED]
             raise ParameterError(
-                "log-no-attribute-could",
+                "part-attribute-missing",
                 parameter="part",
                 rule=self.rule,
                 meant=meant(self.rule, known),
@@ -212,7 +212,7 @@ class Part:
             )
         others = [field.type for field, _ in columns if not _has_texts(field.type)]
         if len(others) == len(columns):
-            raise ParameterError("attribute-holds-values-type", parameter="part", rule=self.rule, others=others[0])
+            raise ParameterError("part-attribute-type-unsuited", parameter="part", rule=self.rule, others=others[0])
 
     def _valued(self, log: EventLog) -> BoolArray:
         """The value of a case is that of its attribute, or, where it has none, that which all of its events have.
@@ -267,7 +267,7 @@ def day_named(text: str, parameter: str) -> datetime.date:
             return day
     except ValueError:
         pass
-    raise ParameterError("takes-day-2024-03", parameter=parameter, name=parameter, text=text)
+    raise ParameterError("part-option-not-day", parameter=parameter, name=parameter, text=text)
 
 
 def _check_time(rule: str, value: str) -> None:
@@ -278,9 +278,11 @@ def _check_time(rule: str, value: str) -> None:
     except (ValueError, OverflowError):
         example = RULES_OF_TIME.get(rule, "2024-03-01..2024-03-08")
         what = "span of days" if rule == SPAN else rule
-        raise ParameterError("no", parameter="part", value=value, what=what, rule=rule, example=example) from None
+        raise ParameterError(
+            "part-value-invalid", parameter="part", value=value, what=what, rule=rule, example=example
+        ) from None
     if first >= end:
-        raise ParameterError("holds-no-day", parameter="part", value=value)
+        raise ParameterError("part-value-not-day", parameter="part", value=value)
 
 
 def _days(rule: str, value: str) -> tuple[int, int]:

@@ -45,7 +45,7 @@ def columns_of_persons(shape: EventLog, column: str, option: Literal["unit", "pe
         words = ["case", "person"] if option == "unit" else []
         other = "case, person or " if words else ""
         raise ParameterError(
-            "log-no-attribute-could-name",
+            "person-attribute-missing",
             parameter=option,
             name=column,
             meant=meant(column, [*words, *known]),

@@ -80,19 +80,19 @@ class Unit:
         """What the user asked for: ``case``, ``person`` (nobody has more than ``max_cases``, which is then an
         assumption), or the name of the attribute that names the person; and what becomes of cases that name none."""
         if not isinstance(unit, str):
-            raise ParameterError("unit-must-text-not", parameter="unit", unit=unit)
+            raise ParameterError("unit-not-text", parameter="unit", unit=unit)
         kept = _unnamed(unnamed, unit)
         if unit == "case":
             if max_cases is not None:
-                raise ParameterError("bound-cases-person-needs", parameter="max_cases")
+                raise ParameterError("unit-bound-without-unit", parameter="max_cases")
             return ONE_CASE
         if max_cases is None:
             near = "" if unit == "person" else meant(unit, ("case", "person"))
-            raise ParameterError("unit-unit-protects-persons", parameter="max_cases", unit=unit, near=near)
+            raise ParameterError("unit-without-bound", parameter="max_cases", unit=unit, near=near)
         most = whole_number(max_cases)
         if most is None or not 1 <= most <= MOST_CASES:
             raise ParameterError(
-                "max-cases-must-whole", parameter="max_cases", most_cases=MOST_CASES, max_cases=max_cases
+                "unit-max-cases-invalid", parameter="max_cases", most_cases=MOST_CASES, max_cases=max_cases
             )
         return Unit("person", most, None if unit == "person" else unit, kept)
 
@@ -125,8 +125,8 @@ class Unit:
         if self.column is None:
             return ()
         if self.unnamed == "own":
-            return (Message("cases-names-several-people", name=self.column),)
-        return (Message("cases-names-no-single", name=self.column),)
+            return (Message("unit-cases-of-several-dropped", name=self.column),)
+        return (Message("unit-cases-without-person-dropped", name=self.column),)
 
     @property
     def conditions(self) -> tuple[Condition, ...]:
@@ -172,9 +172,9 @@ def _unnamed(said: str | None, unit: str) -> Unnamed:
     if said is None:
         return "left-out"
     if said not in get_args(Unnamed):
-        raise ParameterError("cases-nobody-named-left", parameter="unnamed", said=said)
+        raise ParameterError("unit-nobody-option-unknown", parameter="unnamed", said=said)
     if unit in ("case", "person") and said == "own":
-        raise ParameterError("cases-name-nobody-known", parameter="unnamed")
+        raise ParameterError("unit-nobody-without-column", parameter="unnamed")
     return said  # type: ignore[return-value]
 
 
@@ -185,7 +185,7 @@ def _growth(epsilon: Fraction, most: int) -> Fraction:
         return Fraction(1)
     e = float(epsilon)
     if e * most > 700:
-        raise ParameterError("delta-cannot-protect-person", parameter="max_cases", most=most)
+        raise ParameterError("unit-delta-cannot-protect", parameter="max_cases", most=most)
     total = most if e == 0 else math.expm1(e * most) / math.expm1(e)
     return Fraction(total) * (1 + Fraction(1, 2**40))
 
@@ -256,7 +256,7 @@ def bounded(
         _refuse_namesake(log, unit)
         return Bounded(log, unit, part, whole, new is not None)
     if isinstance(log, Variants):
-        raise ParameterError("cases-they-known-event", parameter="log", name=unit.column)
+        raise ParameterError("unit-of-variants", parameter="log", name=unit.column)
     column = unit.column
     of_pieces = log.each(lambda piece, _first: owners(piece, column), columns_of_persons(log.shape, column))
     owner = _numbered(list(of_pieces), unit.unnamed)
@@ -276,7 +276,7 @@ def check_somebody(log: EventLog | StoredLog | Variants, held: Bounded) -> None:
     column = held.unit.column
     if column is None or held.part is not None or not _cases(log) or _cases(held.log):
         return
-    raise InputError("no-case-log-value", path=None if isinstance(log, Variants) else log.source, name=column)
+    raise InputError("unit-column-without-value", path=None if isinstance(log, Variants) else log.source, name=column)
 
 
 def _cases(log: EventLog | StoredLog | Variants) -> int:
@@ -288,7 +288,7 @@ def _refuse_namesake(log: EventLog | StoredLog | Variants, unit: Unit) -> None:
     if unit.name == "case" or isinstance(log, Variants):
         return
     if "person" in log.shape.cases.column_names or "person" in log.shape.events.column_names:
-        raise ParameterError("log-column-called-person", parameter="unit")
+        raise ParameterError("unit-person-ambiguous", parameter="unit")
 
 
 _NOBODY = -1

@@ -66,7 +66,7 @@ def kept_until_written(
         if not place.exists() or (target is not None and mark(target) != before):
             raise
         raise OutputError(
-            "release-used-epsilon-waits",
+            "release-waits-in-place",
             path=error.path,
             text=error.problem,
             place=place,
@@ -114,7 +114,7 @@ def write_kept(
     if not place.exists():
         waiting = ", ".join(map(str, waiting_releases(entry.path)))
         raise InputError(
-            "release-does-not-wait" if waiting else "release-does-not-wait-beside",
+            "release-not-waiting" if waiting else "release-none-waiting",
             path=entry.path,
             number=entry.number,
             waiting=waiting,
@@ -144,7 +144,7 @@ def _made(folder: Path) -> None:
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError as error:
-        raise OutputError("folder-cannot-made", path=folder, reason=error.strerror or error) from error
+        raise OutputError("folder-not-made", path=folder, reason=error.strerror or error) from error
 
 
 def _remove(place: Path) -> None:

@@ -130,7 +130,7 @@ def _labels_found(plan: ReleaseRequest) -> tuple[Charge, ...]:
     if not plan.uses.labels:
         return ()
     mechanism, sensitivity = Stated("discrete Laplace"), Sensitivity.of(1, "L1", "split")
-    purpose, epsilon = Message("the-activities-that-enough-cases-have"), plan.epsilon * LABELS_SHARE
+    purpose, epsilon = Message("activities-frequent-enough"), plan.epsilon * LABELS_SHARE
     return (Charge("labels", purpose, mechanism, sensitivity, epsilon, plan.uses.of(plan.delta)[0]),)
 
 
@@ -320,7 +320,7 @@ def expectation(
     """Return what the plan gives on ``twins`` made-up logs of these sizes; no other log is touched. ``seen`` is shown
     each of them beside its release."""
     if isinstance(twins, bool) or not isinstance(twins, int) or not 1 <= twins <= 100:
-        raise ParameterError("twins-must-whole-number", parameter="twins", twins=twins)
+        raise ParameterError("twins-out-of-range", parameter="twins", twins=twins)
     wanted = named(tuple(purposes))
     found: dict[str, list[float]] = {}
     kept: list[tuple[int, int, int]] = []

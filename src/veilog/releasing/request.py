@@ -111,7 +111,7 @@ def checked_seed(seed: Any) -> int:
     """Return the seed, or refuse what is none."""
     found = whole_number(seed)
     if found is None or found < 0:
-        raise ParameterError("seed-must-whole-number", parameter="seed", seed=seed)
+        raise ParameterError("disclosure-seed-invalid", parameter="seed", seed=seed)
     return found
 
 
@@ -304,7 +304,7 @@ class ReleaseRequest:
         given = options.items() if request is method else ()
         beside = [name for name, value in given if not _is_usual(name, value)]
         if beside:
-            raise ParameterError("plan-says-all-itself", parameter=beside[0], names=", ".join(beside))
+            raise ParameterError("plan-with-other-settings", parameter=beside[0], names=", ".join(beside))
         useless = [name for name in request.arguments() if name in OPTIONS and work not in OPTIONS[name].works]
         if useless and work == "train":
             raise ParameterError("training-no-use-model", parameter=useless[0], option=OPTIONS[useless[0]].option)
@@ -396,9 +396,7 @@ class ReleaseRequest:
         """
         alphabet, said = self.declared.alphabet, declared.get("activities")
         if alphabet is not None and said not in (None, len(alphabet)):
-            raise ParameterError(
-                "plan-declares-activities-not", parameter="activities", number=len(alphabet), said=said
-            )
+            raise ParameterError("plan-activities-differ", parameter="activities", number=len(alphabet), said=said)
         twins = {"twins": declared.pop("twins")} if "twins" in declared else {}
         known = _made_by("trying.sizes:sizes_of")(**declared) if sizes is None else replace(sizes, **declared)
         found = _made_by("trying.expected:expectation")
@@ -430,7 +428,7 @@ class ReleaseRequest:
             if self.unit.column is not None:
                 columns_of_persons(log.shape, self.unit.column)
         if self.method.full_log and isinstance(log, StoredLog):
-            raise ParameterError("method-needs-all-events-memory-log", parameter="log", name=self.method.name)
+            raise ParameterError("method-log-on-disk", parameter="log", name=self.method.name)
 
     def _check_events(self) -> None:
         """Refuse variants where events are needed."""
@@ -505,7 +503,7 @@ class ReleaseRequest:
                 window = start, end
             domain = replace(declared, attributes={name: tuple(some) for name, some in attributes.items()})
         except (KeyError, TypeError, ValueError, AttributeError) as error:
-            raise InputError("no-plan-release", reason=error) from error
+            raise InputError("plan-invalid", reason=error) from error
         return plan(method, **{"domain": domain, "window": window, **given, **parameters})
 
     def command(self, log: str = "LOG", target: str = "RELEASE.xes", options: Iterable[tuple[str, str]] = ()) -> str:
@@ -668,7 +666,7 @@ def facts_declared(domain: Domain | None, activities: Iterable[str] | str | None
     if activities is None:
         return declared
     if declared.activities is not None:
-        raise ParameterError("activities-declared-twice-themselves", parameter="activities")
+        raise ParameterError("activities-declared-twice", parameter="activities")
     return replace(declared, activities=Domain.of(activities).activities)
 
 
@@ -681,10 +679,10 @@ def protects_nobody(epsilon: Fraction, delta: Fraction) -> bool:
 def _check_remembered(request: ReleaseRequest) -> None:
     """Refuse to have the ledger remember the units of no part, or units without names."""
     if request.remember_units and request.part is None:
-        raise ParameterError("remember-units-leaves-out", parameter="remember_units")
+        raise ParameterError("unit-memory-without-part", parameter="remember_units")
     unit = request.unit
     if request.remember_units and unit.name != "case" and (unit.column is None or unit.unnamed == "own"):
-        raise ParameterError("remember-units-needs-names", parameter="remember_units")
+        raise ParameterError("unit-memory-without-names", parameter="remember_units")
 
 
 def _check_parameters(method: Method, told: Mapping[str, Any]) -> None:
@@ -692,10 +690,10 @@ def _check_parameters(method: Method, told: Mapping[str, Any]) -> None:
     whole = told.get("parameters")
     if whole is not None:
         named = ", ".join(f"{name}={value!r}" for name, value in whole.items()) if isinstance(whole, Mapping) else "p=1"
-        raise ParameterError("parameters-method-given-not", parameter="parameters", named=named)
+        raise ParameterError("plan-parameters-as-one", parameter="parameters", named=named)
     if "max_length" in told and not any(parameter.name == "max_length" for parameter in method.parameters):
         raise ParameterError(
-            "method-no-parameter-max", parameter="max_length", name=method.name, told=told["max_length"]
+            "method-without-max-length", parameter="max_length", name=method.name, told=told["max_length"]
         )
 
 
@@ -704,18 +702,18 @@ def _budget(request: ReleaseRequest, epsilon: Number | None, delta: Number) -> t
     method, failure = request.method, parse_delta(delta)
     if not method.takes_epsilon:
         if epsilon is not None or failure:
-            raise ParameterError("method-takes-no-epsilon", parameter="epsilon", name=method.name)
+            raise ParameterError("method-epsilon-not-taken", parameter="epsilon", name=method.name)
         return Fraction(0), Fraction(0)
     if epsilon is None:
-        raise ParameterError("method-needs-epsilon", parameter="epsilon", name=method.name)
+        raise ParameterError("method-epsilon-missing", parameter="epsilon", name=method.name)
     eps = parse_epsilon(epsilon)
     if protects_nobody(eps, failure) and not request.allow_no_protection:
         given = f"epsilon = {up(eps)}" + (f" and delta = {up(failure)}" if failure else "")
-        raise ParameterError("protection-level-none-practice", parameter="epsilon", given=given)
+        raise ParameterError("protection-none-in-practice", parameter="epsilon", given=given)
     if method.needs_delta and failure == 0:
-        raise ParameterError("method-needs-delta-above", parameter="delta", name=method.name)
+        raise ParameterError("method-delta-missing", parameter="delta", name=method.name)
     if failure and not any(request.uses):
-        raise ParameterError("method-needs-no-delta", parameter="delta", name=method.name)
+        raise ParameterError("method-delta-not-needed", parameter="delta", name=method.name)
     return eps, failure
 
 
@@ -726,9 +724,9 @@ def _by_advantage(
     if any(parameter.name == "guessing_advantage" for parameter in method.parameters):
         return epsilon, {**parameters, "guessing_advantage": advantage}
     if not method.takes_epsilon:
-        raise ParameterError("method-takes-neither-epsilon", parameter="guessing_advantage", name=method.name)
+        raise ParameterError("method-budget-not-taken", parameter="guessing_advantage", name=method.name)
     if epsilon is not None:
-        raise ParameterError("epsilon-guessing-advantage-two", parameter="guessing_advantage")
+        raise ParameterError("epsilon-and-guessing-advantage", parameter="guessing_advantage")
     return epsilon_of(advantage, delta=delta), parameters
 
 
@@ -746,7 +744,7 @@ def _check_privately(method: Method, settings: Settings, declared: Domain, as_pu
 def _check_certified(method: Method, as_published: bool) -> None:
     """Refuse what is certified of a method that is not."""
     if not (as_published or method.certified):
-        raise ParameterError("method-no-certified-release-2", parameter="as_published", name=method.name)
+        raise ParameterError("method-not-certified", parameter="as_published", name=method.name)
 
 
 def _check_names(unit: Unit, wanted: Wanted, declared: Domain) -> None:
@@ -755,14 +753,14 @@ def _check_names(unit: Unit, wanted: Wanted, declared: Domain) -> None:
         if unit.column is None or declared.values_of(name) is not None:
             continue
         if name.removeprefix("case:") == unit.column.removeprefix("case:"):
-            raise ParameterError("tells-case-values-name", parameter="attributes", name=name)
+            raise ParameterError("attribute-names-people", parameter="attributes", name=name)
 
 
 def _check_unit(method: Method, as_published: bool) -> None:
     """Refuse to protect people where only cases can be protected."""
     if as_published or not method.takes_epsilon:
         raise ParameterError(
-            "people-several-cases-protected" if as_published else "people-several-cases-protected-certified",
+            "unit-with-as-published" if as_published else "unit-method-not-private",
             parameter="unit",
         )
 
@@ -772,9 +770,9 @@ def _check_beyond(method: Method, as_published: bool) -> None:
     if method.full_log or not method.takes_epsilon:
         own = any(parameter.name == "times_share" for parameter in method.parameters)
         raise ParameterError(
-            "method-releases-no-variants" if own else "method-releases-no-variants-times",
+            "method-extras-of-its-own" if own else "method-extras-not-possible",
             parameter="times",
             name=method.name,
         )
     if as_published:
-        raise ParameterError("times-attributes-come-certified", parameter="times")
+        raise ParameterError("extras-not-certified", parameter="times")

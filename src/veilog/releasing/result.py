@@ -45,7 +45,7 @@ _EDGES: Mapping[Strength, str] = {
 }  # fmt: skip
 """How the words about a guarantee are marked, by what it is worth."""
 NOISE_ONLY = Message("noise-only")
-NOTHING_SURVIVED = ("nothing-survived", "nothing-survived-raise-both", "nothing-survived-raise-epsilon")
+NOTHING_SURVIVED = ("nothing-survived", "nothing-survived-both-small", "nothing-survived-epsilon-small")
 """The first remark on such a release."""
 _SEE_LOSSES = "Confidential, for the data owner: released.owner_only lists what the release leaves out of the log."
 """The same for every release."""
@@ -183,7 +183,7 @@ class Release:
         path = path_of(path, "path")
         if self.variants.cases == 0:
             raise EmptyReleaseError(
-                "release-empty-nothing-write",
+                "release-empty",
                 path=path,
                 remarks=" ".join(str(remark) for remark in self.remarks if remark.code not in NOTHING_SURVIVED),
             )
@@ -367,4 +367,4 @@ def _said(key: str, message: Message) -> Attribute:
 def remarks_on(released: Variants) -> tuple[Message, ...]:
     """Return what is remarked on any release: empty cases."""
     empty = int(released.counts[released.lengths == 0].sum())
-    return (Message("released-cases-no-event", empty=empty),) if empty else ()
+    return (Message("release-cases-without-event", empty=empty),) if empty else ()

@@ -215,7 +215,7 @@ def unseen_units(
     if not request.remember_units or request.part is None:
         return None
     if ledger is None:
-        raise ParameterError("units-remembered-ledger-release", parameter="remember_units")
+        raise ParameterError("unit-memory-without-ledger", parameter="remember_units")
     assert not isinstance(looked_at, Variants), "a part of variants is refused"
     names = names_of_units(looked_at, request.unit.column)
     return ledger.units(log, request.part, request.unit.column or request.unit.name, names)
@@ -250,12 +250,12 @@ def _with_others(released: Release, others: dict[str, tuple[Variants, Int32Array
             details=None,
             remarks=(
                 *released.remarks,
-                Message("file-another-made-same", name=name),
+                Message("release-file-of-two", name=name),
             ),
         )
         for name, (variants, order) in others.items()
     }
-    said = (Message("second-file-made-same", name=name) for name in beside)
+    said = (Message("release-second-file-made", name=name) for name in beside)
     return replace(released, beside=beside, remarks=(*released.remarks, *said))
 
 
@@ -385,7 +385,9 @@ def _answered(request: ReleaseRequest, curator: Curator, budgeted: Request) -> V
 
 
 def _not_ours(method: Method, problem: str) -> ParameterError:
-    return ParameterError("method", parameter="method", name=method.name, package=method.package, text=problem)
+    return ParameterError(
+        "method-external-failed", parameter="method", name=method.name, package=method.package, text=problem
+    )
 
 
 def _alone(curator: Curator, request: ReleaseRequest, budgeted: Request, said: list[Message]) -> _Made:
@@ -476,4 +478,4 @@ def _nothing(request: ReleaseRequest, released: Variants) -> tuple[Message, ...]
     if not method.takes_epsilon:
         return (Message("nothing-survived"),)
     spends_delta = method.spends_delta(request.settings)
-    return (Message("nothing-survived-raise-both" if spends_delta else "nothing-survived-raise-epsilon"),)
+    return (Message("nothing-survived-both-small" if spends_delta else "nothing-survived-epsilon-small"),)

@@ -128,13 +128,16 @@ class Ranking:
         """Return what was measured for this purpose; refused where nothing was."""
         if purpose not in PURPOSES:
             raise ParameterError(
-                "methods-not-ranked", parameter="for", purpose=purpose, names=", ".join((SIMILARITY, *PURPOSES))
+                "suggestion-purpose-not-ranked",
+                parameter="for",
+                purpose=purpose,
+                names=", ".join((SIMILARITY, *PURPOSES)),
             )
         told = _kept() if told is None else told
         served = PURPOSES[purpose]
         numbers = {name: told.get("purposes", {}).get(name, {}) for name in served.shown}
         if not all(numbers[name] for name in served.measures):
-            raise ParameterError("no-method-measured-none", parameter="for", title=served.title)
+            raise ParameterError("suggestion-without-measured-method", parameter="for", title=served.title)
         return Ranking(purpose, numbers, told["originals"], told["cases"], told["asked"])
 
     @property
@@ -421,13 +424,13 @@ def _answers(
 ) -> tuple[int, float | None, int | None, Sizes | None]:
     """About how many cases there are, and what share of them how many frequent variants hold, if that is asked; with
     something left for more, what twins are made of."""
-    cases = max(0, curator.count(for_count, purpose="number-of-cases-to-suggest-a-method"))
+    cases = max(0, curator.count(for_count, purpose="cases-for-suggestion"))
     if not for_more:
         return cases, None, None, None
     for_sizes = for_more * _SIZES if delta else for_more
     covered, frequent = None, None
     if delta:
-        found = curator.partitions(for_more - for_sizes, delta, purpose="frequent-variants-to-suggest-a-method")
+        found = curator.partitions(for_more - for_sizes, delta, purpose="frequent-variants-for-suggestion")
         covered, frequent = min(1.0, found.cases / max(1, cases, found.cases)), len(found)
     return cases, covered, frequent, ask_sizes(curator, for_sizes, cases=cases, within=for_count)
 
@@ -447,7 +450,7 @@ def _ranked(ranking: Ranking, scale: float, *, delta: bool) -> _Pick:
     """The method that did best for a purpose where epsilon times cases was about this ``scale``."""
     order, left_out = ranking.ranked(scale, delta=delta)
     if not order:
-        raise ParameterError("no-method-measured-everywhere", parameter="for", title=ranking.served.title)
+        raise ParameterError("suggestion-settings-not-measured", parameter="for", title=ranking.served.title)
     served, best, places = ranking.served, order[0], ranking.places(scale)
     what = "kept of what the original gives" if served.kept else "mean error of the rules' supports, in per cent"
     next_ones = ", ".join(f"{one.name} {served.in_words(one.value)}" for one in order[1:3])
@@ -495,15 +498,17 @@ def _chosen(scale: float, covered: float | None, frequent: int | None) -> tuple[
 def _remarks(pick: _Pick, for_: str, cases: int, delta_left: Fraction, domain: Domain | None) -> list[Message]:
     remarks, method = [], pick.method
     if delta_left * cases > Fraction(1, 10):
-        remarks.append(Message("delta-times-cases-about", delta_left=float(delta_left * cases)))
+        remarks.append(Message("suggestion-delta-too-large", delta_left=float(delta_left * cases)))
     if pick.not_ranked:
         remarks.append(
-            Message("not-ranked-logs-measured", names="; ".join((f"{name} ({why})" for name, why in pick.not_ranked)))
+            Message(
+                "suggestion-methods-not-ranked", names="; ".join((f"{name} ({why})" for name, why in pick.not_ranked))
+            )
         )
     if method == "evolve" and for_ == "discovery" and not pick.settings:
-        remarks.append(Message("models-evolve-moves-release"))
+        remarks.append(Message("suggestion-evolve-for-models"))
     if method == "evolve" and delta_left and for_ == SIMILARITY:
-        remarks.append(Message("without-delta-left-evolve"))
+        remarks.append(Message("suggestion-evolve-without-delta"))
     if method == "evolve" and (domain is None or domain.activities is None):
-        remarks.append(Message("evolve-know-activities-public"))
+        remarks.append(Message("suggestion-evolve-activities-undeclared"))
     return remarks

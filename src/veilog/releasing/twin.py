@@ -104,17 +104,17 @@ def twin(
     }
     protected = Unit.of(unit, max_cases, unnamed)
     if (found := whole_number(number)) is None or found < 0:
-        raise ParameterError("number-must-whole-number-not", parameter="number", number=number)
+        raise ParameterError("sizes-number-not-whole", parameter="number", number=number)
     if epsilon is None:
         if protected is not ONE_CASE:
-            raise ParameterError("without-epsilon-nothing-asked", parameter="unit")
+            raise ParameterError("sizes-unit-without-epsilon", parameter="unit")
         if ledger:
-            raise ParameterError("without-epsilon-nothing-asked-nothing", parameter="ledger")
+            raise ParameterError("sizes-ledger-without-epsilon", parameter="ledger")
         if log is not None and None in (cases, length):
-            raise ParameterError("log-only-asked-sizes", parameter="epsilon")
+            raise ParameterError("sizes-log-without-epsilon", parameter="epsilon")
         return Twin(sizes_of(**declared), seed=found, labels=labels)
     if log is None:
-        raise ParameterError("epsilon-log-asked-none", parameter="log")
+        raise ParameterError("sizes-epsilon-without-log", parameter="log")
     known = {name: value for name, value in declared.items() if value is not None}
     sizes_of(**{"cases": MOST_CASES, "length": 0} | known)  # what no log can have is refused before anything is asked
     asked = _asked(files.as_log(log), parse_epsilon(epsilon), protected, ledger, seed, cases)
@@ -158,7 +158,9 @@ def sizes_of_log(log: EventLog | StoredLog | Variants, planned: ReleaseRequest) 
     raw numbers, for its owner alone."""
     looked_at = bounded(log, planned.unit, noise.operating_system(), planned.part).variants
     if planned.part is not None and not looked_at.cases:
-        raise ParameterError("no-case-log-part", parameter="part", part=planned.part, in_words=planned.part.in_words)
+        raise ParameterError(
+            "sizes-part-without-case", parameter="part", part=planned.part, in_words=planned.part.in_words
+        )
     return Sizes.of(looked_at)
 
 
@@ -171,15 +173,15 @@ def ask_sizes(
     if cases is None:
         within = epsilon * _COUNT
         epsilon -= within
-        cases = curator.count(within, purpose="number-of-cases-for-a-twin")
+        cases = curator.count(within, purpose="cases-for-twin")
     each = epsilon * (1 - _LENGTHS) / len(HEADS)
-    bins = curator.histogram(_length_bins, len(BINS), epsilon * _LENGTHS, purpose="lengths-of-cases-for-a-twin")
+    bins = curator.histogram(_length_bins, len(BINS), epsilon * _LENGTHS, purpose="lengths-for-twin")
     found = min(MOST_CASES, max(1, cases))
     heads: dict[str, Any] = {}
     held = []
     least = 1 / found
     for name, number in HEADS.items():
-        answer = curator.concentration(number, _HALF, each, purpose="cases-of-the-most-frequent-variants-for-a-twin")
+        answer = curator.concentration(number, _HALF, each, purpose="frequent-variants-for-twin")
         # It is twice their cases less all cases; more variants hold no fewer cases.
         held.append((answer + found) / 2)
         least = heads[name] = min(1.0, max(least, held[-1] / found))
@@ -202,5 +204,5 @@ def sizes_of(**declared: float | None) -> Sizes:
     """Return what somebody declares; :class:`ParameterError` says what is lacking."""
     lacking = [name for name in ("cases", "length") if declared.get(name) is None]
     if lacking:
-        raise ParameterError("sizes-log-not-known", parameter=lacking[0], names=" and ".join(lacking))
+        raise ParameterError("sizes-unknown", parameter=lacking[0], names=" and ".join(lacking))
     return Sizes(**declared)  # type: ignore[arg-type]

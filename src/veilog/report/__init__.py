@@ -49,7 +49,7 @@ def write(
     """
     place = path_of(path, "path")
     if place.suffix.lower() not in (".html", ".htm"):
-        raise OutputError("report-html-page-file", path=place)
+        raise OutputError("report-not-html", path=place)
     check_writable(place, overwrite=overwrite)
     text = html(
         released,

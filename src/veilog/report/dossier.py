@@ -254,7 +254,7 @@ def dossier(
     if beside is not None:
         check_apart(beside, others, person)
     elif others is not None:
-        raise ParameterError("control-held-against-original", parameter="control")
+        raise ParameterError("control-without-original", parameter="control")
     with spoken(language):
         return _made(
             dossier_facts(held, beside, files=files, account=account, control=others, person=person, progress=progress)
@@ -274,7 +274,7 @@ def write(made: Dossier, path: str | os.PathLike[str], *, overwrite: bool = Fals
 def write_registry(made: Dossier, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
     """Write the record for the registry of deployments; :class:`OutputError` where nothing is proven."""
     if made.registry is None:
-        raise OutputError("nothing-proven-release-nothing", path=os.fspath(path))
+        raise OutputError("dossier-nothing-proven", path=os.fspath(path))
     with atomic_target(path, overwrite=overwrite) as file:
         file.write(made.registry.encode("utf-8", "replace"))
 
@@ -283,7 +283,7 @@ def check_dossier(path: str | os.PathLike[str]) -> str:
     """Before any work: return "html" or "markdown"; :class:`OutputError` if the file cannot be written."""
     suffix = PurePath(path).suffix.lower()
     if suffix not in (*_HTML, *_MARKDOWN):
-        raise OutputError("dossier-page-html-markdown", path=os.fspath(path))
+        raise OutputError("dossier-format-unknown", path=os.fspath(path))
     check_writable(path)
     return "markdown" if suffix in _MARKDOWN else "html"
 

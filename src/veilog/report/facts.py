@@ -320,11 +320,11 @@ def files_of(paths: Sequence[str | os.PathLike[str]]) -> tuple[File, ...]:
     for path in map(Path, paths):
         try:
             if path.is_file() and not _states_how(path):
-                raise InputError("log-does-not-say-how", path=os.fspath(path))
+                raise InputError("report-not-of-release", path=os.fspath(path))
             with path.open("rb") as file:
                 found.append(File(clean(path.name), hashlib.file_digest(file, "sha256").hexdigest()))
         except OSError as error:
-            raise InputError("file-release-cannot-read", path=os.fspath(path)) from error
+            raise InputError("report-release-not-readable", path=os.fspath(path)) from error
     return tuple(found)
 
 

@@ -99,7 +99,7 @@ def given_release(released: Release | AnyLog) -> Release | EventLog:
     log = as_log(released)
     if isinstance(log, EventLog):
         return log
-    raise InputError("variants-do-not-say")
+    raise InputError("report-guarantee-of-variants")
 
 
 def given_log(log: AnyLog | StoredLog | None, released: Release | EventLog | None = None) -> EventLog | Variants | None:
@@ -120,7 +120,7 @@ def told_by_file(log: EventLog) -> Told:
     found = [child for a in log.metadata.attributes if a.key == _ANONYMIZATIONS for child in a.children]
     facts = [_facts(child) for child in found if child.children and not _REMARK.fullmatch(child.key)]
     if not facts:
-        raise InputError("log-does-not-say-how-made", path=log.source)
+        raise InputError("report-guarantee-missing", path=log.source)
     said = (_message(child) for child in found if _REMARK.fullmatch(child.key) and isinstance(child.value, str))
     operations = tuple(_operation(fact) for fact in facts)
     method = next((o.method for o in operations if o.method.removesuffix(" (as published)") in METHODS), "")

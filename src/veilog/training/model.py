@@ -101,7 +101,7 @@ class Model:
         variants = self.sample(cases, seed=seed)
         if variants.events > _MOST_EVENTS:
             raise ParameterError(
-                "cases-events-too-many", parameter="cases", cases=variants.cases, events=variants.events
+                "model-release-events-too-many", parameter="cases", cases=variants.cases, events=variants.events
             )
         return self._released(variants, shuffled(variants, _generator(seed)), time.perf_counter() - started)
 
@@ -166,7 +166,7 @@ class Model:
         if cases is None:
             return self.cases
         if isinstance(cases, bool) or not isinstance(cases, int) or not 1 <= cases <= _MOST_CASES:
-            raise ParameterError("number-cases-must-whole", parameter="cases", most_cases=_MOST_CASES, cases=cases)
+            raise ParameterError("model-cases-out-of-range", parameter="cases", most_cases=_MOST_CASES, cases=cases)
         return cases
 
     def _variants(self, counts: IntArray) -> Variants:
@@ -209,7 +209,7 @@ class Model:
         free = shutil.disk_usage(path.resolve().parent).free
         if need > free:
             raise OutputError(
-                "cases-take-about-free",
+                "model-cases-over-memory",
                 path=path,
                 number=number,
                 gigabytes=_gigabytes(need),
@@ -253,7 +253,7 @@ class Model:
                 software=_text(facts["software"]),
             )
         except (Misfit, Damaged) as error:
-            raise InputError("contents-model-do-not", path=path, reason=error) from None
+            raise InputError("model-contents-inconsistent", path=path, reason=error) from None
 
 
 def _message(told: Any) -> Message:
@@ -265,7 +265,7 @@ def _message(told: Any) -> Message:
 
 def _generator(seed: int | None) -> np.random.Generator:
     if seed is not None and (isinstance(seed, bool) or not isinstance(seed, int) or seed < 0):
-        raise ParameterError("seed-must-whole-number", parameter="seed", seed=seed)
+        raise ParameterError("disclosure-seed-invalid", parameter="seed", seed=seed)
     return np.random.default_rng(seed)
 
 

@@ -69,9 +69,9 @@ class CheckpointFile:
         try:
             self.key = self.key_path.read_bytes()
         except OSError as error:
-            raise InputError("key-checkpoint-cannot-read", path=self.key_path, reason=error.strerror) from None
+            raise InputError("checkpoint-key-not-readable", path=self.key_path, reason=error.strerror) from None
         if len(self.key) != _KEY_BYTES:
-            raise InputError("not-key-checkpoint", path=self.key_path)
+            raise InputError("checkpoint-key-invalid", path=self.key_path)
 
     @property
     def found(self) -> bool:
@@ -102,12 +102,12 @@ class CheckpointFile:
         facts = self._found.facts
         kept = facts.get("request")
         if not isinstance(kept, dict) or not isinstance(facts.get("log"), str):
-            raise InputError("checkpoint-not-training", path=self.path)
+            raise InputError("checkpoint-not-of-training", path=self.path)
         advice = "Give what it was started with, or another --checkpoint to start anew with a budget of its own."
         for name in sorted(kept.keys() | request.keys()):
             if kept.get(name) != request.get(name):
                 raise ParameterError(
-                    "checkpoint-started-not",
+                    "checkpoint-setting-differs",
                     parameter=name,
                     advice=advice,
                     name=self.path.name,
@@ -116,12 +116,12 @@ class CheckpointFile:
                     said_2=_said(request.get(name)),
                 )
         if not hmac.compare_digest(facts["log"].encode(), digest.encode()):
-            raise ParameterError("checkpoint-another-log", parameter="log", advice=advice, name=self.path.name)
+            raise ParameterError("checkpoint-of-other-log", parameter="log", advice=advice, name=self.path.name)
         self._refuse_taken()
         try:
             self.path.rename(self.taken_path)
         except OSError as error:
-            raise OutputError("checkpoint-cannot-taken", path=self.path, reason=error.strerror) from error
+            raise OutputError("checkpoint-not-takable", path=self.path, reason=error.strerror) from error
         return self._found
 
     def save(self, facts: Mapping[str, Any], arrays: Mapping[str, AnyArray]) -> None:
@@ -141,12 +141,12 @@ class CheckpointFile:
 
     def _refuse_taken(self) -> None:
         if self.taken_path.exists():
-            raise OutputError("another-run-taken-checkpoint", path=self.taken_path, name=self.path.name)
+            raise OutputError("checkpoint-taken", path=self.taken_path, name=self.path.name)
 
     def _refuse_foreign(self) -> None:
         """Stop where the file is not the one that this run wrote: another run has taken over."""
         if self._mark != _mark(self.path):
-            raise OutputError("another-run-taken-replaced", path=self.path)
+            raise OutputError("checkpoint-taken-or-replaced", path=self.path)
 
     def _write_key(self) -> None:
         try:
@@ -155,7 +155,7 @@ class CheckpointFile:
             with os.fdopen(descriptor, "wb") as file:
                 file.write(self.key)
         except OSError as error:
-            raise OutputError("file-cannot-written", path=self.key_path, reason=error.strerror) from error
+            raise OutputError("file-not-writable", path=self.key_path, reason=error.strerror) from error
 
 
 def remove(path: str | Path) -> None:
@@ -253,7 +253,7 @@ def earlier(found: Content | None, keeper: CheckpointFile) -> ResumedState:
             raise Misfit("its marks are no texts")
         return ResumedState(state_from(found.facts["state"], found.arrays), remarks, reasons, conditions, entry, marks)
     except (Misfit, Damaged, KeyError, TypeError, ValueError, AttributeError) as error:
-        raise InputError("contents-checkpoint-do-not", path=keeper.path, reason=error) from None
+        raise InputError("checkpoint-contents-inconsistent", path=keeper.path, reason=error) from None
 
 
 def choosing(keeper: CheckpointFile | None, seed: int | None) -> noise.Randomness:
@@ -393,7 +393,7 @@ def trainable(name: str) -> Method:
     """The method of this name, if it trains a model that can be kept."""
     chosen = method_named(name)
     if name not in TRAINABLE:
-        raise ParameterError("method-trains-no-model", parameter="method", name=name, names=" or ".join(TRAINABLE))
+        raise ParameterError("method-without-model", parameter="method", name=name, names=" or ".join(TRAINABLE))
     return chosen
 
 

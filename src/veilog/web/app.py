@@ -356,7 +356,7 @@ class _Site(ReleaseForm):
         """Speak another language from now on. It needs no mark: doing it twice is doing it once."""
         language = (await fields_of(request)).get("language", "")
         if language not in languages():
-            raise Problem(400, "no-language")
+            raise Problem(400, "language-unknown")
         return chosen(language, request.headers)
 
     async def columns(self, request: Request) -> Response:
@@ -428,7 +428,7 @@ class _Site(ReleaseForm):
         log = await run_in_threadpool(self.log, request)
         values = await self.left(log, fields)
         if log.measured is None:
-            raise Problem(409, "log-not-read-yet")
+            raise Problem(409, "log-still-unread")
         plan = await self._planned(log, values)
         problem = plan.problem if isinstance(plan, Refused) else plan.undeclared or plan.account.refused
         if isinstance(plan, Refused) or problem is not None:
@@ -470,7 +470,7 @@ class _Site(ReleaseForm):
         def queue(fields: Mapping[str, str]) -> str:
             job = self.job(request)
             if not isinstance(job.result, ReleasedLog) or not job.result.unwritten or not job.ended:
-                raise Problem(400, "nothing-release-left-written")
+                raise Problem(400, "release-already-written")
             asked = replace(job.request, write=job.id)
             return f"/jobs/{self.jobs.submit(job.session, job.log, 'release', asked)}"
 
@@ -480,7 +480,7 @@ class _Site(ReleaseForm):
         def delete(fields: Mapping[str, str]) -> str:
             job = self.job(request)
             if job.kind == "read":
-                raise Problem(400, "reading-log")
+                raise Problem(400, "job-is-reading")
             self.jobs.delete(job.id)
             return "/"
 
@@ -512,7 +512,7 @@ class _Site(ReleaseForm):
                     preview_form, log, values, self.settings, abandon_on_cancel=True, limiter=self._plans
                 )
         except TimeoutError as error:
-            raise Problem(503, "dry-run-takes-too") from error
+            raise Problem(503, "dry-run-too-long") from error
 
 
 _SEALED = {"content-security-policy": "default-src 'none'; sandbox"}

@@ -75,11 +75,11 @@ class Owner(Visits):
             log = self.log(request)
             epsilon = fields.get("epsilon", "").strip().replace(",", ".")
             if not epsilon and not fields.get("none"):
-                raise Problem(400, "no-budget-given-2")
+                raise Problem(400, "owner-budget-missing")
             delta = fields.get("delta", "").strip().replace(",", ".") or "0"
             unit = fields.get("unit", "").strip() or None
             if log.measured is not None and unit not in (None, *persons_of(log)):
-                raise Problem(400, "no-column-3")
+                raise Problem(400, "owner-column-missing")
             if fields.get("none"):
                 limit(log, self.settings, None, "0", None)
             else:
@@ -92,7 +92,7 @@ class Owner(Visits):
         def change(fields: Mapping[str, str]) -> str:
             log, number = self.log(request), fields.get("account", "")
             if not (number.isascii() and number.isdecimal() and len(number) < 10):
-                raise Problem(400, "no-account-chosen")
+                raise Problem(400, "owner-account-not-chosen")
             put_on(log, self.settings, int(number), self.store.logs(log.session))
             return f"/logs/{log.id}/account"
 
@@ -113,7 +113,7 @@ class Owner(Visits):
             log, number = self.log(request), fields.get("entry", "")
             seen = account_seen(log, self.settings)
             if number not in {str(row.number) for row in seen.rows}:
-                raise Problem(400, "no-release-account")
+                raise Problem(400, "owner-release-unknown")
             texts = (fields.get(name, "").strip()[:_LONGEST] for name in ("recipient", "note"))
             self.store.set_note(log.session, int(number), *texts)
             return f"/logs/{log.id}/account#r{number}"
@@ -140,7 +140,7 @@ class Owner(Visits):
         if self.settings.lasting_token:
             raise _shared()
         if not hmac.compare_digest(given.encode("utf-8", "replace"), self.settings.token.encode()):
-            raise Problem(403, "not-token")
+            raise Problem(403, "server-token-wrong")
         return leading_to(f"/stored?grant={new_once(self.key, session + _OWNER)}")
 
     async def take(self, request: Request) -> Response:

@@ -41,18 +41,18 @@ def prepared(folder: Path) -> Path:
             place.parent.mkdir(parents=True, exist_ok=True)
             place.mkdir(mode=0o700)
         if not place.is_dir():
-            raise OutputError("not-folder", path=place)
+            raise OutputError("server-folder-not-folder", path=place)
         others = [path for path in place.iterdir() if LEDGER not in path.name]
         if others and not (place / _RECORDS).is_file():
-            raise OutputError("folder-holds-other-things", path=place)
+            raise OutputError("server-folder-in-use", path=place)
         if os.name == "posix" and place.stat().st_mode & 0o077:
-            raise OutputError("others-machine-may-look", path=place, place=place)
+            raise OutputError("server-folder-exposed", path=place, place=place)
         for part in ("incoming", "logs", "jobs"):
             (place / part).mkdir(mode=0o700, exist_ok=True)
         for left in (place / "incoming").iterdir():  # uploads that the last run did not finish
             left.unlink()
     except OSError as error:
-        raise OutputError("folder-cannot-used", path=place, reason=error.strerror or error) from error
+        raise OutputError("server-folder-not-usable", path=place, reason=error.strerror or error) from error
     return place
 
 
@@ -73,11 +73,11 @@ def token_in(path: Path) -> str:
         token = path.read_text().strip()
         others = os.name == "posix" and path.stat().st_mode & 0o077
     except (OSError, ValueError) as error:
-        raise InputError("token-cannot-read", path=path) from error
+        raise InputError("server-token-not-readable", path=path) from error
     if others:
-        raise InputError("others-machine-may-read", path=path, file=path)
+        raise InputError("server-token-exposed", path=path, file=path)
     if len(token) < _SHORTEST_TOKEN or not token.isascii() or not token.isalnum():
-        raise InputError("token-least-letters-digits", path=path, shortest_token=_SHORTEST_TOKEN)
+        raise InputError("server-token-too-short", path=path, shortest_token=_SHORTEST_TOKEN)
     return token
 
 

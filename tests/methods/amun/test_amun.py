@@ -76,7 +76,7 @@ def test_case_1_is_filtered_and_the_new_priors_and_epsilons_are_those_of_table_3
 
 def test_filtering_the_example_says_how_many_cases_remain_and_releases_no_other_variant() -> None:
     result = released(example(), mode="filtering", guessing_advantage=0.3, duration_precision=600, seed=3)
-    assert result.remarks[0] == Message("filtering-keeps", kept=5, cases=6, advantage=0.3)
+    assert result.remarks[0] == Message("amun-cases-kept", kept=5, cases=6, advantage=0.3)
     assert set(result.variants.to_dict()) <= set(example().variants.to_dict())
 
 

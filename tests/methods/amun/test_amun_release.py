@@ -95,14 +95,14 @@ def test_events_out_of_order_keep_the_order_of_the_log_and_it_is_said() -> None:
     log = log_of([[("a", 1000), ("b", 500), ("c", 2000)]] * 40)
     result = released(log, mode="oversampling", seed=1)
     assert set(result.variants.to_dict()) == {("a", "b", "c")}
-    assert Message("events-earlier-event-before", backwards=40) in result.remarks
+    assert Message("amun-events-backwards", backwards=40) in result.remarks
     assert all(times == sorted(times) for times in times_of(result.log))
 
 
 def test_cases_without_events_are_left_out_and_it_is_said() -> None:
     result = released(log_of([[("a", 0), ("b", 9)]] * 20 + [[]] * 3), mode="oversampling", seed=1)
     assert () not in result.variants.to_dict()
-    assert result.remarks[0].code == "cases-without-events-left"
+    assert result.remarks[0].code == "amun-cases-without-events"
     with pytest.raises(InputError, match="no events"):
         released(log_of([[], []]))
 
@@ -120,7 +120,7 @@ def test_exact_numbers_of_a_release_without_a_guarantee_are_for_its_owner_alone(
 
 def test_an_advantage_that_filters_every_case_is_an_error_that_says_so() -> None:
     log = log_of([[("a", 86_400 * (i % 3)), ("b", 86_400 * (i % 3) + 10)] for i in range(12)])
-    with refused(ParameterError, "guessing-advantage-filtering-takes"):
+    with refused(ParameterError, "amun-all-cases-filtered"):
         released(log, mode="filtering", guessing_advantage=0.7)
 
 

@@ -218,7 +218,7 @@ def test_an_attribute_without_frequent_values_is_left_out_and_its_budget_used() 
     log = log_of([({"kind": f"k{i // 3}"}, [{"activity": "a"}]) for i in range(600)])
     release = released(log, attributes=["kind"], epsilon=1, delta="1e-6")
     assert release.log.cases.column_names == ["concept:name"]
-    assert "no-value-frequent-enough" in [remark.code for remark in release.remarks]
+    assert "attribute-without-frequent-value" in [remark.code for remark in release.remarks]
     assert sum((c.epsilon for c in release.guarantee.charges), Fraction(0)) == 1
 
 

@@ -190,18 +190,18 @@ def test_dates_without_a_time_of_day_are_released_so() -> None:
         )
         found = [moment for moment in made.log.cases.column("born").to_pylist() if moment is not None]
         assert all(moment == moment.replace(hour=0, minute=0, second=0, microsecond=0) for moment in found)
-        assert ("no-range-declared-dates" in [remark.code for remark in made.remarks]) == (not domain.attributes)
+        assert ("attribute-dates-without-range" in [remark.code for remark in made.remarks]) == (not domain.attributes)
 
 
 def test_what_is_mostly_noise_is_said() -> None:
     many = Domain(attributes={"kind": tuple(f"k{i}" for i in range(300)), "fast": ("true", "false")})
     release = released(attributes=["kind", "fast"], epsilon="0.1", delta="1e-3", domain=many)
-    assert [one.values["names"] for one in release.remarks if one.code == "values-may-mostly-noise"] == ["kind"]
+    assert [one.values["names"] for one in release.remarks if one.code == "attribute-values-mostly-noise"] == ["kind"]
     plain = released(
         attributes=["fast"], epsilon=4, delta="1e-3", domain=Domain(attributes={"fast": ("true", "false")})
     )
     said = {remark.code: remark.values for remark in plain.remarks}
-    assert "values-may-mostly-noise" not in said and said["cases-events-where-values"]["told"].startswith("fast 0.0")
+    assert "attribute-values-mostly-noise" not in said and said["attribute-noise-parts"]["told"].startswith("fast 0.0")
 
 
 def test_what_was_asked_together_is_said() -> None:
@@ -212,10 +212,10 @@ def test_what_was_asked_together_is_said() -> None:
     six = {name: tuple(f"{name[0]}{i}" for i in range(6)) for name in ("ward", "unit")}
     domain = Domain(attributes={**six, "fast": yes_no, "new": yes_no})
     told = released(log, attributes=["ward", "unit", "fast", "new"], epsilon=8, domain=domain, seed=1).remarks
-    (together,) = [remark.values["names"] for remark in told if remark.code == "asked-together-all-others"]
+    (together,) = [remark.values["names"] for remark in told if remark.code == "attributes-asked-together"]
     assert "fast, new" in together and ("unit by ward" in together or "ward by unit" in together)
     poor = released(log, attributes=["ward", "unit"], epsilon="0.1", domain=Domain(attributes=six), seed=1).remarks
-    assert "no-attributes-asked-together" in [remark.code for remark in poor]
+    assert "attributes-asked-singly" in [remark.code for remark in poor]
 
 
 def test_what_goes_with_the_path_is_said_by_the_activity_and_charged_without_its_name() -> None:
@@ -236,7 +236,7 @@ def test_the_error_is_of_those_that_have_a_value() -> None:
         declared = Domain(attributes={"kind": ("new", "old")})
         remarks = released(log, attributes=["kind"], epsilon=4, domain=declared, seed=1).remarks
         told.append(
-            next(float(r.values["told"].split("kind ")[1]) for r in remarks if r.code == "cases-events-where-values")
+            next(float(r.values["told"].split("kind ")[1]) for r in remarks if r.code == "attribute-noise-parts")
         )
     assert told[1] == pytest.approx(10 * told[0], rel=0.1)
 

@@ -147,17 +147,17 @@ def test_with_much_epsilon_bins_are_fine() -> None:
 
 def test_these_questions_are_asked() -> None:
     assert [more["purpose"] for _, _, _, more in QUESTIONS] == [
-        "gaps-of-all-directly-follows-pairs",
+        "gaps-of-pairs",
         "gaps-of-released-directly-follows-pairs",
         "durations-of-cases",
-        "durations-of-cases-by-last-activity-and-length",
+        "durations-by-last-activity",
         "parts-of-durations-by-place-by-activity-and-by-pair-in-1-2520",
-        "hours-and-days-of-the-week-in-1-2520",
-        "hours-and-days-of-the-week-in-which-cases-start-in-1-2520",
-        "cases-of-which-all-times-are-whole-days-hours-or-minutes",
-        "parts-of-the-window-in-which-cases-start",
-        "smaller-parts-of-the-window-in-which-cases-start",
-        "starts-of-cases-by-how-long-they-last",
+        "hours-and-weekdays",
+        "hours-and-weekdays-of-starts",
+        "cases-with-whole-times",
+        "case-starts-by-window-part",
+        "case-starts-by-smaller-part",
+        "case-starts-by-duration",
     ]
 
 
@@ -198,7 +198,7 @@ def test_cases_that_start_outside_the_window_are_told_by_noisy_answers() -> None
         curator = Curator(log.variants, log=log, randomness=noise.seeded(1))
         cases = released_cases(log.variants, np.random.default_rng(0))
         said.append(told(curator, cases, "2", YEAR))
-    outside = [[one.values["value"] for one in found if one.code == "noisy-answers-cases-start"] for found in said]
+    outside = [[one.values["value"] for one in found if one.code == "window-leaves-cases-outside"] for found in said]
     assert outside[0] == [] and outside[1][0] > 90
 
 
@@ -219,7 +219,7 @@ def test_a_release_says_whether_hours_and_days_are_noise(epsilon: str, expected:
     log = log_of(*[[("a", noon + 86_400 * (i % 5 + 7 * (i % 30))), ("b", noon + 300)] for i in range(300)])
     curator = Curator(log.variants, log=log, randomness=noise.seeded(2))
     year, said = told(curator, released_cases(log.variants, np.random.default_rng(0)), epsilon, None)[:2]
-    assert said == expected and (year.code == "no-window-declared-cases") == (expected == STANDS_OUT)
+    assert said == expected and (year.code == "window-undeclared-hours-real") == (expected == STANDS_OUT)
 
 
 def test_a_case_of_the_last_day_that_there_is_ends_the_window() -> None:

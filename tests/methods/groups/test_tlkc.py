@@ -247,7 +247,7 @@ def test_original_times_leave_when_asked_for_and_it_is_said() -> None:
     log = log_of([("a", "b")] * 3)
     release = released(log, k=2, time="original")
     assert sorted(release.log.events.column(TIMESTAMP).to_pylist()) == log.events.column(TIMESTAMP).to_pylist()
-    assert "times-those-log-whoever" in [remark.code for remark in release.remarks]
+    assert "tlkc-times-of-log" in [remark.code for remark in release.remarks]
 
 
 def test_times_known_to_the_attacker_count() -> None:

@@ -96,4 +96,4 @@ def test_too_large_an_optimal_matching_says_that_it_is_greedy(monkeypatch: pytes
     said: list[Message] = []
     a, b = Variants.from_dict({("a",): 2, ("b",): 2}), Variants.from_dict({("c",): 3, ("d", "a"): 1})
     assert match(a, b, "optimal", said.append).numbers.sum() == 4
-    assert [one.code for one in said] == ["released-traces-variants-too"]
+    assert [one.code for one in said] == ["pripel-matching-greedy"]

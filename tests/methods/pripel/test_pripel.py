@@ -383,6 +383,6 @@ def test_an_attribute_that_tells_events_apart_is_left_out_or_refused() -> None:
     log = log_of(*[CASE] * 10, events={"ticket": pa.array([f"t{i}" for i in range(30)])})
     released = openly.release(log, "pripel", epsilon=1, as_published=True)
     assert "ticket" not in released.log.events.column_names
-    assert "attribute-different-values-tells" in [remark.code for remark in released.remarks]
+    assert "pripel-attribute-too-distinct" in [remark.code for remark in released.remarks]
     with pytest.raises(VeilogError, match="tells them apart"):
         openly.release(log, "pripel", epsilon=1, as_published=True, attribute_names="ticket")

@@ -219,7 +219,7 @@ def _asked(wanted: tuple[str, ...], asked: Asked) -> Asked:
     ):
         if given and purpose not in wanted:
             raise ParameterError(
-                "purpose-not-asked",
+                "purpose-not-asked-for",
                 parameter=option.strip("-"),
                 option=option,
                 purpose=purpose,
@@ -241,5 +241,5 @@ def _check_chart(chart: Path | None) -> None:
     if chart is None:
         return
     if chart.suffix.lower() != ".svg":
-        raise ParameterError("chart-draws-svg-file", parameter="chart", name=chart.name)
+        raise ParameterError("chart-not-svg", parameter="chart", name=chart.name)
     check_writable(chart)

@@ -87,5 +87,5 @@ def dossier(
 def _check_registry(place: Path) -> None:
     """No log ends in .yaml, so none is written over."""
     if place.suffix.lower() not in _YAML:
-        raise OutputError("record-registry-yaml-registry", path=place)
+        raise OutputError("registry-not-yaml", path=place)
     check_writable(place, overwrite=CALL.get().overwrite)

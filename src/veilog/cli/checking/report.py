@@ -61,7 +61,7 @@ class Reports:
                 _check_page(page, option)
         named = [page for page in (self.report, self.report_outside, self.dossier) if page is not None]
         if self.language != ENGLISH and not named:
-            raise ParameterError("language-pages-dossier-none", parameter="language")
+            raise ParameterError("language-without-page", parameter="language")
 
     def write(
         self,
@@ -155,7 +155,7 @@ def original_of(released: EventLog, path: Path, reading: Reading) -> EventLog:
     log = read_log(named(path, reading), reading)
     labels = set(released.variants.labels)
     if labels and labels.isdisjoint(log.variants.labels):
-        raise ParameterError("release-no-activity-common", parameter="original", name=path.name)
+        raise ParameterError("release-not-of-log", parameter="original", name=path.name)
     return log
 
 
@@ -171,5 +171,5 @@ def entered(path: Path, log: EventLog) -> Standing | None:
 def _check_page(page: Path, option: str) -> None:
     """No log ends in .html, so none is written over."""
     if page.suffix.lower() not in (".html", ".htm"):
-        raise OutputError("report-html-page-must", path=page, option=option)
+        raise OutputError("report-option-not-html", path=page, option=option)
     check_writable(page)

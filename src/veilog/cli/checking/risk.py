@@ -163,9 +163,9 @@ def _sizes(text: str) -> list[int]:
     for part in text.split(","):
         first, dash, last = part.strip().partition("-")
         if not (first.isdecimal() and (last.isdecimal() if dash else True)):
-            raise ParameterError("size-takes-numbers-not", parameter="size", text=text)
+            raise ParameterError("size-not-numbers", parameter="size", text=text)
         if int(last or first) > 1000:
-            raise ParameterError("size-more-anybody-knows", parameter="size", part=part.strip())
+            raise ParameterError("size-too-large", parameter="size", part=part.strip())
         sizes += range(int(first), int(last or first) + 1)
     return sizes
 
@@ -176,5 +176,5 @@ def _weights(texts: tuple[str, ...]) -> dict[str, float] | None:
         try:
             weights[name] = float(value)
         except ValueError:
-            raise ParameterError("weight-takes-activity-number", parameter="weight", value=f"{name}={value}") from None
+            raise ParameterError("weight-not-understood", parameter="weight", value=f"{name}={value}") from None
     return weights or None

@@ -88,7 +88,7 @@ def _account(ledger: Ledger, log: Data, unit: str) -> Account:
         called = {account.number: account for account in every if account.name == name}
         if len(called) > 1 or (known is not None and known.number not in called):
             on = "several accounts have this name" if known is None else f"these data are on account {known.number}"
-            raise ParameterError("cannot-entered", parameter="account", name=name, on=on)
+            raise ParameterError("account-name-not-usable", parameter="account", name=name, on=on)
         found = next(iter(called.values()), None)
     if found is None:
         limited = sum(account.budget is not None for account in every)
@@ -115,7 +115,7 @@ def confirm_level(out: Output, ledger: Ledger | None, planned: ReleaseRequest, l
         if warning.code == "account-level-falls":
             answer = out.console.input(Text("Release it nevertheless? [y/N] "))
             if answer.strip().lower() not in ("y", "yes"):
-                raise BudgetError("release-not-made-all")
+                raise BudgetError("release-would-lower-level")
 
 
 def confirm_losses(out: Output, planned: ReleaseRequest, log: EventLog | StoredLog | Variants) -> None:
@@ -132,7 +132,7 @@ def confirm_losses(out: Output, planned: ReleaseRequest, log: EventLog | StoredL
     answer = out.console.input(Text("Release it nevertheless? Nothing is spent yet. [y/N] "))
     if answer.strip().lower() not in ("y", "yes"):
         raise ParameterError(
-            "release-not-confirmed-nothing",
+            "release-not-confirmed",
             parameter="activities" if any("activities" in loss.code for loss in found) else None,
         )
 
@@ -161,10 +161,10 @@ def check_room(target: Path, original: EventLog | StoredLog | Variants, *, whole
     about as large as that."""
     events = (original if isinstance(original, Variants) else original.variants).events
     if whole and suffix_of(target) == ".xlsx" and events > MOST_EVENTS:
-        raise OutputError("sheet-excel-holds-events", path=target, most_events=MOST_EVENTS)
+        raise OutputError("room-sheet-too-small", path=target, most_events=MOST_EVENTS)
     needed = events * _BYTES.get(suffix_of(target), _PACKED_BYTES)
     if shutil.disk_usage(target.absolute().parent).free < needed:
-        raise OutputError("disk-no-room-release", path=target, value=-(-needed // 1000000))
+        raise OutputError("room-disk-too-small", path=target, value=-(-needed // 1000000))
 
 
 def check_texts(target: Path, declared: Domain, original: EventLog | StoredLog | Variants) -> None:

@@ -133,9 +133,9 @@ def sample(
 ) -> None:
     """Draw cases from a model, into a log of any size or as a stream, without the log and at no cost."""
     if stream == (target is not None):
-        raise ParameterError("give-file-write-stream", parameter="stream")
+        raise ParameterError("stream-and-file", parameter="stream")
     if stream and json is not None:
-        raise ParameterError("stream-no-json", parameter="json")
+        raise ParameterError("stream-with-json", parameter="json")
     out = Output(json)
     if target is not None:
         _check_files(model, target, None)
@@ -182,9 +182,9 @@ def _check_files(source: Path, target: Path, checkpoint: Path | None) -> None:
     for path in (target, *([] if checkpoint is None else [checkpoint])):
         check_writable(path)
         if path.exists() and source.exists() and path.samefile(source):
-            raise OutputError("overwrite-read", path=path)
+            raise OutputError("input-would-be-overwritten", path=path)
     if checkpoint is not None and checkpoint.resolve() == target.resolve():
-        raise OutputError("model-checkpoint-need-file", path=target)
+        raise OutputError("model-and-checkpoint-same", path=target)
 
 
 def _facts(model: Model) -> dict[str, Any]:

@@ -115,7 +115,7 @@ class PreviewOptions(KnownSizes):
         """Refuse what a release has no ears for."""
         given = [*self.facts(), *(["sizes"] if self.sizes else []), *(["purposes"] if self.purposes else [])]
         if given:
-            raise ParameterError("dry-run-release-finds", parameter=given[0], given=given[0])
+            raise ParameterError("option-for-dry-run", parameter=given[0], given=given[0])
 
     def found(self, before: PreviewInput, how_many: int | None) -> Sizes:
         """The sizes that are known; only ``log`` looks at it."""
@@ -171,7 +171,7 @@ def activities_of(text: str | None, *words: str) -> int | tuple[str, ...] | None
     if text is None or text.strip().isdecimal():
         return None if text is None else int(text)
     if _NUMBER.fullmatch(text.strip()):
-        raise ParameterError("activities-takes-how-many", parameter="activities", text=text.strip())
+        raise ParameterError("twin-activities-not-understood", parameter="activities", text=text.strip())
     return activity_names(text, words)
 
 
@@ -208,7 +208,7 @@ def twin(
     protected = persons.checked()
     if epsilon is None and log is not None:
         raise ParameterError(
-            "log-asked-sizes-epsilon",
+            "twin-option-without-meaning",
             parameter="log",
             name=log.name,
             value="TWIN.xes, and without the log" if log.exists() else log.name,
@@ -217,7 +217,7 @@ def twin(
         found = make_twin(**declared)
     else:
         if log is None:
-            raise ParameterError("epsilon-log-asked-veilog", parameter="log")
+            raise ParameterError("twin-epsilon-without-log", parameter="log")
         new = keeping.checked(log)
         source = named(log, reading, grouping)
         show_columns(screen, source, reading)
@@ -311,7 +311,7 @@ def _sizes_in(path: Path) -> Sizes:
     """The sizes that ``veilog twin --json`` wrote, or those of an earlier release, which is public."""
     if path.suffix.lower() != ".json":
         if not path.exists() and not glob.has_magic(str(path)):
-            raise InputError("no-file-sizes", path=path, meant=meant(path.name, _beside(path)))
+            raise InputError("sizes-file-missing", path=path, meant=meant(path.name, _beside(path)))
         return Sizes.of(files.read_variants(path))
     try:
         told = plain_json.loads(text_of(path))
@@ -320,7 +320,7 @@ def _sizes_in(path: Path) -> Sizes:
         several: dict[str, Any] = {name: tuple(kept.pop(name)) for name in found}
         return Sizes(**kept, **several)
     except (OSError, UnicodeDecodeError, ValueError, KeyError, TypeError, AttributeError) as error:
-        raise InputError("these-no-sizes-log", path=path, meant=meant(path.name, _beside(path))) from error
+        raise InputError("sizes-file-invalid", path=path, meant=meant(path.name, _beside(path))) from error
 
 
 def _beside(path: Path) -> list[str]:

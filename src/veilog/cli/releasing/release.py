@@ -226,7 +226,7 @@ def _check_beside(
 ) -> list[Path]:
     """Before any work: the files for what is made beside the release, which can be written, too."""
     if planned.beside and is_pipe(target):
-        raise ParameterError("second-file-standard-output", parameter="for", beside=planned.beside[0])
+        raise ParameterError("output-second-file", parameter="for", beside=planned.beside[0])
     beside = [named_after(target, name) for name in planned.beside]
     for place in beside:
         check_places({"target": place, "log": log, "ledger": ledger, "json": json})
@@ -258,7 +258,9 @@ def _waiting(released: Release, target: Path) -> Iterator[None]:
             waits = f"The release used its epsilon, and waits in {kept}."
             if isinstance(error, OutputError):
                 advice = f"veilog convert {quoted(kept)} TARGET writes it in another format."
-                raise OutputError("value", path=error.path, advice=advice, text=error.problem, waits=waits) from error
+                raise OutputError(
+                    "release-waits", path=error.path, advice=advice, text=error.problem, waits=waits
+                ) from error
             cannot_be_undone(waits)
         elif isinstance(error, KeyboardInterrupt) and entry is not None and (file := kept_file(entry)) is not None:
             cannot_be_undone(f"The release used its epsilon, and waits in {file}: {how_to_write(entry)}.")
@@ -275,7 +277,7 @@ def _send(place: Path) -> None:
     try:
         send(place)
     except BrokenPipeError as error:
-        raise OutputError("standard-output-closed") from error
+        raise OutputError("output-closed") from error
 
 
 def demo(

@@ -89,14 +89,14 @@ def pairs(texts: Sequence[str], option: str) -> dict[str, str]:
     names = [name for name, _ in found]
     twice = next((name for name in names if names.count(name) > 1), None)
     if twice is not None:
-        raise ParameterError("says-twice", parameter=option, option=option, twice=twice)
+        raise ParameterError("option-says-twice", parameter=option, option=option, twice=twice)
     return dict(found)
 
 
 def pair(text: str, option: str) -> tuple[str, str]:
     name, equals, value = text.partition("=")
     if not equals or not name.strip():
-        raise ParameterError("takes-name-value-not", parameter=option, option=option, text=text)
+        raise ParameterError("option-not-name-value", parameter=option, option=option, text=text)
     return name.strip(), value.strip()
 
 
@@ -273,7 +273,7 @@ class Reading:
     def most(self) -> int:
         """The bytes that a compressed log may unpack to."""
         if self.limit is not None and self.limit < 1:
-            raise ParameterError("limit-must-least-not", parameter="limit", limit=self.limit)
+            raise ParameterError("limit-below-one", parameter="limit", limit=self.limit)
         return DEFAULT_LIMIT if self.limit is None else self.limit
 
     def policies(self) -> dict[str, Policy]:
@@ -313,9 +313,7 @@ class Grouping:
     def needs_events(self, what: str) -> None:
         """Refuse an engine where variants are not enough."""
         if self.engine != "duckdb":
-            raise ParameterError(
-                "needs-events-themselves-engine", parameter="engine", what=what, called=called(self.engine)
-            )
+            raise ParameterError("engine-without-events", parameter="engine", what=what, called=called(self.engine))
 
 
 HERE = Grouping()
@@ -335,7 +333,7 @@ class Whose:
     def asked(self) -> str | bool:
         """As purposes and halves take it."""
         if self.person is not None and self.no_person:
-            raise ParameterError("person-no-person-say", parameter="person")
+            raise ParameterError("person-options-contradict", parameter="person")
         return not self.no_person if self.person is None else self.person
 
     def column(self, log: EventLog | Variants) -> str | None:
@@ -343,7 +341,7 @@ class Whose:
         asked = self.asked()
         if isinstance(asked, str):
             if isinstance(log, Variants):
-                raise ParameterError("person-needs-events-themselves", parameter="person")
+                raise ParameterError("person-without-events", parameter="person")
             columns_of_persons(log, asked, "person")
         return column_of(log, asked)
 
@@ -352,7 +350,7 @@ class Whose:
         if original is not None:
             self.column(original)
         elif self.asked() is not True:
-            raise ParameterError("person-no-person-say-cases", parameter="person")
+            raise ParameterError("person-without-original", parameter="person")
 
 
 SEEMING = Whose()
@@ -388,14 +386,14 @@ class Limits:
     def check(self) -> None:
         """Refuse what does not go together, before a large log is read."""
         if (self.releases is None) != (self.each is None) or (self.each_delta is not None and self.each is None):
-            raise ParameterError("plan-takes-releases-each", parameter="releases")
+            raise ParameterError("plan-options-incomplete", parameter="releases")
         if self.releases is not None and (self.epsilon is not None or self.composed or self.delta is None):
             raise ParameterError(
-                "plan-costs-all-follows" if self.delta is None else "plan-costs-all-follows-releases",
+                "plan-delta-missing" if self.delta is None else "plan-cost-given",
                 parameter="releases",
             )
         if (self.delta is not None or self.composed) and self.epsilon is None and self.releases is None:
-            raise ParameterError("budget-delta-needs-epsilon", parameter="delta")
+            raise ParameterError("budget-delta-without-epsilon", parameter="delta")
 
     def set(self, kept: Ledger, data: Variants | EventLog, unit: str | None, account: int | None) -> Account:
         """Set them, or leave them as they are where nothing is said."""
@@ -422,7 +420,7 @@ def _length(text: str | None) -> int | Literal["log"] | None:
     try:
         return int(text)
     except ValueError:
-        raise ParameterError("max-length-takes-whole", parameter="max_length", text=text) from None
+        raise ParameterError("max-length-not-whole", parameter="max_length", text=text) from None
 
 
 def _values(text: str) -> Values:
@@ -440,7 +438,7 @@ def _values(text: str) -> Values:
 def _window(text: str) -> Window | str:
     start, dots, end = text.partition("..")
     if not dots and text != "log":
-        raise ParameterError("window-takes-start-end", parameter="window", text=text)
+        raise ParameterError("window-not-understood", parameter="window", text=text)
     if not dots:
         return text
     return _time(start), _time(end)
@@ -450,7 +448,7 @@ def _time(text: str) -> datetime.datetime:
     try:
         return datetime.datetime.fromisoformat(text.strip())
     except ValueError:
-        raise ParameterError("window-takes-start-end-dates", parameter="window", text=text.strip()) from None
+        raise ParameterError("window-not-dates", parameter="window", text=text.strip()) from None
 
 
 def declared_list(text: str) -> tuple[str, ...]:
@@ -461,9 +459,9 @@ def declared_list(text: str) -> tuple[str, ...]:
     try:
         lines = text_of(path).splitlines()
     except OSError as error:
-        raise ParameterError("list-cannot-read", parameter="@FILE", file=path, reason=reason(error)) from error
+        raise ParameterError("list-not-readable", parameter="@FILE", file=path, reason=reason(error)) from error
     except UnicodeDecodeError as error:
-        raise InputError("list-no-text-utf", path=path) from error
+        raise InputError("list-not-utf8", path=path) from error
     return _stripped(lines)
 
 
@@ -473,9 +471,7 @@ def activity_names(text: str, words: Sequence[str] = (FROM_LOG, PRIVATELY)) -> t
     names = declared_list(text)
     if text.startswith("@") or len(names) != 1 or not meant(names[0], (FROM_LOG, PRIVATELY)):
         return names
-    raise ParameterError(
-        "activities-list-activity", parameter="activities", names=names[0], meant=meant(names[0], words)
-    )
+    raise ParameterError("activities-list-of-one", parameter="activities", names=names[0], meant=meant(names[0], words))
 
 
 def _stripped(names: Iterable[str]) -> tuple[str, ...]:
@@ -592,7 +588,7 @@ class RequestOptions:
         chosen.parse(parameters)
         asked = self.asked(any_domain=chosen.full_log)
         if asked.get("guessing_advantage") is not None and "guessing_advantage" in parameters:
-            raise ParameterError("guessing-advantage-guessing-advantage", parameter="guessing_advantage")
+            raise ParameterError("guessing-advantage-twice", parameter="guessing_advantage")
         return plan(method, **{**asked, **parameters})
 
 
@@ -605,12 +601,12 @@ def _domains(texts: Sequence[str], released: Sequence[str] | None) -> dict[str, 
             raise ParameterError("domain-declared-twice", parameter="domain", name=name)
         if released is not None and name.removeprefix("case:") not in {one.removeprefix("case:") for one in released}:
             raise ParameterError(
-                "domain-attributes-released-not", parameter="domain", name=name, meant=meant(name, released)
+                "domain-of-unreleased-attribute", parameter="domain", name=name, meant=meant(name, released)
             )
         found[name] = _values(values)
         if len(found[name]) == 1 and "," in values and not values.startswith("@"):
             raise ParameterError(
-                "value-values-separated-some",
+                "domain-values-not-separated",
                 parameter="domain",
                 values=values,
                 name=name,
@@ -658,15 +654,15 @@ class ReleaseOptions(RequestOptions):
     def chosen(self) -> str | None:
         """The part of the cases, in the words of ``--part``."""
         if self.until is not None and self.since is None:
-            raise ParameterError("until-needs-since", parameter="until")
+            raise ParameterError("until-without-since", parameter="until")
         if self.since is None:
             return cast("str | None", self.part)
         if self.part is not None:
-            raise ParameterError("part-since-both-say", parameter="since")
+            raise ParameterError("part-and-since", parameter="since")
         first, end = day_named(self.since, "since"), self.end
         if first >= end:
             raise ParameterError(
-                "no-day-since-before",
+                "days-none-between",
                 parameter="since",
                 first=first,
                 value="today" if self.until is None else f"--until {end}",

@@ -52,9 +52,9 @@ def check_formats(arguments: Mapping[str, Any]) -> None:
     """Refuse a format that nothing would listen to: where no log is ``-``, the suffix of each file says its format."""
     files = [value for value in arguments.values() if isinstance(value, Path)]
     if arguments.get("to") is not None and not is_pipe(arguments["target"]):
-        raise ParameterError("format-goes-standard-output", parameter="to", arguments=arguments["target"])
+        raise ParameterError("output-format-for-file", parameter="to", arguments=arguments["target"])
     if getattr(arguments.get("reading"), "format", None) is not None and not any(map(is_pipe, files)):
-        raise ParameterError("format-format-standard-input", parameter="format")
+        raise ParameterError("format-without-pipe", parameter="format")
 
 
 def received(format_: str | None, limit: int) -> Path:
@@ -63,7 +63,7 @@ def received(format_: str | None, limit: int) -> Path:
 
     suffix = _suffix(format_, known_suffixes(), "comes from standard input")
     if any(place.name.startswith("stdin") for folder in _folders for place in folder.iterdir()):
-        raise ParameterError("standard-input-read-once", parameter="log")
+        raise ParameterError("input-read-twice", parameter="log")
     place = _folder() / f"stdin{suffix}"
     size = 0
     try:
@@ -71,10 +71,10 @@ def received(format_: str | None, limit: int) -> Path:
             while block := sys.stdin.buffer.read(_BLOCK):
                 size += len(block)
                 if size > limit:
-                    raise InputError("more-bytes-came-standard", limit=limit)
+                    raise InputError("input-too-large", limit=limit)
                 file.write(block)
     except OSError as error:
-        raise InputError("standard-input-cannot-kept", reason=reason(error)) from error
+        raise InputError("input-not-kept", reason=reason(error)) from error
     return place
 
 
@@ -95,7 +95,7 @@ def send(place: Path) -> None:
         nowhere(sys.stdout)
         if isinstance(error, BrokenPipeError):
             raise
-        raise OutputError("standard-output-cannot-written", reason=reason(error)) from error
+        raise OutputError("output-not-writable", reason=reason(error)) from error
 
 
 def without_folder(text: str) -> str:
@@ -142,9 +142,9 @@ def check_places(arguments: Mapping[str, Any]) -> None:
     for (name, place), (other, beside) in itertools.permutations(places, 2):
         if name in WRITTEN and _same(place, beside):
             what = {"log": "the log itself", "ledger": "the ledger itself"}.get(other, "another file of this command")
-            raise OutputError("overwrite", path=place, what=what)
+            raise OutputError("file-would-be-overwritten", path=place, what=what)
         if name in ("target", "out") and other in ("log", "original") and _inside(place, beside):
-            raise OutputError("part-log-then-folder", path=place)
+            raise OutputError("file-inside-log-folder", path=place)
     dry = getattr(arguments.get("trying"), "dry_run", False)  # then nothing but the JSON is written
     written = ("json",) if dry else WRITTEN if "log" in arguments else set(WRITTEN) - {"model"}  # one is drawn from
     check_all_absent(place for name, place in places if name in written)
@@ -162,7 +162,7 @@ def check_named_once(json: str, words: Sequence[str]) -> None:
     place = Path(json)
     named = [word.partition("=")[2] if word.startswith("--") else word.removeprefix("@") for word in words]
     if sum(_same(Path(name), place) for name in named if name) > 1:
-        raise OutputError("overwrite-another-file-command", path=place)
+        raise OutputError("file-of-command-overwritten", path=place)
     check_all_absent([place])
 
 

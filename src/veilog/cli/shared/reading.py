@@ -41,9 +41,9 @@ class Output:
         self.target, self.of = target, of
         piped = log is not None and is_pipe(log)
         if piped and target == "-":
-            raise ParameterError("log-json-both-go", parameter="json")
+            raise ParameterError("output-log-and-json", parameter="json")
         if target is not None and target.startswith("--"):  # with no file after it the next option is taken for one
-            raise ParameterError("json-takes-file-option", parameter="json", target=target)
+            raise ParameterError("json-file-is-option", parameter="json", target=target)
         if target is not None and target != "-":
             check_writable(target)
         own = (sys.stderr if piped else sys.stdout).isatty() or os.environ.get("COLUMNS", "").isdecimal()

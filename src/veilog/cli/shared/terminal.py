@@ -108,7 +108,7 @@ def put_out(text: str) -> None:
 
 
 def _unwritable(error: OSError) -> OutputError:
-    return OutputError("standard-output-cannot-written", reason=reason(error))
+    return OutputError("output-not-writable", reason=reason(error))
 
 
 def error_line(console: Console, message: str) -> None:

@@ -250,7 +250,9 @@ def _cell(
     settings = {name: text for name, text in given.items() if not name.startswith("run ") and name in taken}
     settings |= {name.removeprefix("run "): text for name, text in given.items() if name.startswith("run ")}
     if unknown := given.keys() - taken - set(axes) - {name for name in given if name.startswith("run ")}:
-        raise ParameterError("no-setting", parameter="manifest", name=own.name, names=", ".join(sorted(unknown)))
+        raise ParameterError(
+            "experiment-setting-unknown", parameter="manifest", name=own.name, names=", ".join(sorted(unknown))
+        )
     asked = [(name, _setting(name, text)) for name, text in settings.items() if text != "-"]
     place = {axis: given.get(axis, "") for axis in axes}
     return PaperCell(own, log, place, (*own.settings.items(), *asked), published)

@@ -83,7 +83,7 @@ def load(
             where = "WHERE m <> 1"
             state.kept -= state.absent
     if state.rows and not state.kept:
-        raise InputError("not-event-left", path=files[0].path)
+        raise InputError("table-without-events-left", path=files[0].path)
     count_times(findings, state.kept, naive=state.naive, offsets=state.offsets, cut=state.cut, epochs=state.epochs)
     case = "c, o" if state.nameless else "c"
     if state.indexed:
@@ -153,7 +153,7 @@ def _insert(connection: duckdb.DuckDBPyConnection, piece: Piece, state: _Loading
     encoded = encoded.chunk(0) if isinstance(encoded, pa.ChunkedArray) else encoded
     known = [state.codes.setdefault(label, len(state.codes)) for label in _used(encoded, keep)]
     if len(state.codes) >= 1 << ACTIVITY_BITS:
-        raise InputError("more-activities", path=findings.path, value=1 << ACTIVITY_BITS)
+        raise InputError("activities-too-many", path=findings.path, value=1 << ACTIVITY_BITS)
     position = np.arange(start, start + size)
     batch = pa.table(
         {
@@ -235,7 +235,7 @@ def connected(means: EngineConfig) -> Iterator[duckdb.DuckDBPyConnection]:
                 connection.execute(f"SET memory_limit = {sql_text(means.memory_limit)}")
             except duckdb.Error as error:
                 raise ParameterError(
-                    "memory-limit-not-understood", parameter="memory_limit", memory_limit=means.memory_limit
+                    "engine-memory-limit-invalid", parameter="memory_limit", memory_limit=means.memory_limit
                 ) from error
             connection.execute("SET TimeZone = 'UTC'")
             yield connection
@@ -252,10 +252,10 @@ def connected(means: EngineConfig) -> Iterator[duckdb.DuckDBPyConnection]:
 def _in_words(error: duckdb.Error, means: EngineConfig) -> InputError | ParameterError | EngineError:
     reason = str(error).splitlines()[0]
     if _disk_is_full(error):
-        return EngineError("disk-duckdb-spills-full", reason=reason)
+        return EngineError("engine-disk-full", reason=reason)
     if isinstance(error, duckdb.OutOfMemoryException):
-        return ParameterError("cannot-done-within-memory", parameter="memory_limit", memory_limit=means.memory_limit)
-    return InputError("events-cannot-read", reason=reason)
+        return ParameterError("engine-memory-too-small", parameter="memory_limit", memory_limit=means.memory_limit)
+    return InputError("engine-events-not-readable", reason=reason)
 
 
 def _disk_is_full(error: duckdb.Error) -> bool:
@@ -461,20 +461,20 @@ class DuckTable:
     def _opened(self, connection: duckdb.DuckDBPyConnection) -> pa.Schema:
         """Attach the database and make the table the relation ``log``; its columns."""
         if not self.database.is_file():
-            raise InputError("no-database", path=self.database)
+            raise InputError("database-missing", path=self.database)
         attached = connection.execute("SELECT 1 FROM duckdb_databases() WHERE database_name = 'source'").fetchall()
         if not attached:
             try:
                 connection.execute(f"ATTACH {sql_text(str(self.database))} AS source (READ_ONLY)")
             except duckdb.Error as error:
                 raise InputError(
-                    "database-cannot-opened", path=self.database, splitlines=str(error).splitlines()[0]
+                    "database-not-opened", path=self.database, splitlines=str(error).splitlines()[0]
                 ) from error
         try:
             return connection.sql(f"SELECT * FROM {self._name} LIMIT 0").to_arrow_table().schema
         except duckdb.CatalogException as error:
             raise InputError(
-                "database-no-table", path=self.database, advice=_tables(connection), table=self.table
+                "database-table-missing", path=self.database, advice=_tables(connection), table=self.table
             ) from error
 
     @property
@@ -506,7 +506,7 @@ class DuckTable:
         index = self._index(schema)
         if index is not None:
             if index not in schema.names:
-                raise InputError("no-column", index=index, names=", ".join(schema.names))
+                raise InputError("table-index-missing", index=index, names=", ".join(schema.names))
             if not pa.types.is_integer(schema.field(index).type):
                 refuse_type(index, str(schema.field(index).type), "whole numbers", self._where)
             return sql_name(index)
@@ -532,17 +532,17 @@ class DuckTable:
         )
         where = self._where
         if not count:
-            raise InputError("table-no-rows", path=where)
+            raise InputError("table-without-rows", path=where)
         gaps = {"case-without-name": nameless, "event-without-activity": mute, "missing-timestamp": absent}
         if refuse_gaps(findings, gaps):
             rows = f"SELECT * FROM ({rows}) WHERE c IS NOT NULL AND a IS NOT NULL AND t IS NOT NULL"
             count, low, high = _one(connection, "count(*), min(t), max(t)", rows)
             if not count:
-                raise InputError("not-event-left", path=where)
+                raise InputError("table-without-events-left", path=where)
         if low < FIRST_TIME or high > LAST_TIME:
-            raise InputError("times-outside-years-9999", path=where)
+            raise InputError("times-outside-years", path=where)
         if unplaced and index is not None:
-            raise InputError("index-missing-rows", path=where, index=index, unplaced=unplaced)
+            raise InputError("table-index-has-gaps", path=where, index=index, unplaced=unplaced)
         alone = index is not None and self.means.index is None  # veilog's own index stands above the times
         if unplaced or index is not None:
             ties = f"SELECT c FROM ({rows}) GROUP BY c, {'' if alone else 't, '}i HAVING min(a) <> max(a)"

@@ -111,9 +111,7 @@ def temporary_folder(where: str | os.PathLike[str] | None) -> Path:
     try:
         return Path(tempfile.mkdtemp(prefix="veilog-", dir=where))
     except OSError as error:
-        raise ParameterError(
-            "temporary-directory-cannot-used", parameter="temp_directory", reason=error.strerror
-        ) from error
+        raise ParameterError("engine-temp-not-usable", parameter="temp_directory", reason=error.strerror) from error
 
 
 @contextlib.contextmanager
@@ -137,7 +135,7 @@ def refuse_gaps(findings: Findings, gaps: dict[str, int]) -> bool:
         if not count:
             continue
         if findings.policy(rule) == "keep":
-            raise ParameterError("rows-meet-table-without", parameter="on", count=count, rule=rule)
+            raise ParameterError("rows-without-order", parameter="on", count=count, rule=rule)
         findings.add(rule, f"{count} rows", count=count)
         dropped = True
     return dropped
@@ -148,8 +146,8 @@ def refuse_ties(ties: int, index: str | None, path: str | None) -> None:
     if not ties:
         return
     if index is None:
-        raise InputError("times-case-several-activities-once", path=path, ties=ties)
-    raise InputError("times-case-several-activities", path=path, ties=ties, index=index)
+        raise InputError("order-activities-tied", path=path, ties=ties)
+    raise InputError("order-index-ties", path=path, ties=ties, index=index)
 
 
 def refuse_equals(count: int, index: str | None, where: str | None) -> None:
@@ -157,7 +155,7 @@ def refuse_equals(count: int, index: str | None, where: str | None) -> None:
     if count:
         same = "time" if index is None else f"time and the same {index!r}"
         raise InputError(
-            "times-case-several-events" if index is None else "times-case-several-events-same",
+            "order-events-tied" if index is None else "order-index-not-distinct",
             path=where,
             count=count,
             same=same,
@@ -167,15 +165,17 @@ def refuse_equals(count: int, index: str | None, where: str | None) -> None:
 def refuse_life_cycle(roles: Roles) -> None:
     """Raise about what is declared of events where an engine groups them as they are."""
     if roles.clock is not None:
-        raise ParameterError("date-time-day-two", parameter="timestamp", timestamp=roles.timestamp, clock=roles.clock)
+        raise ParameterError(
+            "column-date-apart-from-clock", parameter="timestamp", timestamp=roles.timestamp, clock=roles.clock
+        )
     for name, said in (("lifecycle", roles.lifecycle), ("classifier", roles.classifier)):
         if said:
-            raise ParameterError("engine-takes-all-events", parameter=name, name=name)
+            raise ParameterError("engine-option-not-possible", parameter=name, name=name)
 
 
 def refuse_type(column: str, kind: str, wanted: str, path: str | None) -> NoReturn:
     """Raise about a column that this engine types differently than it is used."""
-    raise InputError("column-holds-engine-cannot", path=path, name=column, kind=kind, wanted=wanted)
+    raise InputError("column-type-of-engine", path=path, name=column, kind=kind, wanted=wanted)
 
 
 def first_line(error: BaseException) -> str:

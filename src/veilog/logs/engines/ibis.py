@@ -126,13 +126,13 @@ def in_words(error: Exception) -> VeilogError | None:
         return None
     state = getattr(error, "sqlstate", None) or ""
     if state == _MAY_NOT:
-        return EngineError("role-may-not-read", first_line=first_line(error))
+        return EngineError("engine-role-not-permitted", first_line=first_line(error))
     if state == _CANCELLED:
-        return EngineError("query-cancelled", first_line=first_line(error))
+        return EngineError("engine-query-cancelled", first_line=first_line(error))
     if state.startswith(_ENDED) or (not state and type(error).__name__ == "OperationalError"):
-        return EngineError("engine-ended-half-way-connection")
+        return EngineError("engine-connection-broke")
     if not state and "timestamp too" in str(error):  # infinity, too, or before Christ
-        return InputError("times-outside-years-9999-infinite")
+        return InputError("times-outside-years-infinite")
     return EngineError("engine-gave-up", first_line=first_line(error))
 
 
@@ -175,7 +175,7 @@ class IbisTable:
         with running(), one_state(self.table):
             rows = int(fetched(self.table.aggregate(n=self.table.count()))["n"][0].as_py())
             if rows > _READ_WHOLE:
-                raise InputError("table-events-too-many", path=self.name, rows=rows, read_whole=_READ_WHOLE)
+                raise InputError("table-too-large", path=self.name, rows=rows, read_whole=_READ_WHOLE)
             self._checked(roles, findings, progress)
             progress("fetching the events", None)
             table = by_characters(self.table, self.columns()) if is_postgres(self.table) else self.table
@@ -195,7 +195,7 @@ class IbisTable:
         """The column that orders events: the one given, or veilog's own, which stands above the times."""
         if self.index is not None:
             if self.index not in self.columns():
-                raise InputError("no-column", index=self.index, names=", ".join(self.columns()))
+                raise InputError("table-index-missing", index=self.index, names=", ".join(self.columns()))
             return self.index
         return EVENT_INDEX if EVENT_INDEX in self.columns() else None
 
@@ -209,7 +209,7 @@ class IbisTable:
         events = _columns(table, roles, index, alone, self.name)
         found = _facts(events)
         if not found["rows"]:
-            raise InputError("table-no-rows", path=self.name)
+            raise InputError("table-without-rows", path=self.name)
         if not _collates(self.table):
             _check_spellings(events, {"c": roles.case, "a": roles.activity}, self.name)
         gaps = {
@@ -221,14 +221,14 @@ class IbisTable:
             events = events.filter(events.c.notnull() & events.a.notnull() & events.time.notnull())
             found = _facts(events)
             if not found["rows"]:
-                raise InputError("not-event-left", path=self.name)
+                raise InputError("table-without-events-left", path=self.name)
         if found["unplaced"]:
-            raise InputError("index-missing-rows-2", path=self.name, index=index, found=found["unplaced"])
+            raise InputError("engine-index-has-gaps", path=self.name, index=index, found=found["unplaced"])
         start, end = found["start"], found["end"]
         if start < FIRST_TIME or end > LAST_TIME:
-            raise InputError("times-outside-years-9999-infinite", path=self.name)
+            raise InputError("times-outside-years-infinite", path=self.name)
         if found["finer"]:
-            raise InputError("times-finer-microsecond-engines", path=self.name, found=found["finer"])
+            raise InputError("times-finer-than-microsecond", path=self.name, found=found["finer"])
         if not self.placed:
             progress("looking for events at the same time", None)
             refuse_ties(int(fetched(_ties(events)).to_pylist()[0]["ties"]), index, self.name)
@@ -331,7 +331,7 @@ def _check_spellings(events: Any, columns: dict[str, str], where: str | None) ->
         texts = (one.select(x=ibis.literal(text)) for text in _SPELLINGS)
         found = ibis.union(events.limit(0).select(x=events[name]), *texts).distinct()
         if int(fetched(found.aggregate(n=found.count()))["n"][0].as_py()) != len(_SPELLINGS):
-            raise InputError("column-texts-same-differ", path=where, name=column)
+            raise InputError("column-texts-conflated", path=where, name=column)
 
 
 def _facts(events: Any) -> dict[str, Any]:
@@ -387,7 +387,7 @@ def _probe(events: Any) -> None:
     ]
     found = _variants(fetched(counted(ibis.union(*rows)))).to_dict()
     if found != _PROBED:
-        raise EngineError("engine-does-not-keep", name=events.get_backend().name, found=found)
+        raise EngineError("engine-order-not-kept", name=events.get_backend().name, found=found)
 
 
 def fetched(table: Any) -> pa.Table:
@@ -441,7 +441,7 @@ def _in_words(error: Exception) -> VeilogError:
         return known
     of_spark = type(error).__name__ in ("Py4JNetworkError", "Py4JError")
     if of_spark or isinstance(error, ConnectionError):
-        return EngineError("engine-ended-half-way")
+        return EngineError("engine-broke-off")
     if type(error).__name__ == "OperationNotDefinedError":
-        return EngineError("engine-cannot-make-variants", first_line=first_line(error))
+        return EngineError("engine-without-variants", first_line=first_line(error))
     return EngineError("engine-gave-up", first_line=first_line(error))

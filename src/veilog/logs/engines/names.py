@@ -52,7 +52,7 @@ def _elsewhere(source: Source) -> VariantSource | None:
     if "://" in engine:
         return IbisTable(_connected(source, source.name), means.index, name=source.name)
     raise ParameterError(
-        "no-engine", parameter="engine", called=called(engine), meant=meant(engine, ("duckdb", "spark"))
+        "engine-unknown", parameter="engine", called=called(engine), meant=meant(engine, ("duckdb", "spark"))
     )
 
 
@@ -61,15 +61,15 @@ def _of_one_format(source: Source) -> tuple[Source, ...]:
     files = source.files()
     readers = {file.format: reader_of(file) for file in files}
     if len(readers) > 1:
-        raise InputError("these-files-different-formats", path=source.name, names=", ".join(sorted(readers)))
+        raise InputError("files-formats-differ", path=source.name, names=", ".join(sorted(readers)))
     if len(files) > 1 and table_reader_of(files[0]) is None:
-        raise InputError("several-files-cannot-read", path=source.name, name=reader_of(files[0]).name)
+        raise InputError("files-not-one-log", path=source.name, name=reader_of(files[0]).name)
     return files
 
 
 def _no_index(means: EngineConfig) -> None:
     if means.index is not None:
-        raise ParameterError("rows-files-order-decides", parameter="index")
+        raise ParameterError("rows-order-of-files", parameter="index")
 
 
 def called(engine: str) -> str:
@@ -91,20 +91,22 @@ def _connected(source: Source, name: str) -> Any:
             raise ValueError(kind)
         backend = ibis.connect(url, **(AS_CLIENT if kind in _EXTRAS else {}))
     except ValueError:  # which may show a part of the password, taken for a port
-        raise EngineError("url-not-understood", kind=kind) from None
+        raise EngineError("engine-url-not-understood", kind=kind) from None
     except ImportError as error:
         if kind in _EXTRAS:
             raise MissingExtraError(f"--engine {kind}://...", extra=_EXTRAS[kind]) from error
-        raise EngineError("ibis-lacks-needs", kind=kind) from error
+        raise EngineError("engine-ibis-incomplete", kind=kind) from error
     except Exception as error:  # every engine has a family of errors of its own
-        raise EngineError("no-connection", kind=kind, without=_without(first_line(error), url)) from error
+        raise EngineError("engine-not-connected", kind=kind, without=_without(first_line(error), url)) from error
     if kind in _EXTRAS:  # others may share what they connect to, as Spark does its session
         weakref.finalize(source, backend.disconnect)
     *database, table = name.split(".")
     try:
         return backend.table(table, database=tuple(database) if len(database) > 1 else "".join(database) or None)
     except Exception as error:
-        raise InputError("no-table", name=name, kind=kind, without=_without(first_line(error), url)) from error
+        raise InputError(
+            "engine-table-missing", name=name, kind=kind, without=_without(first_line(error), url)
+        ) from error
 
 
 def _torn(url: str) -> bool:

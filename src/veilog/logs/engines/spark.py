@@ -87,16 +87,16 @@ class SparkFiles:
             path, schema, notes = file.path, opened(file).schema_arrow, PARQUET.notes(file)
             rows += PARQUET.rows(file)
             if notes.case_key is not None or notes.empty is not None:
-                raise InputError("file-cases-only-index", path=path)
+                raise InputError("spark-file-needs-index", path=path)
             missing = [name for name in wanted if name not in schema.names]
             if missing:
-                raise InputError("no-column-but", path=path, missing=missing[0], name=self.paths[0].name)
+                raise InputError("spark-column-missing", path=path, missing=missing[0], name=self.paths[0].name)
             given = [EVENT_INDEX] if EVENT_INDEX in schema.names else []
             schemas.append((path, pa.schema([schema.field(name) for name in wanted + given]).remove_metadata()))
         first = schemas[0][1]
         for path, schema in schemas:
             if [(f.name, plain_type(f.type)) for f in schema] != [(f.name, plain_type(f.type)) for f in first]:
-                raise InputError("columns-other-types-those", path=path, name=self.paths[0].name)
+                raise InputError("spark-column-types-differ", path=path, name=self.paths[0].name)
         return first, rows
 
     def _frame(self, spark: Any, roles: Roles, schema: pa.Schema) -> Any:
@@ -132,7 +132,7 @@ class SparkFiles:
 def _no_text(files: tuple[Source, ...]) -> None:
     for file in files:
         if not is_parquet(file):
-            raise InputError("spark-reads-parquet-here", path=file.path)
+            raise InputError("spark-text-not-read", path=file.path)
 
 
 def quoted(name: str) -> str:
@@ -218,7 +218,7 @@ def _started(means: EngineConfig, folder: Path) -> Any:
     except Exception as error:  # a missing Java shows in many ways
         lines = [line.strip() for line in (folder / "java").read_text(errors="replace").splitlines() if line.strip()]
         reason = f"{lines[-1][:300]}." if lines else first_line(error)
-        raise EngineError("spark-did-not-start", reason=reason) from error
+        raise EngineError("spark-not-started", reason=reason) from error
 
 
 def _megabytes(text: str) -> int:
@@ -229,5 +229,5 @@ def _megabytes(text: str) -> int:
     except ValueError:
         size = 0
     if size < 1:
-        raise ParameterError("memory-limit-not-understood-2", parameter="memory_limit", text=text)
+        raise ParameterError("spark-memory-limit-invalid", parameter="memory_limit", text=text)
     return max(size, 512)  # with less Spark does not start

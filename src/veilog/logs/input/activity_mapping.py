@@ -102,7 +102,7 @@ class ActivityMapping:
         missing = sorted({label for label in known if label not in rows})
         if missing and self.else_ is None:
             more = f" and {len(missing) - _NAMED} more" if len(missing) > _NAMED else ""
-            raise InputError("map-no-row", path=source, names=", ".join(map(repr, missing[:_NAMED])), more=more)
+            raise InputError("map-row-missing", path=source, names=", ".join(map(repr, missing[:_NAMED])), more=more)
         return [rows.get(label, self.else_ or "") for label in known]
 
 
@@ -118,7 +118,7 @@ def load_mapping(given: MapLike, *, level: int = 1, top: int | None = None) -> A
         raise InputError("map-empty", path=name)
     deepest = max(len(groups) for groups in rows.values())
     if level > max(1, deepest):
-        raise ParameterError("map-levels-no-level", parameter="level", deepest=deepest, level=level)
+        raise ParameterError("map-level-missing", parameter="level", deepest=deepest, level=level)
     found = {
         activity: (groups[min(level, len(groups)) - 1] if groups else activity) for activity, groups in rows.items()
     }
@@ -141,15 +141,15 @@ def mapped_by(given: MapLike | None, level: int | None = None, top: int | None =
     if given is not None:
         return load_mapping(given, level=1 if level is None else level, top=top)
     if top is not None:
-        raise ParameterError("activities-meant-not-said", parameter="top", top=top)
+        raise ParameterError("map-top-without-level", parameter="top", top=top)
     if level is not None and level != 1:
-        raise ParameterError("level-map", parameter="level")
+        raise ParameterError("map-level-without-map", parameter="level")
     return None
 
 
 def _check(name: str, value: int) -> None:
     if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-        raise ParameterError("must-whole-number-not", parameter=name, name=name, value=value)
+        raise ParameterError("map-number-not-whole", parameter=name, name=name, value=value)
 
 
 def _rows(given: Iterable[tuple[object, object]], path: Path | None = None) -> dict[str, tuple[str, ...]]:
@@ -158,10 +158,10 @@ def _rows(given: Iterable[tuple[object, object]], path: Path | None = None) -> d
     for activity, groups in given:
         told = (groups,) if isinstance(groups, str) else groups
         if not isinstance(told, Sequence) or not all(isinstance(name, str) for name in (activity, *told)):
-            raise InputError("map-goes-names-activities", path=path, activity=activity)
+            raise InputError("map-not-of-names", path=path, activity=activity)
         name = str(activity).strip()
         if name in found:
-            raise InputError("map-two-rows", path=path, name=name)
+            raise InputError("map-row-twice", path=path, name=name)
         found[name] = tuple(group.strip() for group in told if group.strip())
     return found
 
@@ -170,21 +170,21 @@ def _read(path: Path) -> dict[str, tuple[str, ...]]:
     try:
         text = text_of(path)
     except OSError as error:
-        raise ParameterError("map-cannot-read", parameter="map", file=path, reason=reason(error)) from error
+        raise ParameterError("map-not-readable", parameter="map", file=path, reason=reason(error)) from error
     except UnicodeDecodeError as error:
-        raise InputError("map-no-text-utf", path=path) from error
+        raise InputError("map-not-utf8", path=path) from error
     if path.suffix.lower() == ".json":
         try:
             told = json.loads(text, object_pairs_hook=tuple)  # pairs: a name may be there twice
         except (ValueError, RecursionError) as error:
-            raise InputError("map-no-json", path=path, reason=error) from error
+            raise InputError("map-not-json", path=path, reason=error) from error
         if not isinstance(told, tuple):
-            raise InputError("map-no-json-object", path=path)
+            raise InputError("map-not-json-object", path=path)
         return _rows(told, path)
     try:
         lines = _lines(text)
     except csv.Error as error:
-        raise InputError("map-no-csv", path=path, reason=error) from error
+        raise InputError("map-not-csv", path=path, reason=error) from error
     if lines and lines[0][0].strip().lower() == "activity":  # a header
         del lines[0]
     return _rows(((row[0], row[1:]) for row in lines), path)

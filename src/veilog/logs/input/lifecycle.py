@@ -88,7 +88,7 @@ class Transitions:
             if totals and not any(step.strip().casefold() == self._wanted for step in totals):
                 known = ", ".join(repr(step) for step, _ in totals.most_common(20) if step) or "none"
                 raise ParameterError(
-                    "no-event-transition",
+                    "lifecycle-transition-missing",
                     parameter="lifecycle",
                     said=self._said,
                     meant=meant(self._wanted, (*totals, EVERY, INTERVALS)),
@@ -196,7 +196,7 @@ def _refuse_without(told: IntArray) -> None:
     """Refuse to make one event of starts and ends where there are none of either."""
     for wanted, value in ((_BEGUN, 1), (COMPLETE, -1)):
         if not (told == value).any():
-            raise ParameterError("no-event-transition-starts", parameter="lifecycle", wanted=wanted)
+            raise ParameterError("lifecycle-transition-unpaired", parameter="lifecycle", wanted=wanted)
 
 
 def _starts_of(case: IntArray, code: IntArray, told: IntArray) -> IntArray:
@@ -237,8 +237,8 @@ def _most_frequent(steps: Sequence[tuple[str, int]]) -> str:
 def no_life_cycle(wanted: str) -> ParameterError:
     """What is wrong where a transition is asked for, and events have none."""
     if wanted == EVERY:  # also for starts and ends that are to be one event
-        return ParameterError("log-no-no-column", parameter="lifecycle", lifecycle=LIFECYCLE)
-    return ParameterError("log-no-does-not", parameter="lifecycle", lifecycle=LIFECYCLE, wanted=wanted)
+        return ParameterError("lifecycle-and-start-missing", parameter="lifecycle", lifecycle=LIFECYCLE)
+    return ParameterError("lifecycle-column-missing", parameter="lifecycle", lifecycle=LIFECYCLE, wanted=wanted)
 
 
 def joined(parts: Sequence[Any]) -> Any:

@@ -37,11 +37,11 @@ def check_width(columns: int, cells: int, values: int, path: str | Path | None, 
     )
     if columns > MOST_COLUMNS:
         raise InputError(
-            "log-attributes-more-most", path=path, line=line, advice=advice, columns=columns, most_columns=MOST_COLUMNS
+            "log-attributes-too-many", path=path, line=line, advice=advice, columns=columns, most_columns=MOST_COLUMNS
         )
     if cells > _CELLS and cells > _EMPTY * values:
         raise InputError(
-            "log-attributes-almost-no",
+            "log-attributes-too-sparse",
             path=path,
             line=line,
             advice=advice,

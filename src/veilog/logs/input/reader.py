@@ -140,7 +140,7 @@ def writer_of(target: Path, *, spreadsheet_safe: bool = False) -> Writer | None:
     suffix = suffix_of(target)
     if spreadsheet_safe:
         if suffix not in _TEXT:
-            raise ParameterError("spreadsheet-safe-no-other", parameter="spreadsheet_safe", names=", ".join(_TEXT))
+            raise ParameterError("spreadsheet-safe-not-possible", parameter="spreadsheet_safe", names=", ".join(_TEXT))
         return cast(Writer, _loaded(_FOR_SPREADSHEETS))
     if suffix == ".xlsx" and importlib.util.find_spec("openpyxl") is None:
         raise MissingExtraError("Writing a workbook of Excel", extra="excel")
@@ -194,8 +194,8 @@ def _reader_of_table(source: Source) -> Reader:
         from veilog.logs.eventlog import EventLog  # loaded with numbers, for which a start does not wait
 
         if isinstance(source.given, EventLog):
-            raise InputError("log-read-already")
-        raise InputError("given-no-log-but", kind=type(source.given).__name__)
+            raise InputError("log-already-read")
+        raise InputError("log-not-given", kind=type(source.given).__name__)
     return found
 
 
@@ -203,12 +203,12 @@ def _reader_of_file(source: Source) -> Reader:
     path = source.path
     try:
         if path.is_dir():
-            raise InputError("directory-not-file-2", path=path)
+            raise InputError("log-is-directory", path=path)
         if source.several:
-            raise InputError("several-files-read-together", path=path)
+            raise InputError("files-variants-only", path=path)
         exists = path.exists()
     except (OSError, ValueError) as error:
-        raise InputError("file-cannot-read", path=str(path), reason=reason(error)) from error
+        raise InputError("file-not-readable", path=str(path), reason=reason(error)) from error
     found = _found(source)
     if found is None:
         problem, advice = _OTHERS.get(source.format, ("The suffix is not known.", ""))
@@ -220,7 +220,7 @@ def _reader_of_file(source: Source) -> Reader:
             advice=f"{advice} Known suffixes: {', '.join(known_suffixes())}.".strip(),
         )
     if not exists:
-        raise InputError("no-file", path=source.name)
+        raise InputError("file-missing", path=source.name)
     _check_kind(path)
     return found
 
@@ -230,11 +230,11 @@ def _check_kind(path: Path) -> None:
     try:
         kind = path.stat().st_mode
     except OSError as error:
-        raise InputError("file-cannot-read", path=path, reason=reason(error)) from error
+        raise InputError("file-not-readable", path=path, reason=reason(error)) from error
     if not (stat.S_ISREG(kind) or stat.S_ISFIFO(kind)):
-        raise InputError("socket-device-not-file", path=path)
+        raise InputError("file-is-socket", path=path)
     if not os.access(path, os.R_OK, effective_ids=os.access in os.supports_effective_ids):
-        raise InputError("file-cannot-read-permission", path=path)
+        raise InputError("file-permission-denied", path=path)
 
 
 # ---- readers of other packages

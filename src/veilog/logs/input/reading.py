@@ -22,13 +22,13 @@ from veilog.logs.tables.reader import note, table_reader_of
 def whole(source: Source, asked: ReadRequest) -> EventLog:
     """Return the log with its events, and which rules read all its cases at once."""
     if source.means.index is not None and not is_ibis(source.given):
-        raise ParameterError("rows-files-frames-order", parameter="index")
+        raise ParameterError("rows-order-already-given", parameter="index")
     reader = reader_of(source)
     declared = asked.declared
     intervals = wants_intervals(declared.lifecycle)
     if intervals:
         if LIFECYCLE in (asked.declared.classifier or ""):
-            raise ParameterError("classifier-tells-starts-ends", parameter="classifier", lifecycle=LIFECYCLE)
+            raise ParameterError("classifier-splits-lifecycle", parameter="classifier", lifecycle=LIFECYCLE)
         asked = replace(asked, declared=_plainly(asked.declared))
     with blaming(source):
         tabular = table_reader_of(source)
@@ -167,7 +167,7 @@ def check_layout(source: Source) -> None:
     heeds = getattr(reader_of(source.files()[0]), "heeds", ()) if here else ()
     for name, what in _LAYOUT.items():
         if getattr(source.layout, name) is not None and name not in heeds:
-            raise ParameterError("log-no-says-nothing", parameter=name, what=what, name=name.replace("_", "-"))
+            raise ParameterError("log-option-without-meaning", parameter=name, what=what, name=name.replace("_", "-"))
 
 
 _LAYOUT = {"header": "line of a header that could be told", "sheet": "sheets", "object_type": "types of objects"}

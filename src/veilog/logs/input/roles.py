@@ -38,12 +38,12 @@ class ReadOptions:
         for field in fields(self):
             said = getattr(self, field.name)
             if said is not None and not isinstance(said, str):
-                raise ParameterError("must-text-not", parameter=field.name, name=field.name, said=said)
+                raise ParameterError("column-name-not-text", parameter=field.name, name=field.name, said=said)
         if self.time_format is not None and self.time_format.lower() not in _TIME_FORMATS:
-            raise ParameterError("time-format-not-known", parameter="time_format", time_format=self.time_format)
+            raise ParameterError("time-format-unknown", parameter="time_format", time_format=self.time_format)
         for name in ("lifecycle", "classifier"):
             if getattr(self, name) is not None and not getattr(self, name).strip():
-                raise ParameterError("empty", parameter=name, name=name)
+                raise ParameterError("column-name-empty", parameter=name, name=name)
 
     @property
     def day_order(self) -> DayOrder | None:
@@ -165,7 +165,7 @@ def guess_roles(
     """
     repeated = sorted({name for name in columns if columns.count(name) > 1})
     if repeated:
-        raise InputError("two-columns-called", repeated=repeated[0])
+        raise InputError("column-name-twice", repeated=repeated[0])
     case_, case_found = _find("case", columns, case, CASE, _CASE)
     activity_, activity_found = _find("activity", columns, activity, ACTIVITY, _ACTIVITY)
     both = _date_and_clock(columns, timestamp)
@@ -197,7 +197,7 @@ def declared_roles(
     one event has is of no concern for others.
     """
     if wants_intervals(declared.lifecycle):
-        raise ParameterError("here-events-taken-they", parameter="lifecycle")
+        raise ParameterError("lifecycle-not-merged-here", parameter="lifecycle")
     if not public:
         return _fixed_roles(columns, declared, classifiers)
     roles = guess_roles(columns, case=declared.case, activity=declared.activity, timestamp=declared.timestamp)
@@ -245,7 +245,7 @@ def _fixed_roles(columns: Sequence[str], declared: ReadOptions, classifiers: Cla
 def _check_three(case: str, activity: str, timestamp: str, columns: Sequence[str]) -> None:
     if len({case, activity, timestamp}) < 3:
         raise InputError(
-            "case-activity-timestamp-must", advice=_say(columns), case=case, activity=activity, timestamp=timestamp
+            "column-roles-not-distinct", advice=_say(columns), case=case, activity=activity, timestamp=timestamp
         )
 
 
@@ -275,7 +275,7 @@ def classifier_keys(
         if not size:
             names = ", ".join(repr(name) for name, _, scope in classifiers if scope == "event")
             raise ParameterError(
-                "classifier-names-no-attribute",
+                "classifier-attribute-missing",
                 parameter="classifier",
                 advice=f"{meant(words[0], known)}There are: {', '.join(list(known)[:30])}."
                 + (f" Classifiers: {names}." if names else "")
@@ -330,7 +330,9 @@ def _find(
 ) -> tuple[str, Found]:
     if given is not None:
         if given not in columns:
-            raise InputError("no-column-2", advice=meant(given, columns) + _say(columns), given=given, role=role)
+            raise InputError(
+                "column-for-role-missing", advice=meant(given, columns) + _say(columns), given=given, role=role
+            )
         return given, "given"
     if standard in columns:
         return standard, "pm4py"
@@ -339,11 +341,11 @@ def _find(
         matches = [name for name in columns if plain[name] in tier.split()]
         if len(matches) > 1:
             raise InputError(
-                "several-columns-could", advice=_say(columns), role=role, names=", ".join(map(repr, matches))
+                "column-role-ambiguous", advice=_say(columns), role=role, names=", ".join(map(repr, matches))
             )
         if matches:
             return matches[0], "guessed"
-    raise InputError("no-column-looks-like", advice=_say(columns), role=role)
+    raise InputError("column-role-not-found", advice=_say(columns), role=role)
 
 
 def _plain(name: str) -> str:

@@ -67,12 +67,12 @@ def open_input(path: Path, *, limit: int | None = DEFAULT_LIMIT) -> BinaryIO:
         raise
     except OSError as error:
         file.close()
-        raise InputError("file-cannot-read", path=path, reason=reason(error)) from error
+        raise InputError("file-not-readable", path=path, reason=reason(error)) from error
     if magic == _MAGIC:
         return cast(BinaryIO, io.BufferedReader(_Gunzip(file, path, limit), _BUFFER))
     if path.suffix.lower() == ".gz":
         file.close()
-        raise InputError("file-empty" if not magic else "file-called-gz-but", path=path)
+        raise InputError("file-empty" if not magic else "gzip-not-compressed", path=path)
     return file
 
 
@@ -80,7 +80,7 @@ def check_stored(path: Path) -> None:
     """Raise :class:`InputError` for what is empty or no regular file, where a format is read from several places."""
     found = path.stat()
     if not stat.S_ISREG(found.st_mode):
-        raise InputError("format-not-read-pipe", path=path)
+        raise InputError("format-not-from-pipe", path=path)
     if found.st_size == 0:
         raise InputError("file-empty", path=path)
 
@@ -92,11 +92,11 @@ def _opened(path: Path) -> BinaryIO:
             return resumed(begun, pipe)
         return cast(BinaryIO, io.BufferedReader(path.open("rb", buffering=0), _BUFFER))
     except FileNotFoundError:
-        raise InputError("no-file", path=path) from None
+        raise InputError("file-missing", path=path) from None
     except IsADirectoryError:
-        raise InputError("directory-not-file-3", path=path) from None
+        raise InputError("stream-is-directory", path=path) from None
     except (OSError, ValueError) as error:
-        raise InputError("file-cannot-read", path=path, reason=reason(error)) from error
+        raise InputError("file-not-readable", path=path, reason=reason(error)) from error
 
 
 def zipped(path: Path) -> str:
@@ -114,16 +114,16 @@ def _member(path: Path) -> tuple[BinaryIO, zipfile.ZipFile, zipfile.ZipInfo]:
         found = [member for member in archive.infolist() if not member.is_dir() and not _beside(member.filename)]
     except (zipfile.BadZipFile, OSError, ValueError, NotImplementedError) as error:
         file.close()
-        raise InputError("zip-cannot-read", path=path, reason=error) from error
+        raise InputError("zip-not-readable", path=path, reason=error) from error
     if len(found) == 1 and not found[0].flag_bits & 1:
         return file, archive, found[0]
     file.close()
     if not found:
-        raise InputError("no-file-zip", path=path)
+        raise InputError("zip-without-file", path=path)
     if len(found) == 1:
         raise InputError("file-zip-encrypted", path=path)
     names = ", ".join(repr(member.filename) for member in found[:10]) + (", ..." if len(found) > 10 else "")
-    raise InputError("files-zip", path=path, number=len(found), names=names)
+    raise InputError("zip-with-several-files", path=path, number=len(found), names=names)
 
 
 def _beside(name: str) -> bool:
@@ -136,9 +136,9 @@ def check_unpacked(produced: int, packed: int, limit: int | None, path: Path) ->
     """Raise :class:`InputError` where so many bytes come out of so few packed ones that the file must be refused."""
     advice = "If you trust the file, allow more with --limit BYTES, or unpack it first."
     if limit is not None and produced > limit:
-        raise InputError("file-unpacks-more-bytes", path=path, advice=advice, limit=limit)
+        raise InputError("file-unpacked-too-large", path=path, advice=advice, limit=limit)
     if limit == DEFAULT_LIMIT and produced > _RATIO_FROM and produced > _RATIO * max(packed, 1):
-        raise InputError("file-unpacks-more-times", path=path, advice=advice, ratio=_RATIO)
+        raise InputError("file-unpacks-like-bomb", path=path, advice=advice, ratio=_RATIO)
 
 
 def resumed(begun: bytes, rest: BinaryIO) -> BinaryIO:
@@ -199,7 +199,7 @@ class _Unzip(io.RawIOBase):
             self._stream = archive.open(member)
         except (zipfile.BadZipFile, NotImplementedError, OSError, RuntimeError) as error:
             self.close()
-            raise InputError("zip-cannot-read-2", path=path, reason=error) from error
+            raise InputError("zip-member-not-readable", path=path, reason=error) from error
 
     def readable(self) -> bool:
         return True
@@ -263,12 +263,12 @@ class _Gunzip(io.RawIOBase):
             try:
                 data = self._member.decompress(self._pending, size)
             except zlib.error as error:
-                raise InputError("gzip-data-corrupt", path=self._path, reason=error) from error
+                raise InputError("gzip-corrupt", path=self._path, reason=error) from error
             self._pending = self._member.unused_data if self._member.eof else self._member.unconsumed_tail
             if data:
                 return data
             if starved and not self._member.eof:
-                raise InputError("gzip-data-truncated-file", path=self._path)
+                raise InputError("gzip-truncated", path=self._path)
         return b""
 
     def _next_member(self) -> bool:
@@ -284,7 +284,7 @@ class _Gunzip(io.RawIOBase):
         if len(self._pending) < 2:
             self._pending += self._read()
         if self._pending[:2] != _MAGIC:
-            raise InputError("gzip-data-followed-something", path=self._path)
+            raise InputError("gzip-trailing-data", path=self._path)
         self._member = zlib.decompressobj(wbits=31)
         return True
 
@@ -292,7 +292,7 @@ class _Gunzip(io.RawIOBase):
         try:
             block = self._file.read(_COMPRESSED_BLOCK)
         except OSError as error:
-            raise InputError("file-cannot-read", path=self._path, reason=reason(error)) from error
+            raise InputError("file-not-readable", path=self._path, reason=reason(error)) from error
         self.consumed += len(block)
         return block
 
@@ -326,10 +326,10 @@ class EngineConfig:
     def __post_init__(self) -> None:
         if not _MEMORY.fullmatch(self.memory_limit):  # also where no engine is started that would refuse it
             raise ParameterError(
-                "memory-limit-not-understood", parameter="memory_limit", memory_limit=self.memory_limit
+                "engine-memory-limit-invalid", parameter="memory_limit", memory_limit=self.memory_limit
             )
         if self.threads is not None and self.threads < 1:
-            raise ParameterError("threads-cannot-do-anything", parameter="threads", threads=self.threads)
+            raise ParameterError("threads-too-few", parameter="threads", threads=self.threads)
 
 
 AT_HAND = EngineConfig()
@@ -348,7 +348,7 @@ class FileLayout:
 
     def __post_init__(self) -> None:
         if self.header is not None and self.header < 0:
-            raise ParameterError("no-line", parameter="header", header=self.header)
+            raise ParameterError("header-line-missing", parameter="header", header=self.header)
 
 
 AS_FOUND = FileLayout()
@@ -461,7 +461,7 @@ class Source:
             found = stream.read(most + 1)
         if len(found) > most:
             packed = " unpacked" if self.packed else ""
-            raise InputError("format-read-whole-over", path=self.path, packed=packed, most=most >> 20)
+            raise InputError("format-file-too-large", path=self.path, packed=packed, most=most >> 20)
         return found
 
     def stream(self) -> BinaryIO:
@@ -487,15 +487,15 @@ def _files(source: Source) -> tuple[Source, ...]:
         try:
             inside = [path for path in source.path.rglob("*") if path.is_file()]
         except OSError as error:
-            raise InputError("file-folder-cannot-read", path=source.name, reason=reason(error)) from error
+            raise InputError("folder-file-not-readable", path=source.name, reason=reason(error)) from error
         found = [path for path in inside if not _hidden(path.relative_to(source.path))]
         if not found:
-            raise InputError("no-file-folder", path=source.name)
+            raise InputError("folder-without-file", path=source.name)
     else:
         matches = [Path(match) for match in glob.glob(str(source.name), recursive=True)]  # noqa: PTH207
         found = [path for path in matches if not path.is_dir()]
         if not found:
-            raise InputError("no-file-matches-pattern", path=source.name)
+            raise InputError("pattern-without-file", path=source.name)
     return tuple(Source(path, means=source.means, limit=source.limit, layout=source.layout) for path in sorted(found))
 
 

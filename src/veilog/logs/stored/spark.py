@@ -131,7 +131,7 @@ class _Question(Generic[T]):
 
     def _piece(self, row: Cells, known: _Piece) -> EventLog:
         if row["digest"] != known.digest:
-            raise EngineError("table-not-when-stored")
+            raise EngineError("spark-table-changed")
 
         def columns(kind: Kind, names: list[str]) -> dict[str, pa.ChunkedArray]:
             table = self.scope.shape.events if kind == "events" else self.scope.shape.cases
@@ -248,7 +248,7 @@ def cores(spark: Any) -> int:
 def check_version(asking: str) -> None:
     """Refuse to run functions of another version than the one that asks."""
     if asking != __version__:
-        raise EngineError("spark-workers-veilog-process", version=__version__, asking=asking)
+        raise EngineError("spark-worker-version-differs", version=__version__, asking=asking)
 
 
 def _itself(piece: EventLog, _first: bool) -> EventLog:
@@ -325,7 +325,7 @@ def _check_once(numbers: list[int], scope: Scope) -> None:
     """Refuse an answer in which a piece counts twice, or not at all: what a question costs rests on each case counting
     once, and not on what Spark promises of tasks that it runs again."""
     if sorted(numbers) != [held.number for held in scope.held]:
-        raise EngineError("spark-counted-some-cases")
+        raise EngineError("spark-cases-miscounted")
 
 
 def by_workers(asked: Callable[[], T]) -> T:
@@ -342,9 +342,9 @@ def by_workers(asked: Callable[[], T]) -> T:
 def _in_words(error: EngineError) -> EngineError:
     trace = str(error.__cause__ or error)
     if "No module named 'veilog" in trace:
-        return EngineError("spark-workers-no-veilog")
+        return EngineError("spark-worker-without-veilog")
     if "Traceback (most recent call last)" in trace or "PythonException" in trace:
-        return EngineError("worker-spark-failed-asked")
+        return EngineError("spark-worker-failed")
     return error
 
 
@@ -386,7 +386,7 @@ def _events(there: IbisTable, roles: Roles) -> tuple[Any, pa.Schema]:
     backend = there.table.get_backend()
     frame = backend.raw_sql(backend.compile(there.table))
     if len({name.lower() for name in frame.columns}) < len(frame.columns):
-        raise InputError("names-two-columns-differ", path=there.name)
+        raise InputError("column-names-differ-in-case", path=there.name)
     # An index that was given stands below the times, so the one that stands above them must not be seen.
     names = [name for name in frame.columns if name != EVENT_INDEX or there.index is None]
     instants = {field.name for field in frame.schema if isinstance(field.dataType, TimestampType)}
@@ -446,7 +446,7 @@ class _Maker:
         rows = pa.Table.from_batches(batches)
         (number, *others), rows = rows.column(_NUMBER).unique().to_pylist(), rows.drop_columns([_NUMBER])
         if others:
-            raise EngineError("spark-does-not-keep")
+            raise EngineError("spark-parts-not-apart")
         columns = [column.cast(field.type) for column, field in zip(rows.columns, self.schema, strict=True)]
         log = self.log(pa.table(columns, schema=self.schema))
         assert self.shape is not None
@@ -490,7 +490,7 @@ def _kept(sorted_: Any, maker: _Maker, parts: int, cases: int, findings: Finding
             sizes[head["number"]] = head["cases"]
             digests[head["number"]] = (bytes(head["digest"]), head["cases"])
         if sum(sizes) != cases or len(heads) != len(digests):
-            raise EngineError("case-came-several-pieces")
+            raise EngineError("spark-case-in-pieces")
     except BaseException:
         kept.unpersist()
         raise

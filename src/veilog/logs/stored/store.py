@@ -229,7 +229,7 @@ def piece_of(scope: Scope, columns: Callable[[Kind, list[str]], dict[str, pa.Chu
 
 def misfit(name: str | None) -> InputError:
     """What to say where the columns of some pieces have other types than those of others."""
-    return InputError("some-values-column-do", path=name)
+    return InputError("column-values-types-differ", path=name)
 
 
 def _typed(table: pa.Table, shape: pa.Table) -> pa.Table:
@@ -346,7 +346,7 @@ def _kept(pieces: Iterable[EventLog], folder: Folder) -> StoredLog | None:
             for name, table in (("events", log.events), ("cases", log.cases)):
                 _write(table, folder.path / f"{len(sizes)}-{name}")
         except OSError as error:
-            raise EngineError("log-cannot-kept-disk", reason=error) from error
+            raise EngineError("store-disk-failed", reason=error) from error
         sizes.append(log.cases.num_rows)
     return None if shape is None else StoredLog(_OnDisk(folder), tuple(sizes), shape)
 

@@ -205,7 +205,7 @@ def _places(table: pa.Table, before: int) -> Any:
 
 
 def _unsorted() -> EngineError:
-    return EngineError("rows-did-not-come")
+    return EngineError("rows-not-sorted")
 
 
 def _typed(table: pa.Table, of_cases: Mapping[str, pa.ChunkedArray], schema: pa.Schema) -> pa.Table:
@@ -231,7 +231,7 @@ def copied(there: IbisTable, means: EngineConfig, folder: Path, progress: Progre
     """The table in a database in this folder, as a view, since its rows come in no order."""
     names = [name.lower() for name in there.columns()]
     if len(set(names)) < len(names):
-        raise InputError("names-two-columns-differ", path=there.name)
+        raise InputError("column-names-differ-in-case", path=there.name)
     rows, done = count_of(there), 0
     path = folder / "fetched.duckdb"
     with connected(means) as connection:
@@ -242,7 +242,7 @@ def copied(there: IbisTable, means: EngineConfig, folder: Path, progress: Progre
                 done += table.num_rows
                 progress(f"fetching the events: {done:,} of {rows:,}", min(1.0, done / max(rows, 1)))
         if not done:
-            raise InputError("table-no-rows", path=there.name)
+            raise InputError("table-without-rows", path=there.name)
         connection.execute("CREATE VIEW here.log AS FROM here.rows")
         connection.execute("DETACH here")
     return DuckTable(path, "log", means, called=there.name or "the table")
@@ -321,16 +321,16 @@ def rows_of_files(
     """The rows of several files that are one log, in the order of the files; what is not the same in all is refused."""
     for file in files:
         if not is_parquet(file):
-            raise InputError("several-files-read-together-their", path=file.path)
+            raise InputError("files-not-all-parquet", path=file.path)
         problem = _odd(file, roles) or _unlike(file, files[0])
         if problem is not None:
             raise InputError(problem, path=file.path, advice=_CONVERT)
     count = sum(PARQUET.rows(file) for file in files)
     if not count:
-        raise InputError("files-no-rows", path=files[0].path)
+        raise InputError("files-without-rows", path=files[0].path)
     for rule in ("case-without-name", "missing-timestamp"):
         if findings.policy(rule) == "keep":
-            raise ParameterError("rows-meet-cannot-kept", parameter="on", rule=rule)
+            raise ParameterError("rows-rule-for-files", parameter="on", rule=rule)
     relation = _chosen(connection, _relation(files), roles, findings)
     relation = named_rows(connection, relation, roles, findings)
     _check_times(connection, relation, roles, files[0])
@@ -407,9 +407,9 @@ def _check_times(connection: duckdb.DuckDBPyConnection, relation: str, roles: Ro
     found = connection.execute(f"SELECT count(*), epoch_us(min({time})), epoch_us(max({time})) FROM {relation}")
     count, low, high = found.fetchall()[0]
     if not count:
-        raise InputError("not-event-left", path=first.path)
+        raise InputError("table-without-events-left", path=first.path)
     if low is None or high is None or low < FIRST_TIME or high > LAST_TIME:  # infinite times have no number
-        raise InputError("times-outside-years-9999", path=first.path)
+        raise InputError("times-outside-years", path=first.path)
 
 
 Where = Literal["here", "engine"]
@@ -471,7 +471,7 @@ def store(
 def stored(source: Source, asked: ReadRequest, where: Where = "here") -> StoredLog | None:
     """The log of a source, kept in pieces by its means; see :func:`store`."""
     if where not in ("here", "engine"):
-        raise ParameterError("log-kept-here-engine", parameter="where", where=where)
+        raise ParameterError("store-place-unknown", parameter="where", where=where)
     if source.is_file and not is_elsewhere(source) and not is_parquet(source):
         return None
     there = _engine(source)
@@ -505,7 +505,7 @@ def whole_of(source: Source, asked: ReadRequest, method: str) -> EventLog:
     there = _engine(source)
     count = _count(source, there)
     if count > LARGE:
-        raise ParameterError("method-needs-all-events", parameter="method", method=method, count=count, large=LARGE)
+        raise ParameterError("store-events-too-many", parameter="method", method=method, count=count, large=LARGE)
     log = stored(source, asked)
     assert log is not None, "what is no single file is stored or refused"
     try:
@@ -519,13 +519,13 @@ def _engine(source: Source) -> VariantSource:
     if isinstance(there, DuckFiles | DuckTable | IbisTable):
         return there
     if there is None:
-        raise InputError("only-parquet-files-tables", path=source.name)
-    raise ParameterError("engine-files-give-variants", parameter="engine", engine=source.engine)
+        raise InputError("store-source-not-kept", path=source.name)
+    raise ParameterError("engine-files-without-events", parameter="engine", engine=source.engine)
 
 
 def _in_engine(there: VariantSource, roles: Roles, asked: ReadRequest) -> StoredLog:
     if not isinstance(there, IbisTable) or there.table.get_backend().name != "pyspark":
-        raise ParameterError("only-table-spark-asked", parameter="where")
+        raise ParameterError("store-source-not-spark", parameter="where")
     from veilog.logs.stored.spark import kept_by_spark
 
     return kept_by_spark(there, roles, asked)

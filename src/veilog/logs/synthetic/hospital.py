@@ -83,7 +83,7 @@ def hospital(cases: int, seed: int = 0) -> EventLog:
     The same ``cases`` and ``seed`` give the same log. About eight events a case.
     """
     if cases < 0:
-        raise ParameterError("log-cannot-cases", parameter="cases", cases=cases)
+        raise ParameterError("simulation-cases-out-of-range", parameter="cases", cases=cases)
     rng = np.random.default_rng(seed)
     arrival = _arrivals(rng, cases)
     urgency = rng.choice(5, size=cases, p=_URGENCY_SHARE)
@@ -351,11 +351,11 @@ def _activity_names(activities: int) -> tuple[str, ...]:
 
 def _walks(cases: int, activities: int, mean_length: float, seed: int) -> tuple[Int32Array, IntArray]:
     if cases < 0:
-        raise ParameterError("log-cannot-cases", parameter="cases", cases=cases)
+        raise ParameterError("simulation-cases-out-of-range", parameter="cases", cases=cases)
     if activities < 1:
-        raise ParameterError("log-cannot-activities", parameter="activities", activities=activities)
+        raise ParameterError("simulation-activities-out-of-range", parameter="activities", activities=activities)
     if not 1 <= mean_length < float("inf"):
-        raise ParameterError("mean-length-too-small", parameter="mean_length", mean_length=mean_length)
+        raise ParameterError("simulation-length-too-small", parameter="mean_length", mean_length=mean_length)
     rng = np.random.default_rng([seed, 0])
     lengths = 1 + rng.poisson((mean_length - 1) * rng.gamma(6.0, 1 / 6.0, size=cases))
     offsets = np.zeros(cases + 1, dtype=np.int64)

@@ -349,22 +349,22 @@ class Sizes(ToJson):
         if self.variants is not None:
             _check("variants", self.variants, 1, self.cases)
         if self.off is not None and not (len(self.off) in (2, 3) and all(0 <= off < math.inf for off in self.off)):
-            raise ParameterError("noise-puts-nothing-off", parameter="off", off=self.off)
+            raise ParameterError("twin-offset-invalid", parameter="off", off=self.off)
         if self.answers is not None and len(self.answers) != len(BINS):
-            raise ParameterError("bins-lengths-not", parameter="answers", number=len(BINS), number_2=len(self.answers))
+            raise ParameterError("twin-bins-wrong", parameter="answers", number=len(BINS), number_2=len(self.answers))
         if self.held is not None and len(self.held) != len(HEADS):
             said = f"There are {len(HEADS)} answers about the most frequent variants, not {len(self.held)}."
             raise ParameterError(said, parameter="held")
         for name in HEADS:
             share = getattr(self, name)
             if share is not None and not 0 < share <= 1:
-                raise ParameterError("share-cases-above-most", parameter=name, share=share)
+                raise ParameterError("twin-share-out-of-range", parameter=name, share=share)
 
     @staticmethod
     def of(variants: Variants) -> Sizes:
         """Return the exact sizes of a log: raw numbers, for its owner alone."""
         if not variants.cases:
-            raise ParameterError("log-no-cases-no", parameter="log")
+            raise ParameterError("twin-log-without-cases", parameter="log")
         counts = np.sort(variants.counts)[::-1]
         places = np.searchsorted(BINS, variants.lengths, side="right") - 1
         bins = np.bincount(places, weights=variants.counts, minlength=len(BINS)) / variants.cases
@@ -390,7 +390,9 @@ def _check(name: str, value: float, least: float, most: float) -> None:
     right = isinstance(value, int if whole else int | float) and not isinstance(value, bool)
     if not (right and least <= value <= most):
         kind = "whole number" if whole else "number"
-        raise ParameterError("must-not-2", parameter=name, name=name, kind=kind, least=least, most=most, value=value)
+        raise ParameterError(
+            "twin-number-out-of-range", parameter=name, name=name, kind=kind, least=least, most=most, value=value
+        )
 
 
 @lru_cache(maxsize=32)

@@ -31,7 +31,7 @@ def text_column(column: Any, name: str, path: str | None) -> Any:
         column = column.cast(kind.value_type)
         kind = column.type
     if pa.types.is_nested(kind):
-        raise InputError("column-holds-no-name", path=path, name=name, kind=kind)
+        raise InputError("column-not-names", path=path, name=name, kind=kind)
     if pa.types.is_floating(kind):
         column = column.cast(pa.float64())
         column = pc.if_else(pc.is_nan(column), None, column)
@@ -42,7 +42,7 @@ def text_column(column: Any, name: str, path: str | None) -> Any:
     try:
         text = column.cast(pa.string())
     except pa.ArrowException as error:
-        raise InputError("column-holds-cannot-read", path=path, name=name, kind=kind) from error
+        raise InputError("column-names-not-readable", path=path, name=name, kind=kind) from error
     return text if isinstance(text, pa.ChunkedArray) else pa.chunked_array([text])
 
 
@@ -297,7 +297,7 @@ def _texts(values: list[str | None], name: str) -> Any:
     try:
         return pa.array(values, pa.string())
     except UnicodeEncodeError as error:
-        raise InputError("column-holds-half-character", name=name, reason=error) from error
+        raise InputError("column-text-broken", name=name, reason=error) from error
 
 
 def _plain(value: Any) -> Any:

@@ -58,9 +58,9 @@ def _decoded(sample: bytes, path: Path) -> tuple[str, str]:
         if sample.startswith(mark) and encoding != "utf-8":
             return encoding, codecs.getincrementaldecoder(encoding)("replace").decode(sample)
     if b"\0" in sample:
-        raise InputError("not-text-file", path=path)
+        raise InputError("file-not-text", path=path)
     if sample.removeprefix(codecs.BOM_UTF8).lstrip()[:5] in (b"<?xml", b"<log ", b"<log>"):
-        raise InputError("xml-not-table", path=path)
+        raise InputError("table-is-xml", path=path)
     text = _VALUE.sub(lambda match: _as_utf8(match[0], "replace")[0], sample.removeprefix(codecs.BOM_UTF8))
     return "utf-8", text.decode("utf-8", "replace")
 
@@ -117,7 +117,7 @@ def sniffed(source: Source) -> Dialect:
     if not whole:
         lines.pop()
     if not lines:
-        raise InputError("first-line-longer-kib", path=path, sample=_SAMPLE >> 10)
+        raise InputError("header-row-over-sample", path=path, sample=_SAMPLE >> 10)
     found = {delimiter: rows for delimiter in preferred if (rows := _rows(lines[:_LINES], delimiter, source))}
     best = _Cut([])
     chosen = preferred[0]
@@ -125,7 +125,7 @@ def sniffed(source: Source) -> Dialect:
         if cut.better(best, named=source.layout.header != 0):
             best, chosen = cut, delimiter
     if not best.columns:
-        raise InputError("first-line-too-long", path=path)
+        raise InputError("header-row-too-long", path=path)
     headed = source.layout.header != 0
     names = tuple((name if headed else "") or f"column {i + 1}" for i, name in enumerate(best.columns))
     return Dialect(chosen, encoding, names, best.line, headed, best.titles)
@@ -155,7 +155,7 @@ def _headers(lines: list[str], found: dict[str, _Starts], source: Source) -> dic
     if wanted:
         for rows in found.values():
             if wanted not in rows:
-                raise InputError("no-row-starts-line", path=source.path, wanted=wanted, max=max(rows))
+                raise InputError("header-row-missing", path=source.path, wanted=wanted, max=max(rows))
         return {delimiter: _at(lines, rows, wanted) for delimiter, rows in found.items()}
     firsts = {delimiter: _Cut(next(iter(rows.values()))) for delimiter, rows in found.items()}
     if wanted == 0:
@@ -170,7 +170,7 @@ def _headers(lines: list[str], found: dict[str, _Starts], source: Source) -> dic
     if any(map(is_wide, (cut.columns for cut in firsts.values()))) and not any(
         cut.line == 1 or usual(cut.columns) for cut in cuts.values()
     ):
-        raise InputError("first-line-may-title", path=source.path)
+        raise InputError("header-row-maybe-title", path=source.path)
     return cuts or firsts
 
 
@@ -258,7 +258,7 @@ class Watched(io.RawIOBase):
             text = self._decoder.decode(raw, final=not raw)
         except UnicodeDecodeError as error:
             raise InputError(
-                "bytes-cannot-read",
+                "bytes-not-decodable",
                 path=self._path,
                 line=self._line,
                 hex=bytes(error.object[error.start : error.end]).hex(),
@@ -277,7 +277,7 @@ class Watched(io.RawIOBase):
         else:
             self._held = b""
         if len(self._held) > MAX_VALUE:
-            raise InputError("value-longer-mb", path=self._path, line=self._line, max_value=MAX_VALUE >> 20)
+            raise InputError("value-too-long", path=self._path, line=self._line, max_value=MAX_VALUE >> 20)
         try:
             data.decode("utf-8")
         except UnicodeDecodeError:
@@ -291,7 +291,7 @@ class Watched(io.RawIOBase):
         except UnicodeDecodeError as error:
             line += data.count(b"\n", 0, match.start())
             raise InputError(
-                "byte-0x-read-neither-utf", path=self._path, line=line, object=error.object[error.start]
+                "byte-not-decodable", path=self._path, line=line, object=error.object[error.start]
             ) from None
         if foreign:
             if not self.foreign:
@@ -302,7 +302,7 @@ class Watched(io.RawIOBase):
     def _watch(self, data: bytes) -> None:
         if b"\0" in data:
             line = self._line + data[: data.index(b"\0")].count(b"\n")
-            raise InputError("nul-byte-not-text", path=self._path, line=line)
+            raise InputError("file-with-nul-byte", path=self._path, line=line)
         if data and (self._inside or self._last == 34 or b'"' in data):
             self._watch_quotes(data)
         self._line += data.count(b"\n")
@@ -322,7 +322,7 @@ class Watched(io.RawIOBase):
         wrong = np.concatenate((wrong_before, wrong_after))
         if len(wrong):
             line = self._line + int((padded[1 : int(wrong.min())] == 10).sum())
-            raise InputError("quote-stands-middle-field", path=self._path, line=line)
+            raise InputError("quote-inside-field", path=self._path, line=line)
         if len(quotes):
             self._inside = (self._inside + len(quotes)) % 2
             self._opened = self._line + int((padded[1 : int(quotes[-1])] == 10).sum())
@@ -336,7 +336,7 @@ class Watched(io.RawIOBase):
             if most is not None and size >= most:
                 return
         if self._inside and self.error is None:
-            self.error = InputError("quote-opened-never-closed", path=self._path, line=self._opened)
+            self.error = InputError("quote-not-closed", path=self._path, line=self._opened)
 
 
 def _batches(source: Source, asked: ReadRequest, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
@@ -380,11 +380,11 @@ def _batches(source: Source, asked: ReadRequest, columns: Sequence[str] | None =
 
 def _pick(batch: pa.RecordBatch, dialect: Dialect, columns: Sequence[str] | None, path: Path) -> pa.RecordBatch:
     if batch.num_columns != len(dialect.columns):
-        raise InputError("header-cannot-read-safely", path=path, line=1)
+        raise InputError("header-row-not-safe", path=path, line=1)
     wanted = range(batch.num_columns) if columns is None else [dialect.columns.index(name) for name in columns]
     arrays = [batch.column(i) for i in wanted]
     if any(array.type != pa.string() for array in arrays):
-        raise InputError("header-cannot-read-safely", path=path, line=1)
+        raise InputError("header-row-not-safe", path=path, line=1)
     return pa.RecordBatch.from_arrays(arrays, names=[dialect.columns[i] for i in wanted])
 
 
@@ -394,7 +394,7 @@ def _explain(source: Source, error: Exception) -> None:
     for line, row in _numbered_rows(source):
         if len(row) != len(dialect.columns):
             raise InputError(
-                "row-fields",
+                "row-fields-differ",
                 path=path,
                 line=line,
                 number=len(row),
@@ -403,10 +403,10 @@ def _explain(source: Source, error: Exception) -> None:
                 delimiter=dialect.delimiter,
             ) from error
     if "straddl" in str(error):
-        raise InputError("row-longer-mb", path=path, block=BLOCK >> 20) from error
+        raise InputError("row-too-long", path=path, block=BLOCK >> 20) from error
     if "empty" in str(error).lower():
         return  # a header and nothing else: no batch, and the caller says so
-    raise InputError("rows-cannot-read", path=path, splitlines=str(error).splitlines()[0]) from error
+    raise InputError("rows-not-readable", path=path, splitlines=str(error).splitlines()[0]) from error
 
 
 def _line_of_row(source: Source, row: int) -> int | None:

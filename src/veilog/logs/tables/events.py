@@ -201,7 +201,7 @@ def _text(column: Any, name: str) -> Any:
     try:
         return pc.utf8_trim_whitespace(column.cast(pa.string()))
     except pa.ArrowException as error:
-        raise InputError("column-holds-not-timestamps-2", name=name, type=column.type) from error
+        raise InputError("column-type-not-timestamps", name=name, type=column.type) from error
 
 
 def _together(date: Any, time: Any, names: str) -> Any:
@@ -213,7 +213,7 @@ def _together(date: Any, time: Any, names: str) -> Any:
     whole = pc.fill_null(pc.match_substring_regex(clock, _WHOLE), False)
     lost = pc.and_(pc.match_substring_regex(day, _HOUR), pc.not_equal(date, clock))
     if pc.any(pc.and_(whole, pc.fill_null(lost, False))).as_py():
-        raise InputError("hold-two-times-each", names=names)
+        raise InputError("column-times-not-date-clock", names=names)
     both = pc.binary_join_element_wise(day, pc.fill_null(clock, ""), " ")
     both = pc.if_else(whole, clock, both)
     return pa.chunked_array([pc.if_else(told, both, date)])
@@ -315,7 +315,7 @@ def _check_text(table: pa.Table, source: str | None) -> None:
         try:
             column.validate(full=True)
         except pa.ArrowException as error:
-            raise InputError("column-value-damaged-text", path=source, name=name) from error
+            raise InputError("column-value-damaged", path=source, name=name) from error
 
 
 def _checked(table: pa.Table, roles: Roles, rows: RowFindings, source: str | None) -> tuple[Any, Any, Times, BoolArray]:
@@ -337,7 +337,7 @@ def _checked(table: pa.Table, roles: Roles, rows: RowFindings, source: str | Non
     timed = int((times.known & keep).sum())
     count_times(findings, timed, naive=times.naive, offsets=times.offsets, cut=times.cut, epochs=times.epochs)
     if len(keep) and not keep.any():
-        raise InputError("not-event-left", path=source)
+        raise InputError("table-without-events-left", path=source)
     return names, labels, times, keep
 
 
@@ -522,12 +522,12 @@ def check_flat(log: EventLog, path: Path, what: str = "CSV") -> None:
     advice = "Write .xes.gz or .parquet, or accept the loss (--lossy)."
     empty = int((np.diff(log.offsets) == 0).sum())
     if empty:
-        raise OutputError("cases-no-event-cannot", path=path, advice=advice, empty=empty, what=what)
+        raise OutputError("cases-without-event", path=path, advice=advice, empty=empty, what=what)
     names = log.cases.column(ACTIVITY)
     if len(pc.unique(names)) < len(names):
-        raise OutputError("several-cases-same-name", path=path, advice=advice, what=what)
+        raise OutputError("cases-names-equal", path=path, advice=advice, what=what)
     if blank(names.cast(pa.string())).any():
-        raise OutputError("case-no-name-needs", path=path, advice=advice, what=what)
+        raise OutputError("cases-name-missing", path=path, advice=advice, what=what)
 
 
 def flat_table(log: EventLog, *, keyed: bool = False, case_index: bool = False) -> pa.Table:

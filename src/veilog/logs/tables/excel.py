@@ -162,7 +162,7 @@ def _read(source: Source) -> _Sheet:
         if not isinstance(error, Exception) and type(error).__name__ != "PanicException":
             raise
         raise InputError(
-            "workbook-cannot-read",
+            "workbook-not-readable",
             path=source.path,
             kind=type(error).__name__,
             partition=str(error).partition(chr(10))[0][:200],
@@ -179,18 +179,18 @@ def _checked(source: Source) -> Any:
         with zipfile.ZipFile(file) as parts:
             members = parts.infolist()
     except FileNotFoundError:
-        raise InputError("no-file", path=path) from None
+        raise InputError("file-missing", path=path) from None
     except PermissionError as error:
-        raise InputError("file-cannot-read", path=path, reason=reason(error)) from error
+        raise InputError("file-not-readable", path=path, reason=reason(error)) from error
     except (zipfile.BadZipFile, OSError, ValueError, RuntimeError, EOFError) as error:
         begun = b"" if source.zipped else source.begin(4)
         if begun == _OLD:
-            raise InputError("workbook-password-excel-before", path=path) from error
-        raise InputError("no-workbook-excel", path=path, reason=error) from error
+            raise InputError("workbook-locked-or-old", path=path) from error
+        raise InputError("workbook-not-excel", path=path, reason=error) from error
     for part in members:
         check_unpacked(part.file_size, part.compress_size, source.limit, path)
         if part.filename.endswith("sharedStrings.xml") and part.file_size > _SHARED:
-            raise InputError("texts-workbook-take-more", path=path, shared=_SHARED >> 20)
+            raise InputError("workbook-texts-too-large", path=path, shared=_SHARED >> 20)
     check_unpacked(
         sum(part.file_size for part in members), sum(part.compress_size for part in members), source.limit, path
     )
@@ -226,7 +226,7 @@ def _check_cells(parts: zipfile.ZipFile, part: str, source: Source) -> _Cells:
         while block := content.read(_BLOCK):
             cells.parser.Parse(block, False)
             if cells.rows * cells.columns > _CELLS:
-                raise InputError("sheet-more-million-cells", path=source.path, line=cells.rows, cells=_CELLS // 1000000)
+                raise InputError("sheet-cells-too-many", path=source.path, line=cells.rows, cells=_CELLS // 1000000)
     cells.parser.Parse(b"", True)
     return cells
 
@@ -305,11 +305,11 @@ def _sheet(book: Any, cells: Mapping[str, _Cells], source: Source) -> _Sheet:
     tables = [name for name, rows in begun.items() if any(_filled(row) >= 3 for row in rows)]
     if wanted is None and len(tables) > 1:
         raise InputError(
-            "sheets-data", path=source.path, among=tables, number=len(tables), names=", ".join(map(repr, tables))
+            "sheet-not-chosen", path=source.path, among=tables, number=len(tables), names=", ".join(map(repr, tables))
         )
     if wanted is not None and wanted not in begun:
         raise InputError(
-            "no-sheet",
+            "sheet-missing",
             path=source.path,
             among=tables,
             wanted=wanted,
@@ -318,7 +318,7 @@ def _sheet(book: Any, cells: Mapping[str, _Cells], source: Source) -> _Sheet:
         )
     chosen = wanted if wanted is not None else next(iter(tables), None)
     if chosen is None:
-        raise InputError("no-sheet-workbook-table", path=source.path, names=", ".join(map(repr, begun)))
+        raise InputError("sheet-none-with-table", path=source.path, names=", ".join(map(repr, begun)))
     if not any(map(_filled, begun[chosen])):
         raise InputError("sheet-empty", path=source.path, chosen=chosen)
     others = [name for name, rows in begun.items() if name != chosen and any(map(_filled, rows))]
@@ -359,9 +359,7 @@ def _beside(
     try:
         return said_beside(_rows(sheets[BESIDE]))
     except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise InputError(
-            "metadata-veilog-left-sheet", path=source.path, beside=BESIDE, reason=str(error)[:200]
-        ) from error
+        raise InputError("sheet-metadata-damaged", path=source.path, beside=BESIDE, reason=str(error)[:200]) from error
 
 
 def _header_of(rows: list[_Row], source: Source) -> int:
@@ -371,7 +369,7 @@ def _header_of(rows: list[_Row], source: Source) -> int:
         width = max(map(len, rows))
         return 1 + header_among([[*map(_text, row), *[""] * (width - len(row))] for row in rows])
     if declared > len(rows):
-        raise InputError("no-header-line-sheet", path=source.path, declared=declared)
+        raise InputError("sheet-header-missing", path=source.path, declared=declared)
     return declared
 
 
@@ -541,7 +539,7 @@ def _joined(rows: Iterable[Sequence[Any]]) -> str:
 
 def _check_rows(rows: int, target: Path) -> None:
     if rows > MOST_EVENTS:
-        raise OutputError("sheet-excel-holds-events-more", path=target, most_events=MOST_EVENTS)
+        raise OutputError("sheet-events-too-many", path=target, most_events=MOST_EVENTS)
 
 
 def _widen(sheet: Any, table: pa.Table) -> None:
@@ -563,7 +561,7 @@ def _written_cells(sheet: Any, name: str, column: pa.ChunkedArray, target: Path,
 
     def lost(what: str) -> None:
         if not lossy:
-            raise OutputError("column-excel-does-not", path=target, name=name, what=what)
+            raise OutputError("column-not-for-excel", path=target, name=name, what=what)
 
     one: Callable[[Any], Any]
     if pa.types.is_timestamp(kind):

@@ -60,8 +60,8 @@ def _collected(source: Source) -> pa.Table:
         raise
     except Exception as error:  # what a lazy frame does may fail in any way, and Arrow lacks some types of polars
         said = f"{type(error).__name__}: {str(error).partition(chr(10))[0][:200]}"
-        raise InputError("frame-polars-cannot-read", said=said) from error
-    raise InputError("column-holds-objects-python", objects=objects)
+        raise InputError("frame-not-readable", said=said) from error
+    raise InputError("column-python-objects", objects=objects)
 
 
 class _Pandas(TableReader):
@@ -191,7 +191,7 @@ def _metadata(log: Any) -> Metadata:
             attributes=tuple(_attributes(log.attributes)),
         )
     except (AttributeError, TypeError, ValueError) as error:
-        raise InputError("log-pm4py-says-something", reason=error) from error
+        raise InputError("pm4py-properties-not-readable", reason=error) from error
 
 
 def _quoted(key: object) -> str:

@@ -55,7 +55,7 @@ class _Parquet(TableReader):
             table = opened(source).read()
             table.validate(full=True)  # text that is not UTF-8 would fail later, and worse
         except (pa.ArrowException, OSError) as error:
-            raise InputError("parquet-data-cannot-read", path=source.path, first_line=_first_line(error)) from error
+            raise InputError("parquet-data-not-readable", path=source.path, first_line=_first_line(error)) from error
         return table.replace_schema_metadata(None)
 
     def batches(
@@ -101,11 +101,11 @@ def _opened(source: Source) -> pq.ParquetFile:
             file, metadata=metadata, read_dictionary=_categories(metadata), coerce_int96_timestamp_unit="us"
         )
     except FileNotFoundError:
-        raise InputError("no-file", path=path) from None
+        raise InputError("file-missing", path=path) from None
     except PermissionError as error:
-        raise InputError("file-cannot-read", path=path, reason=reason(error)) from error
+        raise InputError("file-not-readable", path=path, reason=reason(error)) from error
     except (pa.ArrowException, OSError, ValueError) as error:
-        raise InputError("not-readable-parquet-file", path=path, first_line=_first_line(error)) from error
+        raise InputError("parquet-file-not-readable", path=path, first_line=_first_line(error)) from error
 
 
 def _categories(metadata: pq.FileMetaData) -> list[str]:
@@ -134,7 +134,7 @@ def _notes(source: Source) -> Notes:
             raise ValueError("no case:index")
         return Notes(metadata_from(facts["metadata"]), key, table)
     except (ValueError, KeyError, TypeError, AttributeError, binascii.Error, pa.ArrowException) as error:
-        raise InputError("metadata-veilog-left-file", path=source.path, first_line=_first_line(error)) from error
+        raise InputError("parquet-metadata-damaged", path=source.path, first_line=_first_line(error)) from error
 
 
 def _write_pieces(logs: Iterable[EventLog], file: BinaryIO, eventless: pa.Table | None) -> None:
@@ -150,7 +150,7 @@ def _write_pieces(logs: Iterable[EventLog], file: BinaryIO, eventless: pa.Table 
         for log in logs:
             empty = int((np.diff(log.offsets) == 0).sum())
             if empty and eventless is None:
-                raise OutputError("cases-no-event-parquet", empty=empty)
+                raise OutputError("parquet-cases-without-event", empty=empty)
             table = flat_table(log, keyed=True, case_index=eventless is not None)
             if eventless is not None:
                 place = table.column_names.index(CASE_INDEX)

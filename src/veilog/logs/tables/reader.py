@@ -201,10 +201,10 @@ def pieces(source: Source, roles: Roles, findings: Findings, *, alone: bool) -> 
     assert reader is not None, "only tables come in pieces"
     notes, names = reader.notes(source), reader.columns(source)
     if notes.case_key is not None and not alone:
-        raise InputError("file-cases-only-index-tells", path=source.path)
+        raise InputError("file-needs-index", path=source.path)
     missing = next((name for name in roles.named if name not in names), None)
     if missing is not None:
-        raise InputError("no-column-but-other", path=source.path, missing=missing)
+        raise InputError("column-missing-in-file", path=source.path, missing=missing)
     indexed = EVENT_INDEX in names and EVENT_INDEX not in roles.named
     extra = [EVENT_INDEX] * indexed + ([] if notes.case_key is None else [notes.case_key])
     order = roles.day_order

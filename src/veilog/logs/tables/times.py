@@ -86,9 +86,7 @@ class Evidence:
     def order(self, path: str | None) -> DayOrder:
         """The order of every date of the column, each of which says it by itself; :class:`InputError` otherwise."""
         if self.day_first and self.month_first:
-            raise InputError(
-                "day-month-change-places", path=path, day_first=self.day_first, month_first=self.month_first
-            )
+            raise InputError("date-order-mixed", path=path, day_first=self.day_first, month_first=self.month_first)
         if self.doubtful:
             code = "date-order-seems-day-first" if self.day_first else "date-order-seems-month-first"
             example = self.day_first or self.month_first
@@ -150,7 +148,7 @@ def convert_times(column: pa.Array, name: str, path: str | None) -> Times:
         column = pc.cast(column, pa.timestamp("ms"))
         kind = column.type
     if not pa.types.is_timestamp(kind):
-        raise InputError("column-holds-not-timestamps", path=path, name=name, kind=kind)
+        raise InputError("column-not-timestamps", path=path, name=name, kind=kind)
     known = pc.is_valid(column).to_numpy(zero_copy_only=False)
     raw = pc.fill_null(column.cast(pa.int64()), 0).to_numpy(zero_copy_only=False)
     cut = 0

@@ -407,7 +407,7 @@ def place(coded: Coded, depth: int, *, final: bool, path: str, line: int) -> Pla
     n = len(name)
     after = np.cumsum(delta, dtype=np.int32) + np.int32(depth)
     if int(after.max()) > MAX_DEPTH:
-        raise InputError("elements-nested-deeper-levels", path=path, line=line, max_depth=MAX_DEPTH)
+        raise InputError("xes-nested-too-deeply", path=path, line=line, max_depth=MAX_DEPTH)
     before = after - delta
     opens = delta >= 0
     is_trace = (before == 1) & (name == TRACE) & opens

@@ -187,7 +187,7 @@ def _root(raw: bytes, line: int, path: str) -> tuple[Element, TextPiece]:
     if ":" in piece.name:
         raise Unusual
     if piece.name != "log":
-        raise InputError("root-element-not-log", path=path, line=line, name=piece.name)
+        raise InputError("xes-root-not-log", path=path, line=line, name=piece.name)
     return Element("log", {k: unescape(v) for k, v in piece.attributes.items()}, line), piece
 
 

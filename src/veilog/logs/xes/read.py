@@ -145,7 +145,7 @@ class Assembler:
         if not (keep_events.all() and keep_cases.all()):
             events, cases = _drop(events, cases, index, keep_events, keep_cases)
             if not cases.num_rows and not self._findings.collect_all:
-                raise InputError("no-case-left-after", path=self._path)
+                raise InputError("cases-none-left", path=self._path)
         return EventLog(events, cases, metadata, self._findings.result(), self._path)
 
     # ---- joining
@@ -458,7 +458,7 @@ def read_xes(
     except Unusual:
         findings.restore(before)
     if not reading.path.is_file():
-        raise InputError("form-xml-read-twice", path=path)
+        raise InputError("xes-not-from-pipe", path=path)
     reading = XesReading(reading.path, limit, reading.drop_bad, plain=True)
     return _assemble(read_blocks(reading, progress), reading, findings, declared)
 

@@ -85,7 +85,7 @@ def count_lines(data: bytes) -> int:
 
 def too_long(path: str, line: int, column: int | None = None) -> InputError:
     """The refusal of what may be a bomb."""
-    return InputError("tag-attributes-comment-text", path=path, line=line, column=column, max_value=MAX_VALUE >> 20)
+    return InputError("xes-tag-too-long", path=path, line=line, column=column, max_value=MAX_VALUE >> 20)
 
 
 class CheckedParser:
@@ -113,7 +113,7 @@ class CheckedParser:
         except expat.ExpatError as error:
             raise self._fault(error, final=final) from None
         except (LookupError, ValueError):
-            raise InputError("encoding-file-declares-not", path=self.path, line=1, encoding=self.encoding) from None
+            raise InputError("xes-encoding-not-supported", path=self.path, line=1, encoding=self.encoding) from None
         # Where the parser waits for the end of a tag or a comment, it is at that one's beginning.
         if 0 <= self.parser.CurrentByteIndex < self._fed - MAX_VALUE:
             raise too_long(self.path, self.parser.CurrentLineNumber, self.parser.CurrentColumnNumber + 1)
@@ -343,7 +343,7 @@ class Scanner:
         ``data`` starts with a tag at ``line``; ``depth`` is 1 within the log and 2 within a trace.
         """
         if len(data) >= 1 << 31:
-            raise InputError("element-larger-gib", path=self._path, line=line)
+            raise InputError("xes-element-too-large", path=self._path, line=line)
         coded = self._coder.code(data, final=final)
         if coded is None:
             return None

@@ -150,7 +150,7 @@ def _lines(column: pa.ChunkedArray, field: _Field, indent: str) -> pa.Array:
         encoded = array if pa.types.is_dictionary(kind) else array.cast(pa.string()).dictionary_encode()
         labels = encoded.dictionary.cast(pa.string())
     except (pa.ArrowNotImplementedError, pa.ArrowInvalid) as error:
-        raise OutputError("column-type-cannot-written", name=field.name, kind=kind) from error
+        raise OutputError("xes-column-type-not-writable", name=field.name, kind=kind) from error
     used = encoded
     if len(labels) > 4 * len(array):  # a small slice of a column with many labels: write only those in the slice
         used = encoded.cast(pa.string()).dictionary_encode()
@@ -176,7 +176,7 @@ def _date_text(array: pa.Array, field: _Field) -> pa.Array:
         us = array.cast(pa.timestamp("us", tz=array.type.tz), safe=kind.unit != "ns" if hasattr(kind, "unit") else True)
         return format_dates(us.view(pa.int64()))
     except (pa.ArrowInvalid, OverflowError) as error:
-        raise OutputError("time-column-outside-years", name=field.name) from error
+        raise OutputError("xes-time-outside-years", name=field.name) from error
 
 
 def _elements(table: pa.Table, fields: list[_Field], indent: str, head: str, tail: str) -> pa.Array:
@@ -241,7 +241,7 @@ def _nested(text: object) -> list[Attribute]:
     try:
         return [from_json(entry) for entry in json.loads(text)]  # type: ignore[arg-type]
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
-        raise OutputError("column-nested-attributes-xes", nested=NESTED, text=str(text)[:80]) from None
+        raise OutputError("xes-nested-column-invalid", nested=NESTED, text=str(text)[:80]) from None
 
 
 # ---- text
@@ -250,7 +250,7 @@ def _nested(text: object) -> list[Attribute]:
 def escape(text: str, key: str) -> str:
     """The text for an XML attribute in double quotes, such that reading gives it back exactly."""
     if _FORBIDDEN.search(text):
-        raise OutputError("value-character-xml-cannot", text=text[:80], key=key)
+        raise OutputError("xes-character-not-allowed", text=text[:80], key=key)
     return _ESCAPED.sub(lambda m: _ESCAPES[m.group()], text) if _ESCAPED.search(text) else text
 
 
@@ -260,7 +260,7 @@ def attribute_text(attribute: Attribute, indent: str) -> str:
     if kind == "values":
         return _wrap(f"{indent}<values", "values", attribute.children, indent)
     if kind not in (*SCALARS, *NESTING):
-        raise OutputError("type-xes-not", key=attribute.key, kind=kind)
+        raise OutputError("xes-type-unknown", key=attribute.key, kind=kind)
     opening = f'{indent}<{kind} key="{escape(attribute.key, attribute.key)}"'
     if attribute.value is not None:
         opening += f' value="{escape(_value_text(attribute), attribute.key)}"'

@@ -298,9 +298,9 @@ def _source(variants: Variants, matcher: Matcher, background: str, size: int) ->
     else:
         source = _Multisets(variants, size, 1 if background == "set" else size)
     if not (ways := float(source.totals.sum())):
-        raise ParameterError("no-trace-candidate-size", parameter="size", size=size)
+        raise ParameterError("disclosure-size-without-candidate", parameter="size", size=size)
     if not math.isfinite(ways):
-        raise ParameterError("too-many-candidates-size", parameter="size", size=size)
+        raise ParameterError("disclosure-candidates-too-many", parameter="size", size=size)
     return source, ways
 
 

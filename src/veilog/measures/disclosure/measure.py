@@ -190,11 +190,11 @@ def risk(
     backgrounds, sizes = _backgrounds(background), _sizes(size)
     weight = _weights(weights, variants)
     if samples < 2:
-        raise ParameterError("samples-too-few-estimate", parameter="samples", samples=samples)
+        raise ParameterError("disclosure-samples-too-few", parameter="samples", samples=samples)
     if not work_limit > 0:
-        raise ParameterError("work-limit-makes-no", parameter="work_limit", work_limit=work_limit)
+        raise ParameterError("disclosure-work-limit-invalid", parameter="work_limit", work_limit=work_limit)
     if seed < 0:
-        raise ParameterError("seed-must-whole-number", parameter="seed", seed=seed)
+        raise ParameterError("disclosure-seed-invalid", parameter="seed", seed=seed)
     say = progress or (lambda text, fraction: None)
     values = None if sensitive is None or isinstance(held, Variants) else cases_by_value(held, sensitive)
     results: dict[tuple[Background, int], RiskResult] = {}
@@ -244,7 +244,7 @@ def unique_cases(
         alone = np.isin(variant_of_cases(held), level.alone)
         names = held.cases.column(ACTIVITY).filter(pa.array(alone))
         return tuple(map(str, names.to_pylist()))
-    raise ParameterError("cases-size-single-out", parameter="size", plural=_plural(kind), k=k)
+    raise ParameterError("disclosure-work-limit-exceeded", parameter="size", plural=_plural(kind), k=k)
 
 
 _NO_EVENTS = "{what} need a log with its events; here are its variants alone."
@@ -437,21 +437,21 @@ def _plural(kind: Background) -> str:
 def _backgrounds(background: str | Iterable[str]) -> list[Background]:
     if not isinstance(background, Iterable):
         raise ParameterError(
-            "no-background", parameter="background", background=background, names=", ".join(BACKGROUNDS)
+            "disclosure-background-unknown", parameter="background", background=background, names=", ".join(BACKGROUNDS)
         )
     names = [background] if isinstance(background, str) else list(background)
     known: dict[str, Background] = {kind: kind for kind in BACKGROUNDS}
     for name in names:
         if name not in known:
             raise ParameterError(
-                "no-background-2",
+                "disclosure-background-name-unknown",
                 parameter="background",
                 name=name,
                 meant=meant(name, known),
                 names=", ".join(BACKGROUNDS),
             )
     if not names:
-        raise ParameterError("no-background-given", parameter="background")
+        raise ParameterError("disclosure-background-missing", parameter="background")
     return [known[name] for name in names]
 
 
@@ -459,9 +459,9 @@ def _sizes(size: int | Iterable[int]) -> list[int]:
     sizes = list(size) if isinstance(size, Iterable) else [size]
     for k in sizes:
         if isinstance(k, bool) or not isinstance(k, int) or k < 1:
-            raise ParameterError("size-whole-number-not", parameter="size", k=k)
+            raise ParameterError("disclosure-size-not-whole", parameter="size", k=k)
     if not sizes:
-        raise ParameterError("no-size-given", parameter="size")
+        raise ParameterError("disclosure-size-missing", parameter="size")
     return sizes
 
 
@@ -471,10 +471,10 @@ def _weights(weights: Mapping[str, float] | None, variants: Variants) -> FloatAr
     for label, weight in (weights or {}).items():
         if label not in code:
             near = meant(label, variants.labels).strip() or None
-            raise ParameterError("log-no-activity-weigh", parameter="weights", advice=near, label=label)
+            raise ParameterError("disclosure-weight-activity-unknown", parameter="weights", advice=near, label=label)
         if not (np.isfinite(weight) and weight >= 0.0):
-            raise ParameterError("weight-must-more", parameter="weights", label=label, weight=weight)
+            raise ParameterError("disclosure-weight-negative", parameter="weights", label=label, weight=weight)
         out[code[label]] = weight
     if len(out) and not out.any():
-        raise ParameterError("all-activities-weight", parameter="weights")
+        raise ParameterError("disclosure-weights-all-zero", parameter="weights")
     return out

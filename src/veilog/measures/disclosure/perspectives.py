@@ -27,7 +27,11 @@ def with_times(log: EventLog, unit: str) -> EventLog:
     """
     if unit not in UNITS:
         raise ParameterError(
-            "no-unit-time", parameter="time", unit=unit, meant=meant(unit, UNITS), names=", ".join(UNITS)
+            "disclosure-time-unit-unknown",
+            parameter="time",
+            unit=unit,
+            meant=meant(unit, UNITS),
+            names=", ".join(UNITS),
         )
     times = pc.floor_temporal(log.events.column(TIMESTAMP), unit=unit.removesuffix("s"))
     told = pc.strftime(times, format="%Y-%m-%dT%H:%M:%SZ")

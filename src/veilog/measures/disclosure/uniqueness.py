@@ -58,14 +58,14 @@ def uniqueness(
     all cases has an interval from the draws alone.
     """
     if background not in get_args(Points):
-        raise ParameterError("no-background-points", parameter="background", background=background)
+        raise ParameterError("uniqueness-background-unknown", parameter="background", background=background)
     if isinstance(points, bool) or points < 1:
-        raise ParameterError("number-points-must-more", parameter="points", points=points)
+        raise ParameterError("uniqueness-points-too-few", parameter="points", points=points)
     if draws < 2:
-        raise ParameterError("draws-too-few", parameter="draws", draws=draws)
+        raise ParameterError("uniqueness-draws-too-few", parameter="draws", draws=draws)
     variants = log if isinstance(log, Variants) else log.variants
     if variants.cases == 0:
-        raise ParameterError("log-no-cases-no-share", parameter="log")
+        raise ParameterError("uniqueness-without-cases", parameter="log")
     matcher = Matcher(variants, ordered=background == "sequence")
     rng = np.random.default_rng(seed)
     total = spread = 0.0

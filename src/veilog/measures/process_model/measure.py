@@ -275,14 +275,14 @@ def _check(
     original: Variants, released: Variants, noise: float, seconds: float, memory: int, prefixes: int | None
 ) -> None:
     if not 0.0 <= noise <= 1.0:
-        raise ParameterError("noise-threshold-outside", parameter="noise", noise=noise)
+        raise ParameterError("model-noise-out-of-range", parameter="noise", noise=noise)
     if not seconds > 0 or not memory > 0:
-        raise ParameterError("time-memory-models-must", parameter="seconds")
+        raise ParameterError("model-limits-not-positive", parameter="seconds")
     if prefixes is not None and prefixes < 1:
-        raise ParameterError("precision-needs-least-prefix", parameter="prefixes")
+        raise ParameterError("model-precision-without-prefix", parameter="prefixes")
     for variants, name in ((original, "original"), (released, "released")):
         if variants.events == 0:
-            raise ParameterError("log-no-events-no", parameter=name, name=name)
+            raise ParameterError("model-log-without-events", parameter=name, name=name)
 
 
 def _running(pair: Pair) -> Running:

@@ -30,14 +30,12 @@ def named(names: Sequence[str] | str) -> tuple[str, ...]:
     """Return these names of purposes, ``all`` as every one; :class:`ParameterError` for one that does not exist."""
     names = [name.strip() for name in names.split(",")] if isinstance(names, str) else names
     if not isinstance(names, Sequence) or not all(isinstance(name, str) for name in names):
-        raise ParameterError(
-            "purposes-given-their-names", parameter="purposes", names=names, names_2=", ".join(PURPOSES)
-        )
+        raise ParameterError("purpose-names-invalid", parameter="purposes", names=names, names_2=", ".join(PURPOSES))
     if "all" in names:
         return tuple(PURPOSES)
     if unknown := [name for name in names if name not in PURPOSES]:
         raise ParameterError(
-            "no-purpose",
+            "purpose-unknown",
             parameter="purposes",
             unknown=unknown[0],
             meant=meant(unknown[0], PURPOSES),

@@ -321,7 +321,7 @@ class Purpose:
 
     def __post_init__(self) -> None:
         if not any(aspect.chief for aspect in self.aspects):
-            raise ParameterError("purpose-no-number-verdict", parameter="aspects", name=self.name)
+            raise ParameterError("purpose-without-verdict-number", parameter="aspects", name=self.name)
 
 
 def _mean(known: Sequence[float]) -> float | None:

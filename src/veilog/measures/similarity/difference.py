@@ -81,7 +81,7 @@ def absolute_log_difference(
     pairs of remaining variants the result is ``bounded``: it lies for certain from ``lower`` to ``value``.
     """
     if buffer not in get_args(Buffer):
-        raise ParameterError("no-buffer", parameter="buffer", buffer=buffer)
+        raise ParameterError("similarity-buffer-unknown", parameter="buffer", buffer=buffer)
     return _differences(original, released, (buffer,), memory, most_pairs, progress)[0]
 
 
@@ -110,7 +110,7 @@ def _differences(
         rows, a, columns, b = columns, b, rows, a
     unmatched = sum(b) - sum(a)
     if sum(b) > LARGEST_MASS:
-        raise ParameterError("more-cases-match", parameter="released", largest_mass=LARGEST_MASS)
+        raise ParameterError("similarity-cases-too-many", parameter="released", largest_mass=LARGEST_MASS)
     facts: dict[str, Any] = {"unmatched": unmatched, "matched": matched, "rows": remaining[0], "columns": remaining[1]}
     if len(rows) * len(columns) > most_pairs:
         bounds = Bounds(rows, columns, np.array(a, dtype=np.int64), np.array(b, dtype=np.int64), progress)

@@ -85,9 +85,9 @@ def relative_log_similarity(
     a :class:`ParameterError`.
     """
     if matching not in get_args(Matching):
-        raise ParameterError("no-matching", parameter="matching", matching=matching)
+        raise ParameterError("similarity-matching-unknown", parameter="matching", matching=matching)
     if not (math.isfinite(tolerance) and tolerance >= 0.0):
-        raise ParameterError("tolerance-makes-no-sense", parameter="tolerance", tolerance=tolerance)
+        raise ParameterError("similarity-tolerance-invalid", parameter="tolerance", tolerance=tolerance)
     return _similarities(original, released, (matching,), tolerance, memory, most_pairs, progress)[0]
 
 
@@ -113,7 +113,7 @@ def _similarities(
         return [Similarity(1.0, 0.0, 1.0, 1.0, 0.0, matching, 0, 0) for matching in matchings]
     if cases == 0 or released_cases == 0:
         which = "original" if cases == 0 else "released"
-        raise ParameterError("log-no-cases-empty", parameter=which, which=which)
+        raise ParameterError("similarity-without-cases", parameter=which, which=which)
     # In units of 1 / lcm all shares are integers, and nothing is lost to rounding.
     whole = math.lcm(cases, released_cases)
     rows, columns = as_strings(original.sequences, released.sequences)
@@ -166,7 +166,7 @@ def _optimum(
     most = min(Fraction(1), loss + slack)
     least = min(loss, max(Fraction(0), Fraction(plan.lower) * unit - slack))
     if float(most - least) > max(GAP, tolerance):
-        raise SolverError("similarity-could-only-proved", most=float(most - least))
+        raise SolverError("similarity-not-tight", most=float(most - least))
     return _between(least, loss, most, matching, shares)
 
 

@@ -134,7 +134,7 @@ def transport(
         arcs = np.concatenate([arcs, new])[order]
         prices = np.concatenate([prices, costs.pick(new // columns, new % columns)])[order]
     if best is None or not gap <= enough:
-        raise SolverError("transport-between-two-logs", best_lower=best_lower / unit, best_cost=best_cost / unit)
+        raise SolverError("transport-not-proved-optimal", best_lower=best_lower / unit, best_cost=best_cost / unit)
     used, mass = best
     return Plan(used // columns, used % columns, mass, best_cost, min(best_lower, best_cost), rounds)
 
@@ -182,7 +182,7 @@ def _solve(
     i, j, mass = i[real], j[real], mass[real]
     u, v = np.asarray(log["u"])[:rows], np.asarray(log["v"])[:columns]
     if log["warning"] is not None or not _feasible(a, b, i, j, mass) or not np.isfinite([u.sum(), v.sum()]).all():
-        raise SolverError("network-simplex-found-no", log=log["warning"] or "its answer is no plan.")
+        raise SolverError("transport-without-plan", log=log["warning"] or "its answer is no plan.")
     return i * columns + j, mass, u, v
 
 

@@ -231,10 +231,10 @@ def exposure(
     began = time.perf_counter()
     wanted = sorted(set(sizes))
     if not wanted or wanted[0] < 1 or attacks < 2 or not hours > 0 or seed < 0:
-        raise ParameterError("sizes-attacks-hours-must", parameter="sizes")
+        raise ParameterError("attack-settings-not-positive", parameter="sizes")
     variants = log if isinstance(log, Variants) else log.variants
     if not variants.events:
-        raise ParameterError("log-no-events-nothing-could", parameter="log")
+        raise ParameterError("attack-log-without-events", parameter="log")
     why = _why_without_start(log)
     variant, start, owner = cases_of(log, variants, why is None, persons_of(log, person))
     owner = np.arange(len(variant)) if owner is None else owner

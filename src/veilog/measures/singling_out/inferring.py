@@ -124,10 +124,10 @@ def inference(
     began = time.perf_counter()
     wanted = sorted(set(sizes))
     if not wanted or wanted[0] < 1:
-        raise ParameterError("sizes-must-positive", parameter="sizes")
+        raise ParameterError("inference-sizes-not-positive", parameter="sizes")
     logs = [log for log in (original, released, control) if log is not None]
     if not (original if isinstance(original, Variants) else original.variants).cases:
-        raise ParameterError("original-log-no-cases-nobody", parameter="original")
+        raise ParameterError("inference-without-cases", parameter="original")
     owner = None if control is not None else persons_of(original, person)
     ends = _ends([log if isinstance(log, Variants) else log.variants for log in logs], wanted, rows_of(original, owner))
     found = [_result(END, size, 0, asked) for size, asked in ends]
@@ -138,7 +138,7 @@ def inference(
         why = str(error)
     results = [row for row in found if row is not None]
     if not results:
-        raise ParameterError("no-case-original-many")
+        raise ParameterError("inference-cases-too-short")
     return Inference(
         tuple(results), "others' cases" if control is None else "held out", why, time.perf_counter() - began
     )

@@ -173,9 +173,9 @@ def linkability(
     began = time.perf_counter()
     wanted = sorted(set(sizes))
     if not wanted or wanted[0] < 1 or people < 2 or seed < 0:
-        raise ParameterError("sizes-people-seed-must", parameter="sizes")
+        raise ParameterError("linking-settings-not-positive", parameter="sizes")
     if not (original if isinstance(original, Variants) else original.variants).cases:
-        raise ParameterError("original-log-no-cases-nobody-link", parameter="original")
+        raise ParameterError("linking-without-cases", parameter="original")
     owner = None if control is not None else persons_of(original, person)
     kinds = [(_by_activities(wanted[-1], owner, original, released, control, second), False)]
     with contextlib.suppress(ParameterError):  # then there are no lists of attributes
@@ -189,7 +189,7 @@ def linkability(
         for row in _linked(logs, of_attributes, size, people, seed)
     ]
     if not results:
-        raise ParameterError("too-few-people-events", parameter="original")
+        raise ParameterError("linking-people-too-few", parameter="original")
     return Linkability(tuple(results), "others' cases" if control is None else "held out", time.perf_counter() - began)
 
 

@@ -153,10 +153,10 @@ def singling_out(
     began = time.perf_counter()
     wanted = sorted(set(sizes))
     if not wanted or wanted[0] < 1 or attacks < 2 or not hours > 0 or seed < 0:
-        raise ParameterError("sizes-attacks-hours-must", parameter="sizes")
+        raise ParameterError("attack-settings-not-positive", parameter="sizes")
     first, second = (log if isinstance(log, Variants) else log.variants for log in (original, released))
     if first.cases == 0:
-        raise ParameterError("original-log-no-cases-nobody-single", parameter="original")
+        raise ParameterError("singling-without-cases", parameter="original")
     why = why_without_start(original, released)
     if why is None and control is not None:
         why = why_without_start(control, released)
@@ -174,7 +174,7 @@ def singling_out(
             against = None if held_out is None or others is None else trial.with_release(held_out, others)
             results += trial.outcome(whom, chosen, against)
     if not results:
-        raise ParameterError("no-case-original-more", parameter="original", events=events(wanted[0]))
+        raise ParameterError("singling-cases-too-short", parameter="original", events=events(wanted[0]))
     kind: Control = "others' cases" if control is None else "held out"
     return SinglingOut(tuple(results), hours, why, kind, time.perf_counter() - began)
 

@@ -116,14 +116,14 @@ def attributes_of(logs: Sequence[EventLog | Variants]) -> tuple[list[str], list[
     first log. Whose a case is counts as one: where the release has it, it can be known and guessed."""
     whole = [log for log in logs if isinstance(log, EventLog)]
     if len(whole) < len(logs):
-        raise ParameterError("log-only-variants-given-no")
+        raise ParameterError("inference-of-variants")
     first = whole[0]
     sides = [{a.name: a for a in compared(log, first) if a.of_cases and a.used is not None} for log in whole[1:]]
     names = [name for name in sides[0] if all(name in side for side in sides)]
     own = {name: sides[0][name].codes[0] for name in names}
     names = sorted(names, key=lambda name: (-round(_variety(own[name]), 9), name))[:MOST_ATTRIBUTES]
     if not names:
-        raise ParameterError("release-no-attribute-cases")
+        raise ParameterError("inference-without-attribute")
     columns = [[own[name] for name in names], *([_used(side[name]) for name in names] for side in sides)]
     return names, [np.column_stack(column).astype(np.int64) for column in columns]
 

@@ -51,10 +51,10 @@ class Wanted:
         """What the user asked for, in exact numbers, or an error in the user's words."""
         names = _names(attributes)
         if attributes is not None and not names:
-            raise ParameterError("list-attributes-empty", parameter="attributes")
+            raise ParameterError("attributes-list-empty", parameter="attributes")
         share_of_times = Fraction(0) if times is None else parse_share(times, "times")
         if attributes_share is not None and not names:
-            raise ParameterError("share-attributes-needs-attributes", parameter="attributes_share")
+            raise ParameterError("attributes-share-without-attributes", parameter="attributes_share")
         if names:
             given = DEFAULT_ATTRIBUTES_SHARE if attributes_share is None else attributes_share
             share = parse_share(given, "attributes_share")
@@ -62,13 +62,13 @@ class Wanted:
             share = Fraction(0)
         if share_of_times + share >= 1:
             raise ParameterError(
-                "times-attributes-take-shares",
+                "shares-leave-nothing",
                 parameter="times",
                 share_of_times=float(share_of_times),
                 share=float(share),
             )
         if window is not None and times is None:
-            raise ParameterError("window-use-share-times", parameter="window")
+            raise ParameterError("window-without-times-share", parameter="window")
         _check_processing(processing, names, share_of_times)
         checked: Window | Literal["log"] | None = None
         if isinstance(window, str) and window == "log":
@@ -91,7 +91,7 @@ def _names(attributes: Iterable[str] | None) -> tuple[str, ...]:
         return () if attributes is None else (attributes,)
     names: tuple[Any, ...] = tuple(attributes) if isinstance(attributes, Iterable) else (attributes,)
     if not all(isinstance(name, str) for name in names):
-        raise ParameterError("attributes-named-text-not", parameter="attributes", attributes=attributes)
+        raise ParameterError("attributes-not-text", parameter="attributes", attributes=attributes)
     return names
 
 
@@ -99,9 +99,9 @@ def _check_processing(processing: bool, attributes: tuple[str, ...], times: Frac
     if not processing:
         return
     if not times:
-        raise ParameterError("when-events-began-released", parameter="processing")
+        raise ParameterError("event-starts-without-times", parameter="processing")
     if START in attributes:
-        raise ParameterError("asked-twice-start-events", parameter="processing", start=START)
+        raise ParameterError("event-start-asked-twice", parameter="processing", start=START)
 
 
 @dataclass(frozen=True, eq=False)

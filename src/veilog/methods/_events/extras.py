@@ -99,7 +99,7 @@ def _remark_dates(found: tuple[Chosen, ...], remark: Callable[[Message], None], 
     """Say that dates are of other years than they were, where cases start in a made-up one."""
     dates = ", ".join(one.name for one in found if one.kind == "date")
     if dates and not calendar:
-        remark(Message("dates-far-start-their", dates=dates))
+        remark(Message("dates-shifted-with-cases", dates=dates))
 
 
 def _attributes(
@@ -124,7 +124,7 @@ def _times(
     if not wanted.times:
         return None, {}
     if cases.events == 0:
-        remark(Message("release-no-events-no-times"))
+        remark(Message("extras-without-events"))
         return None, {}
     window = _window(curator, wanted)
     budget, for_starts = epsilon * wanted.times, wanted.of_starts

@@ -36,7 +36,7 @@ class Query:
     def ask(self, curator: Curator, request: Request) -> Variants:
         """Its release at the budget of the request, the delta only where it has a use for one."""
         if self.method.needs_delta and request.delta == 0:
-            raise ParameterError("query-needs-delta-above", parameter="delta", name=self.method.name)
+            raise ParameterError("query-delta-missing", parameter="delta", name=self.method.name)
         delta = request.delta if self.spends_delta else Fraction(0)
         released = self.method.run(curator, replace(request, delta=delta), self.settings)
         assert isinstance(released, Variants), "variant_query takes methods that release variants only"
@@ -48,7 +48,7 @@ def variant_query(name: str, parameters: str | None) -> Query:
     possible = [method.name for method in METHODS.values() if isinstance(method.releases, OfVariants)]
     if name not in possible:
         raise ParameterError(
-            "no-variant-method-take",
+            "query-method-unknown",
             parameter="query",
             name=name,
             meant=meant(name, possible),
@@ -58,7 +58,7 @@ def variant_query(name: str, parameters: str | None) -> Query:
     for text in names_in(parameters):
         key, sign, value = text.partition("=")
         if not sign or not key.strip():
-            raise ParameterError("parameters-query-written-name", parameter="query_parameters", text=text)
+            raise ParameterError("query-parameters-not-understood", parameter="query_parameters", text=text)
         given[key.strip()] = value.strip()
     return Query(METHODS[name], METHODS[name].parse(given))
 
@@ -91,7 +91,7 @@ def wanted_of(
     times_share, start_window = settings.times_share, settings.start_window
     names = names_in(attribute_names)
     if start_window is not None and not times_share:
-        raise ParameterError("start-window-use-share", parameter="start_window")
+        raise ParameterError("start-window-without-times", parameter="start_window")
     return Wanted.of(
         str(times_share) if times_share else None,
         names or None,
@@ -109,7 +109,7 @@ def _window(text: str) -> Window | Literal["log"]:
             raise ValueError
         window = datetime.datetime.fromisoformat(start.strip()), datetime.datetime.fromisoformat(end.strip())
     except ValueError:
-        raise ParameterError("start-window-start-end", parameter="start_window", text=text) from None
+        raise ParameterError("start-window-not-understood", parameter="start_window", text=text) from None
     declared = Domain(window=window).window
     check_window(declared)
     return declared or window
@@ -130,7 +130,7 @@ def released_log(
     open_values = any(curator.domain.values_of(name) is None for name in wanted.attributes)
     others, times = spends_delta + open_values, bool(wanted.times)
     if request.delta and not (others or times):
-        raise ParameterError("nothing-needs-delta-here", parameter="delta")
+        raise ParameterError("query-delta-not-needed", parameter="delta")
     each, for_times = delta_shared_out(request.delta, others, times)
     for_flow, for_values = each * spends_delta, each * open_values
     made = enriched(

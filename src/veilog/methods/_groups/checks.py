@@ -71,7 +71,7 @@ class _Walk:
         if most > self.c * cases + _SLACK * cases:
             raise _failed(f"of {cases} cases that match {_words(pattern)} {most} have the same sensitive value")
         if self.seen > MOST_PATTERNS:
-            raise OutputError("release-too-many-patterns")
+            raise OutputError("release-patterns-too-many")
 
 
 def _check_sets(traces: list[Trace], told: list[frozenset[Label]], largest: int, repeated: int, walk: _Walk) -> None:
@@ -210,4 +210,4 @@ def _words(pattern: Sequence[Label]) -> str:
 
 
 def _failed(what: str) -> OutputError:
-    return OutputError("release-does-not-hold", what=what)
+    return OutputError("release-check-failed", what=what)

@@ -55,7 +55,7 @@ def events_of(log: EventLog, domain: Domain) -> DeclaredEvents:
     labels, codes = coded(log.events.column(ACTIVITY))
     owner = np.repeat(np.arange(log.cases.num_rows), np.diff(log.offsets))
     if len(codes) and codes.min() < 0:
-        raise InputError("event-no-activity", path=log.source)
+        raise InputError("event-without-activity", path=log.source)
     rows = np.flatnonzero(domain.keeps(labels, codes, owner, log.offsets))
     return DeclaredEvents(rows, owner[rows], codes[rows], labels, log.cases.num_rows)
 
@@ -64,7 +64,7 @@ def attribute_names(text: str | None) -> tuple[str, ...]:
     """``a,b`` as names, each once."""
     names = () if text is None else tuple(name.strip() for name in text.split(",") if name.strip())
     if text is not None and not names:
-        raise ParameterError("list-sensitive-attributes-empty", parameter="sensitive")
+        raise ParameterError("sensitive-list-empty", parameter="sensitive")
     return tuple(dict.fromkeys(names))
 
 
@@ -79,12 +79,12 @@ def sensitive(log: EventLog, events: DeclaredEvents, name: str, domain: Domain) 
     if level == "event":
         column = column.take(pa.array(events.rows))
     if column.null_count == len(column):
-        raise ParameterError("no-event-case-value", parameter="sensitive", name=name)
+        raise ParameterError("sensitive-attribute-without-value", parameter="sensitive", name=name)
     declared = domain.attributes.get(name)
     if kind in ("whole number", "number"):
         numbers = column.cast(pa.float64()).to_numpy(zero_copy_only=False).astype(np.float64)
         if np.isinf(numbers).any():
-            raise InputError("attribute-value-not-finite", path=log.source, name=name)
+            raise InputError("sensitive-value-not-finite", path=log.source, name=name)
         edges = declared if declared is not None and not isinstance(declared[0], str) else None
         labels, codes = intervals(numbers, None if edges is None else (float(edges[0]), float(edges[1])))
         return Sensitive(own, level, labels, codes, numbers)
@@ -92,7 +92,7 @@ def sensitive(log: EventLog, events: DeclaredEvents, name: str, domain: Domain) 
     if declared is not None:
         undeclared = [label for label in labels if label not in declared]
         if undeclared:
-            raise ParameterError("values-not-declared", parameter="domain", name=name, undeclared=undeclared[0])
+            raise ParameterError("sensitive-values-undeclared", parameter="domain", name=name, undeclared=undeclared[0])
     else:
         _refuse_distinct(name, level, kind, len(labels), int((codes >= 0).sum()))
     return Sensitive(own, level, labels, codes, None)
@@ -171,7 +171,7 @@ def _refuse_mixed(schema: pa.Schema, name: str, own: str) -> None:
     others = [f.name for f in schema if f.name != own and (f.metadata or {}).get(b"xes:key") == own.encode()]
     if others:
         raise ParameterError(
-            "attribute-values-different-types", parameter="sensitive", name=name, names=", ".join(map(repr, others))
+            "sensitive-types-differ", parameter="sensitive", name=name, names=", ".join(map(repr, others))
         )
 
 
@@ -179,5 +179,10 @@ def _refuse_distinct(name: str, level: Level, kind: Kind, distinct: int, having:
     if kind == "text" and having > 1 and distinct > TOO_DISTINCT * having:
         owners = "cases" if level == "case" else "events"
         raise ParameterError(
-            "values-tells-them-apart", parameter="sensitive", name=name, distinct=distinct, having=having, owners=owners
+            "sensitive-values-too-distinct",
+            parameter="sensitive",
+            name=name,
+            distinct=distinct,
+            having=having,
+            owners=owners,
         )

@@ -38,16 +38,14 @@ def count_variants(
     ``stop`` releases the prefix as a trace that stops there, ``drop`` leaves them out as the papers do, ``share`` gives
     them to the complete traces that share the prefix, in proportion.
     """
-    noisy = curator.histogram(
-        assign_deepest(tree), tree.size + 1, epsilon, purpose="cases-by-their-longest-surviving-prefix"
-    )
+    noisy = curator.histogram(assign_deepest(tree), tree.size + 1, epsilon, purpose="cases-by-longest-prefix")
     threshold = noise_threshold(tree.size + 1, settings.noise_prefixes, Laplace(1 / epsilon))
     least = max([threshold, *(level.least for level in tree.levels)])
     _remark_rare(request, least + 1, settings.rest)
     remark_cases(request, int(noisy.sum()), Laplace(1 / epsilon).variance * len(noisy), least)
     longest = curator.domain.longest
     if len(tree.levels) == len(levels) and tree.frontier and (longest is None or len(levels) < longest):
-        code = "no-trace-beyond-one-event" if len(levels) == 1 else "no-trace-more-longer"
+        code = "no-trace-beyond-one-event" if len(levels) == 1 else "traces-cut-at-length"
         request.remark(Message(code, events=len(levels)))
     here = _by_level(tree, noisy.astype(np.float64))
     if settings.consistency:
@@ -68,11 +66,11 @@ def _remark_rare(request: Request, least: int, rest: str) -> None:
     if least == 1:
         return
     if rest == "stop":
-        request.remark(Message("traces-end-where-fewer", least=least))
+        request.remark(Message("traces-end-at-rare", least=least))
     elif rest == "drop":
-        request.remark(Message("variants-fewer-about-cases", least=least))
+        request.remark(Message("variants-rare-dropped-with-cases", least=least))
     else:
-        request.remark(Message("variants-fewer-about-cases-left", least=least))
+        request.remark(Message("variants-rare-counted-elsewhere", least=least))
 
 
 def _by_level(tree: PrefixTree, values: FloatArray) -> list[FloatArray]:

@@ -106,11 +106,11 @@ def plan_budget(curator: Curator, request: Request, epsilon: Fraction, settings:
     shares = split_budget(epsilon - for_counts, depth, settings.split)
     if rounds_pay(shares, epsilon - for_counts, delta):
         rounds = curator.rounds(
-            shares, epsilon - for_counts, delta, purpose=Message("prefixes-of-length-1-to", depth=depth)
+            shares, epsilon - for_counts, delta, purpose=Message("prefixes-up-to-length", depth=depth)
         )
         return Plan(rounds.noises, for_counts, rounds)
     if delta:
-        request.remark(Message("delta-not-needed-levels", depth=depth))
+        request.remark(Message("tree-delta-not-needed", depth=depth))
     return Plan(tuple(Laplace(1 / share) for share in shares), for_counts)
 
 
@@ -193,7 +193,7 @@ def published_epsilon(request: Request) -> Fraction:
 
 def refuse_runaway(size: int, level: int) -> None:
     if size > LARGEST_FRONTIER:
-        raise ParameterError("tree-runs-away-length", parameter="threshold", level=level + 1, size=size)
+        raise ParameterError("tree-runs-away", parameter="threshold", level=level + 1, size=size)
 
 
 def split_budget(epsilon: Fraction, depth: int, split: str) -> tuple[Fraction, ...]:
@@ -235,7 +235,7 @@ def refuse_too_small(
     depth, largest_log = settings.depth, settings.largest_log
     if threshold is not None and threshold > largest_log:
         raise ParameterError(
-            "threshold-nothing-survive-log", parameter="threshold", threshold=threshold, largest_log=largest_log
+            "tree-threshold-too-high", parameter="threshold", threshold=threshold, largest_log=largest_log
         )
     for_counts = Fraction(str(settings.count_share))
     for_tree = (1 - rule_share) * (1 - for_counts)
@@ -256,7 +256,7 @@ def refuse_too_small(
         else "the shares of the depths are too small to draw noise with"
     )
     raise ParameterError(
-        "epsilon",
+        "tree-epsilon-unsuitable",
         parameter="epsilon",
         advice=advised(enough, "epsilon-enough"),
         as_asked=as_asked(epsilon),

@@ -24,7 +24,7 @@ def refuse_many_activities(activities: Sequence[str]) -> None:
     """Refuse, before anything is asked, activities that make more pairs, with start and end, than can be counted."""
     if (len(activities) + 1) ** 2 > LARGEST_SIZE:
         raise ParameterError(
-            "activities-make-more-pairs",
+            "relation-pairs-too-many",
             parameter="activities",
             number=len(activities),
             isqrt=math.isqrt(LARGEST_SIZE) - 1,

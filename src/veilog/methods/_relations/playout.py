@@ -56,7 +56,7 @@ def _walk(
     nothing: where none is, backtracking ends at the start, which by then has no relation left.
     """
     if int(counts.sum()) >= LARGEST_TOTAL:
-        raise ParameterError("noisy-directly-follows-relation", parameter="epsilon", sum=int(counts.sum()))
+        raise ParameterError("relation-entries-too-many", parameter="epsilon", sum=int(counts.sum()))
     boundary = len(counts) - 1
     urns = counts.copy()
     final: list[int | None] = [None] * len(counts)
@@ -156,12 +156,12 @@ def balanced(counts: IntArray, spare: IntArray | None = None) -> IntArray:
         method="highs-ds",
     )
     if solution.status != 0:
-        raise SolverError("directly-follows-relation-could", text=solution.message)
+        raise SolverError("relation-not-balanced", text=solution.message)
     change = np.rint(solution.x).astype(np.int64)
     flow = np.zeros_like(counts)
     flow[sources, targets] = amounts + change[:edges] - change[edges:]
     if (flow < 0).any() or not np.array_equal(flow.sum(axis=0)[:-1], flow.sum(axis=1)[:-1]):
-        raise SolverError("directly-follows-relation-could-not")
+        raise SolverError("relation-not-balanced-whole")
     return flow
 
 

@@ -163,4 +163,4 @@ def copies_of_cases(log: AnnotatedLog, left: IntArray, rng: np.random.Generator)
 
 
 def _too_many() -> ParameterError:
-    return ParameterError("small-guessing-advantage-asks", parameter="guessing_advantage")
+    return ParameterError("guessing-advantage-too-small", parameter="guessing_advantage")

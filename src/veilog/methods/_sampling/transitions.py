@@ -115,9 +115,9 @@ def check_times(unknown: int, events: int) -> None:
     """Refuse a log without events, or one where so many have no time."""
     if unknown:
         which = "No event has a timestamp" if unknown == events else f"{unknown:,} events have no timestamp"
-        raise InputError("amun-needs-times-all", which=which)
+        raise InputError("amun-times-missing", which=which)
     if events == 0:
-        raise InputError("log-no-events")
+        raise InputError("amun-log-without-events")
 
 
 def piece_of(raw: RawCases, automaton: Dafsa) -> tuple[AnnotatedLog, int]:

@@ -100,13 +100,13 @@ def amun(curator: Curator, request: Request, settings: AmunSettings) -> EventLog
     log, frame, empty, backwards = annotated(raw, variants, curator.domain)
     if empty:
         request.remark(
-            Message("case-without-events-left") if empty == 1 else Message("cases-without-events-left", empty=empty)
+            Message("amun-one-case-without-events") if empty == 1 else Message("amun-cases-without-events", empty=empty)
         )
     if backwards:
         request.remark(
-            Message("event-earlier-event-before")
+            Message("amun-one-event-backwards")
             if backwards == 1
-            else Message("events-earlier-event-before", backwards=backwards)
+            else Message("amun-events-backwards", backwards=backwards)
         )
     # 4: prior knowledge
     request.progress("estimating prior knowledge", None)
@@ -126,7 +126,7 @@ def amun(curator: Curator, request: Request, settings: AmunSettings) -> EventLog
     request.progress("sampling cases", None)
     copies = copies_of_cases(log, _left(log, epsilon_d, mode == "oversampling", program, source, rng), rng)
     if not copies.any():
-        raise ParameterError("noise-deleted-every-case", parameter="mode")
+        raise ParameterError("amun-all-cases-deleted", parameter="mode")
     # 26 and 27: a replicated case shares its epsilon among its copies; noise on times; compression
     request.progress("adding noise to times", None)
     scales = known.ranges / epsilons
@@ -142,7 +142,7 @@ def _refuse_fixed(settings: AmunSettings) -> None:
     """Refuse settings that the authors' program does not have."""
     changed = [name for name in _OF_PAPER if getattr(settings, name) != getattr(AmunSettings(), name)]
     if settings.settings == "program" and changed:
-        raise ParameterError("authors-program-fixes", parameter=changed[0], changed=changed[0])
+        raise ParameterError("amun-setting-fixed", parameter=changed[0], changed=changed[0])
 
 
 def _peeked(curator: Curator, settings: AmunSettings, advantage: float) -> tuple[EventLog, Variants]:
@@ -204,7 +204,7 @@ def _columns(of_events: FloatArray, of_counts: float, cases: int, request: Reque
     """Return the paper's attributes for the epsilons; print them for the data owner."""
     request.remark(
         Message(
-            "epsilons-released-times-average",
+            "amun-epsilons-of-times",
             mean=of_events.mean(),
             min=of_events.min(),
             max=of_events.max(),
@@ -220,9 +220,9 @@ def _columns(of_events: FloatArray, of_counts: float, cases: int, request: Reque
 def _filtered(log: AnnotatedLog, risky: BoolArray, advantage: float, request: Request) -> AnnotatedLog:
     """The log without cases in which there is a time that could be guessed too well beforehand."""
     kept = np.flatnonzero(~risky)
-    request.remark(Message("filtering-keeps", kept=len(kept), cases=len(log), advantage=advantage))
+    request.remark(Message("amun-cases-kept", kept=len(kept), cases=len(log), advantage=advantage))
     if not len(kept):
-        raise ParameterError("guessing-advantage-filtering-takes", parameter="guessing_advantage", advantage=advantage)
+        raise ParameterError("amun-all-cases-filtered", parameter="guessing_advantage", advantage=advantage)
     return log.only(kept)
 
 

@@ -67,7 +67,7 @@ def dpim(curator: Curator, request: Request, settings: DpimSettings) -> Variants
     if request.as_published:
         tree, cases = accepted_tree(curator, request, enough, _bounds(settings))
         if tree is None:
-            request.remark(Message("no-tree-fit-enough"))
+            request.remark(Message("dpim-no-tree-fits"))
             return Variants.from_dict({})
         return _played(tree, cases, curator, request)
     share = Fraction(str(settings.fitness_share))
@@ -85,7 +85,7 @@ def _bounds(settings: DpimSettings) -> tuple[int, int] | None:
     if settings.fewest is None and settings.most is None:
         return None
     if settings.fewest is None or settings.most is None or settings.fewest > settings.most:
-        raise ParameterError("give-both-fewest-most", parameter="fewest")
+        raise ParameterError("dpim-bounds-incomplete", parameter="fewest")
     return settings.fewest, settings.most + 1
 
 
@@ -94,11 +94,11 @@ def _refuse_small_budget(curator: Curator, epsilon: Fraction, settings: DpimSett
     with with_a_share(1 / (1 - share)):
         refuse_small_budget(curator, epsilon * (1 - share), settings)
     if epsilon * share * (1 - Fraction(str(settings.count_share))) < SMALLEST_EPSILON:
-        raise ParameterError("epsilon-too-small-measure", parameter="epsilon", as_asked=as_asked(epsilon))
+        raise ParameterError("dpim-epsilon-too-small", parameter="epsilon", as_asked=as_asked(epsilon))
 
 
 def _played(tree: ProcessTree, cases: int, curator: Curator, request: Request) -> Variants:
-    request.remark(Message("process-tree", tree=tree))
+    request.remark(Message("dpim-process-tree", tree=tree))
     request.progress("playing out", None)
     drawn = play_out(tree, min(cases, _DRAWN), noise.generator(curator.randomness))
     return resized(drawn, cases, curator)

@@ -69,9 +69,7 @@ def chosen_tree(
     trees = [tree for tree in found if tree != SILENT]
     if trees:
         request.progress("fitness of candidates", None)
-        sums = curator.sums(
-            misfits(trees, labels), len(trees), _UNIT, epsilon, purpose="steps-that-candidate-trees-do-not-allow"
-        )
+        sums = curator.sums(misfits(trees, labels), len(trees), _UNIT, epsilon, purpose="dpim-steps-not-allowed")
         for tree, misfit in zip(trees, sums.tolist(), strict=True):
             if misfit / _UNIT + float(1 / epsilon) <= (1 - enough) * cases:
                 return tree

@@ -47,7 +47,7 @@ def accepted_tree(
 ) -> tuple[ProcessTree | None, int]:
     """Return the first tree whose noisy fitness is enough, None if there is none, and the raw number of cases."""
     if request.epsilon <= _FAILURE:
-        raise ParameterError("published-epsilon-must-above", parameter="epsilon", failure=float(_FAILURE))
+        raise ParameterError("dpim-epsilon-below-failure", parameter="epsilon", failure=float(_FAILURE))
     original = curator.peek(_WHY)
     if not original.cases or not curator.activities:
         return None, original.cases

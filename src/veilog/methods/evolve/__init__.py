@@ -199,7 +199,7 @@ def _refuse_small_budget(epsilon: Fraction, settings: Constants) -> None:
         return
     enough = settings.fewest_g / settings.largest_log
     raise ParameterError(
-        "epsilon-noise-drowns-even",
+        "evolve-epsilon-too-small",
         parameter="epsilon",
         advice=advised(enough, "epsilon-enough"),
         as_asked=as_asked(epsilon),
@@ -209,15 +209,15 @@ def _refuse_small_budget(epsilon: Fraction, settings: Constants) -> None:
 
 def _refuse_nothing_real(request: Request, real_share: float | None) -> None:
     if not request.delta or real_share == 0:
-        raise ParameterError("only-real-variants-released", parameter="only_real")
+        raise ParameterError("evolve-real-without-share", parameter="only_real")
 
 
 def _refuse(activities: tuple[str, ...], settings: Constants) -> None:
     if not activities:
-        raise ParameterError("log-no-activities-nothing", parameter="log")
+        raise ParameterError("evolve-without-activities", parameter="log")
     if len(activities) > settings.most_activities:
         raise ParameterError(
-            "activities-too-many-evolve",
+            "evolve-activities-too-many",
             parameter="log",
             number=len(activities),
             most_activities=settings.most_activities,
@@ -258,9 +258,7 @@ def _ask(
     def nearest_prototype(sequences: Sequences) -> IntArray:
         return nearest(strings_of(sequences, public_codes(sequences, activities)), names)
 
-    return curator.histogram(
-        nearest_prototype, len(chosen), e, purpose=Message("votes-for-prototypes-round", number=number)
-    )
+    return curator.histogram(nearest_prototype, len(chosen), e, purpose=Message("votes-for-prototypes", number=number))
 
 
 def _fitted(

@@ -79,7 +79,7 @@ def only_real_variants(curator: Curator, request: Request, settings: Constants, 
     share = Fraction(str(settings.real_share_alone if real_share is None else real_share))
     real = curator.partitions(request.epsilon * share, request.delta, purpose="frequent-real-variants")
     if len(real) == 0:
-        request.remark(Message("no-variant-frequent-enough-certain"))
+        request.remark(Message("evolve-nothing-certain"))
         return real
     e = request.epsilon * (1 - share)
     activities = curator.activities
@@ -102,5 +102,5 @@ def only_real_variants(curator: Curator, request: Request, settings: Constants, 
     deviation = math.sqrt(2 * trust) / (float(e) * cases)
     p = fit(real.counts / real.cases, [np.arange(len(real))], [votes / cases], [deviation], settings.fit_sweeps)
     counts = np.maximum(rounded(np.maximum(cases * p, 1.0), 0.0, cases), 1)
-    request.remark(Message("every-released-variant-certain"))
+    request.remark(Message("evolve-all-variants-real"))
     return real.with_counts(counts)

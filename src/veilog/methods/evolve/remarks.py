@@ -9,7 +9,7 @@ from veilog.methods.evolve.plan import EvolvePlan
 from veilog.methods.method import Request, advised
 from veilog.privacy.account.guarantee import up
 
-_FEWER = Message("fewer-activities-would-do-more")
+_FEWER = Message("evolve-fewer-activities-better")
 
 
 def remark(request: Request, plan: EvolvePlan, shortened: Shortened, structured: bool) -> None:
@@ -23,7 +23,7 @@ def remark(request: Request, plan: EvolvePlan, shortened: Shortened, structured:
         needed = enough / plan.cases / kept
         request.remark(
             Message(
-                "about-cases-noisy-number",
+                "evolve-cases-few",
                 cases=plan.cases,
                 within=plan.within,
                 up=up(request.epsilon),
@@ -31,18 +31,18 @@ def remark(request: Request, plan: EvolvePlan, shortened: Shortened, structured:
             )
         )
     if plan.anchored:
-        request.remark(Message("few-variants-seem-hold", size=shortened.size, activities=plan.activities))
+        request.remark(Message("evolve-few-variants-dominate", size=shortened.size, activities=plan.activities))
     elif plan.wide:
-        request.remark(Message("activities-many-release-sketch", activities=plan.activities, size=shortened.size))
-    request.remark(Message("release-consists-weighted-synthetic"))
+        request.remark(Message("evolve-release-sketch", activities=plan.activities, size=shortened.size))
+    request.remark(Message("evolve-release-synthetic"))
     if structured:
-        request.remark(Message("rare-steps-repetitions-may"))
+        request.remark(Message("evolve-rare-steps-omitted"))
 
 
 def remark_real(request: Request, released: Variants, real: Variants) -> None:
     """Say what is certain of real variants, from the answer that found them and the release."""
     if len(real) == 0:
-        request.remark(Message("no-variant-frequent-enough-certain-real"))
+        request.remark(Message("evolve-no-variant-certain"))
         return
     counts = released.to_dict()
     found = set(real.sequences)
@@ -55,4 +55,4 @@ def remark_real(request: Request, released: Variants, real: Variants) -> None:
 
 def remark_unasked(request: Request) -> None:
     """Say that no real variants were asked for."""
-    request.remark(Message("no-variant-could-frequent"))
+    request.remark(Message("evolve-real-not-asked"))

@@ -90,13 +90,13 @@ def pretsa(curator: Curator, request: Request, settings: PretsaSettings) -> Even
     k, t, sensitive = settings.k, settings.t, settings.sensitive
     names = attribute_names(sensitive)
     if len(names) > 1:
-        raise ParameterError("pretsa-takes-sensitive-attribute", parameter="sensitive")
+        raise ParameterError("pretsa-sensitive-not-one", parameter="sensitive")
     if t < 1 and not names:
-        raise ParameterError("bounds-how-values-sensitive", parameter="t", t=t)
+        raise ParameterError("pretsa-closeness-without-attribute", parameter="t", t=t)
     log = curator.peek_log(_PEEK)
     events = events_of(log, curator.domain)
     if k > events.cases:
-        raise ParameterError("larger-log", parameter="k", k=k, cases=events.cases)
+        raise ParameterError("pretsa-k-above-log", parameter="k", k=k, cases=events.cases)
     attribute = _attribute(log, events, names[0], curator) if names else None
     offsets = np.searchsorted(events.case, np.arange(events.cases + 1))
     rows = events.activity.tolist()
@@ -113,10 +113,10 @@ def pretsa(curator: Curator, request: Request, settings: PretsaSettings) -> Even
     number = np.bincount(variant, minlength=len(place))
     goal = merged(tree, number, k, violating if attribute is not None and t < 1 else None)
     if goal is None:
-        raise ParameterError("nothing-left-after-every", parameter="t", names=names[0], t=t)
+        raise ParameterError("pretsa-nothing-close-enough", parameter="t", names=names[0], t=t)
     released = _events(tree, goal, variant, offsets)
     if not len(released.case):
-        raise ParameterError("nothing-left-only-cases", parameter="k")
+        raise ParameterError("pretsa-only-empty-cases", parameter="k")
     for statement in _statements(k, t, names):
         curator.state(statement)
     for remark in _remarks(log, t, names):
@@ -131,13 +131,13 @@ def _attribute(log: EventLog, events: DeclaredEvents, name: str, curator: Curato
     if name == DURATION:
         times, known = microseconds(log, events.rows)
         if not known.all():
-            raise ParameterError("some-events-no-time", parameter="sensitive")
+            raise ParameterError("pretsa-times-missing", parameter="sensitive")
         passed = np.full(len(times), np.nan)  # none before a case's first event
         passed[1:] = np.where(events.case[1:] == events.case[:-1], np.maximum(np.diff(times), 0) / 1e6, np.nan)
         return _Attribute(name, passed, None)
     one = sensitive_attribute(log, events, name, curator.domain)
     if one.level == "case":
-        raise ParameterError("attribute-cases-pretsa-bounds", parameter="sensitive", name=name)
+        raise ParameterError("pretsa-attribute-of-cases", parameter="sensitive", name=name)
     if one.numbers is not None:
         known_numbers = one.numbers[~np.isnan(one.numbers)]
         return _Attribute(one.name, one.numbers, None, bool((known_numbers == np.rint(known_numbers)).all()))
@@ -299,11 +299,11 @@ def _remarks(log: EventLog, t: float, names: tuple[str, ...]) -> list[Message]:
     out = []
     dropped = dropped_attributes(log, names)
     if dropped:
-        out.append(Message("not-released-only-sensitive", dropped=dropped))
+        out.append(Message("pretsa-attributes-dropped", dropped=dropped))
     if names == (DURATION,):
-        out.append(Message("every-case-starts-1970"))
+        out.append(Message("pretsa-times-from-epoch"))
     if names and t == 1:
-        out.append(Message("nothing-bounds-values-tell", names=names[0]))
+        out.append(Message("pretsa-values-unbounded", names=names[0]))
     return out
 
 

@@ -96,19 +96,19 @@ def pripel(curator: Curator, request: Request, settings: PripelSettings) -> Even
     if request.as_published:
         if settings.start_window is not None or settings.attribute_share is not None:
             raise ParameterError(
-                "shares-windows-belong-certified",
+                "pripel-shares-when-published",
                 parameter="start_window" if settings.start_window is not None else "attribute_share",
             )
         return _as_published(curator, request, asked, settings.matching, settings.attribute_names)
     if settings.matching == "greedy":
-        raise ParameterError("certified-nothing-matched-matching", parameter="matching")
+        raise ParameterError("pripel-matching-when-certified", parameter="matching")
     wanted = wanted_of(settings, settings.attribute_names, settings.attribute_share)
     return released_log(curator, request, wanted, lambda rest: asked.ask(curator, rest), asked.spends_delta)
 
 
 def _as_published(curator: Curator, request: Request, query: Query, how: How, attribute_names: str | None) -> EventLog:
     if request.delta and not (query.method.needs_delta if request.as_published else query.spends_delta):
-        raise ParameterError("query-needs-no-delta", parameter="delta", name=query.method.name)
+        raise ParameterError("pripel-delta-not-needed", parameter="delta", name=query.method.name)
     for reason in (_MATCHING, _DOMAINS, _CHARGES):
         log = curator.peek_log(reason)
     raw = RawTraces.of(log)
@@ -158,12 +158,12 @@ def _columns(log: EventLog, names: tuple[str, ...], request: Request) -> tuple[l
     of_events = [name for name in log.events.column_names if name not in reserved]
     of_cases = [name for name in log.cases.column_names if name not in reserved]
     if len(set(names)) != len(names):
-        raise ParameterError("attribute-asked-twice", parameter="attribute_names")
+        raise ParameterError("attributes-asked-twice", parameter="attribute_names")
     for name in names:
         if name not in of_events and name.removeprefix("case:") not in of_cases:
             known = [*of_events, *(c if c not in of_events else f"case:{c}" for c in of_cases)]
             raise ParameterError(
-                "log-no-attribute",
+                "pripel-attribute-missing",
                 parameter="attribute_names",
                 name=name,
                 meant=meant(name, known),
@@ -180,7 +180,7 @@ def _columns(log: EventLog, names: tuple[str, ...], request: Request) -> tuple[l
             if problem is None:
                 chosen[level].append(name)
             elif names:
-                raise ParameterError(problem, parameter="attribute_names", advice="leave-it-out")
+                raise ParameterError(problem, parameter="attribute_names", advice="attribute-left-out-advised")
             else:
                 request.remark(problem)
     return chosen

@@ -91,7 +91,7 @@ def _matched_rest(
     if how == "optimal" and len(a) * len(b) <= MOST_TRANSPORTED:
         return _transported(left_a, left_b, a, b)
     if how == "optimal":
-        remark(Message("released-traces-variants-too", sum=a.sum(), number=len(a)))
+        remark(Message("pripel-matching-greedy", sum=a.sum(), number=len(a)))
     return _greedy(left_a, left_b, a, b)
 
 
@@ -141,7 +141,7 @@ def _transported(left_a: Texts, left_b: Texts, a: IntArray, b: IntArray) -> Foun
             supply.astype(np.float64), demand.astype(np.float64), costs, numItermax=100_000_000, log=True
         )
     if record["warning"] is not None:
-        raise SolverError("no-optimal-matching-found", record=record["warning"])
+        raise SolverError("pripel-matching-not-found", record=record["warning"])
     flow = np.rint(flow[: len(a), : len(b)]).astype(np.int64)
     i, j = np.nonzero(flow)
     return i, j, flow[i, j], int((costs[i, j] * flow[i, j]).sum())

@@ -45,7 +45,7 @@ class RawTraces:
         known = np.asarray(column.is_valid().to_numpy(zero_copy_only=False), dtype=np.bool_)
         times = pc.fill_null(column, 0).to_numpy().astype(np.int64) // _SECOND
         if not known.any():
-            raise InputError("no-event-log-timestamp", path=log.source)
+            raise InputError("pripel-without-timestamps", path=log.source)
         owners = np.repeat(np.arange(log.cases.num_rows), np.diff(log.offsets))
         return RawTraces(labels, codes.astype(np.int64), owners, log.offsets, times, known)
 

@@ -28,11 +28,11 @@ def refusal(name: str, column: pa.ChunkedArray) -> Message | None:
     if pa.types.is_timestamp(kind):
         return None
     if not (pa.types.is_dictionary(kind) or pa.types.is_string(kind) or pa.types.is_large_string(kind)):
-        return Message("attribute-neither-number-category", name=name)
+        return Message("pripel-attribute-type-unsuited", name=name)
     values = len(column) - column.null_count
     distinct = pc.count_distinct(column.cast(pa.string())).as_py()
     if distinct > max(1, TELLS_APART * values):
-        return Message("attribute-different-values-tells", name=name, distinct=distinct, values=values)
+        return Message("pripel-attribute-too-distinct", name=name, distinct=distinct, values=values)
     return None
 
 

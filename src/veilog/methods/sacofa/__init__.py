@@ -95,13 +95,13 @@ def sacofa(curator: Curator, request: Request, settings: SacofaSettings) -> Vari
     rules, rule_share = settings.rules, settings.rule_share
     if threshold_harmful is not None and threshold_harmless is not None and threshold_harmful < threshold_harmless:
         raise ParameterError(
-            "threshold-harmful-below-threshold",
+            "sacofa-thresholds-reversed",
             parameter="threshold_harmful",
             threshold_harmful=threshold_harmful,
             threshold_harmless=threshold_harmless,
         )
     if rules is not None and rule_share:
-        raise ParameterError("rules-either-read-file", parameter="rule_share")
+        raise ParameterError("rules-file-and-learned", parameter="rule_share")
     activities = curator.activities
     given = None if rules is None else read_rules(rules, activities)
     step = settings.score_bound if settings.score == "continuous" else 1
@@ -109,7 +109,7 @@ def sacofa(curator: Curator, request: Request, settings: SacofaSettings) -> Vari
 
     if request.as_published:
         if rule_share:
-            raise ParameterError("published-rules-not-learned", parameter="rule_share")
+            raise ParameterError("sacofa-learned-when-published", parameter="rule_share")
         each = published_epsilon(request) / step
         harmful_from = published_threshold(len(activities) + 1, each, threshold_harmful)
         harmless_from = min(threshold_harmless or harmful_from, harmful_from)
@@ -131,7 +131,7 @@ def sacofa(curator: Curator, request: Request, settings: SacofaSettings) -> Vari
             lambda tree: _published_screen(judge(tree), harmful_from, harmless_from, keep_ended),
         )
     if settings.ended != "kept":
-        raise ParameterError("becomes-ended-traces-setting", parameter="ended")
+        raise ParameterError("sacofa-ended-when-certified", parameter="ended")
 
     share = Fraction(str(RULE_SHARE if rule_share is None else rule_share)) if given is None else Fraction(0)
     budget = request.epsilon * (1 - share)
@@ -289,7 +289,7 @@ def _learned(curator: Curator, epsilon: Fraction) -> Rules:
         firsts: IntArray = recode[codes[starts]]
         return firsts
 
-    starts = curator.histogram(first_activity, n + 1, first_share, purpose="first-activities-for-the-rules")
+    starts = curator.histogram(first_activity, n + 1, first_share, purpose="rules-first-activities")
     first = starts[:-1] > noise_threshold(n, 0.1, Laplace(1 / first_share))
     if starts[:-1][first].sum() < MOST * max(int(starts.sum()), 1):
         first = np.ones(n, dtype=bool)
@@ -300,7 +300,7 @@ def _learned(curator: Curator, epsilon: Fraction) -> Rules:
         bound,
         rest,
         resolution=RESOLUTION,
-        purpose="activities-and-who-follows-whom-for-the-rules",
+        purpose="rules-activities-and-followers",
     )
     counts = np.rint(answer / RESOLUTION).astype(np.int64)
     least = noise_threshold(n * n, 1.0, Laplace(bound / rest))

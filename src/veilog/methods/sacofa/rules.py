@@ -136,18 +136,18 @@ def read_rules(path: str | Path, activities: tuple[str, ...]) -> Rules:
     try:
         text = text_of(Path(path))
     except OSError as error:
-        raise InputError("rules-cannot-read", path=path, reason=error.strerror) from None
+        raise InputError("rules-file-not-readable", path=path, reason=error.strerror) from None
     except UnicodeDecodeError:
-        raise InputError("rules-not-text-utf", path=path) from None
+        raise InputError("rules-file-not-utf8", path=path) from None
     rules = _from_json(text, path)
     if not rules:
-        raise InputError("file-holds-no-rule", path=path)
+        raise InputError("rules-file-empty", path=path)
     place = {name: i for i, name in enumerate(activities)}
     for rule in rules:
         for name in rule.activities:
             if name not in place:
                 raise InputError(
-                    "rule-names-activity-not",
+                    "rules-file-activity-unknown",
                     path=path,
                     kind=rule.kind,
                     name=name,
@@ -162,21 +162,23 @@ def _from_json(text: str, path: str | Path) -> list[_Rule]:
     try:
         content = json.loads(text)
     except json.JSONDecodeError as error:
-        raise InputError("rules-not-json", path=path, line=error.lineno, column=error.colno, msg=error.msg) from None
+        raise InputError(
+            "rules-file-not-json", path=path, line=error.lineno, column=error.colno, msg=error.msg
+        ) from None
     except RecursionError:
-        raise InputError("json-nested-too-deeply", path=path) from None
+        raise InputError("rules-file-nested-too-deeply", path=path) from None
     if not isinstance(content, dict) or any(key not in _KEYS for key in content):
-        raise InputError("json-must-object", path=path, names=", ".join(_KEYS))
+        raise InputError("rules-file-not-object", path=path, names=", ".join(_KEYS))
     rules = []
     for kind, entries in content.items():
         if not isinstance(entries, list):
-            raise InputError("must-list", path=path, kind=kind)
+            raise InputError("rules-file-entry-not-list", path=path, kind=kind)
         for entry in entries:
             names = [entry] if kind == "first" else entry
             expected = 1 if kind == "first" else 2
             if not isinstance(names, list) or len(names) != expected or not all(isinstance(n, str) for n in names):
                 what = "the name of an activity" if kind == "first" else "a pair of names of activities"
-                raise InputError("entry-must-not", path=path, kind=kind, what=what, dumps=json.dumps(entry))
+                raise InputError("rules-file-entry-invalid", path=path, kind=kind, what=what, dumps=json.dumps(entry))
             rules.append(_Rule(kind, tuple(names)))
     return rules
 
@@ -204,12 +206,12 @@ def _refuse_contradictions(rules: list[_Rule], place: dict[str, int], path: str 
         both = np.argwhere(reached & arrays.never)
         if len(both):
             a, b = (names[i] for i in both[0])
-            raise InputError("rules-contradict-each-other-never", path=path, kind=kind, a=a, b=b)
+            raise InputError("rules-file-contradictory", path=path, kind=kind, a=a, b=b)
     cycle = np.flatnonzero(np.diag(before))
     if len(cycle):
-        raise InputError("rules-contradict-each-other", path=path, names=names[cycle[0]])
+        raise InputError("rules-file-circular", path=path, names=names[cycle[0]])
     if not arrays.first.any():
-        raise InputError("rules-contradict-each-other-every", path=path)
+        raise InputError("rules-file-no-start-possible", path=path)
 
 
 def _closure(relation: BoolArray) -> BoolArray:

@@ -96,26 +96,26 @@ def tlkc(curator: Curator, request: Request, settings: TlkcSettings) -> EventLog
     k, c, background, time, sensitive = settings.k, settings.c, settings.background, settings.time, settings.sensitive
     names = attribute_names(sensitive)
     if c < 1 and not names:
-        raise ParameterError("bounds-how-surely-sensitive", parameter="c", c=c)
+        raise ParameterError("tlkc-confidence-without-attribute", parameter="c", c=c)
     if background == "relative" and time == "original":
-        raise ParameterError("times-known-attacker-they", parameter="time", names=", ".join(UNITS))
+        raise ParameterError("tlkc-times-not-coarsened", parameter="time", names=", ".join(UNITS))
     log = curator.peek_log(_PEEK)
     events = events_of(log, curator.domain)
     if k > events.cases:
-        raise ParameterError("larger-log-2", parameter="k", k=k, cases=events.cases)
+        raise ParameterError("tlkc-k-above-log", parameter="k", k=k, cases=events.cases)
     chosen = [_sensitive(log, events, name, curator) for name in names]
     times, timed = _times(log, events, time)
     label = events.activity
     if background == "relative":
         if not timed.all():
-            raise ParameterError("some-events-no-time-no", parameter="background")
+            raise ParameterError("tlkc-times-missing", parameter="background")
         _, label = np.unique(np.column_stack([label, times]), axis=0, return_inverse=True)
     known = _known(events, label, chosen)
     bounds = TlkcModel(k, settings.l, c, settings.frequency, settings.score, settings.ties)
     request.progress("looking for violating patterns", None)
     keep = left(known, background, bounds, request.remark)
     if not keep.any():
-        raise ParameterError("nothing-left-every-event", parameter="k", advice=_advice(known, bounds))
+        raise ParameterError("tlkc-all-events-suppressed", parameter="k", advice=_advice(known, bounds))
     released = _released(log, events, keep, times, timed, chosen)
     for statement in _statements(bounds, background, time, names):
         curator.state(statement)
@@ -230,13 +230,13 @@ def _remarks(log: EventLog, released: EventLog, time: str, c: float, names: tupl
     out = []
     dropped = dropped_attributes(log, [*released.events.column_names, *released.cases.column_names])
     if dropped:
-        out.append(Message("not-released-only-sensitive-attributes", dropped=dropped))
+        out.append(Message("tlkc-attributes-dropped", dropped=dropped))
     if time == "original":
-        out.append(Message("times-those-log-whoever"))
+        out.append(Message("tlkc-times-of-log"))
     else:
-        out.append(Message("times-count-1970-01", time=time))
+        out.append(Message("tlkc-times-from-epoch", time=time))
     if names and c == 1:
-        out.append(Message("nothing-bounds-how-surely", names=", ".join(names)))
+        out.append(Message("tlkc-confidence-unbounded", names=", ".join(names)))
     return out
 
 

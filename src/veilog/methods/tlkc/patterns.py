@@ -145,7 +145,7 @@ def maximal_patterns(elements: Elements, traces: ElementTraces, at_least: float)
 def _space(elements: Elements, traces: ElementTraces, having: IntArray) -> _Space:
     lengths, size = np.diff(traces.offsets), elements.size
     if (len(traces) + elements.ordered * len(traces.codes)) * size > _TABLE:
-        raise ParameterError("different-elements-different-traces", parameter="k", size=size, number=len(traces))
+        raise ParameterError("tlkc-elements-too-many", parameter="k", size=size, number=len(traces))
     if not elements.ordered:
         table = np.zeros((len(traces), size), dtype=np.bool_)
         table[traces.owners, traces.codes] = True

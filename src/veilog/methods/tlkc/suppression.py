@@ -102,7 +102,7 @@ def _loop(
         if complete:
             return alive[known.label]
         if not violating:
-            raise ParameterError("too-many-patterns-events", parameter="l")
+            raise ParameterError("tlkc-patterns-too-many", parameter="l")
 
 
 def _with_later(alive: BoolArray, before: IntArray) -> BoolArray:
@@ -174,7 +174,7 @@ def _chosen(
         return _cheapest(_contained(violating, elements.size), having)
     frequent, complete = maximal_patterns(elements, traces, bounds.frequency * cases)
     if not complete:
-        remark(Message("too-many-frequent-patterns"))
+        remark(Message("tlkc-frequent-patterns-too-many"))
     private, useful = _contained(violating, elements.size), _contained(frequent, elements.size)
     violated = np.asarray(private.sum(axis=0), dtype=np.int64).ravel()
     used = np.asarray(useful.sum(axis=0), dtype=np.int64).ravel()

@@ -105,21 +105,21 @@ def configured(settings: TravagSettings, *, as_published: bool) -> Configuration
     if as_published:
         known = PROGRAM if whose == "program" else PUBLISHED
         if name not in known:
-            raise ParameterError("published-travag-needs-name", parameter="configuration", names=", ".join(known))
+            raise ParameterError("travag-configuration-missing", parameter="configuration", names=", ".join(known))
         usual = replace(TravagSettings(), configuration=name, settings=whose).to_json()
         changed = [key for key, value in settings.to_json().items() if value is not None and value != usual[key]]
         if changed:
-            raise ParameterError("published-configuration-says", parameter=changed[0], name=name, changed=changed[0])
+            raise ParameterError("travag-setting-of-configuration", parameter=changed[0], name=name, changed=changed[0])
         return known[str(name)]
     if whose == "program":
-        raise ParameterError("no-guarantee-derived-settings", parameter="settings")
+        raise ParameterError("travag-guarantee-not-derivable", parameter="settings")
     if name is not None:
-        raise ParameterError("configuration-paper-no-guarantee", parameter="configuration", name=name)
+        raise ParameterError("travag-configuration-without-guarantee", parameter="configuration", name=name)
     given = {key: value for key, value in settings.to_json().items() if value is not None}
     critic = given.pop("critic", "linear")
     chosen = replace(CERTIFIED, critic_hidden=0 if critic == "linear" else 2, **given)
     if chosen.autoencoder_steps and not 0 < chosen.autoencoder_share < 1:
-        raise ParameterError("noised-steps-autoencoder-need", parameter="autoencoder_share")
+        raise ParameterError("travag-autoencoder-without-share", parameter="autoencoder_share")
     return chosen
 
 
@@ -139,7 +139,7 @@ def train(
     """
     trained = _trained(curator, request, configuration, resume, checkpoint or (lambda state: None))
     if trained is None:
-        raise ParameterError("no-variant-frequent-enough", parameter="epsilon")
+        raise ParameterError("travag-no-variant-frequent", parameter="epsilon")
     return trained
 
 

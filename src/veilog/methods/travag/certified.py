@@ -46,7 +46,7 @@ def begin(
         budget.gradients,
         budget.gradients_delta,
         taken=state.taken,
-        purpose="gradients-of-the-critic" if len(state.plan) == 1 else "gradients-of-autoencoder-and-critic",
+        purpose="gradients-of-critic" if len(state.plan) == 1 else "gradients-of-autoencoder-and-critic",
     )
     return Run(state, networks, training, request, checkpoint, rng)
 
@@ -64,7 +64,7 @@ def _asked(
         return None
     most = columns_that_fit(len(found), configuration)
     if most < len(found):
-        request.remark(Message("variants-found-most-frequent", number=len(found), most=most))
+        request.remark(Message("travag-variants-capped", number=len(found), most=most))
         kept = np.zeros(len(found), dtype=bool)
         kept[found.by_frequency()[:most]] = True
         found = found.with_counts(np.where(kept, found.counts, 0))

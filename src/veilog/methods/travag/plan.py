@@ -37,7 +37,7 @@ class Budget:
         columns = epsilon * (_columns_share(delta) if given is None else parse_share(given, "columns_share"))
         if count + columns >= epsilon:
             raise ParameterError(
-                "shares-count-columns-leave", parameter="columns_share", value=1 - configuration.count_share
+                "travag-shares-leave-nothing", parameter="columns_share", value=1 - configuration.count_share
             )
         for_columns = delta * parse_share(configuration.columns_delta_share, "columns_delta_share")
         return Budget(count, columns, epsilon - count - columns, for_columns, delta - for_columns)
@@ -106,7 +106,7 @@ def refuse_unaffordable(epsilon: Fraction, delta: Fraction, configuration: Confi
         else:
             high = middle
     raise ParameterError(
-        "epsilon-delta-no-training",
+        "travag-no-step-affordable",
         parameter="epsilon",
         advice=advised(
             float(high) * 1.06,
@@ -123,7 +123,7 @@ def plan_as_published(configuration: Configuration, cases: int) -> tuple[NoisedS
     for batch in (configuration.autoencoder_batch, configuration.critic_batch):
         if batch > cases:
             raise ParameterError(
-                "configuration-takes-batches-but",
+                "travag-batch-above-log",
                 parameter="configuration",
                 name=configuration.name,
                 batch=batch,
@@ -147,7 +147,7 @@ def check_memory(columns: int, configuration: Configuration) -> None:
     parameters = _parameters(columns, configuration)
     if parameters > _MOST_PARAMETERS:
         raise ParameterError(
-            "networks-over-variants-weights",
+            "travag-networks-too-large",
             parameter="log",
             columns=columns,
             parameters=parameters,

@@ -66,7 +66,7 @@ def _begun(
     for reason in REASONS if configuration.of_program else _REASONS:
         variants = curator.peek(reason)
     if len(variants) < 2:
-        raise ParameterError("log-single-variant-nothing", parameter="log")
+        raise ParameterError("travag-single-variant", parameter="log")
     check_memory(len(variants), configuration)
     _check_named(configuration, request)
     plan = plan_as_published(configuration, variants.cases)
@@ -92,23 +92,21 @@ def _begun(
         check_resumed(resume, request, configuration)
         state = resume
         if state.cases != variants.cases or not _equal(state.columns, variants.sequences):
-            raise ParameterError("run-go-started-another", parameter="checkpoint")
+            raise ParameterError("travag-run-of-other-log", parameter="checkpoint")
     return variants, state
 
 
 def _cost_of_critic(state: TrainingState, request: Request) -> Message:
     """What the steps of the program's critic would cost if all else were granted."""
     spent = composed_epsilon(state.plan[1:], request.delta)
-    return Message(
-        "if-columns-autoencoder-tuning", spent=spent, delta=float(request.delta), epsilon=float(request.epsilon)
-    )
+    return Message("travag-cost-of-critic", spent=spent, delta=float(request.delta), epsilon=float(request.epsilon))
 
 
 def _training(curator: Curator, request: Request, state: TrainingState) -> Training:
     configuration, plan = state.configuration, state.plan
     spent = composed_epsilon(plan, request.delta)
     request.remark(
-        Message("if-columns-encoder-tuning", spent=spent, delta=float(request.delta), epsilon=float(request.epsilon))
+        Message("travag-cost-of-noised-steps", spent=spent, delta=float(request.delta), epsilon=float(request.epsilon))
     )
     return curator.training(
         nearest(state.columns, dropped=True),
@@ -135,7 +133,7 @@ def _check_named(configuration: Configuration, request: Request) -> None:
     epsilon, delta = configuration.nominal
     if (request.epsilon, request.delta) != (Fraction(epsilon), Fraction(delta)):
         raise ParameterError(
-            "configuration-paper-epsilon-delta",
+            "travag-configuration-budget-differs",
             parameter="configuration",
             name=configuration.name,
             epsilon=epsilon,

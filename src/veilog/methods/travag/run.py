@@ -72,7 +72,7 @@ def told_steps(request: Request, what: str, done: int, steps: int) -> None:
 def check_resumed(state: TrainingState, request: Request, configuration: Configuration) -> None:
     asked = (configuration, request.as_published, str(request.epsilon), str(request.delta))
     if (state.configuration, state.as_published, state.epsilon, state.delta) != asked:
-        raise ParameterError("run-go-started-another-configuration", parameter="checkpoint")
+        raise ParameterError("travag-run-of-other-configuration", parameter="checkpoint")
 
 
 def clips_of(configuration: Configuration, plan: tuple[NoisedSteps, ...]) -> tuple[float, ...]:

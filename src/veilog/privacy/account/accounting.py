@@ -28,13 +28,13 @@ LARGEST_EPSILON = Fraction(1000)
 def _fraction(value: Number, name: str) -> Fraction:
     """The number as written: 0.1 is one tenth, not the binary float nearest to it; 1/3 is a third."""
     if isinstance(value, bool) or not isinstance(value, numbers.Number | str):
-        raise ParameterError("must-number-not", parameter=name, name=name, value=value)
+        raise ParameterError("budget-not-number", parameter=name, name=name, value=value)
     if isinstance(value, Fraction):
         return value
     if isinstance(value, str) and value.count("/") == 1:
         above, below = (_fraction(part, name) for part in value.split("/"))
         if below == 0:
-            raise ParameterError("must-number-not", parameter=name, name=name, value=value)
+            raise ParameterError("budget-not-number", parameter=name, name=name, value=value)
         return above / below
     try:
         if isinstance(value, str):
@@ -48,11 +48,11 @@ def _fraction(value: Number, name: str) -> Fraction:
     except (InvalidOperation, TypeError, ValueError):
         point = str(value).replace(",", ".", 1)
         advice = f"Write {point}." if re.fullmatch(r"[0-9]*[.][0-9]+", point) else None
-        raise ParameterError("must-number-not", parameter=name, advice=advice, name=name, value=value) from None
+        raise ParameterError("budget-not-number", parameter=name, advice=advice, name=name, value=value) from None
     if not number.is_finite():
-        raise ParameterError("must-finite-number-not", parameter=name, name=name, value=value)
+        raise ParameterError("budget-not-finite", parameter=name, name=name, value=value)
     if number != 0 and abs(number.adjusted()) > 400:
-        raise ParameterError("out-range", parameter=name, name=name, value=value)
+        raise ParameterError("budget-out-of-range", parameter=name, name=name, value=value)
     return Fraction(number)
 
 
@@ -60,10 +60,10 @@ def parse_epsilon(value: Number, name: str = "epsilon") -> Fraction:
     """A budget: finite, above 0, between ``SMALLEST_EPSILON`` and ``LARGEST_EPSILON``."""
     epsilon = _fraction(value, name)
     if epsilon <= 0:
-        raise ParameterError("must-above-not", parameter=name, name=name, value=value)
+        raise ParameterError("budget-not-positive", parameter=name, name=name, value=value)
     if epsilon < SMALLEST_EPSILON:
         raise ParameterError(
-            "below-smallest-supported-value",
+            "budget-below-smallest",
             parameter=name,
             name=name,
             value=value,
@@ -71,7 +71,7 @@ def parse_epsilon(value: Number, name: str = "epsilon") -> Fraction:
         )
     if epsilon > LARGEST_EPSILON:
         raise ParameterError(
-            "protects-nobody-largest-accepted",
+            "budget-protects-nobody",
             parameter=name,
             name=name,
             value=value,
@@ -84,9 +84,9 @@ def parse_delta(value: Number, name: str = "delta") -> Fraction:
     """A probability of failure: at least 0 and below 1."""
     delta = _fraction(value, name)
     if not 0 <= delta < 1:
-        raise ParameterError("must-least-below-not", parameter=name, name=name, value=value)
+        raise ParameterError("budget-delta-out-of-range", parameter=name, name=name, value=value)
     if delta and delta < Fraction(1, 10**100):
-        raise ParameterError("too-small-use-least", parameter=name, name=name, value=value)
+        raise ParameterError("budget-delta-too-small", parameter=name, name=name, value=value)
     return delta
 
 
@@ -95,7 +95,7 @@ def parse_share(value: Number, name: str) -> Fraction:
     percent = isinstance(value, str) and value.strip().endswith("%")
     share = _fraction(value.strip()[:-1], name) / 100 if isinstance(value, str) and percent else _fraction(value, name)
     if not 0 < share < 1:
-        raise ParameterError("must-share-above-below", parameter=name, name=name, value=value)
+        raise ParameterError("budget-share-out-of-range", parameter=name, name=name, value=value)
     return share
 
 

@@ -233,7 +233,7 @@ class Charge:
 
     def __post_init__(self) -> None:
         if self.epsilon < 0 or self.delta < 0:
-            raise ParameterError("question-cannot-cost-less", parameter="epsilon")
+            raise ParameterError("question-cost-negative", parameter="epsilon")
 
     def plain(self) -> PlainCharge:
         """Return the charge in words."""

@@ -78,7 +78,7 @@ def epsilon_of(advantage: Number, prior: Number | None = None, delta: Number = 0
     believed = None if prior is None else parse_share(prior, "prior")
     if believed is not None and asked + believed >= 1:
         raise ParameterError(
-            "chance-cannot-rise",
+            "guessing-chance-cannot-rise",
             parameter="guessing_advantage",
             believed=float(believed),
             asked=float(asked),
@@ -87,7 +87,7 @@ def epsilon_of(advantage: Number, prior: Number | None = None, delta: Number = 0
     alone = failure if believed is None else failure * (1 - believed)
     if asked <= alone:
         raise ParameterError(
-            "delta-alone-gives-guessing",
+            "guessing-advantage-of-delta",
             parameter="guessing_advantage",
             failure=float(failure),
             alone=float(alone),
@@ -100,7 +100,7 @@ def epsilon_of(advantage: Number, prior: Number | None = None, delta: Number = 0
     if not SMALLEST_EPSILON <= epsilon <= LARGEST_EPSILON:
         word = "small" if epsilon < SMALLEST_EPSILON else "large"
         raise ParameterError(
-            "guessing-advantage-too-take",
+            "guessing-advantage-out-of-range",
             parameter="guessing_advantage",
             advantage=advantage,
             word=word,
@@ -142,9 +142,9 @@ def _at_least_nothing(epsilon: Number) -> Fraction:
             raise TypeError
         value = Fraction(epsilon) if not isinstance(epsilon, float) else Fraction(Decimal(repr(epsilon)))
     except (TypeError, ValueError, OverflowError, ZeroDivisionError):
-        raise ParameterError("epsilon-must-finite-number", parameter="epsilon", epsilon=epsilon) from None
+        raise ParameterError("epsilon-not-finite", parameter="epsilon", epsilon=epsilon) from None
     if value < 0:
-        raise ParameterError("epsilon-must-least-not", parameter="epsilon", epsilon=epsilon)
+        raise ParameterError("epsilon-negative", parameter="epsilon", epsilon=epsilon)
     return value
 
 

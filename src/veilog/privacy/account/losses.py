@@ -138,14 +138,14 @@ def composed_epsilon(losses: Iterable[Loss], delta: Fraction) -> Fraction:
     """Return an epsilon that all losses cost together at ``delta``: an upper bound."""
     given = _counted(losses)
     if not LEAST_DELTA <= delta < 1:
-        raise ParameterError("losses-composed-delta", parameter="delta", least_delta=float(LEAST_DELTA))
+        raise ParameterError("losses-delta-too-small", parameter="delta", least_delta=float(LEAST_DELTA))
     if not given:
         return Fraction(0)
     lost = _added_up(given) * LOST_BY_EACH
     failure = min(float(delta) * (1 - _KEPT_BACK), float(delta) - lost) - 1e-14
     found = float(_distribution(given).get_epsilon_for_delta(failure)) if failure > 0 else math.inf
     if found == math.inf:
-        raise ParameterError("deltas-asked-add-up", parameter="delta")
+        raise ParameterError("losses-deltas-exceed", parameter="delta")
     return Fraction(found * (1 + _KEPT_BACK))
 
 

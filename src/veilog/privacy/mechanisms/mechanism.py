@@ -199,16 +199,18 @@ class NoisedSteps:
 
     def __post_init__(self) -> None:
         if not 0 < self.rate <= 1:
-            raise ParameterError("sampling-rate-must-above", parameter="rate", rate=self.rate)
+            raise ParameterError("mechanism-sampling-rate-invalid", parameter="rate", rate=self.rate)
         if not 0 < self.noise_multiplier <= LARGEST_NOISE:
             raise ParameterError(
-                "noise-multiplier-must-above",
+                "mechanism-noise-multiplier-invalid",
                 parameter="noise_multiplier",
                 largest_noise=LARGEST_NOISE,
                 noise_multiplier=self.noise_multiplier,
             )
         if isinstance(self.steps, bool) or not isinstance(self.steps, int) or not 1 <= self.steps <= MOST_STEPS:
-            raise ParameterError("number-steps-must-not", parameter="steps", most_steps=MOST_STEPS, steps=self.steps)
+            raise ParameterError(
+                "mechanism-steps-out-of-range", parameter="steps", most_steps=MOST_STEPS, steps=self.steps
+            )
 
     def scaled(self, factor: float) -> NoisedSteps:
         """Return the same steps with ``factor`` times the noise."""

@@ -53,7 +53,7 @@ _NEGLIGIBLE = 45
 def check_scale(epsilon: Fraction) -> None:
     """Refuse noise so wide that cutting it to 64 bits could be seen; before anything is asked or charged."""
     if epsilon < _LEAST:
-        raise ParameterError("noise-scale-does-not", parameter="epsilon", value=float(1 / epsilon))
+        raise ParameterError("noise-scale-too-large", parameter="epsilon", value=float(1 / epsilon))
 
 
 @dataclass(frozen=True)

@@ -74,7 +74,7 @@ def composed_epsilon(parts: Iterable[NoisedSteps], delta: float | Fraction, *, a
     """
     given = tuple(parts)
     if not LEAST_DELTA <= Fraction(delta) < 1:
-        raise ParameterError("noised-training-needs-delta", parameter="delta")
+        raise ParameterError("training-delta-out-of-range", parameter="delta")
     failure = _spent_of(delta, given)
     if failure <= 0:
         return math.inf
@@ -131,7 +131,7 @@ def calibrated(parts: Iterable[NoisedSteps], epsilon: Fraction, delta: Fraction)
     given = tuple(parts)
     budget = float(epsilon)
     if not LEAST_DELTA <= delta < 1:
-        raise ParameterError("noised-training-needs-delta", parameter="delta")
+        raise ParameterError("training-delta-out-of-range", parameter="delta")
     if _spent_of(delta, given) <= 0:
         raise _unaffordable()
 
@@ -222,7 +222,7 @@ def _limits(parts: tuple[NoisedSteps, ...]) -> tuple[float, float]:
 
 
 def _unaffordable() -> ParameterError:
-    return ParameterError("no-training-step-affordable", parameter="epsilon")
+    return ParameterError("training-not-affordable", parameter="epsilon")
 
 
 def smallest_epsilon(parts: Iterable[NoisedSteps], delta: Fraction, noise: float) -> float:

@@ -89,7 +89,7 @@ class Training:
         """
         steps, clip = self._plan[part], self._clips[part]
         if self._taken[part] >= steps.steps:
-            raise ParameterError("all-steps-paid-taken", parameter="steps", steps=steps.steps, name=steps.name)
+            raise ParameterError("training-steps-used-up", parameter="steps", steps=steps.steps, name=steps.name)
         self._taken[part] += 1
         drawn = poisson_counts(self._counts, Fraction(steps.rate), self._source)
         if self._apart:
@@ -130,18 +130,18 @@ def pay_for(
     not work with, and a plan that costs more than (``epsilon``, ``delta``) by the accountant.
     """
     if not len(plan) == len(clips) == len(taken) > 0:
-        raise ParameterError("each-part-training-needs", parameter="clips")
+        raise ParameterError("training-clip-missing", parameter="clips")
     if any(not 0 <= had <= part.steps for had, part in zip(taken, plan, strict=True)):
-        raise ParameterError("more-steps-taken-training", parameter="taken")
+        raise ParameterError("training-steps-exceeded", parameter="taken")
     for clip in clips:
         if not LEAST_CLIP <= clip <= MOST_CLIP:
             raise ParameterError(
-                "clipping-bound-not", parameter="clips", least_clip=LEAST_CLIP, most_clip=MOST_CLIP, clip=clip
+                "training-clip-out-of-range", parameter="clips", least_clip=LEAST_CLIP, most_clip=MOST_CLIP, clip=clip
             )
     cost = composed_epsilon(plan, delta, about=float(epsilon))
     if cost > float(epsilon):
         raise ParameterError(
-            "training-costs-epsilon-delta", parameter="epsilon", cost=cost, delta=float(delta), epsilon=float(epsilon)
+            "training-over-budget", parameter="epsilon", cost=cost, delta=float(delta), epsilon=float(epsilon)
         )
     if apart:
         account.void("the cases of a column are trained on one by one, as they were sampled")
@@ -158,7 +158,7 @@ def _asked(factors: FactorsOf, columns: IntArray) -> Factors:
     except Exception:  # noqa: BLE001 - whatever it says, it may say of the data
         fits = False
     if not fits:  # outside the handler, so that the error carries no other along
-        raise ParameterError("function-gives-gradients-factors", parameter="factors") from None
+        raise ParameterError("training-function-failed", parameter="factors") from None
     return found
 
 
@@ -185,7 +185,7 @@ def _check_rows(factors: FactorsOf, asked: Factors, columns: IntArray, clip: flo
     cut = (len(order) + 2) // 3
     for part in (order[:cut], order[cut:]):
         if len(part) and not _alike(asked, _asked(factors, part), part, clip):
-            raise ParameterError("function-gives-gradients-factors-does", parameter="factors")
+            raise ParameterError("training-function-mixes-rows", parameter="factors")
 
 
 def _alike(asked: Factors, again: Factors, part: IntArray, clip: float) -> bool:

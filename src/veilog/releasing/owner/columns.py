@@ -29,7 +29,7 @@ def check_times(planned: ReleaseRequest, log: Log) -> None:
     They would be noise alone, and be paid for. This is the owner's: nothing is released of it.
     """
     if planned.wanted.times and any(finding.rule == "no-timestamps" for finding in log.findings):
-        raise ParameterError("no-event-log-timestamp-released", parameter="times")
+        raise ParameterError("timestamps-all-missing", parameter="times")
 
 
 def unknown_times(log: Log) -> list[OwnerMessage]:

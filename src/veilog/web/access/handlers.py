@@ -29,16 +29,16 @@ _OLDEST = 7 * 86400.0
 async def fields_of(request: Request, largest: int = _LARGEST) -> dict[str, str]:
     """The fields of a form without files; what is sent several times under one name is joined by commas."""
     if request.headers.get("content-type", "").partition(";")[0].strip().lower() != "application/x-www-form-urlencoded":
-        raise Problem(400, "form-not-sent-forms")
+        raise Problem(400, "form-encoding-wrong")
     body = bytearray()
     async for chunk in request.stream():
         body.extend(chunk)
         if len(body) > largest:
-            raise Problem(413, "form-far-larger-any")
+            raise Problem(413, "form-too-large")
     try:
         pairs = parse_qsl(bytes(body).decode("ascii", "replace"), keep_blank_values=True, max_num_fields=_FIELDS)
     except ValueError as error:
-        raise Problem(400, "form-more-fields-any") from error
+        raise Problem(400, "form-fields-too-many") from error
     fields: dict[str, str] = {}
     for name, value in pairs:
         fields[name] = f"{fields[name]},{value}" if name in fields else value
@@ -56,7 +56,7 @@ def check_once(key: bytes, session: str, once: str, oldest: float = _OLDEST) -> 
     text, _, signature = once.rpartition(".")
     right = hmac.compare_digest(_signed(key, session, text).encode(), signature.encode("utf-8", "replace"))
     if not right or time.time() - int(text.partition(".")[2], 16) > oldest:
-        raise Problem(400, "form-too-old-not")
+        raise Problem(400, "form-too-old")
     return once
 
 

@@ -115,7 +115,7 @@ async def _received(
     kind, options = parse_options_header(content_type)
     boundary = options.get(b"boundary")
     if kind != b"multipart/form-data" or not boundary or len(boundary) > 256:
-        raise Problem(400, "not-form-file")
+        raise Problem(400, "upload-form-without-file")
     if content_length is not None and content_length > limit + _HEADERS + _FIELDS * _FIELD:
         raise too_large(limit)
     _check_disk(target, content_length or 0)
@@ -137,7 +137,7 @@ async def _received(
     if not form.ended:
         raise _malformed()
     if not form.upload.name:
-        raise Problem(400, "no-file-chosen")
+        raise Problem(400, "upload-file-not-chosen")
     return form.upload
 
 
@@ -186,7 +186,7 @@ class _Form:
         if name.lower() == b"content-disposition":
             self._options = parse_options_header(value)[1]
             if self.is_file and self.upload.name:
-                raise Problem(400, "several-files-sent-once")
+                raise Problem(400, "upload-files-several")
             if self.is_file:
                 self.upload.name = self._options[b"filename"].decode("utf-8", "replace")
                 self.before = dict(self.upload.fields)
@@ -240,11 +240,11 @@ async def _drain(chunks: AsyncIterator[bytes]) -> None:
 
 def too_large(limit: int) -> Problem:
     """What is said of a file that is larger than the server takes."""
-    return Problem(413, "file-larger-server-takes", n=round(limit / (1 << 20)))
+    return Problem(413, "upload-too-large", n=round(limit / (1 << 20)))
 
 
 def _malformed() -> Problem:
-    return Problem(400, "upload-cut-off-garbled")
+    return Problem(400, "upload-cut-off")
 
 
 def suffix_of(name: str) -> str:
@@ -253,7 +253,7 @@ def suffix_of(name: str) -> str:
     found = next((suffix for suffix in known if name.lower().endswith(suffix)), None)
     if found is not None:
         return found
-    raise Problem(400, "files-ending-not-read", suffixes=", ".join(known_suffixes()))
+    raise Problem(400, "upload-ending-not-read", suffixes=", ".join(known_suffixes()))
 
 
 def shown_name(name: str) -> str:

@@ -141,7 +141,7 @@ class Store(Sessions):
                 self._connection.execute("INSERT INTO secret VALUES (?)", (secrets.token_bytes(32),))
                 self._connection.execute(f"PRAGMA user_version = {_VERSION}")
             elif version != _VERSION:
-                raise InputError("records-folder-another-version")
+                raise InputError("server-records-version-other")
 
     def close(self) -> None:
         with self.lock:

@@ -343,7 +343,7 @@ def put_on(log: LogRecord, settings: ServerSettings, account: int, mine: Iterabl
     """Put a log on another account of its ledger, one of those that its page offers, with all that was spent on it."""
     ledger, mark = _ledger_of(log, settings), _mark(log)
     if account not in dict(account_seen(log, settings, mine).others):
-        raise Problem(400, "no-account")
+        raise Problem(400, "account-unknown")
     join(ledger, mark, log.readings)
     ledger.enter(mark, account=account)
 
@@ -374,7 +374,7 @@ def _ledger_of(log: LogRecord, settings: ServerSettings) -> Ledger:
 
 def _mark(log: LogRecord) -> bytes:
     if log.measured is None:
-        raise Problem(400, "log-not-read-yet-2")
+        raise Problem(400, "log-still-being-read")
     return bytes.fromhex(log.measured.fingerprint)
 
 

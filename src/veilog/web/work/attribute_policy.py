@@ -75,7 +75,7 @@ def refuse_attributes(planned: ReleaseRequest, log: LogRecord) -> None:
             )
         values = planned.declared.values_of(name)
         if measured is not None and own in measured.without_numbers and values and isinstance(values[0], float):
-            raise ParameterError("holds-no-numbers-values", parameter=f"d_{name}", name=repr(name))
+            raise ParameterError("attribute-values-without-range", parameter=f"d_{name}", name=repr(name))
 
 
 def _asked_for(planned: ReleaseRequest, log: LogRecord) -> Iterator[tuple[str, str]]:
@@ -85,7 +85,7 @@ def _asked_for(planned: ReleaseRequest, log: LogRecord) -> Iterator[tuple[str, s
     for setting in _NAMING & {parameter.name for parameter in planned.method.parameters}:
         names = [name.strip() for name in (getattr(planned.settings, setting) or "").split(",") if name.strip()]
         if not names and planned.as_published and setting == "attribute_names" and _was_told(log):
-            raise ParameterError("published-method-releases-all", parameter=setting)
+            raise ParameterError("attributes-all-released", parameter=setting)
         yield from ((name, setting) for name in names if (setting, name) != ("sensitive", DURATION))
 
 

@@ -334,7 +334,7 @@ def preview_request(form: Mapping[str, str], log: LogRecord, paid: JobRecord | N
     elif source == "declared":
         sizes = _declared(form)
     else:
-        raise ParameterError("no-choice-about-size", parameter="s_from")
+        raise ParameterError("form-size-choice-unknown", parameter="s_from")
     return JobRequest(form={**kept, "s_from": source, "s_sizes": json.dumps(to_plain(sizes))})
 
 
@@ -342,12 +342,12 @@ def _declared(form: Mapping[str, str]) -> Sizes:
     """The sizes that somebody says."""
     given = {name: form.get(f"s_{name}", "").strip().replace(",", ".") for name in ("cases", "length", "activities")}
     if not (given["cases"] and given["length"]):
-        raise ParameterError("try-about-how-many", parameter="s_cases")
+        raise ParameterError("form-size-missing", parameter="s_cases")
     try:
         activities = int(given["activities"]) if given["activities"] else None
         return Sizes(cases=int(given["cases"]), length=float(given["length"]), activities=activities)
     except (ValueError, OverflowError):
-        raise ParameterError("size-log-told-numbers", parameter="s_cases") from None
+        raise ParameterError("form-size-not-numbers", parameter="s_cases") from None
 
 
 def preview_all(task: WorkerTask, progress: Progress) -> Previews:
@@ -367,7 +367,7 @@ def _sizes_of(kept: Path) -> Sizes:
     try:
         return Sizes.of(files.read(kept).variants)
     except VeilogError as error:
-        raise InputError("kept-release-not-any") from error
+        raise InputError("release-no-longer-kept") from error
 
 
 class _PreviewRun:

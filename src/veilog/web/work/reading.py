@@ -73,7 +73,7 @@ def read_log(path: Path, columns: Mapping[str, str], progress: Progress) -> Read
     except ParameterError as error:
         return _not_so(found, error)
     if log.cases.num_rows == 0:
-        raise InputError("log-no-cases-2")
+        raise InputError("log-without-cases")
     return replace(
         found,
         findings=_shown_findings(log.findings),
@@ -100,7 +100,7 @@ def log_of(path: Path, columns: Mapping[str, str], progress: Progress) -> EventL
 def in_words(error: VeilogError) -> InputError:
     """The error without the place of the file on this machine, which says nothing to whoever uploaded it."""
     line = error.line if isinstance(error, InputError) else None
-    problem = error.message if line is None else Message("at-line", problem=error.message, n=line)
+    problem = error.message if line is None else Message("problem-at-line", problem=error.message, n=line)
     return InputError(problem, advice=error.advice)
 
 

@@ -189,7 +189,7 @@ def _with_models(log: EventLog, source: Path, target: Path) -> list[tuple[EventL
 
 
 def _gone() -> InputError:
-    return InputError("kept-release-not-any")
+    return InputError("release-no-longer-kept")
 
 
 def _linked(source: Path, target: Path) -> None:
@@ -214,7 +214,7 @@ def _set_aside(path: Path, size: int) -> None:
     except OutputError as error:
         if not _no_room(error):
             return  # not every file system can
-        raise InputError("disk-no-room-files", n=-(-size // 1000000)) from error
+        raise InputError("release-files-over-disk", n=-(-size // 1000000)) from error
 
 
 def _no_room(error: BaseException | None) -> bool:

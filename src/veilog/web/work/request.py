@@ -150,7 +150,7 @@ def asked_for(form: Mapping[str, Any]) -> ReleaseRequest:
     """Read a form; :class:`ParameterError` for what cannot be meant. Empty fields count as not given."""
     given = {str(name): str(value).strip() for name, value in form.items()}
     if any(len(value) > _LONGEST for value in given.values()):
-        raise ParameterError("field-form-far-too")
+        raise ParameterError("form-field-too-long")
     given = {name: value for name, value in given.items() if value}
     method = method_named(given.get("method", ""))
     parameters = _parameters(method, given)
@@ -187,7 +187,7 @@ def _parameters(method: Method, given: Mapping[str, str]) -> dict[str, str]:
     parameters |= {name: _number(parameters[name]) or "" for name in decimal & parameters.keys()}
     for name, value in parameters.items():
         if name in _FILES or (name == "query_parameters" and any(file in value for file in _FILES)):
-            raise ParameterError("rules-file-given-command", parameter=name)
+            raise ParameterError("rules-file-in-form", parameter=name)
     method.parse(parameters)
     return parameters
 
@@ -197,20 +197,20 @@ def _check(method: Method, asked: Mapping[str, Any]) -> None:
     epsilon = asked["epsilon"]
     if epsilon is None and method.takes_epsilon:
         advice = gettext("Smaller means more private; 0.1 to 1 are usual.")
-        raise ParameterError("no-budget-given", parameter="epsilon", advice=advice)
+        raise ParameterError("form-budget-missing", parameter="epsilon", advice=advice)
     nobody = epsilon is not None and protects_nobody(parse_epsilon(epsilon), parse_delta(asked["delta"]))
     if nobody and not asked["allow_no_protection"]:
         raise ParameterError(
-            "budget-protects-nobody-practice",
+            "form-budget-protects-nobody",
             parameter="allow_no_protection",
             epsilon=epsilon,
             delta=asked["delta"],
             word=UNPROTECTED,
         )
     if asked["domain"].activities == PRIVATELY and asked["delta"] == "0":
-        raise ParameterError("finding-labels-privately-needs", parameter="delta")
+        raise ParameterError("form-labels-without-delta", parameter="delta")
     if not (asked["as_published"] or method.certified):
-        raise ParameterError("method-no-certified-release-3", parameter="as_published", method=repr(method.name))
+        raise ParameterError("form-method-not-certified", parameter="as_published", method=repr(method.name))
 
 
 def _number(text: str | None) -> str | None:
@@ -223,7 +223,7 @@ def _whole(given: Mapping[str, str], name: str) -> int | None:
     if text is None:
         return None
     if not (text.isascii() and text.isdecimal() and len(text) < 10):
-        raise ParameterError("must-whole-number-not-2", parameter=name, name=name, text=repr(text[:40]))
+        raise ParameterError("form-number-not-whole", parameter=name, name=name, text=repr(text[:40]))
     return int(text)
 
 
@@ -236,7 +236,7 @@ def _labels(given: Mapping[str, str]) -> tuple[str, ...] | Literal["log", "priva
     if said == PRIVATELY:
         return PRIVATELY
     if said != "list":
-        raise ParameterError("no-choice-about-labels", parameter="labels")
+        raise ParameterError("form-labels-choice-unknown", parameter="labels")
     return _listed(text) if text else None
 
 
@@ -265,7 +265,7 @@ def _longest(given: Mapping[str, str]) -> int | Literal["log"] | None:
 
 def _is_typed(text: str) -> bool:
     if text and text.lower() != UNPROTECTED:
-        raise ParameterError("release-protection-level-none", parameter="allow_no_protection", word=UNPROTECTED)
+        raise ParameterError("form-protection-word-missing", parameter="allow_no_protection", word=UNPROTECTED)
     return bool(text)
 
 
@@ -275,7 +275,7 @@ def _window(start: str | None, end: str | None) -> Window | None:
     try:
         first, last = (datetime.datetime.fromisoformat(text or "") for text in (start, end))
     except ValueError:
-        raise ParameterError("time-cases-start-needs", parameter="window") from None
+        raise ParameterError("form-window-incomplete", parameter="window") from None
     return first, last
 
 

@@ -81,7 +81,7 @@ def compared(used: EventLog, judged: EventLog, person: str | None = None) -> tup
     left_out = _left_out(judged, person)
     found = (*_of_cases(used, judged, left_out), *_of_events(used, judged, left_out))
     if not found:
-        raise ParameterError("original-log-no-attributes", parameter="original")
+        raise ParameterError("purpose-without-attributes", parameter="original")
     return found
 
 

@@ -65,7 +65,7 @@ def _lacking(names: Sequence[str]) -> str:
 def _scores(used: Log, judged: Log, asked: Asked) -> Mapping[str, float | None]:
     for log, name in ((judged, "original"), (used, "released")):
         if isinstance(log, Variants):
-            raise ParameterError("log-only-variants-given-2", parameter=name, name=name)
+            raise ParameterError("measure-of-variants-only", parameter=name, name=name)
     assert not isinstance(used, Variants)
     assert not isinstance(judged, Variants)
     attributes = compared(used, judged, asked.column)

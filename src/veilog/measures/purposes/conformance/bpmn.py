@@ -49,7 +49,7 @@ def read_bpmn(root: Element, path: Path) -> Net:
     """Return the net of a BPMN document."""
     processes = [process for process in root.iter("process") if process.find("sequenceFlow") is not None]
     if len(processes) != 1:
-        raise InputError("document-processes-flows-needed", path=path, number=len(processes))
+        raise InputError("bpmn-processes-not-one", path=path, number=len(processes))
     nodes, flows = _graph(processes[0], path)
     starts = [node for node in nodes if node.kind == "startEvent"]
     source = len(flows)
@@ -58,7 +58,7 @@ def read_bpmn(root: Element, path: Path) -> Net:
     if not starts:
         begun = [node for node in nodes if not node.incoming]
         if not begun:
-            raise InputError("process-no-start", path=path)
+            raise InputError("bpmn-without-start", path=path)
         silent = [Transition(None, (source,), tuple(range(source + 1, source + 1 + len(begun))))]
         for place, node in enumerate(begun, source + 1):
             node.incoming.append(place)
@@ -73,14 +73,14 @@ def _graph(process: Element, path: Path) -> tuple[list[_Node], list[_Flow]]:
     found: dict[str, _Node] = {}
     for element in process:
         if element.tag in _REFUSED:
-            raise InputError("not-supported", path=path, named=_named(element), tag=element.tag)
+            raise InputError("bpmn-element-not-supported", path=path, named=_named(element), tag=element.tag)
         if element.tag in _KNOWN:
             found[element.get("id", "")] = _node(element, path)
     flows: list[_Flow] = []
     for element in process.findall("sequenceFlow"):
         ends = [found.get(element.get(end, "")) for end in ("sourceRef", "targetRef")]
         if ends[0] is None or ends[1] is None:
-            raise InputError("does-not-join-two", path=path, named=_named(element))
+            raise InputError("bpmn-flow-without-nodes", path=path, named=_named(element))
         ends[0].outgoing.append(len(flows))
         ends[1].incoming.append(len(flows))
         flows.append(_Flow(ends[0], ends[1], element.find("conditionExpression") is not None))
@@ -88,11 +88,11 @@ def _graph(process: Element, path: Path) -> tuple[list[_Node], list[_Flow]]:
     started = any(node.kind == "startEvent" for node in nodes)
     for node in nodes:
         if node.kind == "startEvent" and node.incoming:
-            raise InputError("start-event-flow-leads", path=path, name=node.name)
+            raise InputError("bpmn-start-with-inflow", path=path, name=node.name)
         if started and node.kind != "startEvent" and not node.incoming:
-            raise InputError("no-flow-leads", path=path, name=node.name)
+            raise InputError("bpmn-node-not-reached", path=path, name=node.name)
         if node.kind in _ACTIVITIES and any(flows[flow].conditional for flow in node.outgoing):
-            raise InputError("conditional-flows-use-gateway", path=path, name=node.name)
+            raise InputError("bpmn-flows-conditional", path=path, name=node.name)
     return nodes, flows
 
 
@@ -100,12 +100,12 @@ def _node(element: Element, path: Path) -> _Node:
     label = " ".join((element.get("name") or "").split())
     if element.tag in _ACTIVITIES:
         if not label:
-            raise InputError("task-without-name", path=path, named=_named(element))
+            raise InputError("bpmn-task-without-name", path=path, named=_named(element))
         for child in element:
             if child.tag.endswith("LoopCharacteristics"):
-                raise InputError("done-several-times-not", path=path, named=_named(element), tag=child.tag)
+                raise InputError("bpmn-repetition-not-supported", path=path, named=_named(element), tag=child.tag)
     if any(child.tag == "terminateEventDefinition" for child in element):
-        raise InputError("ends-all-goes-once", path=path, named=_named(element))
+        raise InputError("bpmn-terminate-not-supported", path=path, named=_named(element))
     return _Node(element.tag, _named(element), label if element.tag in _ACTIVITIES else None)
 
 
@@ -128,11 +128,11 @@ def _steps(
                 yield Transition(None, (place,), () if on is None else (on,))
     elif node.kind == "inclusiveGateway":
         if len(node.incoming) > 1 and len(node.outgoing) > 1:
-            raise InputError("joins-splits-once-use", path=path, name=node.name)
+            raise InputError("bpmn-gateway-joins-and-splits", path=path, name=node.name)
         if len(node.outgoing) > 1:
             yield from _inclusive(node, nodes, flows, memory, path)
         elif not any(_pairs(split, node, flows) for split in nodes):
-            raise InputError("inclusive-gateway-joins-branches", path=path, name=node.name)
+            raise InputError("bpmn-inclusive-branches-unsplit", path=path, name=node.name)
     else:
         for place in node.incoming:
             yield Transition(node.label, (place,), outgoing)
@@ -144,12 +144,16 @@ def _inclusive(
     """Return the steps of an inclusive split and of its join, one for each set of branches; a place remembers which."""
     if len(split.outgoing) > _MOST_BRANCHES:
         raise InputError(
-            "branches-supported", path=path, name=split.name, number=len(split.outgoing), most_branches=_MOST_BRANCHES
+            "bpmn-branches-too-many",
+            path=path,
+            name=split.name,
+            number=len(split.outgoing),
+            most_branches=_MOST_BRANCHES,
         )
     joins = [node for node in nodes if node.kind == "inclusiveGateway" and len(node.incoming) > 1]
     paired = next(((join, ends) for join in joins if (ends := _pairs(split, join, flows))), None)
     if paired is None and any(_reached(flow, None, flows) & set(joins) for flow in split.outgoing):
-        raise InputError("branches-inclusive-gateway-do", path=path, name=split.name)
+        raise InputError("bpmn-inclusive-branches-unjoined", path=path, name=split.name)
     (before,) = split.incoming
     for size in range(1, len(split.outgoing) + 1):
         for chosen in itertools.combinations(sorted(split.outgoing), size):

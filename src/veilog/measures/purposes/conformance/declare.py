@@ -47,17 +47,21 @@ class Constraint:
 
     def __post_init__(self) -> None:
         if self.template not in TEMPLATES:
-            raise ParameterError("no-template", parameter="model", template=self.template, names=", ".join(TEMPLATES))
+            raise ParameterError(
+                "constraint-template-unknown", parameter="model", template=self.template, names=", ".join(TEMPLATES)
+            )
         needed = 1 if self.template in UNARY else 2
         if len(self.activities) != needed:
             what = "one activity" if needed == 1 else "two activities"
-            raise ParameterError("takes", parameter="model", value=self, template=self.template, what=what)
+            raise ParameterError(
+                "constraint-arguments-wrong", parameter="model", value=self, template=self.template, what=what
+            )
         if needed == 2 and self.activities[0] == self.activities[1]:
-            raise ParameterError("two-activities-same", parameter="model", value=self)
+            raise ParameterError("constraint-activities-same", parameter="model", value=self)
         if self.times != 1 and self.template not in COUNTED:
-            raise ParameterError("takes-no-number", parameter="model", value=self, template=self.template)
+            raise ParameterError("constraint-number-not-taken", parameter="model", value=self, template=self.template)
         if self.times < (0 if self.template == "exactly" else 1):
-            raise ParameterError("times-cannot-asked", parameter="model", value=self, times=self.times)
+            raise ParameterError("constraint-times-out-of-range", parameter="model", value=self, times=self.times)
 
     def __str__(self) -> str:
         number = str(self.times) if self.template in COUNTED else ""

@@ -18,7 +18,7 @@ def parsed(path: Path, content: bytes) -> Element:
     parser = expat.ParserCreate(namespace_separator="}")
 
     def refused(*_: object) -> None:
-        raise InputError("document-declares-own-type", path=path)
+        raise InputError("xml-document-type-declared", path=path)
 
     parser.StartDoctypeDeclHandler = refused
     parser.StartElementHandler = lambda name, given: builder.start(
@@ -30,7 +30,7 @@ def parsed(path: Path, content: bytes) -> Element:
         parser.Parse(content, True)
     except expat.ExpatError as error:
         why = expat.errors.messages[error.code]
-        raise InputError("not-well-formed-xml", path=path, line=error.lineno, why=why) from error
+        raise InputError("xml-not-well-formed", path=path, line=error.lineno, why=why) from error
     return builder.close()
 
 

@@ -25,11 +25,11 @@ def read_pnml(root: Element, path: Path) -> Net:
     """Return the net of a PNML document."""
     nets = root.findall("net")
     if len(nets) != 1:
-        raise InputError("document-nets-needed", path=path, number=len(nets))
+        raise InputError("pnml-nets-not-one", path=path, number=len(nets))
     (net,) = nets
     for name, what in _REFUSED.items():
         if net.find(f".//{name}") is not None:
-            raise InputError("net-not-supported", path=path, what=what, name=name)
+            raise InputError("pnml-net-not-supported", path=path, what=what, name=name)
     numbers = {_id(place, path): number for number, place in enumerate(_nodes(net, "place"))}
     steps = {_id(step, path): step for step in _nodes(net, "transition")}
     consumed: dict[str, list[int]] = {name: [] for name in steps}
@@ -41,7 +41,7 @@ def read_pnml(root: Element, path: Path) -> Net:
         elif source in steps and target in numbers:
             produced[source] += [numbers[target]] * weight
         else:
-            raise InputError("arc-goes-no-place", path=path, source=source, target=target)
+            raise InputError("pnml-arc-end-missing", path=path, source=source, target=target)
     transitions = tuple(
         Transition(_label(step), tuple(sorted(consumed[name])), tuple(sorted(produced[name])))
         for name, step in steps.items()
@@ -59,7 +59,7 @@ def _nodes(net: Element, kind: str) -> list[Element]:
 
 def _id(element: Element, path: Path) -> str:
     if not (name := element.get("id")):
-        raise InputError("no-id", path=path, tag=element.tag)
+        raise InputError("pnml-element-without-id", path=path, tag=element.tag)
     return name
 
 
@@ -73,13 +73,13 @@ def _weight(arc: Element, path: Path) -> int:
     told = arc.find("type")
     kind = texts(arc, "arctype", "text") if told is None else told.get("value")
     if kind not in (None, "", "normal"):
-        raise InputError("net-arc-type-only", path=path, kind=kind)
+        raise InputError("pnml-arc-type-not-supported", path=path, kind=kind)
     return _number(texts(arc, "inscription", "text") or texts(arc, "inscription", "value") or "1", path)
 
 
 def _number(text: str, path: Path) -> int:
     if not text.isdecimal() or int(text) > 1_000:
-        raise InputError("not-number-tokens-000", path=path, text=text)
+        raise InputError("pnml-tokens-not-number", path=path, text=text)
     return int(text)
 
 
@@ -97,7 +97,7 @@ def _final(net: Element, numbers: dict[str, int], path: Path) -> set[Marking]:
         tokens: Counter[int] = Counter()
         for place in marking.findall("place"):
             if (name := place.get("idref", "")) not in numbers:
-                raise InputError("final-marking-names-place", path=path, name=name)
+                raise InputError("pnml-marking-place-missing", path=path, name=name)
             tokens[numbers[name]] += _number(texts(place, "text") or "0", path)
         found.add(tuple(sorted(tokens.elements())))
     return found
@@ -105,5 +105,5 @@ def _final(net: Element, numbers: dict[str, int], path: Path) -> set[Marking]:
 
 def _only(places: set[int], which: str, path: Path) -> int:
     if len(places) != 1:
-        raise InputError("net-says-no-marking", path=path, which=which, number=len(places))
+        raise InputError("pnml-marking-ambiguous", path=path, which=which, number=len(places))
     return min(places)

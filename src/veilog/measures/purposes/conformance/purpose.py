@@ -28,7 +28,7 @@ def conformance_rate(model: Model, variants: Variants) -> float:
         found = _language(model).verdicts(variants)
         if not found.decided.all():
             open_ = int(variants.counts[~found.decided].sum())
-            raise ParameterError("cases-cannot-found-whether", parameter="model", open=open_, cases=variants.cases)
+            raise ParameterError("conformance-cases-undecided", parameter="model", open=open_, cases=variants.cases)
         conforming = found.conforming
     else:
         conforming = np.logical_and.reduce([one.kept for one in held(model, variants)])
@@ -57,7 +57,7 @@ def _score(used: Log, judged: Log, asked: Asked) -> dict[str, float | None]:
     if asked.model is None:
         rules = mined(judged)
         if not rules:
-            raise ParameterError("no-model-given-original", parameter="model")
+            raise ParameterError("conformance-without-model", parameter="model")
         return {"rules": support_error(rules, used, judged)}
     model = read_model(asked.model)
     return {

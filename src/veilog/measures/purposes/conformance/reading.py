@@ -34,7 +34,7 @@ def read_model(path: Path) -> Model:
     try:
         content = content_of(path)
     except OSError as error:
-        raise InputError("model-cannot-read", path=path, reason=error.strerror) from error
+        raise InputError("model-not-readable", path=path, reason=error.strerror) from error
     start = content.lstrip(b"\xef\xbb\xbf \t\r\n")[:1]
     if start == b"<" or content[:2] in (b"\xff\xfe", b"\xfe\xff"):
         root = parsed(path, content)
@@ -42,14 +42,14 @@ def read_model(path: Path) -> Model:
             return read_pnml(root, path)
         if root.tag == "definitions":
             return read_bpmn(root, path)
-        raise InputError("document-neither-bpmn-nor", path=path, tag=root.tag)
+        raise InputError("model-format-unknown", path=path, tag=root.tag)
     try:
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        raise InputError("model-no-text-utf", path=path) from error
+        raise InputError("model-not-utf8", path=path) from error
     constraints = _json(text, path) if start in (b"{", b"[") else _lines(text, path)
     if not constraints:
-        raise InputError("file-no-constraints", path=path)
+        raise InputError("constraints-file-empty", path=path)
     return tuple(dict.fromkeys(constraints))
 
 
@@ -57,18 +57,18 @@ def _json(text: str, path: Path) -> list[Constraint]:
     try:
         told = json.loads(text)
     except ValueError as error:
-        raise InputError("no-json-2", path=path, reason=error) from error
+        raise InputError("constraints-not-json", path=path, reason=error) from error
     entries = told.get("constraints") if isinstance(told, dict) else told
     if not isinstance(entries, list):
-        raise InputError("no-list-constraints", path=path)
+        raise InputError("constraints-list-missing", path=path)
     found = []
     for number, entry in enumerate(entries, 1):
         if not isinstance(entry, dict) or entry.keys() - {"template", "activities", "times"}:
-            raise InputError("constraint-not-form", path=path, number=number)
+            raise InputError("constraint-form-wrong", path=path, number=number)
         template, activities, times = entry.get("template"), entry.get("activities"), entry.get("times", 1)
         names = [name for name in activities if isinstance(name, str)] if isinstance(activities, list) else []
         if not isinstance(template, str) or names != activities or not isinstance(times, int):
-            raise InputError("constraint-template-list-activities", path=path, number=number)
+            raise InputError("constraint-parts-wrong", path=path, number=number)
         found.append(_constraint(template, tuple(names), times, path, None))
     return found
 
@@ -81,9 +81,9 @@ def _lines(text: str, path: Path) -> list[Constraint]:
             continue
         match = _LINE.fullmatch(line)
         if match is None:
-            raise InputError("no-constraint", path=path, line=number, number=line)
+            raise InputError("constraint-number-unknown", path=path, line=number, number=line)
         if (match["rest"] or "").replace("|", "").strip():
-            raise InputError("conditions-data-time-not", path=path, line=number)
+            raise InputError("constraint-condition-not-supported", path=path, line=number)
         activities = next(csv.reader([match["activities"]], skipinitialspace=True), [])
         times = int(match["times"] or 1)
         found.append(_constraint(match["template"], tuple(name.strip() for name in activities), times, path, number))

@@ -126,7 +126,7 @@ def outcomes(used: EventLog, judged: EventLog, attribute: str) -> tuple[IntArray
     if known is None:
         names = judged.cases.column_names
         raise ParameterError(
-            "original-log-no-attribute",
+            "prediction-attribute-missing",
             parameter="targets",
             attribute=attribute,
             meant=meant(attribute, names),
@@ -138,7 +138,7 @@ def outcomes(used: EventLog, judged: EventLog, attribute: str) -> tuple[IntArray
     coding = {value: number for number, value in enumerate(sorted({*own, *known} - {None}, key=str))}
     if len(coding) > MOST_OUTCOMES:
         raise ParameterError(
-            "different-values-most-outcome",
+            "prediction-outcomes-too-many",
             parameter="targets",
             attribute=attribute,
             number=len(coding),

@@ -131,7 +131,9 @@ def typed(chosen: Chosen) -> pa.Array:
     try:
         return pa.array(values, pa.string()).cast(types.get(chosen.kind, pa.date32()))
     except pa.ArrowInvalid:
-        raise ParameterError("declared-values-do-not", parameter="domain", name=chosen.name, kind=chosen.kind) from None
+        raise ParameterError(
+            "attribute-domain-not-fitting", parameter="domain", name=chosen.name, kind=chosen.kind
+        ) from None
 
 
 def choose(
@@ -146,15 +148,15 @@ def choose(
     """Return the attributes that can be released, with their domains, and what is left of epsilon; ``dated``: whether
     the release has times that dates can be told from."""
     if len({name.removeprefix("case:") for name in names}) != len(names) and _twice(curator, names):
-        raise ParameterError("attribute-asked-twice", parameter="attributes")
+        raise ParameterError("attributes-asked-twice", parameter="attributes")
     open_ = [name for name in names if _declared(curator, name, dated=dated) is None]
     if open_ and delta == 0:
-        raise ParameterError("values-not-declared-finding", parameter="attributes", open=open_[0])
+        raise ParameterError("attribute-values-need-delta", parameter="attributes", open=open_[0])
     chosen, rest = [], epsilon
     for name in names:
         found = _declared(curator, name, dated=dated)
         if found is not None and found.kind == "date" and found.range is None:
-            remark(Message("no-range-declared-dates", name=name))
+            remark(Message("attribute-dates-without-range", name=name))
         if found is None:
             share = epsilon / len(names) * DOMAIN_SHARE
             rest -= share
@@ -165,7 +167,7 @@ def choose(
         if found is not None:
             chosen.append(found)
         else:
-            remark(Message("no-value-frequent-enough", name=name))
+            remark(Message("attribute-without-frequent-value", name=name))
     return tuple(chosen), rest
 
 
@@ -179,7 +181,7 @@ def _declared(curator: Curator, name: str, *, dated: bool) -> Chosen | None:
     """The attribute with its declared domain, or that of any date; None where its values are to be found."""
     level, kind, values = curator.events.level(name), curator.events.kind(name), curator.domain.values_of(name)
     if kind == "date" and not dated:
-        raise ParameterError("attribute-holds-dates-released", parameter="attributes", name=name)
+        raise ParameterError("attribute-dates-with-domain", parameter="attributes", name=name)
     if values is None:
         _refuse_by_name(name)
         # What a boolean may be its type says.
@@ -190,20 +192,24 @@ def _declared(curator: Curator, name: str, *, dated: bool) -> Chosen | None:
         typed(found)  # refuses what does not fit, before anything is asked
         return found
     if kind not in ("number", "whole number", "date"):
-        raise ParameterError("attribute-holds-no-numbers", parameter="domain", name=name)
+        raise ParameterError("attribute-range-without-numbers", parameter="domain", name=name)
     low, high = float(values[0]), float(values[1])
     if kind != "number":
         low, high = max(low, -_FARTHEST[kind]), min(high, _FARTHEST[kind])
         if low >= high:
             raise ParameterError(
-                "range-must-go-smaller", parameter="domain", name=name, value=-_FARTHEST[kind], farthest=_FARTHEST[kind]
+                "attribute-range-reversed",
+                parameter="domain",
+                name=name,
+                value=-_FARTHEST[kind],
+                farthest=_FARTHEST[kind],
             )
     return Chosen(name, level, kind, range=(low, high))
 
 
 def _refuse_by_name(name: str) -> None:
     if _SENSITIVE.search(re.sub(r"([a-z])([A-Z])", r"\1 \2", name).replace("_", " ").lower()):
-        raise ParameterError("name-identifies-somebody-holds", parameter="attributes", name=name)
+        raise ParameterError("attribute-name-identifying", parameter="attributes", name=name)
 
 
 def _found(curator: Curator, name: str, share: Fraction, delta: Fraction) -> tuple[str, ...]:
@@ -211,7 +217,7 @@ def _found(curator: Curator, name: str, share: Fraction, delta: Fraction) -> tup
     # Noise alone, of scale 6/share, refuses one attribute in 6000; what it hides, the selection of values keeps back.
     if cases > 0 and distinct > TOO_DISTINCT * cases + 8 * 6 / float(share):
         raise ParameterError(
-            "about-values-cases-tells", parameter="attributes", name=name, distinct=distinct, cases=cases
+            "attribute-tells-cases-apart", parameter="attributes", name=name, distinct=distinct, cases=cases
         )
     most = 1 if curator.events.level(name) == "case" else VALUES_A_CASE
     return curator.events.frequent_values(name, most, share - share / 3, delta)

@@ -53,13 +53,13 @@ def remark_errors(remark: Callable[[Message], None], asked: list[AttributeQuery]
     """Say how far noise alone moves the shares of values: public numbers only."""
     errors = {member.column: _error(one, member, cases) for one in asked for member in one.members}
     told = ", ".join(f"{name} {error:.2g}" for name, error in errors.items())
-    remark(Message("cases-events-where-values", told=told))
+    remark(Message("attribute-noise-parts", told=told))
     noisy = [name for name, error in errors.items() if error >= MOSTLY_NOISE]
     if noisy:
         needed = max(epsilon * errors[name] / MOSTLY_NOISE for name in noisy)
         remark(
             Message(
-                "values-may-mostly-noise",
+                "attribute-values-mostly-noise",
                 names=", ".join(noisy),
                 advised=advised(needed, "attributes-would-need-or-fewer"),
             )
@@ -79,12 +79,12 @@ def remark_together(
         parents = [*other.parents, *(other.in_events.parents if other.in_events is not None else [])]
         pairs += [f"{other.name} by {one.called or one.name}" for one, _ in parents if one in flow or one in order]
     if pairs:
-        remark(Message("asked-together-all-others", names="; ".join(pairs)))
+        remark(Message("attributes-asked-together", names="; ".join(pairs)))
     elif len(order) + len(flow) > 1:
         needed = CASES_A_ROUND / (float(PAIRS) * cases)
         remark(
             Message(
-                "no-attributes-asked-together",
+                "attributes-asked-singly",
                 advised=advised(needed, "attributes-would-need"),
             )
         )

@@ -290,7 +290,7 @@ def asked_persisting(curator: Curator, epsilon: Fraction, cases: Repeated, chose
             alphabet=labels,
             codings=(coding,),
             resolution=RESOLUTION,
-            purpose=Message("values-of-with-each-activity", name=chosen.column),
+            purpose=Message("values-with-each-activity", name=chosen.column),
         ).reshape(-1, width)
         / RESOLUTION
     )

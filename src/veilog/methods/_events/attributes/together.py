@@ -153,7 +153,7 @@ def _selected(
         share * SELECTING,
         alphabet=labels,
         codings=codings,
-        purpose="the-pair-of-attributes-that-tells-most",
+        purpose="asked-most-telling-pair",
     )
 
 
@@ -180,7 +180,7 @@ def _measured(
         epsilon,
         alphabet=cases.labels,
         codings=codings,
-        purpose=Message("asked-by", name=other.name, name_2=one.name),
+        purpose=Message("values-by-other", name=other.name, name_2=one.name),
     )
     rows = np.bincount(one.drawn, minlength=one.size) / len(cases)
     return _given(asked.reshape(one.size, -1).astype(np.float64), rows, other.shares, number, 1 / float(epsilon))
@@ -216,7 +216,7 @@ def _measured_in_events(
         alphabet=cases.labels,
         codings=codings,
         resolution=RESOLUTION,
-        purpose=Message("by-event-by-event", name=other.name, name_2=one.name),
+        purpose=Message("values-by-other-per-event", name=other.name, name_2=one.name),
     )
     if one.in_events is None:
         rows = np.bincount(one.drawn, weights=np.minimum(cases.lengths, ours.bound), minlength=one.size)

@@ -54,7 +54,7 @@ def check(window: Window | None) -> None:
     """Refuse a window of more weeks than there can be cells."""
     weeks = 0 if window is None else -(-int((window[1] - window[0]).total_seconds()) // _WEEK)
     if weeks > MOST_WEEKS:
-        raise ParameterError("window-holds-weeks-most", parameter="window", weeks=weeks, most_weeks=MOST_WEEKS)
+        raise ParameterError("window-weeks-too-many", parameter="window", weeks=weeks, most_weeks=MOST_WEEKS)
 
 
 # Starts -------------------------------------------------------------------------------------------------------------
@@ -91,12 +91,10 @@ def asked_starts(price: Price, price_finer: Price, window: Window, number: int) 
     coarse = min(levels, COARSE)
     cells = [(coarse, part) for part in range(1 << coarse)]
     finest = np.arange(1 << levels)
-    tree.add(
-        cells, asked(price, finest >> (levels - coarse), purpose="parts-of-the-window-in-which-cases-start"), price
-    )
+    tree.add(cells, asked(price, finest >> (levels - coarse), purpose="case-starts-by-window-part"), price)
     cells = tree.cut(number, PART_NOISES / price_finer.epsilon())
     place = np.repeat(np.arange(len(cells)), [1 << (levels - level) for level, _ in cells])
-    tree.add(cells, asked(price_finer, place, purpose="smaller-parts-of-the-window-in-which-cases-start"), price_finer)
+    tree.add(cells, asked(price_finer, place, purpose="case-starts-by-smaller-part"), price_finer)
     found = tree.fitted(number)[-1]
     return np.asarray(found / found.sum()), max(0.0, 1 - float(found.sum()) / max(number, 1))
 
@@ -230,7 +228,7 @@ def asked_together(price: Price, starts: IntArray, lasting: FloatArray, window: 
         return rows, cell, np.ones(len(rows), dtype=np.int64)
 
     cells = (len(of_durations) + 1) * size
-    asked = price.sums(features, cells, 1, 1, purpose="starts-of-cases-by-how-long-they-last")
+    asked = price.sums(features, cells, 1, 1, purpose="case-starts-by-duration")
     rows = np.bincount(np.searchsorted(of_durations, lasting, side="right"), minlength=cells // size) / len(lasting)
     columns = np.bincount(np.searchsorted(of_starts, starts, side="right"), minlength=size) / len(starts)
     table = asked.reshape(-1, size)

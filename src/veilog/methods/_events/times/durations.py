@@ -134,7 +134,7 @@ def asked_durations(price: Price, price_kinds: Price, cases: Repeated) -> Durati
         1,
         1,
         alphabet=cases.labels,
-        purpose="durations-of-cases-by-last-activity-and-length",
+        purpose="durations-by-last-activity",
     ).reshape(-1, groups)
     wanted = np.bincount(kinds.told(*_ends(cases)), minlength=kinds.number) / max(number, 1)
     masses = np.asarray(np.bincount(group, weights=everything, minlength=groups), dtype=np.float64)

@@ -114,9 +114,7 @@ def asked_hours(price: Price, number: int, like: Busy | None = None) -> Busy:
         parts + 7,
         sum(DAYTIMES) * _ONE,
         root * _ONE,
-        purpose="hours-and-days-of-the-week-in-1-2520"
-        if like is None
-        else "hours-and-days-of-the-week-in-which-cases-start-in-1-2520",
+        purpose="hours-and-weekdays" if like is None else "hours-and-weekdays-of-starts",
     )
     asked[:parts], asked[parts:] = asked[:parts] / of_hours, asked[parts:] / of_days
     even = like or EVEN
@@ -187,7 +185,7 @@ def asked_unit(price: Price, number: int) -> int:
         rows = np.flatnonzero(whole.any(axis=0))
         return rows, whole[:, rows].argmax(axis=0), np.ones(len(rows), dtype=np.int64)
 
-    asked = price.sums(features, len(UNITS), 1, 1, purpose="cases-of-which-all-times-are-whole-days-hours-or-minutes")
+    asked = price.sums(features, len(UNITS), 1, 1, purpose="cases-with-whole-times")
     for cells, (unit, found) in enumerate(zip(UNITS, np.cumsum(asked).tolist(), strict=True), 1):
         scale = cells**0.5 / price.epsilon()
         if (min(found, number) - max(number - found, 0.0)) / scale >= np.log(SURE):

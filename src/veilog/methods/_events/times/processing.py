@@ -80,7 +80,7 @@ def with_starts(
     if epsilon * len(cases) < ENOUGH * len(events.keys):
         remark(
             Message(
-                "how-long-events-take",
+                "durations-of-events-rough",
                 epsilon=float(epsilon),
                 number=len(cases),
                 enough=ENOUGH,
@@ -165,7 +165,7 @@ def _asked_overlaps(price: Price, cases: Repeated) -> _Overlaps:
         TABLES**0.5 * _ONE,
         alphabet=cases.labels,
         codings=(Coding(START, moments=True),),
-        purpose="events-that-begin-before-the-one-before-ended-in-all-and-by",
+        purpose="events-overlapping",
     ).reshape(-1, 2)
     return _Overlaps(sums[:, 0] / _ONE, sums[:, 1] / _ONE, TABLES / price.epsilon(TABLES, TABLES**0.5))
 

@@ -267,7 +267,7 @@ def asked_steps(
         sum(weights) * _ONE,
         root * _ONE,
         alphabet=labels,
-        purpose="parts-of-durations-by-place-by-activity-and-by-pair-in-1-252",
+        purpose="durations-in-parts",
     )
     tables = tuple(
         table.reshape(-1, size) / (weight * _ONE)

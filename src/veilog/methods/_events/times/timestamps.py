@@ -108,10 +108,10 @@ ENOUGH = 1_000
 """Below this epsilon times number of cases, times are rough."""
 
 STANDING_OUT = {
-    (True, True): Message("hours-day-days-week"),
-    (True, False): Message("hours-day-kept-far"),
-    (False, True): Message("days-week-kept-far"),
-    (False, False): Message("hours-day-days-week-mostly"),
+    (True, True): Message("hours-and-weekdays-kept"),
+    (True, False): Message("hours-kept-only"),
+    (False, True): Message("weekdays-kept-only"),
+    (False, False): Message("hours-and-weekdays-evened"),
 }
 """What is remarked of hours of the day and days of the week, by whether an answer about each is more than noise."""
 
@@ -138,7 +138,7 @@ def released_times(
     They cost epsilon, and delta where the noise is Gaussian.
     """
     if cases.events == 0:
-        raise ParameterError("release-no-events-no", parameter="times")
+        raise ParameterError("times-without-events", parameter="times")
     check(window)
     rng = generator(curator.randomness)
     followed = bool((cases.lengths >= 2).any())
@@ -211,18 +211,18 @@ def _remarks(
     """Say what is not real by what was declared and by noisy answers; ``told`` are hours of the day and days of the
     week where an answer is more than noise."""
     if window is None and told[0]:
-        remark(Message("no-window-declared-cases"))
+        remark(Message("window-undeclared-hours-real"))
     elif window is None and told[1]:
-        remark(Message("no-window-declared-cases-start"))
+        remark(Message("window-undeclared-weekdays-real"))
     elif window is None:
-        remark(Message("no-window-declared-cases-start-evenly"))
+        remark(Message("window-undeclared"))
     remark(STANDING_OUT[told])
     if outside >= OUTSIDE:
-        remark(Message("noisy-answers-cases-start", value=100 * outside))
+        remark(Message("window-leaves-cases-outside", value=100 * outside))
     if epsilon * cases < ENOUGH:
         remark(
             Message(
-                "times-rough-their-epsilon",
+                "times-rough",
                 epsilon=epsilon,
                 cases=cases,
                 enough=ENOUGH,
@@ -262,9 +262,7 @@ def _all_gaps(price: Price, bins: GapBins) -> FloatArray:
         at, rows = known_gaps(block)
         return rows, bins.told(block.times[at] - block.times[at - 1]), np.ones(len(rows), dtype=np.int64)
 
-    sums = price.sums(
-        of_all, len(bins), GAPS_A_CASE, GAPS_A_CASE, resolution=RESOLUTION, purpose="gaps-of-all-directly-follows-pairs"
-    )
+    sums = price.sums(of_all, len(bins), GAPS_A_CASE, GAPS_A_CASE, resolution=RESOLUTION, purpose="gaps-of-pairs")
     found, doubt = _shares(sums / RESOLUTION, GAPS_A_CASE / price.epsilon())
     trust = [1 / doubt**2, np.full(len(bins), 1 / GUESS_DOUBT**2)]
     return least_squares(np.average([found, bins.guess], axis=0, weights=trust))
