@@ -11,7 +11,6 @@ follow the language, so it is filled in before the lookup: a catalogue has such 
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -38,7 +37,6 @@ __all__ = [
     "percent",
     "pgettext",
     "quoted",
-    "recognised",
     "sentence",
     "share_in_percent",
     "spoken",
@@ -49,14 +47,6 @@ UNITS = ("case", "person")
 """What a guarantee can protect, one of it; of another one, which only a file can state, sentences stay English."""
 
 _SUFFIX = ".po"
-_NUMBER = re.compile(r"-?\d{1,3}(,?\d{3})*(\.\d+)?")
-_NAMES = frozenset({"attribute", "attributes", "column", "columns", "names", "parameter", "query", "tree", "value"})
-"""Placeholders for what a log calls something: no word of ours, whatever it looks like."""
-_NUMBERED = {
-    "counted": re.compile(r"(?<= \()\d{1,3}(,\d{3})+(?=\)(, |$))"),
-    "shares": re.compile(r"(?<= )\d?\.\d+(?=, |$)"),
-}
-"""Placeholders for such names, each with a number in brackets, or with one after it: what is the number there."""
 _current: ContextVar[str] = ContextVar("language", default=ENGLISH)
 
 
@@ -162,54 +152,6 @@ def day_in_words(day: date) -> str:
 def quoted(text: str) -> str:
     """Return the text between the language's quotation marks."""
     return pgettext("locale", "“{text}”", text=text)
-
-
-_LONGEST = 1_500
-"""Characters of a text that is compared with sentences of several placeholders: what somebody wrote into a form could
-be compared for minutes, in which a server answers nobody."""
-
-
-def recognised(text: str, sentences: tuple[str, ...]) -> str:
-    """Return in the language that is spoken what was said in English: one of these sentences, which have a placeholder
-    where it has a number or a name, or one of a catalogue. Any other text as it is."""
-    if current() == ENGLISH:
-        return text
-    found = gettext(text)
-    if found != text or len(text) > _LONGEST:
-        return found
-    for sentence, form in _forms(sentences):
-        if match := form.fullmatch(text):
-            return gettext(
-                sentence, **{name: _recognised(name, value, sentences) for name, value in match.groupdict().items()}
-            )
-    return text
-
-
-def _recognised(name: str, value: str, sentences: tuple[str, ...]) -> str:
-    """What stands in a sentence: a number as the language writes it, a name as it is, or another sentence."""
-    if name == "n":
-        return localised(f"{int(value):,}")
-    if _NUMBER.fullmatch(value):
-        return localised(value)
-    if name in _NUMBERED:
-        return _NUMBERED[name].sub(lambda found: localised(found[0]), value)
-    return value if name in _NAMES else recognised(value, sentences)
-
-
-@lru_cache(maxsize=8)
-def _forms(sentences: tuple[str, ...]) -> tuple[tuple[str, re.Pattern[str]], ...]:
-    """The sentences, each with what it looks like when it is filled in."""
-    return tuple((sentence, re.compile(_form(sentence), re.DOTALL)) for sentence in sentences)
-
-
-_KINDS = {"n": r"\d+", "parameter": r"\w+"}
-"""What a placeholder stands for where it is not anything: of any sentence with "cannot be" half would be said."""
-
-
-def _form(sentence: str) -> str:
-    parts = re.split(r"\{(\w+)\}", sentence)
-    kinds = (rf"(?P<{name}>{_KINDS.get(name, '.+')})" for name in parts[1::2])
-    return "".join(part for pair in zip(map(re.escape, parts[::2]), (*kinds, ""), strict=True) for part in pair)
 
 
 def _filled(text: str, values: dict[str, str | int]) -> str:

@@ -153,9 +153,7 @@ def _assign_ends(tree: PrefixTree, length: int) -> Assign:
 LAPLACE = Method(
     name="laplace",
     title="A tree of noisy beginnings",
-    advice=(
-        f"The best known older method, to compare with. Measured, it was behind evolve in {ahead('laplace')} settings."
-    ),
+    advice=Message("laplace-best-known", **ahead("laplace")),
     paper="Mannhardt, Koschmider, Baracaldo, Weidlich, Michael: Privacy-Preserving Process Mining (2019)",
     budget=DeltaOptional(of_use=lambda settings: True, buys="deep trees get narrower noise"),
     guarantee="epsilon (and delta, if given) for one case, proven: the depths share the budget",

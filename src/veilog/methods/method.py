@@ -171,7 +171,7 @@ class Method:
     name: str
     title: str
     """What it makes, in a line."""
-    advice: str
+    advice: str | Message
     """When to take it, and when not."""
     paper: str
     guarantee: str

@@ -23,6 +23,7 @@ from veilog._language import languages
 from veilog.errors import VeilogError
 from veilog.logs import files as log_files
 from veilog.logs.synthetic.hospital import hospital
+from veilog.report.explorer import clean
 from veilog.web.access.access import Access, chosen
 from veilog.web.access.handlers import Visits, check_once, fields_of, leading_to
 from veilog.web.access.transfers import Places, named, receive, refused, shown_name, suffix_of, zipped
@@ -40,7 +41,7 @@ from veilog.web.pages.render import ShownPreviews
 from veilog.web.work import work_on
 from veilog.web.work.accounts import epsilon_left, log_sums, price, standing_now
 from veilog.web.work.preview import FormPreview, Refused, give_up, preview_form, preview_request, sized_release
-from veilog.web.work.request import CHOSEN, as_draft, fields_in, from_draft, overtaken, plain_advice, said_at_import
+from veilog.web.work.request import CHOSEN, as_draft, fields_in, from_draft, overtaken, said_at_import
 
 _EXAMPLE = "made-up-hospital.xes"
 _PATIENTS = 500
@@ -146,8 +147,7 @@ class ReleaseForm(Visits):
         try:
             await run_in_threadpool(queue)
         except VeilogError as error:
-            words = f"{getattr(error, 'problem', error)} {plain_advice(getattr(error, 'advice', None))}"
-            return await run_in_threadpool(self.form, request, log, values, problem=words, status=400)
+            return await run_in_threadpool(self.form, request, log, values, problem=clean(str(error)), status=400)
         return leading_to(f"/logs/{log.id}/release#try")
 
     async def choose(self, request: Request) -> Response:

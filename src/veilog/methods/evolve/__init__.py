@@ -290,10 +290,7 @@ def _beside(settings: EvolveSettings) -> tuple[str, ...]:
 EVOLVE = Method(
     name="evolve",
     title="Made-up cases that resemble the real ones",
-    advice=(
-        f"The best first choice. It resembled the original most in {ahead('evolve')} measured settings, and can add "
-        "times and attributes. Single rare paths are lost, and many of its variants never happened."
-    ),
+    advice=Message("evolve-best-first", **ahead("evolve")),
     paper="this project: docs/methods/evolve.md",
     budget=DeltaOptional(
         of_use=lambda settings: settings.real_share is None or settings.real_share > 0,

@@ -7,6 +7,7 @@ run again by itself: a release that was cut off may have been charged, and runni
 from __future__ import annotations
 
 import contextlib
+import json
 import secrets
 import shutil
 import sqlite3
@@ -19,18 +20,13 @@ from pathlib import Path
 from typing import Any, Literal
 
 from veilog._language import gettext_noop
+from veilog.messages import Message
 from veilog.web.jobs.problems import ENOUGH_KEPT, QUEUE_FULL
 from veilog.web.jobs.records import JobRecord, JobRequest, LogRecord, ServerSettings, State
 from veilog.web.jobs.results import Kind, ReadLog, from_text
 from veilog.web.jobs.store import Store, Waiting
-from veilog.web.jobs.worker import ENTRY, MEMORY, PAID, RESULT, Work, WorkerProcess, WorkerTask
+from veilog.web.jobs.worker import ENTRY, PAID, RESULT, Work, WorkerProcess, WorkerTask
 
-CANCELLED = gettext_noop("This was cancelled.")
-ON_RECORD = gettext_noop("If it was a release, what it had already asked the data is on record in its account.")
-TOO_LONG = gettext_noop("This job needed more than the {minutes} minutes of processor time that one job may take.")
-STOPPED = f"{gettext_noop('The server stopped while this ran.')} {ON_RECORD}"
-DIED = f"{gettext_noop('The system ended this job, most likely because memory ran out.')} {ON_RECORD}"
-_SMALLER = gettext_noop("Try a smaller log.")
 _STARTING, _STOPPING = gettext_noop("starting"), gettext_noop("stopping")
 
 TRYING = 150.0
@@ -137,7 +133,7 @@ class Jobs:
             if job in self._running:
                 self._running[job].stop = self._running[job].stop or "cancelled"
             else:
-                self._store.end(job, "queued", "cancelled", None, CANCELLED)
+                self._store.end(job, "queued", "cancelled", None, "job-cancelled")
 
     def delete(self, job: str) -> None:
         """Forget a job and delete its files, after stopping it. The ledger remembers what it cost."""
@@ -199,7 +195,7 @@ class Jobs:
             if result.is_file():  # written last: everything is there but the word that it is
                 self._store.end(job, "running", "done", text := result.read_text(), None, _mark(text))
             else:
-                self._store.end(job, "running", "failed", None, STOPPED)
+                self._store.end(job, "running", "failed", None, "job-stopped")
                 shutil.rmtree(self.folder(job), ignore_errors=True)
         for place, known in zip(("logs", "jobs"), self._store.ids(), strict=True):
             for left in (self._settings.folder / place).iterdir():
@@ -257,7 +253,7 @@ class Jobs:
         if not done:  # else it may end while its result is being shown
             ended = process.end()
         if not (done or problem or running.stop):
-            problem = DIED
+            problem = "job-died"
             print(f"veilog serve: a worker ended with {ended}", file=sys.stderr)  # noqa: T201
         self._settle(job, running, done, problem)
         if done:
@@ -321,7 +317,7 @@ class Jobs:
                 kept = self._store.end(job, "running", after, result, words, result and _mark(result))
                 break
             except FileNotFoundError:  # somebody cleared the folder
-                done, after, words = False, "failed", DIED
+                done, after, words = False, "failed", "job-died"
             except (OSError, sqlite3.Error) as error:
                 print(f"veilog serve: {error}", file=sys.stderr)  # noqa: T201
                 if self._stopping:
@@ -365,11 +361,11 @@ def _outcome(stop: str | None, done: bool, problem: str | None, minutes: float) 
         return "done", None
     match stop:
         case "cancelled":
-            return "cancelled", f"{CANCELLED} {ON_RECORD}"
+            return "cancelled", "job-cancelled-on-record"
         case "stopped":
-            return "failed", STOPPED
+            return "failed", "job-stopped"
         case "memory":
-            return "failed", f"{MEMORY} {ON_RECORD}"
+            return "failed", "job-memory-on-record"
         case "time":
-            return "failed", f"{TOO_LONG.format(minutes=f'{minutes:g}')} {_SMALLER} {ON_RECORD}"
+            return "failed", json.dumps(Message("job-too-long", minutes=minutes).to_json())
     return "failed", problem

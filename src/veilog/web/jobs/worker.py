@@ -28,10 +28,6 @@ from veilog.web.jobs.results import Kind, Result, to_text
 
 Progress = Callable[[str, float | None], None]
 
-MEMORY = (
-    f"{gettext_noop('This job needed more memory than it may take.')} "
-    f"{gettext_noop('Try a smaller log, or a method with fewer or shorter patterns.')}"
-)
 RESULT = "result.json"
 PAID = "paid.json"
 """The result where the work ends before there is another: a release is made and kept, and its files are not."""
@@ -102,7 +98,7 @@ def _answer(task: WorkerTask, settings: ServerSettings, work: Work, say: _Said) 
         with atomic_target(Path(task.out) / RESULT) as file:  # last, so that where it is, all is
             file.write(text.encode())
     except MemoryError:
-        return {"problem": MEMORY}
+        return {"problem": "job-memory"}
     except VeilogError as error:
         full = error.__cause__ is not None and is_full(error.__cause__)
         return {"problem": str(DISK_FULL) if full else say.named(str(error))}
@@ -110,7 +106,7 @@ def _answer(task: WorkerTask, settings: ServerSettings, work: Work, say: _Said) 
         if is_full(error):
             return {"problem": str(DISK_FULL)}
         if "out of memory" in str(error).lower() or "bad_alloc" in str(error):
-            return {"problem": MEMORY}
+            return {"problem": "job-memory"}
         traceback.print_exc(file=sys.stderr)
         said = gettext(
             "This is a defect of veilog ({kind}); the server's terminal has its details. Please report it.",

@@ -10,6 +10,7 @@ from veilog.errors import VeilogError
 from veilog.methods import METHODS, Method, Parameter
 from veilog.methods.method import DeltaOptional, Epsilon, OfVariants
 from veilog.privacy.domain import Fact
+from veilog.report.stated import stated
 from veilog.web.work.request import offered
 
 DEFAULT = "evolve"
@@ -35,8 +36,8 @@ class Card:
         """When to use it, and when not; and whose it is, where it is none of ours."""
         package = self.method.package
         if not package:
-            return self.method.advice
-        return f"{self.method.advice} {gettext('(An add-on: {package}.)', package=package)}"
+            return stated(self.method.advice)
+        return f"{stated(self.method.advice)} {gettext('(An add-on: {package}.)', package=package)}"
 
     @property
     def takes_epsilon(self) -> bool:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import datetime
+import json
 import math
-import re
 import time
 from collections.abc import Iterator
 from fractions import Fraction
@@ -18,20 +19,17 @@ from veilog._language import (
     ngettext,
     percent,
     pgettext,
-    recognised,
 )
 from veilog.errors import VeilogError
+from veilog.messages import Message, message_from
 from veilog.privacy.account.accounting import parse_delta, parse_epsilon
 from veilog.privacy.account.guarantee import Strength
 from veilog.privacy.account.guessing import worth
 from veilog.report.explorer import clean, short
 from veilog.report.figures import figure
-from veilog.report.stated import stated
 from veilog.report.words import capital, strength_in_words, title_of_budget
-from veilog.web.jobs.queue import TOO_LONG
 from veilog.web.jobs.records import JobRecord, LogRecord
 from veilog.web.jobs.results import ReleasedLog
-from veilog.web.pages.refusals import REFUSALS, UNREADABLE, by_fields
 from veilog.web.work.accounts import advantage_at, cost_in_words
 from veilog.web.work.request import plain_advice
 
@@ -92,53 +90,6 @@ HOW = {
     "pm4py": gettext_noop("by its standard name"),
     "guessed": gettext_noop("guessed by its name"),
 }
-_KNOWN = (
-    TOO_LONG,
-    gettext_noop("The best first choice."),
-    gettext_noop(
-        "It resembled the original most in {won} of {all} measured settings, and can add times and attributes."
-    ),
-    gettext_noop("Single rare paths are lost, and many of its variants never happened."),
-    gettext_noop("The best known older method, to compare with."),
-    gettext_noop("Measured, it was behind evolve in {lost} of {all} settings."),
-    gettext_noop("Method {query} has to know which activities are public."),
-    gettext_noop("Method {query} has to know how long a trace can be."),
-    gettext_noop("Method {query} has to know which activities are public and how long a trace can be."),
-    gettext_noop("Nothing was asked of the data."),
-    gettext_noop(
-        "The budget of these data does not suffice: {word} = {asked} was asked for, and of {budget} in all {left} is "
-        "left."
-    ),
-    gettext_noop(
-        "The budget of these data does not suffice: {word} = {asked} was asked for, and of {budget} in all {left} is "
-        "left for the cases of {value}."
-    ),
-    gettext_noop("The data have a total budget, and nothing bounds what this release would cost."),
-    gettext_noop(
-        "The budget of these data is for the unit {column} and this release for {value}: they cannot be added up."
-    ),
-    gettext_noop("Nothing is left of the budget: there was a release that nothing bounds, or one for another unit."),
-    gettext_noop("Release for the same unit."),
-    gettext_noop(
-        "The releases of accounts {number} and {other} are not all for the same unit and the same kind of case, so "
-        "what they cost cannot be added up, and of a budget nothing would be left."
-    ),
-)
-"""What the server, methods and the ledger say that has numbers in it, or is put together."""
-_EXAMPLES = (
-    gettext_noop("read as Windows-1252"),
-    gettext_noop("{column} is the time of the event, {attribute} its attribute"),
-    gettext_noop("case {column} has several events on one day"),
-    gettext_noop("{value} in case {column}"),
-    gettext_noop("column {column} in {cases} cases"),
-    gettext_noop("column {column} is cut to microseconds"),
-    gettext_noop("column {column} holds what is no time"),
-    gettext_noop("case {column}"),
-    gettext_noop("{n} cases"),
-    gettext_noop("{n} events"),
-    gettext_noop("{n} rows"),
-)
-"""What was noticed in a log is shown with one of these as an example, or with a value of the log itself."""
 LANGUAGES = {"en": "English", "de": "Deutsch", "fr": "Français", "nl": "Nederlands"}
 """What each language calls itself; of one that is not here its code is shown."""
 
@@ -275,16 +226,13 @@ def _left_words(job: JobRecord) -> str:
     return ngettext("About {n} minute left for all of it", "About {n} minutes left for all of it", minutes)
 
 
-_SENTENCES = re.compile(r"(?<!e[.]g[.])(?<=[.!?])\s+")
-
-
 def _told(text: str) -> str:
-    """What the server or a job said, sentence by sentence, as far as it is known here, with fields for options; what a
-    job says in the language of whoever began it stays as it is."""
-    whole = stated(text)
-    if whole != text:
-        return whole
-    return by_fields(recognised(sentence, (*_KNOWN, *REFUSALS, *UNREADABLE)) for sentence in _SENTENCES.split(text))
+    """What the server or a job said: a message as the store keeps it, its code, or a text, which what a job says is in
+    the language of whoever began it."""
+    if text.startswith('{"code"'):
+        with contextlib.suppress(ValueError):
+            return str(message_from(json.loads(text)))
+    return str(Message(text))
 
 
 def _two(value: float) -> str:
@@ -294,10 +242,6 @@ def _two(value: float) -> str:
 def _points(value: float) -> str:
     """A number as people write it, in at most a few digits."""
     return localised(f"{value:,}" if isinstance(value, int) else f"{value:.3g}" if value < 1000 else f"{value:,.0f}")
-
-
-def _example(text: str) -> str:
-    return recognised(text, _EXAMPLES)
 
 
 def _power(number: str) -> str:
@@ -330,7 +274,6 @@ FILTERS = {
     "cost": cost_in_words,
     "day": _day,
     "doing_words": _doing_words,
-    "example": _example,
     "figures": localised,
     "is_empty": _is_empty,
     "left_words": _left_words,

@@ -51,7 +51,7 @@ from veilog.web.jobs.results import PreviewCell, PreviewRow, Previews, ReleasedL
 from veilog.web.jobs.worker import RESULT, Progress, WorkerTask
 from veilog.web.work.accounts import InAccount, advantage_at, foreseen
 from veilog.web.work.attribute_policy import refuse_attributes
-from veilog.web.work.request import FIELDS, asked_for, delta_for, plain_advice, undeclared
+from veilog.web.work.request import FIELDS, asked_for, delta_for, undeclared
 
 _TRIALS = ThreadPoolExecutor(2, thread_name_prefix="preview")
 _PATIENCE = 5.0
@@ -492,7 +492,7 @@ def _remarks(found: Expected, said: Iterable[str]) -> tuple[str, ...]:
     if not found.similarity.mean:
         first = gettext("Nothing, or next to nothing, would come through: no case survives the noise.")
     survive = "" if found.survivors is None else found.survivors.in_words()
-    texts = (plain_advice(text) for text in (survive, first, *said))
+    texts = (clean(text) for text in (survive, first, *said))
     return tuple(dict.fromkeys(text for text in texts if text))[:_REMARKS]
 
 
