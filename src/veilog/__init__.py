@@ -123,7 +123,7 @@ _HOMES = {
     "ReleaseRequest": "veilog.releasing.request",
     "Release": "veilog.releasing.result",
     "RiskResult": "veilog.measures.disclosure",
-    "Suggestion": "veilog.releasing.suggesting.suggest",
+    "Suggestion": "veilog.releasing.suggest",
     "Twin": "veilog.releasing.twin",
     "UndeclaredError": "veilog.errors",
     "Variants": "veilog.logs.variants",

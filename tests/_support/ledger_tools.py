@@ -26,8 +26,10 @@ def guarantee(epsilon: Fraction, delta: Fraction = Fraction(0), status: str = "p
         neighbours=Message("logs that differ by a case"),
         numerics=Message("exact"),
         conditions=(),
-        reasons=() if proven else ("looked at",),
-        charges=(Charge("count", "cases", Stated("discrete Laplace"), Sensitivity.of(1), epsilon, delta),),
+        reasons=() if proven else (Message("looked at"),),
+        charges=(
+            Charge("count", Message("cases"), Stated(Message("discrete Laplace")), Sensitivity.of(1), epsilon, delta),
+        ),
     )
 
 

@@ -377,7 +377,7 @@ class ReleaseRequest:
     @cached_property
     def cost(self) -> Guarantee:
         """What it will guarantee, as an upper bound, from a dry run on a small made-up log; no data are touched."""
-        return cast("Guarantee", _made_by("trying.trial:tried")(self))
+        return cast("Guarantee", _made_by("preview:guarantee_of")(self))
 
     def expected(
         self,
@@ -398,8 +398,8 @@ class ReleaseRequest:
         if alphabet is not None and said not in (None, len(alphabet)):
             raise ParameterError("plan-activities-differ", parameter="activities", number=len(alphabet), said=said)
         twins = {"twins": declared.pop("twins")} if "twins" in declared else {}
-        known = _made_by("trying.sizes:sizes_of")(**declared) if sizes is None else replace(sizes, **declared)
-        found = _made_by("trying.expected:expectation")
+        known = _made_by("twin:sizes_of")(**declared) if sizes is None else replace(sizes, **declared)
+        found = _made_by("preview:expectation")
         return found(self, known, purposes=purposes, owner_only=owner_only, progress=progress, **twins)
 
     def losses(self, log: AnyLog | StoredLog) -> tuple[Loss, ...]:

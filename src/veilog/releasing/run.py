@@ -77,7 +77,7 @@ def release(
     :class:`StoredLog`, whose events are never all in memory.
 
     >>> import veilog
-    >>> from veilog.logs.made_up.simulate import hospital
+    >>> from veilog.logs.synthetic.hospital import hospital
     >>> released = veilog.release(hospital(200, seed=1), "evolve", epsilon=1, activities="log")
     >>> released.guarantee.epsilon
     1.0

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from veilog._files import atomic_target, check_writable, path_of
 from veilog._language import ENGLISH, spoken
-from veilog.errors import OutputError
+from veilog.errors import OutputError, check_language
 from veilog.ledger.accounts import Account
 from veilog.logs.files import AnyLog
 from veilog.measures import Comparison, Progress
@@ -78,6 +78,7 @@ def html(
 ) -> str:
     """The page as text; see :func:`write`. The outside version depends on the release alone: on one day equal ones give
     equal bytes."""
+    check_language(language)
     held = given_release(released)
     beside = given_log(original, held)
     with spoken(language):

@@ -6,7 +6,7 @@ for the registry of deployments, and sheets for the recipient and for an output 
 It helps to fill what an officer has to fill. It decides nothing, and it is no legal advice.
 
 Each part is a template in ``templates/dossier``, which is filled with one dictionary of facts
-(:func:`veilog.report.facts.dossier_facts`). A template calls :class:`Writer` piece by piece, and a page and Markdown
+(:func:`veilog.report.facts.dossier_facts`). A template calls :class:`BlockWriter` piece by piece, and a page and Markdown
 are written from the same pieces.
 """
 
@@ -25,7 +25,7 @@ from markupsafe import Markup
 
 from veilog._files import atomic_target, check_writable
 from veilog._language import ENGLISH, counted, current, dated, gettext, ngettext, pgettext, spoken
-from veilog.errors import OutputError, ParameterError
+from veilog.errors import OutputError, ParameterError, check_language
 from veilog.ledger.accounts import Account
 from veilog.logs.files import AnyLog
 from veilog.measures import Progress
@@ -162,7 +162,7 @@ class Dossier:
             yield from part.sections
 
 
-class Writer:
+class BlockWriter:
     """Collects what a template writes. Each call returns nothing that is printed."""
 
     def __init__(self) -> None:
@@ -249,6 +249,7 @@ def dossier(
     is told by the column of a ``person`` (True: the one that seems to tell it; False: each is another's). It is written
     in a ``language`` that there is a catalogue of; the record for the registry is English.
     """
+    check_language(language)
     held = given_release(released)
     beside, others = given_log(original, held), given_log(control)
     if beside is not None:
@@ -307,7 +308,7 @@ def as_markdown(made: Dossier) -> str:
 
 def part(name: str, facts: Mapping[str, Any]) -> DossierPart:
     """Return what a template makes of these facts."""
-    writer = Writer()
+    writer = BlockWriter()
     pieces = ("part", "section", "text", "point", "table", "row", "field", "yours", "code")
     _filled(f"dossier/{name}.jinja", **_PLAIN, **{piece: getattr(writer, piece) for piece in pieces}, **facts)
     return writer.written()

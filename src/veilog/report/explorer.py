@@ -11,6 +11,7 @@ import numpy as np
 
 from veilog._language import gettext
 from veilog.logs.variants import Variants
+from veilog.messages import Message, OwnerMessage
 
 COLOURS = 16
 """Colours in the page's style; rarer activities share the last one."""
@@ -59,9 +60,10 @@ class Explorer:
     """Activities that the legend leaves out."""
 
 
-def clean(text: str) -> str:
+def clean(said: str | Message | OwnerMessage) -> str:
     """Text that can be written and cannot disturb what stands around it: no control or direction marks, no halves of
     characters."""
+    text = str(said)
     if text.isascii() and text.isprintable():
         return text
     return "".join("\ufffd" if c in _DIRECTIONS or unicodedata.category(c) in _UNSEEN else c for c in text)

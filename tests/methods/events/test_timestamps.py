@@ -148,10 +148,10 @@ def test_with_much_epsilon_bins_are_fine() -> None:
 def test_these_questions_are_asked() -> None:
     assert [more["purpose"] for _, _, _, more in QUESTIONS] == [
         "gaps-of-pairs",
-        "gaps-of-released-directly-follows-pairs",
+        "gaps-of-released-pairs",
         "durations-of-cases",
         "durations-by-last-activity",
-        "parts-of-durations-by-place-by-activity-and-by-pair-in-1-2520",
+        "durations-in-parts",
         "hours-and-weekdays",
         "hours-and-weekdays-of-starts",
         "cases-with-whole-times",

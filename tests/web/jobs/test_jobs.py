@@ -218,7 +218,7 @@ def test_what_waits_says_how_many_are_before_it_and_can_be_cancelled(tmp_path: P
     assert [queue.job(job).ahead for job in (first, second, third)] == [0, 1, 2]
     queue.jobs.cancel(second)
     cancelled = queue.job(second)
-    assert (cancelled.state, cancelled.problem) == ("cancelled", "This was cancelled.")
+    assert (cancelled.state, cancelled.problem) == ("cancelled", "job-cancelled")
     assert queue.job(third).ahead == 1
     queue.jobs.delete(first)
     assert queue.job(third).ahead == 0

@@ -122,7 +122,7 @@ class Risks(tuple[RiskResult, ...]):
         """Return a row for each result.
 
         >>> import veilog
-        >>> from veilog.logs.made_up.simulate import hospital
+        >>> from veilog.logs.synthetic.hospital import hospital
         >>> veilog.risk(hospital(50, seed=1), "set", (1, 2)).to_frame()["size"].tolist()
         [1, 2]
         """

@@ -251,7 +251,7 @@ def _gaps(price: Price, price_all: Price, pairs: WeightedHistogram, labels: tupl
         place = places(pairs.keys, block.codes[at - 1], block.codes[at], size)
         return rows, place, block.times[at] - block.times[at - 1]
 
-    things = Things(told, labels, "gaps-of-released-directly-follows-pairs")
+    things = Things(told, labels, "gaps-of-released-pairs")
     return asked(price, pairs, things, lambda bins: _all_gaps(price_all, bins)).leaning(pairs.keys % size)
 
 
