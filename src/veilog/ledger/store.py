@@ -567,11 +567,10 @@ def on_named(book: Book, mark: bytes, known: int | None, name: str) -> int | Non
         raise ParameterError(
             "account-name-differs",
             parameter="account",
-            advice=meant(name, [book.accounts[known].name])
-            + "Leave out --account, or put them there with all that they have spent: veilog ledger set LOG --account NUMBER.",
             known=known,
             name=book.accounts[known].name,
             name_2=name,
+            meant=meant(name, [book.accounts[known].name]),
         )
     if known is None and found:
         put_together(book, mark, None, found[0])

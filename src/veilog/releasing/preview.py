@@ -2,8 +2,8 @@
 
 The plan is run on synthetic logs and on nothing else. A small log of patients shows which questions the method asks,
 and so the guarantee: what it asks there, it asks of the real log too, as often as the answers let it. Logs of the sizes
-that were declared, or found with noise (:mod:`veilog.logs.synthetic.twins`), show what the release is worth. How several
-of them differ says how sure that is.
+that were declared, or found with noise (:mod:`veilog.logs.synthetic.twins`), show what the release is worth. How
+several of them differ says how sure that is.
 """
 
 from __future__ import annotations

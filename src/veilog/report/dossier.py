@@ -6,7 +6,7 @@ for the registry of deployments, and sheets for the recipient and for an output 
 It helps to fill what an officer has to fill. It decides nothing, and it is no legal advice.
 
 Each part is a template in ``templates/dossier``, which is filled with one dictionary of facts
-(:func:`veilog.report.facts.dossier_facts`). A template calls :class:`BlockWriter` piece by piece, and a page and Markdown
+(:func:`veilog.report.facts.dossier_facts`). A template calls :class:`BlockWriter` piece by piece; page and Markdown
 are written from the same pieces.
 """
 
