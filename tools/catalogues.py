@@ -37,7 +37,6 @@ CONSTRUCTORS = {
     "Method": (0, 1, 2, 3),
     "Problem": (1, 2),
     "Purpose": (1,),
-    "Rule": (1, 5),
 }
 """Values whose texts at these places are looked up where they are shown."""
 KEYWORDS = {

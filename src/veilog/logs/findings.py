@@ -12,6 +12,7 @@ from typing import Annotated, Literal
 
 from veilog._plain import InJson, ToJson
 from veilog.errors import InputError, ParameterError, meant
+from veilog.messages import Message
 
 Policy = Literal["drop", "keep", "fail"]
 Severity = Literal["error", "warning", "info"]
@@ -22,99 +23,61 @@ class Rule:
     """One thing that can be wrong with a log: what it is, what may be done about it, what is done by default."""
 
     name: str
-    what: str
     severity: Severity
     default: Policy
     policies: tuple[Policy, ...]
-    advice: str
+
+    @property
+    def message(self) -> Message:
+        return Message(f"finding-{self.name}")
+
+    @property
+    def what(self) -> str:
+        return str(self.message)
+
+    @property
+    def advice(self) -> str:
+        return self.message.advice
 
 
 _RULES = (
-    Rule("case-without-name", "a case has no name (concept:name)", "error", "fail", ("drop", "keep", "fail"),
-         "'keep' names such a case by its position, 'drop' leaves the whole case out."),
-    Rule("inexact-case-name", "a case is named by a floating-point number too large to be exact", "error", "fail",
-         ("keep", "fail"), "Several names may have become one, and their cases one case. Read the column as text; "
-         "pandas makes floats of whole numbers where one is missing. 'keep' takes the numbers as they are."),
-    Rule("event-without-activity", "an event has no activity (concept:name)", "error", "fail", ("drop", "fail"),
-         "'drop' leaves such events out."),
-    Rule("missing-timestamp", "an event has no timestamp although others have one", "error", "fail",
-         ("drop", "keep", "fail"), "'keep' keeps the event without a time, 'drop' leaves out all without one."),
-    Rule("bad-timestamp", "a timestamp cannot be read", "error", "fail", ("drop", "keep", "fail"),
-         "'keep' keeps the event without a time, 'drop' leaves the event out."),
-    Rule("bad-value", "an attribute's value does not fit its type", "warning", "keep", ("drop", "keep", "fail"),
-         "'keep' keeps the value as text in a column of its own, 'drop' leaves the attribute out."),
-    Rule("case-attribute-differs", "a column called case:... has several values in one case", "warning", "drop",
-         ("drop", "keep", "fail"), "It is an attribute of the case, which has one: 'drop' leaves it unknown there, "
-         "'keep' takes the first. Rename the column if it is one of events."),
-    Rule("duplicate-case-id", "several cases have the same name", "warning", "keep", ("drop", "keep", "fail"),
-         "'keep' keeps them as separate cases, 'drop' keeps only the first."),
-    Rule("empty-trace", "a case has no event", "info", "keep", ("drop", "keep", "fail"),
-         "'keep' counts it as a case with the empty variant."),
-    Rule("duplicate-attribute", "an element has two attributes with the same key", "warning", "keep",
-         ("keep", "fail"), "The first one is used."),
-    Rule("unordered-timestamps", "the events of a case are not in the order of their timestamps", "info", "keep",
-         ("keep", "fail"), "The order of the file is kept, times are left as they are."),
-    Rule("repeated-event", "an event stands in its case twice, alike in everything", "info", "keep", ("keep", "fail"),
-         "Both count. Where an export has rows twice, remove them first: they make loops that nobody went."),
-    Rule("days-only", "times are days, and a case has several events on one day", "info", "keep", ("keep", "fail"),
-         "The order of the file is the order of events of one day. If the time of day is in another column, "
-         "--timestamp 'DATE+TIME' takes both."),
-    Rule("unlikely-time", "a timestamp is in the future, or before 1901", "warning", "keep", ("keep", "fail"),
-         "It is taken as it is, and what lasts until it, or from it on, with it. Where such a time stands for none, "
-         "as 9999-12-31 or 1900-01-01 do in many systems, leave it empty in the file."),
-    Rule("no-timestamps", "no event has a timestamp", "info", "keep", ("keep", "fail"),
-         "The order of the file is the order of events."),
-    Rule("timestamp-without-zone", "a timestamp has no time zone", "info", "keep", ("keep", "fail"),
-         "It is read as UTC."),
-    Rule("mixed-time-zones", "timestamps have different offsets from UTC", "info", "keep", ("keep", "fail"),
-         "All are converted to UTC; summer and winter time are harmless."),
-    Rule("precision-lost", "a timestamp is finer than a microsecond", "info", "keep", ("keep", "fail"),
-         "It is cut to microseconds."),
-    Rule("not-utf8", "a value of a table is not UTF-8", "warning", "keep", ("keep", "fail"),
-         "Such a value is read as Windows-1252; look at its letters beyond ASCII, or export the table in UTF-8."),
-    Rule("event-index-missing", "a case has an event without a whole number in its column event:index", "warning",
-         "keep", ("keep", "fail"), "The events of such a case are ordered by time, then by row."),
-    Rule("lifecycle-transitions", "activities have several transitions, such as start and complete", "warning",
-         "keep", ("keep", "fail"), "Every one counts as an event. --lifecycle complete keeps only those that are "
-         "complete, --lifecycle intervals makes a start and its end one event; --classifier 'concept:name "
-         "lifecycle:transition' tells them apart."),
-    Rule("unpaired-transitions", "an event is a start without an end, or another transition", "warning", "drop",
-         ("drop", "fail"), "Starts and ends are made one event; what is neither is left out."),
-    Rule("title-lines", "lines stand before the header of a table", "info", "drop", ("drop", "fail"),
-         "They are left out. --header LINE says where the header is, --header 0 that there is none."),
-    Rule("date-and-time", "the date and the time of day are in two columns", "info", "keep", ("keep", "fail"),
-         "Both together are the time of the event, a date alone its midnight. --timestamp NAME takes one column "
-         "alone."),
-    Rule("epoch-numbers", "timestamps are numbers", "info", "keep", ("keep", "fail"),
-         "They are counted from the beginning of 1970 in UTC; how large they are tells the unit."),
-    Rule("start-and-end", "each row has a start and an end", "info", "keep", ("keep", "fail"),
-         "The end is the time of the event, the start stays as its attribute. --lifecycle start takes the starts as "
-         "times, --lifecycle all makes two events of a row, start and complete, --lifecycle intervals keeps the start "
-         "as a time, start_timestamp."),
-    Rule("other-sheets", "a workbook has further sheets with data", "info", "drop", ("drop", "fail"),
-         "They are not read. --sheet NAME chooses one."),
-    Rule("event-without-object", "an event has no object of the type that is the case", "warning", "drop",
-         ("drop", "fail"), "It belongs to no case and is left out. --object-type NAME chooses another type."),
-    Rule("object-without-event", "an object of the type that is the case has no event", "info", "drop",
-         ("drop", "fail"), "It is left out, so it is no case."),
-    Rule("event-in-several-cases", "an event has several objects of the type that is the case", "warning", "keep",
-         ("keep", "fail"), "It counts once in each of their cases (convergence), so activities seem to happen more "
-         "often than they did, and whoever is in several cases is protected in one of them only."),
-    Rule("events-of-other-objects", "a case has an activity several times, for different other objects", "info",
-         "keep", ("keep", "fail"), "The flat log does not say which belong together (divergence): it looks as if the "
-         "activity was repeated."),
-    Rule("not-flat", "a part of an object-centric log has no place in a flat one", "warning", "drop",
-         ("drop", "fail"), "It is left out."),
-    Rule("unknown-element", "an element is not part of XES", "warning", "drop", ("drop", "fail"),
-         "It is left out with everything inside it."),
-    Rule("unknown-attribute", "an element has an XML attribute that is not part of XES", "info", "drop",
-         ("drop", "fail"), "It is left out."),
-    Rule("incomplete-attribute", "an attribute has no key or no value", "warning", "drop", ("drop", "fail"),
-         "It is left out."),
-    Rule("stray-text", "there is text between the elements, where XES has none", "warning", "drop", ("drop", "fail"),
-         "It is left out."),
-    Rule("unused-group-row", "a row of the list that groups activities names none of the log", "info", "keep",
-         ("keep", "fail"), "Where the log writes the activity differently, it is in the group of all others."),
+    Rule("case-without-name", "error", "fail", ("drop", "keep", "fail")),
+    Rule("inexact-case-name", "error", "fail", ("keep", "fail")),
+    Rule("event-without-activity", "error", "fail", ("drop", "fail")),
+    Rule("missing-timestamp", "error", "fail", ("drop", "keep", "fail")),
+    Rule("bad-timestamp", "error", "fail", ("drop", "keep", "fail")),
+    Rule("bad-value", "warning", "keep", ("drop", "keep", "fail")),
+    Rule("case-attribute-differs", "warning", "drop", ("drop", "keep", "fail")),
+    Rule("duplicate-case-id", "warning", "keep", ("drop", "keep", "fail")),
+    Rule("empty-trace", "info", "keep", ("drop", "keep", "fail")),
+    Rule("duplicate-attribute", "warning", "keep", ("keep", "fail")),
+    Rule("unordered-timestamps", "info", "keep", ("keep", "fail")),
+    Rule("repeated-event", "info", "keep", ("keep", "fail")),
+    Rule("days-only", "info", "keep", ("keep", "fail")),
+    Rule("unlikely-time", "warning", "keep", ("keep", "fail")),
+    Rule("no-timestamps", "info", "keep", ("keep", "fail")),
+    Rule("timestamp-without-zone", "info", "keep", ("keep", "fail")),
+    Rule("mixed-time-zones", "info", "keep", ("keep", "fail")),
+    Rule("precision-lost", "info", "keep", ("keep", "fail")),
+    Rule("not-utf8", "warning", "keep", ("keep", "fail")),
+    Rule("event-index-missing", "warning", "keep", ("keep", "fail")),
+    Rule("lifecycle-transitions", "warning", "keep", ("keep", "fail")),
+    Rule("unpaired-transitions", "warning", "drop", ("drop", "fail")),
+    Rule("title-lines", "info", "drop", ("drop", "fail")),
+    Rule("date-and-time", "info", "keep", ("keep", "fail")),
+    Rule("epoch-numbers", "info", "keep", ("keep", "fail")),
+    Rule("start-and-end", "info", "keep", ("keep", "fail")),
+    Rule("other-sheets", "info", "drop", ("drop", "fail")),
+    Rule("event-without-object", "warning", "drop", ("drop", "fail")),
+    Rule("object-without-event", "info", "drop", ("drop", "fail")),
+    Rule("event-in-several-cases", "warning", "keep", ("keep", "fail")),
+    Rule("events-of-other-objects", "info", "keep", ("keep", "fail")),
+    Rule("not-flat", "warning", "drop", ("drop", "fail")),
+    Rule("unknown-element", "warning", "drop", ("drop", "fail")),
+    Rule("unknown-attribute", "info", "drop", ("drop", "fail")),
+    Rule("incomplete-attribute", "warning", "drop", ("drop", "fail")),
+    Rule("stray-text", "warning", "drop", ("drop", "fail")),
+    Rule("unused-group-row", "info", "keep", ("keep", "fail")),
 )  # fmt: skip
 
 _THINGS = {
@@ -152,12 +115,12 @@ class Finding(ToJson):
     example: str
     line: int | None
     policy: Policy
-    of_this_log: Annotated[str, InJson(left_out="always")] = ""
+    of_this_log: Annotated[Message | None, InJson(left_out="always")] = None
     """What to do where the rule's advice does not fit this log."""
 
     @property
     def advice(self) -> str:
-        return self.of_this_log or RULES[self.rule].advice
+        return str(self.of_this_log or RULES[self.rule].advice)
 
     @property
     def dropped_thing(self) -> str | None:
@@ -230,7 +193,9 @@ class Findings:
         """Return the rules that read all cases at once, as the owner has set them: whatever the log holds, the same."""
         return (DUPLICATES,) if self.policy("duplicate-case-id") == "drop" else ()
 
-    def add(self, rule: str, example: str, *, line: int | None = None, count: int = 1, advice: str = "") -> Policy:
+    def add(
+        self, rule: str, example: str, *, line: int | None = None, count: int = 1, advice: Message | None = None
+    ) -> Policy:
         """Note ``count`` occurrences of a rule and say what is to be done; raises if the policy is ``fail``. ``advice``
         stands for that of the rule where this does not fit the log.
 

@@ -25,7 +25,7 @@ from veilog.web.work import attribute_policy, preview_form
 from veilog.web.work.attribute_policy import refuse_attributes
 from veilog.web.work.preview import FormPreview, Refused
 from veilog.web.work.reading import log_of
-from veilog.web.work.request import asked_for, can_be_asked_for, plain_advice, said_at_import
+from veilog.web.work.request import asked_for, can_be_asked_for, said_at_import
 
 
 def page_of(found: ReadLog, columns: dict[str, str] | None = None) -> str:
@@ -104,23 +104,6 @@ def test_what_does_not_help_is_not_advised(tmp_path: Path) -> None:
     assert found.advice in page and "Say below which column is which." not in page
     with pytest.raises(InputError, match="has no cases"):
         read(written(tmp_path / "empty.csv", "case,activity,timestamp"))
-
-
-@pytest.mark.parametrize(
-    ("advice", "kept"),
-    [
-        ("Declare them (--domain NAME=a|b), or give a delta, e.g. 1e-6. Or leave it out.", "Or leave it out."),
-        ("Choose a limit with --limit BYTES.", ""),
-        ("Rename one of them.", "Rename one of them."),
-        ("Export it again. Or say --time-format dd/mm/yyyy (in Python time_format=).", "Export it again."),
-        ("See veilog ledger show.", ""),
-        ("Create /home/anna/ledgers first. Look at 5/6/2024.", "Look at 5/6/2024."),
-        ("Create C:\\Users\\anna first.", ""),
-        (None, ""),
-    ],
-)
-def test_no_page_advises_an_option_of_the_command_or_tells_a_place(advice: str | None, kept: str) -> None:
-    assert plain_advice(advice) == kept
 
 
 @pytest.mark.slow

@@ -16,7 +16,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from veilog._language import gettext_noop
 from veilog._typing import BoolArray, IntArray
 from veilog.errors import ParameterError, meant
 from veilog.logs.eventlog import (
@@ -31,12 +30,8 @@ from veilog.logs.eventlog import (
 from veilog.logs.findings import Findings
 from veilog.logs.tables.cells import read_times
 from veilog.logs.tables.times import DayOrder
+from veilog.messages import Message
 
-INSTEAD = gettext_noop(
-    "Every one counts as an event. None is complete; --lifecycle {value} keeps only the most frequent one, and "
-    "--classifier 'concept:name lifecycle:transition' tells them apart."
-)
-"""What is advised where nothing is complete."""
 COMPLETE = "complete"
 """The transition that ends an activity."""
 _SHOWN = 40
@@ -102,7 +97,7 @@ class Transitions:
         shown = f"{most:,} of {totals.total():,} events are `{first}`"
         shown += "".join(f", {n:,} are `{step}`" for step, n in more[:2]) + (", ..." if len(more) > 2 else "")
         complete = any(step.strip().casefold() == COMPLETE for step in totals)
-        advice = "" if complete else INSTEAD.format(value=shlex.quote(_most_frequent(others)))
+        advice = None if complete else Message("lifecycle-instead", value=shlex.quote(_most_frequent(others)))
         findings.add("lifecycle-transitions", shown, count=sum(n for _, n in others), advice=advice)
 
     def wanted(self) -> list[str]:

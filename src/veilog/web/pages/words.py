@@ -31,7 +31,6 @@ from veilog.report.words import capital, strength_in_words, title_of_budget
 from veilog.web.jobs.records import JobRecord, LogRecord
 from veilog.web.jobs.results import ReleasedLog
 from veilog.web.work.accounts import advantage_at, cost_in_words
-from veilog.web.work.request import plain_advice
 
 _WORDS = (
     gettext_noop("Event log: a list of what was done, for whom and when. Each entry is an event."),
@@ -281,7 +280,6 @@ FILTERS = {
     "log_state": _log_state,
     "log_state_words": _log_state_words,
     "percent": _percent,
-    "plain_advice": plain_advice,
     "plain": _plain,
     "points": _points,
     "power": _power,

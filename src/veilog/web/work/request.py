@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime
-import re
 from collections.abc import Mapping
 from typing import Any, Literal
 
@@ -15,7 +14,6 @@ from veilog.privacy.account.accounting import parse_delta, parse_epsilon
 from veilog.privacy.account.guarantee import EXPOSED
 from veilog.privacy.domain import FROM_LOG, PRIVATELY, Domain, Fact, Values, Window
 from veilog.releasing.request import OPTIONS, Option, ReleaseRequest, plan, protects_nobody
-from veilog.report.explorer import clean
 from veilog.web.jobs.records import JobRequest, LogRecord
 
 FIELDS = ("method", *(name for option in OPTIONS.values() for name in option.in_form))
@@ -94,16 +92,6 @@ def delta_for(cases: int) -> str:
     """A delta so far below one over the cases that it takes nothing off what epsilon is worth. Of a few fixed ones, so
     that it tells next to nothing about the log."""
     return next((delta for delta in ("1e-6", "1e-9") if float(delta) * cases <= EXPOSED[0]), "1e-12")
-
-
-_OF_THE_COMMAND = re.compile(r"--\w|in Python|veilog [a-z]|(?:^|\s)(?:[A-Za-z]:)?[/\\]\w")
-
-
-def plain_advice(advice: str | None) -> str:
-    """What an error advises, without sentences about options of the command, which no page has, or about places on this
-    machine, which are nobody's business who only sees its pages."""
-    sentences = re.split(r"(?<!e[.]g[.])(?<=[.!?])\s+", advice or "")
-    return clean(" ".join(sentence for sentence in sentences if not _OF_THE_COMMAND.search(sentence)))
 
 
 def whose(columns: Mapping[str, str], unit: str | None) -> str | bool:
