@@ -145,7 +145,7 @@ def check_places(arguments: Mapping[str, Any]) -> None:
             raise OutputError("file-would-be-overwritten", path=place, what=what)
         if name in ("target", "out") and other in ("log", "original") and _inside(place, beside):
             raise OutputError("file-inside-log-folder", path=place)
-    dry = getattr(arguments.get("trying"), "dry_run", False)  # then nothing but the JSON is written
+    dry = getattr(arguments.get("preview"), "dry_run", False)  # then nothing but the JSON is written
     written = ("json",) if dry else WRITTEN if "log" in arguments else set(WRITTEN) - {"model"}  # one is drawn from
     check_all_absent(place for name, place in places if name in written)
 
