@@ -23,7 +23,7 @@ from string import Formatter
 from types import MappingProxyType
 from typing import Any, ClassVar, Literal, Self
 
-from veilog._language import ENGLISH, current, gettext, localised, sentence
+from veilog._language import ENGLISH, current, gettext, localised, sentence, spoken
 
 Surface = Literal["python", "command", "pages"]
 _surface: ContextVar[Surface] = ContextVar("surface", default="python")
@@ -75,10 +75,16 @@ class _Coded:
     def __reduce__(self) -> tuple[Any, ...]:
         return _restored, (type(self), self.code, dict(self.values))
 
+    @property
+    def english(self) -> str:
+        """Its sentence in English, as files have it, whoever they are written for."""
+        with spoken(ENGLISH):
+            return str(self)
+
     def to_json(self) -> dict[str, Any]:
-        """Return code, values and the sentence."""
+        """Return code, values and the sentence in English."""
         values = {name: _plain(value) for name, value in self.values.items()}
-        return {"code": self.code, "values": values, "text": str(self)}
+        return {"code": self.code, "values": values, "text": self.english}
 
     def plain(self) -> _Kept:
         values = ((name, v.plain() if isinstance(v, _Coded) else _plain(v)) for name, v in self.values.items())
@@ -133,8 +139,9 @@ def words(code: str, values: Mapping[str, Any], part: str = "") -> str:
 
     What is no code of the catalogue is a sentence already: that of a method of another package, or of a file."""
     surface = _surface.get()
-    for language in dict.fromkeys((current() if surface == "pages" else ENGLISH, ENGLISH)):
-        for context in (f"{part} {surface}".strip(), part):
+    for language in dict.fromkeys((current(), ENGLISH)):
+        own = surface if language == ENGLISH else "pages"  # what only the command or Python says is English
+        for context in (f"{part} {own}".strip(), part):
             found = sentence(language, context, code)
             if found == _NOTHING:
                 return ""

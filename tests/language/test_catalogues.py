@@ -24,8 +24,8 @@ from veilog.privacy.unit import Unit
 
 ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / "src" / "veilog" / "_language"
-REVIEWED = ("report/decision.py", "report/stated.py", "report/words.py")
-"""The sentences of the guarantee, its conditions and the verdict: each translation of one was translated back."""
+REVIEWED = ("report/decision.py", "report/words.py")
+"""Sentences of the verdict. Each translation of one, and of a message of the guarantee, was translated back."""
 OTHERS = languages()[1:]
 
 
@@ -107,7 +107,10 @@ def test_placeholders_and_markup_are_those_of_the_english(language: str) -> None
         for said in entry.said:
             # A plural form may say its number in a word, as the English does: "the first activity".
             left_out = {"n"} if entry.plural and "n" not in placeholders(source) else set()
-            assert placeholders(said) | left_out == many | left_out, entry.text
+            if entry.text in english():  # a word of the English grammar may have no place in another
+                assert placeholders(said) <= many, entry.text
+            else:
+                assert placeholders(said) | left_out == many | left_out, entry.text
             assert markup(said) == markup(source), entry.text
             assert (said[0] == " ", said[-1] == " ") == (False, False), entry.text
 
@@ -126,18 +129,25 @@ def test_every_sentence_of_the_guarantee_was_translated_back() -> None:
     assert head.split("\t") == ["language", "context", "English", "translation", "translated back"]
     rows = [tuple(line.split("\t")) for line in lines]
     places = {(sentence.context, sentence.text): sentence.place for sentence in said_anywhere().values()}
+    codes = {row[1] for row in rows} & set(english())
+    assert len(codes) > 20
     wanted = [
-        (language, entry.context, entry.text, " || ".join(entry.said))
+        (
+            language,
+            entry.text if entry.text in codes else entry.context,
+            said_in_english(entry),
+            " || ".join(entry.said),
+        )
         for language in OTHERS
         for entry in catalogue(language)
-        if places.get((entry.context, entry.text)) in REVIEWED
+        if places.get((entry.context, entry.text)) in REVIEWED or (entry.text in codes and not entry.context)
     ]
     assert [row[:4] for row in rows] == wanted
-    for _, _, english, _, back in rows:
-        assert placeholders(back) == placeholders(english), back
-        assert ("at most" in back) == ("at most" in english), back
-        assert ("proven" in back) == ("proven" in english), back
-        assert ("conditions" in back) == ("conditions" in english), back
+    for _, _, source, _, back in rows:
+        assert placeholders(back) == placeholders(source), back
+        assert ("at most" in back) == ("at most" in source), back
+        assert ("proven" in back) == ("proven" in source), back
+        assert ("conditions" in back) == ("conditions" in source), back
 
 
 @pytest.mark.parametrize("language", OTHERS)
@@ -169,7 +179,8 @@ def test_what_a_release_says_of_itself_is_in_each_language(language: str) -> Non
     said += [part.in_words, part.among(person.neighbours), person.neighbours, released.guarantee.numerics]
     english = {str(message) for message in said}
     with spoken(language):
-        assert not {str(message) for message in said} & english - {"1"}
+        same = {str(message) for message in said} & english
+        assert not [text for text in same if re.search("[a-z]{3}", text)]
 
 
 def test_numbers_inside_a_message_are_those_of_the_language() -> None:

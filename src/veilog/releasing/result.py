@@ -317,7 +317,7 @@ def _conditions(guarantee: Guarantee) -> Iterable[Attribute]:
     for c in guarantee.conditions:
         key, before = f"privacy:condition-{c.code}", told.get(c.code)
         found = _said(key, c.text)
-        text = f"{c.said_by}: {c.text}" if before is None else f"{before.value} {c.text}"
+        text = f"{c.said_by}: {c.text.english}" if before is None else f"{before.value} {c.text.english}"
         told[c.code] = replace(found if before is None else before, value=text)
     return told.values()
 
@@ -341,7 +341,7 @@ def _facts(operation: Operation, guarantee: Guarantee) -> Iterable[Attribute]:
     )
     if guarantee.charges:
         level = _said("privacy:level", guarantee.neighbours)
-        said.append(replace(level, value=f"{guarantee.unit}: {guarantee.neighbours}"))
+        said.append(replace(level, value=f"{guarantee.unit}: {guarantee.neighbours.english}"))
     facts += [] if guarantee.part is None else [("privacy:part", str(guarantee.part), "string")]
     facts += [(key, value, "float") for key, value in pairs if value is not None]
     facts.append(("privacy:software", f"veilog {__version__}", "string"))

@@ -344,7 +344,8 @@ def _record(facts: Mapping[str, Any]) -> str | None:
     mechanisms = list(dict.fromkeys(charge.plain().mechanism for charge in g.charges))
     slug = re.sub(r"[^a-z0-9]+", "-", facts["told"].method.lower()).strip("-") or "release"
     values = {"mechanisms": mechanisms, "slug": slug, "schema": SCHEMA, "counted": counted}
-    return _filled("dossier/record.yaml.jinja", **facts, **values) + "\n"
+    with spoken(ENGLISH):
+        return _filled("dossier/record.yaml.jinja", **facts, **values) + "\n"
 
 
 def _filled(template: str, **values: Any) -> str:

@@ -251,9 +251,9 @@ class Charge:
         plain = self.plain()
         return {
             "question": plain.question,
-            "purpose": str(plain.purpose),
-            "mechanism": str(plain.mechanism),
-            "sensitivity": str(plain.sensitivity),
+            "purpose": plain.purpose.english,
+            "mechanism": plain.mechanism.english,
+            "sensitivity": plain.sensitivity.english,
             "epsilon": round_up(plain.epsilon),
             "delta": round_up(plain.delta),
         }
@@ -273,7 +273,7 @@ class Condition:
     text: Message
 
     def to_json(self) -> dict[str, object]:
-        return {"code": self.code, "said_by": self.said_by, "text": str(self.text)}
+        return {"code": self.code, "said_by": self.said_by, "text": self.text.english}
 
 
 @dataclass(frozen=True)
@@ -293,9 +293,9 @@ class Statement:
     def to_json(self) -> dict[str, object]:
         return {
             "model": self.model,
-            "holds": str(self.holds),
+            "holds": self.holds.english,
             "checked": self.checked,
-            "does_not_protect": str(self.does_not_protect),
+            "does_not_protect": self.does_not_protect.english,
         }
 
 
@@ -415,12 +415,12 @@ class Guarantee:
             "nominal_epsilon": self.nominal_epsilon,
             "nominal_delta": self.nominal_delta,
             "unit": self.unit,
-            "protects": str(self.protects),
-            "neighbours": str(self.neighbours),
+            "protects": self.protects.english,
+            "neighbours": self.neighbours.english,
             **({} if self.part is None else {"part": str(self.part)}),
-            "numerics": str(self.numerics),
+            "numerics": self.numerics.english,
             "conditions": [condition.to_json() for condition in self.conditions],
-            "reasons": list(map(str, self.reasons)),
+            "reasons": [reason.english for reason in self.reasons],
             "charges": [charge.to_json() for charge in self.charges],
             "statements": [statement.to_json() for statement in self.statements],
             "guessing_advantage": self.guessing_advantage,
