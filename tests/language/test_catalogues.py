@@ -130,7 +130,7 @@ def test_every_sentence_of_the_guarantee_was_translated_back() -> None:
     rows = [tuple(line.split("\t")) for line in lines]
     places = {(sentence.context, sentence.text): sentence.place for sentence in said_anywhere().values()}
     codes = {row[1] for row in rows} & set(english())
-    assert len(codes) > 20
+    assert len(codes) > 15
     wanted = [
         (
             language,

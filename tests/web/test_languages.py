@@ -293,7 +293,7 @@ def test_scripts_find_all_that_they_say(language: str) -> None:
 
 
 def test_what_a_form_cannot_mean_is_said_in_its_language() -> None:
-    with spoken("fr"), refused(ParameterError, "number-not-whole") as error:
+    with spoken("fr"), refused(ParameterError, "form-number-not-whole") as error:
         asked_for({"method": "evolve", "epsilon": "1", "max_cases": "some"})
     with spoken("fr"):
         assert "doit être" in str(error.value)
