@@ -33,7 +33,6 @@ from veilog.privacy.part import SPAN, Part
 
 _LATER = 1 << 62
 """The number of a release that is not there yet."""
-_UNTOUCHED = "Nothing was asked of the data."
 
 
 @dataclass(frozen=True)
@@ -270,13 +269,15 @@ def check_paid(
         )
     for word, asked, rest, limit in zip(("epsilon", "delta"), cost, left, account.budget, strict=True):
         if asked > rest:
+            code = "budget-exceeded" if part is None else "budget-of-part-exceeded"
             raise BudgetError(
-                f"The budget of these data does not suffice: {word} = {in_figures(asked)} was asked for, and of "
-                f"{in_figures(limit)} in all {in_figures(rest, down=True)} is left"
-                + ("." if part is None else f" for the cases of {named(part)}."),
+                "budget-of-parts-read-apart-exceeded" if _read_apart(account, part) else code,
                 account=number,
-                advice=f"{_UNTOUCHED} {_of_other_ways(account, part)}Ask for less, or raise the budget: veilog ledger "
-                "set.",
+                word=word,
+                asked=in_figures(asked),
+                budget=in_figures(limit),
+                left=in_figures(rest, down=True),
+                **({} if part is None else {"part": named(part)}),
             )
 
 
@@ -317,18 +318,13 @@ def _renamed(kind: str, before: tuple[str, ...]) -> str:
     return f"If {kind!r} is that column renamed, give it back its name in the export."
 
 
-def _of_other_ways(account: Account, part: str | None) -> str:
-    """Why a part is not apart from others of its rule, where their logs were read in another way."""
+def _read_apart(account: Account, part: str | None) -> bool:
+    """Whether a part is not apart from others of its rule, as their logs were read in another way."""
     if part is None or account.unit != "case":
-        return ""
+        return False
     alike = [e.counted for e in account.entries if e.counted is not None and e.state != "withdrawn"]
     same = rule_of(named(part))
-    if all(rule_of(other) == rule_of(part) for other in alike if rule_of(named(other)) == same):
-        return ""
-    return (
-        "Parts of logs that were read in different ways (columns, life cycle, whether times have a zone) add up, as a "
-        "case may be in both. "
-    )
+    return any(rule_of(other) != rule_of(part) for other in alike if rule_of(named(other)) == same)
 
 
 def _listed(names: Iterable[str]) -> str:

@@ -483,12 +483,7 @@ def planned_budget(
     rest = delta - before[1]
     epsilon = planned_epsilon({each: releases}, rest) if rest > 0 else None
     if epsilon is None:
-        raise ParameterError(
-            "The delta of the plan does not suffice for those of its releases"
-            + (" and of the releases there were." if before[1] else "."),
-            parameter="delta",
-            advice="Raise --delta, or plan fewer releases.",
-        )
+        raise ParameterError("plan-delta-used-before" if before[1] else "plan-delta-too-small", parameter="delta")
     whole = before[0] + Fraction(math.ceil(epsilon * _DIGITS), _DIGITS)
     return FixedSchedule(since, releases, each), (whole, delta)
 

@@ -209,11 +209,10 @@ def _values(name: str, declared: Iterable[str] | Iterable[float]) -> Values:
     if len(ends) == len(values) == 2:
         low, high = ends  # a whole number may be more than a float holds
         if not (-_FARTHEST <= low <= _FARTHEST and -_FARTHEST <= high <= _FARTHEST and high - low >= 1 / _FARTHEST):
-            far = f"They are from {-_FARTHEST:g} to {_FARTHEST:g}, and apart by {1 / _FARTHEST:g} or more."
+            if not low < high:
+                raise ParameterError("domain-range-reversed", parameter="domain", name=name)
             raise ParameterError(
-                f"The range of {name!r} must go from a smaller to a larger number.",
-                parameter="domain",
-                advice=far if low < high else None,
+                "domain-range-too-far", parameter="domain", name=name, farthest=_FARTHEST, nearest=1 / _FARTHEST
             )
         return float(low), float(high)
     names = tuple(str(v) for v in values if isinstance(v, str))

@@ -65,23 +65,12 @@ SUFFIXES = tuple(suffix for suffixes in _WRITTEN for suffix in suffixes)
 """Of the files that veilog itself reads and writes."""
 _ZIP = ".zip"
 
-_AS_XLSX = "Open it in Excel or LibreOffice and save it as .xlsx or .csv."
-_UNPACK = "Unpack it, or pack it as .gz, or alone as .zip."
 _OTHERS = {
-    ".xls": ("This is a workbook of Excel before 2007, which is not read.", _AS_XLSX),
-    ".xlsb": ("This is a binary workbook of Excel, which is not read.", _AS_XLSX),
-    ".ods": ("This is a workbook of LibreOffice, which is not read.", _AS_XLSX),
-    ".numbers": ("This is a workbook of Numbers, which is not read.", "Export it as .xlsx or .csv."),
-    ".7z": ("This is a 7z archive, which is not read.", _UNPACK),
-    ".rar": ("This is a RAR archive, which is not read.", _UNPACK),
-    ".tar": ("This is a tar archive, which is not read.", _UNPACK),
-    ".tgz": ("This is a tar archive, which is not read.", _UNPACK),
-    ".bz2": ("bzip2 is not read.", _UNPACK),
-    ".xz": ("xz is not read.", _UNPACK),
-    ".zst": ("zstd is not read.", _UNPACK),
-    ".txt": ("The name does not say what format this is.", "If its columns have a delimiter, call it .csv or .tsv."),
+    **dict.fromkeys((".xls", ".xlsb", ".ods", ".numbers"), "format-workbook-not-read"),
+    **dict.fromkeys((".7z", ".rar", ".tar", ".tgz", ".bz2", ".xz", ".zst"), "format-archive-not-read"),
+    ".txt": "format-not-in-name",
 }
-"""What is known and not read: what is wrong, and what to do."""
+"""What is known and not read: why."""
 
 
 @dataclass(frozen=True)
@@ -209,18 +198,15 @@ def _reader_of_file(source: Source) -> Reader:
         exists = path.exists()
     except (OSError, ValueError) as error:
         raise InputError("file-not-readable", path=str(path), reason=reason(error)) from error
-    found = _found(source)
-    if found is None:
-        problem, advice = _OTHERS.get(source.format, ("The suffix is not known.", ""))
-        if source.zipped:
-            problem = f"The suffix of {zipped(path)!r} in this zip is not known."
-        raise InputError(
-            problem if exists else "There is no such file.",
-            path=source.name,
-            advice=f"{advice} Known suffixes: {', '.join(known_suffixes())}.".strip(),
-        )
     if not exists:
         raise InputError("file-missing", path=source.name)
+    found = _found(source)
+    if found is None:
+        known = ", ".join(known_suffixes())
+        if source.zipped:
+            raise InputError("format-in-zip-unknown", path=source.name, name=zipped(path), known=known)
+        code = _OTHERS.get(source.format, "format-unknown")
+        raise InputError(code, path=source.name, kind=source.format, known=known)
     _check_kind(path)
     return found
 
