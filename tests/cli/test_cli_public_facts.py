@@ -86,7 +86,7 @@ def test_columns_that_tell_persons_are_pointed_out(tmp_path: Path) -> None:
     log = tmp_path / "log.csv"
     log.write_text("\n".join(lines))
     facts = told(log, tmp_path / "out.xes", "-m", "evolve", "--epsilon", "1", "--activities", "a,b")
-    assert any("--unit Patient --max-cases 3" in note for note in facts["owner_only"]["notes"])
+    assert any("--unit Patient --max-cases 3" in str(note) for note in facts["owner_only"]["notes"])
     assert "one case, such as one visit" in facts["guarantee"]["protects"]
     person = ["--unit", "Patient", "--max-cases", "3"]
     protected = told(log, tmp_path / "two.xes", "-m", "evolve", "--epsilon", "1", "--activities", "a,b", *person)

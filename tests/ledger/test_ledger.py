@@ -186,7 +186,7 @@ def test_changed_data_do_not_evade_a_budget_unseen(path: Path) -> None:
     known = openly.release(SMALL, "laplace", epsilon=1, ledger=ledger)
     assert known.owner_only.warnings == ()
     unknown = openly.release(OTHER, "laplace", epsilon="0.5", ledger=ledger)
-    assert "unknown-data-beside-budget" in [warning.code for warning in unknown.owner_only.warnings]
+    assert "log-unknown-beside-budget" in [warning.code for warning in unknown.owner_only.warnings]
     again = openly.release(OTHER, "laplace", epsilon="0.25", ledger=ledger)
     assert again.owner_only.warnings == (), "it has an account by now"
     joined = ledger.enter(OTHER, account=1)

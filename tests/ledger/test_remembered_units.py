@@ -81,7 +81,7 @@ def test_a_case_that_moves_is_left_out_of_the_later_part(tmp_path: Path, ledger:
     assert abs(looked_at(first) - 60) < 5 and abs(looked_at(second) - 40) < 5
     assert codes(second) >= {"units-keep-their-names"} and "cases-keep-their-part" not in codes(second)
     assert ledger.show()[0].spent == (30, 0), "each case lost one of them"
-    (note,) = [note for note in second.owner_only.notes if "left out" in note and note.startswith("20 cases")]
+    (note,) = [note for note in second.owner_only.notes if "left out" in str(note) and str(note).startswith("20 cases")]
     assert note not in json.dumps({k: v for k, v in second.to_json().items() if k != "owner_only"})
     again = released(march, PARTS[0], ledger)
     assert abs(looked_at(again) - 60) < 5, "in its own part it is looked at again"
@@ -129,7 +129,7 @@ def test_persons_are_known_by_their_own_names_and_their_parts_cost_the_largest(t
     whom = {"unit": "patient", "max_cases": 1}
     released(march, PARTS[0], ledger, **whom)
     second = released(april, PARTS[1], ledger, **whom)
-    assert any(note.startswith("1 case of this part was") for note in second.owner_only.notes)
+    assert any(str(note).startswith("1 case of this part was") for note in second.owner_only.notes)
     assert ledger.show()[0].spent == (30, 0)
     released(april, PARTS[1], ledger, remember=False, **whom)
     assert ledger.show()[0].spent == (60, 0), "those that are not remembered add up"
@@ -197,5 +197,5 @@ def test_the_command_remembers_them(tmp_path: Path, capsys: pytest.CaptureFixtur
         assert main(["release", str(path), *out, *ASKED, *kept, "--part", part]) == 0
     told = json.loads((tmp_path / "out.json").read_text())
     assert told["owner_only"]["account"]["spent"]["epsilon"] == 1.0
-    assert any("1 case of this part" in note for note in told["owner_only"]["notes"])
+    assert any("1 case of this part" in str(note) for note in told["owner_only"]["notes"])
     assert main(["release", str(april), out[0], *ASKED, *kept]) == 2, "no part"

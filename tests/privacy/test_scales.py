@@ -428,7 +428,7 @@ def test_a_training_is_charged_what_it_may_cost_and_refused_below() -> None:
         a_training(curator, epsilon, delta)
         (charge,) = curator.charges
         assert (charge.question, charge.epsilon, charge.delta) == ("gradients", epsilon, delta)
-        assert charge.plain().sensitivity == "0.5, 3 (L2, clipped)"
+        assert str(charge.plain().sensitivity) == "0.5, 3 (L2, clipped)"
 
 
 @pytest.mark.slow

@@ -116,7 +116,7 @@ def test_a_paid_release_with_cases_without_events_can_be_a_table(tmp_path: Path)
     log = veilog.Variants.from_dict({(): 3000, ("a", "b"): 5000})
     released = openly.release(log, "laplace", epsilon=1, seed=1)
     empty = released.variants.to_dict()[()]
-    assert any(f"{empty} of the released cases have no event" in remark for remark in released.remarks)
+    assert any(f"{empty} of the released cases have no event" in str(remark) for remark in released.remarks)
     released.save(tmp_path / "out.csv")
     assert veilog.read(tmp_path / "out.csv").cases.num_rows == released.variants.cases - empty
     released.save(tmp_path / "out.xes")
@@ -176,7 +176,7 @@ def test_the_owner_is_told_what_delta_costs_among_all_cases_where_few_come_out()
     alike, own = {("a",): 100}, {("b",) * (i + 1): 1 for i in range(2000)}
     found = veilog.release(Variants.from_dict({**alike, **own}), "travas", epsilon=1, delta=0.001)
     assert found.guarantee.cases is not None and found.guarantee.cases < 1000
-    assert found.owner_only.notes[0].startswith("Among the 2,100 cases of the log the protection level is ")
+    assert str(found.owner_only.notes[0]).startswith("Among the 2,100 cases of the log the protection level is ")
     assert "Take a delta of 4e-06 or less" in found.owner_only.notes[0]
     assert "2,100" not in json.dumps([found.remarks, found.guarantee.in_words()])
     # Where all come out, the word itself is by as many.

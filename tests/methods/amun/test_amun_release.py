@@ -185,7 +185,7 @@ def test_on_sepsis_the_distance_is_that_of_table_6(logs: Path) -> None:
 def test_a_released_xes_file_says_that_nothing_is_proven_and_holds_no_old_name(logs: Path, tmp_path: Path) -> None:
     log = veilog.read(logs / "sepsis.xes.gz")
     result = released(log, mode="filtering", guessing_advantage=0.4, seed=1)
-    assert result.remarks[0].startswith("Filtering keeps 807 of 1,050 cases")
+    assert str(result.remarks[0]).startswith("Filtering keeps 807 of 1,050 cases")
     result.save(tmp_path / "out.xes")
     text = (tmp_path / "out.xes").read_text()
     assert 'key="privacy:status" value="none"' in text and "raw values of its transition" in text

@@ -162,7 +162,7 @@ def test_what_changes_goes_with_other_attributes_of_its_event() -> None:
         pairs = zip(made.log.events.column(one).to_pylist(), made.log.events.column(other).to_pylist(), strict=True)
         fits = [int(b[1:]) // part == int(a[1:]) for a, b in pairs if a is not None and b is not None]
         assert np.mean(fits) > 0.7, (one, other)
-    assert any("event by event" in charge.purpose for charge in made.guarantee.charges)
+    assert any("event by event" in str(charge.purpose) for charge in made.guarantee.charges)
 
 
 def numbers_told(numbers: np.ndarray, epsilon: Fraction, rng: np.random.Generator) -> tuple[Marginal, float]:

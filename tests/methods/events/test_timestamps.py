@@ -274,7 +274,7 @@ def test_without_a_window_cases_start_in_a_made_up_year_and_the_release_says_so(
     starts = [t.as_py() for t in release.log.events.column("time:timestamp").take(pa.array(release.log.offsets[:-1]))]
     assert MADE_UP_WINDOW[0] <= min(starts)
     assert max(starts) < MADE_UP_WINDOW[1]
-    assert any("made-up year" in remark for remark in release.remarks)
+    assert any("made-up year" in str(remark) for remark in release.remarks)
     assert release.guarantee.conditions == ()
 
 
@@ -296,7 +296,7 @@ def test_released_times_are_not_called_artificial() -> None:
     metadata = openly.release(HOSPITAL, "travas", epsilon=2, delta="0.01", times="0.5", window=YEAR).log.metadata
     assert [a.key for a in metadata.attributes] == ["privacy:anonymizations"]
     operations = metadata.attributes[0].children
-    assert [o.key for o in operations if o.children] == ["privacy:operation1", "privacy:operation2"]
+    assert [o.key for o in operations if o.children and "operation" in o.key] == ["privacy:operation1", "privacy:operation2"]
     facts = [{a.key: a.value for a in o.children} for o in operations if o.children]
     assert [f["privacy:target"] for f in facts] == ["control flow (variants)", "timestamps"]
     assert [f["privacy:epsilon"] for f in facts] == [1.0, 1.0]

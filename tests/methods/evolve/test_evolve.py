@@ -157,7 +157,7 @@ def test_too_many_activities_are_refused_with_advice_before_anything_is_asked() 
 @pytest.mark.slow
 def test_the_release_says_what_it_is_and_which_epsilon_would_do() -> None:
     released = openly.release(LOG, "evolve", epsilon=0.1, seed=1)
-    text = " ".join(released.remarks)
+    text = " ".join(map(str, released.remarks))
     assert "weighted synthetic prototypes" in text
     found = re.search(r"epsilon of about (\S+) would do", text)
     assert found

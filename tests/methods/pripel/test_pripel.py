@@ -224,7 +224,7 @@ def test_tiny_logs_and_empty_answers_come_out_as_logs() -> None:
             released = openly.release(log, "pripel", epsilon="0.5", as_published=True, seed=seed, query="laplace")
             assert released.log.cases.num_rows == released.variants.cases
     empty = openly.release(log_of([("a", 0)]), "pripel", epsilon="0.5", delta="1e-6", as_published=True, query="travas")
-    assert empty.variants.cases == 0 and "empty" in " ".join(empty.remarks)
+    assert empty.variants.cases == 0 and "empty" in " ".join(map(str, empty.remarks))
 
 
 # No gap is copied ----------------------------------------------------------------------------------------------------
