@@ -340,7 +340,7 @@ MESSY = (
     Mess("the same, one chosen", "a.xlsx", book(Januar=TABLE, Februar=TABLE), ("other-sheets", ZONE),
          {"sheet": "Januar"}),
     Mess("an old workbook (.xls)", "a.xls", _plain(b"\xd0\xcf\x11\xe0"),
-         ("Open it in Excel or LibreOffice and save it as .xlsx or .csv.",), refused=True),
+         ("save it as .xlsx or .csv.",), refused=True),
     Mess("a workbook with a password", "a.xlsx", _plain(b"\xd0\xcf\x11\xe0" + bytes(600)),
          ("This workbook has a password, or is one of Excel before 2007.",), refused=True),
     # archives

@@ -12,6 +12,7 @@ from typing import Any
 
 from veilog.errors import InputError, OutputError
 from veilog.logs.synthetic.hospital import hospital
+from veilog.messages import Message
 from veilog.privacy.account.guarantee import Guarantee
 from veilog.releasing.run import release
 from veilog.report.told import Told
@@ -20,7 +21,9 @@ from veilog.web.jobs.results import ReleasedLog, to_text
 from veilog.web.jobs.worker import RESULT, Progress, WorkerTask
 
 SMALL_LOG = 2_000
-NOTHING = Guarantee("none", None, None, None, None, "case", "not stated", "", (), ("a test",), ())
+NOTHING = Guarantee(
+    "none", None, None, None, None, "case", Message("not-stated"), Message("a-test"), (), (Message("a-test"),), ()
+)
 TOLD = Told("evolve", None, (), (), NOTHING, (), "veilog", timed=False, from_file=False)
 FOREVER = 120.0
 

@@ -82,7 +82,7 @@ def test_a_case_that_moves_is_left_out_of_the_later_part(tmp_path: Path, ledger:
     assert codes(second) >= {"units-keep-their-names"} and "cases-keep-their-part" not in codes(second)
     assert ledger.show()[0].spent == (30, 0), "each case lost one of them"
     (note,) = [note for note in second.owner_only.notes if "left out" in str(note) and str(note).startswith("20 cases")]
-    assert note not in json.dumps({k: v for k, v in second.to_json().items() if k != "owner_only"})
+    assert str(note) not in json.dumps({k: v for k, v in second.to_json().items() if k != "owner_only"})
     again = released(march, PARTS[0], ledger)
     assert abs(looked_at(again) - 60) < 5, "in its own part it is looked at again"
     without = Ledger.open(tmp_path / "other.ledger", create=True, account="w")

@@ -127,7 +127,7 @@ def test_as_published_derives_nothing_and_says_why() -> None:
     assert released.guarantee.status == "none"
     words = " ".join(map(str, released.guarantee.reasons))
     assert "clipped by their exact" in words and "with replacement" in words and "within a sample" in words
-    assert "accountant" in " ".join(released.remarks)
+    assert "accountant" in " ".join(map(str, released.remarks))
     assert released.variants.cases > 0
     times = released.log.events.column("time:timestamp").cast(pa.int64()).to_numpy()
     same = np.diff(released.log.events.column("case:index").to_numpy()) == 0

@@ -187,7 +187,7 @@ def test_real_variants_that_are_found_are_all_released_and_it_says_so(log: Varia
     counts = release.variants.to_dict()
     assert answer and set(answer) <= set(log.to_dict())
     assert set(answer) <= set(counts)
-    text = str(release.remarks)
+    text = " ".join(map(str, release.remarks))
     words = re.search(r"(\d+) of the released variants are certain to be real, for (\d+) cases", text)
     assert words
     assert (int(words[1]), int(words[2])) == (len(answer), sum(counts[sequence] for sequence in answer))

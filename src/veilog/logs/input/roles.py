@@ -12,6 +12,7 @@ from veilog.errors import InputError, ParameterError, meant
 from veilog.logs.eventlog import ACTIVITY, CASE, LIFECYCLE, TIMESTAMP
 from veilog.logs.input.lifecycle import EVERY, no_life_cycle, wants_intervals
 from veilog.logs.tables.times import DayOrder
+from veilog.messages import Message
 
 Found = Literal["given", "pm4py", "guessed"]
 Classifiers = Sequence[tuple[str, str, str]]
@@ -245,7 +246,7 @@ def _fixed_roles(columns: Sequence[str], declared: ReadOptions, classifiers: Cla
 def _check_three(case: str, activity: str, timestamp: str, columns: Sequence[str]) -> None:
     if len({case, activity, timestamp}) < 3:
         raise InputError(
-            "column-roles-not-distinct", advice=_say(columns), case=case, activity=activity, timestamp=timestamp
+            "column-roles-not-distinct", advice=_way_out(columns), case=case, activity=activity, timestamp=timestamp
         )
 
 
@@ -331,7 +332,7 @@ def _find(
     if given is not None:
         if given not in columns:
             raise InputError(
-                "column-for-role-missing", advice=meant(given, columns) + _say(columns), given=given, role=role
+                "column-for-role-missing", advice=_way_out(columns, meant(given, columns)), given=given, role=role
             )
         return given, "given"
     if standard in columns:
@@ -341,11 +342,11 @@ def _find(
         matches = [name for name in columns if plain[name] in tier.split()]
         if len(matches) > 1:
             raise InputError(
-                "column-role-ambiguous", advice=_say(columns), role=role, names=", ".join(map(repr, matches))
+                "column-role-ambiguous", advice=_way_out(columns), role=role, names=", ".join(map(repr, matches))
             )
         if matches:
             return matches[0], "guessed"
-    raise InputError("column-role-not-found", advice=_say(columns), role=role)
+    raise InputError("column-role-not-found", advice=_way_out(columns), role=role)
 
 
 def _plain(name: str) -> str:
@@ -353,16 +354,14 @@ def _plain(name: str) -> str:
     return "".join(letter for letter in letters if letter.isalnum())
 
 
-def _say(columns: Sequence[str]) -> str:
+def _way_out(columns: Sequence[str], meant: str = "") -> Message:
+    """How to say which column is which."""
     shown = [repr(name if len(name) <= 60 else name[:57] + "...") for name in columns[:30]]
     more = f" and {len(columns) - 30} more" if len(columns) > 30 else ""
     data = [name for name in columns if DATA.search(name)]
-    if len(data) > 1 or (data and _TIME.search(data[0])):
-        return (
-            f"The first line looks like data, not like names of columns: {', '.join(shown)}{more}. If there is no "
-            "header, say so, --header 0, and which column is what: --case 'column 1' and so on."
-        )
-    return f"Say which with --case NAME --activity NAME --timestamp NAME. Columns: {', '.join(shown)}{more}."
+    unnamed = len(data) > 1 or (data and _TIME.search(data[0]))
+    code = "columns-without-names" if unnamed else "columns-to-be-named"
+    return Message(code, columns=", ".join(shown) + more, meant=meant)
 
 
 _TIME = re.compile(r"^\s*\d{1,4}[-/.]\d{1,2}[-/.]\d{1,4}(\D|$)")

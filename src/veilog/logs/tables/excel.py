@@ -154,6 +154,8 @@ def _read(source: Source) -> _Sheet:
         with zipfile.ZipFile(file) as parts:
             _check_sizes(parts)
             cells = {title: _check_cells(parts, part, source) for title, part in _parts(parts).items()}
+        if source.zipped:
+            file.seek(0)
         with python_calamine.load_workbook(file) as book:
             return _sheet(book, cells, source)
     except (InputError, MemoryError):
