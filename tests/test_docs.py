@@ -18,7 +18,7 @@ import veilog
 from veilog import METHODS, cli
 from veilog.logs.synthetic.hospital import ACTIVITIES, hospital
 from veilog.measures import MEASURES
-from veilog.methods.measured import ahead, measured
+from veilog.methods.measured import ahead_in, measured
 from veilog.privacy.account.guarantee import STRENGTHS, Code, strength_of, up
 from veilog.privacy.account.guessing import epsilon_of
 from veilog.releasing.meaning import meaning_of_pairs
@@ -199,10 +199,10 @@ CASES = {
 
 
 def test_what_pages_say_of_the_frontier_is_what_was_measured() -> None:
-    assert f"in {ahead('evolve')} [measured]" in (DOCS / "how-to/choose-a-method.md").read_text()
+    assert f"in {ahead_in('evolve')} [measured]" in (DOCS / "how-to/choose-a-method.md").read_text()
     page = " ".join((DOCS / "suggest.md").read_text().split())
-    assert f"highest mean in {ahead('evolve')} places" in page
-    assert f"behind evolve's in {ahead('pripel')} and {ahead('libra')} of the same places" in page
+    assert f"highest mean in {ahead_in('evolve')} places" in page
+    assert f"behind evolve's in {ahead_in('pripel')} and {ahead_in('libra')} of the same places" in page
     reached = [
         (float(epsilon) * CASES[log], similarity)
         for log in CASES

@@ -107,9 +107,10 @@ DATA_TYPES = {
     "veilog.logs.eventlog": {"ACTIVITY", "CASE_INDEX", "EVENT_INDEX", "NESTED", "TIMESTAMP", "EventLog", "listed"},
     "veilog.logs.variants": {"Sequences", "Variants"},
     "veilog.logs.stored.store": {"StoredLog"},
+    "veilog.messages": {"Message", "as_message"},
 }
-"""What the kernel may know of event logs: three data types, and of one of them the names of its columns and how the
-texts of one are listed, each once."""
+"""What the kernel may know of event logs and messages: data types, and of one of them the names of its columns and how
+the texts of one are listed, each once."""
 
 
 @pytest.mark.slow
@@ -135,6 +136,7 @@ def test_the_kernel_waits_for_no_reader_of_logs() -> None:
     others = {name for name in done.stdout.split() if not name.startswith("veilog.privacy")}
     below = {f"veilog.logs.{name}" for name in ("eventlog", "variants", "findings", "metadata")}
     plain = {"veilog", "veilog._version", "veilog._plain", "veilog._typing", "veilog.errors", "veilog.logs"}
+    plain |= {"veilog.messages", "veilog._language", "veilog._language.catalogue"}
     assert others == plain | below
 
 
@@ -230,7 +232,20 @@ def test_no_modules_import_each_other_in_a_circle() -> None:
 ROOMS = {
     "logs.tables": (*("times", "cells", "events", "reader", "csv", "excel", "frames", "parquet"),),
     "releasing": (
-        *("keywords", "meaning", "checks", "losses", "kept", "result", "request", "owner", "run", "trying", "suggest"),
+        *(
+            "keywords",
+            "meaning",
+            "checks",
+            "losses",
+            "kept",
+            "result",
+            "request",
+            "owner",
+            "preview",
+            "run",
+            "twin",
+            "suggest",
+        ),
     ),
     "web": ("jobs", "work", "pages", "access", "bringing", "owner", "trying", "app", "serving"),
     "cli": ("shared", "ledger", "logs", "checking", "releasing", "experiment", "serve", "completion"),

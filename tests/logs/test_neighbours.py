@@ -369,7 +369,7 @@ def test_starts_and_completes_are_pointed_out_with_the_remedy(tmp_path: Path) ->
     assert finding.count == 600
     assert finding.example == "300 of 1,200 events are `start`, 300 are `START`"
     assert "lifecycle='complete'" in finding.advice
-    assert "--classifier" in finding.advice
+    assert "classifier=" in finding.advice
     for kept in (files.read(path, lifecycle="complete"), files.read(path, lifecycle="Complete")):
         assert kept.variants.to_dict() == {("a", "b"): 300}
         assert kept.findings == ()
@@ -396,7 +396,7 @@ def test_where_nothing_is_complete_the_most_frequent_transition_is_advised(tmp_p
     files.write(files.read(path), tmp_path / "log.parquet")
     for name in ("log.xes", "log.parquet"):
         (finding,) = (f for f in files.read(tmp_path / name).findings if f.rule == "lifecycle-transitions")
-        told = re.search("--lifecycle (.+) keeps only the most frequent one", finding.advice)
+        told = re.search("`lifecycle=(.+)` keeps only the most frequent one", finding.advice)
         assert told is not None and "complete keeps" not in finding.advice
         (wanted,) = shlex.split(told[1])
         assert files.read(path, lifecycle=wanted).variants.to_dict() == {("a", "a", "a"): 3}

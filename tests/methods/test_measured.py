@@ -7,7 +7,7 @@ import pytest
 
 from veilog.errors import ParameterError
 from veilog.methods import METHODS
-from veilog.methods.measured import BenchmarkSimilarity, ahead, measured
+from veilog.methods.measured import BenchmarkSimilarity, ahead_in, measured
 from veilog.releasing import suggest
 from veilog.web.pages.methods import cards
 
@@ -29,14 +29,14 @@ def test_settings_are_counted_where_the_mean_is_above_all_others() -> None:
 
 
 def test_all_is_said_in_a_word_and_the_unknown_refused() -> None:
-    counts = {name: ahead(name) for name in ("evolve", "laplace", "sacofa", "df-laplace", "sapa", "pripel", "libra")}
+    counts = {name: ahead_in(name) for name in ("evolve", "laplace", "sacofa", "df-laplace", "sapa", "pripel", "libra")}
     assert all(re.fullmatch(rf"\d+ of {measured().settings}|all", said) for said in counts.values())
     for name, said in counts.items():
         if name != "evolve":
             won = measured().won("evolve", (name,))
             assert said == ("all" if won == measured().settings else f"{won} of {measured().settings}")
     with pytest.raises(ParameterError, match="'pretsa'"):
-        ahead("pretsa")
+        ahead_in("pretsa")
 
 
 def considered() -> dict[str, str]:
@@ -46,17 +46,17 @@ def considered() -> dict[str, str]:
 def test_what_suggest_says_of_each_method_is_what_was_measured() -> None:
     for name, said in considered().items():
         counted = COUNTS.findall(said)
-        assert counted == ([ahead(name)] if counted else []), name
+        assert counted == ([ahead_in(name)] if counted else []), name
     assert len([said for said in considered().values() if COUNTS.search(said)]) == 7
     _, reason, _ = suggest._chosen(1000.0, None, None)
-    assert COUNTS.findall(reason) == [ahead("evolve")]
+    assert COUNTS.findall(reason) == [ahead_in("evolve")]
 
 
 def test_what_the_pages_say_of_each_method_is_what_was_measured() -> None:
-    said = {card.method.name: COUNTS.findall(" ".join((card.title, card.when))) for card in cards()}
+    said = {card.method.name: COUNTS.findall(" ".join((str(card.title), str(card.when)))) for card in cards()}
     assert {name: counted for name, counted in said.items() if counted} == {
-        "evolve": [ahead("evolve")],
-        "laplace": [ahead("laplace")],
+        "evolve": [ahead_in("evolve")],
+        "laplace": [ahead_in("laplace")],
     }
 
 
@@ -70,4 +70,4 @@ def test_what_the_pages_say_of_each_method_is_what_was_measured() -> None:
 def test_what_the_docs_say_is_what_was_measured(page: str, methods: list[str]) -> None:
     text = " ".join((ROOT / "docs" / page).read_text().split()).replace("of the 20 rows", "of 20 rows")
     for name in methods:
-        assert re.search(rf"\b{ahead(name)}\b", text), name
+        assert re.search(rf"\b{ahead_in(name)}\b", text), name

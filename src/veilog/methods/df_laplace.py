@@ -26,7 +26,7 @@ from veilog.methods._prefix_tree.lengths import length_quantile
 from veilog.methods._prefix_tree.tree import noise_threshold
 from veilog.methods._relations import SACOFA_PAPER, refuse_many_activities
 from veilog.methods._relations.playout import LARGEST_TOTAL, play_out, play_out_guided
-from veilog.methods.measured import ahead
+from veilog.methods.measured import ahead_in
 from veilog.methods.method import Epsilon, Method, Request, advised, as_asked
 from veilog.methods.settings import Bounds, LargestLog, Settings
 from veilog.methods.standing_out import remark_cases, remark_made_by_noise, remark_rare_steps
@@ -297,5 +297,5 @@ DF_LAPLACE = Method(
     run=df_laplace,
     settings=RelationSettings,
     needs=needs_of_relation,
-    weighed=f"behind evolve in {ahead('df-laplace')} measured cells",
+    weighed=f"behind evolve in {ahead_in('df-laplace')} measured cells",
 )

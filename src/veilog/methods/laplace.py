@@ -45,7 +45,7 @@ from veilog.methods._prefix_tree.expand import (
 )
 from veilog.methods._prefix_tree.settings import TreeSettings, needs_of_tree
 from veilog.methods._prefix_tree.tree import Noise, PrefixTree, assign_continuation, noise_threshold
-from veilog.methods.measured import ahead
+from veilog.methods.measured import ahead, ahead_in
 from veilog.methods.method import DeltaOptional, Method, Request
 from veilog.methods.settings import Bounds
 from veilog.privacy.curator import Curator
@@ -161,5 +161,5 @@ LAPLACE = Method(
     run=laplace,
     settings=LaplaceSettings,
     needs=needs_of_tree,
-    weighed=f"behind evolve in {ahead('laplace')} measured cells",
+    weighed=f"behind evolve in {ahead_in('laplace')} measured cells",
 )

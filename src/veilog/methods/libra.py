@@ -35,7 +35,7 @@ from veilog.methods._events.query import Query, QuerySettings, needs_of_query, r
 from veilog.methods._sampling.cases import copies_of_cases, sampled_counts
 from veilog.methods._sampling.times import noisy_cases
 from veilog.methods._sampling.transitions import annotated
-from veilog.methods.measured import ahead
+from veilog.methods.measured import ahead_in
 from veilog.methods.method import DeltaOptional, Method, Request, WholeLog
 from veilog.methods.settings import Bounds
 from veilog.privacy.curator import Curator
@@ -379,6 +379,6 @@ LIBRA = Method(
     settings=LibraSettings,
     needs=needs_of_query,
     weighed=(
-        f"a whole log with times, from a sample; asks evolve too: variants behind evolve's in {ahead('libra')} cells"
+        f"a whole log with times, from a sample; asks evolve too: variants behind evolve's in {ahead_in('libra')} cells"
     ),
 )

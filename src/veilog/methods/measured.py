@@ -63,3 +63,9 @@ def ahead(method: str) -> dict[str, int]:
         raise ParameterError("method-not-measured", parameter="method", method=method)
     others = tuple(name for name in found.variants_only if name != "evolve") if method == "evolve" else (method,)
     return {"won": found.won("evolve", others), "all": found.settings}
+
+
+def ahead_in(method: str) -> str:
+    """Return :func:`ahead` as a sentence has it: ``"21 of 24"``, or ``"all"``."""
+    found = ahead(method)
+    return "all" if found["won"] == found["all"] else "{won} of {all}".format_map(found)

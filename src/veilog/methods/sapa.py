@@ -35,7 +35,7 @@ from veilog.methods.df_laplace import (
     remark_relation,
     resized,
 )
-from veilog.methods.measured import ahead
+from veilog.methods.measured import ahead_in
 from veilog.methods.method import Epsilon, Method, Request
 from veilog.methods.settings import Bounds
 from veilog.privacy.curator import Curator
@@ -151,5 +151,5 @@ SAPA = Method(
     run=sapa,
     settings=SapaSettings,
     needs=needs_of_relation,
-    weighed=f"behind evolve in {ahead('sapa')} measured cells",
+    weighed=f"behind evolve in {ahead_in('sapa')} measured cells",
 )

@@ -33,7 +33,7 @@ from veilog.logs.stored.store import StoredLog
 from veilog.logs.synthetic.twins import MOST_ACTIVITIES, Sizes
 from veilog.messages import Message
 from veilog.methods import METHODS
-from veilog.methods.measured import ahead
+from veilog.methods.measured import ahead_in
 from veilog.privacy.account.accounting import Number, parse_delta, parse_epsilon, parse_share
 from veilog.privacy.account.guarantee import Guarantee, exact
 from veilog.privacy.curator import Curator
@@ -474,7 +474,7 @@ def _chosen(scale: float, covered: float | None, frequent: int | None) -> tuple[
             return "evolve", f"{times}: {reason}", False
         return (
             "evolve",
-            f"{times}; without a delta, evolve resembled the original most in {ahead('evolve')} measured cells.",
+            f"{times}; without a delta, evolve resembled the original most in {ahead_in('evolve')} measured cells.",
             True,
         )
     few = "1 surely frequent variant holds" if frequent == 1 else f"{frequent} surely frequent variants hold"

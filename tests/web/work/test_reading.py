@@ -14,9 +14,9 @@ from veilog.errors import InputError
 from veilog.logs import files
 from veilog.logs.synthetic.hospital import hospital, started
 from veilog.measures.singling_out import Rate
+from veilog.messages import said_to
 from veilog.methods import METHODS
 from veilog.releasing import preview
-from veilog.report.stated import stated
 from veilog.web.jobs.records import ServerSettings
 from veilog.web.jobs.results import InnerTables, ReadLog
 from veilog.web.pages import render as pages
@@ -89,17 +89,17 @@ def test_the_transitions_that_a_log_has_are_advised_in_each_language(tmp_path: P
     rows = [f"1,a,2024-01-01,{step}" for step in ("begun", "begun", "over and out", "over and out", "over and out")]
     found = read(written(tmp_path / "log.csv", "case,activity,timestamp,lifecycle:transition", *rows))
     (noticed,) = (f for f in found.findings if f.rule == "lifecycle-transitions")
-    assert "None is complete; --lifecycle 'over and out' keeps only the most frequent one" in noticed.advice
+    assert "None is complete; `lifecycle='over and out'` keeps only the most frequent one" in noticed.advice
     assert "<b>Kept.</b> Every one counts as an event." in page_of(found) and "--lifecycle" not in page_of(found)
     with spoken("de"):
-        assert "--lifecycle 'over and out' behält nur den häufigsten" in stated(noticed.advice)
         assert "Jeder zählt als Ereignis." in page_of(found) and "--lifecycle" not in page_of(found)
 
 
 def test_what_does_not_help_is_not_advised(tmp_path: Path) -> None:
     rows = ["1,a,02/04/2020", "2,b,03/04/2020"]
     found = read(written(tmp_path / "log.csv", "case,activity,timestamp", *rows))
-    assert found.advice == "Say below, at the time, what 5/6/2024 means."
+    with said_to("pages"):
+        assert found.advice == "Say below, at the time, what 5/6/2024 means."
     page = page_of(found)
     assert found.advice in page and "Say below which column is which." not in page
     with pytest.raises(InputError, match="has no cases"):

@@ -43,7 +43,7 @@ from veilog.methods.evolve.traces import (
     strings_of,
 )
 from veilog.methods.evolve.votes import Counted, fit, fit_of_counts, misfit, next_generation
-from veilog.methods.measured import ahead, measured
+from veilog.methods.measured import ahead, ahead_in, measured
 from veilog.methods.method import DeltaOptional, Method, Request, advised, as_asked
 from veilog.methods.settings import Bounds, LargestLog, Settings
 from veilog.privacy.curator import Curator
@@ -303,7 +303,7 @@ EVOLVE = Method(
     beside=_beside,
     needs=lambda settings: frozenset({"activities"}),
     weighed=(
-        f"highest mean similarity of the methods without a delta in {ahead('evolve')} measured cells "
+        f"highest mean similarity of the methods without a delta in {ahead_in('evolve')} measured cells "
         f"({len(measured().logs)} logs, {len(measured().epsilons)} epsilons)"
     ),
 )

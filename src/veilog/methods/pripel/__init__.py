@@ -37,7 +37,7 @@ from veilog.methods._events.query import (
     variant_query,
     wanted_of,
 )
-from veilog.methods.measured import ahead
+from veilog.methods.measured import ahead_in
 from veilog.methods.method import DeltaOptional, Method, Request, WholeLog
 from veilog.methods.pripel.matching import How, match
 from veilog.methods.pripel.noise import bounded_noise
@@ -267,6 +267,6 @@ PRIPEL = Method(
     needs=needs_of_query,
     weighed=(
         "a whole log with times; asks evolve with a part of epsilon: variants behind evolve's in "
-        f"{ahead('pripel')} cells"
+        f"{ahead_in('pripel')} cells"
     ),
 )

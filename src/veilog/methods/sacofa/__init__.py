@@ -42,7 +42,7 @@ from veilog.methods._prefix_tree.lengths import noisy_quantile
 from veilog.methods._prefix_tree.settings import TreeSettings, needs_of_tree
 from veilog.methods._prefix_tree.tree import Noise, PrefixTree, noise_threshold
 from veilog.methods._relations import SACOFA_PAPER, drawn_number, refuse_many_activities
-from veilog.methods.measured import ahead
+from veilog.methods.measured import ahead_in
 from veilog.methods.method import DeltaOptional, Method, Request
 from veilog.methods.sacofa.rules import Rules, eventually_follows, exact_rules, no_rules, read_rules, rules_from_counts
 from veilog.methods.settings import Bounds
@@ -321,5 +321,5 @@ SACOFA = Method(
     run=sacofa,
     settings=SacofaSettings,
     needs=needs_of_tree,
-    weighed=f"behind evolve in {ahead('sacofa')} measured cells",
+    weighed=f"behind evolve in {ahead_in('sacofa')} measured cells",
 )

@@ -195,7 +195,7 @@ def _check(method: Method, asked: Mapping[str, Any]) -> None:
             delta=asked["delta"],
             word=UNPROTECTED,
         )
-    if asked["domain"].activities == PRIVATELY and asked["delta"] == "0":
+    if asked["domain"].activities == PRIVATELY and parse_delta(asked["delta"]) == 0:
         raise ParameterError("form-labels-without-delta", parameter="delta")
     if not (asked["as_published"] or method.certified):
         raise ParameterError("form-method-not-certified", parameter="as_published", method=repr(method.name))
