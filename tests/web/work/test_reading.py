@@ -97,8 +97,8 @@ def test_the_transitions_that_a_log_has_are_advised_in_each_language(tmp_path: P
 
 def test_what_does_not_help_is_not_advised(tmp_path: Path) -> None:
     rows = ["1,a,02/04/2020", "2,b,03/04/2020"]
-    found = read(written(tmp_path / "log.csv", "case,activity,timestamp", *rows))
     with said_to("pages"):
+        found = read(written(tmp_path / "log.csv", "case,activity,timestamp", *rows))
         assert found.advice == "Say below, at the time, what 5/6/2024 means."
     page = page_of(found)
     assert found.advice in page and "Say below which column is which." not in page
