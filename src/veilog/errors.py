@@ -60,7 +60,7 @@ class VeilogError(Exception):
     def __init__(self, problem: str | Message, *, advice: str | Message | None = None, **values: Any) -> None:
         self.message = problem if isinstance(problem, Message) else Message(problem, **values)
         """What is wrong: a code of the catalogue, and its values."""
-        self._advice = advice
+        self.advice_given = advice
         super().__init__(self.message.code)
 
     @property
@@ -76,7 +76,7 @@ class VeilogError(Exception):
     @property
     def advice(self) -> str | None:
         """What to do about it; None where nothing can be done."""
-        given = self._advice
+        given = self.advice_given
         if given is None:
             return self.message.advice or None
         return str(given) if isinstance(given, Message) else words(given, self.message.values)

@@ -57,7 +57,7 @@ def test_a_result_is_in_a_file_when_it_is_done(asked: Any) -> None:
     [
         ("mistake", "ward.csv: The third line is wrong."),
         ("defect", "This is a defect of veilog (KeyError)"),
-        ("refused memory", "more memory than it may take"),
+        ("refused memory", "job-memory"),
         ("full", "The disk is full."),
         ("full in words", "The disk is full."),
         ("huge", "too large to be shown"),

@@ -101,7 +101,8 @@ def in_words(error: VeilogError) -> InputError:
     """The error without the place of the file on this machine, which says nothing to whoever uploaded it."""
     line = error.line if isinstance(error, InputError) else None
     problem = error.message if line is None else Message("problem-at-line", problem=error.message, n=line)
-    return InputError(problem, advice=error.advice)
+    told = error.advice_given if line is None else None  # at a line, the advice is that of the message within
+    return InputError(problem, advice=told)
 
 
 def _read(source: Source, columns: Mapping[str, str], progress: Progress) -> EventLog:
