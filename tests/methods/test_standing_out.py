@@ -87,7 +87,7 @@ def test_noise_makes_no_more_than_is_said(count: int) -> None:
 
 SAID = {
     "travas": ["variants-rare-dropped-others-noisy"],
-    "utravas": ["variants-rare-dropped-others-noisy"],
+    "utravas": ["variants-rare-dropped"],
     "laplace": ["traces-end-at-rare", "cases-noisy-number"],
     "sacofa": ["traces-end-at-rare", "cases-noisy-number"],
     "df-laplace": ["steps-rare-like-noise", "cases-noisy-number"],
@@ -101,9 +101,10 @@ SAID = {
 def test_a_release_says_first_what_is_too_rare_to_be_in_it(method: str) -> None:
     delta = "1e-4" if method in ("travas", "utravas") else 0
     for seed in range(3):
-        said = openly.release(LOG, method, epsilon=1, delta=delta, domain=DECLARED, seed=seed).remarks
-        codes = [remark.code for remark in said]
-        assert codes[: len(SAID[method])] == SAID[method]
+        remarks = openly.release(LOG, method, epsilon=1, delta=delta, domain=DECLARED, seed=seed).remarks
+        codes = [remark.code for remark in remarks]
+        assert all(code.startswith(said) for code, said in zip(codes, SAID[method], strict=False)), codes
+        assert len(codes) >= len(SAID[method])
         assert len(set(codes) - {"dpim-process-tree", "traces-cut-at-length", "release-cases-without-event"}) <= 2
 
 
@@ -113,7 +114,7 @@ def test_the_number_of_cases_that_is_said_is_near_that_of_the_log(method: str) -
     near = 0
     for seed in range(20):
         remarks = openly.release(LOG, method, epsilon=1, domain=DECLARED, seed=seed).remarks
-        (said,) = (remark.values for remark in remarks if remark.code == "cases-noisy-number")
+        (said,) = (remark.values for remark in remarks if remark.code.startswith("cases-noisy-number"))
         near += abs(said["cases"] - LOG.cases) <= said["off"]
     assert near >= 17
 
