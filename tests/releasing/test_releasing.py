@@ -178,7 +178,7 @@ def test_the_owner_is_told_what_delta_costs_among_all_cases_where_few_come_out()
     assert found.guarantee.cases is not None and found.guarantee.cases < 1000
     assert str(found.owner_only.notes[0]).startswith("Among the 2,100 cases of the log the protection level is ")
     assert "Take a delta of 4e-06 or less" in str(found.owner_only.notes[0])
-    assert "2,100" not in json.dumps([found.remarks, found.guarantee.in_words()])
+    assert "2,100" not in json.dumps([found.remarks, found.guarantee.in_words()], default=str)
     # Where all come out, the word itself is by as many.
     every = veilog.release(Variants.from_dict({("a",): 2000}), "travas", epsilon=1, delta=0.001)
     assert not any(note.startswith("Among the") for note in every.owner_only.notes)
