@@ -181,4 +181,4 @@ def test_the_owner_is_told_what_delta_costs_among_all_cases_where_few_come_out()
     assert "2,100" not in json.dumps([found.remarks, found.guarantee.in_words()], default=str)
     # Where all come out, the word itself is by as many.
     every = veilog.release(Variants.from_dict({("a",): 2000}), "travas", epsilon=1, delta=0.001)
-    assert not any(note.startswith("Among the") for note in every.owner_only.notes)
+    assert not any(str(note).startswith("Among the") for note in every.owner_only.notes)

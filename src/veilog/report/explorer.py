@@ -69,9 +69,9 @@ def clean(said: str | Message | OwnerMessage) -> str:
     return "".join("\ufffd" if c in _DIRECTIONS or unicodedata.category(c) in _UNSEEN else c for c in text)
 
 
-def short(text: str, most: int) -> str:
-    """The text, cut where it is longer."""
-    text = clean(text[: most + 1])
+def short(said: str | Message, most: int) -> str:
+    """The text, or that of a message, cut where it is longer."""
+    text = clean(str(said)[: most + 1])
     return text if len(text) <= most else text[: most - 1] + "…"
 
 
