@@ -376,7 +376,7 @@ def in_containers(log: EventLog) -> EventLog:
         return Attribute(str(number), None, "container", operation.children)
 
     said, *others = log.metadata.attributes
-    operations = [one for one in said.children if one.children]
+    operations = [one for one in said.children if one.children and "operation" in one.key]
     box = Attribute(said.key, None, "container", tuple(boxed(i, one) for i, one in enumerate(operations, 1)))
     return replace(log, metadata=replace(log.metadata, attributes=(box, *others)))
 

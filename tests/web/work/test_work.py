@@ -418,7 +418,7 @@ def test_the_certificate_holds_no_exact_number_of_a_log_whose_release_proves_not
     result = released(path, form, settings, tmp_path / "out")
     assert "7 cases without events" not in (tmp_path / "out" / "certificate.json").read_text()
     assert result.remarks == ()
-    assert any("7 cases without events" in note for note in result.owner_only.notes)
+    assert any("7 cases without events" in str(note) for note in result.owner_only.notes)
 
 
 @pytest.mark.slow
