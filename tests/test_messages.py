@@ -62,7 +62,7 @@ USED = used()
 
 
 def placeholders(text: str) -> set[str]:
-    return {name for _, name, _, _ in Formatter().parse(text) if name}
+    return {name.partition(".")[0] for _, name, _, _ in Formatter().parse(text) if name}
 
 
 def test_every_code_of_the_catalogue_is_said_somewhere() -> None:

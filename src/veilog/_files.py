@@ -129,8 +129,8 @@ def path_of(given: object, parameter: str, advice: str = "") -> Path:
     """Return a path that was given as text or as a path; :class:`ParameterError` for what names no file."""
     if isinstance(given, str | os.PathLike):
         return Path(given)
-    what = "None" if given is None else f"a value of type {type(given).__name__}"
-    raise ParameterError("file-name-not-path", parameter=parameter, advice=advice or None, what=what)
+    code = "file-name-none" if given is None else "file-name-not-path"
+    raise ParameterError(code, parameter=parameter, advice=advice or None, kind=type(given).__name__)
 
 
 def _taken(path: str | os.PathLike[str]) -> OutputError:

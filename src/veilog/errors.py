@@ -36,14 +36,14 @@ _MOST = 10_000
 """Among more names none is looked for: it would take longer than reading them."""
 
 
-def meant(wrong: object, possible: Iterable[str]) -> str:
-    """Return "Did you mean ...?", with a space after it, where something that exists is much like what was said.
+def meant(wrong: object, possible: Iterable[str]) -> Message | str:
+    """Return "Did you mean ...?" where something that exists is much like what was said; else the empty text.
 
-    >>> meant("evolv", ["travas", "evolve"])
-    "Did you mean 'evolve'? "
+    >>> str(meant("evolv", ["travas", "evolve"]))
+    "Did you mean 'evolve'?"
     """
     near = nearest(wrong, possible)
-    return f"Did you mean {near!r}? " if near else ""
+    return Message("did-you-mean", near=near) if near else ""
 
 
 def nearest(wrong: object, possible: Iterable[str]) -> str:
@@ -129,6 +129,10 @@ class InputError(VeilogError):
                 place += f":{self.column}" if self.path is not None else f", column {self.column}"
         return f"{place}: {super().__str__()}" if place else super().__str__()
 
+    def at(self, path: str | Path | None, line: int | None = None) -> InputError:
+        """Return the same error with this file, and this line, as its place."""
+        return InputError(self.message, path=path, line=line, advice=self.advice_given, among=self.among)
+
 
 class ParameterError(VeilogError):
     """A parameter is outside its range, unknown, or does not fit the others."""
@@ -203,7 +207,7 @@ class EngineError(VeilogError):
 class MissingExtraError(VeilogError):
     """An optional part of veilog is needed that is not installed."""
 
-    def __init__(self, what: str, *, extra: str) -> None:
+    def __init__(self, what: str | Message, *, extra: str) -> None:
         self.extra = extra
         super().__init__("extra-missing", what=what, extra=extra)
 
@@ -216,7 +220,9 @@ def check_language(language: str) -> None:
     """Before any work; :class:`ParameterError` for a language that there is no catalogue of."""
     if language not in languages():
         raise ParameterError(
-            f"There is no catalogue of the language {language!r}.",
+            "language-without-catalogue",
             parameter="language",
-            advice=f"{meant(language, languages())}There are {', '.join(languages())}.",
+            language=language,
+            meant=meant(language, languages()),
+            names=", ".join(languages()),
         )

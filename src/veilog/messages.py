@@ -13,6 +13,7 @@ Nothing below the edge reads a sentence: programs compare codes.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -21,7 +22,7 @@ from decimal import Decimal
 from fractions import Fraction
 from string import Formatter
 from types import MappingProxyType
-from typing import Any, ClassVar, Literal, Self
+from typing import Any, ClassVar, Literal, Self, cast
 
 from veilog._language import ENGLISH, current, gettext, localised, sentence, spoken
 
@@ -146,12 +147,28 @@ def words(code: str, values: Mapping[str, Any], part: str = "") -> str:
             if found == _NOTHING:
                 return ""
             if found is not None:
-                return _FILLING.vformat(found, (), values).rstrip()
+                return _FILLING.vformat(_without_empty(found, values), (), values).strip()
     return "" if part else gettext(code) if current() != ENGLISH else code
 
 
+_WORD = re.compile(r"(?:^|(?<= ))\{(\w+)\}(?: |$)| \{(\w+)\}(?=[.,;:!?])")
+"""A value that stands in a sentence as a word of its own, with the space after it, or before it where it is the last."""
+
+
+def _without_empty(text: str, values: Mapping[str, Any]) -> str:
+    """Take out of a sentence the words that are empty, each with its space; what is filled in keeps its own spaces."""
+    return _WORD.sub(lambda found: found[0] if str(values.get(found[1] or found[2], "…")) else "", text)
+
+
 class _Filling(Formatter):
-    """Fills numbers in as the language writes them, and messages with their own words."""
+    """Fills numbers in as the language writes them, and messages with their own words: ``{what!u}`` begins with a
+    capital letter, ``{what!l}`` with a small one."""
+
+    def convert_field(self, value: Any, conversion: str | None) -> Any:
+        if conversion not in ("u", "l"):
+            return super().convert_field(value, cast(Any, conversion))
+        text = str(value)
+        return (text[:1].upper() if conversion == "u" else text[:1].lower()) + text[1:]
 
     def format_field(self, value: Any, format_spec: str) -> str:
         try:

@@ -32,7 +32,7 @@ from veilog.cli.shared.options import (
 from veilog.cli.shared.paths import is_pipe
 from veilog.cli.shared.reading import Output, check_target, named, read_log, read_variants, show_columns, shown_progress
 from veilog.cli.shared.terminal import CALL, SafeConsole
-from veilog.errors import InputError, ParameterError, meant
+from veilog.errors import InputError, ParameterError, meant, nearest
 from veilog.ledger.accounts import Account
 from veilog.ledger.ledger import EntryRef, Ledger
 from veilog.ledger.rules import ComposedCost
@@ -41,7 +41,7 @@ from veilog.logs.input.reading import columns_of
 from veilog.logs.input.source import Source
 from veilog.logs.stored.store import StoredLog
 from veilog.logs.variants import Variants
-from veilog.messages import OwnerMessage
+from veilog.messages import Message, OwnerMessage
 from veilog.privacy.account.accounting import parse_delta
 from veilog.privacy.account.guarantee import Guarantee, round_up
 from veilog.privacy.persons import columns_of_persons
@@ -329,11 +329,10 @@ def _refuse_mistyped(place: Path, log: Path) -> None:
     """Refuse to begin another ledger where one is that may be meant: an empty one knows of nothing that was spent."""
     own = None if is_pipe(log) else _beside(log)
     kept = {path.name.removesuffix(_SUFFIX): path for path in place.absolute().parent.glob(f"*{_SUFFIX}")}
-    near = meant(place.name.removesuffix(_SUFFIX), kept) or meant(place.stem, kept)
+    name = nearest(place.name.removesuffix(_SUFFIX), kept) or nearest(place.stem, kept)
+    near: Message | str = Message("did-you-mean", near=kept[name].name) if name else ""
     if own is not None and os.path.lexists(own):
-        near = f"The log has one beside it, {own.name}. "
-    elif near:
-        near = next((f"Did you mean {path.name!r}? " for name, path in kept.items() if f"{name!r}?" in near), near)
+        near = f"The log has one beside it, {own.name}."
     if near:
         raise InputError("ledger-missing", path=place, near=near, place=place)
 

@@ -14,6 +14,7 @@ from veilog._language import counted
 from veilog.display.tables import key_values
 from veilog.ledger.accounts import Account, in_figures
 from veilog.ledger.rules import Composed, ComposedCost, Cost, Entry, FixedSchedule
+from veilog.messages import Message
 from veilog.privacy.account.guarantee import up
 from veilog.releasing.owner.account import uncounted_warning
 from veilog.releasing.owner.notes import namesakes
@@ -28,12 +29,18 @@ def account_line(account: Account) -> str:
     """What is spent and left, in a line."""
     spent = "spent without a bound" if account.spent is None else f"{_cost(account.spent)} spent"
     if account.spent is None and len(account.kinds) > 1:
-        spent = f"{spent} ({account.why_unbounded[0].lower()}{account.why_unbounded[1:]})"
+        spent = f"{spent} ({_small(account.why_unbounded)})"
     if account.budget is None or account.left is None:
         return f"{spent} by all releases of this log; no budget is set: veilog ledger set LOG --epsilon BUDGET"
     if account.left[0] == 0:
         return f"{spent}; nothing is left of {_cost(account.budget)}"
     return f"{spent}; {_cost(account.left, down=True)} of {_cost(account.budget)} are left"
+
+
+def _small(message: Message) -> str:
+    """A message within a sentence."""
+    text = str(message)
+    return text[:1].lower() + text[1:]
 
 
 def _in_words(found: ComposedCost | None) -> Iterable[tuple[str, str]]:
@@ -58,7 +65,7 @@ def _remarks(account: Account) -> Iterable[Text]:
         yield Text("No total budget is set; veilog ledger set LOG --epsilon BUDGET sets one.", style="yellow")
     elif account.spent is None:
         yield Text(
-            f"Nothing is left: {account.why_unbounded[0].lower()}{account.why_unbounded[1:]}.",
+            f"Nothing is left: {_small(account.why_unbounded)}.",
             style="yellow",
         )
     elif account.left is not None and account.left[0] == 0:

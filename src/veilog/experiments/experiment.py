@@ -26,6 +26,7 @@ from veilog.measures.process_model import MEASURES as OF_MODELS
 from veilog.measures.process_model import model_quality
 from veilog.measures.purposes.sides import split
 from veilog.measures.similarity import absolute_log_difference, relative_log_similarity
+from veilog.messages import Message
 from veilog.methods import METHODS
 from veilog.privacy.domain import ALL_FROM_LOG
 from veilog.releasing.result import Release
@@ -64,7 +65,7 @@ class Drawing(ABC):
             import matplotlib as mpl
             from matplotlib.figure import Figure
         except ImportError as error:
-            raise MissingExtraError("Drawing plots", extra="experiments") from error
+            raise MissingExtraError(Message("drawing-of-plots"), extra="experiments") from error
         colours = mpl.cycler(color=mpl.colormaps["tab20"].colors)  # type: ignore[attr-defined]
         file = io.BytesIO()
         style: Any = {**_STYLE, "axes.prop_cycle": colours}

@@ -27,6 +27,7 @@ from veilog.ledger.rules import (
     together,
 )
 from veilog.logs.eventlog import CASE
+from veilog.messages import Message
 from veilog.privacy.account.guarantee import STRENGTHS, Strength, round_up
 from veilog.privacy.account.guessing import holds_up_to, worth
 from veilog.privacy.part import SPAN, Part
@@ -101,11 +102,11 @@ class Account:
         return tuple(dict.fromkeys(entry.kind for entry in self._made if entry.kind is not None))
 
     @property
-    def why_unbounded(self) -> str:
+    def why_unbounded(self) -> Message:
         """Why nothing bounds what was spent, where that is so."""
         if self.unit == "case" and len(self.kinds) > 1:
-            return f"There were releases for different kinds of cases ({_listed(self.kinds)})"
-        return "There was a release that nothing bounds, or one for another unit"
+            return Message("account-of-several-kinds", names=_listed(self.kinds))
+        return Message("account-of-unbounded-release")
 
     def left_for(self, part: str | None) -> Cost | None:
         """What a release of the whole log, or of a part of its cases, may still cost; None without a limit."""
@@ -259,8 +260,7 @@ def check_paid(
         raise BudgetError("budget-release-unbounded", account=number)
     _check_same(account, unit, kind)
     if account.spent is None:
-        why = account.why_unbounded
-        raise BudgetError("budget-used-up", account=number, why=why[0].lower(), why_2=why[1:])
+        raise BudgetError("budget-used-up", account=number, why=account.why_unbounded)
     plan = account.counting
     if isinstance(plan, FixedSchedule) and any(asked > rest for asked, rest in zip(cost, left, strict=True)):
         remaining = plan.left(account.bounded_entries(), unit, part)
@@ -285,16 +285,11 @@ def _check_same(account: Account, unit: str, kind: str | None) -> None:
     """Refuse what does not add up with the releases before: for another unit, or for another kind of case."""
     if unit != account.unit:
         persons = not {unit, account.unit} & {"case", "person"}
-        renamed = (
-            f" If the column {account.unit!r} is called {unit!r} now, give it back its name in the export: by its name "
-            "the account knows whom it is about."
-        )
         raise BudgetError(
-            "unit-not-of-budget",
+            "person-column-not-of-budget" if persons else "unit-not-of-budget",
             account=account.number,
             unit=account.unit,
             unit_2=unit,
-            renamed=renamed if persons else "",
         )
     before = account.kinds
     if unit == "case" and kind is not None and before and set(before) != {kind}:
@@ -308,14 +303,11 @@ def _check_same(account: Account, unit: str, kind: str | None) -> None:
         )
 
 
-def _renamed(kind: str, before: tuple[str, ...]) -> str:
+def _renamed(kind: str, before: tuple[str, ...]) -> Message:
     """How a log comes to name its cases otherwise than those before."""
     if CASE in (kind, *before):
-        return (
-            f"{CASE!r} names no kind of case. Files of veilog keep the name of the column in XES and Parquet, and lose "
-            "it in CSV: release the original, or one of these."
-        )
-    return f"If {kind!r} is that column renamed, give it back its name in the export."
+        return Message("case-kind-lost", kind=CASE)
+    return Message("case-kind-renamed", kind=kind)
 
 
 def _read_apart(account: Account, part: str | None) -> bool:
@@ -404,10 +396,6 @@ def _rounded(value: Fraction, down: bool) -> float:
     return -round_up(-value) if down and value else round_up(value)
 
 
-_DATE = "Give the first day to release in its place"
-"""In words that are right for the command and for Python."""
-
-
 @dataclass(frozen=True)
 class LastSpan:
     """The day on which the last release of a span of days ended: the first that is not in it."""
@@ -436,18 +424,23 @@ class LastSpan:
     def check(self, unit: str, read_as: str | None = None) -> None:
         """:class:`ParameterError` where the release to come is for another unit than the last, or its log is read in
         another way: which day a case is of would be another, so it could be in both or in none."""
-        what = None
         if unit != self.entry.unit:
-            what = f"protects {self.entry.unit!r}, and this one {unit!r}"
-        elif read_as is not None and read_as != self.entry.way:
-            what = f"is of a log that was read in another way ({differences(self.entry.way, read_as)})"
-        if what is not None:
             raise ParameterError(
-                "span-of-other-cases",
+                "span-of-other-unit",
                 parameter="since",
                 number=self.account,
                 number_2=self.entry.number,
-                what=what,
+                before=self.entry.unit,
+                unit=unit,
+                end=self.end,
+            )
+        if read_as is not None and read_as != self.entry.way:
+            raise ParameterError(
+                "span-read-otherwise",
+                parameter="since",
+                number=self.account,
+                number_2=self.entry.number,
+                differences=differences(self.entry.way, read_as),
                 end=self.end,
             )
 
@@ -471,9 +464,8 @@ def last_span(accounts: Iterable[Account], name: str | None) -> LastSpan:
     found = [account for account in accounts if account.name == name]
     if len(found) != 1:
         raise ParameterError(
-            "span-account-missing",
+            "span-account-ambiguous" if found else "span-account-missing",
             parameter="account",
-            value="No account is" if not found else "Several accounts are",
             name=name,
             meant=meant(name, [account.name for account in accounts]),
         )
@@ -513,8 +505,6 @@ def _check_running(running: Sequence[Entry], account: Account) -> None:
             account=account.number,
             number=running[-1].number,
             name=account.name,
-            date=_DATE[0].lower(),
-            date_2=_DATE[1:],
         )
 
 

@@ -39,6 +39,7 @@ from veilog.ledger.rules import AccountRow, Composed, Cost, Counting, Entry, Hol
 from veilog.logs.eventlog import EventLog
 from veilog.logs.stored.store import StoredLog
 from veilog.logs.variants import Variants
+from veilog.messages import Message
 from veilog.privacy.account.accounting import compose
 from veilog.privacy.account.composing import answers_of
 from veilog.privacy.account.guarantee import Charge, Guarantee, round_up
@@ -337,9 +338,6 @@ def _no_ledger(place: Path) -> InputError:
     return InputError("ledger-not-recognised", path=place)
 
 
-_RESTORE = "Put a backup in its place; an empty new ledger would forget what was spent."
-
-
 def _damaged(place: Path) -> InputError:
     return InputError("ledger-damaged", path=place)
 
@@ -516,7 +514,9 @@ def put_together(book: Book, mark: bytes, old: int | None, account: int) -> int:
     """
     if account not in book.accounts:
         known = ", ".join(str(number) for number in sorted(book.accounts))
-        raise ParameterError("ledger-account-missing", parameter="account", number=account, known=known or "none")
+        raise ParameterError(
+            "ledger-account-missing", parameter="account", number=account, known=known or Message("names-none")
+        )
     execute = book.connection.execute
     if old is None:
         execute("INSERT INTO data VALUES (NULL, ?, ?)", (book.digest(mark), account))
@@ -552,9 +552,8 @@ def check_together(kept: Account, added: Account) -> None:
         return  # the account says that nothing bounds what was spent
     if len({entry.unit for entry in made}) < 2 and len(both.kinds) < 2:
         return
-    one = f"account {kept.number}, counted and not counted,"
-    which = one if kept.number == added.number else f"accounts {kept.number} and {added.number}"
-    raise ParameterError("account-units-differ", parameter="account", which=which)
+    code = "account-units-differ-within" if kept.number == added.number else "account-units-differ"
+    raise ParameterError(code, parameter="account", number=kept.number, number_2=added.number)
 
 
 def on_named(book: Book, mark: bytes, known: int | None, name: str) -> int | None:

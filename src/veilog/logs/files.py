@@ -199,7 +199,7 @@ def write(
     A spreadsheet runs texts of a CSV that begin with ``=``, ``+``, ``-`` or ``@`` as formulas. ``spreadsheet_safe``
     writes an apostrophe before them (CSV and TSV only); they are other names then than those of the log.
     """
-    target = path_of(path, "path", "First comes the log, then the file: write(log, path).")
+    target = path_of(path, "path", "log-comes-first")
     held = _whole(log)
     write_named(noted(held), target, lossy=lossy, overwrite=overwrite, spreadsheet_safe=spreadsheet_safe)
 

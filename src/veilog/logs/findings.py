@@ -205,16 +205,14 @@ class Findings:
             raise ValueError("a finding is something that was found")
         policy = self.policy(rule)
         if policy == "fail" and not self.collect_all:
-            what = RULES[rule].what
             others = [p for p in RULES[rule].policies if p != "fail"]
             raise InputError(
-                "finding-with-example",
+                "finding-with-advice" if advice else "finding-with-example",
                 path=self.path,
                 line=line,
-                upper=what[0].upper(),
-                what=what[1:],
+                what=RULES[rule].message,
                 example=example,
-                help=advice or RULES[rule].advice,
+                help=advice,
                 rule=rule,
                 names="|".join(others),
             )

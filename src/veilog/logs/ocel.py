@@ -136,7 +136,6 @@ _BLOCK = 1 << 20
 _INNER = 3
 """How deep an event or an object stands: the log has lists of both."""
 _HALF = re.compile(r"\\u[dD][89a-fA-F]")
-_OLD = "Convert it to OCEL 2.0 with pm4py: pm4py.write_ocel2(pm4py.read_ocel(file), target)."
 
 
 def from_json(source: Source) -> ObjectCentricLog:
@@ -224,13 +223,13 @@ class _Elements:
     def _start(self, element: str, said: dict[str, str]) -> None:
         path = self._path
         if not path and element != "log":
-            raise self.checked.refuse(f"The root element is <{element}>, not <log>: this is no object-centric log.")
+            raise self.checked.refuse("ocel-root-not-log", element=element)
         if len(path) == 1 and element == "trace":
-            raise self.checked.refuse("This is a log in XES, not in OCEL.", "Call the file .xes.")
+            raise self.checked.refuse("ocel-file-is-xes")
         if len(path) == 1 and element == "global":
-            raise self.checked.refuse("This is OCEL 1.0, which is not read.", _OLD)
+            raise self.checked.refuse("ocel-version-not-read")
         if self._attribute is not None:
-            raise self.checked.refuse(f"There is <{element}> in the value of the attribute {self._attribute!r}.")
+            raise self.checked.refuse("ocel-element-in-value", element=element, name=self._attribute)
         path.append(element)
         if path[1:] == ["objects", "object"]:
             self._at = Thing(said.get("type"))
@@ -265,7 +264,7 @@ class _Elements:
 
     def _said(self, said: dict[str, Any], name: str) -> str:
         if name not in said:
-            raise self.checked.refuse(f"<{self._path[-1]}> has no {name}.")
+            raise self.checked.refuse("ocel-attribute-missing", element=self._path[-1], name=name)
         return str(said[name])
 
 

@@ -22,6 +22,7 @@ from veilog.errors import MissingExtraError, ParameterError
 from veilog.logs.eventlog import EventLog
 from veilog.logs.variants import Variants
 from veilog.measures.measure import Measure, Quantity
+from veilog.messages import Message
 
 Matrix = npt.NDArray[np.float32]
 
@@ -50,7 +51,7 @@ def normal_share(
     try:
         from sklearn.ensemble import IsolationForest
     except ImportError as error:
-        raise MissingExtraError("Finding anomalies", extra="anomalies") from error
+        raise MissingExtraError(Message("finding-anomalies"), extra="anomalies") from error
     first = original if isinstance(original, Variants) else original.variants
     second = released if isinstance(released, Variants) else released.variants
     for variants, name in ((first, "original"), (second, "released")):

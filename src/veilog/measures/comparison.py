@@ -323,7 +323,7 @@ def _miner(models: bool | str, seconds: float | None) -> Miner:
         raise ParameterError(
             "comparison-models-invalid",
             parameter="models",
-            advice=meant(str(models), ["pm4py"]).strip() or None,
+            advice=meant(str(models), ["pm4py"]) or None,
             models=models,
         )
     number = isinstance(seconds, int | float) and not isinstance(seconds, bool)

@@ -19,6 +19,7 @@ import pyarrow.compute as pc
 
 from veilog.errors import ParameterError, meant
 from veilog.logs.eventlog import ACTIVITY, CASE_INDEX, EVENT_INDEX, NESTED, TIMESTAMP, EventLog, listed
+from veilog.messages import Message
 from veilog.privacy.domain import Domain
 
 IntArray = npt.NDArray[np.int64]
@@ -119,7 +120,7 @@ def attribute_level(log: EventLog, name: str) -> Level:
         parameter="attributes",
         name=name,
         meant=meant(name, known),
-        names=", ".join(known) or "none",
+        names=", ".join(known) or Message("names-none"),
     )
 
 

@@ -207,7 +207,7 @@ class Part:
                 parameter="part",
                 rule=self.rule,
                 meant=meant(self.rule, known),
-                names=", ".join(known) or "none",
+                names=", ".join(known) or Message("names-none"),
                 help=_ADVICE,
             )
         others = [field.type for field, _ in columns if not _has_texts(field.type)]

@@ -21,6 +21,7 @@ import pyarrow.compute as pc
 
 from veilog.errors import ParameterError, meant
 from veilog.logs.eventlog import ACTIVITY, CASE_INDEX, EVENT_INDEX, TIMESTAMP, EventLog
+from veilog.messages import Message
 
 _PREFIX = "case:"
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -51,7 +52,7 @@ def columns_of_persons(shape: EventLog, column: str, option: Literal["unit", "pe
             meant=meant(column, [*words, *known]),
             option=option,
             other=other,
-            names=", ".join(known) or "none",
+            names=", ".join(known) or Message("names-none"),
         )
     return tuple(dict.fromkeys(found))
 

@@ -473,9 +473,9 @@ class DuckTable:
         try:
             return connection.sql(f"SELECT * FROM {self._name} LIMIT 0").to_arrow_table().schema
         except duckdb.CatalogException as error:
-            raise InputError(
-                "database-table-missing", path=self.database, advice=_tables(connection), table=self.table
-            ) from error
+            names = _tables(connection)
+            code = "database-table-missing" if names else "database-without-tables"
+            raise InputError(code, path=self.database, table=self.table, names=names) from error
 
     @property
     def _name(self) -> str:
@@ -607,5 +607,4 @@ def _tables(connection: duckdb.DuckDBPyConnection) -> str:
         "SELECT schema_name, view_name FROM duckdb_views() WHERE database_name = 'source' AND NOT internal "
         "ORDER BY 1, 2"
     ).fetchall()
-    names = [name if schema == "main" else f"{schema}.{name}" for schema, name in found[:30]]
-    return f"It has: {', '.join(names)}." if names else "It has none."
+    return ", ".join(name if schema == "main" else f"{schema}.{name}" for schema, name in found[:30])

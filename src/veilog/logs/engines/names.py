@@ -17,6 +17,7 @@ from veilog.logs.engines.ibis import AS_CLIENT, IbisTable
 from veilog.logs.input.reader import reader_of
 from veilog.logs.input.source import EngineConfig, Source, is_ibis
 from veilog.logs.tables.reader import table_reader_of
+from veilog.messages import Message
 
 _EXTRAS = {"postgres": "postgres", "postgresql": "postgres"}
 _SECRETS = ("password", "token", "secret", "key")
@@ -85,7 +86,9 @@ def _connected(source: Source, name: str) -> Any:
     try:
         import ibis
     except ImportError as error:
-        raise MissingExtraError(f"--engine {kind}://...", extra=_EXTRAS.get(kind, "spark")) from error
+        raise MissingExtraError(
+            Message("engine-of-kind", kind=f"{kind}://..."), extra=_EXTRAS.get(kind, "spark")
+        ) from error
     try:
         if kind in _EXTRAS and _torn(url):
             raise ValueError(kind)
@@ -94,7 +97,7 @@ def _connected(source: Source, name: str) -> Any:
         raise EngineError("engine-url-not-understood", kind=kind) from None
     except ImportError as error:
         if kind in _EXTRAS:
-            raise MissingExtraError(f"--engine {kind}://...", extra=_EXTRAS[kind]) from error
+            raise MissingExtraError(Message("engine-of-kind", kind=f"{kind}://..."), extra=_EXTRAS[kind]) from error
         raise EngineError("engine-ibis-incomplete", kind=kind) from error
     except Exception as error:  # every engine has a family of errors of its own
         raise EngineError("engine-not-connected", kind=kind, without=_without(first_line(error), url)) from error

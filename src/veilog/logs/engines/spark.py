@@ -31,6 +31,7 @@ from veilog.logs.input.roles import Roles
 from veilog.logs.input.source import AT_HAND, EngineConfig, Progress, Source, silent
 from veilog.logs.tables.cells import plain_type
 from veilog.logs.tables.parquet import PARQUET, is_parquet, opened
+from veilog.messages import Message
 
 _ROW_BITS = 40
 _EVENTS_A_TASK = 500_000
@@ -147,7 +148,7 @@ def session(means: EngineConfig) -> Iterator[Any]:
         import ibis  # noqa: F401
         from pyspark.sql import SparkSession
     except ImportError as error:
-        raise MissingExtraError("--engine spark", extra="spark") from error
+        raise MissingExtraError(Message("engine-of-kind", kind="spark"), extra="spark") from error
     active = SparkSession.getActiveSession()
     if active is not None:
         yield _settled(active.newSession())

@@ -101,8 +101,9 @@ class ActivityMapping:
         known, rows = list(labels), {name: name for name in self.names} | dict(self.groups)
         missing = sorted({label for label in known if label not in rows})
         if missing and self.else_ is None:
-            more = f" and {len(missing) - _NAMED} more" if len(missing) > _NAMED else ""
-            raise InputError("map-row-missing", path=source, names=", ".join(map(repr, missing[:_NAMED])), more=more)
+            code = "map-rows-missing" if len(missing) > _NAMED else "map-row-missing"
+            names, more = ", ".join(map(repr, missing[:_NAMED])), len(missing) - _NAMED
+            raise InputError(code, path=source, names=names, more=more)
         return [rows.get(label, self.else_ or "") for label in known]
 
 

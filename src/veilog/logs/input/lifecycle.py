@@ -81,13 +81,13 @@ class Transitions:
             totals[step] += count
         if self._wanted is not None:
             if totals and not any(step.strip().casefold() == self._wanted for step in totals):
-                known = ", ".join(repr(step) for step, _ in totals.most_common(20) if step) or "none"
+                known = ", ".join(repr(step) for step, _ in totals.most_common(20) if step)
                 raise ParameterError(
                     "lifecycle-transition-missing",
                     parameter="lifecycle",
                     said=self._said,
                     meant=meant(self._wanted, (*totals, EVERY, INTERVALS)),
-                    known=known,
+                    known=known or Message("names-none"),
                 )
             return
         others = [(step, n) for step, n in totals.most_common() if step and step.strip().casefold() != COMPLETE]

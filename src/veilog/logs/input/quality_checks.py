@@ -31,20 +31,13 @@ def check_width(columns: int, cells: int, values: int, path: str | Path | None, 
 
     ``values`` is the number of filled ones among ``cells``.
     """
-    advice = (
-        "Names that are numbered or hold data (lab_4711) belong into values: one attribute for the kind, one for the "
-        "value. Or leave attributes out where the log is exported."
-    )
     if columns > MOST_COLUMNS:
-        raise InputError(
-            "log-attributes-too-many", path=path, line=line, advice=advice, columns=columns, most_columns=MOST_COLUMNS
-        )
+        raise InputError("log-attributes-too-many", path=path, line=line, columns=columns, most_columns=MOST_COLUMNS)
     if cells > _CELLS and cells > _EMPTY * values:
         raise InputError(
             "log-attributes-too-sparse",
             path=path,
             line=line,
-            advice=advice,
             columns=columns,
             cells=cells // 1000000,
             values=values,

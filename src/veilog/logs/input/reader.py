@@ -26,6 +26,7 @@ from veilog.errors import InputError, MissingExtraError, ParameterError, VeilogE
 from veilog.logs.findings import Findings
 from veilog.logs.input.roles import AS_IT_IS, ReadOptions, Roles
 from veilog.logs.input.source import Progress, Source, suffix_of, zipped
+from veilog.messages import Message
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -132,7 +133,7 @@ def writer_of(target: Path, *, spreadsheet_safe: bool = False) -> Writer | None:
             raise ParameterError("spreadsheet-safe-not-possible", parameter="spreadsheet_safe", names=", ".join(_TEXT))
         return cast(Writer, _loaded(_FOR_SPREADSHEETS))
     if suffix == ".xlsx" and importlib.util.find_spec("openpyxl") is None:
-        raise MissingExtraError("Writing a workbook of Excel", extra="excel")
+        raise MissingExtraError(Message("writing-of-workbooks"), extra="excel")
     return cast(Writer, _loaded(_place_of(suffix) or "")) if suffix in SUFFIXES else None
 
 
@@ -261,5 +262,11 @@ def blaming(source: Source) -> Iterator[None]:
         other = _theirs(source.files()[0])
         if other is None:
             raise
-        said = f"The add-on {other.name!r} of {other.package} failed ({type(error).__name__}: {error})."
-        raise InputError(said, path=source.name) from error
+        raise InputError(
+            "add-on-failed",
+            path=source.name,
+            name=other.name,
+            package=other.package,
+            kind=type(error).__name__,
+            reason=error,
+        ) from error

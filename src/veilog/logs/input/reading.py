@@ -184,7 +184,7 @@ def roles_among(names: list[str], declared: ReadOptions, source: Source) -> Role
         classifiers = _classifiers(source) if declared.classifier is not None else ()
         return declared_roles(names, declared, classifiers, public=_declares(source))
     except InputError as error:
-        raise InputError(error.problem, path=source.name, advice=error.advice) from None
+        raise error.at(source.name) from None
 
 
 def _declares(source: Source) -> bool:

@@ -278,10 +278,11 @@ def classifier_keys(
             raise ParameterError(
                 "classifier-attribute-missing",
                 parameter="classifier",
-                advice=f"{meant(words[0], known)}There are: {', '.join(list(known)[:30])}."
-                + (f" Classifiers: {names}." if names else "")
-                + (" A name with spaces stands in single quotes." if exact else ""),
                 words=words[0],
+                meant=meant(words[0], known),
+                known=", ".join(list(known)[:30]),
+                classifiers=Message("classifiers-of-log", names=names) if names else "",
+                quotes=Message("name-with-spaces-quoted") if exact else "",
             )
         found.append(" ".join(words[:size]))
         words = words[size:]
@@ -354,14 +355,14 @@ def _plain(name: str) -> str:
     return "".join(letter for letter in letters if letter.isalnum())
 
 
-def _way_out(columns: Sequence[str], meant: str = "") -> Message:
+def _way_out(columns: Sequence[str], meant: Message | str = "") -> Message:
     """How to say which column is which."""
     shown = [repr(name if len(name) <= 60 else name[:57] + "...") for name in columns[:30]]
-    more = f" and {len(columns) - 30} more" if len(columns) > 30 else ""
+    more = Message("columns-more", more=len(columns) - 30) if len(columns) > 30 else ""
     data = [name for name in columns if DATA.search(name)]
     unnamed = len(data) > 1 or (data and _TIME.search(data[0]))
     code = "columns-without-names" if unnamed else "columns-to-be-named"
-    return Message(code, columns=", ".join(shown) + more, meant=meant)
+    return Message(code, columns=", ".join(shown), more=more, meant=meant)
 
 
 _TIME = re.compile(r"^\s*\d{1,4}[-/.]\d{1,2}[-/.]\d{1,4}(\D|$)")

@@ -134,11 +134,10 @@ def _beside(name: str) -> bool:
 
 def check_unpacked(produced: int, packed: int, limit: int | None, path: Path) -> None:
     """Raise :class:`InputError` where so many bytes come out of so few packed ones that the file must be refused."""
-    advice = "If you trust the file, allow more with --limit BYTES, or unpack it first."
     if limit is not None and produced > limit:
-        raise InputError("file-unpacked-too-large", path=path, advice=advice, limit=limit)
+        raise InputError("file-unpacked-too-large", path=path, limit=limit)
     if limit == DEFAULT_LIMIT and produced > _RATIO_FROM and produced > _RATIO * max(packed, 1):
-        raise InputError("file-unpacks-like-bomb", path=path, advice=advice, ratio=_RATIO)
+        raise InputError("file-unpacks-like-bomb", path=path, ratio=_RATIO)
 
 
 def resumed(begun: bytes, rest: BinaryIO) -> BinaryIO:

@@ -45,7 +45,6 @@ from veilog.logs.tables.events import log_from_table
 _AT_ONCE = 16
 """Findings that are made one at a time, and as many come here at most."""
 _BATCH = "spark.sql.execution.arrow.maxRecordsPerBatch"
-_PAID = "What was asked so far is paid for."
 _FOUND = pa.schema([("number", pa.int64()), ("found", pa.binary())])
 _AS_SPARK = "number long, found binary"
 

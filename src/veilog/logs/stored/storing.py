@@ -57,6 +57,7 @@ from veilog.logs.tables.cells import is_text, plain_type
 from veilog.logs.tables.events import is_of_cases, log_from_table
 from veilog.logs.tables.parquet import PARQUET, is_parquet, opened
 from veilog.logs.tables.reader import note, table_reader_of
+from veilog.messages import Message
 
 PLACE = "veilog_place"
 """The column that says which of two cases comes first."""
@@ -301,7 +302,6 @@ def _of_spark(table: Any, frame: Any) -> Iterator[pa.RecordBatch]:
 
 
 _OWN = ("file_row_number", "file_index", ROW, PLACE)
-_CONVERT = "Convert it, or give one file with all events."
 
 
 def rows_of_file(
@@ -324,7 +324,7 @@ def rows_of_files(
             raise InputError("files-not-all-parquet", path=file.path)
         problem = _odd(file, roles) or _unlike(file, files[0])
         if problem is not None:
-            raise InputError(problem, path=file.path, advice=_CONVERT)
+            raise InputError(problem, path=file.path, advice="files-need-conversion")
     count = sum(PARQUET.rows(file) for file in files)
     if not count:
         raise InputError("files-without-rows", path=files[0].path)
@@ -354,36 +354,39 @@ def _relation(files: Sequence[Source]) -> str:
     )
 
 
-def _odd(file: Source, roles: Roles) -> str | None:
+def _odd(file: Source, roles: Roles) -> Message | None:
     """What in the columns of this file means something else to DuckDB than to our own reader; None for nothing."""
     schema = opened(file).schema_arrow
     if PARQUET.notes(file).case_key is not None or PARQUET.notes(file).empty is not None:
-        return "This file has cases that only an index tells apart, or without events."
+        return Message("file-cases-need-index")
     if roles.clock is not None or roles.two_events:
-        return "The time of an event is in two columns, or a row is two events."
+        return Message("rows-not-events")
     missing = next((name for name in roles.named if name not in schema.names), None)
     if missing is not None:
-        return f"There is no column {missing!r}, but in other files of this log there is."
+        return Message("column-only-in-others", name=missing)
     if len({name.lower() for name in [*schema.names, *_OWN]}) < len(schema.names) + len(_OWN):
-        return "The names of two columns differ in upper and lower case only, or one is a name of ours."
+        return Message("column-names-alike")
     kinds = [plain_type(schema.field(name).type) for name in (roles.case, roles.activity)]
     if not ((is_text(kinds[0]) or pa.types.is_integer(kinds[0])) and is_text(kinds[1])):
-        return f"The columns {roles.case!r} and {roles.activity!r} hold {kinds[0]} and {kinds[1]}, not names."
+        return Message(
+            "columns-hold-no-names", case=roles.case, activity=roles.activity, kind=str(kinds[0]), kind_2=str(kinds[1])
+        )
     other = next((f for f in schema if isinstance(f.type, pa.BaseExtensionType) or pa.types.is_list_view(f.type)), None)
     if other is not None:
-        return f"The column {other.name!r} holds {other.type}, which DuckDB reads as another type."
+        return Message("column-type-read-otherwise", name=other.name, kind=str(other.type))
     if not pa.types.is_timestamp(schema.field(roles.timestamp).type):
-        return f"The column {roles.timestamp!r} holds {schema.field(roles.timestamp).type}, not timestamps."
+        kind = str(schema.field(roles.timestamp).type)
+        return Message("column-holds-no-times", name=roles.timestamp, kind=kind)
     return None
 
 
-def _unlike(file: Source, first: Source) -> str | None:
+def _unlike(file: Source, first: Source) -> Message | None:
     """In what the columns of this file are not those of the first; None for nothing."""
     found, wanted = ({f.name: plain_type(f.type) for f in opened(one).schema_arrow} for one in (file, first))
     if found == wanted:
         return None
-    name = sorted(found.keys() ^ wanted.keys()) or sorted(name for name in wanted if found[name] != wanted[name])
-    return f"Its column {name[0]!r} is not that of {first.path.name}: it is missing in one, or has another type."
+    names = sorted(found.keys() ^ wanted.keys()) or sorted(name for name in wanted if found[name] != wanted[name])
+    return Message("columns-of-files-differ", name=names[0], file=first.path.name)
 
 
 def _chosen(connection: duckdb.DuckDBPyConnection, rows: str, roles: Roles, findings: Findings) -> str:

@@ -353,8 +353,7 @@ class Sizes(ToJson):
         if self.answers is not None and len(self.answers) != len(BINS):
             raise ParameterError("twin-bins-wrong", parameter="answers", number=len(BINS), number_2=len(self.answers))
         if self.held is not None and len(self.held) != len(HEADS):
-            said = f"There are {len(HEADS)} answers about the most frequent variants, not {len(self.held)}."
-            raise ParameterError(said, parameter="held")
+            raise ParameterError("twin-heads-wrong", parameter="held", number=len(HEADS), number_2=len(self.held))
         for name in HEADS:
             share = getattr(self, name)
             if share is not None and not 0 < share <= 1:

@@ -394,11 +394,10 @@ def _explain(source: Source, error: Exception) -> None:
     for line, row in _numbered_rows(source):
         if len(row) != len(dialect.columns):
             raise InputError(
-                "row-fields-differ",
+                "row-fields-differ" if dialect.headed else "row-fields-unlike-first",
                 path=path,
                 line=line,
                 number=len(row),
-                value="header" if dialect.headed else "first",
                 number_2=len(dialect.columns),
                 delimiter=dialect.delimiter,
             ) from error

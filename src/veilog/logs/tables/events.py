@@ -519,15 +519,14 @@ Mask = npt.NDArray[np.bool_]
 
 def check_flat(log: EventLog, path: Path, what: str = "CSV") -> None:
     """Refuse to write a log to a flat table, such as CSV, that it cannot hold."""
-    advice = "Write .xes.gz or .parquet, or accept the loss (--lossy)."
     empty = int((np.diff(log.offsets) == 0).sum())
     if empty:
-        raise OutputError("cases-without-event", path=path, advice=advice, empty=empty, what=what)
+        raise OutputError("cases-without-event", path=path, empty=empty, what=what)
     names = log.cases.column(ACTIVITY)
     if len(pc.unique(names)) < len(names):
-        raise OutputError("cases-names-equal", path=path, advice=advice, what=what)
+        raise OutputError("cases-names-equal", path=path, what=what)
     if blank(names.cast(pa.string())).any():
-        raise OutputError("cases-name-missing", path=path, advice=advice, what=what)
+        raise OutputError("cases-name-missing", path=path, what=what)
 
 
 def flat_table(log: EventLog, *, keyed: bool = False, case_index: bool = False) -> pa.Table:

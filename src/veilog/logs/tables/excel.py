@@ -40,6 +40,7 @@ from veilog.logs.metadata import Attribute, Metadata, metadata_from, metadata_to
 from veilog.logs.tables.cells import number_of_time, written
 from veilog.logs.tables.events import LineOf, check_flat, flat_table
 from veilog.logs.tables.reader import Notes, Remark, TableReader, header_among
+from veilog.messages import Message
 
 _UNZIPPED = 1 << 30
 _LOOKED_AT = 50
@@ -76,7 +77,6 @@ _ESCAPED = re.compile("_(?=x[0-9A-Fa-f]{4}_)")
 _TYPES = {"int64": pa.int64(), "double": pa.float64(), "bool": pa.bool_(), "string": pa.string()}
 UTC_TIME = "time"
 """What the sheet beside says of a column of times, which Excel holds without their zone: UTC."""
-_ADVICE = "Write .xes.gz or .parquet, or accept the loss (--lossy)."
 _SAME_DAY = (1980, 1, 1, 0, 0, 0)
 
 _Row = tuple[Any, ...]
@@ -149,7 +149,7 @@ def _read(source: Source) -> _Sheet:
     try:
         import python_calamine
     except ImportError as error:
-        raise MissingExtraError("Reading a workbook of Excel", extra="excel") from error
+        raise MissingExtraError(Message("reading-of-workbooks"), extra="excel") from error
     try:
         with zipfile.ZipFile(file) as parts:
             _check_sizes(parts)

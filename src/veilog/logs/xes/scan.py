@@ -59,7 +59,6 @@ _TRUNCATED = {
 }
 _DECLARATION = 256
 """Bytes at the beginning in which it is."""
-_NO_ENTITIES = "Entities can hide bombs and reach other files; write the text itself instead."
 
 
 _MISSPELLED = re.compile(
@@ -119,36 +118,37 @@ class CheckedParser:
             raise too_long(self.path, self.parser.CurrentLineNumber, self.parser.CurrentColumnNumber + 1)
 
     def _fault(self, error: expat.ExpatError, *, final: bool) -> InputError:
-        reason = expat.ErrorString(error.code)
-        advice = None
+        code = "xml-not-well-formed"
         if final and error.code in _TRUNCATED:
-            problem = f"The XML ends too early, the file is truncated ({reason})."
-            advice = "Fetch or export the file again."
-        else:
-            problem = f"This is not well-formed XML: {reason}."
-            if error.code == expat.errors.codes[expat.errors.XML_ERROR_INVALID_TOKEN]:
-                declared = self.encoding or "UTF-8, as none is declared"
-                advice = f"If the text looks right, it may not be in the declared encoding ({declared})."
-        return InputError(problem, path=self.path, line=error.lineno, column=error.offset + 1, advice=advice)
-
-    def refuse(self, problem: str, advice: str | None = None) -> InputError:
-        parser = self.parser
+            code = "xml-truncated"
+        elif error.code == expat.errors.codes[expat.errors.XML_ERROR_INVALID_TOKEN]:
+            code = "xml-token-invalid" if self.encoding else "xml-token-not-utf8"
         return InputError(
-            problem, path=self.path, line=parser.CurrentLineNumber, column=parser.CurrentColumnNumber + 1, advice=advice
+            code,
+            path=self.path,
+            line=error.lineno,
+            column=error.offset + 1,
+            reason=expat.ErrorString(error.code),
+            encoding=self.encoding,
         )
+
+    def refuse(self, code: str, **values: Any) -> InputError:
+        """Return the error of this code at the place that the parser has reached."""
+        line, column = self.parser.CurrentLineNumber, self.parser.CurrentColumnNumber + 1
+        return InputError(code, path=self.path, line=line, column=column, **values)
 
     def _declared(self, version: str, encoding: str | None, standalone: int) -> None:
         self.encoding = encoding
 
     def _doctype(self, name: str, system: str | None, public: str | None, internal: int) -> None:
         if system is not None or public is not None:
-            raise self.refuse(f"The file refers to an external document type ({system}), which is refused.")
+            raise self.refuse("xml-document-type-outside", system=system)
 
     def _entity(self, name: str, *_: Any) -> None:
-        raise self.refuse(f"The file declares an entity ({name}), which is refused.", _NO_ENTITIES)
+        raise self.refuse("xml-entity-declared", name=name)
 
     def _external(self, context: str, base: Any, system: Any, public: Any) -> int:
-        raise self.refuse(f"The file refers to something outside itself ({system or public}), which is refused.")
+        raise self.refuse("xml-reference-outside", system=system or public)
 
 
 _SPECIAL = re.compile(rb"<!--.*?-->|<\?.*?\?>", re.DOTALL)
@@ -271,7 +271,7 @@ class Plain:
             return name
         uri = scope.get(prefix)
         if uri is None:
-            raise self._checked.refuse(f"The prefix of <{name}> is not declared.")
+            raise self._checked.refuse("xml-prefix-undeclared", name=name)
         return local if uri == self._root_uri or "xes-standard" in uri else name
 
 

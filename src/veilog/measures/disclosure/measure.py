@@ -234,7 +234,7 @@ def unique_cases(
     """
     held = as_log(log)
     if isinstance(held, Variants):
-        raise ParameterError(_NO_EVENTS.format(what="Names of cases"), parameter="log")
+        raise ParameterError("case-names-of-variants", parameter="log")
     held = _perspective(held, time)
     variants, (kind,), (k,) = held.variants, _backgrounds(background), _sizes(size)
     say = progress or (lambda text, fraction: None)
@@ -247,7 +247,6 @@ def unique_cases(
     raise ParameterError("disclosure-work-limit-exceeded", parameter="size", plural=_plural(kind), k=k)
 
 
-_NO_EVENTS = "{what} need a log with its events; here are its variants alone."
 _NO_ATTRIBUTE = "Disclosure of {name!r} is computed exactly only, and that takes more than the work limit."
 
 
@@ -273,9 +272,9 @@ def _perspective(log: L, time: str | None, sensitive: str | None = None) -> L:
     """Return the log as the attacker sees it."""
     if isinstance(log, EventLog):
         return log if time is None else with_times(log, time)
-    for name, what in ((time, "Times of events"), (sensitive, "Sensitive attributes")):
+    for name, code in ((time, "times-of-variants"), (sensitive, "attributes-of-variants")):
         if name is not None:
-            raise ParameterError(_NO_EVENTS.format(what=what), parameter="log")
+            raise ParameterError(code, parameter="log")
     return log
 
 
@@ -470,7 +469,7 @@ def _weights(weights: Mapping[str, float] | None, variants: Variants) -> FloatAr
     code = {label: i for i, label in enumerate(variants.labels)}
     for label, weight in (weights or {}).items():
         if label not in code:
-            near = meant(label, variants.labels).strip() or None
+            near = meant(label, variants.labels) or None
             raise ParameterError("disclosure-weight-activity-unknown", parameter="weights", advice=near, label=label)
         if not (np.isfinite(weight) and weight >= 0.0):
             raise ParameterError("disclosure-weight-negative", parameter="weights", label=label, weight=weight)

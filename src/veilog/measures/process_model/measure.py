@@ -39,6 +39,7 @@ from veilog._process import ends_in_time, interpreter
 from veilog.errors import MissingExtraError, ParameterError, VeilogError
 from veilog.logs.variants import Variants
 from veilog.measures.measure import Found, Measure, Miner, Pair, Quantity
+from veilog.messages import Message
 from veilog.mining.inductive import UNLIMITED, Clock, OutOfTimeError, discover
 from veilog.mining.replay import Net, Prefixes, Replay, precision, replayed, workflow_net
 
@@ -150,7 +151,7 @@ def running(
 ) -> Iterator[Running]:
     """Starts the measurement beside the caller's work; leaving the block ends it in any case."""
     if importlib.util.find_spec("pm4py") is None:
-        raise MissingExtraError("Measuring models", extra="models")
+        raise MissingExtraError(Message("measuring-models"), extra="models")
     logs = [
         {"traces": [list(t) for t in variants.sequences], "counts": variants.counts.tolist()}
         for variants in (original, released)
@@ -176,13 +177,13 @@ class TooManyStatesError(VeilogError):
     """An alignment was not found in so many states."""
 
     def __init__(self, states: int) -> None:
-        super().__init__(f"No alignment was found in {states:,} states of the model.")
+        super().__init__("alignment-states-too-many", states=states)
 
 
 def check_alignments() -> None:
     """Raise :class:`MissingExtraError` where there is no r4pm."""
     if importlib.util.find_spec("r4pm") is None:
-        raise MissingExtraError("Fitness by alignments", extra="alignments")
+        raise MissingExtraError(Message("fitness-by-alignments"), extra="alignments")
 
 
 def aligned_fitness(original: Variants, net: Net, clock: Clock = UNLIMITED) -> float:

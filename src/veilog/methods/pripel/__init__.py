@@ -28,6 +28,7 @@ from veilog._typing import IntArray
 from veilog.errors import ParameterError, meant
 from veilog.logs.eventlog import ACTIVITY, CASE_INDEX, EVENT_INDEX, NESTED, TIMESTAMP, TIMESTAMP_TYPE, EventLog
 from veilog.logs.variants import Sequences
+from veilog.messages import Message
 from veilog.methods._events.query import (
     Query,
     QuerySettings,
@@ -167,7 +168,7 @@ def _columns(log: EventLog, names: tuple[str, ...], request: Request) -> tuple[l
                 parameter="attribute_names",
                 name=name,
                 meant=meant(name, known),
-                names=", ".join(known) or "none",
+                names=", ".join(known) or Message("names-none"),
             )
     chosen: tuple[list[str], list[str]] = ([], [])
     for level, table, columns in ((0, log.events, of_events), (1, log.cases, of_cases)):
