@@ -152,7 +152,7 @@ def words(code: str, values: Mapping[str, Any], part: str = "") -> str:
 
 
 _WORD = re.compile(r"(?:^|(?<= ))\{(\w+)\}(?: |$)| \{(\w+)\}(?=[.,;:!?])")
-"""A value that stands in a sentence as a word of its own, with the space after it, or before it where it is the last."""
+"""A value that stands in a sentence as a word of its own, with the space after it, or before it at the end."""
 
 
 def _without_empty(text: str, values: Mapping[str, Any]) -> str:

@@ -72,7 +72,7 @@ def read(path: str | Path, kind: str) -> Content:
     try:
         return _decoded(data, kind)
     except Damaged as error:
-        raise InputError(str(error), path=path) from None
+        raise InputError(error.message, path=path) from None
 
 
 def _bytes(path: Path, kind: str) -> bytes:
@@ -99,9 +99,9 @@ def _plain(name: str, array: AnyArray) -> AnyArray:
     """The array in one of the types of a file, little-endian and in rows; numbers that are not finite are refused."""
     dtype = array.dtype.newbyteorder("<")
     if dtype not in _NAMES:
-        raise Damaged(f"The array {name} holds {array.dtype}, which a model file does not.")
+        raise Damaged("model-array-type-unknown", name=name, kind=str(array.dtype))
     if dtype.kind == "f" and not np.isfinite(array).all():
-        raise Damaged(f"The array {name} holds numbers that are not finite.")
+        raise Damaged("model-array-not-finite", name=name)
     return np.ascontiguousarray(array, dtype=dtype)
 
 
@@ -133,17 +133,17 @@ def _text(value: Any, *, in_order: bool = False) -> str:
 
 def _decoded(data: bytes, kind: str) -> Content:
     if data[8 : 8 + len(_MAGIC)] != _MAGIC:
-        raise Damaged("The file is empty." if not data else f"This is not a {kind} of veilog.")
+        raise Damaged("model-file-foreign" if data else "model-file-empty", kind=kind)
     length = int.from_bytes(data[:8], "little")
     if length > min(len(data) - 8, _LARGEST_HEADER):
-        raise Damaged("The file is cut off or damaged: its header is longer than it.")
+        raise Damaged("model-file-truncated")
     header = _json(data[8 : 8 + length], "header")
     metadata = header.pop("__metadata__", None)
     if not isinstance(metadata, dict) or not all(isinstance(text, str) for text in metadata.values()):
         _damaged()
     version = metadata.get("veilog.version", "")
     if version.isascii() and version.isdigit() and len(version) < 6 and int(version) > VERSION:
-        raise Damaged(f"This file has format {version}; this veilog reads up to {VERSION}. Install a newer veilog.")
+        raise Damaged("model-file-too-new", version=version, known=VERSION)
     if metadata.keys() != {"veilog.facts", "veilog.kind", "veilog.sha256", "veilog.version"}:
         _damaged()
     body = memoryview(data)[8 + length :]
@@ -157,10 +157,10 @@ def _decoded(data: bytes, kind: str) -> Content:
     if digest.hexdigest() != metadata["veilog.sha256"]:
         _damaged()
     if found != kind:
-        raise Damaged(f"This is a {found} of veilog, not a {kind}.")
+        raise Damaged("model-file-of-other-kind", found=found, kind=kind)
     for name, array in arrays.items():
         if array.dtype.kind == "f" and not np.isfinite(array).all():
-            raise Damaged(f"The array {name} holds numbers that are not finite.")
+            raise Damaged("model-array-not-finite", name=name)
     return Content(found, facts, arrays)
 
 
@@ -191,7 +191,7 @@ def _json(text: bytes, what: str) -> dict[str, Any]:
     except (ValueError, RecursionError):
         value = None
     if not isinstance(value, dict):
-        raise Damaged(f"The file is damaged: its {what} cannot be read.")
+        raise Damaged("model-file-unreadable", what=what)
     return value
 
 
@@ -200,4 +200,4 @@ def _refuse(text: str) -> NoReturn:
 
 
 def _damaged() -> NoReturn:
-    raise Damaged("The file is damaged: its contents do not match its checksum.")
+    raise Damaged("model-file-damaged")

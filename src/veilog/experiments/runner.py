@@ -255,14 +255,13 @@ def _chosen_logs(
 def _chosen_cells(experiment: Experiment, plan: Plan, methods: tuple[str, ...]) -> Iterable[Cell]:
     unknown = [name for name in methods if name not in experiment.methods]
     if unknown:
-        possible = f"It has: {', '.join(experiment.methods)}." if experiment.methods else "It has none."
         raise ParameterError(
-            "experiment-method-unknown",
+            "experiment-method-unknown" if experiment.methods else "experiment-without-methods",
             parameter="methods",
             name=experiment.name,
             unknown=unknown[0],
             meant=meant(unknown[0], experiment.methods),
-            possible=possible,
+            names=", ".join(experiment.methods),
         )
     cells = _cells_of(experiment, plan, methods)
     if not cells:

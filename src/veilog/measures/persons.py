@@ -60,11 +60,10 @@ def check_apart(original: EventLog | Variants, control: EventLog | Variants | No
     same = _cases_in(control) & _cases_in(original)
     if same:
         raise ParameterError(
-            "control-cases-in-original",
+            "control-case-in-original" if len(same) == 1 else "control-cases-in-original",
             parameter="control",
             number_of_cases=control.number_of_cases,
             number=len(same),
-            value="is" if len(same) == 1 else "are",
         )
 
 
@@ -75,12 +74,11 @@ def _check_people(original: EventLog, control: EventLog, column: str) -> None:
     same = pc.sum(pc.is_in(beside, value_set=before)).as_py() or 0
     if same:
         raise ParameterError(
-            "control-people-in-original",
+            "control-person-in-original" if same == 1 else "control-people-in-original",
             parameter="control",
             number=len(beside),
             name=column,
             same=same,
-            value="has" if same == 1 else "have",
         )
 
 
@@ -110,9 +108,8 @@ def parted(log: EventLog, person: str, cases: int, generator: np.random.Generato
     owner = _numbered(log, person)
     size = np.bincount(owner)
     if len(size) < 2:
-        raise ParameterError(
-            "control-people-too-few", parameter="person", person=person, number=len(size), value="s" * (len(size) != 1)
-        )
+        code = "control-of-one-person" if len(size) else "control-without-people"
+        raise ParameterError(code, parameter="person", person=person)
     mixed = generator.permutation(len(size))
     off = np.abs(np.cumsum(size[mixed])[:-1] - cases)
     last = len(off) - 1 - int(off[::-1].argmin())  # of two that are as near the larger part

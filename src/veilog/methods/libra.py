@@ -260,10 +260,12 @@ class _Plan:
         least = least_scale(epsilon, delta, float(rate), lots, alpha)
         if least is None:
             raise ParameterError(
-                f"Libra's accountant cannot reach epsilon = {epsilon:g} with {lots} lots at delta = {delta:g}"
-                + ("." if alpha is None else f" and alpha = {alpha}."),
+                "libra-epsilon-out-of-reach" if alpha is None else "libra-alpha-out-of-reach",
                 parameter="epsilon" if alpha is None else "alpha",
-                advice="Raise epsilon, delta or gamma" + (", or leave alpha out." if alpha is not None else "."),
+                epsilon=epsilon,
+                lots=lots,
+                delta=delta,
+                alpha=alpha,
             )
         needed, order = least
         scale = max(PUBLISHED_SCALE, needed) if b is None else b

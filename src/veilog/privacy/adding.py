@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from veilog.errors import QuestionError, VeilogError
 from veilog.logs.eventlog import EventLog
-from veilog.privacy.asking import SPENT, triples_of
+from veilog.privacy.asking import triples_of
 from veilog.privacy.cases import UNKNOWN_TIME, Cases, Coding, RawCases
 from veilog.privacy.clipping import LARGEST_VALUE, contributions
 from veilog.privacy.domain import Domain
@@ -138,8 +138,7 @@ def _found(work: Callable[[RawCases, bool], T], raw: Callable[[], RawCases], fir
         raise
     except Exception:  # noqa: BLE001, S110 - raised below, not here: an error must not carry the other one
         pass
-    failed = "The log has a value that no question can be answered with."
-    raise QuestionError(failed, parameter="question", advice=f"{SPENT} Please report this.")
+    raise QuestionError("question-value-unusable", parameter="question")
 
 
 def _sums(found: Iterable[Addends], size: int) -> IntArray:

@@ -29,10 +29,6 @@ Triples = tuple[IntArray, IntArray, IntArray]
 _AGAIN = 128
 """So many cases of the first block are given twice: a difference shows in few, and a second look costs time."""
 
-_FAILED = "The function that was given to a question failed, or gave something other than integers for each case."
-SPENT = "The whole epsilon of this release counts as spent."
-_NOT_PER_CASE = "The function that was given to a question does not treat each case by itself."
-
 
 class Block(Protocol):
     """Cases as a function of a question sees them."""

@@ -377,8 +377,7 @@ class EventRounds:
             raise ParameterError("questions-used-up", parameter="rounds", asked=self._asked)
         check_size_and_bound(size, bound, resolution)
         if resolution * bound > self.UNIT:
-            problem = f"Contributions up to {bound} in steps of 1/{resolution} are too large."
-            raise ParameterError(problem, parameter="bound")
+            raise ParameterError("contributions-too-large", parameter="bound", bound=bound, resolution=resolution)
         self._questions._check_codings(codings)
         noise = self.noises[self._asked]
         self._asked += 1

@@ -255,7 +255,7 @@ def _named(log: EventLog, column: str | None) -> list[str | None]:
     return [None if name is None else str(name) for name in log.cases.column(ACTIVITY).to_pylist()]
 
 
-_ADVICE = "Such as " + ", ".join(f"{rule}={value}" for rule, value in RULES_OF_TIME.items()) + ", or ATTRIBUTE=VALUE."
+_ADVICE = Message("part-spelled-as", rules=", ".join(f"{rule}={value}" for rule, value in RULES_OF_TIME.items()))
 _NEVER = int(np.iinfo(np.int64).max)
 
 

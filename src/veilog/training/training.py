@@ -103,20 +103,18 @@ class CheckpointFile:
         kept = facts.get("request")
         if not isinstance(kept, dict) or not isinstance(facts.get("log"), str):
             raise InputError("checkpoint-not-of-training", path=self.path)
-        advice = "Give what it was started with, or another --checkpoint to start anew with a budget of its own."
         for name in sorted(kept.keys() | request.keys()):
             if kept.get(name) != request.get(name):
                 raise ParameterError(
                     "checkpoint-setting-differs",
                     parameter=name,
-                    advice=advice,
                     name=self.path.name,
                     name_2=name,
                     said=_said(kept.get(name)),
                     said_2=_said(request.get(name)),
                 )
         if not hmac.compare_digest(facts["log"].encode(), digest.encode()):
-            raise ParameterError("checkpoint-of-other-log", parameter="log", advice=advice, name=self.path.name)
+            raise ParameterError("checkpoint-of-other-log", parameter="log", name=self.path.name)
         self._refuse_taken()
         try:
             self.path.rename(self.taken_path)
@@ -175,8 +173,8 @@ def _mark(path: Path) -> tuple[int, int, int] | None:
     return found.st_ino, found.st_mtime_ns, found.st_size
 
 
-def _said(value: Any) -> str:
-    return "none" if value is None else str(value)
+def _said(value: Any) -> str | Message:
+    return Message("names-none") if value is None else str(value)
 
 
 @dataclass
@@ -393,7 +391,7 @@ def trainable(name: str) -> Method:
     """The method of this name, if it trains a model that can be kept."""
     chosen = method_named(name)
     if name not in TRAINABLE:
-        raise ParameterError("method-without-model", parameter="method", name=name, names=" or ".join(TRAINABLE))
+        raise ParameterError("method-without-model", parameter="method", name=name, names=", ".join(TRAINABLE))
     return chosen
 
 

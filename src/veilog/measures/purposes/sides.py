@@ -12,7 +12,6 @@ from typing import Literal
 
 import numpy as np
 
-from veilog._language import counted
 from veilog._typing import IntArray
 from veilog.errors import ParameterError
 from veilog.logs.eventlog import EventLog
@@ -48,9 +47,10 @@ class Sides:
         whole = needs == "whole logs" or (needs == "either" and not any(isinstance(log, Variants) for log in logs))
         original, released = self.pair.whole if whole else self.pair.variants
         if _cases(original) < 2 or _cases(released) < 1:
-            which, name = (original, "original") if _cases(original) < 2 else (released, "released")
-            problem = f"The {name} log has {counted(_cases(which), 'case')}, too few to judge by."
-            raise ParameterError(problem, parameter=name)
+            if _cases(original) < 2:
+                code = "original-of-one-case" if _cases(original) else "original-without-cases"
+                raise ParameterError(code, parameter="original")
+            raise ParameterError("released-without-cases", parameter="released")
         # Of variants it is not known whose they are: with persons the log is split, and its variants are taken then.
         from_log = whole or (self.person is not None and not isinstance(self.pair.original, Variants))
         found = self._parts(side, released, held_out=held_out, draw=draw, from_log=from_log)

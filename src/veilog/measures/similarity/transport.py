@@ -182,7 +182,9 @@ def _solve(
     i, j, mass = i[real], j[real], mass[real]
     u, v = np.asarray(log["u"])[:rows], np.asarray(log["v"])[:columns]
     if log["warning"] is not None or not _feasible(a, b, i, j, mass) or not np.isfinite([u.sum(), v.sum()]).all():
-        raise SolverError("transport-without-plan", log=log["warning"] or "its answer is no plan.")
+        if log["warning"] is None:
+            raise SolverError("transport-answer-no-plan")
+        raise SolverError("transport-without-plan", log=log["warning"])
     return i * columns + j, mass, u, v
 
 

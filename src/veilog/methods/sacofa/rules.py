@@ -122,7 +122,6 @@ def rules_from_counts(follows: IntArray, cases: IntArray, first: BoolArray, nois
 
 _PAIRS = ("never", "always", "before")
 _KEYS = (*_PAIRS, "first")
-_EXAMPLE = 'An example: {"never": [["Discharge", "Triage"]], "first": ["Registration"]}.'
 
 
 @dataclass(frozen=True)
@@ -177,8 +176,8 @@ def _from_json(text: str, path: str | Path) -> list[_Rule]:
             names = [entry] if kind == "first" else entry
             expected = 1 if kind == "first" else 2
             if not isinstance(names, list) or len(names) != expected or not all(isinstance(n, str) for n in names):
-                what = "the name of an activity" if kind == "first" else "a pair of names of activities"
-                raise InputError("rules-file-entry-invalid", path=path, kind=kind, what=what, dumps=json.dumps(entry))
+                code = "rules-file-entry-no-name" if kind == "first" else "rules-file-entry-no-pair"
+                raise InputError(code, path=path, kind=kind, dumps=json.dumps(entry))
             rules.append(_Rule(kind, tuple(names)))
     return rules
 

@@ -115,7 +115,7 @@ def tlkc(curator: Curator, request: Request, settings: TlkcSettings) -> EventLog
     request.progress("looking for violating patterns", None)
     keep = left(known, background, bounds, request.remark)
     if not keep.any():
-        raise ParameterError("tlkc-all-events-suppressed", parameter="k", advice=_advice(known, bounds))
+        raise _all_suppressed(known, bounds)
     released = _released(log, events, keep, times, timed, chosen)
     for statement in _statements(bounds, background, time, names):
         curator.state(statement)
@@ -166,13 +166,14 @@ def _known(events: DeclaredEvents, label: IntArray, chosen: list[Sensitive]) -> 
     )
 
 
-def _advice(known: BackgroundKnowledge, bounds: TlkcModel) -> str:
+def _all_suppressed(known: BackgroundKnowledge, bounds: TlkcModel) -> ParameterError:
+    """The refusal where nothing would be left, with what would leave something."""
     largest = largest_k(known, bounds.c)
     if largest == 0:
-        return f"Every activity alone tells a sensitive value more surely than c = {bounds.c:g}: raise c."
+        return ParameterError("tlkc-no-confidence-reached", parameter="k", c=bounds.c)
     if largest < bounds.k:
-        return f"The largest k that would leave something is {largest}."
-    return "Raise c, lower l, or take a weaker background."
+        return ParameterError("tlkc-k-above-largest", parameter="k", largest=largest)
+    return ParameterError("tlkc-all-events-suppressed", parameter="k")
 
 
 # The release ----------------------------------------------------------------------------------------------------------

@@ -59,11 +59,9 @@ def parse_advantage(value: Number, name: str = "guessing_advantage") -> Fraction
     try:
         return parse_share(value, name)
     except ParameterError as error:
-        raise ParameterError(
-            error.problem.replace("a share above", "above"),
-            parameter=name,
-            advice="It is the most by which the chance of a right guess may rise; 0.05 to 0.3 are usual.",
-        ) from None
+        if error.code != "budget-share-out-of-range":
+            raise ParameterError(error.message, parameter=name, advice="guessing-advantage-meaning") from None
+        raise ParameterError("guessing-advantage-out-of-range", parameter=name, name=name, value=value) from None
 
 
 def epsilon_of(advantage: Number, prior: Number | None = None, delta: Number = 0) -> Fraction:

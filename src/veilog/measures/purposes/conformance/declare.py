@@ -52,10 +52,8 @@ class Constraint:
             )
         needed = 1 if self.template in UNARY else 2
         if len(self.activities) != needed:
-            what = "one activity" if needed == 1 else "two activities"
-            raise ParameterError(
-                "constraint-arguments-wrong", parameter="model", value=self, template=self.template, what=what
-            )
+            code = "constraint-of-one-activity" if needed == 1 else "constraint-of-two-activities"
+            raise ParameterError(code, parameter="model", value=self, template=self.template)
         if needed == 2 and self.activities[0] == self.activities[1]:
             raise ParameterError("constraint-activities-same", parameter="model", value=self)
         if self.times != 1 and self.template not in COUNTED:

@@ -95,4 +95,4 @@ def _constraint(template: str, activities: tuple[str, ...], times: int, path: Pa
     try:
         return Constraint(name, activities, times)
     except ParameterError as error:
-        raise InputError(str(error), path=path, line=line) from error
+        raise InputError(error.message, path=path, line=line) from error
