@@ -52,7 +52,10 @@ def used() -> dict[str, list[ast.Call | None]]:
                     if form.fullmatch(code):
                         found[code].append(None)
             if isinstance(node, ast.Call) and SAYING.match(getattr(node.func, "id", "")):
-                for code in {c.value for arg in node.args[:2] for c in ast.walk(arg) if isinstance(c, ast.Constant)}:
+                said = [
+                    arg for arg in node.args[:2] if not isinstance(arg, ast.Call)
+                ]  # a message within is a call of its own
+                for code in {c.value for arg in said for c in ast.walk(arg) if isinstance(c, ast.Constant)}:
                     if code in CATALOGUE:
                         found[code].append(node)
     return found

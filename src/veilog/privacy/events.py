@@ -377,7 +377,7 @@ class EventRounds:
             raise ParameterError("questions-used-up", parameter="rounds", asked=self._asked)
         check_size_and_bound(size, bound, resolution)
         if resolution * bound > self.UNIT:
-            raise ParameterError("contributions-too-large", parameter="bound", bound=bound, resolution=resolution)
+            raise ParameterError("contributions-steps-too-large", parameter="bound", bound=bound, resolution=resolution)
         self._questions._check_codings(codings)
         noise = self.noises[self._asked]
         self._asked += 1

@@ -128,7 +128,7 @@ class CheckedParser:
             path=self.path,
             line=error.lineno,
             column=error.offset + 1,
-            reason=expat.ErrorString(error.code),
+            why=expat.ErrorString(error.code),
             encoding=self.encoding,
         )
 

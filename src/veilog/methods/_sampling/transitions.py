@@ -114,8 +114,7 @@ def annotated(log: EventLog, variants: Variants, domain: Domain) -> tuple[Annota
 def check_times(unknown: int, events: int) -> None:
     """Refuse a log without events, or one where so many have no time."""
     if unknown:
-        which = "No event has a timestamp" if unknown == events else f"{unknown:,} events have no timestamp"
-        raise InputError("amun-times-missing", which=which)
+        raise InputError("amun-without-times" if unknown == events else "amun-times-missing", unknown=unknown)
     if events == 0:
         raise InputError("amun-log-without-events")
 

@@ -61,7 +61,7 @@ def parse_advantage(value: Number, name: str = "guessing_advantage") -> Fraction
     except ParameterError as error:
         if error.code != "budget-share-out-of-range":
             raise ParameterError(error.message, parameter=name, advice="guessing-advantage-meaning") from None
-        raise ParameterError("guessing-advantage-out-of-range", parameter=name, name=name, value=value) from None
+        raise ParameterError("guessing-advantage-not-share", parameter=name, name=name, value=value) from None
 
 
 def epsilon_of(advantage: Number, prior: Number | None = None, delta: Number = 0) -> Fraction:
@@ -96,12 +96,10 @@ def epsilon_of(advantage: Number, prior: Number | None = None, delta: Number = 0
     while epsilon > 0 and advantage_of(epsilon, failure, believed) > asked:
         epsilon, step = epsilon - step, 2 * step
     if not SMALLEST_EPSILON <= epsilon <= LARGEST_EPSILON:
-        word = "small" if epsilon < SMALLEST_EPSILON else "large"
         raise ParameterError(
-            "guessing-advantage-out-of-range",
+            "guessing-advantage-below-least" if epsilon < SMALLEST_EPSILON else "guessing-advantage-above-most",
             parameter="guessing_advantage",
             advantage=advantage,
-            word=word,
             epsilon=float(epsilon),
             smallest_epsilon=float(SMALLEST_EPSILON),
             largest_epsilon=float(LARGEST_EPSILON),
