@@ -128,3 +128,22 @@ def test_what_is_for_the_owner_is_in_nothing_that_others_get(code: str) -> None:
     assert note != Message(code) and not isinstance(note, Message)
     with pytest.raises(TypeError):
         replace(RELEASED, remarks=(note,))
+
+
+def test_a_word_that_is_empty_leaves_no_space_and_values_keep_theirs() -> None:
+    values = {"known": "a  b", "classifiers": "", "quotes": "", "words": "x"}
+    near = Message("did-you-mean", near="a  b")
+    assert Message("classifier-attribute-missing", meant="", **values).advice == "There are: a  b."
+    found = Message("classifier-attribute-missing", meant=near, **values).advice
+    assert found == "Did you mean 'a  b'? There are: a  b."
+    shown = {"columns": "'a'", "meant": "", "more": ""}
+    assert str(Message("columns-to-be-named", **shown)).endswith("Columns: 'a'.")
+    shown["more"] = Message("columns-more", more=2)
+    assert str(Message("columns-to-be-named", **shown)).endswith("Columns: 'a' and 2 more.")
+
+
+def test_a_message_within_a_sentence_begins_as_the_sentence_needs() -> None:
+    why = Message("account-of-unbounded-release")
+    assert str(Message("budget-used-up", why=why)).startswith("Nothing is left of the budget: there was a release")
+    example = Message("finding-with-example", what=Message("finding-bad-timestamp"), example="x", rule="r", names="n")
+    assert str(example)[0].isupper()

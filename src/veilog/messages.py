@@ -151,13 +151,13 @@ def words(code: str, values: Mapping[str, Any], part: str = "") -> str:
     return "" if part else gettext(code) if current() != ENGLISH else code
 
 
-_WORD = re.compile(r"(?:^|(?<= ))\{(\w+)\}(?: |$)| \{(\w+)\}(?=[.,;:!?])")
-"""A value that stands in a sentence as a word of its own, with the space after it, or before it at the end."""
+_WORD = re.compile(r"(?:^| )\{(\w+)\}(?=[ .,;:!?)]|$)")
+"""A value that stands in a sentence as a word of its own, with the space before it."""
 
 
 def _without_empty(text: str, values: Mapping[str, Any]) -> str:
     """Take out of a sentence the words that are empty, each with its space; what is filled in keeps its own spaces."""
-    return _WORD.sub(lambda found: found[0] if str(values.get(found[1] or found[2], "…")) else "", text)
+    return _WORD.sub(lambda found: found[0] if str(values.get(found[1], "…")) else "", text)
 
 
 class _Filling(Formatter):
