@@ -1,7 +1,6 @@
 """The method keeps the contract of veilog's methods."""
 
 from veilog.logs.synthetic.twins import ENDS
-
 from veilog.testing import check_method
 
 
