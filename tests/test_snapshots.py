@@ -89,9 +89,14 @@ def without(value: Any, *names: str) -> Any:
 def of_dossier() -> dict[str, object]:
     made = evolved(**KINDS["times and attributes"])
     return {
-        "for the recipient": as_markdown(dossier(made)).splitlines(),
-        "for the owner": as_markdown(dossier(made, LOG)).splitlines(),
+        "for the recipient": undated(as_markdown(dossier(made))).splitlines(),
+        "for the owner": undated(as_markdown(dossier(made, LOG))).splitlines(),
     }
+
+
+def undated(text: str) -> str:
+    """The same without the days on which it says that it was written."""
+    return re.sub(r"(written(?: on)?:? )\d{4}-\d\d-\d\d", r"\1...", text)
 
 
 def said_of(make: Callable[[], object]) -> object:

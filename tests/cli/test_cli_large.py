@@ -7,7 +7,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from veilog.cli import main
-from veilog.cli.shared import large
+from veilog.cli.shared import reading
 from veilog.logs.stored import storing
 from veilog.logs.stored import storing as sorting
 from veilog.logs.synthetic.hospital import hospital
@@ -39,7 +39,7 @@ def test_the_release_is_that_of_the_log_in_memory(
     assert main(["release", str(log), str(tmp_path / "memory.parquet"), *options]) == 0
     monkeypatch.setattr(storing, "LARGE", 10)
     monkeypatch.setattr(sorting, "_PIECE", 300)
-    monkeypatch.setattr(large, "read_log", None)
+    monkeypatch.setattr(reading, "read_log", None)
     assert main(["release", str(log), str(tmp_path / "disk.parquet"), *options]) == 0
     assert (tmp_path / "disk.parquet").read_bytes() == (tmp_path / "memory.parquet").read_bytes()
 
@@ -81,7 +81,7 @@ def test_the_release_of_several_files_or_a_table_is_that_of_the_log_in_memory(
     monkeypatch.setattr(sorting, "_PIECE", 300)
     spill = tmp_path / "spill"
     spill.mkdir()
-    monkeypatch.setattr(large, "read_log", None)
+    monkeypatch.setattr(reading, "read_log", None)
     means = ["--temp-directory", str(spill), "--memory-limit", "300MB"]
     assert (
         main(
@@ -141,7 +141,7 @@ def test_a_disk_that_fills_up_charges_nothing(
 
 def test_a_method_that_needs_all_events_gets_them(log: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(storing, "LARGE", 10)
-    monkeypatch.setattr(large, "stored", None)
+    monkeypatch.setattr(reading, "stored", None)
     assert (
         main(["release", str(log), str(tmp_path / "out.parquet"), "--method", "pretsa", "-p", "k=2", "--no-compare"])
         == 0
@@ -153,6 +153,6 @@ def test_what_was_kept_of_a_log_on_disk_is_shown(
     log: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(storing, "LARGE", 10)
-    monkeypatch.setattr(large, "read_log", None)
+    monkeypatch.setattr(reading, "read_log", None)
     assert main(["release", str(log), str(tmp_path / "out.csv"), *EVOLVE, "--times", "0.3", "--no-ledger"]) == 0
     assert "\nkept " in capsys.readouterr().out

@@ -19,6 +19,7 @@ import veilog
 from veilog.cli import main
 from veilog.errors import OutputError
 from veilog.logs.synthetic.hospital import hospital
+from veilog.messages import Message
 
 FULL = Path("/dev/full")
 RELEASE = ("-m", "laplace", "-p", "depth=2", "--epsilon", "1", "--activities", "log")
@@ -238,14 +239,14 @@ def test_a_ledger_that_cannot_be_written_at_the_end_loses_no_release(
     log: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def locked(*_: Any, **__: Any) -> Any:
-        raise OutputError("The ledger is locked by another program.", path=own)
+        raise OutputError("ledger-locked", path=own)
 
     own, out = tmp_path / "own.ledger", tmp_path / "out.xes"
-    monkeypatch.setattr("veilog.ledger.ledger.transaction", locked)
+    monkeypatch.setattr("veilog.ledger.ledger.EntryRef._noting", locked)
     assert main(["release", str(log), str(out), *RELEASE, "--ledger", str(own)]) == 5
     said = " ".join(capsys.readouterr().err.split())
-    assert "The release is written, and was charged, but its ledger could not note the file." in said
-    assert "locked by another program" in said and veilog.read(out).cases.num_rows
+    assert str(Message("ledger-file-not-noted", reason="")).strip() in said and str(Message("ledger-locked")) in said
+    assert veilog.read(out).cases.num_rows
 
 
 @pytest.mark.slow

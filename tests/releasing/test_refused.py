@@ -9,6 +9,7 @@ from typing import Any
 
 import pandas as pd
 import pytest
+from refusals import refused
 
 import veilog
 import veilog.report
@@ -96,29 +97,29 @@ NUMBERS: dict[str, Any] = {"method": "laplace", "epsilon": 1, "depth": 2}
 @pytest.mark.parametrize(
     ("wrong", "said"),
     [
-        (lambda book: veilog.twin(PATHS, epsilon=1, number=-1, ledger=book), "number must be a whole number from 0 on"),
-        (lambda book: veilog.twin(PATHS, epsilon=1, variants=0, ledger=book), "variants must be a whole number"),
-        (lambda book: veilog.twin(PATHS, epsilon=1, activities=0, ledger=book), "activities must be a whole number"),
-        (lambda book: veilog.twin(PATHS, epsilon=1, activities=(), ledger=book), "activities must be a whole number"),
-        (lambda book: veilog.twin(PATHS, epsilon=1, frequent=float("nan"), ledger=book), "A share of cases is above 0"),
-        (lambda book: veilog.twin(PATHS, epsilon=1, length=-1, ledger=book), "length must be a number from 0"),
-        (lambda book: veilog.twin(PATHS, epsilon=1, cases=5, variants=7, ledger=book), "variants .* from 1 to 5"),
-        (lambda book: veilog.suggest(PATHS, epsilon=1, activities=0, ledger=book), "activities must be a whole number"),
-        (lambda book: veilog.suggest(PATHS, epsilon=1, activities=5_001, ledger=book), "from 1 to 5,000, not 5001"),
+        (lambda book: veilog.twin(PATHS, epsilon=1, number=-1, ledger=book), "sizes-number-not-whole"),
+        (lambda book: veilog.twin(PATHS, epsilon=1, variants=0, ledger=book), "twin-number-out-of-range"),
+        (lambda book: veilog.twin(PATHS, epsilon=1, activities=0, ledger=book), "twin-number-out-of-range"),
+        (lambda book: veilog.twin(PATHS, epsilon=1, activities=(), ledger=book), "twin-number-out-of-range"),
+        (lambda book: veilog.twin(PATHS, epsilon=1, frequent=float("nan"), ledger=book), "twin-share-out-of-range"),
+        (lambda book: veilog.twin(PATHS, epsilon=1, length=-1, ledger=book), "twin-number-out-of-range"),
+        (lambda book: veilog.twin(PATHS, epsilon=1, cases=5, variants=7, ledger=book), "twin-number-out-of-range"),
+        (lambda book: veilog.suggest(PATHS, epsilon=1, activities=0, ledger=book), "twin-number-out-of-range"),
+        (lambda book: veilog.suggest(PATHS, epsilon=1, activities=5_001, ledger=book), "twin-number-out-of-range"),
         (
             lambda book: veilog.release(LOG, ledger=book, **LAPLACE, times="0.3", window=("0001-01-01", "9999-12-31")),
-            "at most 5300 are supported",
+            "window-weeks-too-many",
         ),
         (
             lambda book: veilog.release(
                 LOG, "pripel", epsilon=1, activities="log", start_window="0001-01-01..9999-12-31", ledger=book
             ),
-            "at most 5300 are supported",
+            "window-weeks-too-many",
         ),
-        (lambda book: _with_range(book, "cost", -1e308, 1e308), "from -1e.300 to 1e.300, and apart by 1e-300"),
-        (lambda book: _with_range(book, "cost", 0, 10**400), "from -1e.300 to 1e.300, and apart by 1e-300"),
-        (lambda book: _with_range(book, "cost", 0, 1e-320), "from -1e.300 to 1e.300, and apart by 1e-300"),
-        (lambda book: _with_range(book, "cost", 1e26, 1e27), "What it holds is from -9e.18 to 9e.18"),
+        (lambda book: _with_range(book, "cost", -1e308, 1e308), "domain-range-too-far"),
+        (lambda book: _with_range(book, "cost", 0, 10**400), "domain-range-too-far"),
+        (lambda book: _with_range(book, "cost", 0, 1e-320), "domain-range-too-far"),
+        (lambda book: _with_range(book, "cost", 1e26, 1e27), "attribute-range-reversed"),
     ],
 )
 def test_what_is_wrong_with_a_declared_number_is_said_before_anything_is_paid(
@@ -126,7 +127,7 @@ def test_what_is_wrong_with_a_declared_number_is_said_before_anything_is_paid(
 ) -> None:
     """Each was told after the log had been asked, and what that cost was lost; some by an error of Python."""
     book = veilog.Ledger.open(tmp_path / "a.ledger", create=True)
-    with pytest.raises(veilog.ParameterError, match=said):
+    with refused(veilog.ParameterError, said):
         wrong(book)
     assert all(account.spent == (0, 0) for account in book.show())
 
