@@ -162,12 +162,14 @@ def _without_empty(text: str, values: Mapping[str, Any]) -> str:
 
 class _Filling(Formatter):
     """Fills numbers in as the language writes them, and messages with their own words: ``{what!u}`` begins with a
-    capital letter, ``{what!l}`` with a small one."""
+    capital letter, ``{what!l}`` with a small one, ``{what!p}`` has no full stop at its end."""
 
     def convert_field(self, value: Any, conversion: str | None) -> Any:
-        if conversion not in ("u", "l"):
+        if conversion not in ("u", "l", "p"):
             return super().convert_field(value, cast(Any, conversion))
         text = str(value)
+        if conversion == "p":
+            return text.rstrip(".")
         return (text[:1].upper() if conversion == "u" else text[:1].lower()) + text[1:]
 
     def format_field(self, value: Any, format_spec: str) -> str:

@@ -14,8 +14,9 @@ import pytest
 import veilog
 from veilog import Variants, report
 from veilog.logs.synthetic.hospital import hospital
+from veilog.messages import Message
 from veilog.privacy.account.guarantee import STRENGTHS, Code, strength_of
-from veilog.releasing.checks import VERDICTS, VERIFIED_BY, Check, Unverified, Verified, checks_of, in_json
+from veilog.releasing.checks import VERDICTS, VERIFIED_BY, Check, Unverified, Verified, checks_of
 from veilog.releasing.owner.standing import Standing, standing_of
 from veilog.report.decision import MARKS, Decision, decided, of_person, owner_side
 from veilog.report.dossier import as_markdown, dossier
@@ -69,7 +70,7 @@ def test_each_tick_and_each_verdict_names_a_function_that_there_is() -> None:
 @pytest.mark.parametrize("code", ["activities-declared", "unit", "recipient", "releases-elsewhere", *get_args(Code)])
 def test_nothing_is_ticked_that_no_function_verifies(code: str) -> None:
     with pytest.raises(Unverified):
-        Check(code, "checked", "It holds.", "")  # type: ignore[arg-type]
+        Check(code, "checked", Message("it-holds"))  # type: ignore[arg-type]
 
 
 @pytest.mark.slow
@@ -401,11 +402,3 @@ def test_no_public_level_is_better_than_what_all_cases_give_without_its_limit(ep
     assert not any("delta" in str(remark) for remark in released.remarks), (
         "nothing public is judged by what was released"
     )
-
-
-def test_in_json_lists_are_by_state_and_not_by_order() -> None:
-    found = in_json((Check("unit", "against", "A.", "B."), Check("guarantee-derived", "checked", "C.", "")))
-    assert found == {
-        "checked": [{"code": "guarantee-derived", "text": "C."}],
-        "to_confirm": [{"code": "unit", "text": "A. B."}],
-    }

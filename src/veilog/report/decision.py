@@ -20,6 +20,7 @@ from veilog._language import gettext, gettext_noop, ngettext, quoted
 from veilog.logs.eventlog import EventLog
 from veilog.logs.facts import PersonColumn, person_columns, staff_columns
 from veilog.logs.variants import Variants
+from veilog.messages import Message
 from veilog.privacy.account.accounting import LARGEST_EPSILON
 from veilog.privacy.account.guarantee import STRENGTHS, Guarantee, Strength
 from veilog.privacy.account.guessing import worth
@@ -49,10 +50,22 @@ MARKS: Mapping[State, tuple[str, str]] = {
 }
 """How the state of a check is shown, as a sign and in words."""
 _SHOWN = 5
+_LONGEST_WHY = 700
+"""Characters; what a file says may be as long as it likes."""
 _SEVERAL = 5
 """Cases of a person, where it is not known how many they have."""
 _LITTLE = 10
 """Below so many cases times epsilon the noise of one count is a tenth of the log or more."""
+
+
+@dataclass(frozen=True)
+class ShownCheck:
+    """A check as people read it, with what the owner's log and ledger say to it."""
+
+    code: str
+    state: State
+    asks: str
+    why: str
 
 
 @dataclass(frozen=True)
@@ -66,7 +79,7 @@ class Decision:
     answer: str
     reasons: tuple[str, ...]
     """Why the level is not a better one."""
-    checks: tuple[Check, ...]
+    checks: tuple[ShownCheck, ...]
     cautions: tuple[str, ...]
     """What else has to be known at first sight."""
 
@@ -141,7 +154,7 @@ def decided(told: Told, cases: int, owner: OwnerSide | None = None) -> Decision:
     return Decision(g.strength, tone, headline(g), stated(g.protects), answer, reasons, checks, cautions)
 
 
-def _answer(g: Guarantee, checks: tuple[Check, ...]) -> str:
+def _answer(g: Guarantee, checks: tuple[ShownCheck, ...]) -> str:
     """Return what was spent and what remains to be confirmed; who answers for the data decides."""
     if g.strength == STRENGTHS[-1]:
         return gettext("Treat it as you treat the original log.")
@@ -162,13 +175,10 @@ def of_person(g: Guarantee, cases: int) -> Strength:
     return worth((Fraction(g.epsilon) * cases, Fraction((g.delta or 0.0) * growth)), cases=g.cases or 0)
 
 
-def _checks(told: Told, owner: OwnerSide | None) -> tuple[Check, ...]:
+def _checks(told: Told, owner: OwnerSide | None) -> tuple[ShownCheck, ...]:
     """The checks of the release itself, with what the owner's log and ledger say to them."""
-    found = checks_of(
-        told.guarantee, told.activities, from_file=told.from_file, say=lambda text: short(stated(text), 600)
-    )
-    checks: list[Check] = []
-    for check in found:
+    checks: list[ShownCheck] = []
+    for check in map(_shown, checks_of(told.guarantee, told.activities, from_file=told.from_file)):
         if check.code == "activities-from-log" and owner is not None:
             check = replace(check, why=f"{check.why} {_looked_at(owner)}")
         elif check.code == "unit" and told.guarantee.unit == "case":
@@ -181,15 +191,19 @@ def _checks(told: Told, owner: OwnerSide | None) -> tuple[Check, ...]:
     return tuple(checks)
 
 
-def _in_account(standing: Standing | None) -> Check:
+def _shown(check: Check) -> ShownCheck:
+    return ShownCheck(check.code, check.state, str(check.asks), short(str(check.why or ""), _LONGEST_WHY))
+
+
+def _in_account(standing: Standing | None) -> ShownCheck:
     """Return what the ledger says of other releases of the same data."""
     state, why = said_of_others(standing)
     account = None if standing is None else standing.account
     if account is None or account.uncounted or counting(account) < 2:
-        asks = gettext("The account of these data holds no other release of them.")
+        asks = Message("check-other-releases-none")
     else:
-        asks = gettext("All releases in the account together have a protection level of moderate or better.")
-    return Check("other-releases", state, asks, why)
+        asks = Message("check-other-releases")
+    return replace(_shown(Check("other-releases", state, asks)), why=why)
 
 
 def _looked_at(owner: OwnerSide) -> str:
@@ -207,7 +221,7 @@ def _looked_at(owner: OwnerSide) -> str:
     return gettext("There are {n}, in one case only: {names}. Look at these.", n=owner.activities, names=named)
 
 
-def _unit(check: Check, g: Guarantee, owner: OwnerSide | None) -> Check:
+def _unit(check: ShownCheck, g: Guarantee, owner: OwnerSide | None) -> ShownCheck:
     """That a case is what has to be protected, with what the owner's columns say against it."""
     if owner is not None and owner.persons is not None:
         return replace(check, state="against", why=f"{_persons(g, owner)[0]} {_group(g, owner.persons.most)}")
