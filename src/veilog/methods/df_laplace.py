@@ -18,7 +18,6 @@ from typing import Annotated, Literal
 
 import numpy as np
 
-from veilog._language import gettext_noop
 from veilog._typing import IntArray
 from veilog.errors import ParameterError
 from veilog.logs.variants import Sequences, Variants
@@ -217,13 +216,7 @@ def _published_relation(curator: Curator, epsilon: Fraction) -> IntArray:
         )
         relation = sums.reshape(size, size)
     else:
-        original = curator.peek(
-            gettext_noop(
-                "a case adds to as many directly-follows counts as it has events, no bound on which is declared, and "
-                "each "
-                "count has noise of scale 1/epsilon"
-            )
-        )
+        original = curator.peek("relation-length-unbounded")
         relation = exact_relation(original, curator.activities)
         relation = relation + noise.discrete_laplace(epsilon, size * size, curator.randomness).reshape(size, size)
     relation[-1, -1] = 0

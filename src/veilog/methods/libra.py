@@ -23,7 +23,6 @@ from typing import Annotated
 
 import numpy as np
 
-from veilog._language import gettext_noop
 from veilog._typing import IntArray
 from veilog.errors import InputError, ParameterError
 from veilog.logs.eventlog import TIMESTAMP, EventLog
@@ -146,17 +145,6 @@ PUBLISHED_RATE = 0.05
 PUBLISHED_SCALE = 2.5
 """Noise scale as published, where the accountant allows less. The authors' example has 2; from 2.48 on Sepsis is
 clipped to nothing at delta = 1e-3, as TraVaG's authors report of Libra."""
-_CLIPPED = gettext_noop(
-    "variants are clipped by their exact numbers of cases, and the threshold holds the exact number of variants"
-)
-_REPLACEMENT = gettext_noop(
-    "samples have a fixed size, taken from the exact number of cases, and are drawn with replacement, while the "
-    "accountant assumes Poisson samples"
-)
-_AMUN = gettext_noop(
-    "within a sample only its own variants are released, and every transition and every time of a case gets noise "
-    "for the whole epsilon of the sample"
-)
 _MICROSECONDS = {"day": 86_400e6, "minute": 60e6}
 
 
@@ -295,9 +283,9 @@ class _Plan:
 
 
 def _as_published(curator: Curator, request: Request, plan: _Plan, minutes: float) -> EventLog:
-    variants = curator.peek(_CLIPPED)
-    curator.peek(_REPLACEMENT)
-    log = curator.peek_log(_AMUN)
+    variants = curator.peek("libra-clipped-by-exact-counts")
+    curator.peek("libra-samples-with-replacement")
+    log = curator.peek_log("libra-amun-within-samples")
     if log.events.column(TIMESTAMP).null_count:
         raise InputError(
             "libra-timestamps-missing", path=log.source, null_count=log.events.column(TIMESTAMP).null_count

@@ -19,7 +19,6 @@ from typing import Annotated
 
 import numpy as np
 
-from veilog._language import gettext_noop
 from veilog._typing import BoolArray, IntArray
 from veilog.logs.variants import Sequences, Variants
 from veilog.methods._relations import SACOFA_PAPER, drawn_number
@@ -57,13 +56,7 @@ def sapa(curator: Curator, request: Request, settings: SapaSettings) -> Variants
     random = noise.generator(curator.randomness)
     if request.as_published:
         refuse_flood(curator, request.epsilon)
-        original = curator.peek(
-            gettext_noop(
-                "SaPa chooses directly-follows relations by their k-follows scores in the raw log, and redraws a "
-                "count's "
-                "noise until the count is positive"
-            )
-        )
+        original = curator.peek("sapa-scores-raw")
         kept = within_distance(original.sequences, curator.activities, settings.k)
         kept |= _let_in(~kept, float(request.epsilon), random)
         exact = exact_relation(original, curator.activities)

@@ -21,7 +21,6 @@ from typing import Annotated
 
 import numpy as np
 
-from veilog._language import gettext_noop
 from veilog.errors import ParameterError
 from veilog.logs.variants import Variants
 from veilog.messages import Message
@@ -73,12 +72,7 @@ def utravas(curator: Curator, request: Request, settings: UtravasSettings) -> Va
         raise ParameterError(
             "travas-subqueries-too-few", parameter="subqueries", smallest_split=SMALLEST_SPLIT, most=most
         )
-    original = curator.peek(
-        gettext_noop(
-            "uTraVaS keeps the number of subqueries whose result scores best against the raw log (relative log "
-            "similarity)"
-        )
-    )
+    original = curator.peek("utravas-subqueries-by-results")
     best, best_score = None, -1.0
     splits = range(SMALLEST_SPLIT, most + 1)
     for i, n in enumerate(splits):

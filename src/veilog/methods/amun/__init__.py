@@ -15,7 +15,6 @@ from typing import Annotated, Literal
 import numpy as np
 import pyarrow as pa
 
-from veilog._language import gettext_noop
 from veilog._typing import BoolArray, FloatArray, IntArray
 from veilog.errors import ParameterError
 from veilog.logs.eventlog import EventLog
@@ -147,18 +146,16 @@ def _refuse_fixed(settings: AmunSettings) -> None:
 
 def _peeked(curator: Curator, settings: AmunSettings, advantage: float) -> tuple[EventLog, Variants]:
     """Return the raw log and its variants; say why nothing can be derived, and what the paper states instead."""
-    variants = curator.peek(
-        gettext_noop("every released variant is one of the log's, so that it occurs there is certain (R1)")
-    )
-    raw = curator.peek_log(gettext_noop("the noise of every time is scaled by the raw values of its transition"))
+    variants = curator.peek("amun-variants-of-log")
+    raw = curator.peek_log("amun-noise-by-raw-values")
     if settings.mode == "filtering":
-        curator.peek(gettext_noop("filtering takes out whole cases by their raw values"))
+        curator.peek("amun-filtering-by-raw-values")
     if settings.epsilons:
-        curator.peek(gettext_noop("the epsilons in the log are computed from raw values"))
+        curator.peek("amun-epsilons-of-raw-values")
     if settings.settings == "paper":
         curator.state(_statement(advantage, settings.start_precision, settings.duration_precision))
         return raw, variants
-    curator.peek(gettext_noop("the authors' program departs from its paper, so no guess is bounded either"))
+    curator.peek("amun-program-departs")
     return raw, variants
 
 

@@ -12,7 +12,6 @@ from fractions import Fraction
 
 import numpy as np
 
-from veilog._language import gettext_noop
 from veilog._typing import BoolArray, IntArray
 from veilog.errors import ParameterError
 from veilog.logs.variants import Variants
@@ -35,11 +34,6 @@ _ATTEMPTS = math.ceil(math.log(2 / float(_FAILURE)) / _GIVING_UP)
 _PAIRS, _BORDERS, _FITNESS = Fraction(65, 100), Fraction(25, 100), Fraction(10, 100)
 _DEEPEST = 60
 """Trees nested deeper than this are given up, as the program gives up what Python cannot nest."""
-_WHY = gettext_noop(
-    "the noise of a tree's fitness is that of a number which one case changes by at most 1 over the number of cases, "
-    "but fitness adds up tokens, of which a long case has many: one case of 5,000 events takes it from 1 to .37; how "
-    "many pairs are taken follows the raw number of pairs that occur; and the number of cases is taken for public"
-)
 
 
 def accepted_tree(
@@ -48,7 +42,7 @@ def accepted_tree(
     """Return the first tree whose noisy fitness is enough, None if there is none, and the raw number of cases."""
     if request.epsilon <= _FAILURE:
         raise ParameterError("dpim-epsilon-below-failure", parameter="epsilon", failure=float(_FAILURE))
-    original = curator.peek(_WHY)
+    original = curator.peek("dpim-fitness-noise-too-small")
     if not original.cases or not curator.activities:
         return None, original.cases
     return _Sampler(curator, original, (request.epsilon - _FAILURE) / 2, bounds).tree(fitness), original.cases

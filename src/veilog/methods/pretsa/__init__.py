@@ -22,7 +22,6 @@ from typing import Annotated
 import numpy as np
 import pyarrow as pa
 
-from veilog._language import gettext_noop
 from veilog._typing import FloatArray, IntArray
 from veilog.errors import ParameterError
 from veilog.logs.eventlog import ACTIVITY, CASE_INDEX, EVENT_INDEX, TIMESTAMP, TIMESTAMP_TYPE, EventLog
@@ -50,7 +49,6 @@ __all__ = ["DURATION", "PRETSA", "PretsaSettings", "pretsa"]
 
 DURATION = "duration"
 _HOUR = 3_600_000_000
-_PEEK = gettext_noop("pretsa merges by exact counts: a group-based model, not differential privacy")
 _SLACK = 1e-12
 
 
@@ -93,7 +91,7 @@ def pretsa(curator: Curator, request: Request, settings: PretsaSettings) -> Even
         raise ParameterError("pretsa-sensitive-not-one", parameter="sensitive")
     if t < 1 and not names:
         raise ParameterError("pretsa-closeness-without-attribute", parameter="t", t=t)
-    log = curator.peek_log(_PEEK)
+    log = curator.peek_log("pretsa-exact-counts")
     events = events_of(log, curator.domain)
     if k > events.cases:
         raise ParameterError("pretsa-k-above-log", parameter="k", k=k, cases=events.cases)

@@ -23,7 +23,6 @@ from typing import Annotated, Literal
 import numpy as np
 import pyarrow as pa
 
-from veilog._language import gettext_noop
 from veilog._typing import IntArray
 from veilog.errors import ParameterError, meant
 from veilog.logs.eventlog import ACTIVITY, CASE_INDEX, EVENT_INDEX, NESTED, TIMESTAMP, TIMESTAMP_TYPE, EventLog
@@ -52,13 +51,6 @@ __all__ = ["PRIPEL", "PripelSettings", "pripel"]
 
 RowsDrawn = Callable[[np.random.Generator], IntArray]
 
-_MATCHING = gettext_noop(
-    "the matching of released with raw traces depends on all raw cases at once and is never charged"
-)
-_DOMAINS = gettext_noop("the noise of times and attributes is scaled to minima, maxima and values of the raw log")
-_CHARGES = gettext_noop(
-    "every event and attribute of a case gets noise for the whole epsilon, so a case pays for each of them"
-)
 _SECOND = 1_000_000
 _HOUR = 3_600
 _LAST_SECOND = 253_402_300_799
@@ -110,7 +102,7 @@ def pripel(curator: Curator, request: Request, settings: PripelSettings) -> Even
 def _as_published(curator: Curator, request: Request, query: Query, how: How, attribute_names: str | None) -> EventLog:
     if request.delta and not (query.method.needs_delta if request.as_published else query.spends_delta):
         raise ParameterError("pripel-delta-not-needed", parameter="delta", name=query.method.name)
-    for reason in (_MATCHING, _DOMAINS, _CHARGES):
+    for reason in ("pripel-matching-uncharged", "pripel-domains-raw", "pripel-epsilon-for-each-value"):
         log = curator.peek_log(reason)
     raw = RawTraces.of(log)
     event_columns, case_columns = _columns(log, names_in(attribute_names), request)

@@ -23,7 +23,6 @@ from typing import Annotated, Literal
 
 import numpy as np
 
-from veilog._language import gettext_noop
 from veilog._typing import BoolArray, IntArray
 from veilog.errors import ParameterError
 from veilog.logs.variants import Sequences, Variants
@@ -116,9 +115,7 @@ def sacofa(curator: Curator, request: Request, settings: SacofaSettings) -> Vari
         levels = settings.depth or curator.max_length + 1
         if given is None:
             given = exact_rules(
-                curator.peek(
-                    gettext_noop("SaCoFa reads the rules of the process and its first activities off the raw log")
-                ),
+                curator.peek("sacofa-rules-raw"),
                 activities,
             )
         judge = _judge(given, request.epsilon, step, random)

@@ -31,7 +31,6 @@ from typing import Annotated, Literal
 import numpy as np
 import pyarrow as pa
 
-from veilog._language import gettext_noop
 from veilog._typing import BoolArray, IntArray
 from veilog.errors import ParameterError
 from veilog.logs.eventlog import ACTIVITY, CASE_INDEX, EVENT_INDEX, LIFECYCLE, TIMESTAMP, TIMESTAMP_TYPE, EventLog
@@ -62,8 +61,6 @@ __all__ = ["TLKC", "UNITS", "TlkcSettings", "tlkc"]
 
 UNITS = {"seconds": 1_000_000, "minutes": 60_000_000, "hours": 3_600_000_000, "days": 86_400_000_000}
 """Microseconds of each granularity of time."""
-
-_PEEK = gettext_noop("tlkc suppresses by exact counts: a group-based model, not differential privacy")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -99,7 +96,7 @@ def tlkc(curator: Curator, request: Request, settings: TlkcSettings) -> EventLog
         raise ParameterError("tlkc-confidence-without-attribute", parameter="c", c=c)
     if background == "relative" and time == "original":
         raise ParameterError("tlkc-times-not-coarsened", parameter="time", names=", ".join(UNITS))
-    log = curator.peek_log(_PEEK)
+    log = curator.peek_log("tlkc-exact-counts")
     events = events_of(log, curator.domain)
     if k > events.cases:
         raise ParameterError("tlkc-k-above-log", parameter="k", k=k, cases=events.cases)

@@ -14,7 +14,6 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from veilog._language import gettext_noop
 from veilog._typing import AnyArray, IntArray
 from veilog.methods.method import Request
 from veilog.methods.travag.networks import Network, Sums, Weights, backward, forward, gradients
@@ -25,16 +24,10 @@ from veilog.methods.travag.training import autoencoder_factors, generated, gener
 from veilog.privacy.training.sums import Outer, squared_norms
 
 REASONS = (
-    gettext_noop("TraVaG's columns are the raw variants of the log"),
-    gettext_noop(
-        "the program trains TraVaG's autoencoder with its private path off: the gradient of a whole minibatch is "
-        "clipped, "
-        "so one case's influence is not bounded"
-    ),
-    gettext_noop(
-        "the program draws the rows of a minibatch with replacement, and its accountant takes each row by chance"
-    ),
-    gettext_noop("TraVaG's batch size, iterations and noise were chosen by results on the raw log"),
+    "travag-columns-raw",
+    "travag-program-clips-batches",
+    "travag-program-with-replacement",
+    "travag-settings-by-results",
 )
 _SEEN = 0.99
 """Of the cases, those that are trained on."""

@@ -9,7 +9,6 @@ from fractions import Fraction
 
 import numpy as np
 
-from veilog._language import gettext_noop
 from veilog.errors import ParameterError
 from veilog.logs.variants import Sequences, Variants
 from veilog.messages import Message
@@ -27,12 +26,9 @@ from veilog.privacy.training.accounting import composed_epsilon
 from veilog.privacy.training.gradients import Training
 
 _REASONS = (
-    gettext_noop("TraVaG's columns are the raw variants of the log"),
-    gettext_noop(
-        "TraVaG's encoder is trained on raw gradients, and the decoder's depend on it: one case's influence is not "
-        "bounded"
-    ),
-    gettext_noop("TraVaG's batch size, iterations and noise were chosen by results on the raw log"),
+    "travag-columns-raw",
+    "travag-encoder-raw",
+    "travag-settings-by-results",
 )
 
 
