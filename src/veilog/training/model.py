@@ -37,7 +37,6 @@ from veilog.releasing.result import Operation, OwnerOnly, Release, as_released
 Progress = Callable[[str, float | None], None]
 
 _KIND = "model"
-_FACTS = {"method", "as_published", "parameters", "guarantee", "remarks", "software", "trained"}
 _MOST_CASES = 10**12
 _MOST_EVENTS = 100_000_000
 """Of a release that is made in memory; more are drawn and written piece by piece."""
@@ -48,6 +47,17 @@ _WHOLE = 50_000
 _PIECE = 50_000
 _FIRST = 1_000
 """Cases of the first piece of a stream, which should come at once, and of a probe of how large a file gets."""
+
+
+@dataclass(frozen=True)
+class _Facts:
+    """What the file of a model says, beside the trained generator and remarks."""
+
+    method: str
+    as_published: bool
+    parameters: Mapping[str, str | bool | int | float | None]
+    guarantee: Guarantee
+    software: str
 
 
 @dataclass(frozen=True, eq=False)
@@ -222,15 +232,8 @@ class Model:
         """Write the model to one file, whole or not at all; equal models give equal bytes. A file that is there is
         replaced only with ``overwrite``."""
         trained, arrays = trained_to(self.trained)
-        facts = {
-            "method": self.method,
-            "as_published": self.as_published,
-            "parameters": dict(self.parameters),
-            "guarantee": to_plain(self.guarantee),
-            "remarks": [remark.to_json() for remark in self.remarks],
-            "software": self.software,
-            "trained": trained,
-        }
+        facts = to_plain(_Facts(self.method, self.as_published, self.parameters, self.guarantee, self.software))
+        facts |= {"remarks": [remark.to_json() for remark in self.remarks], "trained": trained}
         naming = None if self.entry is None else self.entry.naming(path)
         modelfile.write(Content(_KIND, facts, arrays), path, naming, overwrite=overwrite)
 
@@ -238,29 +241,22 @@ class Model:
     def load(path: str | Path) -> Model:
         """The model in a file; an :class:`~veilog.InputError` where the file is damaged, or no model."""
         content = modelfile.read(path, _KIND)
-        facts = content.facts
+        facts = dict(content.facts)
         try:
-            if facts.keys() != _FACTS:
-                raise Misfit("facts are missing, or there are others")
-            _check_printable({name: value for name, value in facts.items() if name != "trained"})
+            trained, remarks = facts.pop("trained"), facts.pop("remarks")
+            found = from_plain(_Facts, facts)
+            _check_printable([*facts.values(), remarks])
             return Model(
-                method=_text(facts["method"]),
-                as_published=_flag(facts["as_published"]),
-                parameters=_parameters(facts["parameters"]),
-                trained=trained_from(facts["trained"], content.arrays),
-                guarantee=from_plain(Guarantee, facts["guarantee"]),
-                remarks=tuple(_message(remark) for remark in _list(facts["remarks"])),
-                software=_text(facts["software"]),
+                method=found.method,
+                as_published=found.as_published,
+                parameters=found.parameters,
+                trained=trained_from(trained, content.arrays),
+                guarantee=found.guarantee,
+                remarks=tuple(message_from(remark) for remark in remarks),
+                software=found.software,
             )
-        except (Misfit, Damaged) as error:
+        except (ValueError, KeyError, TypeError, AttributeError, Damaged) as error:
             raise InputError("model-contents-inconsistent", path=path, reason=error) from None
-
-
-def _message(told: Any) -> Message:
-    try:
-        return message_from(told)
-    except (ValueError, AttributeError) as error:
-        raise Misfit("a remark is no message") from error
 
 
 def _generator(seed: int | None) -> np.random.Generator:
@@ -280,29 +276,3 @@ def _check_printable(value: Any) -> None:
         _check_printable(item)
     if isinstance(value, str) and not value.isprintable():
         raise Misfit("a text holds what cannot be printed")
-
-
-def _text(value: Any) -> str:
-    if not isinstance(value, str):
-        raise Misfit("a text is missing")
-    return value
-
-
-def _flag(value: Any) -> bool:
-    if not isinstance(value, bool):
-        raise Misfit("a yes or no is missing")
-    return value
-
-
-def _list(value: Any) -> list[Any]:
-    if not isinstance(value, list):
-        raise Misfit("a list is missing")
-    return value
-
-
-def _parameters(value: Any) -> dict[str, Any]:
-    if not isinstance(value, dict) or not all(
-        item is None or isinstance(item, str | bool | int | float) for item in value.values()
-    ):
-        raise Misfit("the parameters are none")
-    return value
