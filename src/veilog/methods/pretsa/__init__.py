@@ -37,6 +37,7 @@ from veilog.methods._groups.values import (
     text_column,
 )
 from veilog.methods._groups.values import sensitive as sensitive_attribute
+from veilog.methods._rows import equal_before
 from veilog.methods.method import Groups, Method, NoEpsilon, Request
 from veilog.methods.pretsa.groups import SequenceTree, merged, prefix_tree, shared_prefix
 from veilog.methods.settings import Bounds, Settings
@@ -167,7 +168,7 @@ def _events(tree: SequenceTree, goal: IntArray, variant: IntArray, offsets: IntA
 def _values(events: DeclaredEvents, released: _Merged, attribute: _Attribute) -> FloatArray:
     """Of each released event its own value; those of others are drawn at even places of the activity's values."""
     values = np.where(released.own < 0, np.nan, attribute.values[released.own])
-    drawn, position = np.flatnonzero(released.own < 0), _position(released.case)
+    drawn, position = np.flatnonzero(released.own < 0), equal_before(released.case)
     drawn = drawn[np.argsort(released.node[drawn], kind="stable")]
     anywhere = _by_activity(attribute.values, events.activity, len(events.labels))
     _, first, number = np.unique(released.node[drawn], return_index=True, return_counts=True)
@@ -215,7 +216,7 @@ def _distance(values: FloatArray, others: FloatArray, names: bool) -> float:
 
 
 def _log(events: DeclaredEvents, released: _Merged, attribute: _Attribute | None, rng: np.random.Generator) -> EventLog:
-    owner, position = released.case, _position(released.case)
+    owner, position = released.case, equal_before(released.case)
     times = position * _HOUR
     metadata = Metadata(attributes=(Attribute(ARTIFICIAL_TIMES, True, "boolean"),))
     columns = {}
@@ -241,14 +242,6 @@ def _log(events: DeclaredEvents, released: _Merged, attribute: _Attribute | None
         pa.table({ACTIVITY: pa.array(np.arange(1, events.cases + 1)).cast(pa.string())}),
         metadata,
     )
-
-
-def _position(case: IntArray) -> IntArray:
-    """The place of each event in its case."""
-    index = np.arange(len(case))
-    first = np.ones(len(case), dtype=np.bool_)
-    first[1:] = case[1:] != case[:-1]
-    return index - np.maximum.accumulate(np.where(first, index, 0))
 
 
 def _shuffled(values: FloatArray, released: _Merged, rng: np.random.Generator) -> FloatArray:

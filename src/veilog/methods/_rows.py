@@ -1,0 +1,27 @@
+"""Events of cases in rows, one case after the other: where they are, and which of equal ones each is."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from veilog._typing import IntArray
+
+
+def rows_of(offsets: IntArray, cases: IntArray) -> tuple[IntArray, IntArray]:
+    """Return the rows of these cases, each as often as it is given, one after the other, and where each case begins.
+
+    The rows of case ``i`` are ``offsets[i]`` up to ``offsets[i + 1]``.
+    """
+    lengths = np.diff(offsets)[cases]
+    begins = np.zeros(len(cases) + 1, dtype=np.int64)
+    np.cumsum(lengths, out=begins[1:])
+    return np.arange(begins[-1]) + np.repeat(offsets[:-1][cases] - begins[:-1], lengths), begins
+
+
+def equal_before(keys: IntArray) -> IntArray:
+    """Return of each key, none of which is below 0, how many equal ones come before it."""
+    order = np.argsort(keys, kind="stable")
+    first = np.flatnonzero(np.diff(keys[order], prepend=-1))
+    rank = np.empty(len(keys), dtype=np.int64)
+    rank[order] = np.arange(len(keys)) - np.repeat(first, np.diff(first, append=len(keys)))
+    return rank
