@@ -31,6 +31,7 @@ from veilog.logs.variants import Sequences, Variants
 from veilog.messages import Message
 from veilog.methods._events.assemble import Details, assembled
 from veilog.methods._events.query import Query, QuerySettings, needs_of_query, released_log, variant_query, wanted_of
+from veilog.methods._rows import rows_of
 from veilog.methods._sampling.cases import copies_of_cases, sampled_counts
 from veilog.methods._sampling.times import noisy_cases
 from veilog.methods._sampling.transitions import annotated
@@ -331,14 +332,7 @@ def _lot(
     scales = np.where(log.opens, scale * _MICROSECONDS["day"], scale * _MICROSECONDS["minute"])
     cases, times = noisy_cases(log, copies, scales, frame, curator.randomness)
     kept = informative(cases, times, minutes, rng)
-    return [_rows(cases, times, kept)]
-
-
-def _rows(cases: Sequences, times: IntArray, kept: IntArray) -> tuple[Sequences, IntArray]:
-    lengths = cases.lengths[kept]
-    offsets = np.concatenate([[0], np.cumsum(lengths)])
-    rows = np.arange(offsets[-1]) + np.repeat(cases.offsets[kept] - offsets[:-1], lengths)
-    return Sequences(cases.labels, cases.codes[rows], offsets), times[rows]
+    return [(cases.take(kept), times[rows_of(cases.offsets, kept)[0]])]
 
 
 def _together(lots: list[tuple[Sequences, IntArray]]) -> Details:

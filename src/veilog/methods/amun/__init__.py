@@ -23,12 +23,13 @@ from veilog.logs.variants import Variants
 from veilog.messages import Message
 from veilog.methods._events.assemble import Details, assembled
 from veilog.methods._events.attributes.released import ReleasedColumns
+from veilog.methods._rows import rows_of
 from veilog.methods._sampling.cases import copies_of_cases, program_counts, sampled_counts
 from veilog.methods._sampling.times import noisy_cases, program_cases
-from veilog.methods._sampling.transitions import AnnotatedLog, annotated, events_of
+from veilog.methods._sampling.transitions import AnnotatedLog, annotated
 from veilog.methods.amun.priors import (
-    Knowledge,
     Precision,
+    Priors,
     epsilons_of,
     oversampling_epsilon,
     prior_knowledge,
@@ -98,15 +99,11 @@ def amun(curator: Curator, request: Request, settings: AmunSettings) -> EventLog
     request.progress("annotating events with transitions", None)
     log, frame, empty, backwards = annotated(raw, variants, curator.domain)
     if empty:
-        request.remark(
-            Message("amun-one-case-without-events") if empty == 1 else Message("amun-cases-without-events", empty=empty)
-        )
+        code = "amun-one-case-without-events" if empty == 1 else "amun-cases-without-events"
+        request.remark(Message(code, empty=empty))
     if backwards:
-        request.remark(
-            Message("amun-one-event-backwards")
-            if backwards == 1
-            else Message("amun-events-backwards", backwards=backwards)
-        )
+        code = "amun-one-event-backwards" if backwards == 1 else "amun-events-backwards"
+        request.remark(Message(code, backwards=backwards))
     # 4: prior knowledge
     request.progress("estimating prior knowledge", None)
     knowledge = _knowledge_by(settings, advantage, log)
@@ -159,7 +156,7 @@ def _peeked(curator: Curator, settings: AmunSettings, advantage: float) -> tuple
     return raw, variants
 
 
-def _knowledge_by(settings: AmunSettings, advantage: float, whole: AnnotatedLog) -> Callable[[AnnotatedLog], Knowledge]:
+def _knowledge_by(settings: AmunSettings, advantage: float, whole: AnnotatedLog) -> Callable[[AnnotatedLog], Priors]:
     """Return what estimates the priors of a log, or of what filtering leaves of it."""
     if settings.settings == "program":
         ranges = program_ranges(whole)
@@ -191,7 +188,7 @@ def _left(
 def _released_epsilons(log: AnnotatedLog, copies: IntArray, epsilons: FloatArray, program: bool) -> FloatArray:
     """Return the epsilon of each released event: the copies of a case share it, but for the program's starts."""
     cases = np.repeat(np.arange(len(log)), copies)
-    rows, begins = events_of(log.offsets, cases)
+    rows, begins = rows_of(log.offsets, cases)
     shared = np.repeat(copies[cases], np.diff(begins))
     of_events: FloatArray = epsilons[rows] / np.where(program & log.opens[rows], 1, shared)
     return of_events
