@@ -29,20 +29,17 @@ from veilog.messages import Message
 from veilog.methods.evolve.chain import Chain, Shortened
 from veilog.methods.evolve.constants import DEFAULTS, Constants, usual_length
 from veilog.methods.evolve.doubt import Doubt, Prior, imagined
-from veilog.methods.evolve.known import RealVariants
 from veilog.methods.evolve.plan import EvolvePlan
-from veilog.methods.evolve.real_variants import only_real_variants, with_real
+from veilog.methods.evolve.real_variants import RealVariants, only_real_variants, with_real
 from veilog.methods.evolve.relations import asked_chain, prepared
-from veilog.methods.evolve.released import Round, drawn, medoids_of, named, release_of
-from veilog.methods.evolve.remarks import remark, remark_real, remark_unasked
+from veilog.methods.evolve.released import Round, drawn, medoids_of, named, release_of, remark, remark_real
 from veilog.methods.evolve.traces import (
     Traces,
     nearest,
-    public_codes,
     strings,
     strings_of,
 )
-from veilog.methods.evolve.votes import Counted, fit, fit_of_counts, misfit, next_generation
+from veilog.methods.evolve.votes import Counted, fit_of_counts, next_generation
 from veilog.methods.measured import ahead, ahead_in, measured
 from veilog.methods.method import DeltaOptional, Method, Request, advised, as_asked
 from veilog.methods.settings import Bounds, LargestLog, Settings
@@ -104,16 +101,16 @@ def evolve(
     real_share = settings.real_share
     longest = _longest(settings.max_length, curator.domain.longest, constants.max_length)
     constants = replace(constants, largest_log=settings.largest_log, max_length=longest)
-    _refuse_small_budget(request.epsilon, constants)
     activities = curator.activities
-    _refuse(activities, constants)
+    _refuse(request.epsilon, activities, constants)
     if settings.only_real:
-        _refuse_nothing_real(request, real_share)
+        if not request.delta or real_share == 0:
+            raise ParameterError("evolve-real-without-share", parameter="only_real")
         return only_real_variants(curator, request, constants, real_share)
     rng = generator(curator.randomness)
     plan, real = _opened(curator, request, constants, real_share)
-    shortened, known = prepared(curator, plan, real, constants)
-    chain, doubt = asked_chain(curator, plan, constants, shortened, known, rng)
+    shortened, known = prepared(curator, plan, real)
+    chain, doubt = asked_chain(curator, plan, shortened, known, rng)
     pool, p, asked = _voted(curator, request, plan, chain, doubt, shortened, known, settings.rounds, rng)
     aims = [{"similarity": constants.similarity, "models": constants.models}[aim] for aim in _AIMS[settings.for_]]
     remark(request, plan, shortened, bool(aims))
@@ -162,7 +159,7 @@ def _voted(
             cells = [before.cells(pool) for before in asked]
             p = _fitted(prior, pool, cells, asked, plan, known)
         chosen = medoids_of(*drawn(pool, p, constants.candidates, rng), plan.number_of_prototypes(e), known)
-        votes = _ask(curator, chosen, shortened, curator.activities, e, number + 1)
+        votes = _ask(curator, strings(named(chosen, shortened)), e, number + 1)
         asked.append(Round(chosen, votes, float(e)))
         plan.learn_from_votes(float(votes.sum()), float(e), len(votes))
         cells.append(asked[-1].cells(pool))
@@ -194,25 +191,16 @@ def _with_found(synthetic: Variants, real: Variants) -> Variants:
     return with_real(synthetic, real.with_counts(counts))
 
 
-def _refuse_small_budget(epsilon: Fraction, settings: Constants) -> None:
-    if epsilon * settings.largest_log >= settings.fewest_g:
-        return
-    enough = settings.fewest_g / settings.largest_log
-    raise ParameterError(
-        "evolve-epsilon-too-small",
-        parameter="epsilon",
-        advice=advised(enough, "epsilon-enough"),
-        as_asked=as_asked(epsilon),
-        largest_log=settings.largest_log,
-    )
-
-
-def _refuse_nothing_real(request: Request, real_share: float | None) -> None:
-    if not request.delta or real_share == 0:
-        raise ParameterError("evolve-real-without-share", parameter="only_real")
-
-
-def _refuse(activities: tuple[str, ...], settings: Constants) -> None:
+def _refuse(epsilon: Fraction, activities: tuple[str, ...], settings: Constants) -> None:
+    """Refuse a budget too small for the largest log expected, and activities that are none or too many."""
+    if epsilon * settings.largest_log < settings.fewest_g:
+        raise ParameterError(
+            "evolve-epsilon-too-small",
+            parameter="epsilon",
+            advice=advised(settings.fewest_g / settings.largest_log, "epsilon-enough"),
+            as_asked=as_asked(epsilon),
+            largest_log=settings.largest_log,
+        )
     if not activities:
         raise ParameterError("evolve-without-activities", parameter="log")
     if len(activities) > settings.most_activities:
@@ -242,7 +230,7 @@ def _opened(
         part, failure = plan.real_share(request.delta, usual_length(settings.max_length))
         share = plan.set_aside(part)
         if not share:
-            remark_unasked(request)
+            request.remark(Message("evolve-real-not-asked"))
             return plan, None
         real = curator.partitions(share, failure, purpose=purpose)
     plan.real_epsilon = float(share)
@@ -250,15 +238,15 @@ def _opened(
     return plan, real
 
 
-def _ask(
-    curator: Curator, chosen: Traces, shortened: Shortened, activities: tuple[str, ...], e: Fraction, number: int
-) -> IntArray:
-    names = strings(named(chosen, shortened))
+def _ask(curator: Curator, prototypes: list[str], e: Fraction, number: int) -> IntArray:
+    """How many cases are nearest to each prototype, with noise."""
+    activities = curator.activities
 
     def nearest_prototype(sequences: Sequences) -> IntArray:
-        return nearest(strings_of(sequences, public_codes(sequences, activities)), names)
+        return nearest(strings_of(sequences, activities), prototypes)
 
-    return curator.histogram(nearest_prototype, len(chosen), e, purpose=Message("votes-for-prototypes", number=number))
+    purpose = Message("votes-for-prototypes", number=number)
+    return curator.histogram(nearest_prototype, len(prototypes), e, purpose=purpose)
 
 
 def _fitted(
@@ -266,19 +254,11 @@ def _fitted(
 ) -> FloatArray:
     """The distribution over the pool that explains all votes so far, and the counts of real variants it starts from."""
     sweeps = plan.settings.fit_sweeps
+    rounds = list(zip(cells, asked, strict=True))
     if not known or not plan.anchored:
-        shares = [r.votes / plan.cases for r in asked]
-        deviations = [plan.deviation(r.epsilon) for r in asked]
-
-        def explained(likely: FloatArray) -> tuple[FloatArray, float]:
-            p = fit(likely, cells, shares, deviations, sweeps)
-            return p, misfit(likely, p, cells, shares, deviations)
-
-        return prior.fitted(explained)
-    found = [
-        Counted(cell, r.votes, np.full(len(r.votes), math.sqrt(2) / r.epsilon))
-        for cell, r in zip(cells, asked, strict=True)
-    ]
+        votes = [Counted(cell, r.votes / plan.cases, plan.deviation(r.epsilon)) for cell, r in rounds]
+        return prior.fitted(votes, sweeps)
+    found = [Counted(cell, r.votes, np.full(len(r.votes), math.sqrt(2) / r.epsilon)) for cell, r in rounds]
     found.append(known.counted(pool, math.sqrt(2) / plan.real_epsilon))
     return fit_of_counts(prior.usual, found, plan.estimates[0], plan.trust, sweeps)
 
