@@ -1,10 +1,12 @@
-"""Events of cases in rows, one case after the other: where they are, and which of equal ones each is."""
+"""Events of cases in rows, one case after the other: where they are, of which public activity, and which of equal ones
+each is."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from veilog._typing import IntArray
+from veilog.logs.variants import Sequences
 
 
 def rows_of(offsets: IntArray, cases: IntArray) -> tuple[IntArray, IntArray]:
@@ -25,3 +27,9 @@ def equal_before(keys: IntArray) -> IntArray:
     rank = np.empty(len(keys), dtype=np.int64)
     rank[order] = np.arange(len(keys)) - np.repeat(first, np.diff(first, append=len(keys)))
     return rank
+
+
+def public_codes(sequences: Sequences, activities: tuple[str, ...]) -> IntArray:
+    """Return the public code of each label of the sequences: its place among the activities."""
+    place = {name: i for i, name in enumerate(activities)}
+    return np.array([place[label] for label in sequences.labels], dtype=np.int64)

@@ -37,7 +37,7 @@ from veilog.methods._sampling.times import noisy_cases
 from veilog.methods._sampling.transitions import annotated
 from veilog.methods.measured import ahead_in
 from veilog.methods.method import DeltaOptional, Method, Request, WholeLog
-from veilog.methods.settings import Bounds
+from veilog.methods.settings import Range
 from veilog.privacy.curator import Curator
 from veilog.privacy.domain import Domain
 from veilog.privacy.mechanisms.noise import discrete_laplace, generator
@@ -154,16 +154,16 @@ class LibraSettings(QuerySettings):
     """Settings of Libra."""
 
     b: Annotated[
-        float | None, "as published: scale of all noise; 2.5, or more if epsilon needs it", Bounds(1e-3, 1e9)
+        float | None, "as published: scale of all noise; 2.5, or more if epsilon needs it", Range(1e-3, 1e9)
     ] = None
-    gamma: Annotated[float | None, "share of the cases in a sample; 0.9, or as published 0.05", Bounds(1e-4, 1)] = None
+    gamma: Annotated[float | None, "share of the cases in a sample; 0.9, or as published 0.05", Range(1e-4, 1)] = None
     alpha: Annotated[
-        int | None, "as published: order of Renyi privacy; the one that allows the least noise", Bounds(2, 128)
+        int | None, "as published: order of Renyi privacy; the one that allows the least noise", Range(2, 128)
     ] = None
     information_minutes: Annotated[
-        float, "as published: change of a mean time that is news, in minutes", Bounds(0, 1e9)
+        float, "as published: change of a mean time that is news, in minutes", Range(0, 1e9)
     ] = 20.0
-    samples: Annotated[int | None, "certified: how many samples are drawn; 1", Bounds(1, 1000)] = None
+    samples: Annotated[int | None, "certified: how many samples are drawn; 1", Range(1, 1000)] = None
     query: Annotated[str | None, "certified: the variant method that is asked about samples; evolve"] = None
 
 

@@ -2,7 +2,7 @@
 
 >>> @dataclass(frozen=True, kw_only=True)
 ... class Own(Settings):
-...     share: Annotated[float, "share of the cases", Bounds(0, 1)] = 0.1
+...     share: Annotated[float, "share of the cases", Range(0, 1)] = 0.1
 ...     how: Annotated[Literal["plain", "fancy"], "how it is done"] = "plain"
 >>> Own.parse({"share": "0.5"})
 Own(share=0.5, how='plain')
@@ -26,7 +26,7 @@ def in_python(name: str) -> str:
 
 
 @dataclass(frozen=True)
-class Bounds:
+class Range:
     """The smallest and the largest value that a setting may have."""
 
     low: float | None = None
@@ -40,7 +40,7 @@ class Choices:
     of: tuple[str, ...]
 
 
-LargestLog = Annotated[int, "cases of the largest log expected; a budget too small even for it is refused", Bounds(1)]
+LargestLog = Annotated[int, "cases of the largest log expected; a budget too small even for it is refused", Range(1)]
 
 
 @dataclass(frozen=True)
@@ -155,7 +155,7 @@ def parameter_of(name: str, hint: Any, default: Any) -> Parameter:
         raise TypeError(f"The setting {name!r} needs words, Annotated[type, '...'], and a default.")
     declared, *notes = get_args(hint)
     words = next((note for note in notes if isinstance(note, str)), "")
-    bounds = next((note for note in notes if isinstance(note, Bounds)), Bounds())
+    bounds = next((note for note in notes if isinstance(note, Range)), Range())
     if get_origin(declared) in (Union, types.UnionType):
         (declared,) = (part for part in get_args(declared) if part is not type(None))
     named = next((note.of for note in notes if isinstance(note, Choices)), ())

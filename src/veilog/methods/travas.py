@@ -25,7 +25,7 @@ from veilog.errors import ParameterError
 from veilog.logs.variants import Variants
 from veilog.messages import Message
 from veilog.methods.method import EpsilonAndDelta, Method, Request
-from veilog.methods.settings import Bounds, Settings
+from veilog.methods.settings import Range, Settings
 from veilog.methods.standing_out import remark_rare_variants
 from veilog.privacy.curator import Curator
 from veilog.privacy.mechanisms.mechanism import KTruncatedGeometric
@@ -46,9 +46,9 @@ class UtravasSettings(Settings):
     """Settings of uTraVaS."""
 
     subqueries: Annotated[
-        int | None, "number of subqueries, 2; as published, the largest number tried, 10", Bounds(1, 1000)
+        int | None, "number of subqueries, 2; as published, the largest number tried, 10", Range(1, 1000)
     ] = None
-    repetitions: Annotated[int, "as published: runs averaged for each number tried", Bounds(1, 1000)] = 10
+    repetitions: Annotated[int, "as published: runs averaged for each number tried", Range(1, 1000)] = 10
 
 
 _LISTED = 1 << 20

@@ -15,7 +15,7 @@ from veilog.logs.variants import Variants
 from veilog.messages import Message
 from veilog.methods._prefix_tree.lengths import length_histogram, quantile
 from veilog.methods._prefix_tree.settings import TreeSettings
-from veilog.methods._prefix_tree.tree import Noise, PrefixTree, assign_continuation, noise_threshold, to_variants
+from veilog.methods._prefix_tree.tree import Noise, NoisyPrefixTree, assign_continuation, noise_threshold, to_variants
 from veilog.methods.method import Request, advised, as_asked
 from veilog.methods.standing_out import remark_made_by_noise
 from veilog.privacy.account.accounting import SMALLEST_EPSILON
@@ -65,7 +65,7 @@ def above(least: int, size: int, noise: Noise) -> Screen:
 
 
 @dataclass(frozen=True)
-class Plan:
+class TreeBudget:
     """What a budget buys: the noise of each level, and the epsilon of the final counts."""
 
     levels: tuple[Noise, ...]
@@ -92,7 +92,7 @@ class Plan:
         return 1 / noise.scale
 
 
-def plan_budget(curator: Curator, request: Request, epsilon: Fraction, settings: TreeSettings) -> Plan:
+def plan_budget(curator: Curator, request: Request, epsilon: Fraction, settings: TreeSettings) -> TreeBudget:
     """Return what epsilon, and the delta of the request, buy, besides the depth where that is not given.
 
     With a delta the levels get Gaussian noise, paid for together, where that is narrower (:func:`rounds_pay`).
@@ -108,20 +108,20 @@ def plan_budget(curator: Curator, request: Request, epsilon: Fraction, settings:
         rounds = curator.rounds(
             shares, epsilon - for_counts, delta, purpose=Message("prefixes-up-to-length", depth=depth)
         )
-        return Plan(rounds.noises, for_counts, rounds)
+        return TreeBudget(rounds.noises, for_counts, rounds)
     if delta:
         request.remark(Message("tree-delta-not-needed", depth=depth))
-    return Plan(tuple(Laplace(1 / share) for share in shares), for_counts)
+    return TreeBudget(tuple(Laplace(1 / share) for share in shares), for_counts)
 
 
 def grow(
-    curator: Curator, request: Request, plan: Plan, screen: Callable[[PrefixTree, Noise], Screen]
-) -> tuple[PrefixTree, Fraction]:
+    curator: Curator, request: Request, plan: TreeBudget, screen: Callable[[NoisyPrefixTree, Noise], Screen]
+) -> tuple[NoisyPrefixTree, Fraction]:
     """The tree of surviving prefixes, and what is left of epsilon if it ended early.
 
     What is left is not saved: the budget that was asked for is what is charged, whatever the noise did.
     """
-    tree = PrefixTree(curator.activities)
+    tree = NoisyPrefixTree(curator.activities)
     for level, noise in enumerate(plan.levels):
         size = tree.frontier * tree.width
         if size == 0:
@@ -139,7 +139,7 @@ def published_variants(
     request: Request,
     epsilon: Fraction,
     levels: int,
-    screen: Callable[[PrefixTree], Screen],
+    screen: Callable[[NoisyPrefixTree], Screen],
     *,
     unfinished: bool = True,
 ) -> Variants:
@@ -148,7 +148,7 @@ def published_variants(
     Complete are traces that have ended and, if ``unfinished`` ones are released, all prefixes of the last level. The
     screen decides which of them are pruned.
     """
-    tree = PrefixTree(curator.activities)
+    tree = NoisyPrefixTree(curator.activities)
     released: list[IntArray] = []
     ends = 0
     for level in range(levels):

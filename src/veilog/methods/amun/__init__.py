@@ -39,7 +39,7 @@ from veilog.methods.amun.priors import (
     too_well_known,
 )
 from veilog.methods.method import Method, NoEpsilon, Request, WholeLog
-from veilog.methods.settings import Bounds, Settings
+from veilog.methods.settings import Range, Settings
 from veilog.privacy.account.guarantee import Statement
 from veilog.privacy.account.guessing import epsilon_of, parse_advantage
 from veilog.privacy.curator import Curator
@@ -57,18 +57,16 @@ class AmunSettings(Settings):
     """Settings of Amun."""
 
     guessing_advantage: Annotated[
-        float, "by how much a guess may become more probable, between 0 and 1", Bounds(1e-6, 1 - 1e-6)
+        float, "by how much a guess may become more probable, between 0 and 1", Range(1e-6, 1 - 1e-6)
     ] = 0.2
     mode: Annotated[
         Literal["sampling", "filtering", "oversampling"],
         "replicate and delete cases; filter risky cases before that; or only replicate",
     ] = "sampling"
-    start_precision: Annotated[float, "days within which a guess of a case's start is right", Bounds(1e-6, 36_525)] = (
-        1.0
+    start_precision: Annotated[float, "days within which a guess of a case's start is right", Range(1e-6, 36_525)] = 1.0
+    duration_precision: Annotated[float, "seconds within which a guess of a step's time is right", Range(1e-6, 1e9)] = (
+        10.0
     )
-    duration_precision: Annotated[
-        float, "seconds within which a guess of a step's time is right", Bounds(1e-6, 1e9)
-    ] = 10.0
     prior: Annotated[
         Literal["example", "equation"],
         "the prior of a transition's smallest times: as in the paper's example, or by its equation (1), larger",
@@ -79,7 +77,7 @@ class AmunSettings(Settings):
     divisor: Annotated[
         int,
         "number that divides all epsilons, such as the length of the longest case (Propositions A.3 and A.7)",
-        Bounds(1, 10_000),
+        Range(1, 10_000),
     ] = 1
     epsilons: Annotated[
         bool, "write the epsilons of events and cases into the log, as the paper does; they reveal raw times"

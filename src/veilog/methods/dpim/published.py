@@ -15,7 +15,8 @@ import numpy as np
 from veilog._typing import BoolArray, IntArray
 from veilog.errors import ParameterError
 from veilog.logs.variants import Variants
-from veilog.methods.df_laplace import pairs
+from veilog.methods._rows import public_codes
+from veilog.methods.df_laplace import exact_relation
 from veilog.methods.dpim.trees import TreeOfPairs, border_first, within, without
 from veilog.methods.method import Request
 from veilog.mining.inductive import Graph, bits, choice_cut, loop_cut, parallel_cut
@@ -57,7 +58,7 @@ class _Sampler:
         self._log = original
         self._prefixes = Prefixes.of(original)
         self._fitness: dict[ProcessTree, float] = {}
-        self._counts = _cases_with(original, self._labels)
+        self._counts = exact_relation(original, self._labels, once=True).ravel()
         occurring = int(np.count_nonzero(self._counts))
         low, high = bounds or (max(occurring - MARGIN, len(self._labels)), occurring + MARGIN)
         self._bounds = min(low, self._counts.size), min(max(high, low + 1), self._counts.size + 1)
@@ -96,16 +97,6 @@ class _Sampler:
         return self._fitness[tree]
 
 
-def _cases_with(original: Variants, labels: tuple[str, ...]) -> IntArray:
-    """In how many cases each pair occurs."""
-    size = (len(labels) + 1) ** 2
-    rows, columns, _ = (np.asarray(part) for part in pairs(labels)(original.sequences))
-    keys = np.unique(rows * size + columns)
-    counts = np.zeros(size, dtype=np.int64)
-    np.add.at(counts, keys % size, original.counts[keys // size])
-    return counts
-
-
 class _PublishedTree(TreeOfPairs):
     """The paper's cuts, which look at the noisy numbers of cases, and at the log for starts and ends.
 
@@ -125,8 +116,7 @@ class _PublishedTree(TreeOfPairs):
         self._weights, self._epsilon, self._source = weights, epsilon, source
         self._incoming = int(weights[0].sum())
         self._counts = log.counts
-        place = {label: node for node, label in enumerate(labels, 1)}
-        self._nodes = np.array([place[label] for label in log.labels], dtype=np.int64)[log.codes]
+        self._nodes = public_codes(log.sequences, labels)[log.codes] + 1
         self._rows = np.repeat(np.arange(len(log)), log.lengths)
         self._depth = 0
 

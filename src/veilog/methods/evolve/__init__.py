@@ -42,7 +42,7 @@ from veilog.methods.evolve.traces import (
 from veilog.methods.evolve.votes import Counted, fit_of_counts, next_generation
 from veilog.methods.measured import ahead, ahead_in, measured
 from veilog.methods.method import DeltaOptional, Method, Request, advised, as_asked
-from veilog.methods.settings import Bounds, LargestLog, Settings
+from veilog.methods.settings import LargestLog, Range, Settings
 from veilog.privacy.curator import Curator
 from veilog.privacy.mechanisms.noise import generator
 
@@ -60,16 +60,16 @@ _LONGEST = 1000
 class EvolveSettings(Settings):
     """Settings of evolve."""
 
-    rounds: Annotated[int | None, "rounds of votes; by default one or two, by the noisy size", Bounds(1, 10)] = None
+    rounds: Annotated[int | None, "rounds of votes; by default one or two, by the noisy size", Range(1, 10)] = None
     max_length: Annotated[
         int | None,
         "the longest trace that is imagined; by default the declared length, or 200",
-        Bounds(1, _LONGEST),
+        Range(1, _LONGEST),
     ] = None
     real_share: Annotated[
         float | None,
         "with a delta, share of epsilon that finds real variants; chosen if not given",
-        Bounds(0, 0.9),
+        Range(0, 0.9),
     ] = None
     for_: Annotated[
         Literal["similarity", "models", "both", "detail"],

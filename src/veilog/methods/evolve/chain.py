@@ -42,7 +42,7 @@ class Shortened:
         """How many events imagined traces have room for, even where none has as many."""
         return usual_length(self.max_length)
 
-    def __call__(self, codes: Int32Array, offsets: IntArray) -> tuple[Int32Array, IntArray]:
+    def __call__(self, codes: Int32Array | IntArray, offsets: IntArray) -> tuple[Int32Array, IntArray]:
         """The states of all sequences in a row, and the bounds of each."""
         states = self.states[codes]
         owner = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))

@@ -53,7 +53,7 @@ class RealVariants:
         return len(self.traces)
 
     @staticmethod
-    def of(real: Variants, codes: Int32Array, shortened: Shortened) -> RealVariants:
+    def of(real: Variants, codes: Int32Array | IntArray, shortened: Shortened) -> RealVariants:
         """Those of the ``real`` variants that are no longer than imagined traces are and whose activities all have a
         state; ``codes`` are the public codes of their labels. Others are put into the release at its end only."""
         sequences, lengths = real.sequences, real.lengths

@@ -16,6 +16,7 @@ import numpy as np
 from veilog._typing import FloatArray, Int32Array, IntArray
 from veilog.logs.variants import Sequences, Variants
 from veilog.messages import Message
+from veilog.methods._rows import public_codes
 from veilog.methods.evolve.chain import (
     Chain,
     Shortened,
@@ -31,7 +32,6 @@ from veilog.methods.evolve.constants import Constants
 from veilog.methods.evolve.doubt import Doubt, doubt_of
 from veilog.methods.evolve.plan import EvolvePlan, deviation_of_gaussian, gaussian_pays
 from veilog.methods.evolve.real_variants import RealVariants
-from veilog.methods.evolve.traces import public_codes
 from veilog.privacy.curator import Curator
 
 _NO_DELTA = Fraction(0)
@@ -72,7 +72,7 @@ def prepared(curator: Curator, plan: EvolvePlan, real: Variants | None) -> tuple
     frequent ones; and the real variants so prepared, if there are any."""
     activities = curator.activities
     everything = Shortened(np.arange(len(activities), dtype=np.int32), len(activities), plan.settings.max_length)
-    codes = public_codes(real.sequences, activities) if real else np.zeros(0, dtype=np.int32)
+    codes = public_codes(real.sequences, activities) if real else np.zeros(0, dtype=np.int64)
     known = RealVariants.of(real, codes, everything) if real else None
     plan.anchored = plan.anchored and bool(known)
     if real and known and plan.anchored:

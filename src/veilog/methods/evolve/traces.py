@@ -14,6 +14,7 @@ from rapidfuzz.process import cdist
 
 from veilog._typing import AnyArray, BoolArray, Float32Array, FloatArray, Int32Array, IntArray
 from veilog.logs.variants import Sequences
+from veilog.methods._rows import public_codes
 
 Strings = list[str]
 
@@ -96,18 +97,12 @@ def strings(traces: Traces) -> Strings:
     return _cut(*traces.in_a_row)
 
 
-def public_codes(sequences: Sequences, activities: tuple[str, ...]) -> Int32Array:
-    """The public code of each label of the sequences: its place among the activities."""
-    code = {label: i for i, label in enumerate(activities)}
-    return np.array([code[label] for label in sequences.labels], dtype=np.int32)
-
-
 def strings_of(sequences: Sequences, activities: tuple[str, ...]) -> Strings:
     """The sequences as strings of public codes."""
     return _cut(public_codes(sequences, activities)[sequences.codes], sequences.offsets)
 
 
-def _cut(codes: Int32Array, bounds: IntArray) -> Strings:
+def _cut(codes: Int32Array | IntArray, bounds: IntArray) -> Strings:
     text = codes.astype("<u4").tobytes().decode("utf-32-le", "surrogatepass")
     ends = bounds.tolist()
     return [text[i:j] for i, j in itertools.pairwise(ends)]

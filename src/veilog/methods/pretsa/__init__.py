@@ -40,7 +40,7 @@ from veilog.methods._groups.values import sensitive as sensitive_attribute
 from veilog.methods._rows import equal_before
 from veilog.methods.method import Groups, Method, NoEpsilon, Request
 from veilog.methods.pretsa.groups import SequenceTree, merged, prefix_tree, shared_prefix
-from veilog.methods.settings import Bounds, Settings
+from veilog.methods.settings import Range, Settings
 from veilog.privacy.account.guarantee import Statement
 from veilog.privacy.curator import Curator
 from veilog.privacy.mechanisms.noise import generator
@@ -79,8 +79,8 @@ class _Merged:
 class PretsaSettings(Settings):
     """Settings of PRETSA."""
 
-    k: Annotated[int, "cases that share each prefix and each trace, at least", Bounds(1)] = 8
-    t: Annotated[float, "distance of a sensitive attribute's values after a prefix, at most", Bounds(0, 1)] = 1.0
+    k: Annotated[int, "cases that share each prefix and each trace, at least", Range(1)] = 8
+    t: Annotated[float, "distance of a sensitive attribute's values after a prefix, at most", Range(0, 1)] = 1.0
     sensitive: Annotated[str | None, "attribute of events to release and to bound by t; or duration"] = None
 
 

@@ -14,7 +14,7 @@ from veilog._typing import BoolArray, IntArray
 from veilog.errors import ParameterError
 from veilog.messages import Message
 from veilog.methods._rows import equal_before, rows_of
-from veilog.methods.settings import Bounds, Choices, Settings
+from veilog.methods.settings import Choices, Range, Settings
 from veilog.methods.tlkc.patterns import Elements, ElementTraces, levels, maximal_patterns
 
 UNITS = {"seconds": 1_000_000, "minutes": 60_000_000, "hours": 3_600_000_000, "days": 86_400_000_000}
@@ -29,16 +29,16 @@ class TlkcSettings(Settings):
     more cases have. With the score ``cost`` what turns out not to be needed in the end is not suppressed.
     """
 
-    k: Annotated[int, "cases that match whatever is known, at least", Bounds(1)] = 20
-    l: Annotated[int, "events of a case that an adversary knows, at most", Bounds(1, 1000)] = 3  # noqa: E741
+    k: Annotated[int, "cases that match whatever is known, at least", Range(1)] = 20
+    l: Annotated[int, "events of a case that an adversary knows, at most", Range(1, 1000)] = 3  # noqa: E741
     c: Annotated[
-        float, "share of matching cases that have one value of a sensitive attribute, at most", Bounds(0, 1)
+        float, "share of matching cases that have one value of a sensitive attribute, at most", Range(0, 1)
     ] = 1.0
     background: Annotated[Literal["set", "multiset", "sequence", "relative"], "what is known of events"] = "sequence"
     time: Annotated[str, "times as they are, or whole units since the case began", Choices(("original", *UNITS))] = (
         "hours"
     )
-    frequency: Annotated[float, "share of cases from which on a pattern is worth keeping", Bounds(1e-9, 1)] = 0.5
+    frequency: Annotated[float, "share of cases from which on a pattern is worth keeping", Range(1e-9, 1)] = 0.5
     score: Annotated[
         Literal["published", "cost"],
         "what is suppressed first: as published, or the element that costs the fewest cases for what it mends",

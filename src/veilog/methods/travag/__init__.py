@@ -17,7 +17,7 @@ from typing import Annotated, Any, Literal
 from veilog.errors import ParameterError
 from veilog.logs.variants import Variants
 from veilog.methods.method import EpsilonAndDelta, Method, Request
-from veilog.methods.settings import Bounds, Choices, LargestLog, Settings
+from veilog.methods.settings import Choices, LargestLog, Range, Settings
 from veilog.methods.travag.certified import train_certified
 from veilog.methods.travag.draws import draws, sample
 from veilog.methods.travag.published import train_as_published
@@ -63,23 +63,23 @@ class TravagSettings(Settings):
     columns_share: Annotated[
         float | None,
         "share of epsilon that finds the variants; by default more, the smaller delta is",
-        Bounds(0.01, 0.97),
+        Range(0.01, 0.97),
     ] = CERTIFIED.columns_share
     outside: Annotated[
         Literal["nearest", "drop"], "cases of variants that cannot be drawn: counted in the nearest, or dropped"
     ] = "nearest"
-    critic_steps: Annotated[int, "noised steps of the critic", Bounds(1, 1_000_000)] = CERTIFIED.critic_steps
-    critic_rate: Annotated[float | None, "chance of a case to take part in a step", Bounds(1e-6, 1)] = (
+    critic_steps: Annotated[int, "noised steps of the critic", Range(1, 1_000_000)] = CERTIFIED.critic_steps
+    critic_rate: Annotated[float | None, "chance of a case to take part in a step", Range(1e-6, 1)] = (
         CERTIFIED.critic_rate
     )
-    autoencoder_steps: Annotated[int, "noised steps of the autoencoder", Bounds(0, 1_000_000)] = (
+    autoencoder_steps: Annotated[int, "noised steps of the autoencoder", Range(0, 1_000_000)] = (
         CERTIFIED.autoencoder_steps
     )
     autoencoder_share: Annotated[
-        float, "share of the gradients' budget for the autoencoder's noised steps", Bounds(0, 0.99)
+        float, "share of the gradients' budget for the autoencoder's noised steps", Range(0, 0.99)
     ] = CERTIFIED.autoencoder_share
     free_generator_steps: Annotated[
-        int, "steps of the generator on released numbers, at no cost", Bounds(1, 100_000)
+        int, "steps of the generator on released numbers, at no cost", Range(1, 100_000)
     ] = CERTIFIED.free_generator_steps
     largest_log: LargestLog = CERTIFIED.largest_log
 
