@@ -6,7 +6,7 @@ from __future__ import annotations
 import numpy as np
 
 from veilog._typing import IntArray
-from veilog.logs.variants import Sequences
+from veilog.logs.variants import Sequences, Variants
 
 
 def rows_of(offsets: IntArray, cases: IntArray) -> tuple[IntArray, IntArray]:
@@ -33,3 +33,11 @@ def public_codes(sequences: Sequences, activities: tuple[str, ...]) -> IntArray:
     """Return the public code of each label of the sequences: its place among the activities."""
     place = {name: i for i, name in enumerate(activities)}
     return np.array([place[label] for label in sequences.labels], dtype=np.int64)
+
+
+def added(answers: list[Variants]) -> Variants:
+    """Return all cases of several answers as one."""
+    return Variants.from_sequences(
+        (sequence for answer in answers for sequence in answer.sequences),
+        (count for answer in answers for count in answer.counts.tolist()),
+    )

@@ -19,14 +19,13 @@ are disjoint bins.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Annotated, Literal
 
 import numpy as np
 
-from veilog._typing import BoolArray, IntArray
+from veilog._typing import IntArray
 from veilog.errors import ParameterError
 from veilog.logs.variants import Sequences, Variants
 from veilog.messages import Message
@@ -34,7 +33,6 @@ from veilog.methods._prefix_tree.counts import count_variants
 from veilog.methods._prefix_tree.expand import (
     BEYOND_NOISE,
     Screen,
-    above,
     grow,
     plan_budget,
     published_epsilon,
@@ -81,8 +79,10 @@ def laplace(curator: Curator, request: Request, settings: LaplaceSettings) -> Va
         least = published_threshold(len(curator.activities) + 1, epsilon, settings.threshold)
         if settings.program == "travas":
             return _benchmark(curator, request, levels, least)
-        own = settings.program == "mannhardt"
-        return published_variants(curator, request, epsilon, levels, _published_screen(least, own), unfinished=not own)
+        own, screen_of_all = settings.program == "mannhardt", Screen(least - 1)
+        return published_variants(
+            curator, request, epsilon, levels, lambda tree: screen_of_all, prune_ended=own, unfinished=not own
+        )
     if settings.program != "mannhardt":
         raise ParameterError("laplace-program-not-published", parameter="program")
     threshold = settings.threshold
@@ -91,18 +91,10 @@ def laplace(curator: Curator, request: Request, settings: LaplaceSettings) -> Va
 
     def screen(tree: NoisyPrefixTree, noise: Noise) -> Screen:
         size = tree.frontier * tree.width
-        least = threshold - 1 if threshold else noise_threshold(size, settings.noise_prefixes, noise)
-        return above(least, size, noise)
+        return Screen(threshold - 1 if threshold else noise_threshold(size, settings.noise_prefixes, noise))
 
     tree, left = grow(curator, request, plan, screen)
     return count_variants(curator, request, tree, plan.levels, plan.counts + left, settings)
-
-
-def _published_screen(least: int, prune_ended: bool) -> Callable[[NoisyPrefixTree], Screen]:
-    def keep(bins: IntArray, counts: IntArray, complete: BoolArray) -> BoolArray:
-        return (counts >= least) | (complete & ~np.bool_(prune_ended))
-
-    return lambda tree: Screen(0, keep)
 
 
 def _benchmark(curator: Curator, request: Request, levels: int, least: int) -> Variants:

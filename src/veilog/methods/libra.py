@@ -31,7 +31,7 @@ from veilog.logs.variants import Sequences, Variants
 from veilog.messages import Message
 from veilog.methods._events.assemble import Details, assembled
 from veilog.methods._events.query import Query, QuerySettings, needs_of_query, released_log, variant_query, wanted_of
-from veilog.methods._rows import rows_of
+from veilog.methods._rows import added, rows_of
 from veilog.methods._sampling.cases import copies_of_cases, sampled_counts
 from veilog.methods._sampling.times import noisy_cases
 from veilog.methods._sampling.transitions import annotated
@@ -174,23 +174,23 @@ def libra(curator: Curator, request: Request, settings: LibraSettings) -> EventL
     usual = PUBLISHED_RATE if request.as_published else CERTIFIED_RATE
     rate = Fraction(str(usual if settings.gamma is None else settings.gamma))
     if request.as_published:
-        for name in ("samples", "query", "query_parameters", "start_window"):
-            if getattr(settings, name) is not None:
-                raise ParameterError("libra-setting-of-certified", parameter=name, name=name)
+        _refuse(settings, "libra-setting-of-certified", "samples", "query", "query_parameters", "start_window")
         if request.delta == 0:
             raise ParameterError("libra-delta-missing", parameter="delta")
-        return _as_published(
-            curator, request, _Plan.of(request, settings.b, rate, settings.alpha), settings.information_minutes
-        )
-    for name in ("b", "alpha"):
-        if getattr(settings, name) is not None:
-            raise ParameterError("libra-setting-of-published", parameter=name, name=name)
+        return _as_published(curator, request, settings, rate)
+    _refuse(settings, "libra-setting-of-published", "b", "alpha")
     asked = variant_query(settings.query or "evolve", settings.query_parameters)
     number = settings.samples or CERTIFIED_SAMPLES
     wanted = wanted_of(settings)
     return released_log(
         curator, request, wanted, lambda rest: _sampled(curator, rest, asked, rate, number), asked.spends_delta
     )
+
+
+def _refuse(settings: LibraSettings, code: str, *names: str) -> None:
+    for name in names:
+        if getattr(settings, name) is not None:
+            raise ParameterError(code, parameter=name, name=name)
 
 
 # Certified -----------------------------------------------------------------------------------------------------------
@@ -222,10 +222,7 @@ def _sampled(curator: Curator, request: Request, query: Query, rate: Fraction, s
         answers.append(query.ask(curator.subsample(rate), of_sample))
     for text in said:  # what the samples have in common is said once
         request.remark(text)
-    together = Variants.from_sequences(
-        (sequence for answer in answers for sequence in answer.sequences),
-        (count for answer in answers for count in answer.counts.tolist()),
-    )
+    together = added(answers)
     # Whole numbers of which each is right on average: what rounding alone did would take all rare variants away.
     scaled = together.counts / (samples * float(rate))
     up = generator(curator.randomness).random(len(scaled)) < scaled - np.floor(scaled)
@@ -235,74 +232,64 @@ def _sampled(curator: Curator, request: Request, query: Query, rate: Fraction, s
 # As published --------------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class _Plan:
-    """Noise scale, sampling rate and number of lots."""
-
-    scale: float
-    rate: Fraction
-    lots: int
-
-    @staticmethod
-    def of(request: Request, b: float | None, rate: Fraction, alpha: int | None) -> _Plan:
-        epsilon, delta, lots = float(request.epsilon), float(request.delta), max(1, round(1 / rate))
-        least = least_scale(epsilon, delta, float(rate), lots, alpha)
-        if least is None:
-            raise ParameterError(
-                "libra-epsilon-out-of-reach" if alpha is None else "libra-alpha-out-of-reach",
-                parameter="epsilon" if alpha is None else "alpha",
-                epsilon=epsilon,
-                lots=lots,
-                delta=delta,
-                alpha=alpha,
-            )
-        needed, order = least
-        scale = max(PUBLISHED_SCALE, needed) if b is None else b
-        if scale < needed:
-            raise ParameterError(
-                "libra-noise-too-small",
-                parameter="b",
-                scale=scale,
-                accounted=accounted(scale, float(rate), lots, order, delta),
-                epsilon=epsilon,
-                needed=needed,
-            )
-        if alpha is None:  # the order that gives the least epsilon at this scale
-            order = min(range(2, MOST_ORDER + 1), key=lambda a: accounted(scale, float(rate), lots, a, delta))
-        request.remark(
-            Message(
-                "libra-accounted-epsilon",
-                scale=scale,
-                lots=lots,
-                order=order,
-                lots_2=lots * renyi_of_sample(order, scale, float(rate)),
-                accounted=accounted(scale, float(rate), lots, order, delta),
-                delta=delta,
-            )
+def _noise_scale(request: Request, settings: LibraSettings, rate: Fraction, lots: int) -> float:
+    """Return the scale of all noise, which is at least what the accountant allows, and remark what it accounts."""
+    epsilon, delta, alpha, q = float(request.epsilon), float(request.delta), settings.alpha, float(rate)
+    least = least_scale(epsilon, delta, q, lots, alpha)
+    if least is None:
+        raise ParameterError(
+            "libra-epsilon-out-of-reach" if alpha is None else "libra-alpha-out-of-reach",
+            parameter="epsilon" if alpha is None else "alpha",
+            epsilon=epsilon,
+            lots=lots,
+            delta=delta,
+            alpha=alpha,
         )
-        return _Plan(scale, rate, lots)
+    needed, order = least
+    scale = max(PUBLISHED_SCALE, needed) if settings.b is None else settings.b
+    costs = {a: accounted(scale, q, lots, a, delta) for a in {order, *range(2, MOST_ORDER + 1)}}
+    if scale < needed:
+        cost = costs[order]
+        raise ParameterError(
+            "libra-noise-too-small", parameter="b", scale=scale, accounted=cost, epsilon=epsilon, needed=needed
+        )
+    if alpha is None:  # the order that gives the least epsilon at this scale
+        order = min(range(2, MOST_ORDER + 1), key=costs.__getitem__)
+    request.remark(
+        Message(
+            "libra-accounted-epsilon",
+            scale=scale,
+            lots=lots,
+            order=order,
+            lots_2=lots * renyi_of_sample(order, scale, q),
+            accounted=costs[order],
+            delta=delta,
+        )
+    )
+    return scale
 
 
-def _as_published(curator: Curator, request: Request, plan: _Plan, minutes: float) -> EventLog:
+def _as_published(curator: Curator, request: Request, settings: LibraSettings, rate: Fraction) -> EventLog:
+    lots = max(1, round(1 / rate))
+    scale = _noise_scale(request, settings, rate, lots)
     variants = curator.peek("libra-clipped-by-exact-counts")
     curator.peek("libra-samples-with-replacement")
     log = curator.peek_log("libra-amun-within-samples")
-    if log.events.column(TIMESTAMP).null_count:
-        raise InputError(
-            "libra-timestamps-missing", path=log.source, null_count=log.events.column(TIMESTAMP).null_count
-        )
+    missing = log.events.column(TIMESTAMP).null_count
+    if missing:
+        raise InputError("libra-timestamps-missing", path=log.source, null_count=missing)
     rng = generator(curator.randomness)
-    threshold = round(plan.scale * math.log(2 * len(variants) / float(request.delta)))
+    threshold = round(scale * math.log(2 * len(variants) / float(request.delta)))
     clipped = log.only(_frequent_cases(log, curator.domain, threshold))
     if clipped.cases.num_rows == 0:
         request.remark(Message("libra-nothing-after-clipping", threshold=threshold))
-    lots: list[tuple[Sequences, IntArray]] = []
-    size = int(plan.rate * clipped.cases.num_rows)
-    for i in range(plan.lots if size else 0):
-        request.progress(f"lot {i + 1} of {plan.lots}", i / plan.lots)
+    found: list[tuple[Sequences, IntArray]] = []
+    size = int(rate * clipped.cases.num_rows)
+    for i in range(lots if size else 0):
+        request.progress(f"lot {i + 1} of {lots}", i / lots)
         drawn = np.unique(rng.integers(0, clipped.cases.num_rows, size))
-        lots += _lot(curator, clipped.only(drawn), plan.scale, minutes, rng)
-    return assembled(_together(lots), Metadata())
+        found += _lot(curator, clipped.only(drawn), scale, settings.information_minutes, rng)
+    return assembled(_together(found), Metadata())
 
 
 def _frequent_cases(log: EventLog, domain: Domain, threshold: int) -> IntArray:

@@ -24,6 +24,7 @@ import numpy as np
 from veilog.errors import ParameterError
 from veilog.logs.variants import Variants
 from veilog.messages import Message
+from veilog.methods._rows import added
 from veilog.methods.method import EpsilonAndDelta, Method, Request
 from veilog.methods.settings import Range, Settings
 from veilog.methods.standing_out import remark_rare_variants
@@ -96,11 +97,10 @@ def _average_of(curator: Curator, epsilon: Fraction, delta: Fraction, n: int) ->
     ]
     if n == 1:
         return answers[0]
-    together = Variants.from_sequences(
-        (sequence for answer in answers for sequence in answer.sequences),
-        (count for answer in answers for count in answer.counts.tolist()),
+    together, times_seen = (
+        added(answers),
+        added([answer.with_counts(np.ones_like(answer.counts)) for answer in answers]).counts,
     )
-    times_seen = Variants.from_sequences(sequence for answer in answers for sequence in answer.sequences).counts
     missing = (n - times_seen) * unreleased_count(share, failure)
     return together.with_counts(np.rint((together.counts + missing) / n).astype(np.int64))
 

@@ -9,7 +9,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from veilog._typing import BoolArray, IntArray
+from veilog._typing import IntArray
 from veilog.errors import ParameterError
 from veilog.logs.variants import Variants
 from veilog.messages import Message
@@ -35,33 +35,22 @@ LARGEST_FRONTIER = 20_000_000
 """As published a tree may grow without end; beyond this many bins at a level it is refused."""
 
 
+NEVER = np.iinfo(np.int64).max
+"""No count is above this."""
+
+
 @dataclass(frozen=True)
 class Screen:
-    """Which continuations of a level survive: those with counts above ``keep_above``, if ``keep`` agrees.
+    """Which continuations of a level survive: those with counts above what is asked of them."""
 
-    ``keep`` gets their bins, their noisy counts, and whether they are complete: as published, traces that have ended
-    or are as long as the tree is deep; certified, none is.
-    """
+    least: int
+    """Asked of those that break no rules."""
+    of_bins: IntArray | None = None
+    """Asked of each, where more is asked of some."""
 
-    keep_above: int
-    keep: Callable[[IntArray, IntArray, BoolArray], BoolArray]
-    least: int = 0
-    """The count above which a continuation survives that breaks no rules; may be beyond ``keep_above``."""
-
-
-def above(least: int, size: int, noise: Noise) -> Screen:
-    """The screen of counts above ``least``, or above what keeps the tree from running away if that is more.
-
-    The curator is asked for no more than noise can be expected to reach: the chance of anything beyond has so many
-    digits that drawing with it takes long.
-    """
-    least = max(least, noise_threshold(size, MOST_NOISE, noise))
-    reach = noise_threshold(size, BEYOND_NOISE, noise)
-
-    def keep(bins: IntArray, counts: IntArray, complete: BoolArray) -> BoolArray:
-        return np.asarray(counts > least)
-
-    return Screen(min(least, reach), keep, least)
+    def of(self, bins: IntArray) -> int | IntArray:
+        """Return what is asked of these continuations."""
+        return self.least if self.of_bins is None else self.of_bins[bins]
 
 
 @dataclass(frozen=True)
@@ -119,7 +108,9 @@ def grow(
 ) -> tuple[NoisyPrefixTree, Fraction]:
     """The tree of surviving prefixes, and what is left of epsilon if it ended early.
 
-    What is left is not saved: the budget that was asked for is what is charged, whatever the noise did.
+    What is left is not saved: the budget that was asked for is what is charged, whatever the noise did. More is asked
+    of all continuations where the tree would run away else. The curator is asked for no more than noise can be expected
+    to reach: the chance of anything beyond has so many digits that drawing with it takes long.
     """
     tree = NoisyPrefixTree(curator.activities)
     for level, noise in enumerate(plan.levels):
@@ -128,9 +119,11 @@ def grow(
             return tree, plan.left(level)
         request.progress(f"prefixes of length {level + 1}", level / len(plan.levels))
         chosen = screen(tree, noise)
-        answer = plan.ask(curator, assign_continuation(tree), size, level, chosen.keep_above)
-        keep = chosen.keep(answer.bins, answer.counts, np.zeros(len(answer.bins), dtype=bool))
-        tree = tree.grown(answer.bins[keep], answer.counts[keep], chosen.least)
+        least = max(chosen.least, noise_threshold(size, MOST_NOISE, noise))
+        keep_above = min(least, noise_threshold(size, BEYOND_NOISE, noise))
+        answer = plan.ask(curator, assign_continuation(tree), size, level, keep_above)
+        keep = answer.counts > np.maximum(chosen.of(answer.bins), least)
+        tree = tree.grown(answer.bins[keep], answer.counts[keep], least)
     return tree, Fraction(0)
 
 
@@ -141,12 +134,13 @@ def published_variants(
     levels: int,
     screen: Callable[[NoisyPrefixTree], Screen],
     *,
+    prune_ended: bool,
     unfinished: bool = True,
 ) -> Variants:
     """Laplace noise of scale 1/epsilon at every depth, and the complete prefixes with their counts.
 
-    Complete are traces that have ended and, if ``unfinished`` ones are released, all prefixes of the last level. The
-    screen decides which of them are pruned.
+    Complete are traces that have ended and, if ``unfinished`` ones are released, all prefixes of the last level. With
+    ``prune_ended`` the screen prunes them as all others, else only those that can never survive.
     """
     tree = NoisyPrefixTree(curator.activities)
     released: list[IntArray] = []
@@ -155,17 +149,13 @@ def published_variants(
         request.progress(f"prefixes of length {level + 1}", level / levels)
         size = tree.frontier * tree.width
         refuse_runaway(size, level)
-        chosen = screen(tree)
-        answer = curator.histogram(
-            assign_continuation(tree),
-            size,
-            epsilon,
-            keep_above=chosen.keep_above,
-            purpose=Message("prefixes-of-length", level=level + 1),
-        )
+        chosen, purpose = screen(tree), Message("prefixes-of-length", level=level + 1)
+        answer = curator.histogram(assign_continuation(tree), size, epsilon, keep_above=0, purpose=purpose)
         last = unfinished and level == levels - 1
         complete = np.full(len(answer.bins), last) | (answer.bins % tree.width == tree.width - 1)
-        keep = chosen.keep(answer.bins, answer.counts, complete)
+        least = chosen.of(answer.bins)
+        spared = complete & (least < NEVER) & (not prune_ended)
+        keep = np.asarray((answer.counts > least) | spared)
         ends += size if last else tree.frontier
         tree = tree.grown(answer.bins[keep], answer.counts[keep])
         released.append(np.where(complete[keep], answer.counts[keep], 0))

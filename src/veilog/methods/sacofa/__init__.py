@@ -28,8 +28,8 @@ from veilog.errors import ParameterError
 from veilog.logs.variants import Sequences, Variants
 from veilog.methods._prefix_tree.counts import count_variants
 from veilog.methods._prefix_tree.expand import (
+    NEVER,
     Screen,
-    above,
     grow,
     plan_budget,
     published_epsilon,
@@ -120,16 +120,9 @@ def _as_published(curator: Curator, request: Request, settings: SacofaSettings, 
     judge = _judge(rules, request.epsilon, settings.most_broken, random)
 
     def screen(tree: NoisyPrefixTree) -> Screen:
-        verdict = judge(tree)
+        return judge(tree).screen(harmless_from - 1, harmful_from - 1)
 
-        def keep(bins: IntArray, counts: IntArray, complete: BoolArray) -> BoolArray:
-            harmful = verdict.harmful[bins]
-            enough = counts >= np.where(harmful, harmful_from, harmless_from)
-            return (~harmful | verdict.let_in[bins]) & (enough | (complete & (settings.ended == "kept")))
-
-        return Screen(0, keep)
-
-    return published_variants(curator, request, each, levels, screen)
+    return published_variants(curator, request, each, levels, screen, prune_ended=settings.ended == "pruned")
 
 
 def _certified(curator: Curator, request: Request, settings: SacofaSettings, declared: Rules | None) -> Variants:
@@ -153,14 +146,7 @@ def _certified(curator: Curator, request: Request, settings: SacofaSettings, dec
         least = noise_threshold(harmless, settings.noise_prefixes, level_noise)
         harmful_least = noise_threshold(let_in, settings.noise_prefixes * HARMFUL_PART, level_noise)
         least = least if harmless_from is None else harmless_from - 1
-        harmful_least = max(least, harmful_least if harmful_from is None else harmful_from - 1)
-        usual = above(least, len(verdict.harmful), level_noise)
-
-        def keep(bins: IntArray, counts: IntArray, complete: BoolArray) -> BoolArray:
-            admitted = ~verdict.harmful[bins] | (verdict.let_in[bins] & (counts > harmful_least))
-            return admitted & usual.keep(bins, counts, complete)
-
-        return Screen(usual.keep_above, keep, usual.least)
+        return verdict.screen(least, max(least, harmful_least if harmful_from is None else harmful_from - 1))
 
     tree, left = grow(curator, request, plan, screen)
     return count_variants(curator, request, tree, plan.levels, plan.counts + left, settings)
@@ -172,6 +158,11 @@ class _Verdict:
 
     harmful: BoolArray
     let_in: BoolArray
+
+    def screen(self, least: int, harmful_least: int) -> Screen:
+        """Return the screen of counts above the one, or the other for harmful continuations that are let in."""
+        of_harmful = np.where(self.let_in, harmful_least, NEVER)
+        return Screen(least, np.where(self.harmful, of_harmful, least))
 
 
 @dataclass(frozen=True)
