@@ -15,6 +15,7 @@ import math
 import types
 from collections.abc import Iterable, Mapping
 from dataclasses import MISSING, asdict, dataclass, fields
+from functools import cache
 from typing import Annotated, Any, Literal, Self, Union, get_args, get_origin, get_type_hints
 
 from veilog.errors import ParameterError, meant
@@ -105,7 +106,7 @@ class Settings:
     @classmethod
     def parameters(cls) -> tuple[Parameter, ...]:
         """Return the settings in words, in the order in which they are declared."""
-        return _parameters(cls)
+        return _parameters(cls)  # type: ignore[arg-type]  # classes are hashable
 
     @classmethod
     def parse(cls, values: Mapping[str, Any], of: str = "this method", beside: Iterable[str] = ()) -> Self:
@@ -139,14 +140,10 @@ def _in_words(name: str) -> str:
     return word if in_python(word) == name else name
 
 
-_KNOWN: dict[type[Settings], tuple[Parameter, ...]] = {}
-
-
+@cache
 def _parameters(cls: type[Settings]) -> tuple[Parameter, ...]:
-    if cls not in _KNOWN:
-        hints = get_type_hints(cls, include_extras=True)
-        _KNOWN[cls] = tuple(parameter_of(field.name, hints[field.name], field.default) for field in fields(cls))
-    return _KNOWN[cls]
+    hints = get_type_hints(cls, include_extras=True)
+    return tuple(parameter_of(field.name, hints[field.name], field.default) for field in fields(cls))
 
 
 def parameter_of(name: str, hint: Any, default: Any) -> Parameter:

@@ -23,6 +23,13 @@ from veilog.methods.standing_out import remark_cases
 from veilog.privacy.curator import Curator
 from veilog.privacy.mechanisms.mechanism import Laplace
 
+_RARE = {
+    "stop": "traces-end-at-rare",
+    "drop": "variants-rare-dropped-with-cases",
+    "share": "variants-rare-counted-elsewhere",
+}
+"""What is said of cases whose traces do not stand out from the noise."""
+
 
 def count_variants(
     curator: Curator,
@@ -41,7 +48,8 @@ def count_variants(
     noisy = curator.histogram(assign_deepest(tree), tree.size + 1, epsilon, purpose="cases-by-longest-prefix")
     threshold = noise_threshold(tree.size + 1, settings.noise_prefixes, Laplace(1 / epsilon))
     least = max([threshold, *(level.least for level in tree.levels)])
-    _remark_rare(request, least + 1, settings.rest)
+    if least:
+        request.remark(Message(_RARE[settings.rest], least=least + 1))
     remark_cases(request, int(noisy.sum()), Laplace(1 / epsilon).variance * len(noisy), least)
     longest = curator.domain.longest
     if len(tree.levels) == len(levels) and tree.frontier and (longest is None or len(levels) < longest):
@@ -59,18 +67,6 @@ def count_variants(
         here = [np.zeros(1), *(np.where(_is_complete(tree, i), level, 0.0) for i, level in enumerate(here[1:]))]
     counts = [np.rint(level).astype(np.int64) for level in here]
     return to_variants(tree, counts[1:], int(counts[0][0]))
-
-
-def _remark_rare(request: Request, least: int, rest: str) -> None:
-    """Say what does not stand out from the noise, and what becomes of its cases."""
-    if least == 1:
-        return
-    if rest == "stop":
-        request.remark(Message("traces-end-at-rare", least=least))
-    elif rest == "drop":
-        request.remark(Message("variants-rare-dropped-with-cases", least=least))
-    else:
-        request.remark(Message("variants-rare-counted-elsewhere", least=least))
 
 
 def _by_level(tree: NoisyPrefixTree, values: FloatArray) -> list[FloatArray]:

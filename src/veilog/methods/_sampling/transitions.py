@@ -63,6 +63,11 @@ class AnnotatedLog:
         """The case of each event."""
         return np.repeat(np.arange(len(self)), self.lengths)
 
+    def copied(self, copies: IntArray) -> tuple[IntArray, IntArray, IntArray]:
+        """Each case so often: the cases one after the other, the rows of their events, and where each case begins."""
+        cases = np.repeat(np.arange(len(self)), copies)
+        return cases, *rows_of(self.offsets, cases)
+
     @property
     def opens(self) -> BoolArray:
         """Whether an event is the first of its case: it then starts from state 0, and its time is the case's start."""

@@ -23,7 +23,6 @@ from veilog.logs.variants import Variants
 from veilog.messages import Message
 from veilog.methods._events.assemble import Details, assembled
 from veilog.methods._events.attributes.released import ReleasedColumns
-from veilog.methods._rows import rows_of
 from veilog.methods._sampling.cases import copies_of_cases, program_counts, sampled_counts
 from veilog.methods._sampling.times import noisy_cases, program_cases
 from veilog.methods._sampling.transitions import AnnotatedLog, annotated
@@ -86,7 +85,9 @@ class AmunSettings(Settings):
 
 def amun(curator: Curator, request: Request, settings: AmunSettings) -> EventLog:
     """Algorithm 1, in the words of the paper's lines; the case's unit is one case, and nothing is charged."""
-    _refuse_fixed(settings)
+    changed = [name for name in _OF_PAPER if getattr(settings, name) != getattr(AmunSettings(), name)]
+    if settings.settings == "program" and changed:
+        raise ParameterError("amun-setting-fixed", parameter=changed[0], changed=changed[0])
     mode, program = settings.mode, settings.settings == "program"
     advantage = float(parse_advantage(settings.guessing_advantage))
     raw, variants = _peeked(curator, settings, advantage)
@@ -128,15 +129,8 @@ def amun(curator: Curator, request: Request, settings: AmunSettings) -> EventLog
         cases, times = program_cases(log, copies, scales, source)
     else:
         cases, times = noisy_cases(log, copies, scales, frame, source)
-    columns = _columns(_released_epsilons(log, copies, epsilons, program), float(epsilon_d), len(cases), request)
+    columns = _columns(log, copies, epsilons, float(epsilon_d), program, request)
     return assembled(Details(cases, times, columns) if settings.epsilons else Details(cases, times), Metadata())
-
-
-def _refuse_fixed(settings: AmunSettings) -> None:
-    """Refuse settings that the authors' program does not have."""
-    changed = [name for name in _OF_PAPER if getattr(settings, name) != getattr(AmunSettings(), name)]
-    if settings.settings == "program" and changed:
-        raise ParameterError("amun-setting-fixed", parameter=changed[0], changed=changed[0])
 
 
 def _peeked(curator: Curator, settings: AmunSettings, advantage: float) -> tuple[EventLog, Variants]:
@@ -149,8 +143,8 @@ def _peeked(curator: Curator, settings: AmunSettings, advantage: float) -> tuple
         curator.peek("amun-epsilons-of-raw-values")
     if settings.settings == "paper":
         curator.state(_statement(advantage, settings.start_precision, settings.duration_precision))
-        return raw, variants
-    curator.peek("amun-program-departs")
+    else:
+        curator.peek("amun-program-departs")
     return raw, variants
 
 
@@ -183,17 +177,13 @@ def _left(
     return sampled_counts(log, needed, rng)
 
 
-def _released_epsilons(log: AnnotatedLog, copies: IntArray, epsilons: FloatArray, program: bool) -> FloatArray:
-    """Return the epsilon of each released event: the copies of a case share it, but for the program's starts."""
-    cases = np.repeat(np.arange(len(log)), copies)
-    rows, begins = rows_of(log.offsets, cases)
-    shared = np.repeat(copies[cases], np.diff(begins))
-    of_events: FloatArray = epsilons[rows] / np.where(program & log.opens[rows], 1, shared)
-    return of_events
-
-
-def _columns(of_events: FloatArray, of_counts: float, cases: int, request: Request) -> ReleasedColumns:
-    """Return the paper's attributes for the epsilons; print them for the data owner."""
+def _columns(
+    log: AnnotatedLog, copies: IntArray, epsilons: FloatArray, of_counts: float, program: bool, request: Request
+) -> ReleasedColumns:
+    """Return the paper's attributes for the epsilons; print them for the data owner. The copies of a case share its
+    epsilons, but for the program's starts."""
+    cases, rows, begins = log.copied(copies)
+    of_events = epsilons[rows] / np.where(program & log.opens[rows], 1, np.repeat(copies[cases], np.diff(begins)))
     request.remark(
         Message(
             "amun-epsilons-of-times",
@@ -205,7 +195,7 @@ def _columns(of_events: FloatArray, of_counts: float, cases: int, request: Reque
     )
     return ReleasedColumns(
         events={"epsilon_per_event": pa.array(of_events)},
-        cases={"epsilon_per_trace": pa.array(np.full(cases, of_counts))},
+        cases={"epsilon_per_trace": pa.array(np.full(len(cases), of_counts))},
     )
 
 
@@ -230,16 +220,11 @@ def _risky(log: AnnotatedLog, priors: FloatArray, advantage: float, program: boo
     return risky
 
 
-def _statement(advantage: float, start_precision: float, duration_precision: float) -> Statement:
-    one = start_precision == 1
+def _statement(advantage: float, days: float, seconds: float) -> Statement:
+    code = "guessing-bounded-within-a-day" if days == 1 else "guessing-bounded"
     return Statement(
         model="guessing advantage",
-        holds=Message(
-            "guessing-bounded-within-a-day" if one else "guessing-bounded",
-            advantage=advantage,
-            days=start_precision,
-            seconds=duration_precision,
-        ),
+        holds=Message(code, advantage=advantage, days=days, seconds=seconds),
         checked=False,
         does_not_protect=Message("guessing-does-not-protect"),
     )

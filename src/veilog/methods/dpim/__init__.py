@@ -60,10 +60,6 @@ class DpimSettings(PairSettings):
     most: Annotated[int | None, "as published: most pairs taken; 15 more than occur if not given", Range(1)] = None
 
 
-def _needs(settings: DpimSettings) -> frozenset[Fact]:
-    return frozenset({"activities"})
-
-
 def dpim(curator: Curator, request: Request, settings: DpimSettings) -> Variants:
     """Return cases played out from a process tree, which a remark tells.
 
@@ -124,5 +120,5 @@ DPIM = Method(
     as_published="none: one long case changes a fitness by far more than the noise hides; bounds are read off the log",
     run=dpim,
     settings=DpimSettings,
-    needs=_needs,
+    needs=lambda settings: frozenset({"activities"}),
 )

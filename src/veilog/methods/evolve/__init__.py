@@ -26,12 +26,11 @@ from veilog._typing import FloatArray, IntArray
 from veilog.errors import ParameterError
 from veilog.logs.variants import Sequences, Variants
 from veilog.messages import Message
-from veilog.methods.evolve.chain import Chain, Shortened
 from veilog.methods.evolve.constants import DEFAULTS, Constants, usual_length
-from veilog.methods.evolve.doubt import Doubt, Prior, imagined
+from veilog.methods.evolve.doubt import Prior, imagined
 from veilog.methods.evolve.plan import EvolvePlan
 from veilog.methods.evolve.real_variants import RealVariants, only_real_variants, with_real
-from veilog.methods.evolve.relations import asked_chain, prepared
+from veilog.methods.evolve.relations import ProcessSketch, sketched
 from veilog.methods.evolve.released import Round, drawn, medoids_of, named, release_of, remark, remark_real
 from veilog.methods.evolve.traces import (
     Traces,
@@ -109,12 +108,11 @@ def evolve(
         return only_real_variants(curator, request, constants, real_share)
     rng = generator(curator.randomness)
     plan, real = _opened(curator, request, constants, real_share)
-    shortened, known = prepared(curator, plan, real)
-    chain, doubt = asked_chain(curator, plan, shortened, known, rng)
-    pool, p, asked = _voted(curator, request, plan, chain, doubt, shortened, known, settings.rounds, rng)
+    sketch = sketched(curator, plan, real, rng)
+    pool, p, asked = _voted(curator, request, plan, sketch, settings.rounds, rng)
     aims = [{"similarity": constants.similarity, "models": constants.models}[aim] for aim in _AIMS[settings.for_]]
-    remark(request, plan, shortened, bool(aims))
-    synthetic, *others = release_of(activities, shortened, pool, p, asked[-1], plan, rng, known, aims)
+    remark(request, plan, sketch.shortened, bool(aims))
+    synthetic, *others = release_of(activities, sketch, pool, p, asked[-1], plan, rng, aims)
     for name, other in zip(_beside(settings), others, strict=True):
         request.beside(name, other if real is None else _with_found(other, real))
     if real is None:
@@ -135,16 +133,13 @@ def _voted(
     curator: Curator,
     request: Request,
     plan: EvolvePlan,
-    chain: Chain,
-    doubt: Doubt | None,
-    shortened: Shortened,
-    known: RealVariants | None,
+    sketch: ProcessSketch,
     rounds: int | None,
     rng: np.random.Generator,
 ) -> tuple[Traces, FloatArray, list[Round]]:
     """Traces that the chain imagines, as the rounds of votes left them; how likely each is, and the rounds."""
-    constants = plan.settings
-    pool, prior = _first_pool(plan, chain, doubt, shortened, known, rng)
+    constants, known = plan.settings, sketch.known
+    pool, prior = _first_pool(plan, sketch, rng)
     p = prior.mixed(prior.likely)
     asked: list[Round] = []
     cells: list[IntArray] = []
@@ -152,14 +147,14 @@ def _voted(
     for number, e in enumerate(shares):
         request.progress(f"round {number + 1} of {len(shares)}", number / len(shares))
         if number:
-            pool, likely = next_generation(pool, p, chain, constants, rng)
+            pool, likely = next_generation(pool, p, sketch.chain, constants, rng)
             if known:
                 pool, likely = known.kept_in(pool, likely)
             prior = Prior(likely)
             cells = [before.cells(pool) for before in asked]
             p = _fitted(prior, pool, cells, asked, plan, known)
         chosen = medoids_of(*drawn(pool, p, constants.candidates, rng), plan.number_of_prototypes(e), known)
-        votes = _ask(curator, strings(named(chosen, shortened)), e, number + 1)
+        votes = _ask(curator, strings(named(chosen, sketch.shortened)), e, number + 1)
         asked.append(Round(chosen, votes, float(e)))
         plan.learn_from_votes(float(votes.sum()), float(e), len(votes))
         cells.append(asked[-1].cells(pool))
@@ -167,18 +162,11 @@ def _voted(
     return pool, p, asked
 
 
-def _first_pool(
-    plan: EvolvePlan,
-    chain: Chain,
-    doubt: Doubt | None,
-    shortened: Shortened,
-    known: RealVariants | None,
-    rng: np.random.Generator,
-) -> tuple[Traces, Prior]:
+def _first_pool(plan: EvolvePlan, sketch: ProcessSketch, rng: np.random.Generator) -> tuple[Traces, Prior]:
     """What is imagined before any vote: walks over the chain, and what grows of the real variants that are known."""
-    constants = plan.settings
+    constants, chain, known, shortened = plan.settings, sketch.chain, sketch.known, sketch.shortened
     if not known:
-        return imagined(chain, doubt, shortened.max_length, shortened.room, constants, rng)
+        return imagined(chain, sketch.doubt, shortened.max_length, shortened.room, constants, rng)
     walks = chain.sample(constants.pool, shortened.max_length, rng, room=shortened.room)
     pool, likely = known.pool(walks, chain, plan.imagined(known.cases.sum()), constants, rng)
     return pool, Prior(likely)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 import numpy as np
@@ -65,6 +65,23 @@ def _sums(
     answer = curator.sums(features, cells, bound, epsilon, delta=delta, resolution=one, purpose=purpose)
     scale = deviation_of_gaussian(epsilon, delta) / math.sqrt(2) if delta else bound / float(epsilon)
     return np.divide(answer, one * parts, dtype=np.float64), scale
+
+
+@dataclass(frozen=True, eq=False)
+class ProcessSketch:
+    """What is known of a process before any vote."""
+
+    shortened: Shortened
+    known: RealVariants | None
+    """Frequent real variants, if there are any."""
+    chain: Chain
+    doubt: Doubt | None
+
+
+def sketched(curator: Curator, plan: EvolvePlan, real: Variants | None, rng: np.random.Generator) -> ProcessSketch:
+    """Ask how cases are prepared, and for the chain of the process."""
+    shortened, known = prepared(curator, plan, real)
+    return ProcessSketch(shortened, known, *asked_chain(curator, plan, shortened, known, rng))
 
 
 def prepared(curator: Curator, plan: EvolvePlan, real: Variants | None) -> tuple[Shortened, RealVariants | None]:

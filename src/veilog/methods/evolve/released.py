@@ -16,6 +16,7 @@ from veilog.methods.evolve.chain import Shortened
 from veilog.methods.evolve.constants import Aim
 from veilog.methods.evolve.plan import EvolvePlan
 from veilog.methods.evolve.real_variants import RealVariants
+from veilog.methods.evolve.relations import ProcessSketch
 from veilog.methods.evolve.structure import Imagined, Weighted, structured
 from veilog.methods.evolve.traces import Traces, distances, joined, nearest, strings
 from veilog.methods.evolve.votes import medoids, rounded
@@ -64,23 +65,22 @@ def named(traces: Traces, shortened: Shortened) -> Traces:
 
 def release_of(
     activities: tuple[str, ...],
-    shortened: Shortened,
+    sketch: ProcessSketch,
     pool: Traces,
     p: FloatArray,
     last: Round,
     plan: EvolvePlan,
     rng: np.random.Generator,
-    known: RealVariants | None,
     aims: Sequence[Aim],
 ) -> list[Variants]:
     """Medoids of the fitted distribution, each for the cases near it: finer than the prototypes that were voted for.
 
     For each aim a release in which they are moved to traces of a structure from which a model can be discovered.
     """
-    settings = plan.settings
+    settings, known = plan.settings, sketch.known
 
     def log(traces: Traces, counts: IntArray) -> Variants:
-        return Variants.from_arrays(activities, *named(traces, shortened).in_a_row, counts)
+        return Variants.from_arrays(activities, *named(traces, sketch.shortened).in_a_row, counts)
 
     candidates, shares = drawn(pool, p, settings.candidates_release, rng)
     chosen = medoids_of(candidates, shares, round(settings.release_factor * len(last.votes)), known)
@@ -92,7 +92,7 @@ def release_of(
     fine = Weighted(chosen, rounded(weights, smallest, plan.cases), len(known) if known else 0)
     if not aims:
         return [log(fine.traces, fine.counts)]
-    imagined = Imagined(pool, p, candidates, shortened.size)
+    imagined = Imagined(pool, p, candidates, sketch.shortened.size)
     found = structured(fine, imagined, aims, _noise(pool, p, last, plan), log, settings)
     return [log(moved.traces, moved.counts) for moved in found]
 

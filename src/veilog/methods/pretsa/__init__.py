@@ -116,10 +116,8 @@ def pretsa(curator: Curator, request: Request, settings: PretsaSettings) -> Even
     released = _events(tree, goal, variant, offsets)
     if not len(released.case):
         raise ParameterError("pretsa-only-empty-cases", parameter="k")
-    for statement in _statements(k, t, names):
-        curator.state(statement)
-    for remark in _remarks(log, t, names):
-        request.remark(remark)
+    _state(curator, settings, names)
+    _remark(request, log, t, names)
     return _log(events, released, attribute, generator(curator.randomness))
 
 
@@ -265,37 +263,24 @@ def _column(attribute: _Attribute, values: FloatArray) -> pa.Array:
 # What is said ---------------------------------------------------------------------------------------------------------
 
 
-def _statements(k: int, t: float, names: tuple[str, ...]) -> list[Statement]:
-    out = [
-        Statement(
-            model="k-anonymity (PRETSA)",
-            holds=Message("prefixes-of-one-case" if k == 1 else "prefixes-of-cases", n=k),
-            checked=True,
-            does_not_protect=Message("prefixes-do-not-protect"),
-        )
-    ]
-    if names and t < 1:
-        out.append(
-            Statement(
-                model="t-closeness (PRETSA)",
-                holds=Message("closeness-holds", attribute=names[0], most=t),
-                checked=True,
-                does_not_protect=Message("closeness-does-not-protect"),
-            )
-        )
-    return out
+def _state(curator: Curator, settings: PretsaSettings, names: tuple[str, ...]) -> None:
+    holds = Message("prefixes-of-one-case" if settings.k == 1 else "prefixes-of-cases", n=settings.k)
+    not_against = Message("prefixes-do-not-protect")
+    curator.state(Statement("k-anonymity (PRETSA)", holds, checked=True, does_not_protect=not_against))
+    if names and settings.t < 1:
+        holds = Message("closeness-holds", attribute=names[0], most=settings.t)
+        not_against = Message("closeness-does-not-protect")
+        curator.state(Statement("t-closeness (PRETSA)", holds, checked=True, does_not_protect=not_against))
 
 
-def _remarks(log: EventLog, t: float, names: tuple[str, ...]) -> list[Message]:
-    out = []
+def _remark(request: Request, log: EventLog, t: float, names: tuple[str, ...]) -> None:
     dropped = dropped_attributes(log, names)
     if dropped:
-        out.append(Message("pretsa-attributes-dropped", dropped=dropped))
+        request.remark(Message("pretsa-attributes-dropped", dropped=dropped))
     if names == (DURATION,):
-        out.append(Message("pretsa-times-from-epoch"))
+        request.remark(Message("pretsa-times-from-epoch"))
     if names and t == 1:
-        out.append(Message("pretsa-values-unbounded", names=names[0]))
-    return out
+        request.remark(Message("pretsa-values-unbounded", names=names[0]))
 
 
 PRETSA = Method(

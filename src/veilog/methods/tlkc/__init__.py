@@ -80,10 +80,8 @@ def tlkc(curator: Curator, request: Request, settings: TlkcSettings) -> EventLog
     if not keep.any():
         raise _all_suppressed(known, settings)
     released = _released(log, events, keep, times, timed, chosen)
-    for statement in _statements(settings, names):
-        curator.state(statement)
-    for remark in _remarks(log, released, time, c, names):
-        request.remark(remark)
+    _state(curator, settings, names)
+    _remark(request, log, released, settings, names)
     return released
 
 
@@ -165,43 +163,27 @@ def _released(
     return EventLog(pa.table(columns), pa.table(of_cases))
 
 
-def _statements(bounds: TlkcSettings, names: tuple[str, ...]) -> list[Statement]:
+def _state(curator: Curator, bounds: TlkcSettings, names: tuple[str, ...]) -> None:
     one = "one-activity" if bounds.l == 1 else "activities"
     what = Message(f"knows-{one}-as-{bounds.background}", n=bounds.l, time=bounds.time)
     beyond = "" if bounds.background == "relative" else "-nor-times"
-    holds = "k-anonymity-of-one-holds" if bounds.k == 1 else "k-anonymity-holds"
-    out = [
-        Statement(
-            model="k-anonymity (TLKC)",
-            holds=Message(holds, what=what, n=bounds.k),
-            checked=True,
-            does_not_protect=Message(f"k-anonymity-does-not-protect{beyond}"),
-        )
-    ]
+    holds = Message("k-anonymity-of-one-holds" if bounds.k == 1 else "k-anonymity-holds", what=what, n=bounds.k)
+    not_against = Message(f"k-anonymity-does-not-protect{beyond}")
+    curator.state(Statement("k-anonymity (TLKC)", holds, checked=True, does_not_protect=not_against))
     if names and bounds.c < 1:
-        out.append(
-            Statement(
-                model="confidence (TLKC)",
-                holds=Message("confidence-holds", share=bounds.c, attributes=", ".join(names)),
-                checked=True,
-                does_not_protect=Message(f"confidence-does-not-protect{beyond}"),
-            )
-        )
-    return out
+        holds = Message("confidence-holds", share=bounds.c, attributes=", ".join(names))
+        not_against = Message(f"confidence-does-not-protect{beyond}")
+        curator.state(Statement("confidence (TLKC)", holds, checked=True, does_not_protect=not_against))
 
 
-def _remarks(log: EventLog, released: EventLog, time: str, c: float, names: tuple[str, ...]) -> list[Message]:
-    out = []
+def _remark(request: Request, log: EventLog, released: EventLog, bounds: TlkcSettings, names: tuple[str, ...]) -> None:
     dropped = dropped_attributes(log, [*released.events.column_names, *released.cases.column_names])
     if dropped:
-        out.append(Message("tlkc-attributes-dropped", dropped=dropped))
-    if time == "original":
-        out.append(Message("tlkc-times-of-log"))
-    else:
-        out.append(Message("tlkc-times-from-epoch", time=time))
-    if names and c == 1:
-        out.append(Message("tlkc-confidence-unbounded", names=", ".join(names)))
-    return out
+        request.remark(Message("tlkc-attributes-dropped", dropped=dropped))
+    original = bounds.time == "original"
+    request.remark(Message("tlkc-times-of-log") if original else Message("tlkc-times-from-epoch", time=bounds.time))
+    if names and bounds.c == 1:
+        request.remark(Message("tlkc-confidence-unbounded", names=", ".join(names)))
 
 
 TLKC = Method(

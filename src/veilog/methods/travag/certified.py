@@ -108,18 +108,18 @@ def refuse_unaffordable(epsilon: Fraction, delta: Fraction, configuration: Confi
     limit *= min(part.noise_multiplier for part in parts) / critic.noise_multiplier
     for_gradients = Fraction(smallest_epsilon(parts, budget.gradients_delta, limit))
     enough = for_gradients * epsilon / budget.gradients
-    threshold = tsgd_bound(budget.columns, budget.columns_delta)
-    if threshold < largest and epsilon >= enough:
+
+    def hides_all(asked: Fraction) -> bool:
+        return tsgd_bound(asked * budget.columns / epsilon, budget.columns_delta) >= largest
+
+    if epsilon >= enough and not hides_all(epsilon):
         return
     low = high = max(enough, epsilon)
-    while tsgd_bound(high * budget.columns / epsilon, budget.columns_delta) >= largest:
+    while hides_all(high):
         low, high = high, high * 2
     for _ in range(20):
         middle = (low + high) / 2
-        if tsgd_bound(middle * budget.columns / epsilon, budget.columns_delta) >= largest:
-            low = middle
-        else:
-            high = middle
+        low, high = (middle, high) if hides_all(middle) else (low, middle)
     raise ParameterError(
         "travag-no-step-affordable",
         parameter="epsilon",
