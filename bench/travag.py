@@ -191,10 +191,7 @@ def published(given: Given, cell: Cell) -> Measured:
     rng = np.random.default_rng(0)
     similarities, differences, distinct = [], [], []
     for number in range(int(cell.get("draws"))):
-        columns = trained.columns
-        drawn = Variants.from_arrays(
-            columns.labels, columns.codes, columns.offsets, sample(trained, variants.cases, rng)
-        )
+        drawn = trained.variants(sample(trained, variants.cases, rng))
         similarities.append(relative_log_similarity(variants, drawn).value)
         distinct.append(len(drawn))
         if number < max(1, int(cell.get("draws")) // 10):  # the slow one, and it hardly varies

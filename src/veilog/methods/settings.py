@@ -64,24 +64,17 @@ class Parameter:
         if parsed is None:
             words = {bool: "true or false", int: "a whole number", float: "a number"}.get(self.kind, "text")
             raise ParameterError("setting-not-as-needed", parameter=self.name, name=self.name, words=words, value=value)
+        allowed: dict[str, Any]
         if self.choices and parsed not in self.choices:
-            raise ParameterError(
-                "setting-value-not-allowed",
-                parameter=self.name,
-                name=self.name,
-                value=value,
-                meant=meant(parsed, self.choices),
-                names=", ".join(self.choices),
-            )
-        if self.minimum is not None and parsed < self.minimum:
-            raise ParameterError(
-                "setting-too-small", parameter=self.name, name=self.name, minimum=self.minimum, value=value
-            )
-        if self.maximum is not None and parsed > self.maximum:
-            raise ParameterError(
-                "setting-too-large", parameter=self.name, name=self.name, maximum=self.maximum, value=value
-            )
-        return parsed
+            code = "setting-value-not-allowed"
+            allowed = {"meant": meant(parsed, self.choices), "names": ", ".join(self.choices)}
+        elif self.minimum is not None and parsed < self.minimum:
+            code, allowed = "setting-too-small", {"minimum": self.minimum}
+        elif self.maximum is not None and parsed > self.maximum:
+            code, allowed = "setting-too-large", {"maximum": self.maximum}
+        else:
+            return parsed
+        raise ParameterError(code, parameter=self.name, name=self.name, value=value, **allowed)
 
     def _read(self, value: Any) -> Any:
         """The value in its type; None where it is no such thing."""

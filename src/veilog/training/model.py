@@ -103,7 +103,7 @@ class Model:
         counts = sample(self.trained, fresh, rng)
         if number > fresh:
             counts = counts + rng.multinomial(number - fresh, counts / fresh)
-        return self._variants(counts)
+        return self.trained.variants(counts)
 
     def release(self, cases: int | None = None, *, seed: int | None = None) -> Release:
         """So many cases as a release, whose log is made in memory; :meth:`write` has no need of that."""
@@ -156,7 +156,7 @@ class Model:
         if number <= _WHOLE:
             owner = np.concatenate(list(self.draws(number, seed=seed)))
             files.write(self._piece(owner, 0, metadata), path, overwrite=overwrite)
-            return self._variants(np.bincount(owner, minlength=len(self.columns)))
+            return self.trained.variants(np.bincount(owner, minlength=len(self.columns)))
         self._check_room(number, Path(path), suffix, metadata)
         counts = np.zeros(len(self.columns), dtype=np.int64)
 
@@ -170,7 +170,7 @@ class Model:
                     progress(f"{done:,} of {number:,} cases", done / number)
 
         files.write_pieces(pieces(), path, overwrite=overwrite)
-        return self._variants(counts)
+        return self.trained.variants(counts)
 
     def _number(self, cases: int | None) -> int:
         if cases is None:
@@ -178,10 +178,6 @@ class Model:
         if isinstance(cases, bool) or not isinstance(cases, int) or not 1 <= cases <= _MOST_CASES:
             raise ParameterError("model-cases-out-of-range", parameter="cases", most_cases=_MOST_CASES, cases=cases)
         return cases
-
-    def _variants(self, counts: IntArray) -> Variants:
-        columns = self.columns
-        return Variants.from_arrays(columns.labels, columns.codes, columns.offsets, counts)
 
     def _released(self, variants: Variants, order: Int32Array, seconds: float) -> Release:
         name = self.method + (" (as published)" if self.as_published else "")
@@ -203,7 +199,7 @@ class Model:
         """What a release from this model says about itself."""
         one = np.zeros(len(self.columns), dtype=np.int64)
         one[0] = 1
-        return self._released(self._variants(one), np.zeros(1, dtype=np.int32), 0.0).log.metadata
+        return self._released(self.trained.variants(one), np.zeros(1, dtype=np.int32), 0.0).log.metadata
 
     def _piece(self, owner: IntArray, before: int, metadata: Metadata) -> EventLog:
         """These cases as an event log, their names counting on from so many before."""

@@ -116,7 +116,7 @@ def test_events_take_over_what_the_same_occurrence_has() -> None:
     found = match(released, log.variants, "optimal", print)
     donors = cases_of_matching(found, released, log.variants, raw, rng)
     resolved = resolve(released.sequences.take(np.repeat(np.arange(len(released)), released.counts)), donors, raw, rng)
-    assert donors.tolist() == [0] and found.cost == 1
+    assert donors.tolist() == [0]
     assert resolved.donor_events.tolist() == [0, 1, -1, 2, 3]
     assert resolved.starts.tolist() == [T0]
     assert resolved.gaps[:2].tolist() == [0, 100]

@@ -239,12 +239,9 @@ def refuse_too_small(
         enough = max(enough, float(epsilon) * needed / largest_log)
     if epsilon >= enough:
         return
-    reason = (
-        f"a prefix would need {needed:,} cases to stand out from the noise, more than the {largest_log:,} of the "
-        "largest log expected, so nothing can survive"
-        if needed > largest_log
-        else "the shares of the depths are too small to draw noise with"
-    )
+    reason = Message("tree-shares-too-small")
+    if needed > largest_log:
+        reason = Message("tree-prefix-hidden", needed=needed, largest_log=largest_log)
     raise ParameterError(
         "tree-epsilon-unsuitable",
         parameter="epsilon",

@@ -35,7 +35,6 @@ from veilog.methods.settings import Range
 from veilog.mining.tree import ProcessTree, play_out
 from veilog.privacy.account.accounting import SMALLEST_EPSILON
 from veilog.privacy.curator import Curator
-from veilog.privacy.domain import Fact
 from veilog.privacy.mechanisms import noise
 
 __all__ = ["DPIM", "DpimSettings", "dpim"]

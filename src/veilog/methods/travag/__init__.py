@@ -139,9 +139,7 @@ def travag(curator: Curator, request: Request, settings: TravagSettings) -> Vari
     trained = _trained(curator, request, configuration, None, lambda state: None)
     if trained is None:
         return Variants.from_dict({})
-    counts = sample(trained, trained.cases, noise.generator(curator.randomness))
-    columns = trained.columns
-    return Variants.from_arrays(columns.labels, columns.codes, columns.offsets, counts)
+    return trained.variants(sample(trained, trained.cases, noise.generator(curator.randomness)))
 
 
 def _trained(

@@ -69,15 +69,15 @@ class Network:
         return tuple(f"{self.name}.{layer}.{what}" for what in own)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class Trace:
     """What a forward pass leaves for the backward pass."""
 
-    inputs: list[AnyArray]
-    """Of each layer."""
-    activated: list[AnyArray]
-    """Of each layer, the activation's values, before a residual input is added."""
     output: AnyArray
+    inputs: list[AnyArray] = field(default_factory=list)
+    """Of each layer."""
+    activated: list[AnyArray] = field(default_factory=list)
+    """Of each layer, the activation's values, before a residual input is added."""
     normal: list[tuple[AnyArray, AnyArray]] = field(default_factory=list)
     """Of each normalised layer, its sums at mean 0 and variance 1, and what they were multiplied with for that."""
 
@@ -114,27 +114,25 @@ def sigmoid(x: AnyArray) -> AnyArray:
 
 def forward(network: Network, weights: Weights, inputs: AnyArray) -> Trace:
     """The network's output, and what is needed to go back. ``inputs``: rows, or integer positions of ones."""
-    layer_inputs: list[AnyArray] = []
-    activated: list[AnyArray] = []
-    normal: list[tuple[AnyArray, AnyArray]] = []
-    x = inputs
+    trace = Trace(inputs)
     for layer, kind in enumerate(network.activations):
         weight, bias, *gain = (weights[name] for name in network.names(layer))
-        layer_inputs.append(x)
+        x = trace.output
+        trace.inputs.append(x)
         z = weight[x] if x.ndim == 1 else x @ weight
         if gain:
             z -= z.mean(axis=1, keepdims=True)
             by = 1 / np.sqrt(np.square(z).mean(axis=1, keepdims=True) + _LEAST_VARIANCE)
-            normal.append((z * by, by))
-            z = normal[-1][0] * gain[0]
+            trace.normal.append((z * by, by))
+            z = trace.normal[-1][0] * gain[0]
         z += bias
         if kind == "tanh":
             np.tanh(z, out=z)
         elif kind == "leaky":
             z = np.maximum(z, network.leak * z)
-        activated.append(z)
-        x = z + x if network.adds(layer) else z
-    return Trace(layer_inputs, activated, x, normal)
+        trace.activated.append(z)
+        trace.output = z + x if network.adds(layer) else z
+    return trace
 
 
 def backward(

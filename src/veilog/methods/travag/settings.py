@@ -13,7 +13,7 @@ from veilog.errors import ParameterError
 from veilog.logs.variants import Sequences, Variants
 from veilog.methods.method import Request
 from veilog.methods.travag.networks import LEAK, Network, Weights, initial
-from veilog.privacy.account.guarantee import Charge, Guarantee
+from veilog.privacy.account.guarantee import Charge
 from veilog.privacy.mechanisms.mechanism import NoisedSteps
 
 _OF_PROGRAM = "program-"
@@ -201,8 +201,10 @@ class Trained:
     configuration: Configuration
     cases: int
     """About how many cases the log had, from a noisy count: how many to draw for a log of its size."""
-    guarantee: Guarantee | None = None
-    """Set by the caller, who has the account."""
+
+    def variants(self, counts: IntArray) -> Variants:
+        """Return so many cases of each column."""
+        return Variants.from_arrays(self.columns.labels, self.columns.codes, self.columns.offsets, counts)
 
 
 @dataclass(frozen=True, eq=False)
