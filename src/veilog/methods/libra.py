@@ -107,6 +107,10 @@ def informative(cases: Sequences, times: IntArray, minutes: float, rng: np.rando
     by more than ``minutes``. After ``PATIENCE`` cases in a row without news the lot ends; one that is used up before is
     kept whole, as the authors' program has it.
     """
+
+    def moved(total: float, often: int, more: float) -> bool:
+        return often > 0 and abs((total + more) / (often + 1) - total / often) > minutes
+
     seen: set[tuple[int, ...]] = set()
     pair_times: dict[tuple[int, int], tuple[float, int]] = {}
     durations, number = 0.0, 0
@@ -120,13 +124,9 @@ def informative(cases: Sequences, times: IntArray, minutes: float, rng: np.rando
         clock = (times[a:b] / _MINUTE).tolist()
         pairs = list(itertools.pairwise(codes))
         signs = {(code,) for code in codes} | {(-1, -1, codes[0]), (-2, -2, codes[-1])} | set(pairs)
-        news = not signs <= seen
-        duration = clock[-1] - clock[0]
-        news |= number > 0 and abs((durations + duration) / (number + 1) - durations / number) > minutes
-        for pair, since in zip(pairs, np.diff(clock).tolist(), strict=True):
-            total, often = pair_times.get(pair, (0.0, 0))
-            news |= often > 0 and abs((total + since) / (often + 1) - total / often) > minutes
-        if not news:
+        duration, gaps = clock[-1] - clock[0], list(zip(pairs, np.diff(clock).tolist(), strict=True))
+        news = not signs <= seen or moved(durations, number, duration)
+        if not news and not any(moved(*pair_times.get(pair, (0.0, 0)), since) for pair, since in gaps):
             without_news += 1
             if without_news >= PATIENCE:
                 return np.sort(np.array(kept, dtype=np.int64))
@@ -135,7 +135,7 @@ def informative(cases: Sequences, times: IntArray, minutes: float, rng: np.rando
         kept.append(case)
         seen |= signs
         durations, number = durations + duration, number + 1
-        for pair, since in zip(pairs, np.diff(clock).tolist(), strict=True):
+        for pair, since in gaps:
             total, often = pair_times.get(pair, (0.0, 0))
             pair_times[pair] = (total + since, often + 1)
     return np.arange(len(cases))

@@ -72,7 +72,9 @@ class Trainer:
 
     def generated(self, rows: int) -> AnyArray:
         """Return rows that generator and decoder make up: values in [0, 1] a column."""
-        return generated(self.networks, self.configuration, self.weights, self.noise(rows))
+        code = forward(self.networks.generator, self.weights, self.noise(rows)).output
+        logits = forward(self.networks.decoder, self.weights, code).output
+        return softmax(logits) if self.configuration.drawn else sigmoid(logits)
 
 
 def _by_logits(logits: AnyArray, columns: IntArray, drawn: bool, stepwise: bool) -> AnyArray:
@@ -132,13 +134,6 @@ def autoencoder_step(trainer: Trainer, part: int, batch: float, *, encoder_free:
     in_encoder_, in_decoder_ = (free[0], sums) if encoder_free else (sums[:2], sums[2:])
     adam(networks.encoder, weights, trainer.moments, in_encoder_, rate, scale=scale)
     adam(networks.decoder, weights, trainer.moments, in_decoder_, rate, scale=scale)
-
-
-def generated(networks: Networks, configuration: Configuration, weights: Weights, noise: AnyArray) -> AnyArray:
-    """What decoder and generator make of rows of noise: values in [0, 1] a column."""
-    code = forward(networks.generator, weights, noise).output
-    logits = forward(networks.decoder, weights, code).output
-    return softmax(logits) if configuration.drawn else sigmoid(logits)
 
 
 def normals(rng: np.random.Generator, rows: int, configuration: Configuration) -> AnyArray:
