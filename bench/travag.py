@@ -28,10 +28,9 @@ from veilog.measures.similarity import absolute_log_difference, relative_log_sim
 from veilog.methods.method import Request
 from veilog.methods.travag import PROGRAM, PUBLISHED, Configuration, Trained, TrainingState, sample, train
 from veilog.methods.travag.model import state_from, state_to
-from veilog.methods.travag.networks import Weights, backward, forward, gradients, initial
-from veilog.methods.travag.optimisers import adam, rmsprop
+from veilog.methods.travag.networks import adam, gradients, initial, rmsprop
 from veilog.methods.travag.settings import CERTIFIED, Networks
-from veilog.methods.travag.training import autoencoder_factors, autoencoder_step, critic_step, generated, normals
+from veilog.methods.travag.steps import Trainer, autoencoder_factors, autoencoder_step, critic_factors, critic_step
 from veilog.privacy.curator import Curator
 from veilog.privacy.mechanisms import noise
 from veilog.privacy.mechanisms.mechanism import NoisedSteps
@@ -59,18 +58,17 @@ def counts_of(columns: int, cases: int) -> np.ndarray:
 
 def steps(columns: int, cases: int) -> dict[str, tuple[Step, Step, int]]:
     """For each network a noised step, a plain one, and how many weights are noised."""
-    networks = Networks.of(columns, CONFIGURATION)
-    rng = np.random.default_rng(0)
-    weights: Weights = {}
-    for network in networks.all():
-        weights.update(initial(network, rng))
-    counts = counts_of(columns, cases)
+    counts, rng = counts_of(columns, cases), np.random.default_rng(0)
     plan = (
         NoisedSteps("autoencoder", 64 / counts.sum(), 6.0, 10**6),
         NoisedSteps("critic", 128 / counts.sum(), 4.0, 10**6),
     )
     training = Training(counts, plan, CLIPS, (0, 0), noise.seeded(0), apart=True)
-    moments: Weights = {}
+    known = Variants.from_dict({(str(place),): int(count) for place, count in enumerate(counts)})
+    request = Request(Fraction(1), Fraction(1, 10**6), True, lambda text, fraction: None, lambda a, b: 0.0)
+    state = TrainingState.new(CONFIGURATION, request, known, known.cases, plan, rng)
+    trainer = Trainer(state, request, lambda state: None, rng, training)
+    networks, weights, moments = trainer.networks, trainer.weights, trainer.moments
     chances = counts / counts.sum()
 
     def plain_autoencoder() -> None:
@@ -81,25 +79,20 @@ def steps(columns: int, cases: int) -> dict[str, tuple[Step, Step, int]]:
 
     def plain_critic() -> None:
         rows = rng.choice(columns, 128, p=chances)
-        made_up = generated(networks, CONFIGURATION, weights, normals(rng, 128, CONFIGURATION))
-        sums = None
-        for inputs, sign in ((made_up, 1.0), (rows, -1.0)):
-            trace = forward(networks.critic, weights, inputs)
-            factors, _ = backward(networks.critic, weights, trace, np.full_like(trace.output, sign))
-            if sums is None:
-                sums = gradients(factors)
-            else:
-                for (weight, bias), (other, other_bias) in zip(sums, gradients(factors), strict=True):
-                    weight += other
-                    bias += other_bias
-        assert sums is not None
+        sums, others = (
+            gradients(critic_factors(networks.critic, weights, inputs, sign))
+            for inputs, sign in ((trainer.generated(128), 1.0), (rows, -1.0))
+        )
+        for layer, other in zip(sums, others, strict=True):
+            for part, more in zip(layer, other, strict=True):
+                part += more
         rmsprop(networks.critic, weights, moments, sums, 0.005, scale=1 / 128, bound=0.01)
 
     def noised_autoencoder() -> None:
-        autoencoder_step(networks, CONFIGURATION, training, 0, weights, moments, 64, encoder_free=True)
+        autoencoder_step(trainer, 0, 64, encoder_free=True)
 
     def noised_critic() -> None:
-        critic_step(networks, CONFIGURATION, training, 1, weights, moments, 128, rng, pairs=True)
+        critic_step(trainer, 1, 128, pairs=True)
 
     return {
         "autoencoder": (noised_autoencoder, plain_autoencoder, networks.decoder.parameters),
@@ -198,10 +191,7 @@ def published(given: Given, cell: Cell) -> Measured:
     rng = np.random.default_rng(0)
     similarities, differences, distinct = [], [], []
     for number in range(int(cell.get("draws"))):
-        columns = trained.columns
-        drawn = Variants.from_arrays(
-            columns.labels, columns.codes, columns.offsets, sample(trained, variants.cases, rng)
-        )
+        drawn = trained.variants(sample(trained, variants.cases, rng))
         similarities.append(relative_log_similarity(variants, drawn).value)
         distinct.append(len(drawn))
         if number < max(1, int(cell.get("draws")) // 10):  # the slow one, and it hardly varies

@@ -51,7 +51,7 @@ PLANTED = {
         *("evolve", "attributes", "methods/_events/times/durations.py"),
         *("CELL_NOISES = 3", "CELL_NOISES = 4"),
     ),
-    "a frequency": ("tlkc", "", "methods/tlkc/__init__.py", "Bounds(1e-9, 1)] = 0.5", "Bounds(1e-9, 1)] = 0.7"),
+    "a frequency": ("tlkc", "", "methods/tlkc/suppression.py", "Range(1e-9, 1)] = 0.5", "Range(1e-9, 1)] = 0.7"),
     "a seed's bits": ("sapa", "", "privacy/mechanisms/noise.py", "PCG64(seed)", "PCG64(seed + 1)"),
     "a measure's largest value": (MEASURE, "", "measures/disclosure/measure.py", "min(1.0, level", "min(0.1, level"),
 }
@@ -62,7 +62,7 @@ RENAMED = {
     "methods/_prefix_tree/counts.py": ("_reconciled", "_made_consistent"),
     "methods/travas.py": ("_average_of", "_mean_of_subqueries"),
     "methods/evolve/constants.py": ("usual_length", "expected_length"),
-    "methods/amun/priors.py": ("Knowledge", "Beliefs"),
+    "methods/amun/priors.py": ("Priors", "Beliefs"),
     "privacy/mechanisms/noise.py": ("discrete_laplace", "two_sided_geometric"),
     "measures/disclosure/measure.py": ("_exact_result", "_result_of_level"),
 }

@@ -16,10 +16,10 @@ from veilog.audits.auditing import audit
 from veilog.errors import ParameterError
 from veilog.logs.variants import Variants
 from veilog.methods import METHODS
-from veilog.methods.df_laplace import pairs
+from veilog.methods.df_laplace import distinct, pairs
 from veilog.methods.dpim import TREE
 from veilog.methods.dpim import published as as_published
-from veilog.methods.dpim.certified import distinct, misfits
+from veilog.methods.dpim.certified import misfits
 from veilog.methods.dpim.trees import flower, tree_of
 from veilog.mining.inductive import Graph
 from veilog.mining.language import Language

@@ -16,7 +16,6 @@ from made import LOG, state
 import veilog
 from veilog import InputError, OutputError, ParameterError, Variants, modelfile
 from veilog.errors import BudgetError, VeilogError
-from veilog.ledger import store as ledger_file
 from veilog.ledger.ledger import Ledger, Reservation
 from veilog.messages import Message
 from veilog.methods.travag.model import state_from, state_to
@@ -441,19 +440,3 @@ def test_a_complete_run_gives_its_model_again_and_is_charged_once(tmp_path: Path
 def test_without_a_ledger_the_condition_remains(tmp_path: Path) -> None:
     model = veilog.train(PEOPLE, epsilon=2, delta="1e-3", free_generator_steps=1, checkpoint=tmp_path / "run")
     assert ONE_RUN in model.guarantee.conditions
-
-
-@pytest.mark.slow
-def test_a_run_that_was_begun_before_marks_goes_on_with_the_condition(stopped: Path) -> None:
-    """Its checkpoint and the ledger know no mark yet; nobody can know whether it was resumed before."""
-    content = modelfile.read(stopped / "run", "checkpoint")
-    facts = {name: value for name, value in content.facts.items() if name != "marks"}
-    modelfile.write(replace(content, facts=facts), stopped / "run")
-    with pytest.raises(BudgetError, match="already resumed"):  # the ledger has a mark, so this is a forgery
-        trained(stopped, "run")
-    with ledger_file.transaction(stopped / "ledger", write=True, patience=1, waiting=None) as book:
-        book.connection.execute("DELETE FROM runs")
-    model = trained(stopped, "run")
-    assert ONE_RUN in model.guarantee.conditions and model.guarantee.epsilon == 2
-    with pytest.raises(BudgetError):
-        trained(stopped, "copy")

@@ -15,11 +15,10 @@ from veilog.methods.method import (
     WholeLog,
 )
 from veilog.methods.registry import METHODS, method_named
-from veilog.methods.settings import Bounds, Choices, LargestLog, Parameter, Settings
+from veilog.methods.settings import Choices, LargestLog, Parameter, Range, Settings
 
 __all__ = [
     "METHODS",
-    "Bounds",
     "Choices",
     "DeltaOptional",
     "Epsilon",
@@ -30,6 +29,7 @@ __all__ = [
     "NoEpsilon",
     "OfVariants",
     "Parameter",
+    "Range",
     "Request",
     "Settings",
     "WholeLog",

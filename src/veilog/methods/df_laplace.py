@@ -18,17 +18,17 @@ from typing import Annotated, Literal
 
 import numpy as np
 
-from veilog._language import gettext_noop
 from veilog._typing import IntArray
 from veilog.errors import ParameterError
 from veilog.logs.variants import Sequences, Variants
-from veilog.methods._prefix_tree.lengths import length_quantile
+from veilog.methods._prefix_tree.lengths import length_histogram, number_histogram, quantile
 from veilog.methods._prefix_tree.tree import noise_threshold
 from veilog.methods._relations import SACOFA_PAPER, refuse_many_activities
 from veilog.methods._relations.playout import LARGEST_TOTAL, play_out, play_out_guided
+from veilog.methods._rows import public_codes
 from veilog.methods.measured import ahead_in
 from veilog.methods.method import Epsilon, Method, Request, advised, as_asked
-from veilog.methods.settings import Bounds, LargestLog, Settings
+from veilog.methods.settings import LargestLog, Range, Settings
 from veilog.methods.standing_out import remark_cases, remark_made_by_noise, remark_rare_steps
 from veilog.privacy.account.accounting import LARGEST_EPSILON, SMALLEST_EPSILON
 from veilog.privacy.clipping import Features
@@ -56,10 +56,10 @@ class PairSettings(Settings):
     bound: Annotated[
         int | None,
         "directly-follows pairs a case counts in full; a noisy 60 % quantile if not given",
-        Bounds(1, MOST_PAIRS),
+        Range(1, MOST_PAIRS),
     ] = None
-    noise_relations: Annotated[float, "relations expected to survive that are only noise", Bounds(1e-6, 1e6)] = 1.0
-    count_share: Annotated[float, "share of the budget for the number of cases, certified", Bounds(0, 0.9)] = 0.1
+    noise_relations: Annotated[float, "relations expected to survive that are only noise", Range(1e-6, 1e6)] = 1.0
+    count_share: Annotated[float, "share of the budget for the number of cases, certified", Range(0, 0.9)] = 0.1
     largest_log: LargestLog = 1_000_000
 
 
@@ -87,10 +87,7 @@ def df_laplace(curator: Curator, request: Request, settings: RelationSettings) -
         noisy = np.maximum(_published_relation(curator, request.epsilon), 0)
         remark_made_by_noise(request, Laplace(1 / request.epsilon), noisy.size - 1, int(noisy.sum()), steps=True)
         return play(curator, request, noisy, np.zeros_like(noisy), settings)
-    refuse_small_budget(curator, request.epsilon, settings)
-    cases, epsilon = noisy_cases(curator, request.epsilon, settings)
-    noisy, threshold = noisy_relation(curator, request, epsilon, settings)
-    remark_relation(request, threshold, cases, settings)
+    noisy, threshold, cases = certified_relation(curator, request, settings)
     relation = np.where(noisy > threshold, noisy, 0)
     return resized(play(curator, request, relation, np.maximum(noisy, 0), settings), cases, curator)
 
@@ -147,20 +144,35 @@ def resized(played: Variants, cases: int | None, curator: Curator) -> Variants:
     return played.with_counts(copies * played.counts + drawn)
 
 
+def certified_relation(
+    curator: Curator, request: Request, settings: RelationSettings
+) -> tuple[IntArray, int, int | None]:
+    """Return the noisy relation, the count that noise alone rarely exceeds, and the noisy number of cases, if that is
+    asked; refuse a budget that is too small, and remark what does not stand out."""
+    refuse_small_budget(curator, request.epsilon, settings)
+    cases, epsilon = noisy_cases(curator, request.epsilon, settings)
+    request.progress("directly-follows relation", None)
+    noisy, threshold = noisy_relation(curator, epsilon, settings)
+    remark_relation(request, threshold, cases, settings)
+    return noisy, threshold, cases
+
+
 def noisy_relation(
-    curator: Curator, request: Request, epsilon: Fraction, settings: RelationSettings
+    curator: Curator, epsilon: Fraction, settings: PairSettings, *, once: bool = False
 ) -> tuple[IntArray, int]:
-    """Return the relation with noise of scale bound/epsilon, and the count that noise alone rarely exceeds."""
-    bound = settings.bound
+    """Return the relation with noise of scale bound/epsilon, and the count that noise alone rarely exceeds; ``once``: a
+    case counts each pair once."""
+    size, bound = len(curator.activities) + 1, settings.bound
+    features = distinct(pairs(curator.activities), size * size) if once else pairs(curator.activities)
     if bound is None:
         for_bound = epsilon * BOUND_SHARE
-        bound = length_quantile(curator, for_bound, REACHED, most=MOST_PAIRS)
         epsilon -= for_bound
-    size = len(curator.activities) + 1
-    request.progress("directly-follows relation", None)
-    sums = curator.sums(
-        pairs(curator.activities), size * size, bound, epsilon, resolution=RESOLUTION, purpose="directly-follows-pairs"
-    )
+        if once:
+            found = number_histogram(curator, features, size * size - 1, for_bound, "different-pairs-of-cases")
+        else:
+            found = length_histogram(curator, for_bound, MOST_PAIRS)
+        bound = quantile(*found, REACHED)
+    sums = curator.sums(features, size * size, bound, epsilon, resolution=RESOLUTION, purpose="directly-follows-pairs")
     relation = np.rint(sums / RESOLUTION).astype(np.int64).reshape(size, size)
     return relation, noise_threshold(size * size, settings.noise_relations, Laplace(bound / epsilon))
 
@@ -177,12 +189,10 @@ def remark_relation(request: Request, threshold: int, cases: int | None, setting
 def pairs(activities: tuple[str, ...]) -> Features:
     """Maps a sequence to its directly-follows pairs, entry ``a * size + b`` each; the last row is the start, the last
     column the end."""
-    place = {name: i for i, name in enumerate(activities)}
     boundary, size = len(activities), len(activities) + 1
 
     def features(sequences: Sequences) -> tuple[IntArray, IntArray, IntArray]:
-        recode = np.array([place[label] for label in sequences.labels], dtype=np.int64)
-        lengths = sequences.lengths
+        recode, lengths = public_codes(sequences, activities), sequences.lengths
         rows = np.repeat(np.arange(len(sequences)), lengths + 1)
         events = np.arange(len(rows)) - rows  # without the boundary between sequences
         codes = np.concatenate([recode[sequences.codes], [boundary]]) if len(recode) else np.array([boundary])
@@ -195,6 +205,17 @@ def pairs(activities: tuple[str, ...]) -> Features:
         return rows, leading * size + following, np.ones(len(rows), dtype=np.int64)
 
     return features
+
+
+def distinct(features: Features, size: int) -> Features:
+    """Return features that are 1 wherever those given are not 0."""
+
+    def found(sequences: Sequences) -> tuple[IntArray, IntArray, IntArray]:
+        rows, columns, _ = (np.asarray(part, dtype=np.int64) for part in features(sequences))
+        keys = np.unique(rows * size + columns)
+        return keys // size, keys % size, np.ones(len(keys), dtype=np.int64)
+
+    return found
 
 
 def _published_relation(curator: Curator, epsilon: Fraction) -> IntArray:
@@ -212,28 +233,22 @@ def _published_relation(curator: Curator, epsilon: Fraction) -> IntArray:
                 largest_epsilon=float(LARGEST_EPSILON / (declared + 1)),
             )
         # No case has more pairs than the bound, so nothing is clipped and the noise has scale 1/epsilon.
-        sums = curator.sums(
-            pairs(curator.activities), size * size, declared + 1, total, purpose="directly-follows-pairs"
-        )
+        features = pairs(curator.activities)
+        sums = curator.sums(features, size * size, declared + 1, total, purpose="directly-follows-pairs")
         relation = sums.reshape(size, size)
     else:
-        original = curator.peek(
-            gettext_noop(
-                "a case adds to as many directly-follows counts as it has events, no bound on which is declared, and "
-                "each "
-                "count has noise of scale 1/epsilon"
-            )
-        )
+        original = curator.peek("relation-length-unbounded")
         relation = exact_relation(original, curator.activities)
         relation = relation + noise.discrete_laplace(epsilon, size * size, curator.randomness).reshape(size, size)
     relation[-1, -1] = 0
     return relation
 
 
-def exact_relation(variants: Variants, activities: tuple[str, ...]) -> IntArray:
-    """The raw relation, for what was peeked at."""
+def exact_relation(variants: Variants, activities: tuple[str, ...], *, once: bool = False) -> IntArray:
+    """The raw relation, for what was peeked at; ``once``: a case counts each pair once."""
     size = len(activities) + 1
-    rows, columns, values = (np.asarray(part) for part in pairs(activities)(variants.sequences))
+    features = distinct(pairs(activities), size * size) if once else pairs(activities)
+    rows, columns, values = (np.asarray(part) for part in features(variants.sequences))
     relation = np.zeros(size * size, dtype=np.int64)
     np.add.at(relation, columns, values * variants.counts[rows])
     return relation.reshape(size, size)
@@ -258,12 +273,9 @@ def refuse_small_budget(curator: Curator, epsilon: Fraction, settings: PairSetti
     more activities than have pairs that can be counted."""
     refuse_many_activities(curator.activities)
     pairs_of_a_case, largest_log = settings.bound or 2, settings.largest_log
-    size = len(curator.activities) + 1
-    for_count = Fraction(str(settings.count_share))
-    needed = (
-        noise_threshold(size * size, settings.noise_relations, Laplace(pairs_of_a_case / (epsilon * (1 - for_count))))
-        + 1
-    )
+    size, for_count = len(curator.activities) + 1, Fraction(str(settings.count_share))
+    noise_of_pairs = Laplace(pairs_of_a_case / (epsilon * (1 - for_count)))
+    needed = noise_threshold(size * size, settings.noise_relations, noise_of_pairs) + 1
     least_share = min(BOUND_SHARE * (1 - for_count), for_count or 1)
     if epsilon * least_share < SMALLEST_EPSILON:
         raise ParameterError(
@@ -276,10 +288,7 @@ def refuse_small_budget(curator: Curator, epsilon: Fraction, settings: PairSetti
         raise ParameterError(
             "relation-epsilon-hides-all",
             parameter="epsilon",
-            advice=advised(
-                float(epsilon) * needed / largest_log,
-                "epsilon-enough",
-            ),
+            advice=advised(float(epsilon) * needed / largest_log, "epsilon-enough"),
             as_asked=as_asked(epsilon),
             needed=needed,
             largest_log=largest_log,

@@ -19,14 +19,13 @@ are disjoint bins.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Annotated, Literal
 
 import numpy as np
 
-from veilog._typing import BoolArray, IntArray
+from veilog._typing import IntArray
 from veilog.errors import ParameterError
 from veilog.logs.variants import Sequences, Variants
 from veilog.messages import Message
@@ -34,7 +33,6 @@ from veilog.methods._prefix_tree.counts import count_variants
 from veilog.methods._prefix_tree.expand import (
     BEYOND_NOISE,
     Screen,
-    above,
     grow,
     plan_budget,
     published_epsilon,
@@ -44,10 +42,10 @@ from veilog.methods._prefix_tree.expand import (
     refuse_too_small,
 )
 from veilog.methods._prefix_tree.settings import TreeSettings, needs_of_tree
-from veilog.methods._prefix_tree.tree import Noise, PrefixTree, assign_continuation, noise_threshold
+from veilog.methods._prefix_tree.tree import Noise, NoisyPrefixTree, assign_continuation, noise_threshold
 from veilog.methods.measured import ahead, ahead_in
 from veilog.methods.method import DeltaOptional, Method, Request
-from veilog.methods.settings import Bounds
+from veilog.methods.settings import Range
 from veilog.privacy.curator import Curator
 from veilog.privacy.histograms import Assign
 from veilog.privacy.mechanisms.mechanism import Laplace
@@ -58,7 +56,7 @@ class LaplaceSettings(TreeSettings):
     """Settings of the Laplace baseline."""
 
     threshold: Annotated[
-        int | None, "count from which on a prefix survives; found from the noise if not given", Bounds(1)
+        int | None, "count from which on a prefix survives; found from the noise if not given", Range(1)
     ] = None
     program: Annotated[
         Literal["mannhardt", "sacofa", "travas"],
@@ -81,28 +79,22 @@ def laplace(curator: Curator, request: Request, settings: LaplaceSettings) -> Va
         least = published_threshold(len(curator.activities) + 1, epsilon, settings.threshold)
         if settings.program == "travas":
             return _benchmark(curator, request, levels, least)
-        own = settings.program == "mannhardt"
-        return published_variants(curator, request, epsilon, levels, _published_screen(least, own), unfinished=not own)
+        own, screen_of_all = settings.program == "mannhardt", Screen(least - 1)
+        return published_variants(
+            curator, request, epsilon, levels, lambda tree: screen_of_all, prune_ended=own, unfinished=not own
+        )
     if settings.program != "mannhardt":
         raise ParameterError("laplace-program-not-published", parameter="program")
     threshold = settings.threshold
     refuse_too_small(curator, request.epsilon, settings, threshold, rule_share=Fraction(0))
     plan = plan_budget(curator, request, request.epsilon, settings)
 
-    def screen(tree: PrefixTree, noise: Noise) -> Screen:
+    def screen(tree: NoisyPrefixTree, noise: Noise) -> Screen:
         size = tree.frontier * tree.width
-        least = threshold - 1 if threshold else noise_threshold(size, settings.noise_prefixes, noise)
-        return above(least, size, noise)
+        return Screen(threshold - 1 if threshold else noise_threshold(size, settings.noise_prefixes, noise))
 
     tree, left = grow(curator, request, plan, screen)
     return count_variants(curator, request, tree, plan.levels, plan.counts + left, settings)
-
-
-def _published_screen(least: int, prune_ended: bool) -> Callable[[PrefixTree], Screen]:
-    def keep(bins: IntArray, counts: IntArray, complete: BoolArray) -> BoolArray:
-        return (counts >= least) | (complete & ~np.bool_(prune_ended))
-
-    return lambda tree: Screen(0, keep)
 
 
 def _benchmark(curator: Curator, request: Request, levels: int, least: int) -> Variants:
@@ -111,7 +103,7 @@ def _benchmark(curator: Curator, request: Request, levels: int, least: int) -> V
     A level is one histogram over (prefix x whether the case goes on): a case is in at most one bin of it, that of its
     own prefix of this length. Traces of one activity are left out.
     """
-    tree, epsilon = PrefixTree(curator.activities), published_epsilon(request)
+    tree, epsilon = NoisyPrefixTree(curator.activities), published_epsilon(request)
     prefixes = np.zeros((1, 0), dtype=np.int64)
     width, ended = tree.width, list[tuple[IntArray, IntArray]]()
     for level in range(levels):
@@ -139,7 +131,7 @@ def _benchmark(curator: Curator, request: Request, levels: int, least: int) -> V
     )
 
 
-def _assign_ends(tree: PrefixTree, length: int) -> Assign:
+def _assign_ends(tree: NoisyPrefixTree, length: int) -> Assign:
     """Maps a sequence to twice its continuation of the tree, and one more if it is longer than ``length``."""
     continuation = assign_continuation(tree)
 

@@ -23,7 +23,6 @@ from typing import Annotated
 
 import numpy as np
 
-from veilog._language import gettext_noop
 from veilog._typing import IntArray
 from veilog.errors import InputError, ParameterError
 from veilog.logs.eventlog import TIMESTAMP, EventLog
@@ -32,12 +31,13 @@ from veilog.logs.variants import Sequences, Variants
 from veilog.messages import Message
 from veilog.methods._events.assemble import Details, assembled
 from veilog.methods._events.query import Query, QuerySettings, needs_of_query, released_log, variant_query, wanted_of
+from veilog.methods._rows import added, rows_of
 from veilog.methods._sampling.cases import copies_of_cases, sampled_counts
 from veilog.methods._sampling.times import noisy_cases
 from veilog.methods._sampling.transitions import annotated
 from veilog.methods.measured import ahead_in
 from veilog.methods.method import DeltaOptional, Method, Request, WholeLog
-from veilog.methods.settings import Bounds
+from veilog.methods.settings import Range
 from veilog.privacy.curator import Curator
 from veilog.privacy.domain import Domain
 from veilog.privacy.mechanisms.noise import discrete_laplace, generator
@@ -107,6 +107,10 @@ def informative(cases: Sequences, times: IntArray, minutes: float, rng: np.rando
     by more than ``minutes``. After ``PATIENCE`` cases in a row without news the lot ends; one that is used up before is
     kept whole, as the authors' program has it.
     """
+
+    def moved(total: float, often: int, more: float) -> bool:
+        return often > 0 and abs((total + more) / (often + 1) - total / often) > minutes
+
     seen: set[tuple[int, ...]] = set()
     pair_times: dict[tuple[int, int], tuple[float, int]] = {}
     durations, number = 0.0, 0
@@ -120,13 +124,9 @@ def informative(cases: Sequences, times: IntArray, minutes: float, rng: np.rando
         clock = (times[a:b] / _MINUTE).tolist()
         pairs = list(itertools.pairwise(codes))
         signs = {(code,) for code in codes} | {(-1, -1, codes[0]), (-2, -2, codes[-1])} | set(pairs)
-        news = not signs <= seen
-        duration = clock[-1] - clock[0]
-        news |= number > 0 and abs((durations + duration) / (number + 1) - durations / number) > minutes
-        for pair, since in zip(pairs, np.diff(clock).tolist(), strict=True):
-            total, often = pair_times.get(pair, (0.0, 0))
-            news |= often > 0 and abs((total + since) / (often + 1) - total / often) > minutes
-        if not news:
+        duration, gaps = clock[-1] - clock[0], list(zip(pairs, np.diff(clock).tolist(), strict=True))
+        news = not signs <= seen or moved(durations, number, duration)
+        if not news and not any(moved(*pair_times.get(pair, (0.0, 0)), since) for pair, since in gaps):
             without_news += 1
             if without_news >= PATIENCE:
                 return np.sort(np.array(kept, dtype=np.int64))
@@ -135,7 +135,7 @@ def informative(cases: Sequences, times: IntArray, minutes: float, rng: np.rando
         kept.append(case)
         seen |= signs
         durations, number = durations + duration, number + 1
-        for pair, since in zip(pairs, np.diff(clock).tolist(), strict=True):
+        for pair, since in gaps:
             total, often = pair_times.get(pair, (0.0, 0))
             pair_times[pair] = (total + since, often + 1)
     return np.arange(len(cases))
@@ -146,17 +146,6 @@ PUBLISHED_RATE = 0.05
 PUBLISHED_SCALE = 2.5
 """Noise scale as published, where the accountant allows less. The authors' example has 2; from 2.48 on Sepsis is
 clipped to nothing at delta = 1e-3, as TraVaG's authors report of Libra."""
-_CLIPPED = gettext_noop(
-    "variants are clipped by their exact numbers of cases, and the threshold holds the exact number of variants"
-)
-_REPLACEMENT = gettext_noop(
-    "samples have a fixed size, taken from the exact number of cases, and are drawn with replacement, while the "
-    "accountant assumes Poisson samples"
-)
-_AMUN = gettext_noop(
-    "within a sample only its own variants are released, and every transition and every time of a case gets noise "
-    "for the whole epsilon of the sample"
-)
 _MICROSECONDS = {"day": 86_400e6, "minute": 60e6}
 
 
@@ -165,16 +154,16 @@ class LibraSettings(QuerySettings):
     """Settings of Libra."""
 
     b: Annotated[
-        float | None, "as published: scale of all noise; 2.5, or more if epsilon needs it", Bounds(1e-3, 1e9)
+        float | None, "as published: scale of all noise; 2.5, or more if epsilon needs it", Range(1e-3, 1e9)
     ] = None
-    gamma: Annotated[float | None, "share of the cases in a sample; 0.9, or as published 0.05", Bounds(1e-4, 1)] = None
+    gamma: Annotated[float | None, "share of the cases in a sample; 0.9, or as published 0.05", Range(1e-4, 1)] = None
     alpha: Annotated[
-        int | None, "as published: order of Renyi privacy; the one that allows the least noise", Bounds(2, 128)
+        int | None, "as published: order of Renyi privacy; the one that allows the least noise", Range(2, 128)
     ] = None
     information_minutes: Annotated[
-        float, "as published: change of a mean time that is news, in minutes", Bounds(0, 1e9)
+        float, "as published: change of a mean time that is news, in minutes", Range(0, 1e9)
     ] = 20.0
-    samples: Annotated[int | None, "certified: how many samples are drawn; 1", Bounds(1, 1000)] = None
+    samples: Annotated[int | None, "certified: how many samples are drawn; 1", Range(1, 1000)] = None
     query: Annotated[str | None, "certified: the variant method that is asked about samples; evolve"] = None
 
 
@@ -185,23 +174,23 @@ def libra(curator: Curator, request: Request, settings: LibraSettings) -> EventL
     usual = PUBLISHED_RATE if request.as_published else CERTIFIED_RATE
     rate = Fraction(str(usual if settings.gamma is None else settings.gamma))
     if request.as_published:
-        for name in ("samples", "query", "query_parameters", "start_window"):
-            if getattr(settings, name) is not None:
-                raise ParameterError("libra-setting-of-certified", parameter=name, name=name)
+        _refuse(settings, "libra-setting-of-certified", "samples", "query", "query_parameters", "start_window")
         if request.delta == 0:
             raise ParameterError("libra-delta-missing", parameter="delta")
-        return _as_published(
-            curator, request, _Plan.of(request, settings.b, rate, settings.alpha), settings.information_minutes
-        )
-    for name in ("b", "alpha"):
-        if getattr(settings, name) is not None:
-            raise ParameterError("libra-setting-of-published", parameter=name, name=name)
+        return _as_published(curator, request, settings, rate)
+    _refuse(settings, "libra-setting-of-published", "b", "alpha")
     asked = variant_query(settings.query or "evolve", settings.query_parameters)
     number = settings.samples or CERTIFIED_SAMPLES
     wanted = wanted_of(settings)
     return released_log(
         curator, request, wanted, lambda rest: _sampled(curator, rest, asked, rate, number), asked.spends_delta
     )
+
+
+def _refuse(settings: LibraSettings, code: str, *names: str) -> None:
+    for name in names:
+        if getattr(settings, name) is not None:
+            raise ParameterError(code, parameter=name, name=name)
 
 
 # Certified -----------------------------------------------------------------------------------------------------------
@@ -233,10 +222,7 @@ def _sampled(curator: Curator, request: Request, query: Query, rate: Fraction, s
         answers.append(query.ask(curator.subsample(rate), of_sample))
     for text in said:  # what the samples have in common is said once
         request.remark(text)
-    together = Variants.from_sequences(
-        (sequence for answer in answers for sequence in answer.sequences),
-        (count for answer in answers for count in answer.counts.tolist()),
-    )
+    together = added(answers)
     # Whole numbers of which each is right on average: what rounding alone did would take all rare variants away.
     scaled = together.counts / (samples * float(rate))
     up = generator(curator.randomness).random(len(scaled)) < scaled - np.floor(scaled)
@@ -246,74 +232,64 @@ def _sampled(curator: Curator, request: Request, query: Query, rate: Fraction, s
 # As published --------------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class _Plan:
-    """Noise scale, sampling rate and number of lots."""
-
-    scale: float
-    rate: Fraction
-    lots: int
-
-    @staticmethod
-    def of(request: Request, b: float | None, rate: Fraction, alpha: int | None) -> _Plan:
-        epsilon, delta, lots = float(request.epsilon), float(request.delta), max(1, round(1 / rate))
-        least = least_scale(epsilon, delta, float(rate), lots, alpha)
-        if least is None:
-            raise ParameterError(
-                "libra-epsilon-out-of-reach" if alpha is None else "libra-alpha-out-of-reach",
-                parameter="epsilon" if alpha is None else "alpha",
-                epsilon=epsilon,
-                lots=lots,
-                delta=delta,
-                alpha=alpha,
-            )
-        needed, order = least
-        scale = max(PUBLISHED_SCALE, needed) if b is None else b
-        if scale < needed:
-            raise ParameterError(
-                "libra-noise-too-small",
-                parameter="b",
-                scale=scale,
-                accounted=accounted(scale, float(rate), lots, order, delta),
-                epsilon=epsilon,
-                needed=needed,
-            )
-        if alpha is None:  # the order that gives the least epsilon at this scale
-            order = min(range(2, MOST_ORDER + 1), key=lambda a: accounted(scale, float(rate), lots, a, delta))
-        request.remark(
-            Message(
-                "libra-accounted-epsilon",
-                scale=scale,
-                lots=lots,
-                order=order,
-                lots_2=lots * renyi_of_sample(order, scale, float(rate)),
-                accounted=accounted(scale, float(rate), lots, order, delta),
-                delta=delta,
-            )
+def _noise_scale(request: Request, settings: LibraSettings, rate: Fraction, lots: int) -> float:
+    """Return the scale of all noise, which is at least what the accountant allows, and remark what it accounts."""
+    epsilon, delta, alpha, q = float(request.epsilon), float(request.delta), settings.alpha, float(rate)
+    least = least_scale(epsilon, delta, q, lots, alpha)
+    if least is None:
+        raise ParameterError(
+            "libra-epsilon-out-of-reach" if alpha is None else "libra-alpha-out-of-reach",
+            parameter="epsilon" if alpha is None else "alpha",
+            epsilon=epsilon,
+            lots=lots,
+            delta=delta,
+            alpha=alpha,
         )
-        return _Plan(scale, rate, lots)
-
-
-def _as_published(curator: Curator, request: Request, plan: _Plan, minutes: float) -> EventLog:
-    variants = curator.peek(_CLIPPED)
-    curator.peek(_REPLACEMENT)
-    log = curator.peek_log(_AMUN)
-    if log.events.column(TIMESTAMP).null_count:
-        raise InputError(
-            "libra-timestamps-missing", path=log.source, null_count=log.events.column(TIMESTAMP).null_count
+    needed, order = least
+    scale = max(PUBLISHED_SCALE, needed) if settings.b is None else settings.b
+    costs = {a: accounted(scale, q, lots, a, delta) for a in {order, *range(2, MOST_ORDER + 1)}}
+    if scale < needed:
+        cost = costs[order]
+        raise ParameterError(
+            "libra-noise-too-small", parameter="b", scale=scale, accounted=cost, epsilon=epsilon, needed=needed
         )
+    if alpha is None:  # the order that gives the least epsilon at this scale
+        order = min(range(2, MOST_ORDER + 1), key=costs.__getitem__)
+    request.remark(
+        Message(
+            "libra-accounted-epsilon",
+            scale=scale,
+            lots=lots,
+            order=order,
+            lots_2=lots * renyi_of_sample(order, scale, q),
+            accounted=costs[order],
+            delta=delta,
+        )
+    )
+    return scale
+
+
+def _as_published(curator: Curator, request: Request, settings: LibraSettings, rate: Fraction) -> EventLog:
+    lots = max(1, round(1 / rate))
+    scale = _noise_scale(request, settings, rate, lots)
+    variants = curator.peek("libra-clipped-by-exact-counts")
+    curator.peek("libra-samples-with-replacement")
+    log = curator.peek_log("libra-amun-within-samples")
+    missing = log.events.column(TIMESTAMP).null_count
+    if missing:
+        raise InputError("libra-timestamps-missing", path=log.source, null_count=missing)
     rng = generator(curator.randomness)
-    threshold = round(plan.scale * math.log(2 * len(variants) / float(request.delta)))
+    threshold = round(scale * math.log(2 * len(variants) / float(request.delta)))
     clipped = log.only(_frequent_cases(log, curator.domain, threshold))
     if clipped.cases.num_rows == 0:
         request.remark(Message("libra-nothing-after-clipping", threshold=threshold))
-    lots: list[tuple[Sequences, IntArray]] = []
-    size = int(plan.rate * clipped.cases.num_rows)
-    for i in range(plan.lots if size else 0):
-        request.progress(f"lot {i + 1} of {plan.lots}", i / plan.lots)
+    found: list[tuple[Sequences, IntArray]] = []
+    size = int(rate * clipped.cases.num_rows)
+    for i in range(lots if size else 0):
+        request.progress(f"lot {i + 1} of {lots}", i / lots)
         drawn = np.unique(rng.integers(0, clipped.cases.num_rows, size))
-        lots += _lot(curator, clipped.only(drawn), plan.scale, minutes, rng)
-    return assembled(_together(lots), Metadata())
+        found += _lot(curator, clipped.only(drawn), scale, settings.information_minutes, rng)
+    return assembled(_together(found), Metadata())
 
 
 def _frequent_cases(log: EventLog, domain: Domain, threshold: int) -> IntArray:
@@ -343,14 +319,7 @@ def _lot(
     scales = np.where(log.opens, scale * _MICROSECONDS["day"], scale * _MICROSECONDS["minute"])
     cases, times = noisy_cases(log, copies, scales, frame, curator.randomness)
     kept = informative(cases, times, minutes, rng)
-    return [_rows(cases, times, kept)]
-
-
-def _rows(cases: Sequences, times: IntArray, kept: IntArray) -> tuple[Sequences, IntArray]:
-    lengths = cases.lengths[kept]
-    offsets = np.concatenate([[0], np.cumsum(lengths)])
-    rows = np.arange(offsets[-1]) + np.repeat(cases.offsets[kept] - offsets[:-1], lengths)
-    return Sequences(cases.labels, cases.codes[rows], offsets), times[rows]
+    return [(cases.take(kept), times[rows_of(cases.offsets, kept)[0]])]
 
 
 def _together(lots: list[tuple[Sequences, IntArray]]) -> Details:

@@ -28,24 +28,6 @@ LARGEST_ADVISED = 2.0
 NONE_ADVISED = Message("no-epsilon-advised")
 
 
-def _unheard(remark: str | Message) -> None:
-    """Nobody listens to remarks."""
-
-
-def _dropped(name: str, variants: Variants) -> None:
-    """Nobody takes what else was made."""
-
-
-def _nothing_beside(settings: Any) -> tuple[str, ...]:
-    """One release is all that is made."""
-    return ()
-
-
-def _none_needed(settings: Any) -> frozenset[Fact]:
-    """No fact about the process need be public."""
-    return frozenset()
-
-
 _times: ContextVar[Fraction] = ContextVar("times", default=Fraction(1))
 
 
@@ -90,9 +72,9 @@ class Request:
     as_published: bool
     progress: Progress
     score: Score
-    remark: Callable[[str | Message], None] = _unheard
+    remark: Callable[[str | Message], None] = lambda remark: None
     """Called with what the reader of the release should know; from public facts and noisy answers only."""
-    beside: Callable[[str, Variants], None] = _dropped
+    beside: Callable[[str, Variants], None] = lambda name, variants: None
     """Called with a further release that was made of the same answers, under its name; see :attr:`Method.beside`."""
 
 
@@ -183,10 +165,10 @@ class Method:
     budget: Epsilon | EpsilonAndDelta | DeltaOptional | NoEpsilon
     releases: OfVariants | WholeLog | Groups = OfVariants()
     settings: type[Settings] = Settings
-    needs: Callable[[Any], frozenset[Fact]] = _none_needed
+    needs: Callable[[Any], frozenset[Fact]] = lambda settings: frozenset()
     """The public facts about the process that it takes for granted with these settings: declared, or the log's by the
     owner's word. Refused without, before anything is asked."""
-    beside: Callable[[Any], tuple[str, ...]] = _nothing_beside
+    beside: Callable[[Any], tuple[str, ...]] = lambda settings: ()
     """The names of further releases that it makes with these settings of the same answers, so for nothing more."""
     certified: bool = True
     """Whether there is a certified release at all; where not, --as-published must be asked for."""

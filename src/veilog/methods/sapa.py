@@ -19,25 +19,22 @@ from typing import Annotated
 
 import numpy as np
 
-from veilog._language import gettext_noop
 from veilog._typing import BoolArray, IntArray
 from veilog.logs.variants import Sequences, Variants
 from veilog.methods._relations import SACOFA_PAPER, drawn_number
+from veilog.methods._rows import public_codes
 from veilog.methods.df_laplace import (
     RelationSettings,
+    certified_relation,
     exact_relation,
     needs_of_relation,
-    noisy_cases,
-    noisy_relation,
     play,
     refuse_flood,
-    refuse_small_budget,
-    remark_relation,
     resized,
 )
 from veilog.methods.measured import ahead_in
 from veilog.methods.method import Epsilon, Method, Request
-from veilog.methods.settings import Bounds
+from veilog.methods.settings import Range
 from veilog.privacy.curator import Curator
 from veilog.privacy.mechanisms import noise
 
@@ -46,7 +43,7 @@ from veilog.privacy.mechanisms import noise
 class SapaSettings(RelationSettings):
     """Settings of SaPa."""
 
-    k: Annotated[int, "longest distance of activities that may follow each other directly", Bounds(1, 1000)] = 1
+    k: Annotated[int, "longest distance of activities that may follow each other directly", Range(1, 1000)] = 1
 
 
 def sapa(curator: Curator, request: Request, settings: SapaSettings) -> Variants:
@@ -57,23 +54,14 @@ def sapa(curator: Curator, request: Request, settings: SapaSettings) -> Variants
     random = noise.generator(curator.randomness)
     if request.as_published:
         refuse_flood(curator, request.epsilon)
-        original = curator.peek(
-            gettext_noop(
-                "SaPa chooses directly-follows relations by their k-follows scores in the raw log, and redraws a "
-                "count's "
-                "noise until the count is positive"
-            )
-        )
+        original = curator.peek("sapa-scores-raw")
         kept = within_distance(original.sequences, curator.activities, settings.k)
         kept |= _let_in(~kept, float(request.epsilon), random)
         exact = exact_relation(original, curator.activities)
         relation = np.zeros_like(exact)
         relation[kept] = _positive(exact[kept], curator, request)
         return play(curator, request, relation, np.zeros_like(relation), settings)
-    refuse_small_budget(curator, request.epsilon, settings)
-    cases, epsilon = noisy_cases(curator, request.epsilon, settings)
-    noisy, threshold = noisy_relation(curator, request, epsilon, settings)
-    remark_relation(request, threshold, cases, settings)
+    noisy, threshold, cases = certified_relation(curator, request, settings)
     near = noisy > threshold
     if not near[-1].any() or not near[:, -1].any():
         # Without a start or an end that stands out there is no graph to take distances in.
@@ -87,9 +75,7 @@ def sapa(curator: Curator, request: Request, settings: SapaSettings) -> Variants
 
 def within_distance(sequences: Sequences, activities: tuple[str, ...], k: int) -> BoolArray:
     """The pairs that occur at a distance of 1 to k in some sequence, its start and end counted as events."""
-    place = {name: i for i, name in enumerate(activities)}
     boundary = len(activities)
-    recode = np.array([*(place[label] for label in sequences.labels), boundary], dtype=np.int64)
     # One long row of events, every sequence between a start and an end of its own.
     lengths = sequences.lengths + 2
     owner = np.repeat(np.arange(len(sequences)), lengths)
@@ -97,7 +83,7 @@ def within_distance(sequences: Sequences, activities: tuple[str, ...], k: int) -
     ends = np.cumsum(lengths)
     is_event = np.ones(len(owner), dtype=bool)
     is_event[ends - 1] = is_event[ends - lengths] = False
-    codes[is_event] = recode[sequences.codes]
+    codes[is_event] = public_codes(sequences, activities)[sequences.codes]
     near = np.zeros((boundary + 1, boundary + 1), dtype=bool)
     for distance in range(1, min(k, int(lengths.max(initial=2)) - 1) + 1):
         together = owner[:-distance] == owner[distance:]

@@ -2,7 +2,7 @@
 
 >>> @dataclass(frozen=True, kw_only=True)
 ... class Own(Settings):
-...     share: Annotated[float, "share of the cases", Bounds(0, 1)] = 0.1
+...     share: Annotated[float, "share of the cases", Range(0, 1)] = 0.1
 ...     how: Annotated[Literal["plain", "fancy"], "how it is done"] = "plain"
 >>> Own.parse({"share": "0.5"})
 Own(share=0.5, how='plain')
@@ -15,6 +15,7 @@ import math
 import types
 from collections.abc import Iterable, Mapping
 from dataclasses import MISSING, asdict, dataclass, fields
+from functools import cache
 from typing import Annotated, Any, Literal, Self, Union, get_args, get_origin, get_type_hints
 
 from veilog.errors import ParameterError, meant
@@ -26,7 +27,7 @@ def in_python(name: str) -> str:
 
 
 @dataclass(frozen=True)
-class Bounds:
+class Range:
     """The smallest and the largest value that a setting may have."""
 
     low: float | None = None
@@ -40,7 +41,7 @@ class Choices:
     of: tuple[str, ...]
 
 
-LargestLog = Annotated[int, "cases of the largest log expected; a budget too small even for it is refused", Bounds(1)]
+LargestLog = Annotated[int, "cases of the largest log expected; a budget too small even for it is refused", Range(1)]
 
 
 @dataclass(frozen=True)
@@ -63,24 +64,17 @@ class Parameter:
         if parsed is None:
             words = {bool: "true or false", int: "a whole number", float: "a number"}.get(self.kind, "text")
             raise ParameterError("setting-not-as-needed", parameter=self.name, name=self.name, words=words, value=value)
+        allowed: dict[str, Any]
         if self.choices and parsed not in self.choices:
-            raise ParameterError(
-                "setting-value-not-allowed",
-                parameter=self.name,
-                name=self.name,
-                value=value,
-                meant=meant(parsed, self.choices),
-                names=", ".join(self.choices),
-            )
-        if self.minimum is not None and parsed < self.minimum:
-            raise ParameterError(
-                "setting-too-small", parameter=self.name, name=self.name, minimum=self.minimum, value=value
-            )
-        if self.maximum is not None and parsed > self.maximum:
-            raise ParameterError(
-                "setting-too-large", parameter=self.name, name=self.name, maximum=self.maximum, value=value
-            )
-        return parsed
+            code = "setting-value-not-allowed"
+            allowed = {"meant": meant(parsed, self.choices), "names": ", ".join(self.choices)}
+        elif self.minimum is not None and parsed < self.minimum:
+            code, allowed = "setting-too-small", {"minimum": self.minimum}
+        elif self.maximum is not None and parsed > self.maximum:
+            code, allowed = "setting-too-large", {"maximum": self.maximum}
+        else:
+            return parsed
+        raise ParameterError(code, parameter=self.name, name=self.name, value=value, **allowed)
 
     def _read(self, value: Any) -> Any:
         """The value in its type; None where it is no such thing."""
@@ -105,7 +99,7 @@ class Settings:
     @classmethod
     def parameters(cls) -> tuple[Parameter, ...]:
         """Return the settings in words, in the order in which they are declared."""
-        return _parameters(cls)
+        return _parameters(cls)  # type: ignore[arg-type]  # classes are hashable
 
     @classmethod
     def parse(cls, values: Mapping[str, Any], of: str = "this method", beside: Iterable[str] = ()) -> Self:
@@ -139,14 +133,10 @@ def _in_words(name: str) -> str:
     return word if in_python(word) == name else name
 
 
-_KNOWN: dict[type[Settings], tuple[Parameter, ...]] = {}
-
-
+@cache
 def _parameters(cls: type[Settings]) -> tuple[Parameter, ...]:
-    if cls not in _KNOWN:
-        hints = get_type_hints(cls, include_extras=True)
-        _KNOWN[cls] = tuple(parameter_of(field.name, hints[field.name], field.default) for field in fields(cls))
-    return _KNOWN[cls]
+    hints = get_type_hints(cls, include_extras=True)
+    return tuple(parameter_of(field.name, hints[field.name], field.default) for field in fields(cls))
 
 
 def parameter_of(name: str, hint: Any, default: Any) -> Parameter:
@@ -155,7 +145,7 @@ def parameter_of(name: str, hint: Any, default: Any) -> Parameter:
         raise TypeError(f"The setting {name!r} needs words, Annotated[type, '...'], and a default.")
     declared, *notes = get_args(hint)
     words = next((note for note in notes if isinstance(note, str)), "")
-    bounds = next((note for note in notes if isinstance(note, Bounds)), Bounds())
+    bounds = next((note for note in notes if isinstance(note, Range)), Range())
     if get_origin(declared) in (Union, types.UnionType):
         (declared,) = (part for part in get_args(declared) if part is not type(None))
     named = next((note.of for note in notes if isinstance(note, Choices)), ())

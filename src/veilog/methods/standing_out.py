@@ -40,10 +40,8 @@ def remark_rare_variants(
     if counted:
         off = min(noise.k, within(Laplace(1 / noise.epsilon)))
         request.remark(Message("variants-rare-dropped-others-noisy", least=least, off=off))
-    elif dropped:
-        request.remark(Message("variants-rare-dropped-with-cases", least=least))
     else:
-        request.remark(Message("variants-rare-dropped", least=least))
+        request.remark(Message(f"variants-rare-dropped{'-with-cases' if dropped else ''}", least=least))
 
 
 def remark_rare_steps(request: Request, threshold: int) -> None:

@@ -21,12 +21,12 @@ from typing import Annotated
 
 import numpy as np
 
-from veilog._language import gettext_noop
 from veilog.errors import ParameterError
 from veilog.logs.variants import Variants
 from veilog.messages import Message
+from veilog.methods._rows import added
 from veilog.methods.method import EpsilonAndDelta, Method, Request
-from veilog.methods.settings import Bounds, Settings
+from veilog.methods.settings import Range, Settings
 from veilog.methods.standing_out import remark_rare_variants
 from veilog.privacy.curator import Curator
 from veilog.privacy.mechanisms.mechanism import KTruncatedGeometric
@@ -47,9 +47,9 @@ class UtravasSettings(Settings):
     """Settings of uTraVaS."""
 
     subqueries: Annotated[
-        int | None, "number of subqueries, 2; as published, the largest number tried, 10", Bounds(1, 1000)
+        int | None, "number of subqueries, 2; as published, the largest number tried, 10", Range(1, 1000)
     ] = None
-    repetitions: Annotated[int, "as published: runs averaged for each number tried", Bounds(1, 1000)] = 10
+    repetitions: Annotated[int, "as published: runs averaged for each number tried", Range(1, 1000)] = 10
 
 
 _LISTED = 1 << 20
@@ -73,12 +73,7 @@ def utravas(curator: Curator, request: Request, settings: UtravasSettings) -> Va
         raise ParameterError(
             "travas-subqueries-too-few", parameter="subqueries", smallest_split=SMALLEST_SPLIT, most=most
         )
-    original = curator.peek(
-        gettext_noop(
-            "uTraVaS keeps the number of subqueries whose result scores best against the raw log (relative log "
-            "similarity)"
-        )
-    )
+    original = curator.peek("utravas-subqueries-by-results")
     best, best_score = None, -1.0
     splits = range(SMALLEST_SPLIT, most + 1)
     for i, n in enumerate(splits):
@@ -102,11 +97,10 @@ def _average_of(curator: Curator, epsilon: Fraction, delta: Fraction, n: int) ->
     ]
     if n == 1:
         return answers[0]
-    together = Variants.from_sequences(
-        (sequence for answer in answers for sequence in answer.sequences),
-        (count for answer in answers for count in answer.counts.tolist()),
+    together, times_seen = (
+        added(answers),
+        added([answer.with_counts(np.ones_like(answer.counts)) for answer in answers]).counts,
     )
-    times_seen = Variants.from_sequences(sequence for answer in answers for sequence in answer.sequences).counts
     missing = (n - times_seen) * unreleased_count(share, failure)
     return together.with_counts(np.rint((together.counts + missing) / n).astype(np.int64))
 

@@ -37,7 +37,6 @@ from veilog.releasing.result import Operation, OwnerOnly, Release, as_released
 Progress = Callable[[str, float | None], None]
 
 _KIND = "model"
-_FACTS = {"method", "as_published", "parameters", "guarantee", "remarks", "software", "trained"}
 _MOST_CASES = 10**12
 _MOST_EVENTS = 100_000_000
 """Of a release that is made in memory; more are drawn and written piece by piece."""
@@ -48,6 +47,17 @@ _WHOLE = 50_000
 _PIECE = 50_000
 _FIRST = 1_000
 """Cases of the first piece of a stream, which should come at once, and of a probe of how large a file gets."""
+
+
+@dataclass(frozen=True)
+class _Facts:
+    """What the file of a model says, beside the trained generator and remarks."""
+
+    method: str
+    as_published: bool
+    parameters: Mapping[str, str | bool | int | float | None]
+    guarantee: Guarantee
+    software: str
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,7 +103,7 @@ class Model:
         counts = sample(self.trained, fresh, rng)
         if number > fresh:
             counts = counts + rng.multinomial(number - fresh, counts / fresh)
-        return self._variants(counts)
+        return self.trained.variants(counts)
 
     def release(self, cases: int | None = None, *, seed: int | None = None) -> Release:
         """So many cases as a release, whose log is made in memory; :meth:`write` has no need of that."""
@@ -146,7 +156,7 @@ class Model:
         if number <= _WHOLE:
             owner = np.concatenate(list(self.draws(number, seed=seed)))
             files.write(self._piece(owner, 0, metadata), path, overwrite=overwrite)
-            return self._variants(np.bincount(owner, minlength=len(self.columns)))
+            return self.trained.variants(np.bincount(owner, minlength=len(self.columns)))
         self._check_room(number, Path(path), suffix, metadata)
         counts = np.zeros(len(self.columns), dtype=np.int64)
 
@@ -160,7 +170,7 @@ class Model:
                     progress(f"{done:,} of {number:,} cases", done / number)
 
         files.write_pieces(pieces(), path, overwrite=overwrite)
-        return self._variants(counts)
+        return self.trained.variants(counts)
 
     def _number(self, cases: int | None) -> int:
         if cases is None:
@@ -168,10 +178,6 @@ class Model:
         if isinstance(cases, bool) or not isinstance(cases, int) or not 1 <= cases <= _MOST_CASES:
             raise ParameterError("model-cases-out-of-range", parameter="cases", most_cases=_MOST_CASES, cases=cases)
         return cases
-
-    def _variants(self, counts: IntArray) -> Variants:
-        columns = self.columns
-        return Variants.from_arrays(columns.labels, columns.codes, columns.offsets, counts)
 
     def _released(self, variants: Variants, order: Int32Array, seconds: float) -> Release:
         name = self.method + (" (as published)" if self.as_published else "")
@@ -193,7 +199,7 @@ class Model:
         """What a release from this model says about itself."""
         one = np.zeros(len(self.columns), dtype=np.int64)
         one[0] = 1
-        return self._released(self._variants(one), np.zeros(1, dtype=np.int32), 0.0).log.metadata
+        return self._released(self.trained.variants(one), np.zeros(1, dtype=np.int32), 0.0).log.metadata
 
     def _piece(self, owner: IntArray, before: int, metadata: Metadata) -> EventLog:
         """These cases as an event log, their names counting on from so many before."""
@@ -222,15 +228,8 @@ class Model:
         """Write the model to one file, whole or not at all; equal models give equal bytes. A file that is there is
         replaced only with ``overwrite``."""
         trained, arrays = trained_to(self.trained)
-        facts = {
-            "method": self.method,
-            "as_published": self.as_published,
-            "parameters": dict(self.parameters),
-            "guarantee": to_plain(self.guarantee),
-            "remarks": [remark.to_json() for remark in self.remarks],
-            "software": self.software,
-            "trained": trained,
-        }
+        facts = to_plain(_Facts(self.method, self.as_published, self.parameters, self.guarantee, self.software))
+        facts |= {"remarks": [remark.to_json() for remark in self.remarks], "trained": trained}
         naming = None if self.entry is None else self.entry.naming(path)
         modelfile.write(Content(_KIND, facts, arrays), path, naming, overwrite=overwrite)
 
@@ -238,29 +237,22 @@ class Model:
     def load(path: str | Path) -> Model:
         """The model in a file; an :class:`~veilog.InputError` where the file is damaged, or no model."""
         content = modelfile.read(path, _KIND)
-        facts = content.facts
+        facts = dict(content.facts)
         try:
-            if facts.keys() != _FACTS:
-                raise Misfit("facts are missing, or there are others")
-            _check_printable({name: value for name, value in facts.items() if name != "trained"})
+            trained, remarks = facts.pop("trained"), facts.pop("remarks")
+            found = from_plain(_Facts, facts)
+            _check_printable([*facts.values(), remarks])
             return Model(
-                method=_text(facts["method"]),
-                as_published=_flag(facts["as_published"]),
-                parameters=_parameters(facts["parameters"]),
-                trained=trained_from(facts["trained"], content.arrays),
-                guarantee=from_plain(Guarantee, facts["guarantee"]),
-                remarks=tuple(_message(remark) for remark in _list(facts["remarks"])),
-                software=_text(facts["software"]),
+                method=found.method,
+                as_published=found.as_published,
+                parameters=found.parameters,
+                trained=trained_from(trained, content.arrays),
+                guarantee=found.guarantee,
+                remarks=tuple(message_from(remark) for remark in remarks),
+                software=found.software,
             )
-        except (Misfit, Damaged) as error:
+        except (ValueError, KeyError, TypeError, AttributeError, Damaged) as error:
             raise InputError("model-contents-inconsistent", path=path, reason=error) from None
-
-
-def _message(told: Any) -> Message:
-    try:
-        return message_from(told)
-    except (ValueError, AttributeError) as error:
-        raise Misfit("a remark is no message") from error
 
 
 def _generator(seed: int | None) -> np.random.Generator:
@@ -280,29 +272,3 @@ def _check_printable(value: Any) -> None:
         _check_printable(item)
     if isinstance(value, str) and not value.isprintable():
         raise Misfit("a text holds what cannot be printed")
-
-
-def _text(value: Any) -> str:
-    if not isinstance(value, str):
-        raise Misfit("a text is missing")
-    return value
-
-
-def _flag(value: Any) -> bool:
-    if not isinstance(value, bool):
-        raise Misfit("a yes or no is missing")
-    return value
-
-
-def _list(value: Any) -> list[Any]:
-    if not isinstance(value, list):
-        raise Misfit("a list is missing")
-    return value
-
-
-def _parameters(value: Any) -> dict[str, Any]:
-    if not isinstance(value, dict) or not all(
-        item is None or isinstance(item, str | bool | int | float) for item in value.values()
-    ):
-        raise Misfit("the parameters are none")
-    return value

@@ -25,7 +25,6 @@ from veilog._typing import AnyArray
 from veilog._version import __version__
 from veilog.errors import InputError, OutputError, ParameterError, QuestionError, VeilogError
 from veilog.ledger.ledger import Ledger, Reservation
-from veilog.ledger.ledger import settling as settling_at_once
 from veilog.logs.eventlog import EventLog
 from veilog.logs.files import AnyLog, as_log
 from veilog.logs.variants import Variants
@@ -227,7 +226,7 @@ class ResumedState:
     conditions: tuple[Condition, ...] = ()
     entry: int | None = None
     """Its number in the ledger."""
-    marks: tuple[str | None, ...] = (None,)
+    marks: tuple[str | None, ...] = ()
     """What the ledger knows the checkpoint by: its own mark, and that of the one it went on from."""
 
     @property
@@ -246,7 +245,7 @@ def earlier(found: Content | None, keeper: CheckpointFile) -> ResumedState:
             raise Misfit("its entry in the ledger has no number")
         remarks, reasons = (tuple(map(message_from, found.facts[name])) for name in ("remarks", "reasons"))
         conditions = tuple(from_plain(Condition, fact) for fact in found.facts["conditions"])
-        marks = tuple(found.facts.get("marks", [None]))  # none before a ledger kept them
+        marks = tuple(found.facts.get("marks", ()))
         if not all(mark is None or type(mark) is str for mark in marks):
             raise Misfit("its marks are no texts")
         return ResumedState(state_from(found.facts["state"], found.arrays), remarks, reasons, conditions, entry, marks)
@@ -347,28 +346,29 @@ def settling(
     entry: Reservation,
     claimed: Callable[[], Guarantee],
     so_far: Callable[[], Guarantee],
-    contacted: Callable[[], bool],
-    kept: Callable[[], bool],
+    curator: Curator,
+    keeper: CheckpointFile | None,
     *,
     again: bool,
 ) -> Iterator[None]:
     """Charge what a run claims to its ledger when it is complete (``again``: it was before, and may be charged
     already).
 
-    When it fails and can be gone on with (``kept``), all that was reserved stays so; otherwise what was asked until
+    When it fails and its checkpoint can be gone on with, all that was reserved stays so; otherwise what was asked until
     then (``so_far``) is charged, or, if nothing was, the reservation withdrawn.
     """
     try:
         yield
     except BaseException as error:
         with contextlib.suppress(VeilogError):
-            if not kept():
-                if contacted():
-                    entry.settle(so_far(), failed=True, whole=isinstance(error, QuestionError))
-                else:
-                    entry.withdraw()
+            if keeper is not None and (keeper.found or keeper.written):
+                pass
+            elif curator.contacted:
+                entry.settle(so_far(), failed=True, whole=isinstance(error, QuestionError))
+            else:
+                entry.withdraw()
         raise
-    states = {row.number: row.state for row in entry.entered.account().entries}
+    states = {row.number: row.state for row in entry.entered.account().entries} if again else {}
     if not again or states.get(entry.number) == "reserved":
         entry.settle(claimed())
 
@@ -449,28 +449,19 @@ def _train(
             found = _reserved(account, before, log, planned, mark)
             entry = replace(found, mark=mark)
             curator.before_first(found.begin)
-            if found.mark is None and keeper is not None:  # begun before ledgers kept marks
-                before = replace(before, conditions=tuple(dict.fromkeys([*before.conditions, ONE_RUN])))
         remarks: list[Message] = [*before.remarks, *protected.remarks]
         whole = partial(derive, at_least=(Fraction(0), Fraction(0)) if as_published else asked)
-        per_case = protected.of_one_case(*asked)
-        request = Request(
-            epsilon=per_case[0],
-            delta=per_case[1],
-            as_published=as_published,
-            progress=progress or (lambda text, fraction: None),
-            score=lambda original, released: 0.0,  # of use to methods that choose their best release on raw data
-            remark=lambda remark: remarks.append(as_message(remark)),
-        )
         if entry is not None:
-            stack.enter_context(_settled(entry, whole, derive, curator, keeper, before))
+            stack.enter_context(settling(entry, whole, derive, curator, keeper, again=before.complete))
         saver = None
         if keeper is not None:
             interrupts = stack.enter_context(held_interrupts())
             interrupts.hold = True  # what is asked next is lost unless it comes to a checkpoint
             saver = Saver(keeper, interrupts, derive, remarks, before, found, mark)
         with with_a_share(Fraction(protected.most_cases)):
-            trained = travag.train(curator, request, configuration, resume=before.state, checkpoint=saver)
+            trained = travag.train(
+                curator, _request(planned, progress, remarks), configuration, resume=before.state, checkpoint=saver
+            )
     if ledger is False and seed is None:
         note_uncounted(log, planned.method.name, whole(), **entry_of(planned))
     return Model(
@@ -482,6 +473,19 @@ def _train(
         remarks=tuple(dict.fromkeys(remarks)),
         software=f"veilog {__version__}",
         entry=None if entry is None else entry.entered,
+    )
+
+
+def _request(planned: ReleaseRequest, progress: Progress | None, remarks: list[Message]) -> Request:
+    """What the method is asked for: the budget of one case."""
+    epsilon, delta = planned.unit.of_one_case(planned.epsilon, planned.delta)
+    return Request(
+        epsilon=epsilon,
+        delta=delta,
+        as_published=planned.as_published,
+        progress=progress or (lambda text, fraction: None),
+        score=lambda original, released: 0.0,  # of use to methods that choose their best release on raw data
+        remark=lambda remark: remarks.append(as_message(remark)),
     )
 
 
@@ -519,20 +523,3 @@ def _reserved(
         mark=mark,
         begins=True,
     )
-
-
-def _settled(
-    entry: Reservation,
-    whole: Callable[[], Guarantee],
-    so_far: Callable[[], Guarantee],
-    curator: Curator,
-    keeper: CheckpointFile | None,
-    before: ResumedState,
-) -> contextlib.AbstractContextManager[None]:
-    if keeper is None:
-        return settling_at_once(entry, whole, lambda: curator.contacted, so_far)
-    return settling(entry, whole, so_far, lambda: curator.contacted, partial(_kept, keeper), again=before.complete)
-
-
-def _kept(keeper: CheckpointFile) -> bool:
-    return keeper.found or keeper.written

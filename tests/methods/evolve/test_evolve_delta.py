@@ -20,8 +20,8 @@ from veilog.measures.similarity import relative_log_similarity
 from veilog.methods.evolve import EvolveSettings, evolve
 from veilog.methods.evolve.chain import Shortened, relation_features
 from veilog.methods.evolve.constants import DEFAULTS, Constants
-from veilog.methods.evolve.known import RealVariants
 from veilog.methods.evolve.plan import EvolvePlan, gaussian_pays
+from veilog.methods.evolve.real_variants import RealVariants
 from veilog.methods.method import Request
 from veilog.privacy.asking import triples_of
 from veilog.privacy.clipping import Features, contributions, noise_of_sums

@@ -15,7 +15,7 @@ from veilog.methods.evolve.chain import Chain
 from veilog.methods.evolve.constants import DEFAULTS, Constants
 from veilog.methods.evolve.doubt import Doubt, Prior, doubt_of, imagined
 from veilog.methods.evolve.traces import occurrences
-from veilog.methods.evolve.votes import fit, misfit
+from veilog.methods.evolve.votes import Counted, fit, misfit
 from veilog.methods.method import Request
 from veilog.privacy.curator import Curator
 from veilog.privacy.domain import ALL_FROM_LOG, Domain
@@ -91,25 +91,20 @@ def test_the_pool_is_of_both_kinds_of_walks() -> None:
 def test_votes_decide_how_many_cases_repeat(share: float, least: float, most: float) -> None:
     """Votes with a deviation of .05 for five traces without a repetition and five with one."""
     prior = Prior(np.repeat([0.0, 0.2], 5), np.repeat([0.2, 0.0], 5), 0.5)
-    votes = np.repeat([(1 - share) / 5, share / 5], 5)
-
-    def explained(likely: np.ndarray) -> tuple[np.ndarray, float]:
-        given = np.maximum(likely, 1e-12)
-        p = fit(given, [np.arange(10)], [votes], [0.05], 200)
-        return p, misfit(given, p, [np.arange(10)], [votes], [0.05])
-
-    assert least <= prior.fitted(explained)[:5].sum() <= most
+    votes = Counted(np.arange(10), np.repeat([(1 - share) / 5, share / 5], 5), 0.05)
+    assert least <= prior.fitted([votes], 200)[:5].sum() <= most
 
 
 def test_a_fit_has_less_of_what_it_makes_least_than_what_is_near_it() -> None:
     rng = np.random.default_rng(3)
     prior, cells = rng.dirichlet(np.ones(12)), [rng.integers(0, size, size=12) for size in (4, 3)]
     shares, deviations = [rng.dirichlet(np.ones(size)) for size in (4, 3)], [0.1, 0.2]
-    p = fit(prior, cells, shares, deviations, 500)
-    best = misfit(prior, p, cells, shares, deviations)
+    votes = list(map(Counted, cells, shares, deviations))
+    p = fit(prior, votes, 500)
+    best = misfit(prior, p, votes)
     for _ in range(50):
         near = p * np.exp(rng.normal(0, 0.1, size=12))
-        assert misfit(prior, near / near.sum(), cells, shares, deviations) > best
+        assert misfit(prior, near / near.sum(), votes) > best
 
 
 def released(log: Variants, epsilon: str, seed: int, constants: Constants) -> Variants:
@@ -193,6 +188,6 @@ def test_votes_that_contradict_each_other_leave_a_distribution() -> None:
     """Each round alone makes all but one trace less likely than any float can tell, and not the same one."""
     cells = [np.array([0, 1, 1]), np.array([0, 0, 1])]
     shares = [np.array([1e9, -1e9]), np.array([-1e9, 1e9])]
-    p = fit(np.full(3, 1 / 3), cells, shares, [1e-3, 1e-3], 50)
+    p = fit(np.full(3, 1 / 3), list(map(Counted, cells, shares, [1e-3, 1e-3])), 50)
     assert np.isfinite(p).all()
     assert p.sum() == pytest.approx(1)

@@ -22,9 +22,9 @@ from veilog.methods.evolve.chain import (
     with_repeats,
 )
 from veilog.methods.evolve.constants import DEFAULTS
-from veilog.methods.evolve.known import RealVariants
+from veilog.methods.evolve.real_variants import RealVariants
+from veilog.methods.evolve.relations import second_order, share_of_triples
 from veilog.methods.evolve.traces import PAD, Traces, distances, distinct, nearest, occurrences, strings, strings_of
-from veilog.methods.evolve.triples import second_order, share_of_triples
 from veilog.methods.evolve.votes import Counted, fit, fit_of_counts, medoids, next_generation, rounded
 from veilog.privacy.clipping import contributions
 
@@ -103,8 +103,7 @@ def test_a_vote_is_for_the_first_nearest_prototype_whatever_else_is_in_the_log(
 ) -> None:
     chosen = strings(traces(prototypes))
     log = Variants.from_sequences([[str(code) for code in case] for case in cases])
-    codes = np.array([int(label) for label in log.labels], dtype=np.int32)
-    votes = nearest(strings_of(log.sequences, codes), chosen)
+    votes = nearest(strings_of(log.sequences, tuple(map(str, range(9)))), chosen)
     for sequence, vote in zip(log.sequences, votes, strict=True):
         text = "".join(chr(int(label)) for label in sequence)
         row = distances([text], chosen)[0]
@@ -157,7 +156,7 @@ def test_the_fit_minimises_its_objective(rounds: int) -> None:
             value += float(((mass - share) ** 2).sum()) / (2 * deviation**2)
         return value
 
-    p = fit(prior, cells, shares, deviations, 200)
+    p = fit(prior, list(map(Counted, cells, shares, deviations)), 200)
     best = minimize(objective, np.log(prior), method="BFGS")
     assert p.sum() == pytest.approx(1)
     assert objective(np.log(np.maximum(p, 1e-300))) <= best.fun + 1e-5
@@ -204,7 +203,7 @@ def test_the_fit_of_counts_minimises_its_objective_over_the_number_of_cases_too(
 
 def test_the_fit_stands_extreme_votes() -> None:
     prior = np.array([0.5, 0.5 - 1e-9, 1e-9])
-    p = fit(prior, [np.arange(3)], [np.array([-4.0, 3.0, 0.001])], [1e-4], 200)
+    p = fit(prior, [Counted(np.arange(3), np.array([-4.0, 3.0, 0.001]), 1e-4)], 200)
     assert np.isfinite(p).all()
     assert p[1] == pytest.approx(1, abs=1e-3)
 

@@ -17,7 +17,7 @@ import veilog.logs.files
 from veilog.errors import OutputError, ParameterError
 from veilog.logs.eventlog import ACTIVITY, TIMESTAMP, EventLog
 from veilog.methods.tlkc.patterns import Elements, ElementTraces, levels, maximal_patterns
-from veilog.methods.tlkc.suppression import BackgroundKnowledge, TlkcModel
+from veilog.methods.tlkc.suppression import BackgroundKnowledge, TlkcSettings
 
 BACKGROUNDS = ("set", "multiset", "sequence", "relative")
 EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
@@ -271,7 +271,7 @@ def test_the_guarantee_names_the_models_and_no_epsilon() -> None:
 
 
 def test_a_release_that_fails_its_check_is_never_there(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    def everything(known: BackgroundKnowledge, background: str, bounds: TlkcModel, remark: object) -> np.ndarray:
+    def everything(known: BackgroundKnowledge, bounds: TlkcSettings, remark: object) -> np.ndarray:
         return np.ones(len(known.label), dtype=np.bool_)
 
     monkeypatch.setattr("veilog.methods.tlkc.left", everything)

@@ -18,7 +18,7 @@ from veilog.measures.directly_follows import frequency_emd
 from veilog.methods._prefix_tree.counts import _by_level, _parents, _reconciled, _shared
 from veilog.methods._prefix_tree.expand import split_budget
 from veilog.methods._prefix_tree.tree import (
-    PrefixTree,
+    NoisyPrefixTree,
     assign_continuation,
     assign_deepest,
     noise_threshold,
@@ -41,9 +41,9 @@ def sequences(cases: list[tuple[str, ...]]) -> Sequences:
     return Variants.from_sequences(cases).sequences
 
 
-def whole_tree(cases: list[tuple[str, ...]], depth: int) -> PrefixTree:
+def whole_tree(cases: list[tuple[str, ...]], depth: int) -> NoisyPrefixTree:
     """The tree in which every prefix of the cases survives, with its true count."""
-    tree = PrefixTree(("a", "b", "c"))
+    tree = NoisyPrefixTree(("a", "b", "c"))
     for length in range(1, depth + 1):
         level = Counter()
         for case in cases:

@@ -15,7 +15,7 @@ from scipy import stats
 
 from veilog.errors import InputError, ParameterError
 from veilog.logs.variants import Variants
-from veilog.methods._prefix_tree.tree import PrefixTree
+from veilog.methods._prefix_tree.tree import NoisyPrefixTree
 from veilog.methods._relations import drawn_number
 from veilog.methods.sacofa import _advanced, _broken_by, _no_history
 from veilog.methods.sacofa.rules import exact_rules
@@ -219,4 +219,4 @@ def test_rules_of_unknown_activities_are_refused_and_learning_beside_a_file(tmp_
 
 
 def test_an_empty_tree_has_one_open_prefix() -> None:
-    assert PrefixTree(ABC).frontier == 1
+    assert NoisyPrefixTree(ABC).frontier == 1

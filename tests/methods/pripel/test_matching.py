@@ -49,7 +49,6 @@ def test_every_matching_is_one_to_one_and_uses_up_the_smaller_side(one: dict, ot
         used_b = np.bincount(found.original, found.numbers, minlength=len(b))
         assert (used_a <= a.counts).all() and (used_b <= b.counts).all()
         assert found.numbers.sum() == min(a.cases, b.cases)
-        assert found.cost == cost_of(found, a, b)
         assert len(set(zip(found.released.tolist(), found.original.tolist(), strict=True))) == len(found.numbers)
 
 
@@ -60,8 +59,8 @@ def test_the_optimal_matching_costs_the_least_of_all(one: dict, other: dict) -> 
     if min(a.cases, b.cases) > 4 or max(a.cases, b.cases) > 7:
         return
     least = least_cost(traces(a), traces(b))
-    assert match(a, b, "optimal", unheard).cost == least
-    assert match(a, b, "greedy", unheard).cost >= least
+    assert cost_of(match(a, b, "optimal", unheard), a, b) == least
+    assert cost_of(match(a, b, "greedy", unheard), a, b) >= least
 
 
 @pytest.mark.parametrize("sizes", [(300, 200), (200, 300), (250, 250)])
@@ -77,16 +76,16 @@ def test_assigning_traces_and_transporting_variants_cost_the_same(
     costs = []
     for small in (True, False):
         monkeypatch.setattr(matching, "_is_small", lambda a, b, answer=small: answer)
-        costs.append(match(a, b, "optimal", unheard).cost)
+        costs.append(cost_of(match(a, b, "optimal", unheard), a, b))
     assert costs[0] == costs[1] > 0
-    assert costs[0] <= match(a, b, "greedy", unheard).cost
+    assert costs[0] <= cost_of(match(a, b, "greedy", unheard), a, b)
 
 
 def test_equal_logs_match_for_nothing_and_labels_that_only_one_side_has_count() -> None:
     log = Variants.from_dict({("a", "b"): 3, ("c",): 2, (): 1})
-    assert match(log, log, "optimal", unheard).cost == 0
+    assert cost_of(match(log, log, "optimal", unheard), log, log) == 0
     other = Variants.from_dict({("x", "b"): 3, ("c",): 2})
-    assert match(log, other, "optimal", unheard).cost == 3
+    assert cost_of(match(log, other, "optimal", unheard), log, other) == 3
     assert match(Variants.from_dict({}), log, "optimal", unheard).numbers.sum() == 0
 
 

@@ -17,12 +17,11 @@ from veilog.measures.similarity import relative_log_similarity
 from veilog.methods import METHODS
 from veilog.methods.method import Request
 from veilog.methods.travag import PUBLISHED, TRAVAG, TrainingState, configured, sample, train
-from veilog.methods.travag.free import shares
+from veilog.methods.travag.certified import MOST_COLUMNS, columns_that_fit, shares
 from veilog.methods.travag.networks import initial
-from veilog.methods.travag.plan import MOST_COLUMNS, columns_that_fit, plan_as_published
-from veilog.methods.travag.run import nearest
+from veilog.methods.travag.published import plan_as_published
 from veilog.methods.travag.settings import CERTIFIED, Configuration, Networks
-from veilog.methods.travag.training import autoencoder_factors
+from veilog.methods.travag.steps import autoencoder_factors, nearest
 from veilog.privacy.curator import Curator
 from veilog.privacy.mechanisms import noise
 from veilog.privacy.training.accounting import composed_epsilon, event_of

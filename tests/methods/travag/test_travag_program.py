@@ -13,11 +13,21 @@ from veilog.errors import ParameterError
 from veilog.logs.variants import Variants
 from veilog.methods import METHODS
 from veilog.methods.method import Request
-from veilog.methods.travag import PROGRAM, PUBLISHED, TRAVAG, Trained, TrainingState, configured, program, sample, train
+from veilog.methods.travag import (
+    PROGRAM,
+    PUBLISHED,
+    TRAVAG,
+    Trained,
+    TrainingState,
+    configured,
+    published,
+    sample,
+    train,
+)
 from veilog.methods.travag.model import trained_from, trained_to
 from veilog.methods.travag.networks import Network, Normalised, backward, forward, gradients, initial
 from veilog.methods.travag.settings import Configuration, Networks
-from veilog.methods.travag.training import autoencoder_factors
+from veilog.methods.travag.steps import autoencoder_factors
 from veilog.privacy.curator import Curator
 from veilog.privacy.mechanisms import noise
 
@@ -130,10 +140,10 @@ def test_the_whole_batch_is_clipped_and_noised_but_not_the_encoder(monkeypatch: 
     """So one case may move the decoder as far as all together, which is why there is no guarantee."""
     given: dict[str, Any] = {}
     monkeypatch.setattr(
-        program, "adam", lambda network, w, m, sums, rate, **more: given.update({network.name: (sums, rate, more)})
+        published, "adam", lambda network, w, m, sums, rate, **more: given.update({network.name: (sums, rate, more)})
     )
     drawn: list[float] = []
-    monkeypatch.setattr(program, "_noised", lambda sums, deviation, rng: drawn.append(deviation))
+    monkeypatch.setattr(published, "_noised", lambda sums, deviation, rng: drawn.append(deviation))
     configuration = shortened(autoencoder_steps=1, critic_steps=1, autoencoder_clip=1e-4)
     trained_by(configuration)
     sums, rate, _ = given["decoder"]
@@ -179,7 +189,7 @@ def test_the_critic_is_clipped_case_by_case_and_its_weights_are_cut(monkeypatch:
     def record(sums: Any, deviation: float, rng: Any) -> None:
         noised.append((float(np.sqrt(sum(float((part**2).sum()) for layer in sums for part in layer))), deviation))
 
-    monkeypatch.setattr(program, "_noised", record)
+    monkeypatch.setattr(published, "_noised", record)
     states: list[TrainingState] = []
     trained_by(shortened(autoencoder_steps=1, critic_steps=4, critic_clip=1e-3), checkpoint=states.append)
     of_critic = noised[1:]

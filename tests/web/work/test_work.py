@@ -26,7 +26,7 @@ from veilog.logs.variants import Variants
 from veilog.messages import said_to
 from veilog.methods import METHODS
 from veilog.methods.laplace import LaplaceSettings, laplace
-from veilog.methods.settings import Bounds
+from veilog.methods.settings import Range
 from veilog.privacy.account.guessing import advantage_of
 from veilog.releasing.request import ReleaseRequest
 from veilog.web.jobs.records import FILES, JobRequest, ServerSettings
@@ -545,7 +545,7 @@ def test_a_release_for_both_can_be_downloaded_twice(settings: ServerSettings, tm
 class OwnSettings(LaplaceSettings):
     """Settings of a method that somebody else wrote."""
 
-    kindness: Annotated[int, "how kind it is", Bounds(1, 9)] = 3
+    kindness: Annotated[int, "how kind it is", Range(1, 9)] = 3
 
 
 @pytest.mark.nightly

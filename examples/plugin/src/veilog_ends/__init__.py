@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from veilog import Method, Variants
 from veilog.logs.variants import Sequences
-from veilog.methods import Bounds, Epsilon, Request, Settings
+from veilog.methods import Epsilon, Range, Request, Settings
 from veilog.privacy.curator import Curator
 
 __all__ = ["ENDS"]
@@ -24,7 +24,7 @@ __all__ = ["ENDS"]
 class EndsSettings(Settings):
     """Settings of the method: from them come ``-p``, the pages' form and the metadata of releases."""
 
-    least: Annotated[int, "noisy count from which on a pair is released", Bounds(1, 1_000_000)] = 5
+    least: Annotated[int, "noisy count from which on a pair is released", Range(1, 1_000_000)] = 5
 
 
 def ends(curator: Curator, request: Request, settings: EndsSettings) -> Variants:

@@ -17,7 +17,7 @@ from veilog.methods._events.extras import delta_shared_out, enriched
 from veilog.methods._events.times.calendar import check as check_window
 from veilog.methods.method import Method, OfVariants, Request
 from veilog.methods.registry import METHODS
-from veilog.methods.settings import Bounds, Settings
+from veilog.methods.settings import Range, Settings
 from veilog.privacy.curator import Curator
 from veilog.privacy.domain import Domain, Fact, Window
 
@@ -69,7 +69,7 @@ class QuerySettings(Settings):
 
     query: Annotated[str | None, "the variant method that traces come from; evolve"] = None
     query_parameters: Annotated[str | None, "parameters of the query: name=value,name=value"] = None
-    times_share: Annotated[float, "certified: share of epsilon for times; 0 releases none", Bounds(0, 0.9)] = 0.3
+    times_share: Annotated[float, "certified: share of epsilon for times; 0 releases none", Range(0, 0.9)] = 0.3
     start_window: Annotated[str | None, "certified: START..END in which cases start; log; or a made-up year"] = None
 
 

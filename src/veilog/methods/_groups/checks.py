@@ -1,7 +1,8 @@
 """Whether a released log keeps to what its group-based model states.
 
-Found from the released log alone and by other algorithms than those of the methods: sets and multisets by bit masks
-over cases, sequences by walking all subsequences, prefixes by counting them all. A release that fails is an error.
+Found from the released log alone and by other algorithms than those of the methods: sequences by walking all
+subsequences, sets and multisets as those of what a case has in order, prefixes by counting them all. A release that
+fails is an error.
 """
 
 from __future__ import annotations
@@ -33,11 +34,44 @@ def check_tlkc(log: EventLog, values: dict[str, Any]) -> None:
     columns = [_plain(log, ACTIVITY)] + ([_plain(log, TIMESTAMP)] if relative else [])
     traces = _traces(log, list(zip(*columns, strict=True)) if relative else columns[0])
     told = _told(log, values["sensitive"]) if values["c"] < 1 else [frozenset()] * len(traces)
-    walk = _Walk(values["k"], values["c"])
-    if values["background"] in ("set", "multiset"):
-        _check_sets(traces, told, values["l"], 1 if values["background"] == "set" else values["l"], walk)
-    else:
-        _check_sequences(traces, told, values["l"], walk)
+    if values["background"] in ("set", "multiset"):  # a part of a sorted sequence is a part of the set
+        in_order = {"set": lambda trace: tuple(sorted(set(trace))), "multiset": lambda trace: tuple(sorted(trace))}
+        traces = list(map(in_order[values["background"]], traces))
+    _check_sequences(traces, told, values["k"], values["l"], values["c"])
+
+
+def _check_sequences(traces: list[Trace], told: list[frozenset[Label]], k: int, largest: int, c: float) -> None:
+    """All subsequences of at most ``largest`` labels, by where their leftmost matches end in the distinct traces."""
+    cases: dict[Trace, int] = Counter(traces)
+    values: dict[Trace, Counter[Label]] = defaultdict(Counter)
+    for trace, has in zip(traces, told, strict=True):
+        values[trace].update(has)
+    after, seen = {trace: _next_places(trace) for trace in cases}, 0
+
+    def descend(ends: list[tuple[Trace, int]], pattern: tuple[Label, ...]) -> None:
+        nonlocal seen
+        found: dict[Label, list[tuple[Trace, int]]] = defaultdict(list)
+        for trace, end in ends:
+            for label, place in after[trace][end].items():
+                found[label].append((trace, place))
+        for label, matches in found.items():
+            counted: Counter[Label] = Counter()
+            for trace, _ in matches:
+                if values[trace]:
+                    counted.update(values[trace])
+            longer = (*pattern, label)
+            number, most = sum(cases[trace] for trace, _ in matches), max(counted.values(), default=0)
+            if number < k:
+                raise _failed(f"only {number} cases match {_words(longer)}")
+            if most > c * number + _SLACK * number:
+                raise _failed(f"of {number} cases that match {_words(longer)} {most} have the same sensitive value")
+            seen += 1
+            if seen > MOST_PATTERNS:
+                raise OutputError("release-patterns-too-many")
+            if len(longer) < largest:
+                descend(matches, longer)
+
+    descend([(trace, 0) for trace in cases], ())
 
 
 def check_pretsa(log: EventLog, values: dict[str, Any]) -> None:
@@ -54,81 +88,6 @@ def check_pretsa(log: EventLog, values: dict[str, Any]) -> None:
                 raise _failed(f"only {number} cases {what} {_words(trace)}")
     if values["sensitive"] is not None and values["t"] < 1:
         _check_closeness(log, traces, values["sensitive"], values["t"])
-
-
-class _Walk:
-    """The bounds, and how many patterns were looked at."""
-
-    def __init__(self, k: int, c: float) -> None:
-        self.k = k
-        self.c = c
-        self.seen = 0
-
-    def see(self, pattern: Sequence[Label], cases: int, most: int) -> None:
-        self.seen += 1
-        if cases < self.k:
-            raise _failed(f"only {cases} cases match {_words(pattern)}")
-        if most > self.c * cases + _SLACK * cases:
-            raise _failed(f"of {cases} cases that match {_words(pattern)} {most} have the same sensitive value")
-        if self.seen > MOST_PATTERNS:
-            raise OutputError("release-patterns-too-many")
-
-
-def _check_sets(traces: list[Trace], told: list[frozenset[Label]], largest: int, repeated: int, walk: _Walk) -> None:
-    """All multisets of at most ``largest`` labels, each up to ``repeated`` times, by intersecting masks of cases."""
-    having: dict[Label, list[int]] = defaultdict(list)
-    for i, trace in enumerate(traces):
-        for label, number in Counter(trace).items():
-            masks = having[label]
-            for j in range(min(number, repeated)):
-                if j == len(masks):
-                    masks.append(0)
-                masks[j] |= 1 << i
-    of_value: dict[Label, int] = defaultdict(int)
-    for i, values in enumerate(told):
-        for value in values:
-            of_value[value] |= 1 << i
-    labels, values_masks = list(having), list(of_value.values())
-
-    def descend(first: int, mask: int, pattern: tuple[Label, ...]) -> None:
-        for place in range(first, len(labels)):
-            longer = pattern
-            for has in having[labels[place]][: largest - len(pattern)]:
-                both, longer = mask & has, (*longer, labels[place])
-                if not both:
-                    break
-                most = max(((both & v).bit_count() for v in values_masks), default=0)
-                walk.see(longer, both.bit_count(), most)
-                if len(longer) < largest:
-                    descend(place + 1, both, longer)
-
-    descend(0, (1 << len(traces)) - 1, ())
-
-
-def _check_sequences(traces: list[Trace], told: list[frozenset[Label]], largest: int, walk: _Walk) -> None:
-    """All subsequences of at most ``largest`` labels, by where their leftmost matches end in the distinct traces."""
-    cases: dict[Trace, int] = Counter(traces)
-    values: dict[Trace, Counter[Label]] = defaultdict(Counter)
-    for trace, has in zip(traces, told, strict=True):
-        values[trace].update(has)
-    after = {trace: _next_places(trace) for trace in cases}
-
-    def descend(ends: list[tuple[Trace, int]], pattern: tuple[Label, ...]) -> None:
-        found: dict[Label, list[tuple[Trace, int]]] = defaultdict(list)
-        for trace, end in ends:
-            for label, place in after[trace][end].items():
-                found[label].append((trace, place))
-        for label, matches in found.items():
-            most: Counter[Label] = Counter()
-            for trace, _ in matches:
-                if values[trace]:
-                    most.update(values[trace])
-            longer = (*pattern, label)
-            walk.see(longer, sum(cases[trace] for trace, _ in matches), max(most.values(), default=0))
-            if len(longer) < largest:
-                descend(matches, longer)
-
-    descend([(trace, 0) for trace in cases], ())
 
 
 def _next_places(trace: Trace) -> list[dict[Label, int]]:

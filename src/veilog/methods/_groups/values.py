@@ -122,10 +122,7 @@ def case_labels(events: DeclaredEvents, one: Sensitive) -> tuple[IntArray, IntAr
 def coded(column: pa.ChunkedArray) -> tuple[tuple[str, ...], IntArray]:
     """A column's values as text, sorted, and the place of each row's, -1 where it has none. Values that no row has are
     not among them, whatever the column's dictionary holds."""
-    encoded = column.cast(pa.string()).combine_chunks()
-    if isinstance(encoded, pa.ChunkedArray):
-        encoded = encoded.chunk(0) if encoded.num_chunks else pa.array([], pa.string())
-    encoded = encoded.dictionary_encode()
+    encoded = fresh_dictionary(column)
     labels = encoded.dictionary.to_pylist()
     order = sorted(range(len(labels)), key=labels.__getitem__)
     place = np.empty(len(labels) + 1, dtype=np.int64)
@@ -152,11 +149,7 @@ def text_column(labels: Sequence[str], codes: IntArray) -> pa.Array:
 def fresh_dictionary(values: pa.Array | pa.ChunkedArray) -> pa.Array:
     """Text with a dictionary of what occurs: one taken over could hold what was suppressed."""
     plain = values.cast(pa.string())
-    if isinstance(plain, pa.ChunkedArray):
-        plain = plain.combine_chunks()
-    if isinstance(plain, pa.ChunkedArray):
-        plain = plain.chunk(0) if plain.num_chunks else pa.array([], pa.string())
-    return plain.dictionary_encode()
+    return (plain.combine_chunks() if isinstance(plain, pa.ChunkedArray) else plain).dictionary_encode()
 
 
 def dropped_attributes(log: EventLog, released: Sequence[str]) -> str:

@@ -17,17 +17,24 @@ from veilog._typing import BoolArray, FloatArray, IntArray
 from veilog.logs.variants import Variants
 from veilog.messages import Message
 from veilog.methods._prefix_tree.settings import TreeSettings
-from veilog.methods._prefix_tree.tree import Noise, PrefixTree, assign_deepest, noise_threshold, to_variants
+from veilog.methods._prefix_tree.tree import Noise, NoisyPrefixTree, assign_deepest, noise_threshold, to_variants
 from veilog.methods.method import Request
 from veilog.methods.standing_out import remark_cases
 from veilog.privacy.curator import Curator
 from veilog.privacy.mechanisms.mechanism import Laplace
 
+_RARE = {
+    "stop": "traces-end-at-rare",
+    "drop": "variants-rare-dropped-with-cases",
+    "share": "variants-rare-counted-elsewhere",
+}
+"""What is said of cases whose traces do not stand out from the noise."""
+
 
 def count_variants(
     curator: Curator,
     request: Request,
-    tree: PrefixTree,
+    tree: NoisyPrefixTree,
     levels: tuple[Noise, ...],
     epsilon: Fraction,
     settings: TreeSettings,
@@ -41,7 +48,8 @@ def count_variants(
     noisy = curator.histogram(assign_deepest(tree), tree.size + 1, epsilon, purpose="cases-by-longest-prefix")
     threshold = noise_threshold(tree.size + 1, settings.noise_prefixes, Laplace(1 / epsilon))
     least = max([threshold, *(level.least for level in tree.levels)])
-    _remark_rare(request, least + 1, settings.rest)
+    if least:
+        request.remark(Message(_RARE[settings.rest], least=least + 1))
     remark_cases(request, int(noisy.sum()), Laplace(1 / epsilon).variance * len(noisy), least)
     longest = curator.domain.longest
     if len(tree.levels) == len(levels) and tree.frontier and (longest is None or len(levels) < longest):
@@ -61,31 +69,19 @@ def count_variants(
     return to_variants(tree, counts[1:], int(counts[0][0]))
 
 
-def _remark_rare(request: Request, least: int, rest: str) -> None:
-    """Say what does not stand out from the noise, and what becomes of its cases."""
-    if least == 1:
-        return
-    if rest == "stop":
-        request.remark(Message("traces-end-at-rare", least=least))
-    elif rest == "drop":
-        request.remark(Message("variants-rare-dropped-with-cases", least=least))
-    else:
-        request.remark(Message("variants-rare-counted-elsewhere", least=least))
-
-
-def _by_level(tree: PrefixTree, values: FloatArray) -> list[FloatArray]:
+def _by_level(tree: NoisyPrefixTree, values: FloatArray) -> list[FloatArray]:
     """Values of all prefixes as one array a level, the empty prefix's first."""
     sizes = [1, *(len(level.bins) for level in tree.levels)]
     return np.split(values, np.cumsum(sizes)[:-1])
 
 
-def _is_complete(tree: PrefixTree, index: int) -> BoolArray:
+def _is_complete(tree: NoisyPrefixTree, index: int) -> BoolArray:
     """The prefixes of a level that are released as they are: ended, or as long as the tree is deep."""
     level = tree.levels[index]
     return np.ones(len(level.bins), dtype=bool) if index == len(tree.levels) - 1 else ~level.is_open
 
 
-def _parents(tree: PrefixTree, index: int) -> IntArray:
+def _parents(tree: NoisyPrefixTree, index: int) -> IntArray:
     """For each prefix of a level its parent's position among all prefixes of the level above."""
     level = tree.levels[index]
     if index == 0:
@@ -94,7 +90,7 @@ def _parents(tree: PrefixTree, index: int) -> IntArray:
 
 
 def _reconciled(
-    tree: PrefixTree, here: list[FloatArray], levels: tuple[Noise, ...], noise: Laplace
+    tree: NoisyPrefixTree, here: list[FloatArray], levels: tuple[Noise, ...], noise: Laplace
 ) -> list[FloatArray]:
     """The least-squares estimate of the cases at each prefix, from both questions.
 
@@ -104,10 +100,7 @@ def _reconciled(
     """
     own = noise.variance
     depth = len(tree.levels)
-    sums: list[FloatArray] = [np.zeros(0)] * (depth + 1)
-    sum_variances: list[FloatArray] = [np.zeros(0)] * (depth + 1)
-    totals: list[FloatArray] = [np.zeros(0)] * (depth + 1)
-    variances: list[FloatArray] = [np.zeros(0)] * (depth + 1)
+    sums, sum_variances, totals, variances = ([np.zeros(0)] * (depth + 1) for _ in range(4))
     for i in range(depth, -1, -1):
         sums[i] = here[i].copy()
         sum_variances[i] = np.full(len(here[i]), own)
@@ -138,7 +131,7 @@ def _without_start(here: list[FloatArray]) -> list[FloatArray]:
     return [np.zeros(1), *(level * factor for level in here[1:])]
 
 
-def _shared(tree: PrefixTree, here: list[FloatArray]) -> list[FloatArray]:
+def _shared(tree: NoisyPrefixTree, here: list[FloatArray]) -> list[FloatArray]:
     """Cases that stopped at a prefix, given in proportion to the complete traces below it, where there are any."""
     depth = len(tree.levels)
     complete = [np.zeros(1), *(np.where(_is_complete(tree, i), here[i + 1], 0.0) for i in range(depth))]

@@ -9,13 +9,13 @@ from fractions import Fraction
 
 import numpy as np
 
-from veilog._typing import BoolArray, IntArray
+from veilog._typing import IntArray
 from veilog.errors import ParameterError
 from veilog.logs.variants import Variants
 from veilog.messages import Message
 from veilog.methods._prefix_tree.lengths import length_histogram, quantile
 from veilog.methods._prefix_tree.settings import TreeSettings
-from veilog.methods._prefix_tree.tree import Noise, PrefixTree, assign_continuation, noise_threshold, to_variants
+from veilog.methods._prefix_tree.tree import Noise, NoisyPrefixTree, assign_continuation, noise_threshold, to_variants
 from veilog.methods.method import Request, advised, as_asked
 from veilog.methods.standing_out import remark_made_by_noise
 from veilog.privacy.account.accounting import SMALLEST_EPSILON
@@ -35,37 +35,26 @@ LARGEST_FRONTIER = 20_000_000
 """As published a tree may grow without end; beyond this many bins at a level it is refused."""
 
 
+NEVER = np.iinfo(np.int64).max
+"""No count is above this."""
+
+
 @dataclass(frozen=True)
 class Screen:
-    """Which continuations of a level survive: those with counts above ``keep_above``, if ``keep`` agrees.
+    """Which continuations of a level survive: those with counts above what is asked of them."""
 
-    ``keep`` gets their bins, their noisy counts, and whether they are complete: as published, traces that have ended
-    or are as long as the tree is deep; certified, none is.
-    """
+    least: int
+    """Asked of those that break no rules."""
+    of_bins: IntArray | None = None
+    """Asked of each, where more is asked of some."""
 
-    keep_above: int
-    keep: Callable[[IntArray, IntArray, BoolArray], BoolArray]
-    least: int = 0
-    """The count above which a continuation survives that breaks no rules; may be beyond ``keep_above``."""
-
-
-def above(least: int, size: int, noise: Noise) -> Screen:
-    """The screen of counts above ``least``, or above what keeps the tree from running away if that is more.
-
-    The curator is asked for no more than noise can be expected to reach: the chance of anything beyond has so many
-    digits that drawing with it takes long.
-    """
-    least = max(least, noise_threshold(size, MOST_NOISE, noise))
-    reach = noise_threshold(size, BEYOND_NOISE, noise)
-
-    def keep(bins: IntArray, counts: IntArray, complete: BoolArray) -> BoolArray:
-        return np.asarray(counts > least)
-
-    return Screen(min(least, reach), keep, least)
+    def of(self, bins: IntArray) -> int | IntArray:
+        """Return what is asked of these continuations."""
+        return self.least if self.of_bins is None else self.of_bins[bins]
 
 
 @dataclass(frozen=True)
-class Plan:
+class TreeBudget:
     """What a budget buys: the noise of each level, and the epsilon of the final counts."""
 
     levels: tuple[Noise, ...]
@@ -92,7 +81,7 @@ class Plan:
         return 1 / noise.scale
 
 
-def plan_budget(curator: Curator, request: Request, epsilon: Fraction, settings: TreeSettings) -> Plan:
+def plan_budget(curator: Curator, request: Request, epsilon: Fraction, settings: TreeSettings) -> TreeBudget:
     """Return what epsilon, and the delta of the request, buy, besides the depth where that is not given.
 
     With a delta the levels get Gaussian noise, paid for together, where that is narrower (:func:`rounds_pay`).
@@ -108,29 +97,33 @@ def plan_budget(curator: Curator, request: Request, epsilon: Fraction, settings:
         rounds = curator.rounds(
             shares, epsilon - for_counts, delta, purpose=Message("prefixes-up-to-length", depth=depth)
         )
-        return Plan(rounds.noises, for_counts, rounds)
+        return TreeBudget(rounds.noises, for_counts, rounds)
     if delta:
         request.remark(Message("tree-delta-not-needed", depth=depth))
-    return Plan(tuple(Laplace(1 / share) for share in shares), for_counts)
+    return TreeBudget(tuple(Laplace(1 / share) for share in shares), for_counts)
 
 
 def grow(
-    curator: Curator, request: Request, plan: Plan, screen: Callable[[PrefixTree, Noise], Screen]
-) -> tuple[PrefixTree, Fraction]:
+    curator: Curator, request: Request, plan: TreeBudget, screen: Callable[[NoisyPrefixTree, Noise], Screen]
+) -> tuple[NoisyPrefixTree, Fraction]:
     """The tree of surviving prefixes, and what is left of epsilon if it ended early.
 
-    What is left is not saved: the budget that was asked for is what is charged, whatever the noise did.
+    What is left is not saved: the budget that was asked for is what is charged, whatever the noise did. More is asked
+    of all continuations where the tree would run away else. The curator is asked for no more than noise can be expected
+    to reach: the chance of anything beyond has so many digits that drawing with it takes long.
     """
-    tree = PrefixTree(curator.activities)
+    tree = NoisyPrefixTree(curator.activities)
     for level, noise in enumerate(plan.levels):
         size = tree.frontier * tree.width
         if size == 0:
             return tree, plan.left(level)
         request.progress(f"prefixes of length {level + 1}", level / len(plan.levels))
         chosen = screen(tree, noise)
-        answer = plan.ask(curator, assign_continuation(tree), size, level, chosen.keep_above)
-        keep = chosen.keep(answer.bins, answer.counts, np.zeros(len(answer.bins), dtype=bool))
-        tree = tree.grown(answer.bins[keep], answer.counts[keep], chosen.least)
+        least = max(chosen.least, noise_threshold(size, MOST_NOISE, noise))
+        keep_above = min(least, noise_threshold(size, BEYOND_NOISE, noise))
+        answer = plan.ask(curator, assign_continuation(tree), size, level, keep_above)
+        keep = answer.counts > np.maximum(chosen.of(answer.bins), least)
+        tree = tree.grown(answer.bins[keep], answer.counts[keep], least)
     return tree, Fraction(0)
 
 
@@ -139,33 +132,30 @@ def published_variants(
     request: Request,
     epsilon: Fraction,
     levels: int,
-    screen: Callable[[PrefixTree], Screen],
+    screen: Callable[[NoisyPrefixTree], Screen],
     *,
+    prune_ended: bool,
     unfinished: bool = True,
 ) -> Variants:
     """Laplace noise of scale 1/epsilon at every depth, and the complete prefixes with their counts.
 
-    Complete are traces that have ended and, if ``unfinished`` ones are released, all prefixes of the last level. The
-    screen decides which of them are pruned.
+    Complete are traces that have ended and, if ``unfinished`` ones are released, all prefixes of the last level. With
+    ``prune_ended`` the screen prunes them as all others, else only those that can never survive.
     """
-    tree = PrefixTree(curator.activities)
+    tree = NoisyPrefixTree(curator.activities)
     released: list[IntArray] = []
     ends = 0
     for level in range(levels):
         request.progress(f"prefixes of length {level + 1}", level / levels)
         size = tree.frontier * tree.width
         refuse_runaway(size, level)
-        chosen = screen(tree)
-        answer = curator.histogram(
-            assign_continuation(tree),
-            size,
-            epsilon,
-            keep_above=chosen.keep_above,
-            purpose=Message("prefixes-of-length", level=level + 1),
-        )
+        chosen, purpose = screen(tree), Message("prefixes-of-length", level=level + 1)
+        answer = curator.histogram(assign_continuation(tree), size, epsilon, keep_above=0, purpose=purpose)
         last = unfinished and level == levels - 1
         complete = np.full(len(answer.bins), last) | (answer.bins % tree.width == tree.width - 1)
-        keep = chosen.keep(answer.bins, answer.counts, complete)
+        least = chosen.of(answer.bins)
+        spared = complete & (least < NEVER) & (not prune_ended)
+        keep = np.asarray((answer.counts > least) | spared)
         ends += size if last else tree.frontier
         tree = tree.grown(answer.bins[keep], answer.counts[keep])
         released.append(np.where(complete[keep], answer.counts[keep], 0))
@@ -249,12 +239,9 @@ def refuse_too_small(
         enough = max(enough, float(epsilon) * needed / largest_log)
     if epsilon >= enough:
         return
-    reason = (
-        f"a prefix would need {needed:,} cases to stand out from the noise, more than the {largest_log:,} of the "
-        "largest log expected, so nothing can survive"
-        if needed > largest_log
-        else "the shares of the depths are too small to draw noise with"
-    )
+    reason = Message("tree-shares-too-small")
+    if needed > largest_log:
+        reason = Message("tree-prefix-hidden", needed=needed, largest_log=largest_log)
     raise ParameterError(
         "tree-epsilon-unsuitable",
         parameter="epsilon",

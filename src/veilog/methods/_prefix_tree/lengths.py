@@ -9,7 +9,7 @@ import numpy as np
 
 from veilog._typing import IntArray
 from veilog.logs.variants import Sequences
-from veilog.messages import Message
+from veilog.privacy.clipping import Features
 from veilog.privacy.curator import Curator
 
 
@@ -29,30 +29,25 @@ def length_histogram(curator: Curator, epsilon: Fraction, most: int | None = Non
     return _histogram(curator, lambda s: s.lengths + 1, last, epsilon, "lengths-of-traces")
 
 
-def length_quantile(curator: Curator, epsilon: Fraction, part: float, most: int) -> int:
-    """The number of steps, up to ``most``, within which about ``part`` of the traces have ended."""
-    return quantile(*length_histogram(curator, epsilon, most), part)
+def number_histogram(
+    curator: Curator, features: Features, most: int, epsilon: Fraction, purpose: str
+) -> tuple[IntArray, IntArray]:
+    """Steps, and the noisy number of cases that have so many features (rounded up)."""
 
+    def number(sequences: Sequences) -> IntArray:
+        return np.bincount(np.asarray(features(sequences)[0]), minlength=len(sequences))
 
-def noisy_quantile(
-    curator: Curator,
-    measure: Callable[[Sequences], IntArray],
-    most: int,
-    epsilon: Fraction,
-    part: float,
-    purpose: str | Message,
-) -> int:
-    """A step that about ``part`` of the cases do not exceed in a measure of up to ``most``."""
-    return quantile(*_histogram(curator, measure, most, epsilon, purpose), part)
+    return _histogram(curator, number, most, epsilon, purpose)
 
 
 def quantile(steps: IntArray, counts: IntArray, part: float) -> int:
+    """A step that about ``part`` of the cases do not exceed."""
     reached = np.cumsum(np.maximum(counts, 0))
     return int(steps[np.searchsorted(reached, part * reached[-1])])
 
 
 def _histogram(
-    curator: Curator, measure: Callable[[Sequences], IntArray], most: int, epsilon: Fraction, purpose: str | Message
+    curator: Curator, measure: Callable[[Sequences], IntArray], most: int, epsilon: Fraction, purpose: str
 ) -> tuple[IntArray, IntArray]:
     steps = steps_to(most)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
-from veilog.methods.settings import Bounds, LargestLog, Settings
+from veilog.methods.settings import LargestLog, Range, Settings
 from veilog.privacy.domain import Fact
 
 
@@ -16,11 +16,11 @@ class TreeSettings(Settings):
     depth: Annotated[
         int | None,
         "length of the longest prefix; certified, a noisy 80 % quantile if not given",
-        Bounds(1, 10_000),
+        Range(1, 10_000),
     ] = None
     split: Annotated[Literal["uniform", "decreasing"], "how the depths share the budget"] = "uniform"
-    noise_prefixes: Annotated[float, "empty prefixes expected to survive at each level", Bounds(1e-6, 1e4)] = 1.0
-    count_share: Annotated[float, "share of the budget for the final counts", Bounds(0.01, 0.99)] = 0.2
+    noise_prefixes: Annotated[float, "empty prefixes expected to survive at each level", Range(1e-6, 1e4)] = 1.0
+    count_share: Annotated[float, "share of the budget for the final counts", Range(0.01, 0.99)] = 0.2
     rest: Annotated[
         Literal["stop", "drop", "share"],
         "cases of a prefix that nothing continues: released as traces that stop there, dropped, or shared out",

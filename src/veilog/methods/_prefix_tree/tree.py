@@ -17,6 +17,7 @@ from scipy.special import ndtri
 
 from veilog._typing import BoolArray, IntArray
 from veilog.logs.variants import Sequences, Variants
+from veilog.methods._rows import public_codes
 from veilog.privacy.histograms import Assign
 from veilog.privacy.mechanisms.mechanism import DiscreteGaussian, Laplace
 
@@ -24,7 +25,7 @@ Noise = Laplace | DiscreteGaussian
 
 
 @dataclass(frozen=True)
-class Level:
+class TreeLevel:
     """The surviving prefixes of one length and their noisy counts.
 
     ``bins`` ascends; bin ``parent * width + symbol`` continues the ``parent``-th prefix of the level above that can be
@@ -57,11 +58,11 @@ class Level:
 
 
 @dataclass(frozen=True)
-class PrefixTree:
+class NoisyPrefixTree:
     """The levels of a tree from length 1 on. Nothing in it but noisy answers and public facts."""
 
     activities: tuple[str, ...]
-    levels: tuple[Level, ...] = ()
+    levels: tuple[TreeLevel, ...] = ()
 
     @property
     def width(self) -> int:
@@ -78,8 +79,8 @@ class PrefixTree:
         """Number of prefixes, without the empty one."""
         return sum(len(level.bins) for level in self.levels)
 
-    def grown(self, bins: IntArray, counts: IntArray, least: int = 0) -> PrefixTree:
-        return PrefixTree(self.activities, (*self.levels, Level(bins, counts, self.width, least)))
+    def grown(self, bins: IntArray, counts: IntArray, least: int = 0) -> NoisyPrefixTree:
+        return NoisyPrefixTree(self.activities, (*self.levels, TreeLevel(bins, counts, self.width, least)))
 
 
 def noise_threshold(bins: int, expected: float, noise: Noise) -> int:
@@ -96,7 +97,7 @@ def noise_threshold(bins: int, expected: float, noise: Noise) -> int:
     return max(0, math.ceil(math.log(bins / (expected * (1 + math.exp(-epsilon)))) / epsilon) - 1)
 
 
-def assign_continuation(tree: PrefixTree) -> Assign:
+def assign_continuation(tree: NoisyPrefixTree) -> Assign:
     """Maps a sequence to the continuation of the prefix that it has in the last level, if that prefix survived."""
     opened = [level.open_bins for level in tree.levels]
 
@@ -115,7 +116,7 @@ def assign_continuation(tree: PrefixTree) -> Assign:
     return assign
 
 
-def assign_deepest(tree: PrefixTree) -> Assign:
+def assign_deepest(tree: NoisyPrefixTree) -> Assign:
     """Maps a sequence to the longest of its prefixes that survived: 0 for the empty prefix, then level by level."""
 
     def assign(sequences: Sequences) -> IntArray:
@@ -136,7 +137,7 @@ def assign_deepest(tree: PrefixTree) -> Assign:
     return assign
 
 
-def to_variants(tree: PrefixTree, counts: list[IntArray], empty: int = 0) -> Variants:
+def to_variants(tree: NoisyPrefixTree, counts: list[IntArray], empty: int = 0) -> Variants:
     """The variants in which each prefix occurs as often as ``counts`` says, level by level; an end is not an event."""
     codes, lengths, numbers = [], [np.zeros(1, dtype=np.int64)], [np.array([max(empty, 0)], dtype=np.int64)]
     above = np.zeros((1, 0), dtype=np.int64)  # the open prefixes of the level above, a row each
@@ -156,9 +157,8 @@ def to_variants(tree: PrefixTree, counts: list[IntArray], empty: int = 0) -> Var
 
 def _symbols(sequences: Sequences, activities: tuple[str, ...]) -> Callable[[IntArray, int], IntArray]:
     """A function of rows and a depth: their symbols there in the tree's coding, the end after the last activity."""
-    place = {name: i for i, name in enumerate(activities)}
-    recode = np.array([place[label] for label in sequences.labels], dtype=np.int64)
-    starts, ends, codes = sequences.offsets[:-1], sequences.offsets[1:], sequences.codes
+    recode, codes = public_codes(sequences, activities), sequences.codes
+    starts, ends = sequences.offsets[:-1], sequences.offsets[1:]
     if len(codes) == 0:
         return lambda rows, depth: np.full(len(rows), len(activities), dtype=np.int64)
 

@@ -33,7 +33,7 @@ _CHUNK = 4096
 
 def play_out(activities: tuple[str, ...], counts: IntArray, random: np.random.Generator) -> Variants:
     """Traces by Algorithm 2: exact about counts used up, with backtracking."""
-    return _walk(activities, counts, random, None)
+    return _walk(activities, counts, random, [-1] * len(counts))
 
 
 def play_out_guided(
@@ -41,12 +41,11 @@ def play_out_guided(
 ) -> Variants:
     """Traces that use up every one of the balanced counts that the start can reach."""
     flow = balanced(counts, spare)
-    last_exits = _last_exits(flow, random)
-    return _walk(activities, flow, random, last_exits)
+    return _walk(activities, flow, random, _last_exits(flow, random))
 
 
 def _walk(
-    activities: tuple[str, ...], counts: IntArray, random: np.random.Generator, last_exits: list[int] | None
+    activities: tuple[str, ...], counts: IntArray, random: np.random.Generator, last_exits: list[int]
 ) -> Variants:
     """Walk from the start to the end until the start has no relation left.
 
@@ -59,15 +58,12 @@ def _walk(
         raise ParameterError("relation-entries-too-many", parameter="epsilon", sum=int(counts.sum()))
     boundary = len(counts) - 1
     urns = counts.copy()
-    final: list[int | None] = [None] * len(counts)
-    if last_exits is not None:
-        for node, exit_ in enumerate(last_exits):
-            if exit_ >= 0:
-                final[node] = exit_
-                urns[node, exit_] -= 1
+    for node, exit_ in enumerate(last_exits):
+        if exit_ >= 0:
+            urns[node, exit_] -= 1
     drawn: list[list[int]] = [[] for _ in counts]
     removed = [False] * len(counts)
-    refill = _refilling(urns, drawn, final, random)
+    refill = _refilling(urns, drawn, last_exits, random)
 
     codes: list[int] = []
     lengths: list[int] = []
@@ -75,20 +71,14 @@ def _walk(
     node = boundary
     while True:
         following = -1
-        tokens = drawn[node]
-        while following < 0:
-            if not tokens:
-                if not refill(node):
-                    break
-                tokens = drawn[node]
-            candidate = tokens.pop()
+        while following < 0 and (drawn[node] or refill(node)):
+            candidate = drawn[node].pop()
             if not removed[candidate]:
                 following = candidate
         if following == boundary:
             codes += trace
             lengths.append(len(trace))
-            trace = []
-            node = boundary
+            trace, node = [], boundary
         elif following >= 0:
             trace.append(following)
             node = following
@@ -104,7 +94,7 @@ def _walk(
 
 
 def _refilling(
-    urns: IntArray, drawn: list[list[int]], final: list[int | None], random: np.random.Generator
+    urns: IntArray, drawn: list[list[int]], last_exits: list[int], random: np.random.Generator
 ) -> Callable[[int], bool]:
     """A function that draws a node's next chunk, its last exit at the very end; false when nothing is left."""
     targets = np.arange(len(urns))
@@ -117,13 +107,9 @@ def _refilling(
             tokens = np.repeat(targets, chunk)
             random.shuffle(tokens)
             drawn[node] = tokens.tolist()
-            return True
-        last = final[node]
-        if last is None:
-            return False
-        final[node] = None
-        drawn[node] = [last]
-        return True
+        elif last_exits[node] >= 0:
+            drawn[node], last_exits[node] = [last_exits[node]], -1
+        return bool(drawn[node])
 
     return refill
 

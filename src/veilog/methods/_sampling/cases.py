@@ -12,6 +12,7 @@ import numpy as np
 
 from veilog._typing import IntArray
 from veilog.errors import ParameterError
+from veilog.methods._rows import rows_of
 from veilog.methods._sampling.transitions import LARGEST_RELEASE, AnnotatedLog
 
 _MOST_MOVES = 10_000_000
@@ -32,9 +33,13 @@ class _Lookup:
     bounds: IntArray
 
 
-def _lookup(log: AnnotatedLog) -> _Lookup:
+def _lookup(log: AnnotatedLog, needed: IntArray) -> _Lookup:
+    """The look-up of a log; refused where more cases are needed than can be moved one by one."""
+    if int(np.abs(needed).sum()) > _MOST_MOVES:
+        raise _too_many()
     _, example, counts = np.unique(log.variants, return_index=True, return_counts=True)
-    paths, path_bounds = log.paths_of(example)
+    rows, path_bounds = rows_of(log.offsets, example)
+    paths = log.transitions[rows]
     order = np.argsort(paths, kind="stable")
     return _Lookup(
         counts=counts.astype(np.int64),
@@ -56,8 +61,7 @@ def sampled_counts(log: AnnotatedLog, needed: IntArray, rng: np.random.Generator
     What is added and what is deleted are counted apart: with one counter, as Algorithm 1 is printed, additions would
     satisfy a transition that needs deletions. A transition has no more deletions than cases (a count below 0 is 0).
     """
-    lookup = _lookup(log)
-    _check_moves(needed)
+    lookup = _lookup(log, needed)
     left = lookup.counts.copy()
     added, deleted = np.zeros(len(needed), dtype=np.int64), np.zeros(len(needed), dtype=np.int64)
     weights = np.zeros(len(lookup.members) + 1)
@@ -80,8 +84,7 @@ def sampled_counts(log: AnnotatedLog, needed: IntArray, rng: np.random.Generator
                 variant, gone = int(members[place]), int(out[place])
                 deleted[lookup.paths[path_bounds[variant] : path_bounds[variant + 1]]] += gone
                 left[variant] -= gone
-    _check_events(lookup, left)
-    return left
+    return _checked(lookup, left)
 
 
 def program_counts(log: AnnotatedLog, needed: IntArray, rng: np.random.Generator, *, replicate: bool) -> IntArray:
@@ -91,17 +94,15 @@ def program_counts(log: AnnotatedLog, needed: IntArray, rng: np.random.Generator
     Only a variant that was drawn for both changes: it gains the difference, or loses one case if that is negative.
     With ``replicate`` nothing is deleted, and every drawn variant gains.
     """
-    lookup = _lookup(log)
-    _check_moves(needed)
+    lookup = _lookup(log, needed)
     added = _program_moves(lookup, np.maximum(needed, 0), rng)
     if replicate:
-        left: IntArray = lookup.counts + added
+        left = lookup.counts + added
     else:
         deleted = _program_moves(lookup, np.maximum(-needed, 0), rng)
         change = np.maximum(added - deleted, 0) - (deleted > added)
         left = lookup.counts + np.where((added > 0) & (deleted > 0), change, 0)
-    _check_events(lookup, left)
-    return left
+    return _checked(lookup, left)
 
 
 def _program_moves(lookup: _Lookup, needed: IntArray, rng: np.random.Generator) -> IntArray:
@@ -125,14 +126,11 @@ def _program_moves(lookup: _Lookup, needed: IntArray, rng: np.random.Generator) 
     return drawn
 
 
-def _check_moves(needed: IntArray) -> None:
-    if int(np.abs(needed).sum()) > _MOST_MOVES:
-        raise _too_many()
-
-
-def _check_events(lookup: _Lookup, left: IntArray) -> None:
+def _checked(lookup: _Lookup, left: IntArray) -> IntArray:
+    """The cases that are left of each variant; refused where they have more events than fit in memory."""
     if int((left * np.diff(lookup.path_bounds)).sum()) > LARGEST_RELEASE:
         raise _too_many()
+    return left
 
 
 def _by_weight(weights: IntArray, needed: IntArray, rng: np.random.Generator) -> list[int]:

@@ -14,7 +14,7 @@ import numpy as np
 
 from veilog._typing import FloatArray, IntArray
 from veilog.logs.variants import Sequences
-from veilog.methods._sampling.transitions import AnnotatedLog, Frame, events_of
+from veilog.methods._sampling.transitions import AnnotatedLog, Frame
 from veilog.privacy.mechanisms import noise
 
 Numbers = TypeVar("Numbers", IntArray, FloatArray)
@@ -38,8 +38,7 @@ def noisy_cases(
     Compression, from public facts and noisy values: case starts are shrunk, if they spread further than the public
     ones, and moved to lie between them; the times within a case are shrunk if it would end after the public end.
     """
-    cases = np.repeat(np.arange(len(log)), copies)
-    rows, begins = events_of(log.offsets, cases)
+    cases, rows, begins = log.copied(copies)
     drawn = _drawn(len(rows), source) * scales[rows] * np.repeat(copies[cases], np.diff(begins))
     durations = np.clip(log.durations[rows] + drawn, 0, max(0, frame.last - frame.first))
     durations[begins[:-1]] = 0
@@ -57,8 +56,7 @@ def program_cases(
     most half of it, is added to the original times. The copies of a case share the epsilon of its steps, but each
     starts with the whole one.
     """
-    cases = np.repeat(np.arange(len(log)), copies)
-    rows, begins = events_of(log.offsets, cases)
+    cases, rows, begins = log.copied(copies)
     shared = np.where(log.opens[rows], 1, np.repeat(copies[cases], np.diff(begins)))
     drawn = _sums_within(_drawn(len(rows), source, noise.geometric) * scales[rows] * shared, begins)
     original, noisy = float(np.ptp(log.starts)), float(drawn[begins[:-1]].max(initial=0.0))

@@ -15,6 +15,7 @@ from veilog.errors import InputError
 from veilog.logs.dafsa import Dafsa, dafsa
 from veilog.logs.eventlog import EventLog
 from veilog.logs.variants import Sequences, Variants
+from veilog.methods._rows import rows_of
 from veilog.privacy.cases import UNKNOWN_TIME, RawCases
 from veilog.privacy.domain import Domain
 
@@ -62,6 +63,11 @@ class AnnotatedLog:
         """The case of each event."""
         return np.repeat(np.arange(len(self)), self.lengths)
 
+    def copied(self, copies: IntArray) -> tuple[IntArray, IntArray, IntArray]:
+        """Each case so often: the cases one after the other, the rows of their events, and where each case begins."""
+        cases = np.repeat(np.arange(len(self)), copies)
+        return cases, *rows_of(self.offsets, cases)
+
     @property
     def opens(self) -> BoolArray:
         """Whether an event is the first of its case: it then starts from state 0, and its time is the case's start."""
@@ -73,14 +79,9 @@ class AnnotatedLog:
         """Of each transition, how many events take it, which is how many cases do (Definition 3.10)."""
         return np.bincount(self.transitions, minlength=len(self.automaton))
 
-    def paths_of(self, cases: IntArray) -> tuple[IntArray, IntArray]:
-        """The transitions of these cases one after the other, and where each case begins."""
-        rows, offsets = events_of(self.offsets, cases)
-        return self.transitions[rows], offsets
-
     def only(self, cases: IntArray) -> AnnotatedLog:
         """These cases, in the order given; the automaton and the numbers of variants stay."""
-        rows, offsets = events_of(self.offsets, cases)
+        rows, offsets = rows_of(self.offsets, cases)
         return replace(
             self,
             codes=self.codes[rows],
@@ -92,36 +93,15 @@ class AnnotatedLog:
         )
 
 
-def events_of(offsets: IntArray, cases: IntArray) -> tuple[IntArray, IntArray]:
-    """The events of these cases (each as often as it is given) one after the other, and where each case begins."""
-    lengths = np.diff(offsets)[cases]
-    begins = np.zeros(len(cases) + 1, dtype=np.int64)
-    np.cumsum(lengths, out=begins[1:])
-    return np.arange(begins[-1]) + np.repeat(offsets[:-1][cases] - begins[:-1], lengths), begins
-
-
 def annotated(log: EventLog, variants: Variants, domain: Domain) -> tuple[AnnotatedLog, Frame, int, int]:
     """The log with its automaton, its public time frame, and how many cases without events were left out and how many
     events were earlier than the one before them (their duration counts as 0)."""
-    raw = RawCases(log, domain)
-    times = raw.times
-    check_times(int((times == UNKNOWN_TIME).sum()), len(times))
-    whole, backwards = piece_of(raw, dafsa(variants.sequences))
-    frame = Frame(int(times.min()), int(whole.starts.max()), int(times.max()))
-    return whole, frame, len(raw.offsets) - 1 - len(whole), backwards
-
-
-def check_times(unknown: int, events: int) -> None:
-    """Refuse a log without events, or one where so many have no time."""
+    raw, automaton = RawCases(log, domain), dafsa(variants.sequences)
+    unknown, events = int((raw.times == UNKNOWN_TIME).sum()), len(raw.times)
     if unknown:
         raise InputError("amun-without-times" if unknown == events else "amun-times-missing", unknown=unknown)
     if events == 0:
         raise InputError("amun-log-without-events")
-
-
-def piece_of(raw: RawCases, automaton: Dafsa) -> tuple[AnnotatedLog, int]:
-    """Those of these cases that have events, all with times, annotated by the automaton of the log that they are from;
-    and how many events were earlier than the one before them."""
     labels, times = automaton.labels, raw.times
     codes = np.concatenate([block.codes for block in raw.blocks(labels)])
     transitions = automaton.annotate(Sequences(labels, codes.astype(np.int32), raw.offsets))
@@ -130,7 +110,6 @@ def piece_of(raw: RawCases, automaton: Dafsa) -> tuple[AnnotatedLog, int]:
     durations = np.zeros(len(times), dtype=np.int64)
     durations[1:] = np.diff(times)
     durations[firsts] = 0
-    backwards = int((durations < 0).sum())
     found = AnnotatedLog(
         automaton=automaton,
         codes=codes,
@@ -140,4 +119,5 @@ def piece_of(raw: RawCases, automaton: Dafsa) -> tuple[AnnotatedLog, int]:
         starts=times[firsts],
         durations=np.maximum(durations, 0),
     )
-    return found, backwards
+    frame = Frame(int(times.min()), int(found.starts.max()), int(times.max()))
+    return found, frame, len(raw.offsets) - 1 - len(found), int((durations < 0).sum())

@@ -15,7 +15,6 @@ from typing import Annotated, Literal
 import numpy as np
 import pyarrow as pa
 
-from veilog._language import gettext_noop
 from veilog._typing import BoolArray, FloatArray, IntArray
 from veilog.errors import ParameterError
 from veilog.logs.eventlog import EventLog
@@ -26,10 +25,10 @@ from veilog.methods._events.assemble import Details, assembled
 from veilog.methods._events.attributes.released import ReleasedColumns
 from veilog.methods._sampling.cases import copies_of_cases, program_counts, sampled_counts
 from veilog.methods._sampling.times import noisy_cases, program_cases
-from veilog.methods._sampling.transitions import AnnotatedLog, annotated, events_of
+from veilog.methods._sampling.transitions import AnnotatedLog, annotated
 from veilog.methods.amun.priors import (
-    Knowledge,
     Precision,
+    Priors,
     epsilons_of,
     oversampling_epsilon,
     prior_knowledge,
@@ -39,7 +38,7 @@ from veilog.methods.amun.priors import (
     too_well_known,
 )
 from veilog.methods.method import Method, NoEpsilon, Request, WholeLog
-from veilog.methods.settings import Bounds, Settings
+from veilog.methods.settings import Range, Settings
 from veilog.privacy.account.guarantee import Statement
 from veilog.privacy.account.guessing import epsilon_of, parse_advantage
 from veilog.privacy.curator import Curator
@@ -57,18 +56,16 @@ class AmunSettings(Settings):
     """Settings of Amun."""
 
     guessing_advantage: Annotated[
-        float, "by how much a guess may become more probable, between 0 and 1", Bounds(1e-6, 1 - 1e-6)
+        float, "by how much a guess may become more probable, between 0 and 1", Range(1e-6, 1 - 1e-6)
     ] = 0.2
     mode: Annotated[
         Literal["sampling", "filtering", "oversampling"],
         "replicate and delete cases; filter risky cases before that; or only replicate",
     ] = "sampling"
-    start_precision: Annotated[float, "days within which a guess of a case's start is right", Bounds(1e-6, 36_525)] = (
-        1.0
+    start_precision: Annotated[float, "days within which a guess of a case's start is right", Range(1e-6, 36_525)] = 1.0
+    duration_precision: Annotated[float, "seconds within which a guess of a step's time is right", Range(1e-6, 1e9)] = (
+        10.0
     )
-    duration_precision: Annotated[
-        float, "seconds within which a guess of a step's time is right", Bounds(1e-6, 1e9)
-    ] = 10.0
     prior: Annotated[
         Literal["example", "equation"],
         "the prior of a transition's smallest times: as in the paper's example, or by its equation (1), larger",
@@ -79,7 +76,7 @@ class AmunSettings(Settings):
     divisor: Annotated[
         int,
         "number that divides all epsilons, such as the length of the longest case (Propositions A.3 and A.7)",
-        Bounds(1, 10_000),
+        Range(1, 10_000),
     ] = 1
     epsilons: Annotated[
         bool, "write the epsilons of events and cases into the log, as the paper does; they reveal raw times"
@@ -88,7 +85,9 @@ class AmunSettings(Settings):
 
 def amun(curator: Curator, request: Request, settings: AmunSettings) -> EventLog:
     """Algorithm 1, in the words of the paper's lines; the case's unit is one case, and nothing is charged."""
-    _refuse_fixed(settings)
+    changed = [name for name in _OF_PAPER if getattr(settings, name) != getattr(AmunSettings(), name)]
+    if settings.settings == "program" and changed:
+        raise ParameterError("amun-setting-fixed", parameter=changed[0], changed=changed[0])
     mode, program = settings.mode, settings.settings == "program"
     advantage = float(parse_advantage(settings.guessing_advantage))
     raw, variants = _peeked(curator, settings, advantage)
@@ -99,15 +98,11 @@ def amun(curator: Curator, request: Request, settings: AmunSettings) -> EventLog
     request.progress("annotating events with transitions", None)
     log, frame, empty, backwards = annotated(raw, variants, curator.domain)
     if empty:
-        request.remark(
-            Message("amun-one-case-without-events") if empty == 1 else Message("amun-cases-without-events", empty=empty)
-        )
+        code = "amun-one-case-without-events" if empty == 1 else "amun-cases-without-events"
+        request.remark(Message(code, empty=empty))
     if backwards:
-        request.remark(
-            Message("amun-one-event-backwards")
-            if backwards == 1
-            else Message("amun-events-backwards", backwards=backwards)
-        )
+        code = "amun-one-event-backwards" if backwards == 1 else "amun-events-backwards"
+        request.remark(Message(code, backwards=backwards))
     # 4: prior knowledge
     request.progress("estimating prior knowledge", None)
     knowledge = _knowledge_by(settings, advantage, log)
@@ -134,35 +129,26 @@ def amun(curator: Curator, request: Request, settings: AmunSettings) -> EventLog
         cases, times = program_cases(log, copies, scales, source)
     else:
         cases, times = noisy_cases(log, copies, scales, frame, source)
-    columns = _columns(_released_epsilons(log, copies, epsilons, program), float(epsilon_d), len(cases), request)
+    columns = _columns(log, copies, epsilons, float(epsilon_d), program, request)
     return assembled(Details(cases, times, columns) if settings.epsilons else Details(cases, times), Metadata())
-
-
-def _refuse_fixed(settings: AmunSettings) -> None:
-    """Refuse settings that the authors' program does not have."""
-    changed = [name for name in _OF_PAPER if getattr(settings, name) != getattr(AmunSettings(), name)]
-    if settings.settings == "program" and changed:
-        raise ParameterError("amun-setting-fixed", parameter=changed[0], changed=changed[0])
 
 
 def _peeked(curator: Curator, settings: AmunSettings, advantage: float) -> tuple[EventLog, Variants]:
     """Return the raw log and its variants; say why nothing can be derived, and what the paper states instead."""
-    variants = curator.peek(
-        gettext_noop("every released variant is one of the log's, so that it occurs there is certain (R1)")
-    )
-    raw = curator.peek_log(gettext_noop("the noise of every time is scaled by the raw values of its transition"))
+    variants = curator.peek("amun-variants-of-log")
+    raw = curator.peek_log("amun-noise-by-raw-values")
     if settings.mode == "filtering":
-        curator.peek(gettext_noop("filtering takes out whole cases by their raw values"))
+        curator.peek("amun-filtering-by-raw-values")
     if settings.epsilons:
-        curator.peek(gettext_noop("the epsilons in the log are computed from raw values"))
+        curator.peek("amun-epsilons-of-raw-values")
     if settings.settings == "paper":
         curator.state(_statement(advantage, settings.start_precision, settings.duration_precision))
-        return raw, variants
-    curator.peek(gettext_noop("the authors' program departs from its paper, so no guess is bounded either"))
+    else:
+        curator.peek("amun-program-departs")
     return raw, variants
 
 
-def _knowledge_by(settings: AmunSettings, advantage: float, whole: AnnotatedLog) -> Callable[[AnnotatedLog], Knowledge]:
+def _knowledge_by(settings: AmunSettings, advantage: float, whole: AnnotatedLog) -> Callable[[AnnotatedLog], Priors]:
     """Return what estimates the priors of a log, or of what filtering leaves of it."""
     if settings.settings == "program":
         ranges = program_ranges(whole)
@@ -191,17 +177,13 @@ def _left(
     return sampled_counts(log, needed, rng)
 
 
-def _released_epsilons(log: AnnotatedLog, copies: IntArray, epsilons: FloatArray, program: bool) -> FloatArray:
-    """Return the epsilon of each released event: the copies of a case share it, but for the program's starts."""
-    cases = np.repeat(np.arange(len(log)), copies)
-    rows, begins = events_of(log.offsets, cases)
-    shared = np.repeat(copies[cases], np.diff(begins))
-    of_events: FloatArray = epsilons[rows] / np.where(program & log.opens[rows], 1, shared)
-    return of_events
-
-
-def _columns(of_events: FloatArray, of_counts: float, cases: int, request: Request) -> ReleasedColumns:
-    """Return the paper's attributes for the epsilons; print them for the data owner."""
+def _columns(
+    log: AnnotatedLog, copies: IntArray, epsilons: FloatArray, of_counts: float, program: bool, request: Request
+) -> ReleasedColumns:
+    """Return the paper's attributes for the epsilons; print them for the data owner. The copies of a case share its
+    epsilons, but for the program's starts."""
+    cases, rows, begins = log.copied(copies)
+    of_events = epsilons[rows] / np.where(program & log.opens[rows], 1, np.repeat(copies[cases], np.diff(begins)))
     request.remark(
         Message(
             "amun-epsilons-of-times",
@@ -213,7 +195,7 @@ def _columns(of_events: FloatArray, of_counts: float, cases: int, request: Reque
     )
     return ReleasedColumns(
         events={"epsilon_per_event": pa.array(of_events)},
-        cases={"epsilon_per_trace": pa.array(np.full(cases, of_counts))},
+        cases={"epsilon_per_trace": pa.array(np.full(len(cases), of_counts))},
     )
 
 
@@ -238,16 +220,11 @@ def _risky(log: AnnotatedLog, priors: FloatArray, advantage: float, program: boo
     return risky
 
 
-def _statement(advantage: float, start_precision: float, duration_precision: float) -> Statement:
-    one = start_precision == 1
+def _statement(advantage: float, days: float, seconds: float) -> Statement:
+    code = "guessing-bounded-within-a-day" if days == 1 else "guessing-bounded"
     return Statement(
         model="guessing advantage",
-        holds=Message(
-            "guessing-bounded-within-a-day" if one else "guessing-bounded",
-            advantage=advantage,
-            days=start_precision,
-            seconds=duration_precision,
-        ),
+        holds=Message(code, advantage=advantage, days=days, seconds=seconds),
         checked=False,
         does_not_protect=Message("guessing-does-not-protect"),
     )

@@ -38,14 +38,14 @@ class Precision:
 
 
 @dataclass(frozen=True, eq=False)
-class Knowledge:
+class Priors:
     """Of each event (the first of a case stands for its start): the prior, and the range that scales its noise."""
 
     priors: FloatArray
     ranges: IntArray
 
 
-def prior_knowledge(log: AnnotatedLog, advantage: float, precision: Precision, *, clamped: bool = True) -> Knowledge:
+def prior_knowledge(log: AnnotatedLog, advantage: float, precision: Precision, *, clamped: bool = True) -> Priors:
     """Section 3.3: case starts are one group, the times between events a group for each transition.
 
     Start: the share of cases that start in the same ``precision.start`` (one day, in UTC). Time between events:
@@ -57,30 +57,22 @@ def prior_knowledge(log: AnnotatedLog, advantage: float, precision: Precision, *
     The range is max - min of the group. Where that is 0 the noise would be 0 as well; such a group takes its value as
     the range (a time between 0 and this, as in Proposition A.7), and no range is below the precision.
     """
-    opens = log.opens
+    opens, starts = log.opens, log.starts
     priors = np.empty(len(log.transitions))
     ranges = np.empty(len(log.transitions), dtype=np.int64)
-    priors[opens], ranges[opens] = start_priors(log.starts, precision.start)
-    inner = np.flatnonzero(~opens)
-    if len(inner):
-        groups, values = log.transitions[inner], log.durations[inner]
-        priors[inner], ranges[inner] = duration_priors(groups, values, precision.duration, advantage, clamped)
-    return Knowledge(priors, ranges)
-
-
-def start_priors(starts: IntArray, precision: int) -> tuple[FloatArray, int]:
-    """The priors of all case starts, and their range."""
     first = int(starts.min()) // _DAY * _DAY
-    _, group, size = np.unique((starts - first) // precision, return_inverse=True, return_counts=True)
-    shares: FloatArray = size[group] / len(starts)
-    return shares, max(int(np.ptp(starts)), precision)
+    _, group, size = np.unique((starts - first) // precision.start, return_inverse=True, return_counts=True)
+    priors[opens], ranges[opens] = size[group] / len(starts), max(int(np.ptp(starts)), precision.start)
+    groups, values = log.transitions[~opens], log.durations[~opens]
+    if len(groups):
+        priors[~opens], ranges[~opens] = _of_steps(groups, values, precision.duration, advantage, clamped)
+    return Priors(priors, ranges)
 
 
-def duration_priors(
+def _of_steps(
     groups: IntArray, values: IntArray, precision: int, advantage: float, clamped: bool
 ) -> tuple[FloatArray, IntArray]:
-    """The priors and ranges of times between events, each in the transition ``groups`` says; whole groups may come in
-    any order, and see nothing of each other."""
+    """The priors and ranges of times between events, each in the transition ``groups`` says."""
     distinct, place = np.unique(values, return_inverse=True)
     number = len(distinct)
     keys = groups * number + place
@@ -146,7 +138,7 @@ def program_ranges(log: AnnotatedLog) -> tuple[IntArray, IntArray]:
     return lowest, highest
 
 
-def program_knowledge(log: AnnotatedLog, advantage: float, ranges: tuple[IntArray, IntArray]) -> Knowledge:
+def program_knowledge(log: AnnotatedLog, advantage: float, ranges: tuple[IntArray, IntArray]) -> Priors:
     """Return the priors and ranges of the authors' program.
 
     A guess of a step is right within ten minutes, one of a start on its day. The ``ranges`` of steps are those of the
@@ -166,7 +158,7 @@ def program_knowledge(log: AnnotatedLog, advantage: float, ranges: tuple[IntArra
     inside = np.searchsorted(keys, groups + above, side="right") - np.searchsorted(keys, groups + below, side="right")
     sizes = np.searchsorted(keys, groups + width) - np.searchsorted(keys, groups)
     priors = np.where((lowest == highest) & ~opens, (1 - advantage) / 2, inside / sizes)
-    return Knowledge(priors, (highest - lowest) * np.where(opens, _DAY, _MINUTE))
+    return Priors(priors, (highest - lowest) * np.where(opens, _DAY, _MINUTE))
 
 
 def program_epsilons(priors: FloatArray, opens: BoolArray, advantage: float) -> FloatArray:

@@ -20,15 +20,21 @@ from typing import Annotated
 from veilog.errors import ParameterError
 from veilog.logs.variants import Variants
 from veilog.messages import Message
-from veilog.methods.df_laplace import PairSettings, noisy_cases, refuse_small_budget, remark_relation, resized
-from veilog.methods.dpim.certified import chosen_tree, noisy_pairs
+from veilog.methods.df_laplace import (
+    PairSettings,
+    noisy_cases,
+    noisy_relation,
+    refuse_small_budget,
+    remark_relation,
+    resized,
+)
+from veilog.methods.dpim.certified import chosen_tree
 from veilog.methods.dpim.published import accepted_tree
 from veilog.methods.method import Epsilon, Method, Request, as_asked, with_a_share
-from veilog.methods.settings import Bounds
+from veilog.methods.settings import Range
 from veilog.mining.tree import ProcessTree, play_out
 from veilog.privacy.account.accounting import SMALLEST_EPSILON
 from veilog.privacy.curator import Curator
-from veilog.privacy.domain import Fact
 from veilog.privacy.mechanisms import noise
 
 __all__ = ["DPIM", "DpimSettings", "dpim"]
@@ -46,15 +52,11 @@ class DpimSettings(PairSettings):
     """Settings of DPIM."""
 
     fitness: Annotated[
-        float | None, "fitness that is enough; 0.9 of the steps of cases, as published 0.95 of tokens", Bounds(0, 1)
+        float | None, "fitness that is enough; 0.9 of the steps of cases, as published 0.95 of tokens", Range(0, 1)
     ] = None
-    fitness_share: Annotated[float, "share of the budget for the fitness of trees, certified", Bounds(0.05, 0.9)] = 0.25
-    fewest: Annotated[int | None, "as published: fewest pairs taken; 15 less than occur if not given", Bounds(1)] = None
-    most: Annotated[int | None, "as published: most pairs taken; 15 more than occur if not given", Bounds(1)] = None
-
-
-def _needs(settings: DpimSettings) -> frozenset[Fact]:
-    return frozenset({"activities"})
+    fitness_share: Annotated[float, "share of the budget for the fitness of trees, certified", Range(0.05, 0.9)] = 0.25
+    fewest: Annotated[int | None, "as published: fewest pairs taken; 15 less than occur if not given", Range(1)] = None
+    most: Annotated[int | None, "as published: most pairs taken; 15 more than occur if not given", Range(1)] = None
 
 
 def dpim(curator: Curator, request: Request, settings: DpimSettings) -> Variants:
@@ -74,7 +76,7 @@ def dpim(curator: Curator, request: Request, settings: DpimSettings) -> Variants
     _refuse_small_budget(curator, request.epsilon, settings, share)
     counted, epsilon = noisy_cases(curator, request.epsilon, settings)
     request.progress("directly-follows pairs", None)
-    counts, threshold = noisy_pairs(curator, epsilon * (1 - share), settings)
+    counts, threshold = noisy_relation(curator, epsilon * (1 - share), settings, once=True)
     cases = counted or min(max(int(counts[-1].sum()), 1), settings.largest_log)
     remark_relation(request, threshold, counted, settings)
     tree = chosen_tree(curator, request, counts, threshold, cases, epsilon * share, enough)
@@ -117,5 +119,5 @@ DPIM = Method(
     as_published="none: one long case changes a fitness by far more than the noise hides; bounds are read off the log",
     run=dpim,
     settings=DpimSettings,
-    needs=_needs,
+    needs=lambda settings: frozenset({"activities"}),
 )

@@ -12,42 +12,19 @@ import numpy as np
 
 from veilog._typing import IntArray
 from veilog.logs.variants import Sequences
-from veilog.methods._prefix_tree.lengths import noisy_quantile
-from veilog.methods._prefix_tree.tree import noise_threshold
-from veilog.methods.df_laplace import BOUND_SHARE, REACHED, RESOLUTION, PairSettings, pairs
+from veilog.methods._rows import public_codes
 from veilog.methods.dpim.trees import flower, tree_of
 from veilog.methods.method import Request
 from veilog.mining.language import NEVER, Language
 from veilog.mining.tree import SILENT, ProcessTree
 from veilog.privacy.clipping import Features
 from veilog.privacy.curator import Curator
-from veilog.privacy.mechanisms.mechanism import Laplace
 
 _LEVELS = ((4.0, 0.2), (2.0, 0.1), (1.0, 0.05), (0.5, 0.02), (0.25, 0.01))
 """What a pair must exceed: what noise alone rarely does, so many times, and this share of the cases. Low levels let
 noise in, high ones leave behaviour out."""
 _UNIT = 1024
 """Parts of a case in which its misfit is counted."""
-
-
-def noisy_pairs(curator: Curator, epsilon: Fraction, settings: PairSettings) -> tuple[IntArray, int]:
-    """Return in about how many cases each pair occurs, and the number that noise alone rarely exceeds."""
-    size = len(curator.activities) + 1
-    features = distinct(pairs(curator.activities), size * size)
-    bound = settings.bound
-    if bound is None:
-        for_bound = epsilon * BOUND_SHARE
-        epsilon -= for_bound
-
-        def different(sequences: Sequences) -> IntArray:
-            rows, _, _ = features(sequences)
-            return np.bincount(np.asarray(rows), minlength=len(sequences))
-
-        most = size * size - 1
-        bound = noisy_quantile(curator, different, most, for_bound, REACHED, "different-pairs-of-cases")
-    sums = curator.sums(features, size * size, bound, epsilon, resolution=RESOLUTION, purpose="directly-follows-pairs")
-    counts = np.rint(sums / RESOLUTION).astype(np.int64).reshape(size, size)
-    return counts, noise_threshold(size * size, settings.noise_relations, Laplace(bound / epsilon))
 
 
 def chosen_tree(
@@ -76,27 +53,15 @@ def chosen_tree(
     return flower(labels)
 
 
-def distinct(features: Features, size: int) -> Features:
-    """Return features that are 1 wherever those given are not 0."""
-
-    def found(sequences: Sequences) -> tuple[IntArray, IntArray, IntArray]:
-        rows, columns, _ = (np.asarray(part, dtype=np.int64) for part in features(sequences))
-        keys = np.unique(rows * size + columns)
-        return keys // size, keys % size, np.ones(len(keys), dtype=np.int64)
-
-    return found
-
-
 def misfits(trees: list[ProcessTree], labels: tuple[str, ...]) -> Features:
     """Maps a sequence to a number for each tree: the share of its steps that the tree does not allow.
 
     Steps are the events and the end; where a tree does not allow one it stays where it was.
     """
     languages = [Language(tree, labels) for tree in trees]
-    place = {label: code for code, label in enumerate(labels)}
 
     def features(sequences: Sequences) -> tuple[IntArray, IntArray, IntArray]:
-        recode = [place[label] for label in sequences.labels]
+        recode = public_codes(sequences, labels).tolist()
         values = np.array(
             [
                 [_UNIT * _wrong(language, codes, recode) // (len(codes) + 1) for language in languages]

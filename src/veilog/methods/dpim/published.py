@@ -12,11 +12,11 @@ from fractions import Fraction
 
 import numpy as np
 
-from veilog._language import gettext_noop
 from veilog._typing import BoolArray, IntArray
 from veilog.errors import ParameterError
 from veilog.logs.variants import Variants
-from veilog.methods.df_laplace import pairs
+from veilog.methods._rows import public_codes
+from veilog.methods.df_laplace import exact_relation
 from veilog.methods.dpim.trees import TreeOfPairs, border_first, within, without
 from veilog.methods.method import Request
 from veilog.mining.inductive import Graph, bits, choice_cut, loop_cut, parallel_cut
@@ -35,11 +35,6 @@ _ATTEMPTS = math.ceil(math.log(2 / float(_FAILURE)) / _GIVING_UP)
 _PAIRS, _BORDERS, _FITNESS = Fraction(65, 100), Fraction(25, 100), Fraction(10, 100)
 _DEEPEST = 60
 """Trees nested deeper than this are given up, as the program gives up what Python cannot nest."""
-_WHY = gettext_noop(
-    "the noise of a tree's fitness is that of a number which one case changes by at most 1 over the number of cases, "
-    "but fitness adds up tokens, of which a long case has many: one case of 5,000 events takes it from 1 to .37; how "
-    "many pairs are taken follows the raw number of pairs that occur; and the number of cases is taken for public"
-)
 
 
 def accepted_tree(
@@ -48,7 +43,7 @@ def accepted_tree(
     """Return the first tree whose noisy fitness is enough, None if there is none, and the raw number of cases."""
     if request.epsilon <= _FAILURE:
         raise ParameterError("dpim-epsilon-below-failure", parameter="epsilon", failure=float(_FAILURE))
-    original = curator.peek(_WHY)
+    original = curator.peek("dpim-fitness-noise-too-small")
     if not original.cases or not curator.activities:
         return None, original.cases
     return _Sampler(curator, original, (request.epsilon - _FAILURE) / 2, bounds).tree(fitness), original.cases
@@ -63,7 +58,7 @@ class _Sampler:
         self._log = original
         self._prefixes = Prefixes.of(original)
         self._fitness: dict[ProcessTree, float] = {}
-        self._counts = _cases_with(original, self._labels)
+        self._counts = exact_relation(original, self._labels, once=True).ravel()
         occurring = int(np.count_nonzero(self._counts))
         low, high = bounds or (max(occurring - MARGIN, len(self._labels)), occurring + MARGIN)
         self._bounds = min(low, self._counts.size), min(max(high, low + 1), self._counts.size + 1)
@@ -102,16 +97,6 @@ class _Sampler:
         return self._fitness[tree]
 
 
-def _cases_with(original: Variants, labels: tuple[str, ...]) -> IntArray:
-    """In how many cases each pair occurs."""
-    size = (len(labels) + 1) ** 2
-    rows, columns, _ = (np.asarray(part) for part in pairs(labels)(original.sequences))
-    keys = np.unique(rows * size + columns)
-    counts = np.zeros(size, dtype=np.int64)
-    np.add.at(counts, keys % size, original.counts[keys // size])
-    return counts
-
-
 class _PublishedTree(TreeOfPairs):
     """The paper's cuts, which look at the noisy numbers of cases, and at the log for starts and ends.
 
@@ -131,8 +116,7 @@ class _PublishedTree(TreeOfPairs):
         self._weights, self._epsilon, self._source = weights, epsilon, source
         self._incoming = int(weights[0].sum())
         self._counts = log.counts
-        place = {label: node for node, label in enumerate(labels, 1)}
-        self._nodes = np.array([place[label] for label in log.labels], dtype=np.int64)[log.codes]
+        self._nodes = public_codes(log.sequences, labels)[log.codes] + 1
         self._rows = np.repeat(np.arange(len(log)), log.lengths)
         self._depth = 0
 

@@ -26,26 +26,22 @@ from veilog._typing import FloatArray, IntArray
 from veilog.errors import ParameterError
 from veilog.logs.variants import Sequences, Variants
 from veilog.messages import Message
-from veilog.methods.evolve.chain import Chain, Shortened
 from veilog.methods.evolve.constants import DEFAULTS, Constants, usual_length
-from veilog.methods.evolve.doubt import Doubt, Prior, imagined
-from veilog.methods.evolve.known import RealVariants
+from veilog.methods.evolve.doubt import Prior, imagined
 from veilog.methods.evolve.plan import EvolvePlan
-from veilog.methods.evolve.real_variants import only_real_variants, with_real
-from veilog.methods.evolve.relations import asked_chain, prepared
-from veilog.methods.evolve.released import Round, drawn, medoids_of, named, release_of
-from veilog.methods.evolve.remarks import remark, remark_real, remark_unasked
+from veilog.methods.evolve.real_variants import RealVariants, only_real_variants, with_real
+from veilog.methods.evolve.relations import ProcessSketch, sketched
+from veilog.methods.evolve.released import Round, drawn, medoids_of, named, release_of, remark, remark_real
 from veilog.methods.evolve.traces import (
     Traces,
     nearest,
-    public_codes,
     strings,
     strings_of,
 )
-from veilog.methods.evolve.votes import Counted, fit, fit_of_counts, misfit, next_generation
+from veilog.methods.evolve.votes import Counted, fit_of_counts, next_generation
 from veilog.methods.measured import ahead, ahead_in, measured
 from veilog.methods.method import DeltaOptional, Method, Request, advised, as_asked
-from veilog.methods.settings import Bounds, LargestLog, Settings
+from veilog.methods.settings import LargestLog, Range, Settings
 from veilog.privacy.curator import Curator
 from veilog.privacy.mechanisms.noise import generator
 
@@ -63,16 +59,16 @@ _LONGEST = 1000
 class EvolveSettings(Settings):
     """Settings of evolve."""
 
-    rounds: Annotated[int | None, "rounds of votes; by default one or two, by the noisy size", Bounds(1, 10)] = None
+    rounds: Annotated[int | None, "rounds of votes; by default one or two, by the noisy size", Range(1, 10)] = None
     max_length: Annotated[
         int | None,
         "the longest trace that is imagined; by default the declared length, or 200",
-        Bounds(1, _LONGEST),
+        Range(1, _LONGEST),
     ] = None
     real_share: Annotated[
         float | None,
         "with a delta, share of epsilon that finds real variants; chosen if not given",
-        Bounds(0, 0.9),
+        Range(0, 0.9),
     ] = None
     for_: Annotated[
         Literal["similarity", "models", "both", "detail"],
@@ -104,20 +100,19 @@ def evolve(
     real_share = settings.real_share
     longest = _longest(settings.max_length, curator.domain.longest, constants.max_length)
     constants = replace(constants, largest_log=settings.largest_log, max_length=longest)
-    _refuse_small_budget(request.epsilon, constants)
     activities = curator.activities
-    _refuse(activities, constants)
+    _refuse(request.epsilon, activities, constants)
     if settings.only_real:
-        _refuse_nothing_real(request, real_share)
+        if not request.delta or real_share == 0:
+            raise ParameterError("evolve-real-without-share", parameter="only_real")
         return only_real_variants(curator, request, constants, real_share)
     rng = generator(curator.randomness)
     plan, real = _opened(curator, request, constants, real_share)
-    shortened, known = prepared(curator, plan, real, constants)
-    chain, doubt = asked_chain(curator, plan, constants, shortened, known, rng)
-    pool, p, asked = _voted(curator, request, plan, chain, doubt, shortened, known, settings.rounds, rng)
+    sketch = sketched(curator, plan, real, rng)
+    pool, p, asked = _voted(curator, request, plan, sketch, settings.rounds, rng)
     aims = [{"similarity": constants.similarity, "models": constants.models}[aim] for aim in _AIMS[settings.for_]]
-    remark(request, plan, shortened, bool(aims))
-    synthetic, *others = release_of(activities, shortened, pool, p, asked[-1], plan, rng, known, aims)
+    remark(request, plan, sketch.shortened, bool(aims))
+    synthetic, *others = release_of(activities, sketch, pool, p, asked[-1], plan, rng, aims)
     for name, other in zip(_beside(settings), others, strict=True):
         request.beside(name, other if real is None else _with_found(other, real))
     if real is None:
@@ -138,16 +133,13 @@ def _voted(
     curator: Curator,
     request: Request,
     plan: EvolvePlan,
-    chain: Chain,
-    doubt: Doubt | None,
-    shortened: Shortened,
-    known: RealVariants | None,
+    sketch: ProcessSketch,
     rounds: int | None,
     rng: np.random.Generator,
 ) -> tuple[Traces, FloatArray, list[Round]]:
     """Traces that the chain imagines, as the rounds of votes left them; how likely each is, and the rounds."""
-    constants = plan.settings
-    pool, prior = _first_pool(plan, chain, doubt, shortened, known, rng)
+    constants, known = plan.settings, sketch.known
+    pool, prior = _first_pool(plan, sketch, rng)
     p = prior.mixed(prior.likely)
     asked: list[Round] = []
     cells: list[IntArray] = []
@@ -155,14 +147,14 @@ def _voted(
     for number, e in enumerate(shares):
         request.progress(f"round {number + 1} of {len(shares)}", number / len(shares))
         if number:
-            pool, likely = next_generation(pool, p, chain, constants, rng)
+            pool, likely = next_generation(pool, p, sketch.chain, constants, rng)
             if known:
                 pool, likely = known.kept_in(pool, likely)
             prior = Prior(likely)
             cells = [before.cells(pool) for before in asked]
             p = _fitted(prior, pool, cells, asked, plan, known)
         chosen = medoids_of(*drawn(pool, p, constants.candidates, rng), plan.number_of_prototypes(e), known)
-        votes = _ask(curator, chosen, shortened, curator.activities, e, number + 1)
+        votes = _ask(curator, strings(named(chosen, sketch.shortened)), e, number + 1)
         asked.append(Round(chosen, votes, float(e)))
         plan.learn_from_votes(float(votes.sum()), float(e), len(votes))
         cells.append(asked[-1].cells(pool))
@@ -170,18 +162,11 @@ def _voted(
     return pool, p, asked
 
 
-def _first_pool(
-    plan: EvolvePlan,
-    chain: Chain,
-    doubt: Doubt | None,
-    shortened: Shortened,
-    known: RealVariants | None,
-    rng: np.random.Generator,
-) -> tuple[Traces, Prior]:
+def _first_pool(plan: EvolvePlan, sketch: ProcessSketch, rng: np.random.Generator) -> tuple[Traces, Prior]:
     """What is imagined before any vote: walks over the chain, and what grows of the real variants that are known."""
-    constants = plan.settings
+    constants, chain, known, shortened = plan.settings, sketch.chain, sketch.known, sketch.shortened
     if not known:
-        return imagined(chain, doubt, shortened.max_length, shortened.room, constants, rng)
+        return imagined(chain, sketch.doubt, shortened.max_length, shortened.room, constants, rng)
     walks = chain.sample(constants.pool, shortened.max_length, rng, room=shortened.room)
     pool, likely = known.pool(walks, chain, plan.imagined(known.cases.sum()), constants, rng)
     return pool, Prior(likely)
@@ -194,25 +179,16 @@ def _with_found(synthetic: Variants, real: Variants) -> Variants:
     return with_real(synthetic, real.with_counts(counts))
 
 
-def _refuse_small_budget(epsilon: Fraction, settings: Constants) -> None:
-    if epsilon * settings.largest_log >= settings.fewest_g:
-        return
-    enough = settings.fewest_g / settings.largest_log
-    raise ParameterError(
-        "evolve-epsilon-too-small",
-        parameter="epsilon",
-        advice=advised(enough, "epsilon-enough"),
-        as_asked=as_asked(epsilon),
-        largest_log=settings.largest_log,
-    )
-
-
-def _refuse_nothing_real(request: Request, real_share: float | None) -> None:
-    if not request.delta or real_share == 0:
-        raise ParameterError("evolve-real-without-share", parameter="only_real")
-
-
-def _refuse(activities: tuple[str, ...], settings: Constants) -> None:
+def _refuse(epsilon: Fraction, activities: tuple[str, ...], settings: Constants) -> None:
+    """Refuse a budget too small for the largest log expected, and activities that are none or too many."""
+    if epsilon * settings.largest_log < settings.fewest_g:
+        raise ParameterError(
+            "evolve-epsilon-too-small",
+            parameter="epsilon",
+            advice=advised(settings.fewest_g / settings.largest_log, "epsilon-enough"),
+            as_asked=as_asked(epsilon),
+            largest_log=settings.largest_log,
+        )
     if not activities:
         raise ParameterError("evolve-without-activities", parameter="log")
     if len(activities) > settings.most_activities:
@@ -242,7 +218,7 @@ def _opened(
         part, failure = plan.real_share(request.delta, usual_length(settings.max_length))
         share = plan.set_aside(part)
         if not share:
-            remark_unasked(request)
+            request.remark(Message("evolve-real-not-asked"))
             return plan, None
         real = curator.partitions(share, failure, purpose=purpose)
     plan.real_epsilon = float(share)
@@ -250,15 +226,15 @@ def _opened(
     return plan, real
 
 
-def _ask(
-    curator: Curator, chosen: Traces, shortened: Shortened, activities: tuple[str, ...], e: Fraction, number: int
-) -> IntArray:
-    names = strings(named(chosen, shortened))
+def _ask(curator: Curator, prototypes: list[str], e: Fraction, number: int) -> IntArray:
+    """How many cases are nearest to each prototype, with noise."""
+    activities = curator.activities
 
     def nearest_prototype(sequences: Sequences) -> IntArray:
-        return nearest(strings_of(sequences, public_codes(sequences, activities)), names)
+        return nearest(strings_of(sequences, activities), prototypes)
 
-    return curator.histogram(nearest_prototype, len(chosen), e, purpose=Message("votes-for-prototypes", number=number))
+    purpose = Message("votes-for-prototypes", number=number)
+    return curator.histogram(nearest_prototype, len(prototypes), e, purpose=purpose)
 
 
 def _fitted(
@@ -266,19 +242,11 @@ def _fitted(
 ) -> FloatArray:
     """The distribution over the pool that explains all votes so far, and the counts of real variants it starts from."""
     sweeps = plan.settings.fit_sweeps
+    rounds = list(zip(cells, asked, strict=True))
     if not known or not plan.anchored:
-        shares = [r.votes / plan.cases for r in asked]
-        deviations = [plan.deviation(r.epsilon) for r in asked]
-
-        def explained(likely: FloatArray) -> tuple[FloatArray, float]:
-            p = fit(likely, cells, shares, deviations, sweeps)
-            return p, misfit(likely, p, cells, shares, deviations)
-
-        return prior.fitted(explained)
-    found = [
-        Counted(cell, r.votes, np.full(len(r.votes), math.sqrt(2) / r.epsilon))
-        for cell, r in zip(cells, asked, strict=True)
-    ]
+        votes = [Counted(cell, r.votes / plan.cases, plan.deviation(r.epsilon)) for cell, r in rounds]
+        return prior.fitted(votes, sweeps)
+    found = [Counted(cell, r.votes, np.full(len(r.votes), math.sqrt(2) / r.epsilon)) for cell, r in rounds]
     found.append(known.counted(pool, math.sqrt(2) / plan.real_epsilon))
     return fit_of_counts(prior.usual, found, plan.estimates[0], plan.trust, sweeps)
 

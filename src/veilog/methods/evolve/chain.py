@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 from scipy.optimize import linprog
+from scipy.sparse.csgraph import breadth_first_order
 
 from veilog._typing import BoolArray, FloatArray, Int32Array, IntArray
 from veilog.methods.evolve.constants import Constants, usual_length
 from veilog.methods.evolve.traces import PAD, Traces, joined, widened
-from veilog.methods.evolve.ways import connect, left_over
 
 Triples = tuple[IntArray, IntArray, IntArray]
 """Rows, columns and values of a sparse matrix."""
@@ -42,7 +42,7 @@ class Shortened:
         """How many events imagined traces have room for, even where none has as many."""
         return usual_length(self.max_length)
 
-    def __call__(self, codes: Int32Array, offsets: IntArray) -> tuple[Int32Array, IntArray]:
+    def __call__(self, codes: Int32Array | IntArray, offsets: IntArray) -> tuple[Int32Array, IntArray]:
         """The states of all sequences in a row, and the bounds of each."""
         states = self.states[codes]
         owner = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
@@ -166,6 +166,13 @@ def relation_features(states: Int32Array, bounds: IntArray, size: int) -> Triple
     return owner, x * (size + 1) + y, np.ones_like(owner)
 
 
+def relation_sums(traces: Traces, weights: FloatArray, size: int) -> FloatArray:
+    """How often each step is taken by traces that count for so much each."""
+    owner, cell, _ = relation_features(*traces.in_a_row, size)
+    sums: FloatArray = np.bincount(cell, weights=weights[owner], minlength=(size + 1) ** 2).astype(np.float64)
+    return sums.reshape(size + 1, size + 1)
+
+
 def relation_and_repeat_features(states: Int32Array, bounds: IntArray, size: int) -> Triples:
     """The relations of a case, and in further cells which activities it has more than once."""
     owner, cell, ones = relation_features(states, bounds, size)
@@ -277,17 +284,19 @@ def _repair(kept: BoolArray, noisy: FloatArray, b: float, *, into_end: bool) -> 
 def _balanced(flow: FloatArray, kept: BoolArray, floor: float) -> FloatArray:
     """The nearest flow, in squares, with as much into each state as out of it; start and end are one state here."""
     x, y = np.nonzero(kept)
-    n = len(flow)
-    incidence = sparse.csr_array(
-        (np.concatenate([np.ones(len(x)), -np.ones(len(x))]), (np.concatenate([x, y]), np.tile(np.arange(len(x)), 2))),
-        shape=(n, len(x)),
-    )
+    incidence = _incidence(x, y, len(flow))
     values = flow[x, y]
     laplacian = (incidence @ incidence.T).toarray()
     potentials = np.linalg.lstsq(laplacian, incidence @ values, rcond=None)[0]
     result = np.zeros_like(flow)
     result[x, y] = np.maximum(values - incidence.T @ potentials, floor)
     return result
+
+
+def _incidence(x: IntArray, y: IntArray, states: int) -> sparse.csr_array:
+    """The matrix of what each step takes out of a state and brings into another."""
+    values = np.repeat([1.0, -1.0], len(x))
+    return sparse.csr_array((values, (np.concatenate([x, y]), np.tile(np.arange(len(x)), 2))), shape=(states, len(x)))
 
 
 def _least_absolute(noisy: FloatArray, b: float, most: float) -> FloatArray | None:
@@ -299,14 +308,7 @@ def _least_absolute(noisy: FloatArray, b: float, most: float) -> FloatArray | No
         return None
     target = noisy[x, y]
     cells, n = len(x), len(noisy)
-    columns = np.arange(cells)
-    balance = sparse.csr_array(
-        (
-            np.concatenate([np.ones(cells), -np.ones(cells)]),
-            (np.concatenate([x, y]), np.concatenate([columns, columns])),
-        ),
-        shape=(n, cells),
-    )
+    balance = _incidence(x, y, n)
     cost = np.concatenate([0.5 * b / target - 1, np.ones(cells)])
     answer: Any = linprog(
         cost,
@@ -370,3 +372,68 @@ def _with_few_that_repeat(chain: Chain, noisy: FloatArray, cases: FloatArray, b:
         second[state, state] = row * (1 - more) / row.sum()
         second[state, state, state] = more
     return replace(chain, second=second)
+
+
+# Activities that occur oftener than there are cases to have them, and the ways to them --------------------------------
+#
+# A flow says how often each step is taken, by the weight that a case has in the question for relations: the start and
+# the end are its last state.
+
+
+def left_over(flow: FloatArray, b: float) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Of each activity how many cases have it at most, how much oftener it occurs, and the deviation of that."""
+    size = len(flow) - 1
+    occurrences, itself = flow[:, :-1].sum(axis=0), flow.diagonal()[:-1]
+    # A case that has it leaves the start, and comes to it from elsewhere.
+    most = np.minimum(flow[size].sum(), occurrences - itself)
+    summed = (flow[:, :-1] > 0).sum(axis=0) + (flow[size] > 0).sum()
+    by_itself = itself >= occurrences - flow[size].sum()
+    return most, occurrences - most, b * np.sqrt(2.0 * np.where(by_itself, 1, summed))
+
+
+def connect(kept: BoolArray, noisy: FloatArray, flow: FloatArray, b: float, settings: Constants) -> None:
+    """Keep a way from the start to each activity that certainly repeats, and one from there to the end.
+
+    Of cases that repeat it very often there are so few by weight that the steps to it and from it may be lost in noise,
+    and what stands out would be imagined by no walk. Where all steps that are kept make no way, it is the one whose
+    least step is the largest.
+    """
+    _, over, deviation = left_over(flow, b)
+    often = np.flatnonzero(over > settings.beyond * deviation).tolist()
+    # A case has an activity at most as often as it may have events, usually: so many cases come to it, and leave it.
+    least = flow.sum(axis=0) / usual_length(settings.max_length)
+    first = len(noisy) - 1
+    for cells, answers, flows in ((kept, noisy, flow), (kept.T, noisy.T, flow.T)):  # the end is where ways back start
+        reached = _reached(cells, first)
+        for state in often:
+            if reached[state]:
+                continue
+            for step in _widest(np.where(cells, np.inf, answers), first, state):
+                cells[step] = True
+                flows[step] = max(flows[step], least[state])
+            reached = _reached(cells, first)
+
+
+def _reached(kept: BoolArray, first: int) -> BoolArray:
+    """The states that steps lead to from the first one."""
+    reached = np.zeros(len(kept), dtype=bool)
+    reached[breadth_first_order(sparse.csr_array(kept), first, return_predecessors=False)] = True
+    return reached
+
+
+def _widest(width: FloatArray, first: int, last: int) -> list[tuple[int, int]]:
+    """The steps of the way from the first state to the last whose least width is largest (Dijkstra's algorithm)."""
+    best, came = width[first].copy(), np.full(len(width), first)
+    left = np.ones(len(width), dtype=bool)
+    left[first] = False
+    while left[last]:
+        state = int(np.where(left, best, -np.inf).argmax())
+        left[state] = False
+        through = np.minimum(best[state], width[state])
+        wider = left & (through > best)
+        best[wider], came[wider] = through[wider], state
+    way, state = [], last
+    while state != first:
+        way.append((int(came[state]), state))
+        state = int(came[state])
+    return way

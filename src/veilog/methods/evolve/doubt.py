@@ -8,16 +8,15 @@ cases are is left to the votes. All of this is post-processing of noisy answers:
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from veilog._typing import BoolArray, FloatArray
-from veilog.methods.evolve.chain import Chain, relation_features
+from veilog.methods.evolve.chain import Chain, left_over, relation_sums
 from veilog.methods.evolve.constants import Constants
-from veilog.methods.evolve.traces import PAD, Traces, distinct, joined, occurrences
-from veilog.methods.evolve.ways import left_over
+from veilog.methods.evolve.traces import Traces, distinct, joined, occurrences
+from veilog.methods.evolve.votes import Counted, fit, misfit
 
 _WALKS = 4000
 """Of each kind, by which it is told how well it explains the relations."""
@@ -51,10 +50,11 @@ class Prior:
         """Return how likely the traces are where such a share of the cases repeats nothing."""
         return self.usual if self.once is None else (1 - share) * self.usual + share * self.once
 
-    def fitted(self, fit: Callable[[FloatArray], tuple[FloatArray, float]]) -> FloatArray:
-        """Return what ``fit`` makes of the prior with the share that has the least loss (empirical Bayes)."""
-        shares = _SHARES if self.once is not None else (0.0,)
-        return min((fit(self.mixed(share)) for share in shares), key=lambda found: found[1])[0]
+    def fitted(self, votes: list[Counted], sweeps: int) -> FloatArray:
+        """Return the fit to the votes from the prior with the share that has the least loss (empirical Bayes)."""
+        mixed = [self.mixed(share) for share in (_SHARES if self.once is not None else (0.0,))]
+        fits = [(prior, fit(prior, votes, sweeps)) for prior in mixed]
+        return min(fits, key=lambda found: misfit(found[0], found[1], votes))[1]
 
 
 def doubt_of(
@@ -82,13 +82,9 @@ def doubt_of(
 
 def _off(walks: Traces, noisy: FloatArray, cases: float, settings: Constants) -> float:
     """How far the relations of walks, as many as there are cases, are from noisy ones, each counted as asked."""
-    size = len(noisy) - 1
-    bounds = np.concatenate([[0], np.cumsum(walks.lengths)])
-    owner, cell, _ = relation_features(walks.codes[walks.codes != PAD], bounds, size)
-    weight = np.minimum(1.0, settings.contribution / (walks.lengths + 1)) * cases / len(walks)
-    sums = np.bincount(cell, weights=weight[owner], minlength=(size + 1) ** 2).reshape(size + 1, size + 1)
-    off = np.abs(sums - noisy)
-    off[size, size] = 0.0  # cases without an event are not imagined
+    weights = np.minimum(1.0, settings.contribution / (walks.lengths + 1)) * cases / len(walks)
+    off = np.abs(relation_sums(walks, weights, len(noisy) - 1) - noisy)
+    off[-1, -1] = 0.0  # cases without an event are not imagined
     return float(off.sum())
 
 

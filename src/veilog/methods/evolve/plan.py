@@ -104,8 +104,7 @@ class EvolvePlan:
 
     def set_aside(self, share: float) -> Fraction:
         """So much of what is left, for real variants; the rest is from now on all that is planned with."""
-        part = self.rest * Fraction(round(share * _PARTS), _PARTS)
-        self.rest -= part
+        part = self.take_of_rest(Fraction(round(share * _PARTS), _PARTS))
         self.epsilon = self.rest
         return part
 

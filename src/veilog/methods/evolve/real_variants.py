@@ -7,29 +7,105 @@ synthetic variants nearest to it, so that the mass of the release stays where it
 
 Alone they are what TraVaS releases; unlike there, every case of the log votes for the one that is nearest to it, so
 rare cases, which have no variant of their own in the release, are not lost but stand where they resemble it most.
+
+What is imagined goes on from them, too. A variant that the curator names exists, and its noisy number of cases is
+nearly right: so it is a trace of the pool, a prototype of every round, and its relations are part of the chain. Where
+few variants hold most cases nothing else needs to be known of the chain: the traces that are imagined are mutants of
+the real ones and walks over their relations, the directly-follows question is not asked, and what it would have cost
+finds more variants and buys better votes.
 """
 
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 import numpy as np
 from rapidfuzz.distance import Levenshtein
 from rapidfuzz.process import cdist
 
-from veilog._typing import Float32Array, IntArray
+from veilog._typing import Float32Array, FloatArray, Int32Array, IntArray
 from veilog.logs.variants import Sequences, Variants
 from veilog.messages import Message
+from veilog.methods.evolve.chain import Chain, Shortened, relation_sums
 from veilog.methods.evolve.constants import Constants
-from veilog.methods.evolve.traces import nearest, public_codes, strings_of
-from veilog.methods.evolve.votes import fit, rounded
+from veilog.methods.evolve.traces import PAD, Traces, distinct, joined, nearest, occurrences, strings, strings_of
+from veilog.methods.evolve.votes import Counted, fit, next_generation, rounded
 from veilog.methods.method import Request
 from veilog.privacy.curator import Curator
 
 _PAIRS = 8_000_000
 """Distances held at a time; beyond it the most frequent real variants are settled first."""
 _CHUNK = 16_384
+_SEED = 1e-9
+"""Weight of a known trace that has none in a pool, so that votes can give it some."""
+
+
+@dataclass(frozen=True, eq=False)
+class RealVariants:
+    """Real variants that can be imagined, the most frequent first, and their noisy numbers of cases."""
+
+    traces: Traces
+    cases: FloatArray
+
+    def __len__(self) -> int:
+        return len(self.traces)
+
+    @staticmethod
+    def of(real: Variants, codes: Int32Array | IntArray, shortened: Shortened) -> RealVariants:
+        """Those of the ``real`` variants that are no longer than imagined traces are and whose activities all have a
+        state; ``codes`` are the public codes of their labels. Others are put into the release at its end only."""
+        sequences, lengths = real.sequences, real.lengths
+        states = shortened.states[codes[sequences.codes]]
+        owner = np.repeat(np.arange(len(real)), lengths)
+        lost = np.bincount(owner[states < 0], minlength=len(real)) > 0
+        fits = ~lost & (lengths > 0) & (lengths <= shortened.max_length) & (real.counts > 0)
+        rows = np.flatnonzero(fits)[np.argsort(-real.counts[fits], kind="stable")]
+        width = max(int(lengths[fits].max(initial=1)), shortened.room)
+        matrix = np.full((len(real), width), PAD, dtype=np.int32)
+        place = np.arange(len(states)) - sequences.offsets[owner]
+        inside = place < width
+        matrix[owner[inside], place[inside]] = states[inside]
+        return RealVariants(Traces(matrix[rows], lengths[rows].astype(np.int64)), real.counts[rows].astype(np.float64))
+
+    def chain(self, size: int, settings: Constants) -> Chain:
+        """The relations of these cases, each case counted as the question for relations counts it."""
+        weights = self.cases * np.minimum(1.0, settings.contribution / (self.traces.lengths + 1))
+        flow = relation_sums(self.traces, weights, size)
+        return Chain(flow, flow > 0)
+
+    def joined_with(self, chain: Chain, settings: Constants) -> Chain:
+        """The chain with at least the relations of these cases, and what they repeat."""
+        own = self.chain(chain.size, settings)
+        repeats = chain.repeats
+        if repeats is not None:
+            again = (occurrences(self.traces, chain.size) > 1).any(axis=0)
+            repeats = np.where(again, np.maximum(repeats, settings.once_below), repeats)
+        return Chain(np.maximum(chain.flow, own.flow), chain.support | own.support, chain.second, repeats)
+
+    def pool(
+        self, walks: Traces, chain: Chain, imagined: float, settings: Constants, rng: np.random.Generator
+    ) -> tuple[Traces, FloatArray]:
+        """The first pool: a share of ``imagined`` for walks over the chain and mutants, half each, the rest for these
+        traces by their cases."""
+        weights = self.cases / self.cases.sum()
+        mutants, chances = next_generation(self.traces, weights, chain, replace(settings, resampled=0.0), rng)
+        parts = [np.full(len(walks), imagined / 2 / len(walks)), (1 - imagined) * weights]
+        if len(mutants):
+            parts.insert(1, imagined / 2 * chances / chances.sum())
+        prior = np.concatenate(parts)
+        return distinct(joined([walks, mutants, self.traces]), prior / prior.sum())
+
+    def counted(self, pool: Traces, deviation: float) -> Counted:
+        """How many cases have each of these traces, with the deviation of its noise; of all others nothing is known."""
+        place = {text: i for i, text in enumerate(strings(self.traces))}
+        cells = np.array([place.get(text, len(self)) for text in strings(pool)], dtype=np.int64)
+        return Counted(cells, np.append(self.cases, 0.0), np.append(np.full(len(self), deviation), np.inf))
+
+    def kept_in(self, pool: Traces, prior: FloatArray) -> tuple[Traces, FloatArray]:
+        """The pool with these traces in it."""
+        return distinct(joined([pool, self.traces]), np.concatenate([prior, np.full(len(self), _SEED)]))
 
 
 def with_real(synthetic: Variants, real: Variants) -> Variants:
@@ -83,13 +159,13 @@ def only_real_variants(curator: Curator, request: Request, settings: Constants, 
         return real
     e = request.epsilon * (1 - share)
     activities = curator.activities
-    names = strings_of(real.sequences, public_codes(real.sequences, activities))
+    names = strings_of(real.sequences, activities)
     bins = {name: i for i, name in enumerate(names)}
     often = real.by_frequency()[: settings.most_prototypes]
     near = [names[i] for i in often.tolist()]
 
     def nearest_variant(sequences: Sequences) -> IntArray:
-        text = strings_of(sequences, public_codes(sequences, activities))
+        text = strings_of(sequences, activities)
         found = np.array([bins.get(name, -1) for name in text], dtype=np.int64)
         others = np.flatnonzero(found < 0)
         found[others] = often[nearest([text[i] for i in others.tolist()], near)]
@@ -100,7 +176,8 @@ def only_real_variants(curator: Curator, request: Request, settings: Constants, 
     least, divisor, most = settings.prior_cases
     trust = settings.anchored_trust * min(max(float(request.epsilon) * cases / divisor, least), most)
     deviation = math.sqrt(2 * trust) / (float(e) * cases)
-    p = fit(real.counts / real.cases, [np.arange(len(real))], [votes / cases], [deviation], settings.fit_sweeps)
+    shares = Counted(np.arange(len(real)), votes / cases, deviation)
+    p = fit(real.counts / real.cases, [shares], settings.fit_sweeps)
     counts = np.maximum(rounded(np.maximum(cases * p, 1.0), 0.0, cases), 1)
     request.remark(Message("evolve-all-variants-real"))
     return real.with_counts(counts)

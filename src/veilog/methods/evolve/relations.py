@@ -6,6 +6,9 @@ Each is one answer of clipped sums; how much each costs is the plan's, by public
 from __future__ import annotations
 
 import math
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 import numpy as np
@@ -13,15 +16,22 @@ import numpy as np
 from veilog._typing import FloatArray, Int32Array, IntArray
 from veilog.logs.variants import Sequences, Variants
 from veilog.messages import Message
-from veilog.methods.evolve import chain as chains
-from veilog.methods.evolve.chain import Chain, Shortened
+from veilog.methods._rows import public_codes
+from veilog.methods.evolve.chain import (
+    Chain,
+    Shortened,
+    Triples,
+    activity_features,
+    clean,
+    relation_and_repeat_features,
+    relation_features,
+    trigram_features,
+)
+from veilog.methods.evolve.chain import with_repeats as repeating
 from veilog.methods.evolve.constants import Constants
 from veilog.methods.evolve.doubt import Doubt, doubt_of
-from veilog.methods.evolve.known import RealVariants
 from veilog.methods.evolve.plan import EvolvePlan, deviation_of_gaussian, gaussian_pays
-from veilog.methods.evolve.traces import PAD, public_codes
-from veilog.methods.evolve.triples import second_order, share_of_triples
-from veilog.privacy.clipping import Features
+from veilog.methods.evolve.real_variants import RealVariants
 from veilog.privacy.curator import Curator
 
 _NO_DELTA = Fraction(0)
@@ -29,109 +39,107 @@ _NO_DELTA = Fraction(0)
 
 def _sums(
     curator: Curator,
-    features: Features,
-    size: int,
+    plan: EvolvePlan,
+    shortened: Shortened,
+    question: Callable[[Int32Array, IntArray, int], Triples],
+    cells: int,
     epsilon: Fraction,
-    settings: Constants,
     purpose: str | Message,
     delta: Fraction = _NO_DELTA,
 ) -> tuple[FloatArray, float]:
-    """Sums to which a case that has m features adds min(1, c/m) for each, and the scale c/epsilon of their noise.
+    """Sums to which a case that has m features, which ``question`` finds in its states, adds min(1, c/m) for each, and
+    the scale c/epsilon of their noise.
 
     With a delta a case adds its features divided by their L2 norm, and the noise is Gaussian; what is returned is the
     scale of Laplace noise that varies as much. The norm is rounded up to parts of a feature.
     """
-    if not delta:
-        one = 2**settings.scale_bits
-        answer = curator.sums(features, size, settings.contribution, epsilon, resolution=one, purpose=purpose)
-        return np.divide(answer, one, dtype=np.float64), settings.contribution / float(epsilon)
-    parts, one = 2**settings.norm_bits, 2 ** (settings.scale_bits - settings.norm_bits)
+    settings, activities = plan.settings, curator.activities
+    parts = 2**settings.norm_bits if delta else 1
+    bound, one = parts if delta else settings.contribution, 2**settings.scale_bits // parts
 
-    def in_parts(sequences: Sequences) -> chains.Triples:
-        owner, cell, value = (np.asarray(column, dtype=np.int64) for column in features(sequences))
+    def features(sequences: Sequences) -> Triples:
+        states, bounds = shortened(public_codes(sequences, activities)[sequences.codes], sequences.offsets)
+        owner, cell, value = question(states, bounds, shortened.size)
         return owner, cell, value * parts
 
-    answer = curator.sums(in_parts, size, parts, epsilon, delta=delta, resolution=one, purpose=purpose)
-    return np.divide(answer, one * parts, dtype=np.float64), deviation_of_gaussian(epsilon, delta) / math.sqrt(2)
+    answer = curator.sums(features, cells, bound, epsilon, delta=delta, resolution=one, purpose=purpose)
+    scale = deviation_of_gaussian(epsilon, delta) / math.sqrt(2) if delta else bound / float(epsilon)
+    return np.divide(answer, one * parts, dtype=np.float64), scale
 
 
-def prepared(
-    curator: Curator, plan: EvolvePlan, real: Variants | None, settings: Constants
-) -> tuple[Shortened, RealVariants | None]:
+@dataclass(frozen=True, eq=False)
+class ProcessSketch:
+    """What is known of a process before any vote."""
+
+    shortened: Shortened
+    known: RealVariants | None
+    """Frequent real variants, if there are any."""
+    chain: Chain
+    doubt: Doubt | None
+
+
+def sketched(curator: Curator, plan: EvolvePlan, real: Variants | None, rng: np.random.Generator) -> ProcessSketch:
+    """Ask how cases are prepared, and for the chain of the process."""
+    shortened, known = prepared(curator, plan, real)
+    return ProcessSketch(shortened, known, *asked_chain(curator, plan, shortened, known, rng))
+
+
+def prepared(curator: Curator, plan: EvolvePlan, real: Variants | None) -> tuple[Shortened, RealVariants | None]:
     """How cases are prepared: cut, and reduced to the activities of the real variants or, for a wide alphabet, to the
     frequent ones; and the real variants so prepared, if there are any."""
     activities = curator.activities
-    longest = settings.max_length
-    everything = Shortened(np.arange(len(activities), dtype=np.int32), len(activities), longest)
-    codes = public_codes(real.sequences, activities) if real else np.zeros(0, dtype=np.int32)
+    everything = Shortened(np.arange(len(activities), dtype=np.int32), len(activities), plan.settings.max_length)
+    codes = public_codes(real.sequences, activities) if real else np.zeros(0, dtype=np.int64)
     known = RealVariants.of(real, codes, everything) if real else None
     plan.anchored = plan.anchored and bool(known)
     if real and known and plan.anchored:
-        reduced = _reduced(np.unique(known.traces.codes[known.traces.codes != PAD]), len(activities), longest)
+        reduced = _reduced(everything, np.unique(known.traces.in_a_row[0]))
         return reduced, RealVariants.of(real, codes, reduced)
     if plan.wide:
-        shortened = _frequent(curator, plan, settings, longest)
+        shortened = _frequent(curator, plan, everything)
         return shortened, RealVariants.of(real, codes, shortened) if real else None
     return everything, known
 
 
-def _reduced(kept: Int32Array | IntArray, size: int, longest: int) -> Shortened:
-    states = np.full(size, -1, dtype=np.int32)
+def _reduced(everything: Shortened, kept: Int32Array | IntArray) -> Shortened:
+    states = np.full(everything.size, -1, dtype=np.int32)
     states[kept] = np.arange(len(kept))
-    return Shortened(states, len(kept), longest)
+    return replace(everything, states=states, size=len(kept))
 
 
-def _frequent(curator: Curator, plan: EvolvePlan, settings: Constants, longest: int) -> Shortened:
+def _frequent(curator: Curator, plan: EvolvePlan, everything: Shortened) -> Shortened:
     """The activities of a wide alphabet that are frequent by a noisy answer."""
-    activities, size = curator.activities, len(curator.activities)
-    share = plan.take(plan.presence_share())
-
-    def features(sequences: Sequences) -> chains.Triples:
-        codes = public_codes(sequences, activities)[sequences.codes]
-        return chains.activity_features(codes, sequences.offsets, size)
-
-    present, b = _sums(curator, features, size, share, settings, "cases-with-an-activity")
-    kept = np.flatnonzero(present >= settings.wide_keep * b)
+    whole, share = replace(everything, max_length=sys.maxsize), plan.take(plan.presence_share())
+    present, b = _sums(curator, plan, whole, activity_features, whole.size, share, "cases-with-an-activity")
+    kept = np.flatnonzero(present >= plan.settings.wide_keep * b)
     if len(kept) < 3:
         kept = np.sort(np.argsort(-present, kind="stable")[:3])
-    return _reduced(kept, size, longest)
+    return _reduced(everything, kept)
 
 
 def asked_chain(
-    curator: Curator,
-    plan: EvolvePlan,
-    settings: Constants,
-    shortened: Shortened,
-    known: RealVariants | None,
-    rng: np.random.Generator,
+    curator: Curator, plan: EvolvePlan, shortened: Shortened, known: RealVariants | None, rng: np.random.Generator
 ) -> tuple[Chain, Doubt | None]:
     """The chain of the process: of the real variants that are known, of noisy relations, or of both. Of relations alone
     also the doubt whether activities come again, where that was not asked."""
     if known and plan.anchored:
-        return known.chain(shortened.size, settings), None
-    chain, doubt = _related(curator, plan, settings, shortened, rng)
-    return (known.joined_with(chain, settings), None) if known else (chain, doubt)
+        return known.chain(shortened.size, plan.settings), None
+    chain, doubt = _related(curator, plan, shortened, rng)
+    return (known.joined_with(chain, plan.settings), None) if known else (chain, doubt)
 
 
 def _related(
-    curator: Curator, plan: EvolvePlan, settings: Constants, shortened: Shortened, rng: np.random.Generator
+    curator: Curator, plan: EvolvePlan, shortened: Shortened, rng: np.random.Generator
 ) -> tuple[Chain, Doubt | None]:
-    activities, size = curator.activities, shortened.size
+    settings, size, with_repeats = plan.settings, shortened.size, plan.asks_repeats
     share = plan.take(plan.relations_share())
-
     pairs = (size + 1) ** 2
-    with_repeats = plan.asks_repeats
-
-    def relations(sequences: Sequences) -> chains.Triples:
-        states, bounds = shortened(public_codes(sequences, activities)[sequences.codes], sequences.offsets)
-        question = chains.relation_and_repeat_features if with_repeats else chains.relation_features
-        return question(states, bounds, size)
-
-    purpose = "relations-and-repeats" if with_repeats else "directly-follows-relations"
     cells = pairs + (size if with_repeats else 0)
+    question = relation_and_repeat_features if with_repeats else relation_features
+    purpose = "relations-and-repeats" if with_repeats else "directly-follows-relations"
     # Asked again: what real variants were found may have made the share smaller than it was when delta was kept.
     delta = plan.delta if gaussian_pays(share, plan.delta, shortened.room, settings.contribution) else _NO_DELTA
-    noisy, b = _sums(curator, relations, cells, share, settings, purpose, delta)
+    noisy, b = _sums(curator, plan, shortened, question, cells, share, purpose, delta)
     if delta:
         # A case adds about the root of its length, not c: from here on all is in the units of c for each case.
         unit = settings.contribution * plan.cases / max(float(noisy.sum()), plan.cases)
@@ -139,28 +147,110 @@ def _related(
     else:
         plan.learn_from_relations(float(noisy.sum()), b, cells)
     relations_of = noisy[:pairs].reshape(size + 1, size + 1)
-    chain = chains.clean(relations_of, b, plan.cases, plan.low, settings, rng)
+    chain = clean(relations_of, b, plan.cases, plan.low, settings, rng)
     doubt = None
     if with_repeats:
-        chain = chains.with_repeats(chain, noisy[pairs:], b, settings)
+        chain = repeating(chain, noisy[pairs:], b, settings)
     elif not delta:  # with one, cases are not counted by the same weights
         doubt = doubt_of(chain, relations_of, b, plan.cases, shortened.max_length, settings, rng)
-    return _with_triples(curator, plan, settings, shortened, chain, b), doubt
-
-
-def _with_triples(
-    curator: Curator, plan: EvolvePlan, settings: Constants, shortened: Shortened, chain: Chain, b_relations: float
-) -> Chain:
-    """The chain, of the second order where triples are expected to tell more than the votes that they cost."""
     part = share_of_triples(chain, plan.rest, plan.heard(), settings)
-    if not part:
+    if part:
+        answer, of_triples = _sums(
+            curator,
+            plan,
+            shortened,
+            trigram_features,
+            (size + 1) ** 3,
+            plan.take_of_rest(part),
+            "triples-of-activities",
+        )
+        chain = second_order(chain, answer.reshape((size + 1,) * 3), of_triples, b)
+    return chain, doubt
+
+
+# Triples --------------------------------------------------------------------------------------------------------------
+#
+# What the step before the last tells of the next one. A chain of the first order has no memory: what comes after y does
+# not depend on what was before y. Triples (x, y, z) of following states can tell whether it does, but they cost votes.
+# Whether they are asked for is decided by what they are expected to tell, from answers that were given before: that is
+# post-processing, and asks nothing.
+
+
+def share_of_triples(chain: Chain, rest: Fraction, heard: float, settings: Constants) -> Fraction:
+    """The part of ``rest``, what is left of epsilon, for which triples are expected to tell the most more than they
+    cost in votes; 0 where they tell less at any. ``heard`` prototypes could stand out from their noise without them.
+
+    All is told in nats for one imagined case. The chain leaves E of them open (its entropy), and a vote for one of K
+    prototypes tells up to V = ln K. So of what triples tell (:func:`_told`), votes would tell the part V / (E + V)
+    anyway: most where nearly all cases have a prototype of their own, little where they go many ways. Without the
+    part s of the budget 1 - s times as many prototypes stand out: votes tell ln(1 / (1 - s)) less.
+    """
+    if chain.size > settings.most_of_triples or not settings.triple_shares:
+        return Fraction(0)
+    cases = max(float(chain.flow[chain.size].sum()), 1e-9)
+    left_open, votes = _left_open(chain) / cases, math.log(heard)
+    unheard = left_open / max(left_open + votes, 1e-9)
+    shares = [Fraction(str(share)) for share in settings.triple_shares]
+    told = [_told(chain, settings.contribution / float(share * rest), settings.memory) / cases for share in shares]
+    gains = [unheard * nats + math.log(1 - share) for nats, share in zip(told, shares, strict=True)]
+    best = int(np.argmax(gains))
+    return shares[best] if gains[best] > 0 else Fraction(0)
+
+
+def _left_open(chain: Chain) -> float:
+    """The entropy of all steps together."""
+    p = chain.next_chances()
+    return float(-(chain.flow * np.log(np.where(p > 0, p, 1.0))).sum())
+
+
+def _told(chain: Chain, b: float, memory: float) -> float:
+    """How many nats triples with noise of scale ``b`` are expected to tell of all cases together.
+
+    The chances after x, y are taken to be Dirichlet distributed around those after y, with ``memory`` (between 0 and 1)
+    of the variance that they could have: N triples after x, y are N p of z on average, with a variance of
+    v = memory N^2 p (1 - p). Of that the answer finds the part v / (v + 2 b^2), and knowing all of it is worth
+    N memory (1 - p) / 2 nats (the second-order term of the Kullback-Leibler divergence).
+    """
+    p = chain.next_chances()
+    variance = memory * _spread(chain)
+    found = variance / (variance + 2 * b * b)
+    return float((memory / 2 * chain.flow[:, :, None] * np.where(p > 0, 1 - p, 0.0) * found).sum())
+
+
+def _spread(chain: Chain) -> FloatArray:
+    """The variance of the triples x, y, z if x decided what follows y: N^2 p (1 - p)."""
+    p = chain.next_chances()
+    spread: FloatArray = chain.flow[:, :, None] ** 2 * (p * (1 - p))
+    return spread
+
+
+def second_order(chain: Chain, triples: FloatArray, b: float, b_relations: float) -> Chain:
+    """The chain with chances after two states: noisy triples, with noise of scale ``b``, pulled to what the first order
+    expects as far as they can be noise.
+
+    How far is found from all of them together: the memory (see :func:`_told`) that makes them most likely, beside
+    their own noise and that of the relations in what is expected. Without any it is the first order.
+    """
+    p = chain.next_chances()
+    expected = chain.flow[:, :, None] * p
+    inside = expected > 0
+    if not inside.any():
         return chain
-    share = plan.take_of_rest(part)
-    activities, size = curator.activities, shortened.size
+    expected *= max(float(triples[inside].sum()), b) / float(expected.sum())
+    off = triples - expected
+    spread = _spread(chain)
+    back = chain.flow / np.maximum(chain.flow.sum(axis=0), 1e-9)  # how often it was x that came before y
+    own = 2 * b * b + 2 * b_relations**2 * (p**2 + back[:, :, None] ** 2)
+    memory = _likeliest(off[inside] ** 2, spread[inside], own[inside])
+    trust = memory * spread / (memory * spread + 2 * b * b)
+    value = np.maximum(expected + off * trust, 0.0)
+    value[(value < b * trust) | ~inside] = 0
+    sums = value.sum(axis=2, keepdims=True)
+    return replace(chain, second=value / np.where(sums > 0, sums, 1.0))
 
-    def triples(sequences: Sequences) -> chains.Triples:
-        states, bounds = shortened(public_codes(sequences, activities)[sequences.codes], sequences.offsets)
-        return chains.trigram_features(states, bounds, size)
 
-    answer, b = _sums(curator, triples, (size + 1) ** 3, share, settings, "triples-of-activities")
-    return second_order(chain, answer.reshape((size + 1,) * 3), b, b_relations)
+def _likeliest(squares: FloatArray, spread: FloatArray, own: FloatArray) -> float:
+    """The memory for which normal deviations with variances memory * spread + own are most likely."""
+    tried = np.concatenate([[0.0], np.geomspace(0.003, 0.7, 30)])
+    variances = (own + memory * spread for memory in tried)
+    return float(tried[np.argmin([(np.log(v) + squares / v).sum() for v in variances])])

@@ -1,4 +1,5 @@
-"""From the distribution that explains the votes to the release: the fine one, and with an aim the structured one."""
+"""From the distribution that explains the votes to the release: the fine one, and with an aim the structured one; and
+what a release says about itself, from public facts and from what was answered with noise."""
 
 from __future__ import annotations
 
@@ -10,13 +11,17 @@ import numpy as np
 
 from veilog._typing import FloatArray, IntArray
 from veilog.logs.variants import Variants
+from veilog.messages import Message
 from veilog.methods.evolve.chain import Shortened
 from veilog.methods.evolve.constants import Aim
-from veilog.methods.evolve.known import RealVariants
 from veilog.methods.evolve.plan import EvolvePlan
+from veilog.methods.evolve.real_variants import RealVariants
+from veilog.methods.evolve.relations import ProcessSketch
 from veilog.methods.evolve.structure import Imagined, Weighted, structured
 from veilog.methods.evolve.traces import Traces, distances, joined, nearest, strings
 from veilog.methods.evolve.votes import medoids, rounded
+from veilog.methods.method import Request, advised
+from veilog.privacy.account.guarantee import up
 
 
 @dataclass
@@ -60,26 +65,22 @@ def named(traces: Traces, shortened: Shortened) -> Traces:
 
 def release_of(
     activities: tuple[str, ...],
-    shortened: Shortened,
+    sketch: ProcessSketch,
     pool: Traces,
     p: FloatArray,
     last: Round,
     plan: EvolvePlan,
     rng: np.random.Generator,
-    known: RealVariants | None,
     aims: Sequence[Aim],
 ) -> list[Variants]:
     """Medoids of the fitted distribution, each for the cases near it: finer than the prototypes that were voted for.
 
     For each aim a release in which they are moved to traces of a structure from which a model can be discovered.
     """
-    settings = plan.settings
+    settings, known = plan.settings, sketch.known
 
     def log(traces: Traces, counts: IntArray) -> Variants:
-        public = named(traces, shortened)
-        used = np.arange(public.codes.shape[1]) < public.lengths[:, None]
-        offsets = np.concatenate([[0], np.cumsum(public.lengths)])
-        return Variants.from_arrays(activities, public.codes[used], offsets, counts)
+        return Variants.from_arrays(activities, *named(traces, sketch.shortened).in_a_row, counts)
 
     candidates, shares = drawn(pool, p, settings.candidates_release, rng)
     chosen = medoids_of(candidates, shares, round(settings.release_factor * len(last.votes)), known)
@@ -91,7 +92,7 @@ def release_of(
     fine = Weighted(chosen, rounded(weights, smallest, plan.cases), len(known) if known else 0)
     if not aims:
         return [log(fine.traces, fine.counts)]
-    imagined = Imagined(pool, p, candidates, shortened.size)
+    imagined = Imagined(pool, p, candidates, sketch.shortened.size)
     found = structured(fine, imagined, aims, _noise(pool, p, last, plan), log, settings)
     return [log(moved.traces, moved.counts) for moved in found]
 
@@ -100,3 +101,44 @@ def _noise(pool: Traces, p: FloatArray, last: Round, plan: EvolvePlan) -> float:
     """The part of the last votes that is noise: at most one standard deviation of each prototype's cases."""
     masses = np.bincount(last.cells(pool), weights=p, minlength=len(last.votes))
     return float(np.minimum(masses, math.sqrt(2) / (last.epsilon * plan.cases)).sum())
+
+
+def remark(request: Request, plan: EvolvePlan, shortened: Shortened, structured: bool) -> None:
+    """Say what is wrong with the release, which budget would do, and last what it is: from public facts and the noisy
+    number of cases."""
+    s = plan.settings
+    kept = float(plan.epsilon / request.epsilon)
+    wide = plan.wide and not plan.anchored
+    enough = s.wide_g if wide else s.high_g
+    if plan.g < enough and (wide or plan.low):
+        needed = enough / plan.cases / kept
+        request.remark(
+            Message(
+                "evolve-cases-few",
+                cases=plan.cases,
+                within=plan.within,
+                up=up(request.epsilon),
+                fewer=Message("evolve-fewer-activities-better") if wide else advised(needed),
+            )
+        )
+    if plan.anchored:
+        request.remark(Message("evolve-few-variants-dominate", size=shortened.size, activities=plan.activities))
+    elif plan.wide:
+        request.remark(Message("evolve-release-sketch", activities=plan.activities, size=shortened.size))
+    request.remark(Message("evolve-release-synthetic"))
+    if structured:
+        request.remark(Message("evolve-rare-steps-omitted"))
+
+
+def remark_real(request: Request, released: Variants, real: Variants) -> None:
+    """Say what is certain of real variants, from the answer that found them and the release."""
+    if len(real) == 0:
+        request.remark(Message("evolve-no-variant-certain"))
+        return
+    counts = released.to_dict()
+    found = set(real.sequences)
+    cases = sum(counts[sequence] for sequence in found)
+    others = max((count for sequence, count in counts.items() if sequence not in found), default=0)
+    largest = max(counts[sequence] for sequence in found) > others
+    code = f"{'one-variant' if len(found) == 1 else 'variants'}-certain{'-and-largest' if largest else ''}"
+    request.remark(Message(code, variants=len(found), cases=cases, others=others))

@@ -18,10 +18,10 @@ from functools import cache
 
 import numpy as np
 
-from veilog._typing import BoolArray, Float32Array, FloatArray, IntArray
+from veilog._typing import Float32Array, FloatArray, IntArray
 from veilog.logs.variants import Variants
 from veilog.methods.evolve.constants import Aim, Constants
-from veilog.methods.evolve.traces import PAD, Traces, distances, joined, occurrences, strings
+from veilog.methods.evolve.traces import Traces, distances, joined, occurrences, steps, strings
 from veilog.methods.evolve.votes import medoids
 from veilog.mining.inductive import discover
 from veilog.mining.language import judge
@@ -72,7 +72,8 @@ class Structure:
         often = occurrences(traces, size)
         having = p @ (often > 0)
         repeats = p @ (often > 1) / np.where(having > 0, having, 1.0)
-        cells, inside = _steps(traces, size)
+        came, to, inside = steps(traces, size)
+        cells = came * (size + 1) + to
         weights = np.broadcast_to(p[:, None], cells.shape)[inside]
         flow = np.bincount(cells[inside], weights=weights, minlength=(size + 1) ** 2).reshape(size + 1, size + 1)
         largest = flow.max(axis=1, keepdims=True)
@@ -82,18 +83,9 @@ class Structure:
         """Return how frequent the rarest repetition of each trace is, infinite without one, and its rarest edge."""
         size = len(self.repeats)
         again = np.where(occurrences(traces, size) > 1, self.repeats, np.inf).min(axis=1, initial=np.inf)
-        cells, inside = _steps(traces, size)
-        edge = np.where(inside, self.edges.ravel()[cells], np.inf).min(axis=1)
+        came, to, inside = steps(traces, size)
+        edge = np.where(inside, self.edges[came, to], np.inf).min(axis=1)
         return again, edge
-
-
-def _steps(traces: Traces, size: int) -> tuple[IntArray, BoolArray]:
-    """The edges of each trace from start to end as cells of a matrix, and where there is one."""
-    rows, width = traces.codes.shape
-    to = np.full((rows, width + 1), size, dtype=np.int64)
-    to[:, :width] = np.where(traces.codes == PAD, size, traces.codes)
-    came = np.concatenate([np.full((rows, 1), size), to[:, :-1]], axis=1)
-    return came * (size + 1) + to, np.arange(width + 1) <= traces.lengths[:, None]
 
 
 @dataclass(frozen=True, eq=False)

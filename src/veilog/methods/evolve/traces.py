@@ -12,8 +12,9 @@ import numpy as np
 from rapidfuzz.distance import Levenshtein
 from rapidfuzz.process import cdist
 
-from veilog._typing import AnyArray, Float32Array, FloatArray, Int32Array, IntArray
+from veilog._typing import AnyArray, BoolArray, Float32Array, FloatArray, Int32Array, IntArray
 from veilog.logs.variants import Sequences
+from veilog.methods._rows import public_codes
 
 Strings = list[str]
 
@@ -36,6 +37,12 @@ class Traces:
 
     def take(self, rows: AnyArray) -> Traces:
         return Traces(self.codes[rows], self.lengths[rows])
+
+    @property
+    def in_a_row(self) -> tuple[Int32Array, IntArray]:
+        """The codes of all traces, one after the other, and the bounds of each trace."""
+        used = np.arange(self.codes.shape[1]) < self.lengths[:, None]
+        return self.codes[used], np.concatenate([[0], np.cumsum(self.lengths)])
 
 
 def joined(parts: list[Traces]) -> Traces:
@@ -66,6 +73,15 @@ def occurrences(traces: Traces, size: int) -> IntArray:
     return often
 
 
+def steps(traces: Traces, size: int) -> tuple[IntArray, IntArray, BoolArray]:
+    """The steps of each trace from start to end, both being ``size``: from where, to where, and where there is one."""
+    rows, width = traces.codes.shape
+    to = np.full((rows, width + 1), size, dtype=np.int64)
+    to[:, :width] = np.where(traces.codes == PAD, size, traces.codes)
+    came = np.concatenate([np.full((rows, 1), size), to[:, :-1]], axis=1)
+    return came, to, np.arange(width + 1) <= traces.lengths[:, None]
+
+
 def _keys(codes: Int32Array) -> AnyArray:
     """One key a row, in the order of the codes with PAD last: a number where it holds a row, bytes else."""
     states = int(codes.max(initial=PAD)) + 2
@@ -78,22 +94,15 @@ def _keys(codes: Int32Array) -> AnyArray:
 
 def strings(traces: Traces) -> Strings:
     """One character an activity: what the string-distance library compares fastest."""
-    used = np.arange(traces.codes.shape[1]) < traces.lengths[:, None]
-    return _cut(traces.codes[used], np.concatenate([[0], np.cumsum(traces.lengths)]))
+    return _cut(*traces.in_a_row)
 
 
-def public_codes(sequences: Sequences, activities: tuple[str, ...]) -> Int32Array:
-    """The public code of each label of the sequences: its place among the activities."""
-    code = {label: i for i, label in enumerate(activities)}
-    return np.array([code[label] for label in sequences.labels], dtype=np.int32)
+def strings_of(sequences: Sequences, activities: tuple[str, ...]) -> Strings:
+    """The sequences as strings of public codes."""
+    return _cut(public_codes(sequences, activities)[sequences.codes], sequences.offsets)
 
 
-def strings_of(sequences: Sequences, codes: Int32Array) -> Strings:
-    """The sequences as strings, with ``codes[c]`` the public code of the label of code ``c``."""
-    return _cut(codes[sequences.codes], sequences.offsets)
-
-
-def _cut(codes: Int32Array, bounds: IntArray) -> Strings:
+def _cut(codes: Int32Array | IntArray, bounds: IntArray) -> Strings:
     text = codes.astype("<u4").tobytes().decode("utf-32-le", "surrogatepass")
     ends = bounds.tolist()
     return [text[i:j] for i, j in itertools.pairwise(ends)]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,10 +13,7 @@ from scipy.special import wrightomega
 from veilog._typing import BoolArray, Float32Array, FloatArray, Int32Array, IntArray
 from veilog.methods.evolve.chain import Chain
 from veilog.methods.evolve.constants import Constants
-from veilog.methods.evolve.traces import PAD, Traces, distinct, joined, occurrences
-
-Deviation = float | FloatArray
-"""Of each share of a round, or the same for all."""
+from veilog.methods.evolve.traces import PAD, Traces, distinct, joined, occurrences, steps
 
 _UNKNOWN = 1e3
 """A deviation of a share of all cases that tells nothing."""
@@ -56,9 +52,18 @@ def medoids(distance: Float32Array, weights: FloatArray, number: int, near: Floa
     return np.array(chosen, dtype=np.int64)
 
 
-def fit(
-    prior: FloatArray, cells: list[IntArray], shares: list[FloatArray], deviations: Sequence[Deviation], sweeps: int
-) -> FloatArray:
+@dataclass(frozen=True, eq=False)
+class Counted:
+    """Noisy numbers of cases of disjoint parts of a pool, or shares of all cases: votes, or those of real variants."""
+
+    cells: IntArray
+    """The part that each trace is in."""
+    counts: FloatArray | IntArray
+    deviations: float | FloatArray
+    """Of the noise of each, or the same for all; infinite where nothing is known."""
+
+
+def fit(prior: FloatArray, votes: list[Counted], sweeps: int) -> FloatArray:
     """The distribution p nearest to ``prior`` that explains the votes of all rounds.
 
     ``argmin KL(p || prior) + sum over rounds r and cells c of (P_p(c) - share)^2 / (2 s_r^2)``. At the optimum
@@ -67,24 +72,24 @@ def fit(
     fitting, which climbs the concave dual. Traces that are of the same cells in all rounds keep their proportions, so
     only such groups are looked at.
     """
-    joint = cells[0]
-    for cell, share in zip(cells[1:], shares[1:], strict=True):
-        joint = joint * len(share) + cell
+    joint = votes[0].cells
+    for more in votes[1:]:
+        joint = joint * len(more.counts) + more.cells
     _, first, group = np.unique(joint, return_index=True, return_inverse=True)
     together = np.bincount(group, weights=prior).astype(np.float64)
-    cells = [cell[first] for cell in cells]
+    cells = [part.cells[first] for part in votes]
     log_prior = np.log(np.maximum(together, 1e-300))
-    tilts = [np.zeros(len(share)) for share in shares]
-    log_z: list[float | None] = [None] * len(shares)
+    tilts = [np.zeros(len(part.counts)) for part in votes]
+    log_z: list[float | None] = [None] * len(votes)
     p: FloatArray = together / together.sum()
     for _ in range(sweeps):
         before = p
-        for r, (cell, share, deviation) in enumerate(zip(cells, shares, deviations, strict=True)):
+        for r, (cell, part) in enumerate(zip(cells, votes, strict=True)):
             others = log_prior - sum(u[c] for i, (u, c) in enumerate(zip(tilts, cells, strict=True)) if i != r)
             weights = np.exp(others - others.max())
-            mass = np.bincount(cell, weights=weights, minlength=len(share)).astype(np.float64)
-            masses, log_z[r] = _masses(mass, share, deviation**2, log_z[r])
-            tilts[r] = (masses - share) / deviation**2
+            mass = np.bincount(cell, weights=weights, minlength=len(part.counts)).astype(np.float64)
+            masses, log_z[r] = _masses(mass, part.counts, part.deviations**2, log_z[r])
+            tilts[r] = (masses - part.counts) / part.deviations**2
             # Where votes contradict each other either part alone may be too far down for a float; their sum is not.
             log_p = others - tilts[r][cell]
             p = np.exp(log_p - log_p.max())
@@ -95,31 +100,14 @@ def fit(
     return shared
 
 
-def misfit(
-    prior: FloatArray,
-    p: FloatArray,
-    cells: list[IntArray],
-    shares: list[FloatArray],
-    deviations: Sequence[Deviation],
-) -> float:
+def misfit(prior: FloatArray, p: FloatArray, votes: list[Counted]) -> float:
     """What :func:`fit` makes least: how far p is from the prior, and from what explains the votes."""
     used = p > 0
     value = float((p[used] * np.log(p[used] / prior[used])).sum())
-    for cell, share, deviation in zip(cells, shares, deviations, strict=True):
-        far = (np.bincount(cell, weights=p, minlength=len(share)) - share) / deviation
-        value += float((far**2).sum(where=np.asarray(deviation) < _UNKNOWN)) / 2
+    for part in votes:
+        far = (np.bincount(part.cells, weights=p, minlength=len(part.counts)) - part.counts) / part.deviations
+        value += float((far**2).sum(where=np.asarray(part.deviations) < _UNKNOWN)) / 2
     return value
-
-
-@dataclass(frozen=True, eq=False)
-class Counted:
-    """Noisy numbers of cases of disjoint parts of a pool: votes, or those of real variants."""
-
-    cells: IntArray
-    """The part that each trace is in."""
-    counts: FloatArray | IntArray
-    deviations: FloatArray
-    """Of the noise of each; infinite where nothing is known."""
 
 
 def fit_of_counts(
@@ -132,26 +120,25 @@ def fit_of_counts(
     its size fixes n and p together, so an n that was far off would be put right at the cost of p.
     """
     together = max(float(np.maximum(part.counts, 0).sum()) for part in asked)
-    cells = [part.cells for part in asked]
     smallest = math.log(max(1.0, min(size[0], together) / 2))
     largest = math.log(max(2.0, 2 * max(size[0], together)))
 
-    def at(log_n: float) -> tuple[list[FloatArray], list[FloatArray], FloatArray]:
+    def shares(log_n: float) -> list[Counted]:
         n = math.exp(log_n)
-        shares = [part.counts / n for part in asked]
-        deviations = [np.minimum(part.deviations * math.sqrt(trust) / n, _UNKNOWN) for part in asked]
-        return shares, deviations, fit(prior, cells, shares, deviations, sweeps)
+        deviations = (np.minimum(part.deviations * math.sqrt(trust) / n, _UNKNOWN) for part in asked)
+        return [Counted(part.cells, part.counts / n, off) for part, off in zip(asked, deviations, strict=True)]
 
     def loss(log_n: float) -> float:
-        shares, deviations, p = at(log_n)
-        return misfit(prior, p, cells, shares, deviations) + (math.exp(log_n) - size[0]) ** 2 / (2 * trust * size[1])
+        votes = shares(log_n)
+        off = misfit(prior, fit(prior, votes, sweeps), votes)
+        return off + (math.exp(log_n) - size[0]) ** 2 / (2 * trust * size[1])
 
     found: Any = minimize_scalar(loss, bounds=(smallest, largest), method="bounded", options={"xatol": 3e-4})
-    return at(float(found.x))[2]
+    return fit(prior, shares(float(found.x)), sweeps)
 
 
 def _masses(
-    mass: FloatArray, share: FloatArray, variance: Deviation, log_z: float | None = None
+    mass: FloatArray, share: FloatArray | IntArray, variance: float | FloatArray, log_z: float | None = None
 ) -> tuple[FloatArray, float]:
     """The masses P of disjoint cells, adding up to 1, with ``P = mass exp(-(P - share) / variance) / Z``; and ln Z.
 
@@ -276,13 +263,8 @@ def _crossed(
 def _possible(traces: Traces, chain: Chain) -> BoolArray:
     """Whether every step of a trace, from start to end, is in the support of the chain, and nothing comes again that
     occurs at most once."""
-    end = chain.size
-    rows, width = traces.codes.shape
-    to = np.full((rows, width + 1), end, dtype=np.int64)
-    to[:, :width] = np.where(traces.codes == PAD, end, traces.codes)
-    came = np.concatenate([np.full((rows, 1), end), to[:, :-1]], axis=1)
-    beyond = np.arange(width + 1) > traces.lengths[:, None]
-    result: BoolArray = (chain.support[came, to] | beyond).all(axis=1) & (traces.lengths > 0)
+    came, to, inside = steps(traces, chain.size)
+    result: BoolArray = (chain.support[came, to] | ~inside).all(axis=1) & (traces.lengths > 0)
     if chain.once.any():
         result &= ~((occurrences(traces, chain.size) > 1) & chain.once).any(axis=1)
     return result

@@ -22,7 +22,6 @@ from typing import Annotated
 import numpy as np
 import pyarrow as pa
 
-from veilog._language import gettext_noop
 from veilog._typing import FloatArray, IntArray
 from veilog.errors import ParameterError
 from veilog.logs.eventlog import ACTIVITY, CASE_INDEX, EVENT_INDEX, TIMESTAMP, TIMESTAMP_TYPE, EventLog
@@ -38,9 +37,10 @@ from veilog.methods._groups.values import (
     text_column,
 )
 from veilog.methods._groups.values import sensitive as sensitive_attribute
+from veilog.methods._rows import equal_before
 from veilog.methods.method import Groups, Method, NoEpsilon, Request
 from veilog.methods.pretsa.groups import SequenceTree, merged, prefix_tree, shared_prefix
-from veilog.methods.settings import Bounds, Settings
+from veilog.methods.settings import Range, Settings
 from veilog.privacy.account.guarantee import Statement
 from veilog.privacy.curator import Curator
 from veilog.privacy.mechanisms.noise import generator
@@ -50,7 +50,6 @@ __all__ = ["DURATION", "PRETSA", "PretsaSettings", "pretsa"]
 
 DURATION = "duration"
 _HOUR = 3_600_000_000
-_PEEK = gettext_noop("pretsa merges by exact counts: a group-based model, not differential privacy")
 _SLACK = 1e-12
 
 
@@ -80,8 +79,8 @@ class _Merged:
 class PretsaSettings(Settings):
     """Settings of PRETSA."""
 
-    k: Annotated[int, "cases that share each prefix and each trace, at least", Bounds(1)] = 8
-    t: Annotated[float, "distance of a sensitive attribute's values after a prefix, at most", Bounds(0, 1)] = 1.0
+    k: Annotated[int, "cases that share each prefix and each trace, at least", Range(1)] = 8
+    t: Annotated[float, "distance of a sensitive attribute's values after a prefix, at most", Range(0, 1)] = 1.0
     sensitive: Annotated[str | None, "attribute of events to release and to bound by t; or duration"] = None
 
 
@@ -93,7 +92,7 @@ def pretsa(curator: Curator, request: Request, settings: PretsaSettings) -> Even
         raise ParameterError("pretsa-sensitive-not-one", parameter="sensitive")
     if t < 1 and not names:
         raise ParameterError("pretsa-closeness-without-attribute", parameter="t", t=t)
-    log = curator.peek_log(_PEEK)
+    log = curator.peek_log("pretsa-exact-counts")
     events = events_of(log, curator.domain)
     if k > events.cases:
         raise ParameterError("pretsa-k-above-log", parameter="k", k=k, cases=events.cases)
@@ -117,10 +116,8 @@ def pretsa(curator: Curator, request: Request, settings: PretsaSettings) -> Even
     released = _events(tree, goal, variant, offsets)
     if not len(released.case):
         raise ParameterError("pretsa-only-empty-cases", parameter="k")
-    for statement in _statements(k, t, names):
-        curator.state(statement)
-    for remark in _remarks(log, t, names):
-        request.remark(remark)
+    _state(curator, settings, names)
+    _remark(request, log, t, names)
     return _log(events, released, attribute, generator(curator.randomness))
 
 
@@ -169,7 +166,7 @@ def _events(tree: SequenceTree, goal: IntArray, variant: IntArray, offsets: IntA
 def _values(events: DeclaredEvents, released: _Merged, attribute: _Attribute) -> FloatArray:
     """Of each released event its own value; those of others are drawn at even places of the activity's values."""
     values = np.where(released.own < 0, np.nan, attribute.values[released.own])
-    drawn, position = np.flatnonzero(released.own < 0), _position(released.case)
+    drawn, position = np.flatnonzero(released.own < 0), equal_before(released.case)
     drawn = drawn[np.argsort(released.node[drawn], kind="stable")]
     anywhere = _by_activity(attribute.values, events.activity, len(events.labels))
     _, first, number = np.unique(released.node[drawn], return_index=True, return_counts=True)
@@ -217,7 +214,7 @@ def _distance(values: FloatArray, others: FloatArray, names: bool) -> float:
 
 
 def _log(events: DeclaredEvents, released: _Merged, attribute: _Attribute | None, rng: np.random.Generator) -> EventLog:
-    owner, position = released.case, _position(released.case)
+    owner, position = released.case, equal_before(released.case)
     times = position * _HOUR
     metadata = Metadata(attributes=(Attribute(ARTIFICIAL_TIMES, True, "boolean"),))
     columns = {}
@@ -245,14 +242,6 @@ def _log(events: DeclaredEvents, released: _Merged, attribute: _Attribute | None
     )
 
 
-def _position(case: IntArray) -> IntArray:
-    """The place of each event in its case."""
-    index = np.arange(len(case))
-    first = np.ones(len(case), dtype=np.bool_)
-    first[1:] = case[1:] != case[:-1]
-    return index - np.maximum.accumulate(np.where(first, index, 0))
-
-
 def _shuffled(values: FloatArray, released: _Merged, rng: np.random.Generator) -> FloatArray:
     """Drawn values in random order at each node, so that no case has the low ones at all of its events."""
     drawn = np.flatnonzero(released.own < 0)
@@ -274,37 +263,24 @@ def _column(attribute: _Attribute, values: FloatArray) -> pa.Array:
 # What is said ---------------------------------------------------------------------------------------------------------
 
 
-def _statements(k: int, t: float, names: tuple[str, ...]) -> list[Statement]:
-    out = [
-        Statement(
-            model="k-anonymity (PRETSA)",
-            holds=Message("prefixes-of-one-case" if k == 1 else "prefixes-of-cases", n=k),
-            checked=True,
-            does_not_protect=Message("prefixes-do-not-protect"),
-        )
-    ]
-    if names and t < 1:
-        out.append(
-            Statement(
-                model="t-closeness (PRETSA)",
-                holds=Message("closeness-holds", attribute=names[0], most=t),
-                checked=True,
-                does_not_protect=Message("closeness-does-not-protect"),
-            )
-        )
-    return out
+def _state(curator: Curator, settings: PretsaSettings, names: tuple[str, ...]) -> None:
+    holds = Message("prefixes-of-one-case" if settings.k == 1 else "prefixes-of-cases", n=settings.k)
+    not_against = Message("prefixes-do-not-protect")
+    curator.state(Statement("k-anonymity (PRETSA)", holds, checked=True, does_not_protect=not_against))
+    if names and settings.t < 1:
+        holds = Message("closeness-holds", attribute=names[0], most=settings.t)
+        not_against = Message("closeness-does-not-protect")
+        curator.state(Statement("t-closeness (PRETSA)", holds, checked=True, does_not_protect=not_against))
 
 
-def _remarks(log: EventLog, t: float, names: tuple[str, ...]) -> list[Message]:
-    out = []
+def _remark(request: Request, log: EventLog, t: float, names: tuple[str, ...]) -> None:
     dropped = dropped_attributes(log, names)
     if dropped:
-        out.append(Message("pretsa-attributes-dropped", dropped=dropped))
+        request.remark(Message("pretsa-attributes-dropped", dropped=dropped))
     if names == (DURATION,):
-        out.append(Message("pretsa-times-from-epoch"))
+        request.remark(Message("pretsa-times-from-epoch"))
     if names and t == 1:
-        out.append(Message("pretsa-values-unbounded", names=names[0]))
-    return out
+        request.remark(Message("pretsa-values-unbounded", names=names[0]))
 
 
 PRETSA = Method(

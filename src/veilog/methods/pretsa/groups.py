@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 from rapidfuzz.distance import Levenshtein
@@ -17,8 +18,8 @@ from rapidfuzz.process import cdist
 
 from veilog._typing import Int32Array, IntArray
 
-_MATRIX = 4_000
-"""Up to so many variants all distances are kept."""
+_ROWS = 4_000
+"""Variants of which all distances are kept."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,7 +84,13 @@ def merged(
     """
     goal = np.arange(len(tree.sequences))
     weight = cases.astype(np.int64)
-    distances = _Distances(tree.sequences)
+
+    @lru_cache(maxsize=_ROWS)
+    def distances(sequence: int) -> Int32Array:
+        return np.asarray(
+            cdist([tree.sequences[sequence]], tree.sequences, scorer=Levenshtein.distance, dtype=np.int32)[0]
+        )
+
     while True:
         passed = np.concatenate([[0], np.cumsum(weight)])
         number = passed[tree.high] - passed[tree.low]
@@ -100,21 +107,6 @@ def merged(
         if not len(remaining):
             return None
         by_cases = remaining[np.argsort(-weight[remaining], kind="stable")]
-        for sequence in np.flatnonzero(inside):
-            goal[sequence] = by_cases[np.argmin(distances.of(int(sequence), by_cases))]
+        for sequence in np.flatnonzero(inside).tolist():
+            goal[sequence] = by_cases[np.argmin(distances(sequence)[by_cases])]
             weight[goal[sequence]] += cases[sequence]
-
-
-class _Distances:
-    """Levenshtein distances, all at once where there are few sequences."""
-
-    def __init__(self, sequences: tuple[tuple[int, ...], ...]) -> None:
-        self._sequences = sequences
-        few = len(sequences) <= _MATRIX
-        self._all = cdist(sequences, sequences, scorer=Levenshtein.distance, dtype=np.int32) if few else None
-
-    def of(self, sequence: int, others: IntArray) -> Int32Array:
-        if self._all is not None:
-            return np.asarray(self._all[sequence, others])
-        choices = [self._sequences[i] for i in others.tolist()]
-        return np.asarray(cdist([self._sequences[sequence]], choices, scorer=Levenshtein.distance, dtype=np.int32)[0])

@@ -23,7 +23,6 @@ from typing import Annotated, Literal
 import numpy as np
 import pyarrow as pa
 
-from veilog._language import gettext_noop
 from veilog._typing import IntArray
 from veilog.errors import ParameterError, meant
 from veilog.logs.eventlog import ACTIVITY, CASE_INDEX, EVENT_INDEX, NESTED, TIMESTAMP, TIMESTAMP_TYPE, EventLog
@@ -42,9 +41,9 @@ from veilog.methods.measured import ahead_in
 from veilog.methods.method import DeltaOptional, Method, Request, WholeLog
 from veilog.methods.pripel.matching import How, match
 from veilog.methods.pripel.noise import bounded_noise
-from veilog.methods.pripel.resolve import RawTraces, Resolved, cases_of_matching, expanded, resolve
+from veilog.methods.pripel.resolve import RawTraces, Resolved, cases_of_matching, resolve
 from veilog.methods.pripel.values import noised_column, refusal
-from veilog.methods.settings import Bounds
+from veilog.methods.settings import Range
 from veilog.privacy.curator import Curator
 from veilog.privacy.mechanisms.noise import Randomness, generator
 
@@ -52,13 +51,6 @@ __all__ = ["PRIPEL", "PripelSettings", "pripel"]
 
 RowsDrawn = Callable[[np.random.Generator], IntArray]
 
-_MATCHING = gettext_noop(
-    "the matching of released with raw traces depends on all raw cases at once and is never charged"
-)
-_DOMAINS = gettext_noop("the noise of times and attributes is scaled to minima, maxima and values of the raw log")
-_CHARGES = gettext_noop(
-    "every event and attribute of a case gets noise for the whole epsilon, so a case pays for each of them"
-)
 _SECOND = 1_000_000
 _HOUR = 3_600
 _LAST_SECOND = 253_402_300_799
@@ -75,7 +67,7 @@ class PripelSettings(QuerySettings):
         str | None, "attributes to release, a,b,c; certified none, as published all by default"
     ] = None
     attribute_share: Annotated[
-        float | None, "certified: share of epsilon for attributes; a quarter", Bounds(0.01, 0.9)
+        float | None, "certified: share of epsilon for attributes; a quarter", Range(0.01, 0.9)
     ] = None
 
 
@@ -108,9 +100,9 @@ def pripel(curator: Curator, request: Request, settings: PripelSettings) -> Even
 
 
 def _as_published(curator: Curator, request: Request, query: Query, how: How, attribute_names: str | None) -> EventLog:
-    if request.delta and not (query.method.needs_delta if request.as_published else query.spends_delta):
+    if request.delta and not query.method.needs_delta:
         raise ParameterError("pripel-delta-not-needed", parameter="delta", name=query.method.name)
-    for reason in (_MATCHING, _DOMAINS, _CHARGES):
+    for reason in ("pripel-matching-uncharged", "pripel-domains-raw", "pripel-epsilon-for-each-value"):
         log = curator.peek_log(reason)
     raw = RawTraces.of(log)
     event_columns, case_columns = _columns(log, names_in(attribute_names), request)
@@ -119,7 +111,7 @@ def _as_published(curator: Curator, request: Request, query: Query, how: How, at
     released = query.ask(curator, request)
     request.progress(f"matching {released.cases} released traces with {log.cases.num_rows}", None)
     donors = cases_of_matching(match(released, log.variants, how, request.remark), released, log.variants, raw, rng)
-    cases = expanded(released)
+    cases = released.sequences.take(np.repeat(np.arange(len(released)), released.counts))
     request.progress("adding noise to times and attributes", None)
     resolved = resolve(cases, donors, raw, rng)
     times = _noised_times(cases, resolved, raw, request.epsilon, curator.randomness)
@@ -133,20 +125,24 @@ def _as_published(curator: Curator, request: Request, query: Query, how: How, at
         pa.DictionaryArray.from_arrays(pa.array(cases.codes, pa.int32()), labels),
         pa.array(times * _SECOND, pa.int64()).cast(TIMESTAMP_TYPE),
     ]
-    for name in event_columns:
-        column = noised_column(log.events.column(name), rows(rng), request.epsilon, curator.randomness)
-        columns.append(column)
-        fields.append(log.events.schema.field(name).with_type(column.type).with_nullable(True))
-    case_fields = [log.cases.schema.field(ACTIVITY).with_type(pa.string())]
-    case_arrays: list[pa.Array] = [pa.array(np.arange(1, len(cases) + 1)).cast(pa.string())]
-    for name in case_columns:
-        chosen = np.where(donors >= 0, donors, rng.integers(0, log.cases.num_rows, len(donors)))
-        column = noised_column(log.cases.column(name), chosen, request.epsilon, curator.randomness)
-        case_arrays.append(column)
-        case_fields.append(log.cases.schema.field(name).with_type(column.type).with_nullable(True))
+    of_cases = pa.Table.from_arrays(
+        [pa.array(np.arange(1, len(cases) + 1)).cast(pa.string())],
+        schema=pa.schema([log.cases.schema.field(ACTIVITY).with_type(pa.string())]),
+    )
+
+    def with_attributes(table: pa.Table, names: list[str], raw: pa.Table, drawn: Callable[[], IntArray]) -> pa.Table:
+        for name in names:
+            column = noised_column(raw.column(name), drawn(), request.epsilon, curator.randomness)
+            table = table.append_column(raw.schema.field(name).with_type(column.type).with_nullable(True), column)
+        return table
+
+    def donor_cases() -> IntArray:
+        return np.where(donors >= 0, donors, rng.integers(0, log.cases.num_rows, len(donors)))
+
+    events = pa.Table.from_arrays(columns, schema=pa.schema(fields))
     return EventLog(
-        pa.Table.from_arrays(columns, schema=pa.schema(fields)),
-        pa.Table.from_arrays(case_arrays, schema=pa.schema(case_fields)),
+        with_attributes(events, event_columns, log.events, lambda: rows(rng)),
+        with_attributes(of_cases, case_columns, log.cases, donor_cases),
     )
 
 
@@ -160,8 +156,10 @@ def _columns(log: EventLog, names: tuple[str, ...], request: Request) -> tuple[l
     of_cases = [name for name in log.cases.column_names if name not in reserved]
     if len(set(names)) != len(names):
         raise ParameterError("attributes-asked-twice", parameter="attribute_names")
+    places = {f"case:{name}": (1, name) for name in of_cases} | {name: (1, name) for name in of_cases}
+    places |= {name: (0, name) for name in of_events}
     for name in names:
-        if name not in of_events and name.removeprefix("case:") not in of_cases:
+        if name not in places:
             known = [*of_events, *(c if c not in of_events else f"case:{c}" for c in of_cases)]
             raise ParameterError(
                 "pripel-attribute-missing",
@@ -170,14 +168,11 @@ def _columns(log: EventLog, names: tuple[str, ...], request: Request) -> tuple[l
                 meant=meant(name, known),
                 names=", ".join(known) or Message("names-none"),
             )
+    wanted = {places[name] for name in names or places}
     chosen: tuple[list[str], list[str]] = ([], [])
-    for level, table, columns in ((0, log.events, of_events), (1, log.cases, of_cases)):
-        for name in columns:
-            full = f"case:{name}" if level else name
-            asked = full in names or (name in names and (level == 0 or name not in of_events))
-            if names and not asked:
-                continue
-            problem = refusal(name, table.column(name))
+    for level, name in [(level, name) for level, columns in enumerate((of_events, of_cases)) for name in columns]:
+        if (level, name) in wanted:
+            problem = refusal(name, (log.events, log.cases)[level].column(name))
             if problem is None:
                 chosen[level].append(name)
             elif names:
@@ -190,10 +185,8 @@ def _columns(log: EventLog, names: tuple[str, ...], request: Request) -> tuple[l
 def _alike(cases: Sequences, donors: IntArray, raw: RawTraces) -> RowsDrawn:
     """Rows that attributes come from: of the matched event, else of one of the same activity, another each time it is
     asked; -1 where the activity never occurs."""
-    known = {label: code for code, label in enumerate(raw.labels)}
-    recode = np.array([known.get(label, -1) for label in cases.labels] + [-1], dtype=np.int64)
     missing = np.flatnonzero(donors < 0)
-    codes = recode[cases.codes[missing]]
+    codes = raw.codes_of(cases)[missing]
     order = np.argsort(raw.codes, kind="stable")
     low = np.searchsorted(raw.codes[order], codes, side="left")
     high = np.searchsorted(raw.codes[order], codes, side="right")
@@ -243,9 +236,7 @@ def _bounds(cases: Sequences, inner: IntArray, raw: RawTraces) -> IntArray:
     of_pair = np.zeros(len(seen), dtype=np.int64)
     np.maximum.at(of_pair, inverse, gaps)
     longest[seen] = of_pair
-    known = {label: code for code, label in enumerate(raw.labels)}
-    recode = np.array([known.get(label, size - 1) for label in cases.labels] + [0], dtype=np.int64)
-    codes = recode[cases.codes]
+    codes = raw.codes_of(cases) % size  # those that never occur come last
     hours = np.maximum(-(-longest[codes[inner - 1] * size + codes[inner]] // _HOUR), 1)
     rounded: IntArray = _HOUR * 2 ** np.ceil(np.log2(hours)).astype(np.int64)
     return rounded

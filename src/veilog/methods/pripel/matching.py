@@ -45,8 +45,10 @@ class Matching:
     released: IntArray
     original: IntArray
     numbers: IntArray
-    cost: int
-    """Edit steps of all matched pairs together."""
+
+
+Found = tuple[IntArray, IntArray, IntArray]
+Texts = list[tuple[int, ...]]
 
 
 def match(released: Variants, original: Variants, how: How, remark: Callable[[Message], None]) -> Matching:
@@ -66,33 +68,17 @@ def match(released: Variants, original: Variants, how: How, remark: Callable[[Me
     rows, columns = np.flatnonzero(a), np.flatnonzero(b)
     left_a, left_b = [texts_a[i] for i in rows.tolist()], [texts_b[j] for j in columns.tolist()]
     a, b = a[rows], b[columns]
-    more_a, more_b, more, cost = _matched_rest(left_a, left_b, a, b, how, remark)
-    return Matching(
-        np.concatenate([equal[:, 0], rows[more_a]]),
-        np.concatenate([equal[:, 1], columns[more_b]]),
-        np.concatenate([equal[:, 2], more]),
-        cost,
-    )
-
-
-_NOTHING = np.zeros(0, dtype=np.int64)
-Found = tuple[IntArray, IntArray, IntArray, int]
-Texts = list[tuple[int, ...]]
-
-
-def _matched_rest(
-    left_a: Texts, left_b: Texts, a: IntArray, b: IntArray, how: How, remark: Callable[[Message], None]
-) -> Found:
-    """What has no equal on the other side."""
-    if len(a) == 0 or len(b) == 0:
-        return _NOTHING, _NOTHING, _NOTHING, 0
+    if not len(a) or not len(b):
+        return Matching(*equal.T)
+    match_rest = _greedy
     if how == "optimal" and _is_small(a, b):
-        return _assigned(left_a, left_b, a, b)
-    if how == "optimal" and len(a) * len(b) <= MOST_TRANSPORTED:
-        return _transported(left_a, left_b, a, b)
-    if how == "optimal":
+        match_rest = _assigned
+    elif how == "optimal" and len(a) * len(b) <= MOST_TRANSPORTED:
+        match_rest = _transported
+    elif how == "optimal":
         remark(Message("pripel-matching-greedy", sum=a.sum(), number=len(a)))
-    return _greedy(left_a, left_b, a, b)
+    more_a, more_b, more = match_rest(left_a, left_b, a, b)
+    return Matching(*np.concatenate([equal, np.column_stack([rows[more_a], columns[more_b], more])]).T)
 
 
 def _coded(released: Variants, original: Variants) -> tuple[Texts, Texts]:
@@ -113,17 +99,16 @@ def _is_small(a: IntArray, b: IntArray) -> bool:
 def _assigned(left_a: Texts, left_b: Texts, a: IntArray, b: IntArray) -> Found:
     """The least assignment of traces (Crouse, "On implementing 2D rectangular assignment algorithms", 2016)."""
     if a.sum() > b.sum():  # the solver copies a matrix that has more rows than columns
-        j, i, numbers, cost = _assigned(left_b, left_a, b, a)
-        return i, j, numbers, cost
+        j, i, numbers = _assigned(left_b, left_a, b, a)
+        return i, j, numbers
     distances = cdist(left_a, left_b, scorer=Levenshtein.distance, dtype=np.uint16, workers=-1)
     traces_a, traces_b = np.repeat(np.arange(len(a)), a), np.repeat(np.arange(len(b)), b)
     costs = np.empty((len(traces_a), len(traces_b)))
     for row, variant in enumerate(traces_a.tolist()):
         costs[row] = distances[variant][traces_b]
     rows, columns = linear_sum_assignment(costs)
-    total = int(costs[rows, columns].sum())
     cells, numbers = np.unique(traces_a[rows] * len(b) + traces_b[columns], return_counts=True)
-    return cells // len(b), cells % len(b), numbers.astype(np.int64), total
+    return cells // len(b), cells % len(b), numbers.astype(np.int64)
 
 
 def _transported(left_a: Texts, left_b: Texts, a: IntArray, b: IntArray) -> Found:
@@ -144,12 +129,12 @@ def _transported(left_a: Texts, left_b: Texts, a: IntArray, b: IntArray) -> Foun
         raise SolverError("pripel-matching-not-found", record=record["warning"])
     flow = np.rint(flow[: len(a), : len(b)]).astype(np.int64)
     i, j = np.nonzero(flow)
-    return i, j, flow[i, j], int((costs[i, j] * flow[i, j]).sum())
+    return i, j, flow[i, j]
 
 
 def _greedy(left_a: Texts, left_b: Texts, a: IntArray, b: IntArray) -> Found:
     found: list[tuple[int, int, int]] = []
-    left, cost = b.copy(), 0
+    left = b.copy()
     order = np.argsort(-a, kind="stable")
     step = max(1, _BLOCK // len(left_b))
     for start in range(0, len(order), step):
@@ -169,8 +154,7 @@ def _greedy(left_a: Texts, left_b: Texts, a: IntArray, b: IntArray) -> Found:
                 found.append((i, j, number))
                 left[j] -= number
                 need -= number
-                cost += number * int(near[j])
                 if need == 0:
                     break
     pairs = np.array(found, dtype=np.int64).reshape(-1, 3)
-    return pairs[:, 0], pairs[:, 1], pairs[:, 2], cost
+    return pairs[:, 0], pairs[:, 1], pairs[:, 2]

@@ -37,10 +37,6 @@ def bounded_noise(values: IntArray, largest: int, epsilon: Fraction, source: Ran
     divided by to add up to 1: together ``exp(epsilon)``. Drawn from the same noise on [-largest, largest], of which at
     least half falls within the bounds; what falls outside is drawn again.
     """
-    if largest < 1:
-        raise ValueError("bounded_noise needs a domain of at least two values")
-    if len(values) and (values.min() < 0 or values.max() > largest):
-        raise ValueError("bounded_noise takes values within its domain")
     result = np.zeros(len(values), dtype=np.int64)
     open_ = np.arange(len(values))
     while len(open_):

@@ -19,6 +19,7 @@ from veilog._typing import BoolArray, IntArray
 from veilog.errors import InputError
 from veilog.logs.eventlog import ACTIVITY, TIMESTAMP, EventLog
 from veilog.logs.variants import Sequences, Variants
+from veilog.methods._rows import equal_before
 from veilog.methods.pripel.matching import Matching
 
 NOBODY = -1
@@ -49,6 +50,12 @@ class RawTraces:
         owners = np.repeat(np.arange(log.cases.num_rows), np.diff(log.offsets))
         return RawTraces(labels, codes.astype(np.int64), owners, log.offsets, times, known)
 
+    def codes_of(self, cases: Sequences) -> IntArray:
+        """The codes of the events of released cases, one after the other; ``NOBODY`` where the log has no such one."""
+        known = {label: code for code, label in enumerate(self.labels)}
+        recode = np.array([known.get(label, NOBODY) for label in cases.labels] + [NOBODY], dtype=np.int64)
+        return np.asarray(recode[cases.codes])
+
     @property
     def starts(self) -> IntArray:
         """When cases start: the first known time of each that has one."""
@@ -75,20 +82,10 @@ class Resolved:
     """Of each event the seconds since the event before; 0 for the first of a case."""
 
 
-def expanded(variants: Variants) -> Sequences:
-    """Every case of the variants as a row of its own, variant by variant."""
-    owner = np.repeat(np.arange(len(variants)), variants.counts)
-    lengths = variants.lengths[owner]
-    offsets = np.zeros(len(owner) + 1, dtype=np.int64)
-    np.cumsum(lengths, out=offsets[1:])
-    position = np.arange(offsets[-1]) - np.repeat(offsets[:-1], lengths)
-    return Sequences(variants.labels, variants.codes[np.repeat(variants.offsets[owner], lengths) + position], offsets)
-
-
 def cases_of_matching(
     matching: Matching, released: Variants, original: Variants, raw: RawTraces, rng: np.random.Generator
 ) -> IntArray:
-    """The raw case of each case of :func:`expanded`, or -1; the cases of a variant are dealt at random."""
+    """The raw case of each released case, variant by variant, or -1; the cases of a variant are dealt at random."""
     place = {text: i for i, text in enumerate(original.sequences.code_tuples())}
     cases = Sequences(raw.labels, raw.codes.astype(np.int32), raw.offsets)
     variant = np.array([place[text] for text in cases.code_tuples()], dtype=np.int64)
@@ -108,9 +105,7 @@ def cases_of_matching(
 
 def resolve(cases: Sequences, donors: IntArray, raw: RawTraces, rng: np.random.Generator) -> Resolved:
     """The events of the released cases, with the rows that their attributes come from and with times."""
-    known = {label: code for code, label in enumerate(raw.labels)}
-    recode = np.array([known.get(label, NOBODY) for label in cases.labels] + [NOBODY], dtype=np.int64)
-    codes = recode[cases.codes]
+    codes = raw.codes_of(cases)
     rows = _same_occurrence(cases, codes, donors, raw)
     starts, gaps = _times(cases, codes, rows, raw, rng)
     return Resolved(rows, starts, gaps)
@@ -119,7 +114,7 @@ def resolve(cases: Sequences, donors: IntArray, raw: RawTraces, rng: np.random.G
 def _same_occurrence(cases: Sequences, codes: IntArray, donors: IntArray, raw: RawTraces) -> IntArray:
     width = len(raw.labels) + 1
     owners = np.repeat(np.arange(len(cases)), cases.lengths)
-    occurrence = _occurrence(owners * width + codes + 1)
+    occurrence = equal_before(owners * width + codes + 1)
     raw_keys = raw.owners * width + raw.codes + 1
     order = np.argsort(raw_keys, kind="stable")
     ordered = raw_keys[order]
@@ -129,15 +124,6 @@ def _same_occurrence(cases: Sequences, codes: IntArray, donors: IntArray, raw: R
     within = np.minimum(place, max(len(ordered) - 1, 0))
     found = possible & (place < len(ordered)) & (ordered[within] == wanted)
     return np.where(found, order[within], NOBODY)
-
-
-def _occurrence(keys: IntArray) -> IntArray:
-    """How many equal keys come before each."""
-    order = np.argsort(keys, kind="stable")
-    first = np.flatnonzero(np.diff(keys[order], prepend=-1))
-    rank = np.empty(len(keys), dtype=np.int64)
-    rank[order] = np.arange(len(keys)) - np.repeat(first, np.diff(first, append=len(keys)))
-    return rank
 
 
 def _times(

@@ -62,8 +62,6 @@ def noised_column(column: pa.ChunkedArray, rows: IntArray, epsilon: Fraction, so
 
 def _categories(picked: pa.ChunkedArray, values: pa.Array, epsilon: Fraction, source: Randomness) -> pa.Array:
     codes = pc.index_in(picked, values).combine_chunks()
-    if isinstance(codes, pa.ChunkedArray):
-        codes = codes.chunk(0)
     known = np.asarray(codes.is_valid().to_numpy(zero_copy_only=False), dtype=np.bool_)
     result = np.zeros(len(codes), dtype=np.int64)
     given = codes.drop_null().to_numpy(zero_copy_only=False).astype(np.int64)

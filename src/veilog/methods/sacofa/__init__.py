@@ -23,14 +23,13 @@ from typing import Annotated, Literal
 
 import numpy as np
 
-from veilog._language import gettext_noop
 from veilog._typing import BoolArray, IntArray
 from veilog.errors import ParameterError
 from veilog.logs.variants import Sequences, Variants
 from veilog.methods._prefix_tree.counts import count_variants
 from veilog.methods._prefix_tree.expand import (
+    NEVER,
     Screen,
-    above,
     grow,
     plan_budget,
     published_epsilon,
@@ -38,14 +37,15 @@ from veilog.methods._prefix_tree.expand import (
     published_variants,
     refuse_too_small,
 )
-from veilog.methods._prefix_tree.lengths import noisy_quantile
+from veilog.methods._prefix_tree.lengths import number_histogram, quantile
 from veilog.methods._prefix_tree.settings import TreeSettings, needs_of_tree
-from veilog.methods._prefix_tree.tree import Noise, PrefixTree, noise_threshold
+from veilog.methods._prefix_tree.tree import Noise, NoisyPrefixTree, noise_threshold
 from veilog.methods._relations import SACOFA_PAPER, drawn_number, refuse_many_activities
+from veilog.methods._rows import public_codes
 from veilog.methods.measured import ahead_in
 from veilog.methods.method import DeltaOptional, Method, Request
 from veilog.methods.sacofa.rules import Rules, eventually_follows, exact_rules, no_rules, read_rules, rules_from_counts
-from veilog.methods.settings import Bounds
+from veilog.methods.settings import Range
 from veilog.privacy.curator import Curator
 from veilog.privacy.mechanisms import noise
 from veilog.privacy.mechanisms.mechanism import Laplace
@@ -67,22 +67,25 @@ RESOLUTION = 1024
 class SacofaSettings(TreeSettings):
     """Settings of SaCoFa."""
 
-    threshold_harmful: Annotated[int | None, "count from which on a prefix that breaks a rule survives", Bounds(1)] = (
+    threshold_harmful: Annotated[int | None, "count from which on a prefix that breaks a rule survives", Range(1)] = (
         None
     )
-    threshold_harmless: Annotated[int | None, "count from which on a prefix that breaks none survives", Bounds(1)] = (
-        None
-    )
+    threshold_harmless: Annotated[int | None, "count from which on a prefix that breaks none survives", Range(1)] = None
     rules: Annotated[str | None, "file of rules known from elsewhere than the log"] = None
     rule_share: Annotated[
-        float | None, "share of the budget that learns rules; 0.1 if no file is given", Bounds(0, 0.9)
+        float | None, "share of the budget that learns rules; 0.1 if no file is given", Range(0, 0.9)
     ] = None
     ended: Annotated[
         Literal["kept", "pruned"],
         "as published: traces that have ended below the threshold; the program keeps them, Algorithm 1 prunes them",
     ] = "kept"
     score: Annotated[Literal["binary", "continuous"], "how bad breaking rules is"] = "binary"
-    score_bound: Annotated[int, "with the continuous score, broken rules that count at most", Bounds(1, 1000)] = 3
+    score_bound: Annotated[int, "with the continuous score, broken rules that count at most", Range(1, 1000)] = 3
+
+    @property
+    def most_broken(self) -> int:
+        """Broken rules that count at most: the paper's s."""
+        return self.score_bound if self.score == "continuous" else 1
 
 
 def sacofa(curator: Curator, request: Request, settings: SacofaSettings) -> Variants:
@@ -91,67 +94,59 @@ def sacofa(curator: Curator, request: Request, settings: SacofaSettings) -> Vari
     Certified: epsilon in all, ``rule_share`` of it for the rules unless a file gives them. As published: rules by a
     peek unless a file gives them, and epsilon / s at each of ``depth`` levels.
     """
-    threshold_harmful, threshold_harmless = settings.threshold_harmful, settings.threshold_harmless
-    rules, rule_share = settings.rules, settings.rule_share
-    if threshold_harmful is not None and threshold_harmless is not None and threshold_harmful < threshold_harmless:
+    harmful, harmless = settings.threshold_harmful, settings.threshold_harmless
+    if harmful is not None and harmless is not None and harmful < harmless:
         raise ParameterError(
             "sacofa-thresholds-reversed",
             parameter="threshold_harmful",
-            threshold_harmful=threshold_harmful,
-            threshold_harmless=threshold_harmless,
+            threshold_harmful=harmful,
+            threshold_harmless=harmless,
         )
-    if rules is not None and rule_share:
+    if settings.rules is not None and settings.rule_share:
         raise ParameterError("rules-file-and-learned", parameter="rule_share")
-    activities = curator.activities
-    given = None if rules is None else read_rules(rules, activities)
-    step = settings.score_bound if settings.score == "continuous" else 1
-    random = noise.generator(curator.randomness)
+    declared = None if settings.rules is None else read_rules(settings.rules, curator.activities)
+    return (_as_published if request.as_published else _certified)(curator, request, settings, declared)
 
-    if request.as_published:
-        if rule_share:
-            raise ParameterError("sacofa-learned-when-published", parameter="rule_share")
-        each = published_epsilon(request) / step
-        harmful_from = published_threshold(len(activities) + 1, each, threshold_harmful)
-        harmless_from = min(threshold_harmless or harmful_from, harmful_from)
-        levels = settings.depth or curator.max_length + 1
-        if given is None:
-            given = exact_rules(
-                curator.peek(
-                    gettext_noop("SaCoFa reads the rules of the process and its first activities off the raw log")
-                ),
-                activities,
-            )
-        judge = _judge(given, request.epsilon, step, random)
-        keep_ended = settings.ended == "kept"
-        return published_variants(
-            curator,
-            request,
-            each,
-            levels,
-            lambda tree: _published_screen(judge(tree), harmful_from, harmless_from, keep_ended),
-        )
+
+def _as_published(curator: Curator, request: Request, settings: SacofaSettings, declared: Rules | None) -> Variants:
+    random, activities = noise.generator(curator.randomness), curator.activities
+    if settings.rule_share:
+        raise ParameterError("sacofa-learned-when-published", parameter="rule_share")
+    each = published_epsilon(request) / settings.most_broken
+    harmful_from = published_threshold(len(activities) + 1, each, settings.threshold_harmful)
+    harmless_from = min(settings.threshold_harmless or harmful_from, harmful_from)
+    levels = settings.depth or curator.max_length + 1
+    rules = declared or exact_rules(curator.peek("sacofa-rules-raw"), activities)
+    judge = _judge(rules, request.epsilon, settings.most_broken, random)
+
+    def screen(tree: NoisyPrefixTree) -> Screen:
+        return judge(tree).screen(harmless_from - 1, harmful_from - 1)
+
+    return published_variants(curator, request, each, levels, screen, prune_ended=settings.ended == "pruned")
+
+
+def _certified(curator: Curator, request: Request, settings: SacofaSettings, declared: Rules | None) -> Variants:
+    random, activities = noise.generator(curator.randomness), curator.activities
+    harmful_from, harmless_from = settings.threshold_harmful, settings.threshold_harmless
     if settings.ended != "kept":
         raise ParameterError("sacofa-ended-when-certified", parameter="ended")
-
-    share = Fraction(str(RULE_SHARE if rule_share is None else rule_share)) if given is None else Fraction(0)
+    usual = RULE_SHARE if settings.rule_share is None else settings.rule_share
+    share = Fraction(str(usual)) if declared is None else Fraction(0)
     budget = request.epsilon * (1 - share)
-    refuse_too_small(curator, request.epsilon, settings, threshold_harmless or threshold_harmful, rule_share=share)
+    refuse_too_small(curator, request.epsilon, settings, harmless_from or harmful_from, rule_share=share)
     if share:
         refuse_many_activities(activities)
-    if given is None:
-        given = _learned(curator, request.epsilon - budget) if share else no_rules(len(activities))
-    judge = _judge(given, request.epsilon, step, random)
+    learned = _learned(curator, request.epsilon - budget) if share else no_rules(len(activities))
+    judge = _judge(declared or learned, request.epsilon, settings.most_broken, random)
     plan = plan_budget(curator, request, budget, settings)
 
-    def screen(tree: PrefixTree, level_noise: Noise) -> Screen:
+    def screen(tree: NoisyPrefixTree, level_noise: Noise) -> Screen:
         verdict = judge(tree)
-        size = len(verdict.harmful)
         harmless, let_in = int((~verdict.harmful).sum()), int(verdict.let_in.sum())
-        harmless_least = noise_threshold(harmless, settings.noise_prefixes, level_noise)
+        least = noise_threshold(harmless, settings.noise_prefixes, level_noise)
         harmful_least = noise_threshold(let_in, settings.noise_prefixes * HARMFUL_PART, level_noise)
-        harmless_least = harmless_least if threshold_harmless is None else threshold_harmless - 1
-        harmful_least = harmful_least if threshold_harmful is None else threshold_harmful - 1
-        return _certified_screen(verdict, max(harmful_least, harmless_least), above(harmless_least, size, level_noise))
+        least = least if harmless_from is None else harmless_from - 1
+        return verdict.screen(least, max(least, harmful_least if harmful_from is None else harmful_from - 1))
 
     tree, left = grow(curator, request, plan, screen)
     return count_variants(curator, request, tree, plan.levels, plan.counts + left, settings)
@@ -164,22 +159,10 @@ class _Verdict:
     harmful: BoolArray
     let_in: BoolArray
 
-
-def _certified_screen(verdict: _Verdict, harmful_least: int, harmless: Screen) -> Screen:
-    def keep(bins: IntArray, counts: IntArray, complete: BoolArray) -> BoolArray:
-        admitted = ~verdict.harmful[bins] | (verdict.let_in[bins] & (counts > harmful_least))
-        return admitted & harmless.keep(bins, counts, complete)
-
-    return Screen(harmless.keep_above, keep, harmless.least)
-
-
-def _published_screen(verdict: _Verdict, harmful_from: int, harmless_from: int, keep_ended: bool) -> Screen:
-    def keep(bins: IntArray, counts: IntArray, complete: BoolArray) -> BoolArray:
-        candidate = ~verdict.harmful[bins] | verdict.let_in[bins]
-        enough = counts >= np.where(verdict.harmful[bins], harmful_from, harmless_from)
-        return candidate & (enough | (complete & np.bool_(keep_ended)))
-
-    return Screen(0, keep)
+    def screen(self, least: int, harmful_least: int) -> Screen:
+        """Return the screen of counts above the one, or the other for harmful continuations that are let in."""
+        of_harmful = np.where(self.let_in, harmful_least, NEVER)
+        return Screen(least, np.where(self.harmful, of_harmful, least))
 
 
 @dataclass(frozen=True)
@@ -196,11 +179,13 @@ class _History:
     """1 for prefixes that started as no trace may, else 0."""
 
 
-def _judge(rules: Rules, epsilon: Fraction, step: int, random: np.random.Generator) -> Callable[[PrefixTree], _Verdict]:
+def _judge(
+    rules: Rules, epsilon: Fraction, step: int, random: np.random.Generator
+) -> Callable[[NoisyPrefixTree], _Verdict]:
     """A function that judges the continuations of a tree's last level, called once a level."""
     history = _no_history(len(rules.first))
 
-    def judge(tree: PrefixTree) -> _Verdict:
+    def judge(tree: NoisyPrefixTree) -> _Verdict:
         nonlocal history
         if tree.levels:
             history = _advanced(history, rules, tree.levels[-1].open_bins, is_first=len(tree.levels) == 1)
@@ -275,15 +260,11 @@ def _learned(curator: Curator, epsilon: Fraction) -> Rules:
     n = len(activities)
     features = eventually_follows(activities)
     bound_share, first_share = (epsilon * part for part in LEARNING)
-
-    def norms(sequences: Sequences) -> IntArray:
-        return np.bincount(np.asarray(features(sequences)[0]), minlength=len(sequences))
-
-    bound = noisy_quantile(curator, norms, n * n + n, bound_share, 0.6, "pairs-of-activities-for-rules")
-    place = {name: i for i, name in enumerate(activities)}
+    numbers = number_histogram(curator, features, n * n + n, bound_share, "pairs-of-activities-for-rules")
+    bound = quantile(*numbers, 0.6)
 
     def first_activity(sequences: Sequences) -> IntArray:
-        recode = np.array([*(place[label] for label in sequences.labels), n], dtype=np.int64)
+        recode = np.append(public_codes(sequences, activities), n)
         codes = np.append(sequences.codes, len(sequences.labels))
         starts = np.where(sequences.lengths > 0, sequences.offsets[:-1], len(sequences.codes))
         firsts: IntArray = recode[codes[starts]]
@@ -294,14 +275,8 @@ def _learned(curator: Curator, epsilon: Fraction) -> Rules:
     if starts[:-1][first].sum() < MOST * max(int(starts.sum()), 1):
         first = np.ones(n, dtype=bool)
     rest = epsilon - bound_share - first_share
-    answer = curator.sums(
-        features,
-        max(n * n + n, 1),
-        bound,
-        rest,
-        resolution=RESOLUTION,
-        purpose="rules-activities-and-followers",
-    )
+    purpose = "rules-activities-and-followers"
+    answer = curator.sums(features, max(n * n + n, 1), bound, rest, resolution=RESOLUTION, purpose=purpose)
     counts = np.rint(answer / RESOLUTION).astype(np.int64)
     least = noise_threshold(n * n, 1.0, Laplace(bound / rest))
     return rules_from_counts(counts[: n * n].reshape(n, n), counts[n * n : n * n + n], first, least)

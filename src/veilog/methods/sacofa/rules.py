@@ -21,6 +21,7 @@ from veilog._files import text_of
 from veilog._typing import BoolArray, IntArray
 from veilog.errors import InputError
 from veilog.logs.variants import Sequences, Variants
+from veilog.methods._rows import public_codes
 from veilog.privacy.clipping import Features
 
 EVIDENCE = 10
@@ -84,11 +85,9 @@ def exact_rules(variants: Variants, activities: tuple[str, ...]) -> Rules:
 
 def _first_and_last(sequences: Sequences, activities: tuple[str, ...]) -> tuple[IntArray, IntArray]:
     """Where each activity occurs first and last in each sequence; beyond the end and -1 where it does not."""
-    place = {name: i for i, name in enumerate(activities)}
-    recode = np.array([place[label] for label in sequences.labels], dtype=np.int64)
     owner = np.repeat(np.arange(len(sequences)), sequences.lengths)
     position = np.arange(len(sequences.codes)) - sequences.offsets[owner]
-    where = owner * len(activities) + recode[sequences.codes]
+    where = owner * len(activities) + public_codes(sequences, activities)[sequences.codes]
     first = np.full(len(sequences) * len(activities), _ABSENT, dtype=np.int64)
     last = np.full(len(sequences) * len(activities), -1, dtype=np.int64)
     # Of several assignments to one place the last one stays.
@@ -124,10 +123,8 @@ _PAIRS = ("never", "always", "before")
 _KEYS = (*_PAIRS, "first")
 
 
-@dataclass(frozen=True)
-class _Rule:
-    kind: str
-    activities: tuple[str, ...]
+_Rule = tuple[str, list[str]]
+"""What kind of rule, and the activities that it is about."""
 
 
 def read_rules(path: str | Path, activities: tuple[str, ...]) -> Rules:
@@ -142,19 +139,20 @@ def read_rules(path: str | Path, activities: tuple[str, ...]) -> Rules:
     if not rules:
         raise InputError("rules-file-empty", path=path)
     place = {name: i for i, name in enumerate(activities)}
-    for rule in rules:
-        for name in rule.activities:
+    for kind, named in rules:
+        for name in named:
             if name not in place:
                 raise InputError(
                     "rules-file-activity-unknown",
                     path=path,
-                    kind=rule.kind,
+                    kind=kind,
                     name=name,
                     names=", ".join(activities[:20]),
                     value=", ..." if len(activities) > 20 else "",
                 )
-    _refuse_contradictions(rules, place, path)
-    return _arrays(rules, place)
+    arrays = _arrays(rules, place)
+    _refuse_contradictions(arrays, activities, path)
+    return arrays
 
 
 def _from_json(text: str, path: str | Path) -> list[_Rule]:
@@ -178,7 +176,7 @@ def _from_json(text: str, path: str | Path) -> list[_Rule]:
             if not isinstance(names, list) or len(names) != expected or not all(isinstance(n, str) for n in names):
                 code = "rules-file-entry-no-name" if kind == "first" else "rules-file-entry-no-pair"
                 raise InputError(code, path=path, kind=kind, dumps=json.dumps(entry))
-            rules.append(_Rule(kind, tuple(names)))
+            rules.append((kind, names))
     return rules
 
 
@@ -186,20 +184,15 @@ def _arrays(rules: list[_Rule], place: dict[str, int]) -> Rules:
     n = len(place)
     square = {kind: np.zeros((n, n), dtype=bool) for kind in _PAIRS}
     first = np.zeros(n, dtype=bool)
-    for rule in rules:
-        where = tuple(place[name] for name in rule.activities)
-        if rule.kind == "first":
-            first[where] = True
-        else:
-            square[rule.kind][where] = True
+    for kind, names in rules:
+        array = first if kind == "first" else square[kind]
+        array[tuple(place[name] for name in names)] = True
     allowed = (first if first.any() else ~first) & ~square["before"].any(axis=0)
     return Rules(square["never"], square["always"], square["before"], allowed)
 
 
-def _refuse_contradictions(rules: list[_Rule], place: dict[str, int], path: str | Path) -> None:
+def _refuse_contradictions(arrays: Rules, names: tuple[str, ...], path: str | Path) -> None:
     """Refuse rules under which an activity that a rule names could never occur in any trace."""
-    arrays = _arrays(rules, place)
-    names = list(place)
     before = _closure(arrays.before)
     for kind, reached in (("always", arrays.always), ("before", before)):
         both = np.argwhere(reached & arrays.never)

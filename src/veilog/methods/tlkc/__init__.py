@@ -25,13 +25,9 @@ other patterns match, so nothing violates in the end:
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Annotated, Literal
-
 import numpy as np
 import pyarrow as pa
 
-from veilog._language import gettext_noop
 from veilog._typing import BoolArray, IntArray
 from veilog.errors import ParameterError
 from veilog.logs.eventlog import ACTIVITY, CASE_INDEX, EVENT_INDEX, LIFECYCLE, TIMESTAMP, TIMESTAMP_TYPE, EventLog
@@ -52,54 +48,22 @@ from veilog.methods._groups.values import (
     sensitive as sensitive_attribute,
 )
 from veilog.methods.method import Groups, Method, NoEpsilon, Request
-from veilog.methods.settings import Bounds, Choices, Settings
-from veilog.methods.tlkc.suppression import BackgroundKnowledge, TlkcModel, largest_k, left
+from veilog.methods.tlkc.suppression import UNITS, BackgroundKnowledge, TlkcSettings, largest_k, left
 from veilog.privacy.account.guarantee import Statement
 from veilog.privacy.curator import Curator
 
 __all__ = ["TLKC", "UNITS", "TlkcSettings", "tlkc"]
 
 
-UNITS = {"seconds": 1_000_000, "minutes": 60_000_000, "hours": 3_600_000_000, "days": 86_400_000_000}
-"""Microseconds of each granularity of time."""
-
-_PEEK = gettext_noop("tlkc suppresses by exact counts: a group-based model, not differential privacy")
-
-
-@dataclass(frozen=True, kw_only=True)
-class TlkcSettings(Settings):
-    """Settings of TLKC, by the letters of its paper."""
-
-    k: Annotated[int, "cases that match whatever is known, at least", Bounds(1)] = 20
-    l: Annotated[int, "events of a case that an adversary knows, at most", Bounds(1, 1000)] = 3  # noqa: E741
-    c: Annotated[
-        float, "share of matching cases that have one value of a sensitive attribute, at most", Bounds(0, 1)
-    ] = 1.0
-    background: Annotated[Literal["set", "multiset", "sequence", "relative"], "what is known of events"] = "sequence"
-    time: Annotated[str, "times as they are, or whole units since the case began", Choices(("original", *UNITS))] = (
-        "hours"
-    )
-    frequency: Annotated[float, "share of cases from which on a pattern is worth keeping", Bounds(1e-9, 1)] = 0.5
-    score: Annotated[
-        Literal["published", "cost"],
-        "what is suppressed first: as published, or the element that costs the fewest cases for what it mends",
-    ] = "published"
-    ties: Annotated[
-        Literal["published", "rare"],
-        "what is suppressed first of elements with equal scores: as in the published figures, or the rare one",
-    ] = "published"
-    sensitive: Annotated[str | None, "attributes to release and to bound by c: a,b"] = None
-
-
 def tlkc(curator: Curator, request: Request, settings: TlkcSettings) -> EventLog:
     """Return the log without the events of suppressed elements; see the module. Cases without any event leave it."""
-    k, c, background, time, sensitive = settings.k, settings.c, settings.background, settings.time, settings.sensitive
-    names = attribute_names(sensitive)
+    k, c, background, time = settings.k, settings.c, settings.background, settings.time
+    names = attribute_names(settings.sensitive)
     if c < 1 and not names:
         raise ParameterError("tlkc-confidence-without-attribute", parameter="c", c=c)
     if background == "relative" and time == "original":
         raise ParameterError("tlkc-times-not-coarsened", parameter="time", names=", ".join(UNITS))
-    log = curator.peek_log(_PEEK)
+    log = curator.peek_log("tlkc-exact-counts")
     events = events_of(log, curator.domain)
     if k > events.cases:
         raise ParameterError("tlkc-k-above-log", parameter="k", k=k, cases=events.cases)
@@ -111,16 +75,13 @@ def tlkc(curator: Curator, request: Request, settings: TlkcSettings) -> EventLog
             raise ParameterError("tlkc-times-missing", parameter="background")
         _, label = np.unique(np.column_stack([label, times]), axis=0, return_inverse=True)
     known = _known(events, label, chosen)
-    bounds = TlkcModel(k, settings.l, c, settings.frequency, settings.score, settings.ties)
     request.progress("looking for violating patterns", None)
-    keep = left(known, background, bounds, request.remark)
+    keep = left(known, settings, request.remark)
     if not keep.any():
-        raise _all_suppressed(known, bounds)
+        raise _all_suppressed(known, settings)
     released = _released(log, events, keep, times, timed, chosen)
-    for statement in _statements(bounds, background, time, names):
-        curator.state(statement)
-    for remark in _remarks(log, released, time, c, names):
-        request.remark(remark)
+    _state(curator, settings, names)
+    _remark(request, log, released, settings, names)
     return released
 
 
@@ -166,7 +127,7 @@ def _known(events: DeclaredEvents, label: IntArray, chosen: list[Sensitive]) -> 
     )
 
 
-def _all_suppressed(known: BackgroundKnowledge, bounds: TlkcModel) -> ParameterError:
+def _all_suppressed(known: BackgroundKnowledge, bounds: TlkcSettings) -> ParameterError:
     """The refusal where nothing would be left, with what would leave something."""
     largest = largest_k(known, bounds.c)
     if largest == 0:
@@ -202,43 +163,27 @@ def _released(
     return EventLog(pa.table(columns), pa.table(of_cases))
 
 
-def _statements(bounds: TlkcModel, background: str, time: str, names: tuple[str, ...]) -> list[Statement]:
+def _state(curator: Curator, bounds: TlkcSettings, names: tuple[str, ...]) -> None:
     one = "one-activity" if bounds.l == 1 else "activities"
-    what = Message(f"knows-{one}-as-{background}", n=bounds.l, time=time)
-    beyond = "" if background == "relative" else "-nor-times"
-    holds = "k-anonymity-of-one-holds" if bounds.k == 1 else "k-anonymity-holds"
-    out = [
-        Statement(
-            model="k-anonymity (TLKC)",
-            holds=Message(holds, what=what, n=bounds.k),
-            checked=True,
-            does_not_protect=Message(f"k-anonymity-does-not-protect{beyond}"),
-        )
-    ]
+    what = Message(f"knows-{one}-as-{bounds.background}", n=bounds.l, time=bounds.time)
+    beyond = "" if bounds.background == "relative" else "-nor-times"
+    holds = Message("k-anonymity-of-one-holds" if bounds.k == 1 else "k-anonymity-holds", what=what, n=bounds.k)
+    not_against = Message(f"k-anonymity-does-not-protect{beyond}")
+    curator.state(Statement("k-anonymity (TLKC)", holds, checked=True, does_not_protect=not_against))
     if names and bounds.c < 1:
-        out.append(
-            Statement(
-                model="confidence (TLKC)",
-                holds=Message("confidence-holds", share=bounds.c, attributes=", ".join(names)),
-                checked=True,
-                does_not_protect=Message(f"confidence-does-not-protect{beyond}"),
-            )
-        )
-    return out
+        holds = Message("confidence-holds", share=bounds.c, attributes=", ".join(names))
+        not_against = Message(f"confidence-does-not-protect{beyond}")
+        curator.state(Statement("confidence (TLKC)", holds, checked=True, does_not_protect=not_against))
 
 
-def _remarks(log: EventLog, released: EventLog, time: str, c: float, names: tuple[str, ...]) -> list[Message]:
-    out = []
+def _remark(request: Request, log: EventLog, released: EventLog, bounds: TlkcSettings, names: tuple[str, ...]) -> None:
     dropped = dropped_attributes(log, [*released.events.column_names, *released.cases.column_names])
     if dropped:
-        out.append(Message("tlkc-attributes-dropped", dropped=dropped))
-    if time == "original":
-        out.append(Message("tlkc-times-of-log"))
-    else:
-        out.append(Message("tlkc-times-from-epoch", time=time))
-    if names and c == 1:
-        out.append(Message("tlkc-confidence-unbounded", names=", ".join(names)))
-    return out
+        request.remark(Message("tlkc-attributes-dropped", dropped=dropped))
+    original = bounds.time == "original"
+    request.remark(Message("tlkc-times-of-log") if original else Message("tlkc-times-from-epoch", time=bounds.time))
+    if names and bounds.c == 1:
+        request.remark(Message("tlkc-confidence-unbounded", names=", ".join(names)))
 
 
 TLKC = Method(

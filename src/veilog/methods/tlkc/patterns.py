@@ -119,11 +119,12 @@ def levels(
         kept = minimal & holds
         longer = np.column_stack([patterns[node], item])
         node, item = node[kept], item[kept]
-        ahead = _states_ahead(elements, space, states, starts, node, item) if size != largest else 0
-        yield PatternLevel(size, longer[kept], longer[violating], parts[kept], ahead > most_states)
-        if ahead > most_states or size == largest:
+        grown = None if size == largest else _grown(elements, space, states, starts, node, item, most_states)
+        cut = grown is None and size != largest
+        yield PatternLevel(size, longer[kept], longer[violating], parts[kept], cut)
+        if grown is None:
             return
-        states, starts = _grown(elements, space, states, starts, node, item)
+        states, starts = grown
         keys, without, patterns = node * elements.size + item, parts[kept], longer[kept]
 
 
@@ -237,32 +238,11 @@ def _rank(sorted_keys: IntArray, wanted: IntArray) -> IntArray:
     return np.where(sorted_keys[place] == wanted, place, -1)
 
 
-def _states_ahead(
-    elements: Elements,
-    space: _Space,
-    states: IntArray,
-    starts: IntArray,
-    node: IntArray,
-    item: IntArray,
-) -> int:
-    """States that these longer patterns have together."""
-    total = 0
-    table = space.follows.astype(np.float64)
-    for low, high in _batches(starts, elements.size):
-        part, begin = states[starts[low] : starts[high]], starts[low : high + 1] - starts[low]
-        chosen = (node >= low) & (node < high)
-        ones = np.ones(len(part))
-        matrix = csr_matrix((ones, space.row[part], begin), shape=(len(begin) - 1, len(table)))
-        total += int((np.asarray(matrix @ table)[node[chosen] - low, item[chosen]]).sum())
-    return total
-
-
 def _grown(
-    elements: Elements, space: _Space, states: IntArray, starts: IntArray, node: IntArray, item: IntArray
-) -> tuple[IntArray, IntArray]:
-    """The states of the longer patterns, in the order of the patterns."""
-    found: list[IntArray] = []
-    sizes: list[IntArray] = []
+    elements: Elements, space: _Space, states: IntArray, starts: IntArray, node: IntArray, item: IntArray, most: int
+) -> tuple[IntArray, IntArray] | None:
+    """The states of the longer patterns, in the order of the patterns; None where there are more than ``most``."""
+    found, sizes = [np.zeros(0, dtype=np.int64)], [np.zeros(0, dtype=np.int64)]
     for low, high in _batches(starts, elements.size):
         part = states[starts[low] : starts[high]]
         owner = np.repeat(np.arange(high - low), np.diff(starts[low : high + 1]))
@@ -276,9 +256,11 @@ def _grown(
         reached = part[which] if space.next_state is None else space.next_state[part[which], following].astype(np.int64)
         found.append(reached[np.argsort(goal, kind="stable")])
         sizes.append(np.bincount(goal, minlength=int(chosen.sum())))
+        if sum(map(len, found)) > most:
+            return None
     starts_after = np.zeros(len(node) + 1, dtype=np.int64)
-    np.cumsum(np.concatenate(sizes) if sizes else [], out=starts_after[1:])
-    return (np.concatenate(found) if found else np.zeros(0, dtype=np.int64)), starts_after
+    np.cumsum(np.concatenate(sizes), out=starts_after[1:])
+    return np.concatenate(found), starts_after
 
 
 def _batches(starts: IntArray, items: int) -> Iterator[tuple[int, int]]:

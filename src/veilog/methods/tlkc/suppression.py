@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import Annotated, Literal
 
 import numpy as np
 from scipy.sparse import csr_matrix
@@ -12,24 +13,41 @@ from scipy.sparse import csr_matrix
 from veilog._typing import BoolArray, IntArray
 from veilog.errors import ParameterError
 from veilog.messages import Message
+from veilog.methods._rows import equal_before, rows_of
+from veilog.methods.settings import Choices, Range, Settings
 from veilog.methods.tlkc.patterns import Elements, ElementTraces, levels, maximal_patterns
 
+UNITS = {"seconds": 1_000_000, "minutes": 60_000_000, "hours": 3_600_000_000, "days": 86_400_000_000}
+"""Microseconds of each granularity of time."""
 
-@dataclass(frozen=True)
-class TlkcModel:
-    """At least ``k`` cases match what is known of at most ``l`` events; at most the share ``c`` of them has a sensitive
-    value. Patterns that the share ``frequency`` of the cases has are of use."""
 
-    k: int
-    l: int  # noqa: E741 - the paper's name
-    c: float
-    frequency: float
-    score: str = "published"
-    """"published": violating patterns with the element over maximal frequent ones with it; "cost": over the cases that
-    lose it, and in the end what turns out not to be needed is not suppressed."""
-    ties: str = "published"
-    """Of equal scores: "published" takes the element of more violating patterns to begin with, then the one that more
-    cases have, which gives the published figures; "rare" the one that fewer cases have, which costs fewer events."""
+@dataclass(frozen=True, kw_only=True)
+class TlkcSettings(Settings):
+    """Settings of TLKC, by the letters of its paper.
+
+    Of equal scores the published ties take the element of more violating patterns to begin with, then the one that
+    more cases have. With the score ``cost`` what turns out not to be needed in the end is not suppressed.
+    """
+
+    k: Annotated[int, "cases that match whatever is known, at least", Range(1)] = 20
+    l: Annotated[int, "events of a case that an adversary knows, at most", Range(1, 1000)] = 3  # noqa: E741
+    c: Annotated[
+        float, "share of matching cases that have one value of a sensitive attribute, at most", Range(0, 1)
+    ] = 1.0
+    background: Annotated[Literal["set", "multiset", "sequence", "relative"], "what is known of events"] = "sequence"
+    time: Annotated[str, "times as they are, or whole units since the case began", Choices(("original", *UNITS))] = (
+        "hours"
+    )
+    frequency: Annotated[float, "share of cases from which on a pattern is worth keeping", Range(1e-9, 1)] = 0.5
+    score: Annotated[
+        Literal["published", "cost"],
+        "what is suppressed first: as published, or the element that costs the fewest cases for what it mends",
+    ] = "published"
+    ties: Annotated[
+        Literal["published", "rare"],
+        "what is suppressed first of elements with equal scores: as in the published figures, or the rare one",
+    ] = "published"
+    sensitive: Annotated[str | None, "attributes to release and to bound by c: a,b"] = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,17 +62,16 @@ class BackgroundKnowledge:
     values: int
 
 
-def left(
-    known: BackgroundKnowledge, background: str, bounds: TlkcModel, remark: Callable[[Message], None]
-) -> BoolArray:
+def left(known: BackgroundKnowledge, bounds: TlkcSettings, remark: Callable[[Message], None]) -> BoolArray:
     """Which events are left when nothing violates any more."""
-    ordered = background in ("sequence", "relative")
-    place = _occurrence(known.case, known.label) if background != "set" else np.zeros_like(known.label)
+    ordered = bounds.background in ("sequence", "relative")
+    place = equal_before(known.label * known.cases + known.case)
+    place *= bounds.background != "set"
     _, first, element = np.unique(
         known.label * (place.max(initial=0) + 1) + place, return_index=True, return_inverse=True
     )
     before = np.full(len(first), -1, dtype=np.int64)
-    if background == "multiset":  # elements ascend by label and occurrence
+    if bounds.background == "multiset":  # elements ascend by label and occurrence
         before[1:] = np.where(place[first][1:] > 0, np.arange(len(first) - 1), -1)
     keep = _loop(replace(known, label=element.ravel()), place[first], before, ordered, bounds, remark)
     if bounds.c < 1 and ordered and keep.any():
@@ -78,7 +95,7 @@ def _loop(
     place: IntArray,
     before: IntArray,
     ordered: bool,
-    bounds: TlkcModel,
+    bounds: TlkcSettings,
     remark: Callable[[Message], None],
 ) -> BoolArray:
     """Suppresses until a whole search finds nothing that violates. What violates by itself leaves first: it has to."""
@@ -131,7 +148,7 @@ def _traces(known: BackgroundKnowledge, element: IntArray, keep: BoolArray, orde
     case, code = known.case[keep], element[keep]
     if not ordered:
         pairs = np.unique(case * (int(code.max(initial=0)) + 1) + code)
-        case, code = pairs // (int(code.max(initial=0)) + 1), pairs % (int(code.max(initial=0)) + 1)
+        case, code = np.divmod(pairs, int(code.max(initial=0)) + 1)
     bounds = np.searchsorted(case, np.arange(known.cases + 1))
     numbers: dict[bytes, int] = {}
     trace = np.empty(known.cases, dtype=np.int64)
@@ -141,15 +158,13 @@ def _traces(known: BackgroundKnowledge, element: IntArray, keep: BoolArray, orde
         if trace[i] == len(first):
             first.append(i)
     chosen = np.array(first, dtype=np.int64)
-    offsets = np.zeros(len(chosen) + 1, dtype=np.int64)
-    np.cumsum(bounds[chosen + 1] - bounds[chosen], out=offsets[1:])
-    rows = np.arange(offsets[-1]) + np.repeat(bounds[chosen] - offsets[:-1], np.diff(offsets))
+    rows, offsets = rows_of(bounds, chosen)
     having = np.zeros((len(chosen), known.values), dtype=np.int64)
     np.add.at(having, (trace[known.value_case], known.value), 1)
     return ElementTraces(code[rows], offsets, np.bincount(trace, minlength=len(chosen)), having)
 
 
-def _violating(elements: Elements, traces: ElementTraces, bounds: TlkcModel) -> tuple[list[IntArray], bool]:
+def _violating(elements: Elements, traces: ElementTraces, bounds: TlkcSettings) -> tuple[list[IntArray], bool]:
     """The minimal violating patterns by size, and whether all sizes up to l were looked at."""
     found = []
     for level in levels(elements, traces, k=bounds.k, c=bounds.c, largest=bounds.l):
@@ -164,7 +179,7 @@ def _chosen(
     elements: Elements,
     traces: ElementTraces,
     violating: list[IntArray],
-    bounds: TlkcModel,
+    bounds: TlkcSettings,
     cases: int,
     remark: Callable[[Message], None],
 ) -> list[int]:
@@ -178,18 +193,17 @@ def _chosen(
     private, useful = _contained(violating, elements.size), _contained(frequent, elements.size)
     violated = np.asarray(private.sum(axis=0), dtype=np.int64).ravel()
     used = np.asarray(useful.sum(axis=0), dtype=np.int64).ravel()
-    alive = np.ones(private.shape[0], dtype=np.bool_), np.ones(useful.shape[0], dtype=np.bool_)
-    columns = private.tocsc(), useful.tocsc()
+    sides = [
+        (np.ones(matrix.shape[0], dtype=np.bool_), matrix.tocsc(), matrix, number)
+        for matrix, number in ((private, violated), (useful, used))
+    ]
     rank = np.lexsort((-having, -violated)) if bounds.ties == "published" else np.argsort(having, kind="stable")
     out: list[int] = []
     while violated.any():
         score = (violated / (used + 1))[rank]
         element = int(rank[np.argmax(score)])
         out.append(element)
-        for rows, column, matrix, number in (
-            (alive[0], columns[0], private, violated),
-            (alive[1], columns[1], useful, used),
-        ):
+        for rows, column, matrix, number in sides:
             gone = column.indices[column.indptr[element] : column.indptr[element + 1]]
             gone = gone[rows[gone]]
             rows[gone] = False
@@ -220,27 +234,7 @@ def _cheapest(private: csr_matrix, having: IntArray) -> list[int]:
 
 def _contained(patterns: list[IntArray], size: int) -> csr_matrix:
     """Which pattern (row) contains which element (column)."""
-    total = sum(len(p) for p in patterns)
-    rows = np.concatenate(
-        [np.repeat(np.arange(len(p)), p.shape[1]) + start for p, start in zip(patterns, _starts(patterns), strict=True)]
-        or [np.zeros(0, dtype=np.int64)]
-    )
-    columns = np.concatenate([p.ravel() for p in patterns] or [np.zeros(0, dtype=np.int64)])
-    pairs = np.unique(rows * size + columns)
-    return csr_matrix((np.ones(len(pairs), dtype=np.int64), (pairs // size, pairs % size)), shape=(total, size))
-
-
-def _starts(patterns: list[IntArray]) -> list[int]:
-    return np.cumsum([0, *(len(p) for p in patterns[:-1])]).tolist() if patterns else []
-
-
-def _occurrence(case: IntArray, label: IntArray) -> IntArray:
-    """Of each event how many events of its case before it have its label."""
-    order = np.lexsort((np.arange(len(case)), label, case))
-    same = np.zeros(len(case), dtype=np.bool_)
-    same[1:] = (case[order][1:] == case[order][:-1]) & (label[order][1:] == label[order][:-1])
-    position = np.arange(len(case))
-    start = np.maximum.accumulate(np.where(same, 0, position))
-    out = np.empty(len(case), dtype=np.int64)
-    out[order] = position - start
-    return out
+    lengths = np.concatenate([np.zeros(0, dtype=np.int64), *(np.full(len(p), p.shape[1]) for p in patterns)])
+    columns = np.concatenate([np.zeros(0, dtype=np.int64), *(p.ravel() for p in patterns)])
+    pairs = np.unique(np.repeat(np.arange(len(lengths)), lengths) * size + columns)
+    return csr_matrix((np.ones(len(pairs), dtype=np.int64), (pairs // size, pairs % size)), shape=(len(lengths), size))

@@ -11,23 +11,16 @@ released. As published, the columns and the encoder are raw: nothing can be deri
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Annotated, Any, Literal
 
-import numpy as np
-
-from veilog._typing import IntArray
 from veilog.errors import ParameterError
-from veilog.logs.variants import Sequences, Variants
+from veilog.logs.variants import Variants
 from veilog.methods.method import EpsilonAndDelta, Method, Request
-from veilog.methods.settings import Bounds, Choices, LargestLog, Settings
-from veilog.methods.travag.certified import begin, learn
-from veilog.methods.travag.draws import by_chance
-from veilog.methods.travag.networks import forward, sigmoid
-from veilog.methods.travag.plan import refuse_unaffordable
+from veilog.methods.settings import Choices, LargestLog, Range, Settings
+from veilog.methods.travag.certified import train_certified
+from veilog.methods.travag.draws import draws, sample
 from veilog.methods.travag.published import train_as_published
-from veilog.methods.travag.run import Checkpoint
 from veilog.methods.travag.settings import (
     CERTIFIED,
     PROGRAM,
@@ -37,7 +30,7 @@ from veilog.methods.travag.settings import (
     Trained,
     TrainingState,
 )
-from veilog.methods.travag.training import normals
+from veilog.methods.travag.steps import Checkpoint
 from veilog.privacy.curator import Curator
 from veilog.privacy.mechanisms import noise
 
@@ -58,9 +51,6 @@ __all__ = [
 ]
 
 
-_DRAWS = 1024
-
-
 @dataclass(frozen=True, kw_only=True)
 class TravagSettings(Settings):
     """Settings of TraVaG; the paper's own are configurations by name."""
@@ -73,23 +63,23 @@ class TravagSettings(Settings):
     columns_share: Annotated[
         float | None,
         "share of epsilon that finds the variants; by default more, the smaller delta is",
-        Bounds(0.01, 0.97),
+        Range(0.01, 0.97),
     ] = CERTIFIED.columns_share
     outside: Annotated[
         Literal["nearest", "drop"], "cases of variants that cannot be drawn: counted in the nearest, or dropped"
     ] = "nearest"
-    critic_steps: Annotated[int, "noised steps of the critic", Bounds(1, 1_000_000)] = CERTIFIED.critic_steps
-    critic_rate: Annotated[float | None, "chance of a case to take part in a step", Bounds(1e-6, 1)] = (
+    critic_steps: Annotated[int, "noised steps of the critic", Range(1, 1_000_000)] = CERTIFIED.critic_steps
+    critic_rate: Annotated[float | None, "chance of a case to take part in a step", Range(1e-6, 1)] = (
         CERTIFIED.critic_rate
     )
-    autoencoder_steps: Annotated[int, "noised steps of the autoencoder", Bounds(0, 1_000_000)] = (
+    autoencoder_steps: Annotated[int, "noised steps of the autoencoder", Range(0, 1_000_000)] = (
         CERTIFIED.autoencoder_steps
     )
     autoencoder_share: Annotated[
-        float, "share of the gradients' budget for the autoencoder's noised steps", Bounds(0, 0.99)
+        float, "share of the gradients' budget for the autoencoder's noised steps", Range(0, 0.99)
     ] = CERTIFIED.autoencoder_share
     free_generator_steps: Annotated[
-        int, "steps of the generator on released numbers, at no cost", Bounds(1, 100_000)
+        int, "steps of the generator on released numbers, at no cost", Range(1, 100_000)
     ] = CERTIFIED.free_generator_steps
     largest_log: LargestLog = CERTIFIED.largest_log
 
@@ -143,46 +133,13 @@ def train(
     return trained
 
 
-def sample(trained: Trained, n: int, rng: np.random.Generator) -> IntArray:
-    """How often each column is among ``n`` draws; in blocks, so the memory does not grow with ``n``."""
-    counts = np.zeros(len(trained.columns), dtype=np.int64)
-    for chosen in draws(trained, n, rng):
-        counts += np.bincount(chosen, minlength=len(counts))
-    return counts
-
-
-def draws(trained: Trained, n: int, rng: np.random.Generator) -> Iterator[IntArray]:
-    """The columns of ``n`` draws, one after the other, in blocks."""
-    networks = Networks.of(len(trained.columns), trained.configuration)
-    place = _in_order_of_names(trained.columns) if trained.configuration.of_program else None
-    for start in range(0, n, _DRAWS):
-        rows = min(_DRAWS, n - start)
-        code = forward(networks.generator, trained.weights, normals(rng, rows, trained.configuration)).output
-        logits = forward(networks.decoder, trained.weights, code).output
-        if trained.configuration.drawn:
-            yield by_chance(logits, rng)
-        elif place is not None:
-            # several outputs may be rounded to 1, and the program takes the first by name
-            yield place[sigmoid(logits)[:, place].argmax(axis=1)]
-        else:
-            # the largest output is the largest before its sigmoid
-            yield logits.argmax(axis=1)
-
-
-def _in_order_of_names(columns: Sequences) -> IntArray:
-    """The columns in the order of their activities, written with commas between them."""
-    return np.array(sorted(range(len(columns)), key=list(map(",".join, columns)).__getitem__), dtype=np.int64)
-
-
 def travag(curator: Curator, request: Request, settings: TravagSettings) -> Variants:
     """Train, and draw as many cases as the log has: certified by its noisy count."""
     configuration = configured(settings, as_published=request.as_published)
     trained = _trained(curator, request, configuration, None, lambda state: None)
     if trained is None:
         return Variants.from_dict({})
-    counts = sample(trained, trained.cases, noise.generator(curator.randomness))
-    columns = trained.columns
-    return Variants.from_arrays(columns.labels, columns.codes, columns.offsets, counts)
+    return trained.variants(sample(trained, trained.cases, noise.generator(curator.randomness)))
 
 
 def _trained(
@@ -192,16 +149,11 @@ def _trained(
     resume: TrainingState | None,
     checkpoint: Checkpoint,
 ) -> Trained | None:
-    if request.as_published:
-        state = train_as_published(curator, request, configuration, resume, checkpoint)
-    else:
-        if resume is None:
-            refuse_unaffordable(request.epsilon, request.delta, configuration)
-        begun = begin(curator, request, configuration, resume, checkpoint)
-        if begun is None:
-            return None
-        learn(begun)
-        state = begun.state
+    state = (train_as_published if request.as_published else train_certified)(
+        curator, request, configuration, resume, checkpoint
+    )
+    if state is None:
+        return None
     kept = ("generator.", "decoder.")
     return Trained(
         columns=state.columns,

@@ -1,59 +1,184 @@
-"""TraVaG, certified: released columns, noised gradients of the critic, and all else from what was released."""
+"""TraVaG, certified: released columns, noised gradients of the critic, and all else from what was released.
+
+How epsilon and delta are shared, and which noise the steps get, is decided before the log is touched, from public
+numbers only. The columns and their noisy counts are answers of the curator, and so are noised gradients; whatever is
+computed from them is post-processing and costs nothing.
+"""
 
 from __future__ import annotations
 
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+
 import numpy as np
 
-from veilog._typing import FloatArray
+from veilog._typing import AnyArray, FloatArray, IntArray
+from veilog.errors import ParameterError
 from veilog.messages import Message
-from veilog.methods.method import Request
+from veilog.methods.method import Request, advised, as_asked
 from veilog.methods.standing_out import remark_rare_variants
-from veilog.methods.travag.free import fit_autoencoder, fit_generator, shares
-from veilog.methods.travag.networks import Weights, initial
-from veilog.methods.travag.plan import Budget, columns_that_fit, plan_certified
-from veilog.methods.travag.run import Checkpoint, Run, check_resumed, clips_of, nearest
+from veilog.methods.travag.networks import adam, backward, forward, gradients
 from veilog.methods.travag.settings import Configuration, Networks, TrainingState
-from veilog.methods.travag.training import autoencoder_step, count_step, critic_step, generator_step
+from veilog.methods.travag.steps import (
+    Checkpoint,
+    Trainer,
+    autoencoder_factors,
+    autoencoder_step,
+    clips_of,
+    count_step,
+    critic_step,
+    generator_step,
+    nearest,
+    softmax,
+)
+from veilog.privacy.account.accounting import parse_share
 from veilog.privacy.curator import Curator
 from veilog.privacy.mechanisms import noise
-from veilog.privacy.mechanisms.mechanism import KTruncatedGeometric
+from veilog.privacy.mechanisms.mechanism import LARGEST_NOISE, KTruncatedGeometric, NoisedSteps
+from veilog.privacy.mechanisms.noise import tsgd_bound
+from veilog.privacy.training.accounting import calibrated, smallest_epsilon
+
+MOST_COLUMNS = 4096
+"""The most frequent columns (by noisy counts) up to so many are trained on; the rest is outside."""
+MOST_PARAMETERS = 200_000_000
+"""With moments and gradients about 4 GB."""
+_CHECK = 25
+_DRAWS = 8192
+_SURE = 0.99
+"""The autoencoder has learned the columns when each is given back with this probability."""
 
 
-def begin(
+@dataclass(frozen=True)
+class Budget:
+    """How a certified training shares epsilon and delta."""
+
+    count: Fraction
+    columns: Fraction
+    gradients: Fraction
+    columns_delta: Fraction
+    gradients_delta: Fraction
+
+    @staticmethod
+    def of(epsilon: Fraction, delta: Fraction, configuration: Configuration) -> Budget:
+        count = epsilon * parse_share(configuration.count_share, "count_share")
+        given = configuration.columns_share
+        columns = epsilon * (_columns_share(delta) if given is None else parse_share(given, "columns_share"))
+        if count + columns >= epsilon:
+            raise ParameterError(
+                "travag-shares-leave-nothing", parameter="columns_share", value=1 - configuration.count_share
+            )
+        for_columns = delta * parse_share(configuration.columns_delta_share, "columns_delta_share")
+        return Budget(count, columns, epsilon - count - columns, for_columns, delta - for_columns)
+
+
+def _columns_share(delta: Fraction) -> Fraction:
+    """The columns' share of epsilon. Their threshold grows like ``ln(1/delta)``, the gradients' noise like its root, so
+    the smaller delta is, the more the columns need: 0.5 at 0.01, 0.85 at 1e-6 (found on the open logs)."""
+    share = 0.325 + 0.038 * math.log(1 / float(delta))
+    return Fraction(round(100 * min(0.9, max(0.4, share))), 100)
+
+
+def _uncalibrated(configuration: Configuration, cases: int) -> tuple[NoisedSteps, ...]:
+    """The steps with noise in the right proportion. In the regime of much noise a part costs about
+    ``rate**2 steps / noise**2`` of what all cost; the shares are of that. Rates follow from the noisy ``cases``."""
+    c, parts = configuration, []
+    of_critic = 1 - c.autoencoder_share if c.autoencoder_steps else 1.0
+    for name, given, batch, steps, share in (
+        ("autoencoder", c.autoencoder_rate, c.autoencoder_batch, c.autoencoder_steps, c.autoencoder_share),
+        ("critic", c.critic_rate, c.critic_batch, c.critic_steps, of_critic),
+    ):
+        if steps:
+            rate = given if given is not None else min(1.0, batch / max(1, cases))
+            parts.append(NoisedSteps(name, rate, rate * (steps / share) ** 0.5, steps))
+    return tuple(parts)
+
+
+def refuse_unaffordable(epsilon: Fraction, delta: Fraction, configuration: Configuration) -> None:
+    """Refuse, before anything is asked, a budget at which noise exceeds the largest log expected; says what is enough.
+
+    Nothing can be learned where no variant's count can pass the threshold of ``partitions``, or where the noise on the
+    share of a single column is as large as the log.
+    """
+    budget, largest = Budget.of(epsilon, delta, configuration), configuration.largest_log
+    parts = _uncalibrated(configuration, largest)
+    critic = parts[-1]
+    # noise multipliers at which a column's count would be known up to `largest`, all steps together
+    limit = min(largest * critic.rate * critic.steps**0.5, LARGEST_NOISE)
+    limit *= min(part.noise_multiplier for part in parts) / critic.noise_multiplier
+    for_gradients = Fraction(smallest_epsilon(parts, budget.gradients_delta, limit))
+    enough = for_gradients * epsilon / budget.gradients
+
+    def hides_all(asked: Fraction) -> bool:
+        return tsgd_bound(asked * budget.columns / epsilon, budget.columns_delta) >= largest
+
+    if epsilon >= enough and not hides_all(epsilon):
+        return
+    low = high = max(enough, epsilon)
+    while hides_all(high):
+        low, high = high, high * 2
+    for _ in range(20):
+        middle = (low + high) / 2
+        low, high = (middle, high) if hides_all(middle) else (low, middle)
+    raise ParameterError(
+        "travag-no-step-affordable",
+        parameter="epsilon",
+        advice=advised(float(high) * 1.06, "epsilon-enough-to-learn"),
+        as_asked=as_asked(epsilon),
+        delta=float(delta),
+        largest=largest,
+    )
+
+
+def columns_that_fit(columns: int, configuration: Configuration) -> int:
+    """How many columns are trained on at most: a public number."""
+    fit = min(columns, MOST_COLUMNS)
+    while Networks.of(fit, configuration).parameters > MOST_PARAMETERS:
+        fit = fit * 9 // 10
+    return fit
+
+
+def train_certified(
     curator: Curator,
     request: Request,
     configuration: Configuration,
     resume: TrainingState | None,
     checkpoint: Checkpoint,
-) -> Run | None:
-    """Ask for the number of cases and the columns, and pay for the noised steps; or go on with a run that did."""
+) -> TrainingState | None:
+    """Ask for the number of cases and the columns, pay for the noised steps, and take them; or go on with a run that
+    did. Return the state after the last step; None where there are no variants that can be drawn."""
+    if resume is None:
+        refuse_unaffordable(request.epsilon, request.delta, configuration)
     budget = Budget.of(request.epsilon, request.delta, configuration)
     rng = noise.generator(curator.randomness)
     if resume is None:
-        asked = _asked(curator, request, configuration, budget, rng)
-        if asked is None:
+        state = _asked(curator, request, configuration, budget, rng)
+        if state is None:
             return None
-        state, networks = asked
     else:
-        check_resumed(resume, request, configuration)
-        state, networks = resume, Networks.of(len(resume.columns), configuration)
-        curator.carry(state.charges)
+        resume.check_resumed(request, configuration)
+        curator.carry(resume.charges)
+        state = resume
     training = curator.training(
         nearest(state.columns, dropped=configuration.outside == "drop"),
         len(state.columns),
         state.plan,
-        clips_of(configuration, state.plan),
+        clips_of(state),
         budget.gradients,
         budget.gradients_delta,
         taken=state.taken,
         purpose="gradients-of-critic" if len(state.plan) == 1 else "gradients-of-autoencoder-and-critic",
     )
-    return Run(state, networks, training, request, checkpoint, rng)
+    trainer = Trainer(state, request, checkpoint, rng, training)
+    if resume is None:
+        fit_autoencoder(trainer)
+    _learn(trainer, budget)
+    return state
 
 
 def _asked(
     curator: Curator, request: Request, configuration: Configuration, budget: Budget, rng: np.random.Generator
-) -> tuple[TrainingState, Networks] | None:
+) -> TrainingState | None:
     """What a run begins with: the noisy number of cases, and networks for the variants that can be drawn; None where
     there are no such variants."""
     request.progress("asking for the variants to learn", None)
@@ -68,84 +193,119 @@ def _asked(
         kept = np.zeros(len(found), dtype=bool)
         kept[found.by_frequency()[:most]] = True
         found = found.with_counts(np.where(kept, found.counts, 0))
-    networks = Networks.of(len(found), configuration)
-    weights: Weights = {}
-    for network in networks.all():
-        weights.update(initial(network, rng))
-    plan = plan_certified(configuration, budget, cases)
-    state = TrainingState(
-        configuration=configuration,
-        as_published=False,
-        epsilon=str(request.epsilon),
-        delta=str(request.delta),
-        columns=found.sequences,
-        column_counts=found.counts,
-        cases=cases,
-        charges=curator.charges,
-        plan=plan,
-        taken=(0,) * len(plan),
-        weights=weights,
-        moments={},
-    )
-    if configuration.free_autoencoder_steps:
-        fit_autoencoder(networks, configuration, weights, {}, rng)
-    return state, networks
+    plan = calibrated(_uncalibrated(configuration, cases), budget.gradients, budget.gradients_delta)
+    return TrainingState.new(configuration, request, found, cases, plan, rng, curator.charges)
 
 
-def learn(run: Run) -> None:
-    configuration, networks = run.configuration, run.networks
-    part = run.part("autoencoder")
-    if part is not None:
-        while run.left(part):
-            run.checkpoint(run.now())
-            batch = run.state.plan[part].rate * run.state.cases
-            autoencoder_step(
-                networks, configuration, run.training, part, run.weights, run.moments, batch, encoder_free=False
-            )
-            run.tell("autoencoder")
-        fit_autoencoder(networks, configuration, run.weights, {}, run.rng)
-    part = run.part("critic")
-    assert part is not None
-    if configuration.critic_hidden:
-        _learn_with_deep_critic(run, part)
+def _learn(trainer: Trainer, budget: Budget) -> None:
+    configuration, cases, plan = trainer.configuration, trainer.state.cases, trainer.state.plan
+    *autoencoder, critic = range(len(plan))
+    for part in autoencoder:
+        for _ in trainer.steps(part, "autoencoder"):
+            autoencoder_step(trainer, part, plan[part].rate * cases, encoder_free=False)
+        fit_autoencoder(trainer)
+    if not configuration.critic_hidden:
+        for _ in trainer.steps(critic, "critic"):
+            count_step(trainer, critic)
+        trainer.request.progress("generator, from released numbers", None)
+        fit_generator(trainer, _target(trainer, critic, budget))
         return
-    while run.left(part):
-        run.checkpoint(run.now())
-        count_step(networks, configuration, run.training, part, run.moments)
-        run.tell("critic")
-    run.checkpoint(run.now())
-    run.request.progress("generator, from released numbers", None)
-    fit_generator(networks, configuration, run.weights, {}, _target(run, part), run.rng)
+    # the paper's critic on noised gradients, after a start from the columns' noisy counts
+    if not trainer.taken[critic]:
+        fit_generator(trainer, shares(trainer.state.column_counts, None, 0.0, 0.0))
+    for taken in trainer.steps(critic, "critic and generator"):
+        critic_step(trainer, critic, plan[critic].rate * cases, pairs=False)
+        if taken % configuration.critic_steps_per_generator == 0:
+            generator_step(trainer, configuration.free_batch)
 
 
-def _target(run: Run, part: int) -> FloatArray:
+def _target(trainer: Trainer, part: int, budget: Budget) -> FloatArray:
     """The shares of the columns by all that is released."""
-    state, budget = run.state, Budget.of(run.request.epsilon, run.request.delta, run.configuration)
+    state, moments = trainer.state, trainer.moments
     by_columns = 2**0.5 / float(budget.columns)
-    if "critic.seen" not in run.moments:
+    if "critic.seen" not in moments:
         return shares(state.column_counts, None, by_columns, 0.0)
-    steps, counts = run.moments["critic.steps"][0], run.moments["critic.seen"]
+    steps, counts = moments["critic.steps"][0], moments["critic.seen"]
     plan = state.plan[part]
     seen = counts / (steps * plan.rate)
     variance = len(counts) * (plan.noise_multiplier / plan.rate) ** 2 / steps
     by_count = 2 / float(budget.count) ** 2
     total = float(seen.sum())
-    if run.configuration.outside != "drop":  # otherwise the count is of other cases
+    if trainer.configuration.outside != "drop":  # otherwise the count is of other cases
         total = (total * by_count + state.cases * variance) / (by_count + variance)
     return shares(state.column_counts, seen, by_columns, total)
 
 
-def _learn_with_deep_critic(run: Run, part: int) -> None:
-    """The paper's critic on noised gradients, after a start from the columns' noisy counts."""
-    configuration, networks = run.configuration, run.networks
-    if run.training.taken[part] == 0:
-        start = shares(run.state.column_counts, None, 0.0, 0.0)
-        fit_generator(networks, configuration, run.weights, {}, start, run.rng)
-    batch = run.state.plan[part].rate * run.state.cases
-    while run.left(part):
-        run.checkpoint(run.now())
-        critic_step(networks, configuration, run.training, part, run.weights, run.moments, batch, run.rng, pairs=False)
-        if run.training.taken[part] % configuration.critic_steps_per_generator == 0:
-            generator_step(networks, configuration, run.weights, run.moments, configuration.free_batch, run.rng)
-        run.tell("critic and generator")
-    run.checkpoint(run.now())
+# Steps on released numbers --------------------------------------------------------------------------------------------
+
+
+def fit_autoencoder(trainer: Trainer) -> None:
+    """Teach the autoencoder to give back every column: the columns are released, so this needs no case."""
+    networks, configuration, weights = trainer.networks, trainer.configuration, trainer.weights
+    columns, moments = np.arange(networks.encoder.widths[0]), dict[str, AnyArray]()
+    rows, rate = min(len(columns), configuration.free_batch), configuration.autoencoder_learning_rate
+    for step in range(configuration.free_autoencoder_steps):
+        batch = columns if rows == len(columns) else trainer.rng.choice(columns, rows, replace=False)
+        in_encoder, in_decoder = autoencoder_factors(networks, weights, batch, configuration.drawn)
+        adam(networks.encoder, weights, moments, gradients(in_encoder), rate, scale=1 / rows)
+        adam(networks.decoder, weights, moments, gradients(in_decoder), rate, scale=1 / rows)
+        if step % _CHECK == _CHECK - 1 and _reconstructed(trainer, columns).min() > _SURE:
+            return
+
+
+def _reconstructed(trainer: Trainer, columns: IntArray) -> AnyArray:
+    """With what probability decoder and encoder give back each column."""
+    networks, weights = trainer.networks, trainer.weights
+    parts = []
+    for start in range(0, len(columns), 1024):
+        block = columns[start : start + 1024]
+        code = forward(networks.encoder, weights, block).output
+        parts.append(softmax(forward(networks.decoder, weights, code).output)[np.arange(len(block)), block])
+    return np.concatenate(parts)
+
+
+def shares(column_counts: IntArray, seen: AnyArray | None, count_spread: float, cases: float) -> AnyArray:
+    """The share of the cases in each column, from all that was released about them.
+
+    ``column_counts`` (of partitions) are cases of exactly the column's variant, up to noise of deviation
+    ``count_spread``; ``seen`` (of the critic's gradients) are the cases of the column, those that were counted in it
+    because it is their nearest included, up to independent noise. Least squares: the closest to ``seen``
+    that is nowhere less than ``column_counts`` minus their noise, and that adds up to ``cases``.
+    """
+    least = np.maximum(column_counts - count_spread, 0.0)
+    if seen is None:
+        return np.asarray(column_counts / column_counts.sum())
+    total = max(cases, float(least.sum()), 1.0)
+    low, high = float((seen - least).min()) - total, float((seen - least).max()) + total
+    for _ in range(100):  # the sum falls with what is taken off every column
+        middle = (low + high) / 2
+        if np.maximum(seen - middle, least).sum() > total:
+            low = middle
+        else:
+            high = middle
+    found = np.maximum(seen - high, least)
+    return np.asarray(found / max(float(found.sum()), 1e-12))
+
+
+def fit_generator(trainer: Trainer, target: AnyArray) -> None:
+    """Teach the generator to give the columns with the shares ``target``.
+
+    The critic of a divergence between two known distributions is known in closed form: for the Kullback-Leibler
+    divergence of the target r from the made-up f it scores column j with ``r_j / f_j``. The generator goes up that
+    score.
+    """
+    networks, configuration, weights = trainer.networks, trainer.configuration, trainer.weights
+    goal, moments, rows = target.astype(np.float32), dict[str, AnyArray](), configuration.free_batch
+    for step in range(configuration.free_generator_steps):
+        code = forward(networks.generator, weights, trainer.noise(rows))
+        decoded = forward(networks.decoder, weights, code.output)
+        chances = softmax(decoded.output)
+        made = chances.mean(axis=0, dtype=np.float64)
+        score = (-goal / np.maximum(made, 1e-9) / rows).astype(np.float32)
+        by_logits = chances * (score - (chances @ score)[:, None])
+        in_decoder, by_code = backward(networks.decoder, weights, decoded, by_logits, to_input=True)
+        in_generator, _ = backward(networks.generator, weights, code, by_code)
+        rate = configuration.gan_learning_rate * (1 - step / configuration.free_generator_steps)
+        adam(networks.generator, weights, moments, gradients(in_generator), rate)
+        if configuration.fit_decoder:
+            adam(networks.decoder, weights, moments, gradients(in_decoder), rate / 5)

@@ -1,12 +1,46 @@
-"""Drawing a column for each row of a decoder's outputs, in few passes over them."""
+"""Drawing columns from a trained generator, in blocks and in few passes over them."""
 
 from __future__ import annotations
+
+from collections.abc import Iterator
 
 import numpy as np
 
 from veilog._typing import AnyArray, IntArray
+from veilog.methods.travag.networks import forward, sigmoid
+from veilog.methods.travag.settings import Networks, Trained
+from veilog.methods.travag.steps import normals
 
 _BLOCK = 32
+_DRAWS = 1024
+
+
+def sample(trained: Trained, n: int, rng: np.random.Generator) -> IntArray:
+    """How often each column is among ``n`` draws; in blocks, so the memory does not grow with ``n``."""
+    counts = np.zeros(len(trained.columns), dtype=np.int64)
+    for chosen in draws(trained, n, rng):
+        counts += np.bincount(chosen, minlength=len(counts))
+    return counts
+
+
+def draws(trained: Trained, n: int, rng: np.random.Generator) -> Iterator[IntArray]:
+    """The columns of ``n`` draws, one after the other, in blocks."""
+    networks = Networks.of(len(trained.columns), trained.configuration)
+    # the columns in the order of their activities, written with commas between them
+    names = list(map(",".join, trained.columns))
+    place = np.array(sorted(range(len(names)), key=names.__getitem__), dtype=np.int64)
+    for start in range(0, n, _DRAWS):
+        rows = min(_DRAWS, n - start)
+        code = forward(networks.generator, trained.weights, normals(rng, rows, trained.configuration)).output
+        logits = forward(networks.decoder, trained.weights, code).output
+        if trained.configuration.drawn:
+            yield by_chance(logits, rng)
+        elif trained.configuration.of_program:
+            # several outputs may be rounded to 1, and the program takes the first by name
+            yield place[sigmoid(logits)[:, place].argmax(axis=1)]
+        else:
+            # the largest output is the largest before its sigmoid
+            yield logits.argmax(axis=1)
 
 
 def by_chance(logits: AnyArray, rng: np.random.Generator) -> IntArray:

@@ -7,6 +7,7 @@ the configuration asks for. So a file that was made to harm can give strange var
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
@@ -24,86 +25,85 @@ from veilog.privacy.mechanisms.mechanism import NoisedSteps
 Arrays = Mapping[str, AnyArray]
 _WIDEST = 1_000_000
 _MOST_CASES = 2**53
+_COLUMNS = ("columns.codes", "columns.offsets")
+
+
+@dataclass(frozen=True)
+class _TrainedFacts:
+    """The facts of a trained generator."""
+
+    configuration: Configuration
+    cases: int
+    activities: tuple[str, ...]
+
+    def __post_init__(self) -> None:
+        if not -_MOST_CASES <= self.cases <= _MOST_CASES:
+            raise Misfit("the number of cases is none")
+        if len(set(self.activities)) != len(self.activities):
+            raise Misfit("the activities are not distinct names")
+
+
+@dataclass(frozen=True)
+class _StateFacts(_TrainedFacts):
+    """The facts of a training in progress."""
+
+    as_published: bool
+    epsilon: str
+    delta: str
+    charges: tuple[Charge, ...]
+    plan: tuple[NoisedSteps, ...]
+    taken: tuple[int, ...]
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if min(self.taken, default=0) < 0:
+            raise Misfit("numbers of steps are not whole numbers")
 
 
 def trained_to(trained: Trained) -> tuple[dict[str, Any], dict[str, AnyArray]]:
     """The facts and arrays of a trained generator; its guarantee is the caller's."""
-    facts = {
-        "configuration": to_plain(trained.configuration),
-        "cases": trained.cases,
-        "activities": list(trained.columns.labels),
-    }
-    return facts, {**_columns_to(trained.columns), **_named("weights", trained.weights)}
+    facts = _TrainedFacts(trained.configuration, trained.cases, trained.columns.labels)
+    return to_plain(facts), {**_columns_to(trained.columns), **_named("weights", trained.weights)}
 
 
 def trained_from(facts: Any, arrays: Arrays) -> Trained:
     """The generator of these facts and arrays; ``Damaged`` or ``Misfit`` where they do not fit together."""
-    _keys(facts, "configuration", "cases", "activities")
-    configuration = from_plain(Configuration, facts["configuration"])
-    columns = _columns_from(facts["activities"], arrays)
-    weights = _under("weights", arrays)
-    networks = _networks(columns, configuration)
+    found = from_plain(_TrainedFacts, facts)
+    columns, weights = _columns_from(found.activities, arrays), _under("weights", arrays)
+    networks = _networks(columns, found.configuration)
     _check_weights(weights, [networks.generator, networks.decoder])
-    _nothing_else(arrays, [*_COLUMNS, *(f"weights.{name}" for name in weights)])
-    return Trained(columns, weights, configuration, _cases(facts["cases"]))
+    if set(arrays) - {*_COLUMNS, *(f"weights.{name}" for name in weights)}:
+        raise Damaged("there are arrays that no generator has")
+    return Trained(columns, weights, found.configuration, found.cases)
 
 
 def state_to(state: TrainingState) -> tuple[dict[str, Any], dict[str, AnyArray]]:
     """The facts and arrays of a training in progress."""
-    facts = {
-        "configuration": to_plain(state.configuration),
-        "as_published": state.as_published,
-        "epsilon": state.epsilon,
-        "delta": state.delta,
-        "cases": state.cases,
-        "activities": list(state.columns.labels),
-        "charges": to_plain(state.charges),
-        "plan": to_plain(state.plan),
-        "taken": to_plain(state.taken),
-    }
+    same = {field.name: getattr(state, field.name) for field in fields(_StateFacts) if field.name != "activities"}
     arrays = {
         **_columns_to(state.columns),
         "column_counts": np.asarray(state.column_counts, np.int64),
         **_named("weights", state.weights),
         **_named("moments", state.moments),
     }
-    return facts, arrays
+    return to_plain(_StateFacts(activities=state.columns.labels, **same)), arrays
 
 
 def state_from(facts: Any, arrays: Arrays) -> TrainingState:
     """The state of these facts and arrays; ``Damaged`` or ``Misfit`` where they do not fit together."""
-    names = "configuration as_published epsilon delta cases activities charges plan taken"
-    _keys(facts, *names.split())
-    configuration = from_plain(Configuration, facts["configuration"])
-    columns = _columns_from(facts["activities"], arrays)
-    weights = _under("weights", arrays)
-    _check_weights(weights, _networks(columns, configuration).all())
+    try:
+        found = from_plain(_StateFacts, facts)
+    except ParameterError as error:  # of steps that cannot be
+        raise Misfit(str(error)) from None
+    columns, weights = _columns_from(found.activities, arrays), _under("weights", arrays)
+    _check_weights(weights, _networks(columns, found.configuration).all())
     counts = arrays.get("column_counts")
     if counts is None or counts.shape != (len(columns),) or counts.dtype != np.int64:
         raise Damaged("the counts are not those of the columns")
-    texts = [facts["epsilon"], facts["delta"]]
-    if type(facts["as_published"]) is not bool or not all(isinstance(text, str) for text in texts):
-        raise Misfit("facts of other types")
-    taken = _list(facts["taken"])
-    if not all(type(steps) is int and steps >= 0 for steps in taken):
-        raise Misfit("numbers of steps are not whole numbers")
+    same = {field.name: getattr(found, field.name) for field in fields(found) if field.name != "activities"}
     return TrainingState(
-        configuration=configuration,
-        as_published=facts["as_published"],
-        epsilon=facts["epsilon"],
-        delta=facts["delta"],
-        columns=columns,
-        column_counts=counts,
-        cases=_cases(facts["cases"]),
-        charges=tuple(from_plain(Charge, charge) for charge in _list(facts["charges"])),
-        plan=tuple(_steps(part) for part in _list(facts["plan"])),
-        taken=tuple(taken),
-        weights=weights,
-        moments=_under("moments", arrays),
+        columns=columns, column_counts=counts, weights=weights, moments=_under("moments", arrays), **same
     )
-
-
-_COLUMNS = ("columns.codes", "columns.offsets")
 
 
 def _columns_to(columns: Sequences) -> dict[str, AnyArray]:
@@ -111,10 +111,7 @@ def _columns_to(columns: Sequences) -> dict[str, AnyArray]:
     return dict(zip(_COLUMNS, (codes, offsets), strict=True))
 
 
-def _columns_from(labels: Any, arrays: Arrays) -> Sequences:
-    names = _list(labels)
-    if not all(isinstance(name, str) for name in names) or len(set(names)) != len(names):
-        raise Misfit("the activities are not distinct names")
+def _columns_from(labels: tuple[str, ...], arrays: Arrays) -> Sequences:
     codes, offsets = (arrays.get(name) for name in _COLUMNS)
     if codes is None or offsets is None or codes.ndim != 1 or offsets.ndim != 1:
         raise Damaged("the variants are missing")
@@ -122,9 +119,9 @@ def _columns_from(labels: Any, arrays: Arrays) -> Sequences:
         raise Damaged("the variants are none")
     if offsets[0] != 0 or offsets[-1] != len(codes) or (offsets[1:] < offsets[:-1]).any():
         raise Damaged("the variants overlap")
-    if len(codes) and not 0 <= int(codes.min()) <= int(codes.max()) < len(names):
+    if len(codes) and not 0 <= int(codes.min()) <= int(codes.max()) < len(labels):
         raise Damaged("a variant has an activity without a name")
-    return Sequences(tuple(names), codes, offsets)
+    return Sequences(labels, codes, offsets)
 
 
 def _networks(columns: Sequences, configuration: Configuration) -> Networks:
@@ -154,32 +151,3 @@ def _under(prefix: str, arrays: Arrays) -> Weights:
     """The arrays of this prefix, as copies that can be trained on."""
     start = prefix + "."
     return {name.removeprefix(start): array.copy() for name, array in arrays.items() if name.startswith(start)}
-
-
-def _nothing_else(arrays: Arrays, known: Iterable[str]) -> None:
-    if set(arrays) - set(known):
-        raise Damaged("there are arrays that no generator has")
-
-
-def _keys(facts: Any, *names: str) -> None:
-    if not isinstance(facts, dict) or facts.keys() != set(names):
-        raise Misfit("facts are missing, or there are others")
-
-
-def _list(value: Any) -> list[Any]:
-    if not isinstance(value, list):
-        raise Misfit("a list is missing")
-    return value
-
-
-def _cases(value: Any) -> int:
-    if type(value) is not int or not -_MOST_CASES <= value <= _MOST_CASES:
-        raise Misfit("the number of cases is none")
-    return value
-
-
-def _steps(value: Any) -> NoisedSteps:
-    try:
-        return from_plain(NoisedSteps, value)
-    except ParameterError as error:
-        raise Misfit(str(error)) from None

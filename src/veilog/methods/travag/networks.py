@@ -1,12 +1,15 @@
-"""Plain networks in numpy: dense layers, forward and backward, with the factors of each example's gradient.
+"""Plain networks in numpy: dense layers, forward and backward, with the factors of each example's gradient; and their
+optimisers, Adam and RMSProp.
 
 Weights are a dictionary of arrays: ``name.0.weight`` (inputs x outputs), ``name.0.bias`` and so on. A one-hot input is
-given as the positions of its ones, so that its first layer is a look-up.
+given as the positions of its ones, so that its first layer is a look-up. Optimisers work in place, on blocks of arrays
+that stay in the processor's cache. Their moments are functions of the gradients that they were given and of nothing
+else, so after noised gradients they are released numbers.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -24,6 +27,8 @@ Sums = list[tuple[AnyArray, ...]]
 LEAK = 0.3
 """Slope of the leaky ReLU below 0."""
 _LEAST_VARIANCE = 1e-5
+_BLOCK = 16_384
+_TINY = 1e-8
 
 
 @dataclass(frozen=True)
@@ -64,15 +69,15 @@ class Network:
         return tuple(f"{self.name}.{layer}.{what}" for what in own)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class Trace:
     """What a forward pass leaves for the backward pass."""
 
-    inputs: list[AnyArray]
-    """Of each layer."""
-    activated: list[AnyArray]
-    """Of each layer, the activation's values, before a residual input is added."""
     output: AnyArray
+    inputs: list[AnyArray] = field(default_factory=list)
+    """Of each layer."""
+    activated: list[AnyArray] = field(default_factory=list)
+    """Of each layer, the activation's values, before a residual input is added."""
     normal: list[tuple[AnyArray, AnyArray]] = field(default_factory=list)
     """Of each normalised layer, its sums at mean 0 and variance 1, and what they were multiplied with for that."""
 
@@ -109,38 +114,35 @@ def sigmoid(x: AnyArray) -> AnyArray:
 
 def forward(network: Network, weights: Weights, inputs: AnyArray) -> Trace:
     """The network's output, and what is needed to go back. ``inputs``: rows, or integer positions of ones."""
-    layer_inputs: list[AnyArray] = []
-    activated: list[AnyArray] = []
-    normal: list[tuple[AnyArray, AnyArray]] = []
-    x = inputs
+    trace = Trace(inputs)
     for layer, kind in enumerate(network.activations):
         weight, bias, *gain = (weights[name] for name in network.names(layer))
-        layer_inputs.append(x)
+        x = trace.output
+        trace.inputs.append(x)
         z = weight[x] if x.ndim == 1 else x @ weight
         if gain:
             z -= z.mean(axis=1, keepdims=True)
             by = 1 / np.sqrt(np.square(z).mean(axis=1, keepdims=True) + _LEAST_VARIANCE)
-            normal.append((z * by, by))
-            z = normal[-1][0] * gain[0]
+            trace.normal.append((z * by, by))
+            z = trace.normal[-1][0] * gain[0]
         z += bias
         if kind == "tanh":
             np.tanh(z, out=z)
         elif kind == "leaky":
             z = np.maximum(z, network.leak * z)
-        activated.append(z)
-        x = z + x if network.adds(layer) else z
-    return Trace(layer_inputs, activated, x, normal)
+        trace.activated.append(z)
+        trace.output = z + x if network.adds(layer) else z
+    return trace
 
 
 def backward(
     network: Network, weights: Weights, trace: Trace, by_output: AnyArray, *, to_input: bool = False
-) -> tuple[list[Outer], AnyArray | None]:
-    """From the derivative of each example's loss by the output: the factors of each layer, and (if asked for) the
-    derivative by the input."""
+) -> tuple[list[Outer], AnyArray]:
+    """From the derivative of each example's loss by the output: the factors of each layer, and the derivative by the
+    input, if that is asked for; else by the first layer's output, which costs less."""
     factors: list[Outer] = []
-    flow: AnyArray | None = by_output
+    flow = by_output
     for layer in reversed(network.layers):
-        assert flow is not None
         a = trace.activated[layer]
         kind = network.activations[layer]
         if kind == "tanh":
@@ -154,11 +156,9 @@ def backward(
             error = factors[-1].errors
         else:
             factors.append(Outer(trace.inputs[layer], error, network.widths[layer]))
-        if layer == 0 and not to_input:
-            flow = None
-            break
-        back = error @ weights[network.names(layer)[0]].T
-        flow = back + flow if network.adds(layer) else back
+        if layer or to_input:
+            back = error @ weights[network.names(layer)[0]].T
+            flow = back + flow if network.adds(layer) else back
     return factors[::-1], flow
 
 
@@ -186,3 +186,62 @@ def gradients(factors: Sequence[Outer]) -> Sums:
         else:
             sums.append((weight, term.errors.sum(axis=0)))
     return sums
+
+
+def adam(
+    network: Network,
+    weights: Weights,
+    moments: Weights,
+    sums: Sequence[tuple[AnyArray, ...]],
+    rate: float,
+    *,
+    scale: float = 1.0,
+    betas: tuple[float, float] = (0.9, 0.999),
+    corrected: bool = False,
+) -> None:
+    """One step of Adam (Kingma, Ba, 2015) with ``scale`` times the gradients' sums. With ``corrected`` the small number
+    that keeps it from dividing by 0 is added to the corrected moment (the paper's algorithm), else to the moment as it
+    is (its faster order)."""
+    clock = moments.setdefault(f"{network.name}.steps", np.zeros(1, np.float64))
+    clock += 1
+    first, second = betas
+    correction = float(np.sqrt(1 - second ** clock[0]))
+    step, tiny = rate * correction / float(1 - first ** clock[0]), _TINY * correction if corrected else _TINY
+    for g, w, m, v in _blocks(network, weights, moments, sums, ".m", ".v"):
+        m *= first
+        m += g * ((1 - first) * scale)
+        v *= second
+        v += g * g * ((1 - second) * scale**2)
+        w -= m / (np.sqrt(v) + tiny) * step
+
+
+def rmsprop(
+    network: Network,
+    weights: Weights,
+    moments: Weights,
+    sums: Sequence[tuple[AnyArray, ...]],
+    rate: float,
+    *,
+    scale: float = 1.0,
+    alpha: float = 0.99,
+    bound: float | None = None,
+) -> None:
+    """One step of RMSProp with ``scale`` times the gradients' sums; then weights are cut to ``bound``, if any."""
+    for g, w, v in _blocks(network, weights, moments, sums, ".r"):
+        v *= alpha
+        v += g * g * ((1 - alpha) * scale**2)
+        w -= g / (np.sqrt(v) + _TINY) * (rate * scale)
+        if bound is not None:
+            np.clip(w, -bound, bound, out=w)
+
+
+def _blocks(
+    network: Network, weights: Weights, moments: Weights, sums: Sequence[tuple[AnyArray, ...]], *names: str
+) -> Iterator[list[AnyArray]]:
+    """Blocks of each array of gradients, with those of its weights and of its moments of these names."""
+    for layer in network.layers:
+        for name, gradient in zip(network.names(layer), sums[layer], strict=True):
+            own = [moments.setdefault(name + kind, np.zeros_like(gradient)) for kind in names]
+            flat = [array.reshape(-1) for array in (gradient, weights[name], *own)]
+            for start in range(0, gradient.size, _BLOCK):
+                yield [array[start : start + _BLOCK] for array in flat]

@@ -1,39 +1,49 @@
-"""TraVaG as published: raw columns and a free encoder. Nothing can be derived for it.
+"""TraVaG as published, as its paper has it and as its authors' program does: nothing can be derived for either.
 
-With the settings of its authors' program the steps are those of :mod:`veilog.methods.travag.program`.
+The paper's columns are raw and its encoder is free. Facts of the program were read in it (wangelik/ganTraVaS, 2022):
+its autoencoder runs with the private path off, so what is clipped is the gradient of a whole minibatch, which bounds no
+case; rows are drawn with replacement where its accountant takes each by chance. Its noise is of floats: there is no
+guarantee that it would have to keep. All is in single precision, in which a sigmoid above 16.6 is 1: the decoder's
+noised weights wander there, nothing is learned from such an output, and of several the first by name is drawn.
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
 
-from veilog._language import gettext_noop
+from veilog._typing import AnyArray, IntArray
 from veilog.errors import ParameterError
 from veilog.logs.variants import Sequences, Variants
 from veilog.messages import Message
 from veilog.methods.method import Request
-from veilog.methods.travag.networks import Weights, initial
-from veilog.methods.travag.plan import check_memory, plan_as_published
-from veilog.methods.travag.program import REASONS, ProgramRun, learn_as_programmed
-from veilog.methods.travag.run import Checkpoint, Run, check_resumed, clips_of, nearest
+from veilog.methods.travag.certified import MOST_PARAMETERS
+from veilog.methods.travag.networks import Sums, adam, gradients, rmsprop
 from veilog.methods.travag.settings import Configuration, Networks, TrainingState
-from veilog.methods.travag.training import autoencoder_step, critic_step, generator_step
+from veilog.methods.travag.steps import (
+    Checkpoint,
+    Trainer,
+    autoencoder_factors,
+    autoencoder_step,
+    clips_of,
+    critic_factors,
+    critic_step,
+    generator_step,
+    nearest,
+)
 from veilog.privacy.account.accounting import parse_epsilon
 from veilog.privacy.curator import Curator
 from veilog.privacy.mechanisms import noise
+from veilog.privacy.mechanisms.mechanism import NoisedSteps
 from veilog.privacy.training.accounting import composed_epsilon
-from veilog.privacy.training.gradients import Training
+from veilog.privacy.training.sums import Outer, squared_norms
 
-_REASONS = (
-    gettext_noop("TraVaG's columns are the raw variants of the log"),
-    gettext_noop(
-        "TraVaG's encoder is trained on raw gradients, and the decoder's depend on it: one case's influence is not "
-        "bounded"
-    ),
-    gettext_noop("TraVaG's batch size, iterations and noise were chosen by results on the raw log"),
-)
+_REASONS = ("travag-encoder-raw",)
+_REASONS_OF_PROGRAM = ("travag-program-clips-batches", "travag-program-with-replacement")
+_SEEN = 0.99
+"""Of the cases, those that the program trains on."""
 
 
 def train_as_published(
@@ -45,91 +55,49 @@ def train_as_published(
 ) -> TrainingState:
     """Train as the configuration says, and return the state after the last step."""
     rng = noise.generator(curator.randomness)
-    variants, state = _begun(curator, request, configuration, resume, rng)
-    networks = Networks.of(len(variants), configuration)
-    if configuration.of_program:
-        request.remark(_cost_of_critic(state, request))
-        learn_as_programmed(ProgramRun.of(state, networks, variants.counts, request, checkpoint, rng))
-    else:
-        _learn(Run(state, networks, _training(curator, request, state), request, checkpoint, rng))
-    return state
-
-
-def _begun(
-    curator: Curator,
-    request: Request,
-    configuration: Configuration,
-    resume: TrainingState | None,
-    rng: np.random.Generator,
-) -> tuple[Variants, TrainingState]:
-    """The raw log, and the state of a run that starts or goes on."""
-    for reason in REASONS if configuration.of_program else _REASONS:
+    reasons = _REASONS_OF_PROGRAM if configuration.of_program else _REASONS
+    for reason in ("travag-columns-raw", *reasons, "travag-settings-by-results"):
         variants = curator.peek(reason)
-    if len(variants) < 2:
-        raise ParameterError("travag-single-variant", parameter="log")
-    check_memory(len(variants), configuration)
-    _check_named(configuration, request)
+    _refuse(variants, request, configuration)
     plan = plan_as_published(configuration, variants.cases)
-    if resume is None:
-        weights: Weights = {}
-        for network in Networks.of(len(variants), configuration).all():
-            weights.update(initial(network, rng))
-        state = TrainingState(
-            configuration=configuration,
-            as_published=True,
-            epsilon=str(request.epsilon),
-            delta=str(request.delta),
-            columns=variants.sequences,
-            column_counts=np.zeros(len(variants), dtype=np.int64),
-            cases=variants.cases,
-            charges=(),
-            plan=plan,
-            taken=(0,) * len(plan),
-            weights=weights,
-            moments={},
-        )
-    else:
-        check_resumed(resume, request, configuration)
-        state = resume
-        if state.cases != variants.cases or not _equal(state.columns, variants.sequences):
-            raise ParameterError("travag-run-of-other-log", parameter="checkpoint")
-    return variants, state
-
-
-def _cost_of_critic(state: TrainingState, request: Request) -> Message:
-    """What the steps of the program's critic would cost if all else were granted."""
-    spent = composed_epsilon(state.plan[1:], request.delta)
-    return Message("travag-cost-of-critic", spent=spent, delta=float(request.delta), epsilon=float(request.epsilon))
-
-
-def _training(curator: Curator, request: Request, state: TrainingState) -> Training:
-    configuration, plan = state.configuration, state.plan
-    spent = composed_epsilon(plan, request.delta)
-    request.remark(
-        Message("travag-cost-of-noised-steps", spent=spent, delta=float(request.delta), epsilon=float(request.epsilon))
-    )
-    return curator.training(
+    state = resume or TrainingState.new(configuration, request, variants, variants.cases, plan, rng)
+    state.check_resumed(request, configuration)
+    if state.cases != variants.cases or not _equal(state.columns, variants.sequences):
+        raise ParameterError("travag-run-of-other-log", parameter="checkpoint")
+    spent = composed_epsilon(plan[1:] if configuration.of_program else plan, request.delta)
+    code = "travag-cost-of-critic" if configuration.of_program else "travag-cost-of-noised-steps"
+    request.remark(Message(code, spent=spent, delta=float(request.delta), epsilon=float(request.epsilon)))
+    if configuration.of_program:
+        _learn_as_programmed(Trainer(state, request, checkpoint, rng), variants.counts)
+        return state
+    training = curator.training(
         nearest(state.columns, dropped=True),
         len(state.columns),
         plan,
-        clips_of(configuration, plan),
+        clips_of(state),
         parse_epsilon(Fraction(spent) * Fraction(1_000_001, 1_000_000)),
         request.delta,
         taken=state.taken,
         apart=True,
         purpose="gradients-of-decoder-and-critic",
     )
+    _learn(Trainer(state, request, checkpoint, rng, training))
+    return state
 
 
-def _equal(one: Sequences, other: Sequences) -> bool:
-    return (
-        one.labels == other.labels
-        and np.array_equal(one.codes, other.codes)
-        and np.array_equal(one.offsets, other.offsets)
-    )
-
-
-def _check_named(configuration: Configuration, request: Request) -> None:
+def _refuse(variants: Variants, request: Request, configuration: Configuration) -> None:
+    """Refuse a log that cannot be trained on, and another budget than the configuration's."""
+    if len(variants) < 2:
+        raise ParameterError("travag-single-variant", parameter="log")
+    parameters = Networks.of(len(variants), configuration).parameters
+    if parameters > MOST_PARAMETERS:
+        raise ParameterError(
+            "travag-networks-too-large",
+            parameter="log",
+            columns=len(variants),
+            parameters=parameters,
+            most_parameters=MOST_PARAMETERS,
+        )
     epsilon, delta = configuration.nominal
     if (request.epsilon, request.delta) != (Fraction(epsilon), Fraction(delta)):
         raise ParameterError(
@@ -141,27 +109,100 @@ def _check_named(configuration: Configuration, request: Request) -> None:
         )
 
 
-def _learn(run: Run) -> None:
-    configuration, networks = run.configuration, run.networks
-    part, critic = 0, 1
-    while run.left(part):
-        run.checkpoint(run.now())
-        autoencoder_step(
-            networks,
-            configuration,
-            run.training,
-            part,
-            run.weights,
-            run.moments,
-            configuration.autoencoder_batch,
-            encoder_free=True,
-        )
-        run.tell("autoencoder")
-    batch = configuration.critic_batch
-    while run.left(critic):
-        run.checkpoint(run.now())
-        critic_step(networks, configuration, run.training, critic, run.weights, run.moments, batch, run.rng, pairs=True)
-        if run.training.taken[critic] % configuration.critic_steps_per_generator == 0:
-            generator_step(networks, configuration, run.weights, run.moments, int(batch), run.rng)
-        run.tell("critic and generator")
-    run.checkpoint(run.now())
+def plan_as_published(configuration: Configuration, cases: int) -> tuple[NoisedSteps, ...]:
+    """Return the noised steps of both networks, each of which counts."""
+    c = configuration
+    for batch in (c.autoencoder_batch, c.critic_batch):
+        if batch > cases:
+            raise ParameterError(
+                "travag-batch-above-log", parameter="configuration", name=c.name, batch=batch, cases=cases
+            )
+    return (
+        NoisedSteps("autoencoder", c.autoencoder_batch / cases, c.autoencoder_noise, c.autoencoder_steps),
+        NoisedSteps("critic", c.critic_batch / cases, c.critic_noise, c.critic_steps),
+    )
+
+
+def _equal(one: Sequences, other: Sequences) -> bool:
+    return (
+        one.labels == other.labels
+        and np.array_equal(one.codes, other.codes)
+        and np.array_equal(one.offsets, other.offsets)
+    )
+
+
+def _learn(trainer: Trainer) -> None:
+    configuration = trainer.configuration
+    for _ in trainer.steps(0, "autoencoder"):
+        autoencoder_step(trainer, 0, configuration.autoencoder_batch, encoder_free=True)
+    for taken in trainer.steps(1, "critic and generator"):
+        critic_step(trainer, 1, configuration.critic_batch, pairs=True)
+        if taken % configuration.critic_steps_per_generator == 0:
+            generator_step(trainer, int(configuration.critic_batch))
+
+
+# The authors' program -------------------------------------------------------------------------------------------------
+
+
+def _learn_as_programmed(trainer: Trainer, counts: IntArray) -> None:
+    """Take the steps that are left; a run that goes on holds back other cases than before."""
+    rows = trainer.rng.permutation(np.repeat(np.arange(len(counts)), counts))
+    rows = rows[: max(1, int(_SEEN * len(rows)))]
+    for _ in trainer.steps(0, "autoencoder"):
+        _program_autoencoder_step(trainer, rows)
+    for taken in trainer.steps(1, "critic"):
+        number = _program_critic_step(trainer, rows)
+        if (taken - 1) % trainer.configuration.critic_steps_per_generator == 0:
+            generator_step(trainer, number)
+
+
+def _program_autoencoder_step(trainer: Trainer, rows: IntArray) -> None:
+    """Encoder and decoder learn from the mean gradient of rows drawn with replacement; the decoder's is clipped as a
+    whole and gets noise, the encoder learns slower."""
+    networks, configuration = trainer.networks, trainer.configuration
+    weights, moments = trainer.weights, trainer.moments
+    batch = int(configuration.autoencoder_batch)
+    columns = rows[trainer.rng.integers(len(rows), size=batch)]
+    in_encoder, in_decoder = autoencoder_factors(networks, weights, columns, configuration.drawn, stepwise=True)
+    rate = configuration.autoencoder_learning_rate
+    adam(networks.encoder, weights, moments, gradients(in_encoder), rate / batch, scale=1 / batch, corrected=True)
+    sums, clip = gradients(in_decoder), configuration.autoencoder_clip
+    norm = np.sqrt(sum(float(np.vdot(part, part)) for layer in sums for part in layer)) / batch
+    for part in (part for layer in sums for part in layer):
+        part *= min(1.0, clip / (norm + 1e-6)) / batch
+    _noised(sums, clip * configuration.autoencoder_noise / batch, trainer.rng)
+    adam(networks.decoder, weights, moments, sums, rate, corrected=True)
+
+
+def _program_critic_step(trainer: Trainer, rows: IntArray) -> int:
+    """The critic learns to tell rows drawn with replacement from made-up ones, a pair's gradient clipped at a time;
+    return how many rows there were."""
+    critic, configuration = trainer.networks.critic, trainer.configuration
+    weights, batch = trainer.weights, configuration.critic_batch
+    number = int(trainer.rng.binomial(len(rows), min(1.0, batch / len(rows))))
+    if not number:
+        return 1
+    real = rows[trainer.rng.integers(len(rows), size=number)]
+    of_real = critic_factors(critic, weights, real, -1.0)
+    of_made_up = critic_factors(critic, weights, trainer.generated(number), 1.0)
+    pairs = [[one, other] for one, other in zip(of_real, of_made_up, strict=True)]
+    clip = configuration.critic_clip
+    by = np.minimum(1.0, clip / (np.sqrt(squared_norms(pairs)) + 1e-6)).astype(np.float32)[:, None]
+    sums = _clipped(of_real, by)
+    for layer, others in zip(sums, _clipped(of_made_up, by), strict=True):
+        for part, other in zip(layer, others, strict=True):
+            part += other
+    _noised(sums, clip * configuration.critic_noise, trainer.rng)
+    rate, bound = configuration.gan_learning_rate, configuration.critic_bound
+    rmsprop(critic, weights, trainer.moments, sums, rate, scale=1 / batch, bound=bound)
+    return number
+
+
+def _clipped(factors: list[Outer], by: AnyArray) -> Sums:
+    return gradients([replace(term, errors=term.errors * by) for term in factors])
+
+
+def _noised(sums: Sums, deviation: float, rng: np.random.Generator) -> None:
+    for layer in sums:
+        for part in layer:
+            part += rng.standard_normal(part.shape, dtype=np.float32) * np.float32(deviation)

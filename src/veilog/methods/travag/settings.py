@@ -6,10 +6,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
+import numpy as np
+
 from veilog._typing import IntArray
-from veilog.logs.variants import Sequences
-from veilog.methods.travag.networks import LEAK, Network, Weights
-from veilog.privacy.account.guarantee import Charge, Guarantee
+from veilog.errors import ParameterError
+from veilog.logs.variants import Sequences, Variants
+from veilog.methods.method import Request
+from veilog.methods.travag.networks import LEAK, Network, Weights, initial
+from veilog.privacy.account.guarantee import Charge
 from veilog.privacy.mechanisms.mechanism import NoisedSteps
 
 _OF_PROGRAM = "program-"
@@ -32,7 +36,7 @@ class Configuration:
     # the budget, certified
     count_share: float = 0.02
     columns_share: float | None = None
-    """None: from half of epsilon at delta = 0.01 to 0.85 at 1e-6, see :class:`veilog.methods.travag.plan.Budget`."""
+    """None: from half of epsilon at delta = 0.01 to 0.85 at 1e-6, see ``Budget`` of the certified face."""
     autoencoder_share: float = 0.0
     """Of the epsilon left to the gradients, what the autoencoder's noised steps get."""
     columns_delta_share: float = 0.9
@@ -81,14 +85,7 @@ class Configuration:
 
 CERTIFIED = Configuration()
 
-_AS_PUBLISHED = Configuration(
-    critic_hidden=2,
-    drawn=False,
-    autoencoder_clip=0.012,
-    critic_rate=None,
-    critic_clip=0.022,
-    critic_bound=0.01,
-)
+_AS_PUBLISHED = Configuration(critic_hidden=2, drawn=False, critic_rate=None, critic_clip=0.022, critic_bound=0.01)
 _EPSILONS = ("2", "1", "0.1", "0.01")
 # of the supplement's tables, by log and delta: noise multipliers of the autoencoder, then of the critic, at these
 # epsilons
@@ -187,6 +184,11 @@ class Networks:
     def all(self) -> tuple[Network, ...]:
         return self.encoder, self.decoder, self.generator, self.critic
 
+    @property
+    def parameters(self) -> int:
+        """Number of all weights, biases and gains."""
+        return sum(network.parameters for network in self.all())
+
 
 @dataclass(frozen=True, eq=False)
 class Trained:
@@ -199,8 +201,10 @@ class Trained:
     configuration: Configuration
     cases: int
     """About how many cases the log had, from a noisy count: how many to draw for a log of its size."""
-    guarantee: Guarantee | None = None
-    """Set by the caller, who has the account."""
+
+    def variants(self, counts: IntArray) -> Variants:
+        """Return so many cases of each column."""
+        return Variants.from_arrays(self.columns.labels, self.columns.codes, self.columns.offsets, counts)
 
 
 @dataclass(frozen=True, eq=False)
@@ -224,6 +228,39 @@ class TrainingState:
     weights: Weights
     moments: Weights
     """Of the optimisers: functions of noised gradients."""
+
+    @staticmethod
+    def new(
+        configuration: Configuration,
+        request: Request,
+        found: Variants,
+        cases: int,
+        plan: tuple[NoisedSteps, ...],
+        rng: np.random.Generator,
+        charges: tuple[Charge, ...] = (),
+    ) -> TrainingState:
+        """Return the state before the first step: the variants ``found`` as columns, and random weights."""
+        networks = Networks.of(len(found), configuration).all()
+        return TrainingState(
+            configuration=configuration,
+            as_published=request.as_published,
+            epsilon=str(request.epsilon),
+            delta=str(request.delta),
+            columns=found.sequences,
+            column_counts=np.zeros_like(found.counts) if request.as_published else found.counts,
+            cases=cases,
+            charges=charges,
+            plan=plan,
+            taken=(0,) * len(plan),
+            weights={name: array for network in networks for name, array in initial(network, rng).items()},
+            moments={},
+        )
+
+    def check_resumed(self, request: Request, configuration: Configuration) -> None:
+        """Refuse to go on with what another run was asked for."""
+        asked = (configuration, request.as_published, str(request.epsilon), str(request.delta))
+        if (self.configuration, self.as_published, self.epsilon, self.delta) != asked:
+            raise ParameterError("travag-run-of-other-configuration", parameter="checkpoint")
 
     @property
     def step(self) -> int:
