@@ -20,9 +20,10 @@ import numpy as np
 
 import veilog
 from benchmark import CPU, PEAK, WALL, benchmark
+from columns import Column, grouped
 from timing import timed
 from veilog.errors import VeilogError
-from veilog.experiments.experiment import Cell, Column, Experiment, Given, Measured, Plan, Row, Table, grouped
+from veilog.experiments.experiment import Cell, Experiment, Given, Measured, Plan, Row, Table
 from veilog.logs.eventlog import EventLog
 from veilog.logs.variants import Variants
 from veilog.measures.singling_out import (

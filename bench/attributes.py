@@ -14,8 +14,9 @@ from fractions import Fraction
 import numpy as np
 
 from benchmark import CPU, benchmark, grid
+from columns import Column
 from timing import timed
-from veilog.experiments.experiment import Cell, Column, Given, Measured, Plan
+from veilog.experiments.experiment import Cell, Given, Measured, Plan
 from veilog.logs.eventlog import ACTIVITY, CASE_INDEX, EVENT_INDEX, TIMESTAMP, EventLog
 from veilog.measures.purposes.attributes.purpose import ATTRIBUTES
 from veilog.measures.purposes.purpose import Asked

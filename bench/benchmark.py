@@ -7,19 +7,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from veilog.experiments.experiment import (
-    Cell,
-    Column,
-    Experiment,
-    Given,
-    Measured,
-    Plan,
-    Row,
-    Table,
-    Value,
-    across,
-    summary,
-)
+from columns import Column, across, summary
+from veilog.experiments.experiment import Cell, Experiment, Given, Measured, Plan, Row, Table, Value
 
 Cells = Callable[[Plan], Iterator[Cell]]
 CPU, WALL, PEAK = Column("CPU s", "cpu"), Column("wall s", "wall"), Column("peak MB", "peak", ",.0f")

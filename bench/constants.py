@@ -21,8 +21,9 @@ import numpy as np
 
 from amounts import GROUPS, RANGES, apart, with_numbers
 from calendars import BEGIN, FURTHER, KINDS
+from columns import grouped
 from times import DISTANCES, gaps_of, original_of, shares
-from veilog.experiments.experiment import Cell, Experiment, Given, Measured, Plan, Row, Table, grouped
+from veilog.experiments.experiment import Cell, Experiment, Given, Measured, Plan, Row, Table
 from veilog.logs.eventlog import EventLog
 from veilog.logs.variants import Variants
 from veilog.measures.purposes.performance import OFTEN, PERFORMANCE

@@ -12,8 +12,9 @@ import numpy as np
 
 from benchmark import benchmark
 from calendars import BEGIN, DAY, log_of
+from columns import Column
 from constants import WINDOW
-from veilog.experiments.experiment import Cell, Column, Given, Measured, Plan
+from veilog.experiments.experiment import Cell, Given, Measured, Plan
 from veilog.logs.eventlog import EventLog
 from veilog.methods._events import fits
 from veilog.methods._events.times import calendar, hours, timestamps

@@ -12,8 +12,9 @@ from collections.abc import Iterator
 import numpy as np
 
 from benchmark import CPU, PEAK, WALL, benchmark
+from columns import Column
 from timing import timed
-from veilog.experiments.experiment import Cell, Column, Given, Measured, Plan
+from veilog.experiments.experiment import Cell, Given, Measured, Plan
 from veilog.logs.synthetic.hospital import hospital, variants_only
 from veilog.logs.variants import Variants
 from veilog.measures.disclosure import risk

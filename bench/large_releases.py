@@ -22,8 +22,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from benchmark import CPU, NO_LOG, PEAK, WALL, Cells, benchmark, grid
+from columns import Column
 from timing import timed
-from veilog.experiments.experiment import Cell, Column, Given, Measured
+from veilog.experiments.experiment import Cell, Given, Measured
 from veilog.logs.eventlog import EventLog
 from veilog.logs.files import read, write
 from veilog.logs.stored.store import StoredLog

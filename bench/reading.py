@@ -21,7 +21,8 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from benchmark import CPU, NO_LOG, PEAK, WALL, benchmark, grid
-from veilog.experiments.experiment import Cell, Column, Given, Measured, Plan
+from columns import Column
+from veilog.experiments.experiment import Cell, Given, Measured, Plan
 
 _PRELUDE = """
 import json, os, resource, sys, time

@@ -11,8 +11,9 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from benchmark import SIMILARITY, SMALL, asked, benchmark, grid
+from columns import Column
 from veilog.experiments import EXPERIMENTS
-from veilog.experiments.experiment import Cell, Column, Given, Measured, Number, Plan, models, released
+from veilog.experiments.experiment import Cell, Given, Measured, Number, Plan, models, released
 from veilog.measures.directly_follows import frequency_emd, time_emd
 from veilog.measures.disclosure.measure import risk
 from veilog.measures.similarity.measure import relative_log_similarity

@@ -11,8 +11,9 @@ import numpy as np
 import ot
 
 from benchmark import CPU, NO_LOG, PEAK, WALL, benchmark, grid
+from columns import Column
 from timing import timed
-from veilog.experiments.experiment import Cell, Column, Given, Measured
+from veilog.experiments.experiment import Cell, Given, Measured
 from veilog.logs.variants import Variants
 from veilog.measures.similarity import absolute_log_difference, relative_log_similarity
 from veilog.measures.similarity.distances import levenshtein_block

@@ -16,9 +16,10 @@ from functools import partial
 import numpy as np
 
 from benchmark import benchmark, grid
+from columns import Column
 from timing import cpu_of
 from veilog.experiments import EXPERIMENTS
-from veilog.experiments.experiment import Cell, Column, Given, Measured, Plan
+from veilog.experiments.experiment import Cell, Given, Measured, Plan
 from veilog.logs.eventlog import EventLog
 from veilog.logs.synthetic.hospital import hospital
 from veilog.measures.similarity.measure import relative_log_similarity

@@ -15,8 +15,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from benchmark import grid
+from columns import grouped
 from veilog import Domain, VeilogError, plan, twin
-from veilog.experiments.experiment import Cell, Experiment, Given, Measured, Plan, Row, Table, grouped
+from veilog.experiments.experiment import Cell, Experiment, Given, Measured, Plan, Row, Table
 from veilog.experiments.frontier import EPSILONS
 from veilog.logs.synthetic.twins import Sizes
 from veilog.logs.variants import Variants

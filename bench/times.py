@@ -19,8 +19,9 @@ import pyarrow as pa
 
 from benchmark import CPU, benchmark, grid
 from calendars import KINDS
+from columns import Column
 from timing import timed
-from veilog.experiments.experiment import Cell, Column, Given, Measured, Plan
+from veilog.experiments.experiment import Cell, Given, Measured, Plan
 from veilog.logs import files
 from veilog.logs.eventlog import START, TIMESTAMP, TIMESTAMP_TYPE, EventLog
 from veilog.logs.synthetic import hospital as simulate

@@ -20,8 +20,9 @@ from pathlib import Path
 import numpy as np
 
 from benchmark import NO_LOG, SIMILARITY, benchmark, grid
+from columns import Column
 from timing import cpu_of, timed
-from veilog.experiments.experiment import Cell, Column, Given, Measured, Plan
+from veilog.experiments.experiment import Cell, Given, Measured, Plan
 from veilog.experiments.papers.measures import by_place, drawn, in_the_file
 from veilog.logs.variants import Sequences, Variants
 from veilog.measures.similarity import absolute_log_difference, relative_log_similarity
