@@ -6,12 +6,9 @@ A paper may use a part of a published log: the complete events, say. Such a log 
 from __future__ import annotations
 
 import re
-import tomllib
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from importlib import resources
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -43,13 +40,7 @@ class KnownLog:
     """The attribute of the events that are kept, and its value."""
 
 
-def _known_log(facts: dict[str, Any]) -> KnownLog:
-    """Return the log of a table of the file, whose lists are tuples here."""
-    return KnownLog(**{name: tuple(value) if isinstance(value, list) else value for name, value in facts.items()})
-
-
-_TEXT = (resources.files(papers) / "logs.toml").read_text(encoding="utf-8")
-LOGS = {name: _known_log(facts) for name, facts in tomllib.loads(_TEXT).items()}
+LOGS = {name: KnownLog(**facts) for name, facts in papers.tables_of("logs").items()}
 
 
 def find(folder: Path, wanted: Sequence[str] = ()) -> dict[str, Path]:

@@ -10,7 +10,6 @@ from __future__ import annotations
 import csv
 import re
 import statistics
-import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -36,7 +35,7 @@ from veilog.experiments.experiment import (
     known,
     spread,
 )
-from veilog.experiments.papers import measures
+from veilog.experiments.papers import measures, tables_of
 from veilog.methods import METHODS
 
 PAPERS = ("travag", "travag-metrics", "travas", "quantification", "amun", "sacofa")
@@ -259,17 +258,14 @@ def _cell(
 
 
 def _experiment(paper: str, told: dict[str, Any]) -> tuple[Experiment, tuple[PaperFigure, ...]]:
-    name, axes = told["name"], tuple(told.get("axes", ()))
-    of_figures: list[dict[str, Any]] = [
-        {key: tuple(v) if isinstance(v, list) else v for key, v in f.items()} for f in told["figure"]
-    ]
-    columns = tuple(dict.fromkeys(m for f in of_figures for m in f["measures"]))
+    name, axes = told["name"], told.get("axes", ())
+    columns = tuple(dict.fromkeys(measure for figure in told["figure"] for measure in figure["measures"]))
     series = {one["name"]: PaperSeries(**one) for one in told["series"]}
     text = (files(measures.__package__) / f"{name}.csv").read_text(encoding="utf-8")
     cells = tuple(_cell(row, series, axes, columns) for row in csv.DictReader(text.splitlines()))
     models, quick = told.get("models", 0.0), told.get("quick", {})
     made = Reproduction(name, told["what"], told["measure"], axes, cells, (), models, quick)
-    figures = tuple(PaperFigure(**{"logs": made.logs, **f}, paper=paper, experiment=name) for f in of_figures)
+    figures = tuple(PaperFigure(**{"logs": made.logs, **f}, paper=paper, experiment=name) for f in told["figure"])
     made = replace(made, figures=figures)
     return (
         Experiment(
@@ -287,7 +283,7 @@ def _experiment(paper: str, told: dict[str, Any]) -> tuple[Experiment, tuple[Pap
             quick_runs=told.get("quick_runs", 1),
             hours=made.hours,
             small=None if told["measure"] == "file_to_file" else Plan(("small",), 1, True),
-            notes=tuple(told.get("notes", ())),
+            notes=told.get("notes", ()),
         ),
         figures,
     )
@@ -297,7 +293,7 @@ def reproductions() -> tuple[tuple[Experiment, ...], tuple[PaperFigure, ...]]:
     """Return the experiments of all papers, and every numbered table and figure with results in their order."""
     experiments, figures = [], []
     for name in PAPERS:
-        told = tomllib.loads((files(measures.__package__) / f"{name}.toml").read_text(encoding="utf-8"))
+        told = tables_of(name)
         figures += [PaperFigure(**one, paper=told["paper"]) for one in told.get("example", ())]
         for one in told.get("experiment", ()):
             made, shown = _experiment(told["paper"], one)
