@@ -225,7 +225,7 @@ def questions(log: EventLog) -> str:
 def only(what: str, *arguments: str, **settings: Any) -> Cells:
     """A grid of this work, which ``--set what=`` another leaves out."""
     cells = grid(*arguments, what=what, **settings)
-    return lambda plan: cells(plan) if plan.options.get("what", what) == what else iter(())
+    return lambda profile: cells(profile) if profile.options.get("what", what) == what else iter(())
 
 
 _SIZE = {"logs": NO_LOG, "size": 10_000_000, "quick": {"size": 10_000}}

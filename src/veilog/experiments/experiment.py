@@ -230,8 +230,7 @@ class Cell(ToJson):
     @staticmethod
     def from_json(told: Mapping[str, Any]) -> Cell:
         """Return the cell that was written as JSON."""
-        prefixes = int(told.get("prefixes", 0))
-        return Cell(told["log"], told["method"], tuple(told["settings"].items()), told["run"], told["models"], prefixes)
+        return Cell(**{**told, "settings": tuple(told["settings"].items())})
 
     @property
     def key(self) -> str:
@@ -313,11 +312,7 @@ class Row:
 
     @staticmethod
     def from_json(told: Mapping[str, Any]) -> Row:
-        cell = Cell.from_json(told["cell"])
-        values, texts = dict(told["values"]), dict(told["texts"])
-        seconds = float(told["seconds"])
-        versions = str(told["version"]), str(told.get("made_by", ""))
-        return Row(cell, values, told["problem"], seconds, versions[0], texts, str(told["machine"]), versions[1])
+        return Row(**{**told, "cell": Cell.from_json(told["cell"])})
 
     def get(self, measure: str) -> float | None:
         value = self.values.get(measure)
@@ -325,7 +320,7 @@ class Row:
 
 
 @dataclass(frozen=True)
-class Plan:
+class Profile:
     """What is to be run: on which logs, how often, and whether a small part is enough."""
 
     logs: tuple[str, ...]
@@ -362,14 +357,6 @@ class Plot:
     drawing: Drawing
 
 
-def _no_plots(rows: Sequence[Row]) -> list[Plot]:
-    return []
-
-
-def _no_estimate(cell: Cell) -> float:
-    return 0.0
-
-
 @dataclass(frozen=True)
 class Experiment:
     """A table or figure of a paper, a comparison of our own, or a benchmark.
@@ -379,10 +366,10 @@ class Experiment:
 
     name: str
     what: str
-    cells: Callable[[Plan], Iterator[Cell]]
+    cells: Callable[[Profile], Iterator[Cell]]
     measure: Callable[[Given, Cell], Measured]
     tables: Callable[[Sequence[Row]], list[Table]]
-    plots: Callable[[Sequence[Row]], list[Plot]] = _no_plots
+    plots: Callable[[Sequence[Row]], list[Plot]] = lambda rows: []
     paper: str = ""
     logs: tuple[str, ...] = ()
     """Those of the paper; empty where every log is wanted."""
@@ -392,10 +379,10 @@ class Experiment:
     runs: int = 10
     quick_runs: int = 1
     quick_logs: tuple[str, ...] = ("sepsis", "bpic2013_incidents", "receipt")
-    small: Plan | None = None
-    """The plan of the cells by which its measure's fingerprint is made, on a small synthetic log in the place of each
-    log. None where it measures time or memory, or takes long: its rows are known by their methods alone."""
-    hours: Callable[[Cell], float] = _no_estimate
+    small: Profile | None = None
+    """The profile of the cells by which its measure's fingerprint is made, on a small synthetic log in the place of
+    each log. None where it measures time or memory, or takes long: its rows are known by their methods alone."""
+    hours: Callable[[Cell], float] = lambda cell: 0.0
     """About how many hours a cell takes."""
     notes: tuple[str, ...] = ()
     alone: bool = False

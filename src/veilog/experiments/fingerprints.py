@@ -188,7 +188,7 @@ def of_method(name: str, as_published: bool = False) -> str:
 def of_measure(experiment: Experiment, method: str) -> str:
     """Return the fingerprint of an experiment's measure for cells of this method: of its values on a small log.
 
-    Empty for an experiment without a ``small`` plan.
+    Empty for an experiment without a ``small`` profile.
     """
     task = _measure_task(experiment, method)
     return _computed(task) if task else ""

@@ -24,8 +24,8 @@ from veilog.experiments.experiment import (
     Measured,
     Number,
     Panels,
-    Plan,
     Plot,
+    Profile,
     Row,
     Series,
     Table,
@@ -135,15 +135,15 @@ _DISCLOSURE = (
 _CERTAIN = "What the release itself says; whether a variant is real only the owner of the log can tell: the next table."
 
 
-def cells(plan: Plan) -> Iterator[Cell]:
-    for log in plan.logs:
-        yield Cell(log, models=0.0 if plan.quick else _MODEL_SECONDS)
+def cells(profile: Profile) -> Iterator[Cell]:
+    for log in profile.logs:
+        yield Cell(log, models=0.0 if profile.quick else _MODEL_SECONDS)
         yield _leak(log, "weights")
-        for run in range(plan.runs):
+        for run in range(profile.runs):
             yield _leak(log, "drawn", run)
             for epsilon in EPSILONS:
                 for method, settings in COLUMNS.values():
-                    seconds = 0.0 if plan.quick else _MODEL_SECONDS
+                    seconds = 0.0 if profile.quick else _MODEL_SECONDS
                     yield Cell(log, method, (("epsilon", epsilon), *settings), run, seconds)
 
 
@@ -449,7 +449,7 @@ FRONTIER = Experiment(
     runs=5,
     page="results/frontier.md",
     quick_runs=2,
-    small=Plan(("small",), 1, False),
+    small=Profile(("small",), 1, False),
     notes=(
         f"Default parameters; methods that need a delta get {DELTA}, those that can use one are there without and with "
         "it, and evolve also with one releasing only real variants (only_real). "

@@ -18,7 +18,7 @@ from pathlib import Path
 
 from veilog._process import Child, check_processes, exit_when_terminated, machine_memory
 from veilog.errors import OutputError, ParameterError, VeilogError, meant
-from veilog.experiments.experiment import MOST_RUNS, Cell, Experiment, Given, Measured, Plan, Reason, Row
+from veilog.experiments.experiment import MOST_RUNS, Cell, Experiment, Given, Measured, Profile, Reason, Row
 from veilog.experiments.fingerprints import of_measure, of_method
 from veilog.experiments.known_logs import LOGS, find, missing
 
@@ -28,7 +28,7 @@ Task = tuple[Cell, Path | None, Path]
 
 
 @dataclass(frozen=True)
-class Answer:
+class CellResult:
     """What became of a task. ``lasting`` is False where the same task may well succeed another time."""
 
     place: int
@@ -43,7 +43,7 @@ def _given(path: Path | None, folder: Path, name: str, changed: int) -> Given:
     return Given(path, folder, name)
 
 
-def _measured(measure: Measure, place: int, task: Task) -> Answer:
+def _measured(measure: Measure, place: int, task: Task) -> CellResult:
     cell, path, folder = task
     started = time.perf_counter()
     lasting = True
@@ -55,10 +55,10 @@ def _measured(measure: Measure, place: int, task: Task) -> Answer:
         found, lasting = Measured({}, f"The log cannot be read: {error.strerror}."), False
     except MemoryError:
         found, lasting = Measured({}, "There was not enough memory."), False
-    return Answer(place, found, time.perf_counter() - started, lasting)
+    return CellResult(place, found, time.perf_counter() - started, lasting)
 
 
-def answers(measure: Measure, tasks: Sequence[Task], processes: int, alone: bool = False) -> Generator[Answer]:
+def answers(measure: Measure, tasks: Sequence[Task], processes: int, alone: bool = False) -> Generator[CellResult]:
     """The answers as they come. With one process everything happens in this one; ``alone``, each in a fresh one, one
     after the other."""
     if alone:
@@ -72,7 +72,7 @@ def answers(measure: Measure, tasks: Sequence[Task], processes: int, alone: bool
         yield from _by_workers(measure, tasks, processes)
 
 
-def _by_workers(measure: Measure, tasks: Sequence[Task], processes: int) -> Generator[Answer]:
+def _by_workers(measure: Measure, tasks: Sequence[Task], processes: int) -> Generator[CellResult]:
     workers: dict[Connection, _Worker] = {}
     waiting = list(enumerate(tasks))[::-1]
 
@@ -120,9 +120,9 @@ class _Worker:
         with contextlib.suppress(BrokenPipeError):  # it has died: the next recv says so
             self.child.pipe.send((place, task))
 
-    def died(self) -> Answer:
+    def died(self) -> CellResult:
         why = f"Its process ended with {self.child.end(5)}; there may not have been enough memory."
-        return Answer(self.place, Measured({}, why), time.perf_counter() - self.started, lasting=False)
+        return CellResult(self.place, Measured({}, why), time.perf_counter() - self.started, lasting=False)
 
     def stop(self) -> None:
         """Ends the process, at first by letting it end itself, so that it can end those it started."""
@@ -149,11 +149,11 @@ _QUICK_HOURS = 0.1
 
 
 @dataclass(frozen=True)
-class Run:
+class ExperimentRun:
     """What a run of an experiment gave."""
 
     experiment: Experiment
-    plan: Plan
+    profile: Profile
     rows: tuple[Row, ...]
     computed: int
     """Cells that were computed now; the others were there."""
@@ -175,7 +175,7 @@ def run(
     options: Mapping[str, str] | None = None,
     processes: int = 1,
     progress: Progress = lambda text, fraction: None,
-) -> Run:
+) -> ExperimentRun:
     """Compute what is not there yet of an experiment on the logs of a folder, or without any where it makes up its own;
     keep every cell under ``out``. Cells that take longer than ``hours`` are left out."""
     if runs is not None and not 1 <= runs <= MOST_RUNS:
@@ -183,8 +183,8 @@ def run(
     check_processes(processes)
     there = {} if folder is None else find(folder, experiment.logs)
     logs = _chosen_logs(experiment, there, tuple(only), quick)
-    plan = Plan(logs, runs or (experiment.quick_runs if quick else experiment.runs), quick, options or {})
-    chosen = list(_chosen_cells(experiment, plan, tuple(methods)))
+    profile = Profile(logs, runs or (experiment.quick_runs if quick else experiment.runs), quick, options or {})
+    chosen = list(_chosen_cells(experiment, profile, tuple(methods)))
     limit = hours if hours is not None else _QUICK_HOURS if quick else math.inf
     cells = [cell for cell in chosen if experiment.hours(cell) <= limit]
     place = kept_file(out, experiment)
@@ -213,11 +213,11 @@ def run(
             progress(told, len(done) / len(cells))
     remark = missing(experiment.logs, there)
     absent = () if only else tuple(name for name in experiment.logs if name not in there)
-    elsewhere = _cells_of(experiment, replace(plan, logs=absent, runs=1), tuple(methods))
+    elsewhere = _cells_of(experiment, replace(profile, logs=absent, runs=1), tuple(methods))
     not_run = [Row(c, {}, reason, 0, "") for c in chosen if (reason := _why_long(experiment.hours(c), limit))]
     not_run += [Row(c, {}, _why_absent(c.log), 0, "") for c in elsewhere if c.log in absent]
     rows = tuple(done[cell] for cell in cells)
-    return Run(experiment, plan, rows, len(left), (remark,) if remark else (), tuple(not_run))
+    return ExperimentRun(experiment, profile, rows, len(left), (remark,) if remark else (), tuple(not_run))
 
 
 def _duration(seconds: float) -> str:
@@ -252,7 +252,7 @@ def _chosen_logs(
     return (small or logs) if quick else logs
 
 
-def _chosen_cells(experiment: Experiment, plan: Plan, methods: tuple[str, ...]) -> Iterable[Cell]:
+def _chosen_cells(experiment: Experiment, profile: Profile, methods: tuple[str, ...]) -> Iterable[Cell]:
     unknown = [name for name in methods if name not in experiment.methods]
     if unknown:
         raise ParameterError(
@@ -263,14 +263,14 @@ def _chosen_cells(experiment: Experiment, plan: Plan, methods: tuple[str, ...]) 
             meant=meant(unknown[0], experiment.methods),
             names=", ".join(experiment.methods),
         )
-    cells = _cells_of(experiment, plan, methods)
+    cells = _cells_of(experiment, profile, methods)
     if not cells:
         raise ParameterError("experiment-nothing-to-compute", parameter="methods")
     return cells
 
 
-def _cells_of(experiment: Experiment, plan: Plan, methods: tuple[str, ...]) -> dict[Cell, None]:
-    return dict.fromkeys(cell for cell in experiment.cells(plan) if not methods or cell.method in ("", *methods))
+def _cells_of(experiment: Experiment, profile: Profile, methods: tuple[str, ...]) -> dict[Cell, None]:
+    return dict.fromkeys(cell for cell in experiment.cells(profile) if not methods or cell.method in ("", *methods))
 
 
 def versions_of(experiment: Experiment, cells: Iterable[Cell], there: Mapping[str, Path]) -> dict[Cell, str]:

@@ -12,7 +12,6 @@ import re
 import statistics
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from importlib.resources import files
 from typing import Any
 
@@ -25,8 +24,8 @@ from veilog.experiments.experiment import (
     HeatMap,
     HeatMaps,
     Lines,
-    Plan,
     Plot,
+    Profile,
     Reason,
     Row,
     Series,
@@ -95,17 +94,12 @@ class Reproduction:
     """An experiment of the manifest: cells of a paper that are computed together, and the figures that show them."""
 
     name: str
-    what: str
-    measure: str
     axes: tuple[str, ...]
+    logs: tuple[str, ...]
     published: tuple[PaperCell, ...]
     figures: tuple[PaperFigure, ...]
     models: float
     quick: Mapping[str, Sequence[str]]
-
-    @cached_property
-    def logs(self) -> tuple[str, ...]:
-        return tuple(dict.fromkeys(cell.log for cell in self.published))
 
     def of_log(self, log: str, quick: bool = False) -> list[PaperCell]:
         """Return the paper's cells of a log; for one that it does not have, those of its first log without values."""
@@ -118,14 +112,14 @@ class Reproduction:
         few = self.quick.items()
         return [cell for cell in own if all(cell.axes[name] in ("", *chosen) for name, chosen in few)]
 
-    def cells(self, plan: Plan) -> Iterator[Cell]:
+    def cells(self, profile: Profile) -> Iterator[Cell]:
         """Yield what is to be computed, all cells once before any is run again; equal settings are one cell."""
-        seconds = min(self.models, _QUICK_SECONDS) if plan.quick else self.models
-        prefixes = PREFIXES if plan.quick and self.models else 0
-        for log in plan.logs:
-            for run in range(plan.runs):
-                for cell in {cell.key: cell for cell in self.of_log(log, plan.quick)}.values():
-                    if run < (cell.series.runs or plan.runs):
+        seconds = min(self.models, _QUICK_SECONDS) if profile.quick else self.models
+        prefixes = PREFIXES if profile.quick and self.models else 0
+        for log in profile.logs:
+            for run in range(profile.runs):
+                for cell in {cell.key: cell for cell in self.of_log(log, profile.quick)}.values():
+                    if run < (cell.series.runs or profile.runs):
                         yield Cell(log, cell.series.method, cell.settings, run, seconds, prefixes)
 
     def hours(self, cell: Cell) -> float:
@@ -263,16 +257,15 @@ def _experiment(paper: str, told: dict[str, Any]) -> tuple[Experiment, tuple[Pap
     series = {one["name"]: PaperSeries(**one) for one in told["series"]}
     text = (files(measures.__package__) / f"{name}.csv").read_text(encoding="utf-8")
     cells = tuple(_cell(row, series, axes, columns) for row in csv.DictReader(text.splitlines()))
-    models, quick = told.get("models", 0.0), told.get("quick", {})
-    made = Reproduction(name, told["what"], told["measure"], axes, cells, (), models, quick)
-    figures = tuple(PaperFigure(**{"logs": made.logs, **f}, paper=paper, experiment=name) for f in told["figure"])
-    made = replace(made, figures=figures)
+    logs = tuple(dict.fromkeys(cell.log for cell in cells))
+    figures = tuple(PaperFigure(**{"logs": logs, **f}, paper=paper, experiment=name) for f in told["figure"])
+    made = Reproduction(name, axes, logs, cells, figures, told.get("models", 0.0), told.get("quick", {}))
     return (
         Experiment(
             name=name,
             what=told["what"],
             paper=f"({paper})",
-            logs=made.logs,
+            logs=logs,
             methods=tuple(dict.fromkeys(one.method for one in series.values() if one.method)),
             measures=columns,
             cells=made.cells,
@@ -282,7 +275,7 @@ def _experiment(paper: str, told: dict[str, Any]) -> tuple[Experiment, tuple[Pap
             runs=told.get("runs", 10),
             quick_runs=told.get("quick_runs", 1),
             hours=made.hours,
-            small=None if told["measure"] == "file_to_file" else Plan(("small",), 1, True),
+            small=None if told["measure"] == "file_to_file" else Profile(("small",), 1, True),
             notes=told.get("notes", ()),
         ),
         figures,
