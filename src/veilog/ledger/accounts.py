@@ -18,6 +18,7 @@ from veilog.ledger.rules import (
     Counting,
     Entry,
     FixedSchedule,
+    cost_of,
     days_of,
     differences,
     most_of_a_case,
@@ -75,7 +76,7 @@ class Account:
     def spent_on(self, part: str | None) -> Cost | None:
         """What was spent on any case, or on those of a part of the cases."""
         entries = self._counted
-        return None if entries is None else most_of_a_case(entries, self.unit, _cost_of, part)
+        return None if entries is None else most_of_a_case(entries, self.unit, cost_of, part)
 
     def bounded_entries(self) -> tuple[Entry, ...]:
         """The entries that cost something; :class:`BudgetError` where nothing bounds what."""
@@ -87,7 +88,7 @@ class Account:
     def _counted(self) -> tuple[Entry, ...] | None:
         """The entries that cost something, if something bounds what."""
         entries = self._made
-        unbounded = any(entry.epsilon is None or entry.delta is None or entry.unit != self.unit for entry in entries)
+        unbounded = any(entry.cost is None or entry.unit != self.unit for entry in entries)
         return None if unbounded or len(self.kinds) > 1 else entries
 
     @property
@@ -381,10 +382,6 @@ def _entry_json(entry: Entry, guarantees: bool) -> dict[str, object]:
         **({} if entry.part is None else {"part": entry.part}),
     }
     return facts | ({"guarantee": entry.guarantee} if guarantees else {})
-
-
-def _cost_of(entry: Entry) -> Cost:
-    return entry.epsilon or Fraction(0), entry.delta or Fraction(0)
 
 
 def _cost_json(cost: Cost | None, *, down: bool = False) -> dict[str, float] | None:

@@ -81,42 +81,6 @@ from veilog.privacy.account.guarantee import Guarantee, round_up
 from veilog.privacy.part import Part, day_named
 
 
-def note_uncounted(
-    book: Book,
-    mark: bytes,
-    name: str,
-    method: str,
-    guarantee: Guarantee,
-    *,
-    parameters: Mapping[str, Any],
-    unit: str,
-    as_published: bool,
-    part: str | None,
-    way: str,
-) -> int:
-    """Note a release under the account of its data, which is opened if they have none; return the account's number."""
-    number = book.data.get(book.digest(mark))
-    if number is None:
-        number = opened(book, mark, plain(unit), name)
-    epsilon, delta = texts(derived_cost(guarantee))
-    cases = {} if guarantee.cases is None else {"cases": guarantee.cases}
-    entry = {
-        "time": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
-        "method": method,
-        "as_published": as_published,
-        "parameters": dict(parameters),
-        "unit": plain(unit),
-        "epsilon": epsilon,
-        "delta": delta,
-        "guarantee": guarantee.to_json() | cases,
-        "part": part,
-        "way": way,
-    }
-    text = json.dumps(entry, default=str)
-    book.connection.execute("INSERT INTO uncounted VALUES (NULL, ?, ?)", (number, text))
-    return number
-
-
 def count_uncounted(book: Book, account: int) -> int:
     """Take the uncounted releases of an account into its sums, under its budget if it has one; return how many."""
     before = account_of(book, account)
@@ -124,14 +88,11 @@ def count_uncounted(book: Book, account: int) -> int:
         return 0
     check_together(before, replace(before, entries=before.uncounted))
     for entry in before.uncounted:
-        cost: Cost | None = None
-        if entry.epsilon is not None and entry.delta is not None:
-            cost = entry.epsilon, entry.delta
         number = reserved(
             book,
             account,
             entry.method,
-            cost,
+            entry.cost,
             parameters=entry.parameters,
             unit=entry.unit,
             as_published=entry.as_published,
@@ -472,17 +433,28 @@ class Ledger:
         part: Part | None = None,
     ) -> Account:
         """Note a release that was made without this ledger. No sum counts it, until :meth:`count_uncounted` does."""
-        mark, cases, way = fingerprint(data), None if part is None else plain(str(part)), plain(data.read_as)
-        told: dict[str, Any] = {
-            "parameters": parameters or {},
-            "unit": unit,
+        epsilon, delta = texts(derived_cost(guarantee))
+        cases = {} if guarantee.cases is None else {"cases": guarantee.cases}
+        entry = {
+            "time": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
+            "method": method,
             "as_published": as_published,
-            "part": cases,
-            "way": way,
+            "parameters": dict(parameters or {}),
+            "unit": plain(unit),
+            "epsilon": epsilon,
+            "delta": delta,
+            "guarantee": guarantee.to_json() | cases,
+            "part": None if part is None else plain(str(part)),
+            "way": plain(data.read_as),
         }
+        mark = fingerprint(data)
         self._made()
         with self._writing() as book:
-            number = note_uncounted(book, mark, self._name_of(data), method, guarantee, **told)
+            number = book.data.get(book.digest(mark))
+            if number is None:
+                number = opened(book, mark, plain(unit), self._name_of(data))
+            text = json.dumps(entry, default=str)
+            book.connection.execute("INSERT INTO uncounted VALUES (NULL, ?, ?)", (number, text))
             return account_of(ledger_file.reread(book), number)
 
     def count_uncounted(self, data: Given) -> Account:
@@ -588,8 +560,7 @@ class Ledger:
             for entry in book.entries:
                 if entry.number == number and entry.account == account and is_open(entry, complete):
                     check_mark(book, number, marks)
-                    cost = None if entry.epsilon is None or entry.delta is None else (entry.epsilon, entry.delta)
-                    return self._reservation(number, cost, book.runs.get(number), entry.holder)
+                    return self._reservation(number, entry.cost, book.runs.get(number), entry.holder)
         raise BudgetError("ledger-reservation-not-open", number=number)
 
     def _reservation(self, number: int, cost: Cost | None, mark: str | None, holder: Holder | None) -> Reservation:

@@ -12,7 +12,7 @@ import secrets
 import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property, lru_cache
 from pathlib import Path
@@ -235,6 +235,11 @@ class Entry:
     """Whether the ledger keeps digests of the units that were looked at, so that they are left out of other parts."""
 
     @property
+    def cost(self) -> Cost | None:
+        """What it is charged; None where nothing bounds it."""
+        return None if self.epsilon is None or self.delta is None else (self.epsilon, self.delta)
+
+    @property
     def part(self) -> str | None:
         """Of which cases it is; all, where this is None."""
         return None if self.counted is None else named(self.counted)
@@ -278,14 +283,14 @@ class AccountRow:
     number: int
     name: str
     unit: str
-    epsilon: Fraction | None
-    delta: Fraction | None
+    budget: Cost | None
     counting: str | None = None
     """How its releases are counted against the budget; None: by the sum."""
 
 
 Cost = tuple[Fraction, Fraction]
 """Epsilon and delta, exactly."""
+_FREE: Cost = (Fraction(0), Fraction(0))
 
 _FINEST = 10**150
 _SPANS = re.compile(SPAN + r"=(\d{4}-\d\d-\d\d)\.\.(\d{4}-\d\d-\d\d)")
@@ -297,47 +302,50 @@ def most_of_a_case(entries: Iterable[Entry], unit: str, cost: Callable[[Entry], 
 
     Each of the two numbers is the largest of its own: they may be those of different cases.
     """
-    nothing = whole = Fraction(0), Fraction(0)
-    parts: dict[str, dict[str, Cost]] = defaultdict(dict)
     entries = list(entries)
-    pieces = disjoint(
-        [*(entry.counted for entry in entries if entry.counted is not None), *([] if part is None else [part])]
-    )
+    counted = [entry.counted for entry in entries]
+    spent = _Spent(disjoint(name for name in [*counted, part] if name is not None))
     for entry in entries:
-        counted = part_of(entry, unit)
-        if counted is None:
-            whole = _added(whole, cost(entry))
-        else:
-            of_rule = parts[rule_of(counted)]
-            for piece in pieces[counted]:
-                of_rule[piece] = _added(of_rule.get(piece, nothing), cost(entry))
-    if part is not None:
-        parts[rule_of(part)] = {piece: parts[rule_of(part)].get(piece, nothing) for piece in pieces[part]}
-    for of_rule in parts.values():
-        whole = _added(whole, _largest_cost(of_rule.values()))
-    return whole
+        spent.add(part_of(entry, unit), cost(entry))
+    return spent.most(part)
 
 
 def before_each(entries: Iterable[Entry], unit: str, cost: Callable[[Entry], Cost]) -> list[Cost]:
     """Return for each entry the most that the entries before it cost one of the unit that is in its part."""
-    nothing = whole = Fraction(0), Fraction(0)
-    parts: dict[str, dict[str, Cost]] = defaultdict(dict)
     entries, found = list(entries), []
-    pieces = disjoint(entry.counted for entry in entries if entry.counted is not None)
+    spent = _Spent(disjoint(entry.counted for entry in entries if entry.counted is not None))
     for entry in entries:
         part = part_of(entry, unit)
-        rule = None if part is None else rule_of(part)
-        before = whole
-        for elsewhere in [costs for other, costs in parts.items() if other != rule]:
-            before = _added(before, _largest_cost(elsewhere.values()))
-        if part is None or rule is None:
-            whole = _added(whole, cost(entry))
-        else:
-            mine = {piece: parts[rule].get(piece, nothing) for piece in pieces[part]}
-            before = _added(before, _largest_cost(mine.values()))
-            parts[rule] |= {piece: _added(spent, cost(entry)) for piece, spent in mine.items()}
-        found.append(before)
+        found.append(spent.most(part))
+        spent.add(part, cost(entry))
     return found
+
+
+@dataclass
+class _Spent:
+    """What was spent so far on all of the unit, and for each rule on those of each piece of its parts."""
+
+    pieces: Mapping[str, tuple[str, ...]]
+    whole: Cost = (Fraction(0), Fraction(0))
+    of_rules: dict[str, dict[str, Cost]] = field(default_factory=lambda: defaultdict(dict))
+
+    def add(self, part: str | None, cost: Cost) -> None:
+        """Add what was spent on a part, or on all."""
+        if part is None:
+            self.whole = _added(self.whole, cost)
+            return
+        of_rule = self.of_rules[rule_of(part)]
+        of_rule |= {piece: _added(of_rule.get(piece, _FREE), cost) for piece in self.pieces[part]}
+
+    def most(self, part: str | None) -> Cost:
+        """Return the most that was spent on one of the unit; with a part on one that is in it."""
+        found = self.whole
+        for rule, spent in self.of_rules.items():
+            costs = list(spent.values())
+            if part is not None and rule == rule_of(part):
+                costs = [spent.get(piece, _FREE) for piece in self.pieces[part]]
+            found = _added(found, _largest_cost(costs))
+        return found
 
 
 def part_of(entry: Entry, unit: str) -> str | None:
@@ -442,7 +450,7 @@ class Composed:
         epsilon, delta = budget[0] - before[0], budget[1] - before[1]
         if epsilon <= 0 or delta <= 0:
             return _NOTHING, _NOTHING
-        by_sum, failures = most_of_a_case(_since(given, self.since), unit, _cost, part)
+        by_sum, failures = most_of_a_case(_since(given, self.since), unit, cost_of, part)
         spent, _ = most_of_a_case(_since(given, self.since), unit, self._renyi, part)
         by_filter = _largest(renyi_room(epsilon, delta / 2, self.order) - spent, self.order)
         return max(epsilon - by_sum, by_filter, _NOTHING), max(delta / 2 - failures, _NOTHING)
@@ -452,7 +460,7 @@ class Composed:
         given = tuple(entries)
         before = _before(given, unit, self.since, None)
         half = max(budget[1] - before[1], _NOTHING) / 2
-        by_sum, failures = most_of_a_case(_since(given, self.since), unit, _cost)
+        by_sum, failures = most_of_a_case(_since(given, self.since), unit, cost_of)
         renyi, _ = most_of_a_case(_since(given, self.since), unit, self._renyi)
         if not half or not renyi:
             return before[0] + by_sum, before[1] + failures
@@ -464,7 +472,7 @@ class Composed:
     def _renyi(self, entry: Entry) -> Cost:
         """An answer counts for itself; what is not known one by one, or not asked yet, for what it may cost."""
         if entry.answers is None:
-            return renyi_of(entry.epsilon or _NOTHING, self.order), _NOTHING
+            return renyi_of(cost_of(entry)[0], self.order), _NOTHING
         return sum((answer.renyi(self.order) * n for answer, n in entry.answers), _NOTHING), _NOTHING
 
 
@@ -528,7 +536,7 @@ class ComposedCost:
 
 def together(entries: tuple[Entry, ...], unit: str, delta: Fraction) -> ComposedCost:
     """Return what these releases, each with a bound, cost together at ``delta``."""
-    epsilon, failures = most_of_a_case(entries, unit, _cost)
+    epsilon, failures = most_of_a_case(entries, unit, cost_of)
     if failures > delta:
         return ComposedCost(delta, None, None)
     planned = planned_epsilon(_dearest(entries, unit), delta)
@@ -543,14 +551,13 @@ def _smallest_limit(entries: tuple[Entry, ...], unit: str, delta: Fraction) -> F
     order that would suit the releases best is known after them only, and at that order the bound does not hold.
     """
     half = delta / 2
-    sums = [
-        spent + _cost(entry)[0] for (spent, _), entry in zip(before_each(entries, unit, _cost), entries, strict=True)
-    ]
+    before = before_each(entries, unit, cost_of)
+    sums = [spent + cost_of(entry)[0] for (spent, _), entry in zip(before, entries, strict=True)]
 
     @lru_cache
     def by_filter(order: Fraction) -> list[Fraction]:
         spent = before_each(entries, unit, Composed(0, order)._renyi)
-        asked = (renyi_of(_rounded_up(_cost(entry)[0]), order) for entry in entries)
+        asked = (renyi_of(_rounded_up(cost_of(entry)[0]), order) for entry in entries)
         return [before + cost for (before, _), cost in zip(spent, asked, strict=True)]
 
     def admits(limit: int) -> bool:
@@ -581,10 +588,10 @@ def _dearest(entries: Iterable[Entry], unit: str) -> Counter[Cost]:
     for entry in entries:
         counted = part_of(entry, unit)
         if counted is None:
-            found[_cost(entry)] += 1
+            found[cost_of(entry)] += 1
             continue
         for piece in pieces[counted]:
-            parts[rule_of(counted)][piece].append(_cost(entry))
+            parts[rule_of(counted)][piece].append(cost_of(entry))
     for of_rule in parts.values():
         ranked = [sorted(costs, reverse=True) for costs in of_rule.values()]
         for place in range(max(map(len, ranked))):
@@ -599,11 +606,12 @@ def _since(entries: Iterable[Entry], number: int) -> Iterable[Entry]:
 
 def _before(entries: Iterable[Entry], unit: str, number: int, part: str | None) -> Cost:
     """What was released until then costs, by the sum."""
-    return most_of_a_case((entry for entry in entries if entry.number <= number), unit, _cost, part)
+    return most_of_a_case((entry for entry in entries if entry.number <= number), unit, cost_of, part)
 
 
-def _cost(entry: Entry) -> Cost:
-    return entry.epsilon or _NOTHING, entry.delta or _NOTHING
+def cost_of(entry: Entry) -> Cost:
+    """Return what an entry is charged; nothing where nothing bounds it."""
+    return entry.cost or _FREE
 
 
 def _largest(room: Fraction, order: Fraction) -> Fraction:

@@ -71,10 +71,7 @@ _TABLES = (
     "CREATE TABLE holders (release INTEGER PRIMARY KEY, holder TEXT NOT NULL)",
     "CREATE TABLE units (release INTEGER PRIMARY KEY, digests BLOB NOT NULL)",
 )
-_NAMES = (
-    *("book", "accounts", "data", "releases", "runs", "parts", "counting", "answers", "ways"),
-    *("uncounted", "holders", "units"),
-)
+_NAMES = tuple(table.split()[2] for table in _TABLES)
 _SETTINGS = ("PRAGMA synchronous = EXTRA", "PRAGMA trusted_schema = OFF")
 _ONCE = 0.25
 """Seconds that SQLite itself waits for a lock, before we say that we wait and try again."""
@@ -265,7 +262,7 @@ def _loaded(connection: sqlite3.Connection, place: Path) -> Book:
         runs, parts, counting, answers, ways = (_noted(connection, table) for table in _NAMES[4:9])
         holders, remembered = _noted(connection, "holders"), _numbers(connection, "units")
         accounts = [
-            AccountRow(n, str(s), str(u), _fraction(e), _fraction(d), counting.get(n))
+            AccountRow(n, str(s), str(u), _cost(e, d), counting.get(n))
             for n, s, u, e, d in _rows(connection, "accounts")
         ]
         counted = {number: as_read(part, ways.get(number, "")) for number, part in parts.items()}
@@ -332,6 +329,11 @@ def _fraction(text: str | None) -> Fraction | None:
     if not _ENDS.fullmatch(text):
         raise ValueError("not a fraction")
     return Fraction(text)
+
+
+def _cost(epsilon: str | None, delta: str | None) -> Cost | None:
+    both = _fraction(epsilon), _fraction(delta)
+    return None if both[0] is None or both[1] is None else (both[0], both[1])
 
 
 def _no_ledger(place: Path) -> InputError:
@@ -488,12 +490,12 @@ def account_of(book: Book, number: int) -> Account:
         number=row.number,
         name=row.name,
         unit=row.unit,
-        budget=_budget(row),
+        budget=row.budget,
         entries=own,
         counting=read(row.counting),
         others=len(others),
         namesakes=namesakes,
-        budgets_beside=sum(book.accounts[other].epsilon is not None for other in others),
+        budgets_beside=sum(book.accounts[other].budget is not None for other in others),
         uncounted=uncounted,
     )
 
@@ -657,7 +659,3 @@ def plain(text: str) -> str:
 def texts(cost: Cost | None) -> tuple[str | None, str | None]:
     """Return a cost as it is kept."""
     return (None, None) if cost is None else (str(cost[0]), str(cost[1]))
-
-
-def _budget(row: AccountRow) -> tuple[Fraction, Fraction] | None:
-    return None if row.epsilon is None or row.delta is None else (row.epsilon, row.delta)

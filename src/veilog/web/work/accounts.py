@@ -361,7 +361,7 @@ def price(log: LogRecord, entry: int | None, settings: ServerSettings) -> str | 
         return None
     if found.state == "withdrawn":
         return gettext("It had not asked the log anything yet, so it cost nothing.")
-    cost = figures(_cost_of(found))
+    cost = figures(found.cost)
     words = gettext("an amount that nothing bounds") if cost is None else cost_in_words(cost)
     if found.state == "reserved":
         return gettext("It cost all that was set aside for it: {cost}.", cost=words)
@@ -438,7 +438,7 @@ _STATES: Mapping[str, str] = {
 
 
 def _entered(entry: Entry) -> AccountRelease:
-    cost = _cost_of(entry)
+    cost = entry.cost
     return AccountRelease(
         number=entry.number,
         time=entry.time,
@@ -450,7 +450,3 @@ def _entered(entry: Entry) -> AccountRelease:
         timed=bool(entry.parameters.get("times")),
         attributes=len(entry.parameters.get("attributes") or ()),
     )
-
-
-def _cost_of(entry: Entry) -> Cost | None:
-    return None if entry.epsilon is None or entry.delta is None else (entry.epsilon, entry.delta)
