@@ -61,29 +61,26 @@ def _measured(measure: Measure, place: int, task: Task) -> CellResult:
 def answers(measure: Measure, tasks: Sequence[Task], processes: int, alone: bool = False) -> Generator[CellResult]:
     """The answers as they come. With one process everything happens in this one; ``alone``, each in a fresh one, one
     after the other."""
-    if alone:
-        for place, task in enumerate(tasks):
-            for answer in _by_workers(measure, [task], 1):
-                yield replace(answer, place=place)
-    elif processes == 1 or len(tasks) < 2:
+    if not alone and (processes == 1 or len(tasks) < 2):
         for place, task in enumerate(tasks):
             yield _measured(measure, place, task)
     else:
-        yield from _by_workers(measure, tasks, processes)
+        yield from _by_workers(measure, tasks, 1 if alone else processes, alone)
 
 
-def _by_workers(measure: Measure, tasks: Sequence[Task], processes: int) -> Generator[CellResult]:
+def _by_workers(measure: Measure, tasks: Sequence[Task], processes: int, alone: bool) -> Generator[CellResult]:
+    """The answers of processes that take a task after another, or where each is to be ``alone`` one task each."""
     workers: dict[Connection, _Worker] = {}
     waiting = list(enumerate(tasks))[::-1]
 
     def begin() -> None:
-        worker = _Worker(Child(_serve, measure))
-        workers[worker.child.pipe] = worker
-        worker.give(*waiting.pop())
+        while waiting and len(workers) < processes:
+            worker = _Worker(Child(_serve, measure))
+            workers[worker.child.pipe] = worker
+            worker.give(*waiting.pop())
 
     try:
-        for _ in range(min(processes, len(tasks))):
-            begin()
+        begin()
         while workers:
             for pipe in wait(list(workers)):
                 assert isinstance(pipe, Connection)
@@ -92,16 +89,15 @@ def _by_workers(measure: Measure, tasks: Sequence[Task], processes: int) -> Gene
                     answer = pipe.recv()
                 except (EOFError, ConnectionResetError):
                     del workers[pipe]
-                    yield worker.died()
-                    if waiting:
-                        begin()
-                    continue
-                if waiting:
-                    worker.give(*waiting.pop())
+                    answer = worker.died()
                 else:
-                    worker.stop()
-                    del workers[pipe]
+                    if waiting and not alone:
+                        worker.give(*waiting.pop())
+                    else:
+                        worker.stop()
+                        del workers[pipe]
                 yield answer
+                begin()
     finally:
         for worker in workers.values():
             worker.child.ask_to_stop()
@@ -186,7 +182,8 @@ def run(
     profile = Profile(logs, runs or (experiment.quick_runs if quick else experiment.runs), quick, options or {})
     chosen = list(_chosen_cells(experiment, profile, tuple(methods)))
     limit = hours if hours is not None else _QUICK_HOURS if quick else math.inf
-    cells = [cell for cell in chosen if experiment.hours(cell) <= limit]
+    estimates = {cell: experiment.hours(cell) for cell in chosen}
+    cells = [cell for cell, hours in estimates.items() if hours <= limit]
     place = kept_file(out, experiment)
     try:
         place.parent.mkdir(parents=True, exist_ok=True)
@@ -214,7 +211,11 @@ def run(
     remark = missing(experiment.logs, there)
     absent = () if only else tuple(name for name in experiment.logs if name not in there)
     elsewhere = _cells_of(experiment, replace(profile, logs=absent, runs=1), tuple(methods))
-    not_run = [Row(c, {}, reason, 0, "") for c in chosen if (reason := _why_long(experiment.hours(c), limit))]
+    not_run = [
+        Row(cell, {}, Reason.OVER_HOURS.format(limit=limit, estimate=hours), 0, "")
+        for cell, hours in estimates.items()
+        if hours > limit
+    ]
     not_run += [Row(c, {}, _why_absent(c.log), 0, "") for c in elsewhere if c.log in absent]
     rows = tuple(done[cell] for cell in cells)
     return ExperimentRun(experiment, profile, rows, len(left), (remark,) if remark else (), tuple(not_run))
@@ -222,10 +223,6 @@ def run(
 
 def _duration(seconds: float) -> str:
     return f"{seconds / 3600:.1f} h" if seconds >= 3600 else f"{math.ceil(seconds / 60)} min"
-
-
-def _why_long(estimate: float, limit: float) -> str | None:
-    return Reason.OVER_HOURS.format(limit=limit, estimate=estimate) if estimate > limit else None
 
 
 def _why_absent(log: str) -> str:

@@ -204,16 +204,12 @@ class Account:
             **({"kinds_of_case": list(self.kinds)} if len(self.kinds) > 1 else {}),
             **({"others": self.others, "namesakes": list(self.namesakes)} if self.others else {}),
             **({"uncounted": len(self.uncounted)} if self.uncounted else {}),
-            **({} if self.counting is None else self._composition()),
+            **({} if self.counting is None else self._composition(self.counting)),
         }
 
-    def _composition(self) -> dict[str, object]:
-        left = self.releases_left
-        rule = {} if self.counting is None else self.counting.to_json()
-        return {
-            "counting": rule | ({} if left is None else {"releases_left": left}),
-            "composed": _cost_json(self.composed),
-        }
+    def _composition(self, counting: Counting) -> dict[str, object]:
+        left = {} if self.releases_left is None else {"releases_left": self.releases_left}
+        return {"counting": counting.to_json() | left, "composed": _cost_json(self.composed)}
 
     def to_json(self, *, guarantees: bool = False) -> dict[str, object]:
         """Return the sums and every release, and those that are not counted where there are some."""
@@ -470,9 +466,9 @@ def last_span(accounts: Iterable[Account], name: str | None) -> LastSpan:
     spans = [(days, entry) for days, entry in made if _answered(entry)]
     if not spans:
         raise ParameterError("span-without-release", parameter="since", name=name)
-    running = [(last, entry) for (_, last), entry in made if entry.runs]
     (_, end), entry = max(spans, key=lambda span: (span[0][1], span[1].number))
-    _check_running([other for last, other in running if last > end], found[0])
+    if running := [other for (_, last), other in made if other.runs and last > end]:  # both would release these days
+        raise BudgetError("span-still-being-written", account=found[0].number, number=running[-1].number, name=name)
     _check_gap([days for days, _ in spans], name)
     return LastSpan(name, entry, end, tuple(one for (_, last), one in made if not _answered(one) and last > end))
 
@@ -491,17 +487,6 @@ def check_follows(account: Account, part: Part, unit: str, way: str) -> None:
             number=last.entry.number,
             name=account.name,
             end=last.end,
-        )
-
-
-def _check_running(running: Sequence[Entry], account: Account) -> None:
-    """Refuse where another run is releasing days that come next: both would release them."""
-    if running:
-        raise BudgetError(
-            "span-still-being-written",
-            account=account.number,
-            number=running[-1].number,
-            name=account.name,
         )
 
 

@@ -56,7 +56,7 @@ def kind_of_case(way: str) -> str:
     return _kind(_told(way)) or CASE
 
 
-def _kind(said: dict[str, Any]) -> str | None:
+def _kind(said: Mapping[str, Any]) -> str | None:
     """What a case is by a way, or by that of the log before, which a file of ours names no column of."""
     kind = said.get("object type") or said.get("case")
     if isinstance(kind, str) and kind not in _OF_ANY:
@@ -80,17 +80,14 @@ def of_rule(rule: str, way: str) -> str | None:
     """Return of a way what decides which part of this rule a case is in. None where no two such parts are known to be
     without a case in both: some times had a zone and others not, so where a case was depends on its own spelling."""
     said = _told(way)
-    if is_of_time(rule) and _partly(said):
-        return None
-    zones = said.pop("zones", None)
-    if zones is None:
+    if is_of_time(rule):
+        return None if _partly(said) else way
+    if said.get("zones") is None:
         return way
-    if not is_of_time(rule):
-        return json.dumps(said, sort_keys=True)
-    return way
+    return json.dumps({name: value for name, value in said.items() if name != "zones"}, sort_keys=True)
 
 
-def _partly(said: dict[str, Any]) -> bool:
+def _partly(said: Mapping[str, Any]) -> bool:
     """Whether some times had a zone and others not; also where that is not known, of several logs before."""
     before = said.get("before")
     if said.get("zones") == "partly" or before is None:
@@ -98,13 +95,9 @@ def _partly(said: dict[str, Any]) -> bool:
     return not isinstance(before, dict) or _partly(before)
 
 
-def _told(way: str) -> dict[str, Any]:
-    """What a way says; nothing where it is empty or another program's."""
-    return dict(_parsed(way))
-
-
 @lru_cache(maxsize=256)
-def _parsed(way: str) -> dict[str, Any]:
+def _told(way: str) -> Mapping[str, Any]:
+    """What a way says; nothing where it is empty or another program's."""
     try:
         found = json.loads(way)
     except ValueError:

@@ -222,7 +222,7 @@ def _check_header(place: Path) -> None:
     if not os.access(place, os.R_OK):
         raise InputError("ledger-not-readable", path=place, strerror=os.strerror(errno.EACCES))
     if size < _HEADER:
-        raise _no_ledger(place)
+        raise InputError("ledger-not-recognised", path=place)
 
 
 def _check_locks(place: Path) -> None:
@@ -277,7 +277,7 @@ def _loaded(connection: sqlite3.Connection, place: Path) -> Book:
         data = {str(digest): int(account) for _, digest, account in _rows(connection, "data")}
         uncounted = tuple(_uncounted(*row) for row in _rows(connection, "uncounted"))
     except (ValueError, TypeError) as error:  # also what JSON and UTF-8 say of damage
-        raise _damaged(place) from error
+        raise InputError("ledger-damaged", path=place) from error
     return Book(place, connection, key, {row.number: row for row in accounts}, data, entries, runs, uncounted)
 
 
@@ -336,14 +336,6 @@ def _cost(epsilon: str | None, delta: str | None) -> Cost | None:
     return None if both[0] is None or both[1] is None else (both[0], both[1])
 
 
-def _no_ledger(place: Path) -> InputError:
-    return InputError("ledger-not-recognised", path=place)
-
-
-def _damaged(place: Path) -> InputError:
-    return InputError("ledger-damaged", path=place)
-
-
 def _code(error: sqlite3.Error) -> int | None:
     """SQLite's primary result code, where the error came from SQLite."""
     code = getattr(error, "sqlite_errorcode", None)
@@ -358,7 +350,7 @@ def _in_words(place: Path) -> Iterator[None]:
     except sqlite3.Error as error:
         raise _told(place, error) from error
     except UnicodeDecodeError as error:  # Python, reading what SQLite says of damage
-        raise _damaged(place) from error
+        raise InputError("ledger-damaged", path=place) from error
 
 
 def _told(place: Path, error: sqlite3.Error) -> VeilogError:
@@ -368,11 +360,11 @@ def _told(place: Path, error: sqlite3.Error) -> VeilogError:
         case sqlite3.SQLITE_READONLY | sqlite3.SQLITE_PERM | sqlite3.SQLITE_CANTOPEN:
             return OutputError("ledger-read-only", path=place)
         case sqlite3.SQLITE_NOTADB:
-            return _no_ledger(place)
+            return InputError("ledger-not-recognised", path=place)
         case sqlite3.SQLITE_FULL | sqlite3.SQLITE_IOERR:
             return OutputError("ledger-not-writable", path=place, reason=error)
         case _:  # corrupt, not a database, not our tables, text that is none
-            return _damaged(place)
+            return InputError("ledger-damaged", path=place)
 
 
 Data: TypeAlias = EventLog | StoredLog | Variants
