@@ -13,7 +13,8 @@ from rich.text import Text
 from veilog._language import counted
 from veilog.display.tables import key_values
 from veilog.ledger.accounts import Account, in_figures
-from veilog.ledger.rules import Composed, ComposedCost, Cost, Entry, FixedSchedule
+from veilog.ledger.entry import Cost, Entry
+from veilog.ledger.rules import Composed, ComposedCost, FixedSchedule
 from veilog.messages import Message
 from veilog.privacy.account.guarantee import up
 from veilog.releasing.owner.account import uncounted_warning

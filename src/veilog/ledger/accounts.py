@@ -11,18 +11,14 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from veilog.errors import BudgetError, ParameterError, meant
+from veilog.ledger.entry import Cost, Entry, cost_of, differences, named
 from veilog.ledger.rules import (
     Composed,
     ComposedCost,
-    Cost,
     Counting,
-    Entry,
     FixedSchedule,
-    cost_of,
     days_of,
-    differences,
     most_of_a_case,
-    named,
     part_of,
     rule_of,
     together,

@@ -10,7 +10,7 @@ if what the later ones cost was chosen after the earlier ones (Rogers, Roth, Ull
 filters", 2016: for these plain sums the filter costs nothing).
 
 The sums are for one unit: a guarantee for cases does not say what a person with several cases loses. How parts of the
-cases count: :mod:`veilog.ledger.rules`; what the owner may have counted instead: :mod:`veilog.ledger.rules`.
+cases count, and what the owner may have counted instead of the sum: :mod:`veilog.ledger.rules`.
 """
 
 from __future__ import annotations
@@ -32,19 +32,8 @@ from veilog._process import unstopped
 from veilog.errors import BudgetError, OutputError, ParameterError, QuestionError, VeilogError
 from veilog.ledger import store as ledger_file
 from veilog.ledger.accounts import Account, as_csv, as_json, check_follows, check_paid, check_unit, last_span
-from veilog.ledger.rules import (
-    Composed,
-    Cost,
-    Counting,
-    Entry,
-    FixedSchedule,
-    Holder,
-    as_read,
-    composed_budget,
-    kind_of_case,
-    planned_budget,
-    short,
-)
+from veilog.ledger.entry import Cost, Entry, Holder, as_read, kind_of_case
+from veilog.ledger.rules import Composed, Counting, FixedSchedule, composed_budget, planned_budget, short
 from veilog.ledger.store import (
     PATIENCE,
     Book,

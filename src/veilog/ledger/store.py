@@ -35,7 +35,8 @@ from veilog._files import claim, locks_hold
 from veilog._typing import BoolArray
 from veilog.errors import BudgetError, InputError, OutputError, ParameterError, VeilogError, meant
 from veilog.ledger.accounts import Account
-from veilog.ledger.rules import AccountRow, Composed, Cost, Counting, Entry, Holder, State, as_read, read
+from veilog.ledger.entry import AccountRow, Cost, Entry, Holder, State, as_read
+from veilog.ledger.rules import Composed, Counting, read
 from veilog.logs.eventlog import EventLog
 from veilog.logs.stored.store import StoredLog
 from veilog.logs.variants import Variants

@@ -15,8 +15,8 @@ from functools import lru_cache
 from veilog._language import gettext, gettext_noop
 from veilog.errors import BudgetError, ParameterError, VeilogError
 from veilog.ledger.accounts import Account, check_paid, in_figures
+from veilog.ledger.entry import Cost, Entry, as_read, kind_of_case
 from veilog.ledger.ledger import Ledger
-from veilog.ledger.rules import Cost, Entry, as_read, kind_of_case
 from veilog.ledger.store import Data
 from veilog.privacy.account.guarantee import STRENGTHS, Strength
 from veilog.privacy.account.guessing import advantage_of
