@@ -16,22 +16,6 @@ from typing import Any
 from veilog._language import languages
 from veilog.messages import Message, words
 
-__all__ = [
-    "BudgetError",
-    "EmptyReleaseError",
-    "EngineError",
-    "InputError",
-    "MissingExtraError",
-    "OutputError",
-    "ParameterError",
-    "SolverError",
-    "UndeclaredError",
-    "VeilogError",
-    "check_language",
-    "meant",
-    "nearest",
-]
-
 _MOST = 10_000
 """Among more names none is looked for: it would take longer than reading them."""
 

@@ -92,12 +92,8 @@ class WhiteProof:
     @property
     def epsilon(self) -> float:
         """The epsilon of the questions that were scored, with all epsilons multiplied by the factor."""
-        return sum(_together(part, self.factor) for part in self.shape)
-
-
-def _together(part: Questions, factor: float) -> float:
-    epsilon = factor * sum(one.epsilon for one in part.asked)
-    return epsilon if part.rate == 1 else math.log1p(part.rate * math.expm1(epsilon))
+        asked = ((part.rate, self.factor * sum(one.epsilon for one in part.asked)) for part in self.shape)
+        return sum(epsilon if rate == 1 else math.log1p(rate * math.expm1(epsilon)) for rate, epsilon in asked)
 
 
 def prove(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -43,12 +42,10 @@ def write(run: ExperimentRun, out: Path, command: str) -> Results:
     name = run.experiment.name
     table = table_of(run.rows, (*run.experiment.measures, *_added(run.rows)))
     parquet, sheet, page = folder / f"{name}.parquet", folder / f"{name}.csv", folder / f"{name}.md"
-    buffer = io.BytesIO()
-    pa.parquet.write_table(table, buffer)
-    _bytes(parquet, buffer.getvalue())
-    buffer = io.BytesIO()
-    pa.csv.write_csv(table, buffer)
-    _bytes(sheet, buffer.getvalue())
+    with atomic_target(parquet) as file:
+        pa.parquet.write_table(table, file)
+    with atomic_target(sheet) as file:
+        pa.csv.write_csv(table, file)
     plots, drawn, no_plots = run.experiment.plots(run.rows), [], None
     try:
         for plot in plots:

@@ -258,7 +258,11 @@ def check_paid(
     if isinstance(plan, FixedSchedule) and any(asked > rest for asked, rest in zip(cost, left, strict=True)):
         remaining = plan.left(account.bounded_entries(), unit, part)
         raise BudgetError(
-            "plan-exceeded", account=number, pair=_pair(cost), remaining=remaining, pair_2=_pair(plan.each)
+            "plan-exceeded",
+            account=number,
+            pair=figures_of(cost),
+            remaining=remaining,
+            pair_2=figures_of(plan.each),
         )
     for word, asked, rest, limit in zip(("epsilon", "delta"), cost, left, account.budget, strict=True):
         if asked > rest:
@@ -318,8 +322,10 @@ def _listed(names: Iterable[str]) -> str:
     return " and ".join(shown[:3]) + (f" and {len(shown) - 3} more" if len(shown) > 3 else "")
 
 
-def _pair(cost: Cost) -> str:
-    return f"epsilon = {in_figures(cost[0])}" + (f", delta = {in_figures(cost[1])}" if cost[1] else "")
+def figures_of(cost: Cost, *, down: bool = False) -> str:
+    """Return a cost for people; a delta of nothing is left out."""
+    epsilon, delta = (in_figures(value, down=down) for value in cost)
+    return f"epsilon = {epsilon}, delta = {delta}" if cost[1] else f"epsilon = {epsilon}"
 
 
 def in_figures(value: Fraction, *, down: bool = False) -> str:

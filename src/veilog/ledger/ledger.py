@@ -169,8 +169,7 @@ def put_mark(book: Book, number: int, mark: str) -> None:
 class Reservation:
     """What was set aside for one release."""
 
-    path: Path
-    """The ledger."""
+    ledger: Ledger
     number: int
     cost: Cost | None
     """At most (epsilon, delta); None where nothing bounds it."""
@@ -178,15 +177,13 @@ class Reservation:
     """Of the checkpoints of the run that it is for: only while the ledger has this one it is charged."""
     holder: Holder | None = None
     """The process that it was made by, as the ledger knows it."""
-    patience: float = PATIENCE
-    waiting: Waiting | None = None
 
     def begin(self) -> None:
         """Note, durably and before its first question, that the release asks: from here on all of it counts, also if
         its process is killed. :class:`BudgetError` where it was given back meanwhile, or the ledger lost it."""
         if self.holder is None or self.holder.asked:
             return
-        with self._writing() as book:
+        with self.ledger._writing() as book:
             self._check_held(book)
             text = self.holder.begun().text
             book.connection.execute("UPDATE holders SET holder = ? WHERE release = ?", (text, self.number))
@@ -194,7 +191,7 @@ class Reservation:
 
     def check_kept(self, *, asked: bool) -> None:
         """Read the reservation back: a file system that loses what one of two writers wrote shows here."""
-        with transaction(self.path, write=False, patience=self.patience, waiting=self.waiting) as book:
+        with self.ledger._reading() as book:
             held = self._check_held(book)
             if held.asked != asked:
                 raise lost(book)
@@ -208,7 +205,7 @@ class Reservation:
 
     def take_over(self, mark: str, *, complete: bool = False) -> Reservation:
         """The reservation for the run whose checkpoints have this ``mark`` from here on, and for no other."""
-        with self._writing() as book:
+        with self.ledger._writing() as book:
             if not any(entry.number == self.number and is_open(entry, complete) for entry in book.entries):
                 raise lost(book)
             check_mark(book, self.number, (self.mark,))
@@ -247,17 +244,14 @@ class Reservation:
     @property
     def entered(self) -> EntryRef:
         """Where it is entered, for what comes of it."""
-        return EntryRef(self.path, self.number)
+        return EntryRef(self.ledger.path, self.number)
 
     @contextlib.contextmanager
     def _changing(self, changes: str, values: tuple[str | None, ...]) -> Iterator[Book]:
-        with self._writing() as book:
+        with self.ledger._writing() as book:
             check_mark(book, self.number, (self.mark,))
             change(book, self.number, changes, values, "reserved")
             yield book
-
-    def _writing(self) -> contextlib.AbstractContextManager[Book]:
-        return transaction(self.path, write=True, patience=self.patience, waiting=self.waiting)
 
 
 Limit = tuple[Cost | None, Counting | None]
@@ -520,7 +514,7 @@ class Ledger:
             book.connection.execute("INSERT INTO holders VALUES (?, ?)", (number, holder.text))
             if units is not None:
                 book.connection.execute("INSERT INTO units VALUES (?, ?)", (number, units.digests))
-        reservation = self._reservation(number, cost, mark, holder)
+        reservation = Reservation(self, number, cost, mark, holder)
         reservation.check_kept(asked=holder.asked)
         return reservation
 
@@ -549,11 +543,8 @@ class Ledger:
             for entry in book.entries:
                 if entry.number == number and entry.account == account and is_open(entry, complete):
                     check_mark(book, number, marks)
-                    return self._reservation(number, entry.cost, book.runs.get(number), entry.holder)
+                    return Reservation(self, number, entry.cost, book.runs.get(number), entry.holder)
         raise BudgetError("ledger-reservation-not-open", number=number)
-
-    def _reservation(self, number: int, cost: Cost | None, mark: str | None, holder: Holder | None) -> Reservation:
-        return Reservation(self.path, number, cost, mark, holder, self.patience, self.waiting)
 
     def _set(
         self, given: Given, unit: str | None, account: int | None, rule: Callable[[Account, int], Limit] | None
