@@ -10,10 +10,8 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Sequence
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import partial
 from typing import Any, Unpack
 
 import numpy as np
@@ -34,10 +32,10 @@ from veilog.audits.attacks import (
     worst_cases,
 )
 from veilog.audits.bounds import ReleaseEvent, Tally, choose_event, runs_to_see, tally
-from veilog.audits.recording import parts_done
+from veilog.audits.recording import Recorder
 from veilog.audits.results import AuditResult, Broken, OutOfScopeResult
 from veilog.audits.whitebox import WHITE_RUNS, audit_inside
-from veilog.errors import ParameterError, VeilogError
+from veilog.errors import ParameterError
 from veilog.logs.eventlog import EventLog
 from veilog.logs.files import AnyLog, as_log
 from veilog.logs.variants import Variants
@@ -62,8 +60,6 @@ _ROUNDS = ((0.1, 8, 0.8), (0.1, 3, 0.95), (0.1, 1, 0.99), (0.2, 1, 0.999))
 Early rounds have few runs and must not overlook a rare event; in later ones many events must not pass for one."""
 _PROVING = 0.5
 """Share of the runs that prove."""
-_REFUSED = -2.0
-"""The score of a run that ended in a refusal: the refusal is something an attacker sees, too."""
 _BEYOND = 0.2
 """Runs on logs that a guarantee does not speak of, as a share of the others."""
 
@@ -146,10 +142,10 @@ def _audit_outside(
     report = progress or (lambda text, fraction: None)
     proofs: list[tuple[Broken | None, Proof]] = []
     with pool(processes) as workers:
-        runner = _Runner(planned, report, workers, processes)
+        run = Recorder(planned, report, workers, processes).scores
         for breaks, some in _kinds(pairs, derived, planned.unit.most_cases).items():
             number = runs if not proofs else max(round(runs * _BEYOND), min(runs, 2 * enough))
-            proofs.append((breaks, audit_runs(runner, some, number, delta, confidence, seeds, report)))
+            proofs.append((breaks, audit_runs(run, some, number, delta, confidence, seeds, report)))
             seeds = seeds.spawn(1)[0]
     (breaks, main), *others = proofs
     return AuditResult(
@@ -305,39 +301,3 @@ def _workers(asked: int | None) -> int:
     if asked > 1 and not guarded:
         raise ParameterError("audit-processes-rerun-script", parameter="processes")
     return asked
-
-
-@dataclass(frozen=True)
-class _Runner:
-    """Runs releases, many at a time where there are processes for them."""
-
-    planned: ReleaseRequest
-    progress: Progress
-    workers: ProcessPoolExecutor | None
-    processes: int
-
-    def __call__(self, attempt: Attempt, with_: bool, seeds: Sequence[int]) -> FloatArray:
-        log = attempt.with_ if with_ else attempt.without
-        if self.workers is None or len(seeds) < 2 * self.processes:
-            return _scores(self.planned, log, attempt.scores, seeds)
-        told = f"{attempt.attack}, {'with' if with_ else 'without'} it"
-        score = partial(_scores_of, self.planned.to_json(), log, attempt.scores)
-        found = parts_done(self.workers, score, seeds, self.processes, partial(self.progress, told))
-        return np.concatenate(list(found))
-
-
-def _scores_of(planned: dict[str, Any], log: Log, scores: tuple[Score, ...], seeds: Sequence[int]) -> FloatArray:
-    """In another process, which gets the plan as JSON."""
-    return _scores(ReleaseRequest.from_json(planned), log, scores, seeds)
-
-
-def _scores(planned: ReleaseRequest, log: Log, scores: tuple[Score, ...], seeds: Sequence[int]) -> FloatArray:
-    found = np.empty((len(seeds), len(scores)))
-    for i, seed in enumerate(seeds):
-        try:
-            released = run_plan(planned.seeded(seed), log)
-        except VeilogError:
-            found[i] = _REFUSED
-        else:
-            found[i] = [score.of(released) for score in scores]
-    return found

@@ -31,7 +31,7 @@ from typing import Any, Protocol, TypeVar, cast
 import numpy as np
 
 from veilog._typing import FloatArray, IntArray
-from veilog.audits.attacks import Attempt
+from veilog.audits.attacks import Attempt, Score
 from veilog.audits.bounds import (
     Priced,
     evidence_of_counts,
@@ -530,6 +530,8 @@ def _digest(mechanism: Any, drawn: Any) -> tuple[str, float]:
 _AT_ONCE = 300
 """So many are done here before others could begin."""
 _KEPT = 64
+_REFUSED = -2.0
+"""The score of a run that ended in a refusal: the refusal is something an attacker sees, too."""
 
 
 @dataclass(frozen=True)
@@ -544,8 +546,7 @@ class AuditRun:
     def on(self, planned: ReleaseRequest) -> tuple[RecordedRun, Script, Twins]:
         """Make it."""
         twins = Twins(planned, self.attempt.without, self.attempt.with_)
-        log = self.attempt.with_ if self.there else self.attempt.without
-        return *recorded(planned, twins, log, self.there, self.seed, self.questions), twins
+        return *recorded(planned, twins, self.attempt.log(self.there), self.there, self.seed, self.questions), twins
 
 
 Made = dict[tuple[str, bool, int, int | None], tuple[RecordedRun, Script, Twins]]
@@ -565,7 +566,7 @@ def _once(planned: ReleaseRequest, run: AuditRun, made: Made) -> tuple[RecordedR
 
 @dataclass(frozen=True)
 class Recorder:
-    """Records what releases are answered."""
+    """Makes releases, many at a time where there are processes for them, and records what they are answered."""
 
     planned: ReleaseRequest
     progress: Progress
@@ -581,24 +582,30 @@ class Recorder:
         """Return what the questions of a run are answered on one of the two logs, with each of these seeds."""
         if self.workers is None or len(seeds) < _AT_ONCE:
             return _again(self.planned, run, with_, seeds, self.made)
-        told = f"{run.attempt.attack}, {'with' if with_ else 'without'} it"
         ask = partial(_again_of, self.planned.to_json(), run, with_)
-        return list(chain(*parts_done(self.workers, ask, seeds, self.processes, partial(self.progress, told))))
+        return list(chain(*self._in_parts(self.workers, ask, run.attempt, with_, seeds)))
 
+    def scores(self, attempt: Attempt, with_: bool, seeds: Sequence[int]) -> FloatArray:
+        """Return the scores of releases of one of the two logs, a row for each of these seeds."""
+        if self.workers is None or len(seeds) < 2 * self.processes:
+            return _scores(self.planned, attempt.log(with_), attempt.scores, seeds)
+        score = partial(_scores_of, self.planned.to_json(), attempt.log(with_), attempt.scores)
+        return np.concatenate(list(self._in_parts(self.workers, score, attempt, with_, seeds)))
 
-def parts_done(
-    workers: ProcessPoolExecutor,
-    function: Callable[[Sequence[int]], T],
-    seeds: Sequence[int],
-    processes: int,
-    progress: Callable[[float], None],
-) -> Iterator[T]:
-    """Yield what a function gives for the seeds in their order, part by part: a few parts for each process."""
-    step = max(1, min(250, -(-len(seeds) // (2 * processes))))
-    futures = [workers.submit(function, seeds[place : place + step]) for place in range(0, len(seeds), step)]
-    for i, future in enumerate(futures, start=1):
-        yield future.result()
-        progress(i / len(futures))
+    def _in_parts(
+        self,
+        workers: ProcessPoolExecutor,
+        function: Callable[[Sequence[int]], T],
+        attempt: Attempt,
+        with_: bool,
+        seeds: Sequence[int],
+    ) -> Iterator[T]:
+        """What a function gives for the seeds in their order, part by part: a few parts for each process."""
+        step = max(1, min(250, -(-len(seeds) // (2 * self.processes))))
+        futures = [workers.submit(function, seeds[place : place + step]) for place in range(0, len(seeds), step)]
+        for i, future in enumerate(futures, start=1):
+            yield future.result()
+            self.progress(f"{attempt.attack}, {'with' if with_ else 'without'} it", i / len(futures))
 
 
 def _again_of(planned: dict[str, Any], run: AuditRun, with_: bool, seeds: Sequence[int]) -> list[RecordedRun]:
@@ -608,5 +615,21 @@ def _again_of(planned: dict[str, Any], run: AuditRun, with_: bool, seeds: Sequen
 
 def _again(planned: ReleaseRequest, run: AuditRun, with_: bool, seeds: Sequence[int], made: Made) -> list[RecordedRun]:
     _, script, twins = _once(planned, run, made)
-    log = run.attempt.with_ if with_ else run.attempt.without
-    return [asked_again(planned, twins, script, log, with_, seed) for seed in seeds]
+    return [asked_again(planned, twins, script, run.attempt.log(with_), with_, seed) for seed in seeds]
+
+
+def _scores_of(planned: dict[str, Any], log: Log, scores: tuple[Score, ...], seeds: Sequence[int]) -> FloatArray:
+    """In another process, which gets the plan as JSON."""
+    return _scores(ReleaseRequest.from_json(planned), log, scores, seeds)
+
+
+def _scores(planned: ReleaseRequest, log: Log, scores: tuple[Score, ...], seeds: Sequence[int]) -> FloatArray:
+    found = np.empty((len(seeds), len(scores)))
+    for i, seed in enumerate(seeds):
+        try:
+            released = run_plan(planned.seeded(seed), log)
+        except VeilogError:
+            found[i] = _REFUSED
+        else:
+            found[i] = [score.of(released) for score in scores]
+    return found

@@ -342,16 +342,16 @@ def as_json(accounts: Iterable[Account], *, guarantees: bool) -> str:
 def as_csv(accounts: Iterable[Account]) -> str:
     """One row a release; the part of the cases that it is of, where there are parts."""
     text, shown = io.StringIO(), tuple(accounts)
-    writer = csv.writer(text, lineterminator="\n")
     of_parts = any(entry.part is not None for account in shown for entry in account.entries)
     columns = [*_COLUMNS, "guarantee", *(["part"] if of_parts else [])]
-    writer.writerow(columns)
+    writer = csv.DictWriter(text, columns, lineterminator="\n")
+    writer.writeheader()
     for account in shown:
         for entry in account.entries:
             facts = _entry_json(entry, True) | {"account": account.number, "name": account.name}
             facts |= {"parameters": json.dumps(entry.parameters), "outputs": " ".join(entry.outputs)}
-            facts["guarantee"] = "" if entry.guarantee is None else json.dumps(entry.guarantee)
-            writer.writerow(["" if facts.get(name) is None else facts[name] for name in columns])
+            facts["guarantee"] = None if entry.guarantee is None else json.dumps(entry.guarantee)
+            writer.writerow(facts)
     return text.getvalue()
 
 
