@@ -1,4 +1,7 @@
-"""Plots of experiments, drawn by matplotlib (extra ``experiments``): values until a picture of them is wanted."""
+"""Experiments: cells to compute, rows that were computed, and the tables and plots that show them.
+
+Plots are values until a picture of them is wanted; matplotlib (extra ``experiments``) draws it.
+"""
 
 from __future__ import annotations
 
