@@ -12,8 +12,9 @@ from functools import lru_cache
 import numpy as np
 
 from benchmark import CPU, NO_LOG, PEAK, WALL, benchmark, grid
+from columns import Column
 from timing import timed
-from veilog.experiments.experiment import Cell, Column, Given, Measured
+from veilog.experiments.experiment import Cell, Given, Measured
 from veilog.logs.eventlog import EventLog
 from veilog.logs.metadata import Metadata
 from veilog.logs.variants import Sequences

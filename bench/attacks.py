@@ -20,9 +20,10 @@ import numpy as np
 
 import veilog
 from benchmark import CPU, PEAK, WALL, benchmark
+from columns import Column, grouped
 from timing import timed
 from veilog.errors import VeilogError
-from veilog.experiments.experiment import Cell, Column, Experiment, Given, Measured, Plan, Row, Table, grouped
+from veilog.experiments.experiment import Cell, Experiment, Given, Measured, Profile, Row, Table
 from veilog.logs.eventlog import EventLog
 from veilog.logs.variants import Variants
 from veilog.measures.singling_out import (
@@ -52,11 +53,11 @@ def certified() -> list[str]:
     return [name for name, method in METHODS.items() if method.certified and str(method.budget) != "none"]
 
 
-def cells(plan: Plan) -> Iterator[Cell]:
-    names = plan.options.get("method", ",".join(certified())).split(",")
-    for run in range(plan.runs):
-        for log in plan.logs:
-            for method in names[:2] if plan.quick else names:
+def cells(profile: Profile) -> Iterator[Cell]:
+    names = profile.options.get("method", ",".join(certified())).split(",")
+    for run in range(profile.runs):
+        for log in profile.logs:
+            for method in names[:2] if profile.quick else names:
                 yield Cell(
                     log, method, (("epsilon", EPSILON), ("delta", DELTA if METHODS[method].needs_delta else "0")), run
                 )
@@ -118,9 +119,9 @@ def large(path: Path, cases: int, seed: int = 1) -> None:
             table.writerows((case, names[code], f"{day}T08:{at:02}:00Z") for at, code in enumerate(sequences[row]))
 
 
-def large_cells(plan: Plan) -> Iterator[Cell]:
-    for run in range(plan.runs):
-        yield Cell("", "", (("cases", int(plan.options.get("cases", LARGE["cases"]))),), run)
+def large_cells(profile: Profile) -> Iterator[Cell]:
+    for run in range(profile.runs):
+        yield Cell("", "", (("cases", int(profile.options.get("cases", LARGE["cases"]))),), run)
 
 
 def large_measure(given: Given, cell: Cell) -> Measured:
@@ -173,7 +174,7 @@ BENCHMARKS = (
         ),
         runs=1,
         alone=True,
-        small=Plan((), 1, True, {"cases": "1310"}),
+        small=Profile((), 1, True, {"cases": "1310"}),
         page="measures/singling-out.md",
     ),
 )

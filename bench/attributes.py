@@ -14,8 +14,9 @@ from fractions import Fraction
 import numpy as np
 
 from benchmark import CPU, benchmark, grid
+from columns import Column
 from timing import timed
-from veilog.experiments.experiment import Cell, Column, Given, Measured, Plan
+from veilog.experiments.experiment import Cell, Given, Measured, Profile
 from veilog.logs.eventlog import ACTIVITY, CASE_INDEX, EVENT_INDEX, TIMESTAMP, EventLog
 from veilog.measures.purposes.attributes.purpose import ATTRIBUTES
 from veilog.measures.purposes.purpose import Asked
@@ -147,16 +148,16 @@ def together(given: Given, cell: Cell) -> Measured:
     )
 
 
-def together_cells(plan: Plan) -> Iterator[Cell]:
-    for log in plan.logs:
+def together_cells(profile: Profile) -> Iterator[Cell]:
+    for log in profile.logs:
         if log in TOGETHER:
-            yield from grid("evolve", logs=(log,))(plan)
+            yield from grid("evolve", logs=(log,))(profile)
 
 
-def attribute_cells(plan: Plan) -> Iterator[Cell]:
-    for log in set(plan.logs).intersection(ALONE):
+def attribute_cells(profile: Profile) -> Iterator[Cell]:
+    for log in set(profile.logs).intersection(ALONE):
         given = {"attribute": ALONE[log], "epsilon": ("0.1", "0.3", "1", "3")}
-        yield from grid(logs=(log,), **given, quick={"epsilon": "1"})(plan)
+        yield from grid(logs=(log,), **given, quick={"epsilon": "1"})(profile)
 
 
 BENCHMARKS = (

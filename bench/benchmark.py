@@ -7,25 +7,14 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from veilog.experiments.experiment import (
-    Cell,
-    Column,
-    Experiment,
-    Given,
-    Measured,
-    Plan,
-    Row,
-    Table,
-    Value,
-    across,
-    summary,
-)
+from columns import Column, across, summary
+from veilog.experiments.experiment import Cell, Experiment, Given, Measured, Profile, Row, Table, Value
 
-Cells = Callable[[Plan], Iterator[Cell]]
+Cells = Callable[[Profile], Iterator[Cell]]
 CPU, WALL, PEAK = Column("CPU s", "cpu"), Column("wall s", "wall"), Column("peak MB", "peak", ",.0f")
 SIMILARITY = Column("similarity", "similarity", ".3f", "spread")
 NO_LOG = ("",)
-SMALL = Plan(("small",), 1, False)
+SMALL = Profile(("small",), 1, False)
 """By which most measures are tried for their fingerprint."""
 
 
@@ -37,17 +26,18 @@ def grid(
     quick: Mapping[str, Value | tuple[Value, ...]] | None = None,
     **settings: Value | tuple[Value, ...],
 ) -> Cells:
-    """Every combination of the settings, of which a tuple has several values, on every log of the plan or on ``logs``;
-    run by run, so that every one has something before any has everything. In a quick run those in ``quick`` count.
+    """Every combination of the settings, of which a tuple has several values, on every log of the profile or on
+    ``logs``; run by run, so that every one has something before any has everything. In a quick run those in ``quick``
+    count.
     What ``--set`` names counts before all. ``method`` may name several, by commas."""
 
-    def cells(plan: Plan) -> Iterator[Cell]:
-        chosen = settings | dict(quick or {}) if plan.quick else settings
+    def cells(profile: Profile) -> Iterator[Cell]:
+        chosen = settings | dict(quick or {}) if profile.quick else settings
         kinds = {name: value if isinstance(value, tuple) else (value,) for name, value in chosen.items()}
-        kinds |= {name: _read(plan.options[name], kinds[name]) for name in kinds if name in plan.options}
-        for run in range(1 if once else plan.runs):
+        kinds |= {name: _read(profile.options[name], kinds[name]) for name in kinds if name in profile.options}
+        for run in range(1 if once else profile.runs):
             for log, one, values in itertools.product(
-                logs or plan.logs, method.split(","), itertools.product(*kinds.values())
+                logs or profile.logs, method.split(","), itertools.product(*kinds.values())
             ):
                 yield Cell(log, one, tuple(zip(kinds, values, strict=True)), run)
 
@@ -62,10 +52,10 @@ def _read(text: str, like: Sequence[Value]) -> tuple[Value, ...]:
 def asked(*releases: tuple[str, Mapping[str, Value]], quick: int = 2) -> Cells:
     """Methods with their settings; in a quick run the first few."""
 
-    def cells(plan: Plan) -> Iterator[Cell]:
-        for run in range(plan.runs):
-            for log in plan.logs:
-                for method, settings in releases[: quick if plan.quick else None]:
+    def cells(profile: Profile) -> Iterator[Cell]:
+        for run in range(profile.runs):
+            for log in profile.logs:
+                for method, settings in releases[: quick if profile.quick else None]:
                     yield Cell(log, method, tuple(settings.items()), run)
 
     return cells
@@ -89,7 +79,7 @@ def benchmark(
         name=name,
         what=what,
         measure=measure,
-        cells=lambda plan: (cell for part in parts for cell in part(plan)),
+        cells=lambda profile: (cell for part in parts for cell in part(profile)),
         tables=partial(_tables, what.rstrip("."), columns, over, note),
         **{"quick_runs": 1, "quick_logs": ("sepsis",), "runs": 5, **more},
     )

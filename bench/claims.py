@@ -14,7 +14,7 @@ from typing import Any
 
 from veilog.audits.attacks import Attempt
 from veilog.audits.auditing import audit
-from veilog.experiments.experiment import Cell, Experiment, Given, Measured, Number, Plan, Row, Table, Value
+from veilog.experiments.experiment import Cell, Experiment, Given, Measured, Number, Profile, Row, Table, Value
 from veilog.logs.variants import Variants
 
 DELTA = "1e-3"
@@ -99,11 +99,11 @@ WHITE = (
 HEAD = ("method", "nominal epsilon", "delta", "derived epsilon", "audited epsilon, at least", "best attack", "runs")
 
 
-def cells(plan: Plan) -> Iterator[Cell]:
-    releases = int(plan.options.get("releases", 200 if plan.quick else RELEASES))
+def cells(profile: Profile) -> Iterator[Cell]:
+    releases = int(profile.options.get("releases", 200 if profile.quick else RELEASES))
     boxes = {"white": WHITE, "black": CLAIMS, "published": tuple(claim for claim in CLAIMS if claim.as_published)}
-    for claim in boxes.get(plan.options.get("box", ""), (*CLAIMS, *WHITE)):
-        if plan.options.get("method", claim.method) == claim.method:
+    for claim in boxes.get(profile.options.get("box", ""), (*CLAIMS, *WHITE)):
+        if profile.options.get("method", claim.method) == claim.method:
             for cell in claim.cells():
                 yield Cell("", cell.method, (*cell.settings, ("releases", releases)))
 
@@ -142,7 +142,7 @@ def tables(rows: Sequence[Row]) -> list[Table]:
         "A label of its own": [],
         "A person with 20 cases": [],
     }
-    wanted = {cell.key: cell for cell in cells(Plan((), 1, False))}
+    wanted = {cell.key: cell for cell in cells(Profile((), 1, False))}
     places = {key: place for place, key in enumerate(wanted)}
     for row in sorted(rows, key=lambda row: places.get(row.cell.key, len(places))):
         face = "As published" if row.cell.get("as_published", False) else "Certified releases"
@@ -201,7 +201,7 @@ BENCHMARKS = (
         tables=tables,
         methods=tuple(dict.fromkeys(claim.method for claim in CLAIMS)),
         runs=1,
-        small=Plan((), 1, True, {"method": "sapa", "box": "published", "releases": "24"}),
+        small=Profile((), 1, True, {"method": "sapa", "box": "published", "releases": "24"}),
         page="claims.md",
     ),
 )

@@ -12,7 +12,8 @@ import numpy as np
 
 from benchmark import benchmark, grid
 from calendars import BEGIN, DAY, HOUR, Cases, log_of, office_hours
-from veilog.experiments.experiment import Cell, Column, Given, Measured
+from columns import Column
+from veilog.experiments.experiment import Cell, Given, Measured
 from veilog.logs.eventlog import TIMESTAMP, EventLog
 from veilog.logs.synthetic.hospital import hospital
 from veilog.measures.purposes.sides import split

@@ -21,8 +21,9 @@ import numpy as np
 
 from amounts import GROUPS, RANGES, apart, with_numbers
 from calendars import BEGIN, FURTHER, KINDS
+from columns import grouped
 from times import DISTANCES, gaps_of, original_of, shares
-from veilog.experiments.experiment import Cell, Experiment, Given, Measured, Plan, Row, Table, grouped
+from veilog.experiments.experiment import Cell, Experiment, Given, Measured, Profile, Row, Table
 from veilog.logs.eventlog import EventLog
 from veilog.logs.variants import Variants
 from veilog.measures.purposes.performance import OFTEN, PERFORMANCE
@@ -110,8 +111,8 @@ def numbers_with(given: Given, cell: Cell) -> Measured:
     return Measured({key: float(np.mean([one[key] for one in found])) for key in found[0]})
 
 
-def cells(names: Sequence[str], constants: Sequence[str], plan: Plan) -> Iterator[Cell]:
-    for run, name, constant in itertools.product(range(plan.runs), names, ("", *constants)):
+def cells(names: Sequence[str], constants: Sequence[str], profile: Profile) -> Iterator[Cell]:
+    for run, name, constant in itertools.product(range(profile.runs), names, ("", *constants)):
         yield Cell(name, "", (("constant", constant),), run)
 
 

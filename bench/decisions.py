@@ -12,8 +12,9 @@ import numpy as np
 
 from benchmark import benchmark
 from calendars import BEGIN, DAY, log_of
+from columns import Column
 from constants import WINDOW
-from veilog.experiments.experiment import Cell, Column, Given, Measured, Plan
+from veilog.experiments.experiment import Cell, Given, Measured, Profile
 from veilog.logs.eventlog import EventLog
 from veilog.methods._events import fits
 from veilog.methods._events.times import calendar, hours, timestamps
@@ -75,7 +76,7 @@ def of(cell: Cell) -> tuple[int, str, float]:
     return int(cell.get("cases")), str(cell.get("epsilon")), float(cell.get("share"))
 
 
-def cells(plan: Plan, shares: tuple[float, ...]) -> Iterator[Cell]:
+def cells(profile: Profile, shares: tuple[float, ...]) -> Iterator[Cell]:
     for epsilon, number in LINES:
         for share in shares:
             yield Cell("", "", (("epsilon", epsilon), ("cases", number), ("share", share)))

@@ -12,8 +12,9 @@ from collections.abc import Iterator
 import numpy as np
 
 from benchmark import CPU, PEAK, WALL, benchmark
+from columns import Column
 from timing import timed
-from veilog.experiments.experiment import Cell, Column, Given, Measured, Plan
+from veilog.experiments.experiment import Cell, Given, Measured, Profile
 from veilog.logs.synthetic.hospital import hospital, variants_only
 from veilog.logs.variants import Variants
 from veilog.measures.disclosure import risk
@@ -93,9 +94,9 @@ def made(given: Given, log: str) -> Variants:
     return given.log.variants
 
 
-def cells(plan: Plan) -> Iterator[Cell]:
+def cells(profile: Profile) -> Iterator[Cell]:
     """Each log with kinds and the largest size; ``sizes`` says whether all up to it are asked for."""
-    for run in range(plan.runs):
+    for run in range(profile.runs):
         for log, kind, size in AGAINST:
             for program in ("plain", "veilog"):
                 yield _cell(log, kind, size, "all" if program == "veilog" else "one", run, program)
@@ -103,11 +104,11 @@ def cells(plan: Plan) -> Iterator[Cell]:
             yield _cell(f"hospital:{cases}", "sequence", 4, "one", run)
         for size in range(1, 7):
             yield _cell("hospital:1000", "sequence", size, "one", run)
-        for log in plan.logs:
+        for log in profile.logs:
             yield _cell(log, ",".join(KINDS), 6, "all", run)
-    yield _cell(f"loans:{400 if plan.quick else 4000}", "sequence", 6, "all", 0)
+    yield _cell(f"loans:{400 if profile.quick else 4000}", "sequence", 6, "all", 0)
     for kind in KINDS:
-        yield _cell(f"wide:{100 if plan.quick else 1000}", kind, 6, "one", 0)
+        yield _cell(f"wide:{100 if profile.quick else 1000}", kind, 6, "one", 0)
 
 
 def _cell(log: str, kinds: str, size: int, sizes: str, run: int, program: str = "veilog") -> Cell:

@@ -15,8 +15,9 @@ import numpy as np
 
 import veilog
 from benchmark import CPU, NO_LOG, PEAK, SIMILARITY, WALL, benchmark, grid
+from columns import Column
 from timing import timed
-from veilog.experiments.experiment import Cell, Column, Given, Measured
+from veilog.experiments.experiment import Cell, Given, Measured
 from veilog.logs.synthetic.hospital import variants_only
 from veilog.logs.variants import Variants
 from veilog.measures.process_model import model_quality

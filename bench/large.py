@@ -23,9 +23,10 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from benchmark import NO_LOG, PEAK, benchmark, grid
+from columns import Column
 from timing import timed
 from veilog.experiments import experiment
-from veilog.experiments.experiment import Cell, Column, Given, Measured, Plot, Row
+from veilog.experiments.experiment import Cell, Given, Measured, Plot, Row
 from veilog.logs.eventlog import EventLog
 from veilog.logs.files import read_variants
 from veilog.logs.synthetic.hospital import hospital

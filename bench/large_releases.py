@@ -22,8 +22,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from benchmark import CPU, NO_LOG, PEAK, WALL, Cells, benchmark, grid
+from columns import Column
 from timing import timed
-from veilog.experiments.experiment import Cell, Column, Given, Measured
+from veilog.experiments.experiment import Cell, Given, Measured
 from veilog.logs.eventlog import EventLog
 from veilog.logs.files import read, write
 from veilog.logs.stored.store import StoredLog
@@ -224,7 +225,7 @@ def questions(log: EventLog) -> str:
 def only(what: str, *arguments: str, **settings: Any) -> Cells:
     """A grid of this work, which ``--set what=`` another leaves out."""
     cells = grid(*arguments, what=what, **settings)
-    return lambda plan: cells(plan) if plan.options.get("what", what) == what else iter(())
+    return lambda profile: cells(profile) if profile.options.get("what", what) == what else iter(())
 
 
 _SIZE = {"logs": NO_LOG, "size": 10_000_000, "quick": {"size": 10_000}}

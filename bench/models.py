@@ -10,8 +10,9 @@ from __future__ import annotations
 import numpy as np
 
 from benchmark import CPU, NO_LOG, PEAK, WALL, benchmark, grid
+from columns import Column
 from timing import cpu_of, timed
-from veilog.experiments.experiment import Cell, Column, Given, Measured
+from veilog.experiments.experiment import Cell, Given, Measured
 from veilog.logs.variants import Sequences, Variants
 from veilog.methods.travag.networks import initial
 from veilog.methods.travag.settings import CERTIFIED, Networks, Trained

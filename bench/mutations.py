@@ -25,14 +25,17 @@ TARGETS: dict[str, tuple[str, ...]] = {
     ),
     "privacy.clipping": ("check_sums", "exact_sums", "contributions", "clipped", "clipped_euclidean", "noise_of_sums"),
     "privacy.adding": ("AllCases.over", "AllCases.sums", "AllCases.firsts", "_firsts"),
-    "privacy.histograms": ("check_size", "cases_in_bins", "every_bin", "bins_above", "_surviving_empty_bins"),
+    "privacy.histograms": (
+        *("check_size", "cases_in_bins", "every_bin", "bins_above", "_surviving_empty_bins"),
+        *("label_threshold", "_smallest", "_holds", "label_weights", "labels_noise", "frequent_labels"),
+        *("gaussian_rounds", "histogram_rounds", "rounds_pay", "strength_within", "_log_delta", "Rounds.histogram"),
+    ),
     "privacy.events": (
         "EventQuestions.sums",
         "EventQuestions.distinct",
         "EventQuestions.frequent_values",
         "EventQuestions.most_apart",
     ),
-    "privacy.labels": ("label_threshold", "_smallest", "_holds", "label_weights", "labels_noise", "frequent_labels"),
     "privacy.mechanisms.noise": (
         "check_scale",
         "_two_sided",
@@ -46,17 +49,9 @@ TARGETS: dict[str, tuple[str, ...]] = {
         "_laplace_zero",
     ),
     "privacy.mechanisms.sampling": ("amplified", "unamplified", "_suffices", "poisson_sample"),
-    "privacy.rounds": (
-        "gaussian_rounds",
-        "histogram_rounds",
-        "rounds_pay",
-        "strength_within",
-        "_log_delta",
-        "Rounds.histogram",
-    ),
     "privacy.unit": ("Unit.of_one_case", "Unit.charges", "_growth", "bounded"),
     "privacy.account.accounting": ("parse_epsilon", "parse_delta", "compose"),
-    "privacy.account.guarantee": ("Charge.__post_init__",),
+    "privacy.account.guarantee": ("round_up", "up", "strength_of", "Charge.__post_init__"),
     "privacy.account.account": (
         "ChargeAccount.charge",
         "ChargeAccount.carry",
@@ -103,8 +98,6 @@ TARGETS: dict[str, tuple[str, ...]] = {
         "_of_laplace",
     ),
     "privacy.part": ("Part.of_log", "Part._holds", "Part._started", "Part._valued", "_of_cases"),
-    "privacy.account.figures": ("round_up", "up"),
-    "privacy.account.strength": ("strength_of",),
 }
 """Of each module the functions that are changed."""
 

@@ -27,8 +27,9 @@ from statistics import median
 from typing import TYPE_CHECKING, Any
 
 from benchmark import benchmark, grid
+from columns import Column
 from serve import ended, once_of
-from veilog.experiments.experiment import Cell, Column, Given, Measured
+from veilog.experiments.experiment import Cell, Given, Measured
 
 if TYPE_CHECKING:
     import httpx

@@ -14,7 +14,8 @@ import numpy as np
 
 import veilog
 from benchmark import SMALL, asked, benchmark, grid
-from veilog.experiments.experiment import EMPTY, Cell, Column, Given, Measured, released
+from columns import Column
+from veilog.experiments.experiment import EMPTY, Cell, Given, Measured, released
 from veilog.measures.purposes import Asked
 from veilog.measures.purposes.prediction import next_activity, predicted
 from veilog.measures.purposes.sides import TRAINING

@@ -17,7 +17,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from veilog.experiments import frontier
-from veilog.experiments.experiment import Experiment, Plan, Row, Table
+from veilog.experiments.experiment import Experiment, Profile, Row, Table
 from veilog.experiments.fingerprints import CLOCKED, compute
 from veilog.experiments.known_logs import find
 from veilog.experiments.runner import answers, kept_file, kept_rows, versions_of
@@ -37,7 +37,7 @@ def publish(experiment: Experiment, out: Path, quick: bool = False, options: Map
     of quick runs only where they are asked for."""
     ran = kept_rows(kept_file(out, experiment))
     logs, runs = tuple(dict.fromkeys(row.cell.log for row in ran)), 1 + max((row.cell.run for row in ran), default=0)
-    wanted = {cell.key for cell in experiment.cells(Plan(logs, runs, quick, options or {}))}
+    wanted = {cell.key for cell in experiment.cells(Profile(logs, runs, quick, options or {}))}
     new = [row for row in ran if row.cell.key in wanted]
     place = kept_file(RESULTS, experiment)
     rows = {row.cell.key: row for row in (*kept_rows(place), *new)}

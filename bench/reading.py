@@ -21,7 +21,8 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from benchmark import CPU, NO_LOG, PEAK, WALL, benchmark, grid
-from veilog.experiments.experiment import Cell, Column, Given, Measured, Plan
+from columns import Column
+from veilog.experiments.experiment import Cell, Given, Measured, Profile
 
 _PRELUDE = """
 import json, os, resource, sys, time
@@ -119,12 +120,12 @@ def write_log(path: Path, events: int) -> None:
         file.write("</log>\n")
 
 
-def cells(plan: Plan) -> Iterator[Cell]:
-    suffix = ".xes.gz" if plan.options.get("gz") else ".xes"
+def cells(profile: Profile) -> Iterator[Cell]:
+    suffix = ".xes.gz" if profile.options.get("gz") else ".xes"
     for cell in grid(logs=NO_LOG, events=1_000_000, file=suffix, reader=tuple(_READERS), quick={"events": 100_000})(
-        plan
+        profile
     ):
-        python = plan.options.get(str(cell.get("reader")))
+        python = profile.options.get(str(cell.get("reader")))
         yield replace(cell, settings=(*cell.settings, ("python", python))) if python else cell
 
 

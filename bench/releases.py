@@ -11,8 +11,9 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from benchmark import SIMILARITY, SMALL, asked, benchmark, grid
+from columns import Column
 from veilog.experiments import EXPERIMENTS
-from veilog.experiments.experiment import Cell, Column, Given, Measured, Number, Plan, models, released
+from veilog.experiments.experiment import Cell, Given, Measured, Number, Profile, models, released
 from veilog.measures.directly_follows import frequency_emd, time_emd
 from veilog.measures.disclosure.measure import risk
 from veilog.measures.similarity.measure import relative_log_similarity
@@ -78,31 +79,31 @@ def measure_models(given: Given, cell: Cell) -> Measured:
     return Measured(values | found, problem)
 
 
-def models_cells(plan: Plan) -> Iterator[Cell]:
+def models_cells(profile: Profile) -> Iterator[Cell]:
     """Certified releases; and the play-outs as published, which the experiment has among others."""
-    small = replace(plan, logs=tuple(log for log in plan.logs if log in ("receipt", "sepsis")))
+    small = replace(profile, logs=tuple(log for log in profile.logs if log in ("receipt", "sepsis")))
     published = (c for c in _FIGURES.cells(small) if c.method in ("df-laplace", "sapa"))
     for cell in (*asked(*_CERTIFIED_MODELS)(small), *published):
-        yield replace(cell, models=30.0 if plan.quick else 120.0)
+        yield replace(cell, models=30.0 if profile.quick else 120.0)
 
 
-def trees_as_published(plan: Plan) -> Iterator[Cell]:
+def trees_as_published(profile: Profile) -> Iterator[Cell]:
     """The settings of Table 4 of the SaCoFa paper, without models."""
-    small = replace(plan, logs=tuple(log for log in plan.logs if log in _FIGURES.logs))
+    small = replace(profile, logs=tuple(log for log in profile.logs if log in _FIGURES.logs))
     return (replace(cell, models=0.0, prefixes=0) for cell in _FIGURES.cells(small) if cell.method)
 
 
-def groups_cells(plan: Plan) -> Iterator[Cell]:
-    for cell in asked(*_TLKC, *_PRETSA)(replace(plan, quick=False)):
-        if (cell.log == "sepsis" or cell.method == "pretsa") and not (plan.quick and cell.get("k") != 20):
+def groups_cells(profile: Profile) -> Iterator[Cell]:
+    for cell in asked(*_TLKC, *_PRETSA)(replace(profile, quick=False)):
+        if (cell.log == "sepsis" or cell.method == "pretsa") and not (profile.quick and cell.get("k") != 20):
             yield cell
 
 
-def travag_cells(plan: Plan) -> Iterator[Cell]:
+def travag_cells(profile: Profile) -> Iterator[Cell]:
     """Each log at the delta that its size allows."""
-    for cell in asked(*_TRAVAG, quick=30)(plan):
+    for cell in asked(*_TRAVAG, quick=30)(profile):
         own = (cell.get("delta") == "0.01") == (cell.log == "sepsis")
-        if own and not (plan.quick and len(cell.settings) > 2):
+        if own and not (profile.quick and len(cell.settings) > 2):
             yield cell
 
 

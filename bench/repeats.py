@@ -7,10 +7,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from benchmark import grid
+from columns import grouped
 from evolve import release
 from shapes import Shape
 from timing import timed
-from veilog.experiments.experiment import Cell, Experiment, Given, Measured, Row, Table, grouped, mean, spread
+from veilog.experiments.experiment import Cell, Experiment, Given, Measured, Row, Table, mean, spread
 from veilog.logs.variants import Variants
 from veilog.measures.similarity import relative_log_similarity
 from veilog.methods.evolve.constants import DEFAULTS, Constants

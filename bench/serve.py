@@ -18,7 +18,8 @@ from statistics import median
 from typing import TYPE_CHECKING
 
 from benchmark import benchmark, grid
-from veilog.experiments.experiment import Cell, Column, Given, Measured
+from columns import Column
+from veilog.experiments.experiment import Cell, Given, Measured
 
 if TYPE_CHECKING:
     import httpx

@@ -14,10 +14,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from benchmark import grid
+from columns import grouped
 from evolve import release
 from timing import timed
 from veilog._typing import FloatArray, IntArray
-from veilog.experiments.experiment import Cell, Experiment, Given, Measured, Row, Table, grouped, mean, spread
+from veilog.experiments.experiment import Cell, Experiment, Given, Measured, Row, Table, mean, spread
 from veilog.logs.variants import Variants
 from veilog.measures.similarity import relative_log_similarity
 from veilog.methods.evolve.constants import DEFAULTS, Constants

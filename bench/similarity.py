@@ -12,8 +12,9 @@ import ot
 from rapidfuzz.distance import Levenshtein
 
 from benchmark import CPU, NO_LOG, PEAK, WALL, benchmark, grid
+from columns import Column
 from timing import timed
-from veilog.experiments.experiment import Cell, Column, Given, Measured
+from veilog.experiments.experiment import Cell, Given, Measured
 from veilog.logs.variants import Variants
 from veilog.measures.similarity import absolute_log_difference, relative_log_similarity
 from veilog.measures.similarity.distances import levenshtein_block

@@ -16,9 +16,10 @@ import time
 from pathlib import Path
 
 from benchmark import NO_LOG, benchmark, grid
+from columns import Column
 from large import given_spark
 from large_releases import make, with_times
-from veilog.experiments.experiment import Cell, Column, Given, Measured
+from veilog.experiments.experiment import Cell, Given, Measured
 from veilog.logs.stored.storing import store
 
 

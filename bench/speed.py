@@ -16,9 +16,10 @@ from functools import partial
 import numpy as np
 
 from benchmark import benchmark, grid
+from columns import Column
 from timing import cpu_of
 from veilog.experiments import EXPERIMENTS
-from veilog.experiments.experiment import Cell, Column, Given, Measured, Plan
+from veilog.experiments.experiment import Cell, Given, Measured, Profile
 from veilog.logs.eventlog import EventLog
 from veilog.logs.synthetic.hospital import hospital
 from veilog.measures.similarity.measure import relative_log_similarity
@@ -133,13 +134,15 @@ def noisy_play(given: Given, cell: Cell) -> Measured:
     return Measured({"unused": float(left), "similarity": similar, "size_ratio": played.cases / variants.cases})
 
 
-def sacofa_cells(plan: Plan) -> Iterator[Cell]:
-    for log in plan.logs:
-        once = replace(plan, logs=(log,), runs=1, quick=False)
+def sacofa_cells(profile: Profile) -> Iterator[Cell]:
+    for log in profile.logs:
+        once = replace(profile, logs=(log,), runs=1, quick=False)
         for cell in (found for found in EXPERIMENTS["sacofa-figures"].cells(once) if found.method == "sacofa"):
             given = {name: cell.get(name) for name in ("epsilon", "depth", "threshold_harmful")}
-            yield from grid("sacofa", logs=(log,), **given, who="pm4py", python=plan.options.get("pm4py", ""))(plan)
-            yield from grid("sacofa", logs=(log,), **given, who="veilog")(plan)
+            yield from grid("sacofa", logs=(log,), **given, who="pm4py", python=profile.options.get("pm4py", ""))(
+                profile
+            )
+            yield from grid("sacofa", logs=(log,), **given, who="veilog")(profile)
 
 
 _PLAYS = {"play": ("paper", "guided")}

@@ -15,8 +15,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from benchmark import grid
+from columns import grouped
 from veilog import Domain, VeilogError, plan, twin
-from veilog.experiments.experiment import Cell, Experiment, Given, Measured, Plan, Row, Table, grouped
+from veilog.experiments.experiment import Cell, Experiment, Given, Measured, Profile, Row, Table
 from veilog.experiments.frontier import EPSILONS
 from veilog.logs.synthetic.twins import Sizes
 from veilog.logs.variants import Variants
@@ -102,10 +103,10 @@ def _sizes(log: Variants, name: str, known: str) -> Iterator[Sizes]:
             yield twin(log, epsilon=known.split()[1], activities=exact.activities, seed=own + asking).sizes
 
 
-def expected_cells(plan: Plan) -> Iterator[Cell]:
+def expected_cells(profile: Profile) -> Iterator[Cell]:
     """All that is known, for all methods; ``--set only=METHOD`` for one."""
-    only = tuple((name, value) for name, value in plan.options.items() if name == "only")
-    return (replace(cell, settings=(*cell.settings, *only)) for cell in grid(known=KNOWN)(plan))
+    only = tuple((name, value) for name, value in profile.options.items() if name == "only")
+    return (replace(cell, settings=(*cell.settings, *only)) for cell in grid(known=KNOWN)(profile))
 
 
 def errors(rows: Sequence[Row]) -> list[Table]:
@@ -179,7 +180,7 @@ BENCHMARKS = (
         quick_logs=("receipt",),
         runs=1,
         quick_runs=1,
-        small=Plan(("ccc19",), 1, False, {"known": "declared", "only": "travas"}),
+        small=Profile(("ccc19",), 1, False, {"known": "declared", "only": "travas"}),
         page="suggest.md",
     ),
     Experiment(

@@ -19,8 +19,9 @@ import pyarrow as pa
 
 from benchmark import CPU, benchmark, grid
 from calendars import KINDS
+from columns import Column
 from timing import timed
-from veilog.experiments.experiment import Cell, Column, Given, Measured, Plan
+from veilog.experiments.experiment import Cell, Given, Measured, Profile
 from veilog.logs import files
 from veilog.logs.eventlog import START, TIMESTAMP, TIMESTAMP_TYPE, EventLog
 from veilog.logs.synthetic import hospital as simulate
@@ -214,12 +215,12 @@ def work_of(log: EventLog) -> dict[str, tuple[np.ndarray, float]]:
     }
 
 
-def released_cells(plan: Plan) -> Iterator[Cell]:
-    yield from grid("evolve", logs=(*plan.logs, *MADE_UP, *KINDS), constant=("",), delta=("", "1e-5"))(plan)
+def released_cells(profile: Profile) -> Iterator[Cell]:
+    yield from grid("evolve", logs=(*profile.logs, *MADE_UP, *KINDS), constant=("",), delta=("", "1e-5"))(profile)
 
 
-def worked_cells(plan: Plan) -> Iterator[Cell]:
-    yield from grid("evolve", logs=(*plan.logs, *MADE_UP), overlaps=(False, True), epsilon=("1", "0.3"))(plan)
+def worked_cells(profile: Profile) -> Iterator[Cell]:
+    yield from grid("evolve", logs=(*profile.logs, *MADE_UP), overlaps=(False, True), epsilon=("1", "0.3"))(profile)
 
 
 CONSTANTS = (
@@ -230,8 +231,8 @@ CONSTANTS = (
 )
 
 
-def constant_cells(plan: Plan) -> Iterator[Cell]:
-    yield from grid("evolve", logs=(*plan.logs, *MADE_UP, *KINDS), constant=CONSTANTS)(plan)
+def constant_cells(profile: Profile) -> Iterator[Cell]:
+    yield from grid("evolve", logs=(*profile.logs, *MADE_UP, *KINDS), constant=CONSTANTS)(profile)
 
 
 _RELEASED = tuple(

@@ -20,8 +20,9 @@ from pathlib import Path
 import numpy as np
 
 from benchmark import NO_LOG, SIMILARITY, benchmark, grid
+from columns import Column
 from timing import cpu_of, timed
-from veilog.experiments.experiment import Cell, Column, Given, Measured, Plan
+from veilog.experiments.experiment import Cell, Given, Measured, Profile
 from veilog.experiments.papers.measures import by_place, drawn, in_the_file
 from veilog.logs.variants import Sequences, Variants
 from veilog.measures.similarity import absolute_log_difference, relative_log_similarity
@@ -176,11 +177,11 @@ def program(given: Given, cell: Cell) -> Measured:
     return Measured(values)
 
 
-def program_cells(plan: Plan) -> Iterator[Cell]:
+def program_cells(profile: Profile) -> Iterator[Cell]:
     """Three trainings of each that is repeated; ``--set configuration=`` for some of them."""
-    for cell in grid("travag", logs=NO_LOG, configuration=PROGRAM_CELLS)(plan):
+    for cell in grid("travag", logs=NO_LOG, configuration=PROGRAM_CELLS)(profile):
         log = FILES[str(cell.get("configuration")).partition("-")[0]]
-        if log in plan.logs:
+        if log in profile.logs:
             yield replace(cell, log=log)
 
 
@@ -201,12 +202,12 @@ def published(given: Given, cell: Cell) -> Measured:
     return Measured(means | {"spread": statistics.pstdev(similarities), "cpu": costs["cpu"]})
 
 
-def published_cells(plan: Plan) -> Iterator[Cell]:
+def published_cells(profile: Profile) -> Iterator[Cell]:
     """Those of the logs that are there; ``--set configuration=`` for some of them."""
-    cells = grid("travag", logs=NO_LOG, configuration=tuple(PUBLISHED), draws=100, quick={"draws": 10})(plan)
+    cells = grid("travag", logs=NO_LOG, configuration=tuple(PUBLISHED), draws=100, quick={"draws": 10})(profile)
     for cell in cells:
         log = FILES[str(cell.get("configuration")).partition("-")[0]]
-        if log in plan.logs:
+        if log in profile.logs:
             yield replace(cell, log=log)
 
 

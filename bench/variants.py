@@ -16,8 +16,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from benchmark import CPU, NO_LOG, PEAK, WALL, benchmark, grid
+from columns import Column
 from timing import timed
-from veilog.experiments.experiment import Cell, Column, Given, Measured
+from veilog.experiments.experiment import Cell, Given, Measured
 from veilog.logs.files import read_variants
 from veilog.logs.synthetic.hospital import hospital
 

@@ -16,134 +16,90 @@ from typing import TYPE_CHECKING, Any
 from veilog._version import __version__
 
 if TYPE_CHECKING:
-    from veilog import report
-    from veilog.audits.auditing import audit
-    from veilog.audits.results import AuditResult
-    from veilog.errors import (
-        BudgetError,
-        EmptyReleaseError,
-        InputError,
-        OutputError,
-        ParameterError,
-        UndeclaredError,
-        VeilogError,
-    )
-    from veilog.experiments.benchmark import Benchmark, benchmark
-    from veilog.ledger.accounts import Account
-    from veilog.ledger.ledger import Ledger
-    from veilog.logs.eventlog import EventLog
-    from veilog.logs.files import read, read_variants, validate, write
-    from veilog.logs.findings import Finding
-    from veilog.logs.variants import Variants
-    from veilog.measures import Comparison, compare
-    from veilog.measures.disclosure import RiskResult, risk
-    from veilog.methods import METHODS, Method
-    from veilog.privacy.account.guarantee import Charge, Condition, Guarantee
-    from veilog.privacy.domain import Domain
-    from veilog.releasing.preview import Expected
-    from veilog.releasing.request import ReleaseRequest, plan
-    from veilog.releasing.result import OwnerOnly, Release
-    from veilog.releasing.run import release
-    from veilog.releasing.suggest import Suggestion, suggest
-    from veilog.releasing.twin import Twin, twin
-    from veilog.report.dossier import dossier
-    from veilog.training.model import Model
-    from veilog.training.training import train
-
-__all__ = [
-    "METHODS",
-    "Account",
-    "AuditResult",
-    "Benchmark",
-    "BudgetError",
-    "Charge",
-    "Comparison",
-    "Condition",
-    "Domain",
-    "EmptyReleaseError",
-    "EventLog",
-    "Expected",
-    "Finding",
-    "Guarantee",
-    "InputError",
-    "Ledger",
-    "Method",
-    "Model",
-    "OutputError",
-    "OwnerOnly",
-    "ParameterError",
-    "Release",
-    "ReleaseRequest",
-    "RiskResult",
-    "Suggestion",
-    "Twin",
-    "UndeclaredError",
-    "Variants",
-    "VeilogError",
-    "__version__",
-    "audit",
-    "benchmark",
-    "compare",
-    "dossier",
-    "plan",
-    "read",
-    "read_variants",
-    "release",
-    "report",
-    "risk",
-    "suggest",
-    "train",
-    "twin",
-    "validate",
-    "write",
-]
+    from veilog import report as report
+    from veilog.audits.auditing import audit as audit
+    from veilog.audits.results import AuditResult as AuditResult
+    from veilog.errors import BudgetError as BudgetError
+    from veilog.errors import EmptyReleaseError as EmptyReleaseError
+    from veilog.errors import InputError as InputError
+    from veilog.errors import OutputError as OutputError
+    from veilog.errors import ParameterError as ParameterError
+    from veilog.errors import UndeclaredError as UndeclaredError
+    from veilog.errors import VeilogError as VeilogError
+    from veilog.experiments.benchmark import Benchmark as Benchmark
+    from veilog.experiments.benchmark import benchmark as benchmark
+    from veilog.ledger.accounts import Account as Account
+    from veilog.ledger.ledger import Ledger as Ledger
+    from veilog.logs.eventlog import EventLog as EventLog
+    from veilog.logs.files import read as read
+    from veilog.logs.files import read_variants as read_variants
+    from veilog.logs.files import validate as validate
+    from veilog.logs.files import write as write
+    from veilog.logs.findings import Finding as Finding
+    from veilog.logs.variants import Variants as Variants
+    from veilog.measures import Comparison as Comparison
+    from veilog.measures import compare as compare
+    from veilog.measures.disclosure import RiskResult as RiskResult
+    from veilog.measures.disclosure import risk as risk
+    from veilog.methods import METHODS as METHODS
+    from veilog.methods import Method as Method
+    from veilog.privacy.account.guarantee import Charge as Charge
+    from veilog.privacy.account.guarantee import Condition as Condition
+    from veilog.privacy.account.guarantee import Guarantee as Guarantee
+    from veilog.privacy.domain import Domain as Domain
+    from veilog.releasing.preview import Expected as Expected
+    from veilog.releasing.request import ReleaseRequest as ReleaseRequest
+    from veilog.releasing.request import plan as plan
+    from veilog.releasing.result import OwnerOnly as OwnerOnly
+    from veilog.releasing.result import Release as Release
+    from veilog.releasing.run import release as release
+    from veilog.releasing.suggest import Suggestion as Suggestion
+    from veilog.releasing.suggest import suggest as suggest
+    from veilog.releasing.twin import Twin as Twin
+    from veilog.releasing.twin import twin as twin
+    from veilog.report.dossier import dossier as dossier
+    from veilog.training.model import Model as Model
+    from veilog.training.training import train as train
 
 _HOMES = {
-    "Account": "veilog.ledger.ledger",
-    "AuditResult": "veilog.audits.results",
-    "Benchmark": "veilog.experiments.benchmark",
-    "BudgetError": "veilog.errors",
-    "Charge": "veilog.privacy.account.guarantee",
-    "Comparison": "veilog.measures",
-    "Condition": "veilog.privacy.account.guarantee",
-    "Domain": "veilog.privacy.domain",
-    "EmptyReleaseError": "veilog.errors",
-    "EventLog": "veilog.logs.eventlog",
-    "Expected": "veilog.releasing.preview",
-    "Finding": "veilog.logs.findings",
-    "Guarantee": "veilog.privacy.account.guarantee",
-    "InputError": "veilog.errors",
-    "Ledger": "veilog.ledger.ledger",
-    "METHODS": "veilog.methods",
-    "Method": "veilog.methods",
-    "Model": "veilog.training.model",
-    "OutputError": "veilog.errors",
-    "OwnerOnly": "veilog.releasing.result",
-    "ParameterError": "veilog.errors",
-    "ReleaseRequest": "veilog.releasing.request",
-    "Release": "veilog.releasing.result",
-    "RiskResult": "veilog.measures.disclosure",
-    "Suggestion": "veilog.releasing.suggest",
-    "Twin": "veilog.releasing.twin",
-    "UndeclaredError": "veilog.errors",
-    "Variants": "veilog.logs.variants",
-    "VeilogError": "veilog.errors",
-    "audit": "veilog.audits.auditing",
-    "benchmark": "veilog.experiments.benchmark",
-    "compare": "veilog.measures",
-    "dossier": "veilog.report.dossier",
-    "plan": "veilog.releasing.request",
-    "read": "veilog.logs.files",
-    "read_variants": "veilog.logs.files",
-    "release": "veilog.releasing.run",
-    "risk": "veilog.measures.disclosure",
-    "suggest": "veilog.releasing.suggest",
-    "train": "veilog.training.training",
-    "twin": "veilog.releasing.twin",
-    "validate": "veilog.logs.files",
-    "write": "veilog.logs.files",
+    name: module
+    for module, names in {
+        "veilog.audits.auditing": ("audit",),
+        "veilog.audits.results": ("AuditResult",),
+        "veilog.errors": (
+            "BudgetError",
+            "EmptyReleaseError",
+            "InputError",
+            "OutputError",
+            "ParameterError",
+            "UndeclaredError",
+            "VeilogError",
+        ),
+        "veilog.experiments.benchmark": ("Benchmark", "benchmark"),
+        "veilog.ledger.ledger": ("Account", "Ledger"),
+        "veilog.logs.eventlog": ("EventLog",),
+        "veilog.logs.files": ("read", "read_variants", "validate", "write"),
+        "veilog.logs.findings": ("Finding",),
+        "veilog.logs.variants": ("Variants",),
+        "veilog.measures": ("Comparison", "compare"),
+        "veilog.measures.disclosure": ("RiskResult", "risk"),
+        "veilog.methods": ("METHODS", "Method"),
+        "veilog.privacy.account.guarantee": ("Charge", "Condition", "Guarantee"),
+        "veilog.privacy.domain": ("Domain",),
+        "veilog.releasing.preview": ("Expected",),
+        "veilog.releasing.request": ("ReleaseRequest", "plan"),
+        "veilog.releasing.result": ("OwnerOnly", "Release"),
+        "veilog.releasing.run": ("release",),
+        "veilog.releasing.suggest": ("Suggestion", "suggest"),
+        "veilog.releasing.twin": ("Twin", "twin"),
+        "veilog.report.dossier": ("dossier",),
+        "veilog.training.model": ("Model",),
+        "veilog.training.training": ("train",),
+    }.items()
+    for name in names
 }
 """Where each public name lives: it is imported when it is first used, so that ``import veilog`` takes no second."""
+__all__ = [*sorted([*_HOMES, "report"]), "__version__"]  # noqa: PLE0604
 
 
 def __getattr__(name: str) -> Any:
@@ -157,4 +113,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    return __all__

@@ -12,9 +12,6 @@ LEDGER = "veilog.ledger"
 """The name of the ledger in a data folder."""
 _NAMED_BY = "VEILOG_LEDGER"
 _NONE = "none"
-_OTHERWISE = (
-    "Name a ledger with --ledger PATH, or with the environment variable VEILOG_LEDGER; VEILOG_LEDGER=none keeps none."
-)
 
 
 def data_folder() -> Path:

@@ -16,22 +16,6 @@ from typing import Any
 from veilog._language import languages
 from veilog.messages import Message, words
 
-__all__ = [
-    "BudgetError",
-    "EmptyReleaseError",
-    "EngineError",
-    "InputError",
-    "MissingExtraError",
-    "OutputError",
-    "ParameterError",
-    "SolverError",
-    "UndeclaredError",
-    "VeilogError",
-    "check_language",
-    "meant",
-    "nearest",
-]
-
 _MOST = 10_000
 """Among more names none is looked for: it would take longer than reading them."""
 
@@ -110,7 +94,6 @@ class InputError(VeilogError):
         path: str | Path | None = None,
         line: int | None = None,
         column: int | None = None,
-        advice: str | Message | None = None,
         among: Sequence[str] = (),
         **values: Any,
     ) -> None:
@@ -119,7 +102,7 @@ class InputError(VeilogError):
         """What there is to choose from: the sheets of a workbook, the types of objects."""
         self.line = line
         self.column = column
-        super().__init__(problem, advice=advice, **values)
+        super().__init__(problem, **values)
 
     def __str__(self) -> str:
         place = "" if self.path is None else self.path
@@ -137,16 +120,9 @@ class InputError(VeilogError):
 class ParameterError(VeilogError):
     """A parameter is outside its range, unknown, or does not fit the others."""
 
-    def __init__(
-        self,
-        problem: str | Message,
-        *,
-        parameter: str | None = None,
-        advice: str | Message | None = None,
-        **values: Any,
-    ) -> None:
+    def __init__(self, problem: str | Message, *, parameter: str | None = None, **values: Any) -> None:
         self.parameter = parameter
-        super().__init__(problem, advice=advice, **values)
+        super().__init__(problem, **values)
 
 
 class QuestionError(ParameterError):
@@ -166,16 +142,9 @@ class UndeclaredError(ParameterError):
 class OutputError(VeilogError):
     """Something could not be written; nothing half written is left behind."""
 
-    def __init__(
-        self,
-        problem: str | Message,
-        *,
-        path: str | Path | None = None,
-        advice: str | Message | None = None,
-        **values: Any,
-    ) -> None:
+    def __init__(self, problem: str | Message, *, path: str | Path | None = None, **values: Any) -> None:
         self.path = None if path is None else str(path)
-        super().__init__(problem, advice=advice, **values)
+        super().__init__(problem, **values)
 
     def __str__(self) -> str:
         return super().__str__() if self.path is None else f"{self.path}: {super().__str__()}"
@@ -188,16 +157,9 @@ class EmptyReleaseError(OutputError):
 class BudgetError(VeilogError):
     """A release is refused because of what its data set has already spent; nothing was asked of the data."""
 
-    def __init__(
-        self,
-        problem: str | Message,
-        *,
-        account: int | None = None,
-        advice: str | Message | None = None,
-        **values: Any,
-    ) -> None:
+    def __init__(self, problem: str | Message, *, account: int | None = None, **values: Any) -> None:
         self.account = account
-        super().__init__(problem, advice=advice, **values)
+        super().__init__(problem, **values)
 
 
 class EngineError(VeilogError):

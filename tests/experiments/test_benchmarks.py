@@ -12,7 +12,7 @@ from types import ModuleType
 import pytest
 
 from veilog.experiments import EXPERIMENTS
-from veilog.experiments.experiment import Cell, Experiment, Given, Lines, Measured, Plan, Plot, Row, Table
+from veilog.experiments.experiment import Cell, Experiment, Given, Lines, Measured, Plot, Profile, Row, Table
 from veilog.experiments.frontier import FRONTIER
 from veilog.experiments.runner import kept_file, kept_rows, run, versions_of
 from veilog.methods import METHODS
@@ -61,8 +61,8 @@ def test_every_benchmark_has_cells_a_page_and_a_name_of_its_own(program: ModuleT
     assert set(program.LONG) <= set(names)
     for experiment in found:
         logs = tuple(log for log in experiment.logs if log in LOGS) or LOGS
-        full = list(experiment.cells(Plan(logs, experiment.runs, False)))
-        small = list(experiment.cells(Plan(logs[:1], 1, True)))
+        full = list(experiment.cells(Profile(logs, experiment.runs, False)))
+        small = list(experiment.cells(Profile(logs[:1], 1, True)))
         assert 0 < len(small) <= len(full), experiment.name
         assert len({cell.key for cell in full}) == len(full), f"{experiment.name} has a cell twice"
         assert all(Cell.from_json(json.loads(cell.key)).key == cell.key for cell in full)
@@ -94,7 +94,7 @@ def one_table(rows: list[Row]) -> list[Table]:
 TOY = Experiment(
     name="toy",
     what="For tests.",
-    cells=lambda plan: (Cell("", run=i) for i in range(plan.runs)),
+    cells=lambda profile: (Cell("", run=i) for i in range(profile.runs)),
     measure=nothing,
     tables=one_table,
     runs=2,
@@ -137,7 +137,7 @@ def test_a_second_run_replaces_its_rows_and_leaves_the_others(published: ModuleT
 
 def test_rows_of_a_quick_run_are_published_only_where_that_is_asked_for(published: ModuleType, tmp_path: Path) -> None:
     (tmp_path / "toy.md").write_text(PAGE)
-    small = replace(TOY, cells=lambda plan: iter([Cell("", settings=(("size", 1 if plan.quick else 9),))]))
+    small = replace(TOY, cells=lambda profile: iter([Cell("", settings=(("size", 1 if profile.quick else 9),))]))
     run(small, None, tmp_path / "out", quick=True)
     assert published.publish(small, tmp_path / "out") == 1
     assert published.publish(small, tmp_path / "out", quick=True) == 0
@@ -157,7 +157,7 @@ def test_a_number_of_other_code_or_of_an_edited_page_is_stale(
     assert published.check([TOY], None) == 1
     assert "docs/toy.md does not have the tables of these rows" in capsys.readouterr().out
     published.publish(TOY, tmp_path / "out")
-    changed = replace(TOY, small=Plan((), 1, False))
+    changed = replace(TOY, small=Profile((), 1, False))
     assert published.check([changed], None) == 1
     assert "toy: 2 of 2 rows are stale\n  all: 2\n" in capsys.readouterr().out
 
@@ -168,7 +168,7 @@ def test_stale_rows_are_of_this_code_where_a_sample_comes_out_the_same(
     (tmp_path / "toy.md").write_text(PAGE)
     run(replace(TOY, runs=20), None, tmp_path / "out")
     published.publish(TOY, tmp_path / "out")
-    changed = replace(TOY, small=Plan((), 1, False))
+    changed = replace(TOY, small=Profile((), 1, False))
     place = kept_file(published.RESULTS, TOY)
     before = [row.version for row in kept_rows(place)]
     assert published.confirm(changed, None) == 0
@@ -192,14 +192,14 @@ def test_one_row_that_comes_out_otherwise_leaves_those_of_its_method_stale(
         TOY,
         measure=counted,
         methods=("laplace", "sapa"),
-        cells=lambda plan: (Cell("", m, (), i) for m in ("laplace", "sapa") for i in range(9)),
+        cells=lambda profile: (Cell("", m, (), i) for m in ("laplace", "sapa") for i in range(9)),
     )
     (tmp_path / "toy.md").write_text("# Toy\n")
     place = kept_file(published.RESULTS, experiment)
     place.parent.mkdir(parents=True)
     kept = [
         Row(cell, {"cpu": 7.0, "similarity": float(cell.run)}, None, 0.1, "old-", {"found": cell.method})
-        for cell in experiment.cells(Plan((), 1, False))
+        for cell in experiment.cells(Profile((), 1, False))
     ]
     kept[13] = replace(kept[13], values={"cpu": 7.0, "similarity": 4.1})
     place.write_text("".join(json.dumps(row.to_json()) + "\n" for row in kept))
@@ -212,7 +212,7 @@ def test_one_row_that_comes_out_otherwise_leaves_those_of_its_method_stale(
 def test_another_log_makes_a_row_stale_only_where_it_is_there(published: ModuleType, tmp_path: Path) -> None:
     log = tmp_path / "hospital.csv"
     log.write_text("case,activity\n1,a\n")
-    experiment = replace(TOY, cells=lambda plan: iter([Cell("hospital")]))
+    experiment = replace(TOY, cells=lambda profile: iter([Cell("hospital")]))
     (version,) = versions_of(experiment, [Cell("hospital")], {"hospital": log}).values()
     row = Row(Cell("hospital"), {}, None, 0.1, version)
     assert published.stale_rows(experiment, [row], {}) == []
@@ -281,10 +281,10 @@ def test_one_is_run_by_name(
 def test_a_grid_has_every_combination_and_what_is_set_counts(bench: None) -> None:
     grid = importlib.import_module("benchmark").grid
     cells = grid("laplace,sapa", epsilon=("1", "0.1"), depth=5, quick={"epsilon": "1"})
-    full = list(cells(Plan(("a", "b"), 2, False)))
+    full = list(cells(Profile(("a", "b"), 2, False)))
     assert len(full) == 2 * 2 * 2 * 2
     assert {cell.settings for cell in full} == {(("epsilon", "1"), ("depth", 5)), (("epsilon", "0.1"), ("depth", 5))}
-    assert {cell.settings for cell in cells(Plan(("a",), 1, True))} == {(("epsilon", "1"), ("depth", 5))}
-    chosen = {cell.settings for cell in cells(Plan(("a",), 1, False, {"depth": "7,9"}))}
+    assert {cell.settings for cell in cells(Profile(("a",), 1, True))} == {(("epsilon", "1"), ("depth", 5))}
+    chosen = {cell.settings for cell in cells(Profile(("a",), 1, False, {"depth": "7,9"}))}
     assert chosen == {(("epsilon", e), ("depth", d)) for e in ("1", "0.1") for d in (7, 9)}
-    assert {cell.log for cell in grid(logs=("",), size=(1, 2))(Plan(("a", "b"), 1, False))} == {""}
+    assert {cell.log for cell in grid(logs=("",), size=(1, 2))(Profile(("a", "b"), 1, False))} == {""}

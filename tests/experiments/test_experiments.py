@@ -11,11 +11,11 @@ from veilog.cli import main
 from veilog.errors import ParameterError
 from veilog.experiments import EXPERIMENTS, FIGURES, frontier, known_logs
 from veilog.experiments import experiment as measuring
-from veilog.experiments.experiment import Cell, Given, Panels, Plan, Reason, Row, Table, Value, of, spread
+from veilog.experiments.experiment import Cell, Given, Panels, Profile, Reason, Row, Table, Value, of, spread
 from veilog.experiments.known_logs import LOGS
 from veilog.experiments.papers import manifest
 from veilog.experiments.papers import measures as papers_measures
-from veilog.experiments.runner import Run, run
+from veilog.experiments.runner import ExperimentRun, run
 from veilog.logs.synthetic import hospital
 from veilog.logs.variants import Variants
 from veilog.measures.process_model import ModelQuality
@@ -33,7 +33,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def made_up(name: str, quick: bool = False) -> Iterator[Row]:
     """A row for every cell of an experiment on its paper's logs, with made-up values."""
     experiment = EXPERIMENTS[name]
-    for i, cell in enumerate(experiment.cells(Plan(experiment.logs or ("sepsis", "receipt"), 2, quick))):
+    for i, cell in enumerate(experiment.cells(Profile(experiment.logs or ("sepsis", "receipt"), 2, quick))):
         yield Row(cell, dict.fromkeys(experiment.measures, (i % 7 + 1) / 8), None, 0.1, "v")
 
 
@@ -116,7 +116,9 @@ def test_a_cell_without_a_value_has_a_reason() -> None:
     for name, experiment in EXPERIMENTS.items():
         if name == "frontier":
             continue
-        rows = [Row(cell, {}, Reason.LOG_NOT_HERE, 0, "") for cell in experiment.cells(Plan(experiment.logs, 1, False))]
+        rows = [
+            Row(cell, {}, Reason.LOG_NOT_HERE, 0, "") for cell in experiment.cells(Profile(experiment.logs, 1, False))
+        ]
         for table in experiment.tables(rows):
             told = [dict(zip(table.head, row, strict=True)) for row in table.rows]
             assert told and all(row["here"] == "-" and row["why"] == Reason.LOG_NOT_HERE for row in told), table.title
@@ -141,7 +143,7 @@ def test_the_manifest_has_every_table_and_figure_with_results(paper: str, number
 
 def test_methods_have_the_papers_settings() -> None:
     def settings(name: str, log: str, method: str, **axes: str) -> list[dict[str, Value]]:
-        cells = EXPERIMENTS[name].cells(Plan((log,), 1, False))
+        cells = EXPERIMENTS[name].cells(Profile((log,), 1, False))
         told = [dict(cell.settings) for cell in cells if cell.method == method]
         return [one for one in told if axes.items() <= one.items()]
 
@@ -190,7 +192,7 @@ def test_a_log_may_be_a_part_of_a_published_one(tmp_path: Path) -> None:
 
 def test_only_the_trainings_of_the_program_have_an_estimate() -> None:
     experiment = EXPERIMENTS["travag-figures"]
-    cells = list(experiment.cells(Plan(("sepsis", "bpic2013_incidents", "hospital"), 1, False)))
+    cells = list(experiment.cells(Profile(("sepsis", "bpic2013_incidents", "hospital"), 1, False)))
     hours = {(cell.log, cell.get("settings")): experiment.hours(cell) for cell in cells if cell.method == "travag"}
     assert [hours[log, "program"] for log in ("sepsis", "bpic2013_incidents", "hospital")] == [0.2, 0.5, 0.5]
     assert hours["sepsis", ""] == 0.0
@@ -280,13 +282,13 @@ def test_small_experiments_run_on_any_log(folder: Path, tmp_path: Path, name: st
 
 
 @pytest.fixture(scope="module")
-def compared(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Run:
+def compared(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> ExperimentRun:
     methods = ("evolve", "laplace", "travas", "pripel")
     return run(frontier.FRONTIER, folder, tmp_path_factory.mktemp("out"), runs=1, methods=methods, quick=True)
 
 
 @pytest.mark.nightly
-def test_the_frontier_compares_at_equal_derived_epsilon(compared: Run) -> None:
+def test_the_frontier_compares_at_equal_derived_epsilon(compared: ExperimentRun) -> None:
     cells = [row for row in compared.rows if row.cell.method]
     assert {row.cell.method for row in cells} == {"evolve", "laplace", "travas", "pripel"}
     for row in cells:
@@ -298,7 +300,7 @@ def test_the_frontier_compares_at_equal_derived_epsilon(compared: Run) -> None:
 
 
 @pytest.mark.nightly
-def test_the_frontier_states_the_best_for_every_log_and_epsilon(compared: Run) -> None:
+def test_the_frontier_states_the_best_for_every_log_and_epsilon(compared: ExperimentRun) -> None:
     winners = frontier.tables(compared.rows)[0]
     assert [row[:2] for row in winners.rows] == [("hospital", e) for e in ("2", "1", "0.1", "0.01")]
     best = frontier.best(compared.rows, "hospital", "1")

@@ -15,7 +15,7 @@ import pytest
 
 import veilog
 from veilog.experiments import fingerprints
-from veilog.experiments.experiment import Cell, Experiment, Given, Measured, Plan
+from veilog.experiments.experiment import Cell, Experiment, Given, Measured, Profile
 from veilog.experiments.fingerprints import compute, few_variants, of_measure, of_method, small_log, trials
 from veilog.methods import METHODS
 
@@ -165,10 +165,10 @@ def experiment(**settings: object) -> Experiment:
     return Experiment(
         name="valued",
         what="For tests.",
-        cells=lambda plan: iter([Cell("small", "travas", tuple(chosen.items()))]),  # type: ignore[arg-type]
+        cells=lambda profile: iter([Cell("small", "travas", tuple(chosen.items()))]),  # type: ignore[arg-type]
         measure=valued,
         tables=lambda rows: [],
-        small=Plan(("small",), 1, True),
+        small=Profile(("small",), 1, True),
     )
 
 

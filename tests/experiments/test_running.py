@@ -26,14 +26,14 @@ from veilog.experiments.experiment import (
     Given,
     Lines,
     Measured,
-    Plan,
     Plot,
+    Profile,
     Reason,
     Row,
     Table,
 )
 from veilog.experiments.known_logs import LOGS, KnownLog, find
-from veilog.experiments.runner import Run, run
+from veilog.experiments.runner import ExperimentRun, run
 from veilog.logs.synthetic.hospital import hospital
 
 
@@ -57,8 +57,8 @@ def counted(given: Given, cell: Cell) -> Measured:
     return Measured({"cases": given.log.variants.cases})
 
 
-def some_cells(plan: Plan) -> Iterator[Cell]:
-    yield from (Cell(log, "travas", (("epsilon", "1"),), i) for log in plan.logs for i in range(plan.runs))
+def some_cells(profile: Profile) -> Iterator[Cell]:
+    yield from (Cell(log, "travas", (("epsilon", "1"),), i) for log in profile.logs for i in range(profile.runs))
 
 
 def one_table(rows: tuple[Row, ...]) -> list[Table]:
@@ -195,7 +195,7 @@ def made_up(given: Given, cell: Cell) -> Measured:
     return Measured({"process": os.getpid()}, texts={"which": "its own"})
 
 
-MADE_UP = replace(COUNTED, name="made-up", cells=lambda plan: (Cell("", run=i) for i in range(3)), measure=made_up)
+MADE_UP = replace(COUNTED, name="made-up", cells=lambda profile: (Cell("", run=i) for i in range(3)), measure=made_up)
 
 
 @pytest.mark.nightly
@@ -232,7 +232,7 @@ def test_a_cell_that_is_not_run_has_its_reason(
 
 
 def test_the_file_of_a_log_is_missed_in_words(tmp_path: Path, marks: Path) -> None:
-    done = run(replace(COUNTED, cells=lambda plan: iter([Cell("sepsis")])), None, tmp_path)
+    done = run(replace(COUNTED, cells=lambda profile: iter([Cell("sepsis")])), None, tmp_path)
     assert done.rows[0].problem == "This needs the file of a log, and there is none."
 
 
@@ -278,7 +278,7 @@ def test_a_page_stands_without_plots_where_they_cannot_be_drawn(
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     drawn = replace(COUNTED, plots=lambda rows: [Plot("one", Lines("one", ["1"], {}, ("", "")))])
     (tmp_path / COUNTED.name).mkdir()
-    files = results.write(Run(drawn, Plan((), 1, False), (), 0, ()), tmp_path, "the command")
+    files = results.write(ExperimentRun(drawn, Profile((), 1, False), (), 0, ()), tmp_path, "the command")
     assert files.page.exists() and files.plots == () and files.no_plots is not None
     assert "![" not in files.page.read_text()
 
@@ -337,7 +337,7 @@ def test_a_log_of_another_name_is_found_by_its_counts(tmp_path: Path, logs: Path
 
 
 def test_missing_logs_are_named_with_their_doi(folder: Path, tmp_path: Path) -> None:
-    experiment = replace(COUNTED, logs=("sepsis", "bpic2017"), cells=lambda plan: iter([Cell("hospital")]))
+    experiment = replace(COUNTED, logs=("sepsis", "bpic2017"), cells=lambda profile: iter([Cell("hospital")]))
     done = run(replace(experiment, measure=measure_nothing), folder, tmp_path)
     (remark,) = done.remarks
     assert all(LOGS[name].doi in remark for name in ("sepsis", "bpic2017"))

@@ -1,8 +1,18 @@
 """Tables of rows: runs become one line, ratios are against the named baseline, what was not measured is a dash."""
 
+import importlib.util
+import sys
+from pathlib import Path
+
 import pytest
 
-from veilog.experiments.experiment import Cell, Column, Row, across, grouped, summary
+from veilog.experiments.experiment import Cell, Row
+
+_SPEC = importlib.util.spec_from_file_location("columns", Path(__file__).parents[2] / "bench" / "columns.py")
+assert _SPEC is not None and _SPEC.loader is not None
+columns_ = sys.modules["columns"] = importlib.util.module_from_spec(_SPEC)
+_SPEC.loader.exec_module(columns_)
+Column, across, grouped, summary = columns_.Column, columns_.across, columns_.grouped, columns_.summary
 
 
 def row(task: str, run: int, problem: str | None = None, log: str = "sepsis", **values: float) -> Row:

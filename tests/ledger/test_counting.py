@@ -18,8 +18,9 @@ from ledger_tools import OTHER, SMALL, guarantee
 from veilog.cli import main
 from veilog.errors import BudgetError, ParameterError
 from veilog.ledger.accounts import Account, check_paid
+from veilog.ledger.entry import Cost, Entry
 from veilog.ledger.ledger import Ledger
-from veilog.ledger.rules import Composed, Cost, Entry, FixedSchedule, composed_budget, planned_budget, read, together
+from veilog.ledger.rules import Composed, FixedSchedule, composed_budget, planned_budget, read, together
 from veilog.logs.synthetic.hospital import hospital
 from veilog.privacy.account.composing import planned_epsilon, renyi_epsilon, renyi_of
 from veilog.privacy.curator import Curator

@@ -10,8 +10,8 @@ import veilog
 from veilog.cli import main
 from veilog.display.accounts import account_line
 from veilog.errors import BudgetError, ParameterError
+from veilog.ledger.entry import kind_of_case
 from veilog.ledger.ledger import Ledger
-from veilog.ledger.rules import kind_of_case
 from veilog.logs.eventlog import CASE
 
 READ = ("--timestamp", "Beginn", "--activity", "Aktion")

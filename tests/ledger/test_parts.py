@@ -20,8 +20,8 @@ import veilog
 from veilog.cli import main
 from veilog.errors import BudgetError
 from veilog.ledger.accounts import Account, as_csv, check_paid
+from veilog.ledger.entry import Cost, Entry
 from veilog.ledger.ledger import Ledger
-from veilog.ledger.rules import Cost, Entry
 from veilog.logs.synthetic.hospital import ACTIVITIES, hospital
 from veilog.privacy.part import Part
 

@@ -16,8 +16,8 @@ import veilog
 from veilog.cli import main
 from veilog.errors import ParameterError
 from veilog.ledger.accounts import Account, last_span
+from veilog.ledger.entry import Entry, State
 from veilog.ledger.ledger import Ledger
-from veilog.ledger.rules import Entry, State
 from veilog.logs.synthetic.hospital import ACTIVITIES, hospital
 
 ASKED = ["-m", "evolve", "--epsilon", "1", "--no-compare", "--activities", ",".join(ACTIVITIES), "--ledger", "w.ledger"]

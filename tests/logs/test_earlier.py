@@ -8,7 +8,7 @@ from spark_session import spark_here
 
 import veilog
 from veilog.errors import ParameterError
-from veilog.ledger.rules import kind_of_case, of_rule
+from veilog.ledger.entry import kind_of_case, of_rule
 from veilog.logs.eventlog import EventLog
 from veilog.logs.files import read_variants
 from veilog.logs.findings import DUPLICATES

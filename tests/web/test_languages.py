@@ -17,7 +17,7 @@ from web_serving import SMALL, Served, once_of, read_at_once, served, upload
 from veilog._language import languages, spoken
 from veilog.errors import BudgetError, ParameterError, VeilogError
 from veilog.ledger.accounts import Account, check_paid
-from veilog.ledger.rules import Cost
+from veilog.ledger.entry import Cost
 from veilog.logs import files
 from veilog.logs.synthetic.hospital import hospital
 from veilog.messages import said_to

@@ -1,6 +1,7 @@
 """The method keeps the contract of veilog's methods."""
 
-from veilog.logs.synthetic.twins import ENDS
+from veilog_ends import ENDS
+
 from veilog.testing import check_method
 
 

@@ -21,27 +21,6 @@ from importlib import resources
 
 from veilog._language.catalogue import Catalogue, parsed
 
-__all__ = [
-    "ENGLISH",
-    "UNITS",
-    "counted",
-    "current",
-    "dated",
-    "day_in_words",
-    "gettext",
-    "gettext_noop",
-    "in_two_digits",
-    "languages",
-    "localised",
-    "ngettext",
-    "percent",
-    "pgettext",
-    "quoted",
-    "sentence",
-    "share_in_percent",
-    "spoken",
-]
-
 ENGLISH = "en"
 UNITS = ("case", "person")
 """What a guarantee can protect, one of it; of another one, which only a file can state, sentences stay English."""

@@ -8,8 +8,6 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from gettext import c2py
 
-__all__ = ["Catalogue", "CatalogueEntry", "entries", "parsed"]
-
 
 @dataclass(frozen=True)
 class CatalogueEntry:

@@ -106,6 +106,10 @@ class Attempt:
     cases: int = 1
     """By how many cases of one person they differ."""
 
+    def log(self, with_: bool) -> Variants | EventLog:
+        """Return the log with or without them."""
+        return self.with_ if with_ else self.without
+
     @property
     def cases_in_it(self) -> int:
         """Cases of the smaller log."""

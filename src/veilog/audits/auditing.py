@@ -10,7 +10,6 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Sequence
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, Unpack
@@ -33,10 +32,10 @@ from veilog.audits.attacks import (
     worst_cases,
 )
 from veilog.audits.bounds import ReleaseEvent, Tally, choose_event, runs_to_see, tally
-from veilog.audits.recording import parts_of
+from veilog.audits.recording import Recorder
 from veilog.audits.results import AuditResult, Broken, OutOfScopeResult
 from veilog.audits.whitebox import WHITE_RUNS, audit_inside
-from veilog.errors import ParameterError, VeilogError
+from veilog.errors import ParameterError
 from veilog.logs.eventlog import EventLog
 from veilog.logs.files import AnyLog, as_log
 from veilog.logs.variants import Variants
@@ -45,7 +44,6 @@ from veilog.methods.method import Progress
 from veilog.privacy.account.accounting import Number, parse_delta, parse_epsilon
 from veilog.privacy.account.guarantee import Guarantee
 from veilog.privacy.account.guessing import advantage_of
-from veilog.privacy.domain import Domain
 from veilog.privacy.unit import ONE_CASE, Unit
 from veilog.releasing.keywords import Keywords
 from veilog.releasing.request import ReleaseRequest, checked_seed, plan
@@ -62,8 +60,6 @@ _ROUNDS = ((0.1, 8, 0.8), (0.1, 3, 0.95), (0.1, 1, 0.99), (0.2, 1, 0.999))
 Early rounds have few runs and must not overlook a rare event; in later ones many events must not pass for one."""
 _PROVING = 0.5
 """Share of the runs that prove."""
-_REFUSED = -2.0
-"""The score of a run that ended in a refusal: the refusal is something an attacker sees, too."""
 _BEYOND = 0.2
 """Runs on logs that a guarantee does not speak of, as a share of the others."""
 
@@ -107,8 +103,11 @@ def audit(
     held = None if log is None else as_log(log)
     _check_person(person, planned.unit, held)
     if log is None:
-        facts = (WORST_ALPHABET, WORST_LONGEST) if white_box else (ALPHABET, LONGEST)
-        planned = planned.declaring(_made_up(planned.declared, *facts))
+        alphabet, longest = (WORST_ALPHABET, WORST_LONGEST) if white_box else (ALPHABET, LONGEST)
+        said = planned.declared
+        planned = planned.declaring(
+            replace(said, activities=said.activities or alphabet, max_length=said.max_length or longest)
+        )
     if not pairs:
         made_up = worst_cases(planned.needs_events) if white_box else attempts(planned.needs_events, person)
         pairs = list(made_up if held is None else attempts_on(held))
@@ -135,74 +134,42 @@ def _audit_outside(
     claim = float(nominal[0]) if derived.epsilon is None else derived.epsilon
     enough = runs_to_see(claim, confidence)
     if _proving(runs) < enough:
-        raise ParameterError(
-            "audit-runs-too-few"
-            if (needed := (round(enough / _PROVING) + 1)) <= _MOST_RUNS
-            else "audit-claim-out-of-reach",
-            parameter="runs",
-            runs=runs,
-            claim=claim,
-            needed=needed,
-        )
+        needed = round(enough / _PROVING) + 1
+        code = "audit-runs-too-few" if needed <= _MOST_RUNS else "audit-claim-out-of-reach"
+        raise ParameterError(code, parameter="runs", runs=runs, claim=claim, needed=needed)
     started = time.perf_counter()
-    failure, seeds = float(nominal[1]), np.random.SeedSequence(seed)
-    proofs = _proofs(planned, pairs, derived, (runs, enough), failure, confidence, seeds, processes, progress)
-    return _result(
-        proofs,
+    delta, seeds = float(nominal[1]), np.random.SeedSequence(seed)
+    report = progress or (lambda text, fraction: None)
+    proofs: list[tuple[Broken | None, Proof]] = []
+    with pool(processes) as workers:
+        run = Recorder(planned, report, workers, processes).scores
+        for breaks, some in _kinds(pairs, derived, planned.unit.most_cases).items():
+            number = runs if not proofs else max(round(runs * _BEYOND), min(runs, 2 * enough))
+            proofs.append((breaks, audit_runs(run, some, number, delta, confidence, seeds, report)))
+            seeds = seeds.spawn(1)[0]
+    (breaks, main), *others = proofs
+    return AuditResult(
         method=planned.method.name,
         as_published=planned.as_published,
         nominal_epsilon=float(nominal[0]),
         derived_epsilon=derived.epsilon,
-        delta=failure,
-        confidence=confidence,
-        runs=runs,
-        seconds=time.perf_counter() - started,
-        conditions=derived.conditions,
-    )
-
-
-def _proofs(
-    planned: ReleaseRequest,
-    pairs: Sequence[Attempt],
-    derived: Guarantee,
-    numbers: tuple[int, int],
-    delta: float,
-    confidence: float,
-    seeds: np.random.SeedSequence,
-    processes: int,
-    progress: Progress | None,
-) -> dict[Broken | None, Proof]:
-    """What the attempts prove, by why the guarantee does not speak of them. The numbers are of runs, and of those that
-    are enough to see what is claimed."""
-    runs, enough = numbers
-    report = progress or (lambda text, fraction: None)
-    proofs: dict[Broken | None, Proof] = {}
-    with pool(processes) as workers:
-        runner = _Runner(planned, report, workers, processes)
-        for breaks, some in _kinds(pairs, derived, planned.unit.most_cases).items():
-            number = runs if not proofs else max(round(runs * _BEYOND), min(runs, 2 * enough))
-            proofs[breaks] = audit_runs(runner, some, number, delta, confidence, seeds, report)
-            seeds = seeds.spawn(1)[0]
-    return proofs
-
-
-def _result(proofs: dict[Broken | None, Proof], **facts: Any) -> AuditResult:
-    """The first proof is what the audit is about, the others are beyond it."""
-    (breaks, main), *others = proofs.items()
-    return AuditResult(
         audited_epsilon=main.tally.epsilon,
+        delta=delta,
+        confidence=confidence,
         attack=main.attempt.attack,
         score=main.score.what,
         tally=main.tally,
-        tried=tuple(found for proof in proofs.values() for found in proof.tried),
+        runs=runs,
+        tried=tuple(found for _, proof in proofs for found in proof.tried),
         person_cases=main.attempt.cases,
+        conditions=derived.conditions,
         breaks=breaks,
         beyond=tuple(
             OutOfScopeResult(code, proof.attempt.attack, proof.score.what, proof.tally, proof.attempt.cases)
             for code, proof in others
             if code is not None
         ),
-        **facts,
+        seconds=time.perf_counter() - started,
     )
 
 
@@ -217,11 +184,6 @@ def _person_cases(asked: int | None, unit: Unit) -> int:
     if asked is not None or unit is ONE_CASE:
         return 1 if asked is None else asked
     return max(2 * unit.most_cases, MANY_CASES) if unit.column == PERSON else unit.most_cases
-
-
-def _made_up(said: Domain, alphabet: tuple[str, ...], longest: int) -> Domain:
-    """What is public about the logs that are made here: as said, and else what they are made of."""
-    return replace(said, activities=said.activities or alphabet, max_length=said.max_length or longest)
 
 
 def _kinds(pairs: Sequence[Attempt], guarantee: Guarantee, most_cases: int) -> dict[Broken | None, list[Attempt]]:
@@ -339,43 +301,3 @@ def _workers(asked: int | None) -> int:
     if asked > 1 and not guarded:
         raise ParameterError("audit-processes-rerun-script", parameter="processes")
     return asked
-
-
-@dataclass(frozen=True)
-class _Runner:
-    """Runs releases, many at a time where there are processes for them."""
-
-    planned: ReleaseRequest
-    progress: Progress
-    workers: ProcessPoolExecutor | None
-    processes: int
-
-    def __call__(self, attempt: Attempt, with_: bool, seeds: Sequence[int]) -> FloatArray:
-        log = attempt.with_ if with_ else attempt.without
-        if self.workers is None or len(seeds) < 2 * self.processes:
-            return _scores(self.planned, log, attempt.scores, seeds)
-        parts = parts_of(seeds, self.processes)
-        plan_of_all = self.planned.to_json()
-        futures = [self.workers.submit(_scores_of, plan_of_all, log, attempt.scores, part) for part in parts]
-        found = []
-        for i, future in enumerate(futures):
-            found.append(future.result())
-            self.progress(f"{attempt.attack}, {'with' if with_ else 'without'} it", (i + 1) / len(futures))
-        return np.concatenate(found)
-
-
-def _scores_of(planned: dict[str, Any], log: Log, scores: tuple[Score, ...], seeds: Sequence[int]) -> FloatArray:
-    """In another process, which gets the plan as JSON."""
-    return _scores(ReleaseRequest.from_json(planned), log, scores, seeds)
-
-
-def _scores(planned: ReleaseRequest, log: Log, scores: tuple[Score, ...], seeds: Sequence[int]) -> FloatArray:
-    found = np.empty((len(seeds), len(scores)))
-    for i, seed in enumerate(seeds):
-        try:
-            released = run_plan(planned.seeded(seed), log)
-        except VeilogError:
-            found[i] = _REFUSED
-        else:
-            found[i] = [score.of(released) for score in scores]
-    return found

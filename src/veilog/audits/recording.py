@@ -19,17 +19,19 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from functools import partial
+from itertools import chain
 from typing import Any, Protocol, TypeVar, cast
 
 import numpy as np
 
 from veilog._typing import FloatArray, IntArray
-from veilog.audits.attacks import Attempt
+from veilog.audits.attacks import Attempt, Score
 from veilog.audits.bounds import (
     Priced,
     evidence_of_counts,
@@ -121,35 +123,31 @@ def watched(curator: Curator, watcher: Watcher) -> Curator:
 
 
 M = TypeVar("M", bound=Mechanism)
+T = TypeVar("T")
 Log = Variants | EventLog
 
 
-@dataclass(frozen=True)
-class _Silent(Laplace):
+class _Off:
+    """Noise that is switched off."""
+
+    def draw(self, n: int, source: noise.Randomness) -> Any:
+        return np.zeros(n, dtype=np.int64)
+
+
+class _Silent(_Off, Laplace):
     """Laplace noise that is switched off: 0, and no empty bin ever survives a threshold."""
 
     @property
     def decay(self) -> Fraction:
         return Fraction(100)
 
-    def draw(self, n: int, source: noise.Randomness) -> Any:
-        return np.zeros(n, dtype=np.int64)
 
-
-@dataclass(frozen=True)
-class _SilentGaussian(GaussianRounds):
+class _SilentGaussian(_Off, GaussianRounds):
     """Gaussian noise that is switched off."""
 
-    def draw(self, n: int, source: noise.Randomness) -> Any:
-        return np.zeros(n, dtype=np.int64)
 
-
-@dataclass(frozen=True)
-class _SilentTruncated(KTruncatedGeometric):
+class _SilentTruncated(_Off, KTruncatedGeometric):
     """k-truncated noise that is switched off."""
-
-    def draw(self, n: int, source: noise.Randomness) -> Any:
-        return np.zeros(n, dtype=np.int64)
 
 
 @dataclass(frozen=True)
@@ -175,25 +173,20 @@ class _SilentAccount(ChargeAccount):
         epsilon: Fraction,
         delta: Fraction = Fraction(0),
     ) -> M:
-        return self._silent(mechanism)
+        return cast(M, _silenced(mechanism, self.above))
 
-    def _silent(self, mechanism: M) -> M:
-        quiet: Mechanism = mechanism
-        if isinstance(mechanism, Thresholded):
-            inner = mechanism.noise
-            still = (
-                _Silent(inner.scale, inner.grid)
-                if isinstance(inner, Laplace)
-                else _SilentTruncated(inner.epsilon, inner.k)
-            )
-            quiet = Thresholded(still, self.above)
-        elif isinstance(mechanism, NoisyMaximum):
-            quiet = _SilentMaximum(mechanism.noise)
-        elif isinstance(mechanism, Laplace):
-            quiet = _Silent(mechanism.scale, mechanism.grid)
-        elif isinstance(mechanism, GaussianRounds):
-            quiet = _SilentGaussian(mechanism.noises, mechanism.by)
-        return quiet  # type: ignore[return-value]
+
+def _silenced(mechanism: Mechanism | KTruncatedGeometric, above: int) -> Any:
+    """The mechanism without its noise; ``above`` is the threshold in place of its own."""
+    if isinstance(mechanism, Thresholded):
+        return Thresholded(_silenced(mechanism.noise, above), above)
+    if isinstance(mechanism, KTruncatedGeometric):
+        return _SilentTruncated(mechanism.epsilon, mechanism.k)
+    if isinstance(mechanism, NoisyMaximum):
+        return _SilentMaximum(mechanism.noise)
+    if isinstance(mechanism, Laplace):
+        return _Silent(mechanism.scale, mechanism.grid)
+    return _SilentGaussian(mechanism.noises, mechanism.by) if isinstance(mechanism, GaussianRounds) else mechanism
 
 
 class TwinCurator:
@@ -439,13 +432,12 @@ class _Recorder:
             self.samples[id(found)] = self._sampled(holder, found, given[0])
             return found
         sample = self._of(holder)
-        charge = holder._account.charges[-1]
         if name == "rounds":
             self.rounds[id(found)] = (sample, len(self.answers))
-            self.answers.append(RecordedAnswer(priced(charge), sample.place, sample.rate, 0.0))
-            return found
-        trainings = tuple(getattr(twin.curator, name)(*given, **named) for twin in sample.twins)
-        self.trainings[id(found)] = (given[3], trainings, len(self.answers))
+        else:
+            trainings = tuple(getattr(twin.curator, name)(*given, **named) for twin in sample.twins)
+            self.trainings[id(found)] = (given[3], trainings, len(self.answers))
+        charge = holder._account.charges[-1]
         self.answers.append(RecordedAnswer(priced(charge), sample.place, sample.rate, 0.0))
         return found
 
@@ -473,15 +465,18 @@ class _Recorder:
             twins[-1].curator._whole = whole
         return _Sample(tuple(twins), len(self.samples) + 1, float(rate))
 
+    def _tell(self, place: int, evidence: float) -> None:
+        """Add to the evidence of what was charged together."""
+        before = self.answers[place]
+        self.answers[place] = replace(before, evidence=before.evidence + evidence)
+
     def _round(self, rounds: Rounds, assign: Any, size: int, *, keep_above: int) -> SparseHistogram:
         """One of the histograms that were paid for together; their evidence adds up."""
         sample, place = self.rounds[id(rounds)]
         mechanism = rounds.noises[rounds.asked]
         answer = rounds.histogram(assign, size, keep_above=keep_above)
         bins = self._twins_answer(sample, lambda twin: _counts(twin.curator.histogram(assign, size, 1, keep_above=0)))
-        told = evidence_of_counts(mechanism, keep_above, _counts(answer), *bins, empty=True)
-        before = self.answers[place]
-        self.answers[place] = replace(before, evidence=before.evidence + told)
+        self._tell(place, evidence_of_counts(mechanism, keep_above, _counts(answer), *bins, empty=True))
         return answer
 
     def _round_of_sums(self, rounds: EventRounds, given: tuple[Any, ...], named: dict[str, Any]) -> IntArray:
@@ -491,9 +486,7 @@ class _Recorder:
         answer = rounds.sums(*given, **named)
         silent = {**named, "epsilon": 1, "delta": Fraction(1, 2)}  # the L2 norm, as there; without the noise
         exact = self._twins_answer(sample, lambda twin: twin.curator.events.sums(*given, **silent))
-        before = self.answers[place]
-        told = before.evidence + evidence_of_numbers(noise, answer, *exact)
-        self.answers[place] = replace(before, evidence=told)
+        self._tell(place, evidence_of_numbers(noise, answer, *exact))
         return answer
 
     def _step(self, training: Training, part: int, factors: Any) -> Any:
@@ -507,9 +500,7 @@ class _Recorder:
         deviation = steps.noise_multiplier * clip
         inner = float((_flat(answer) - steps.rate * usual) @ added - added @ added / 2) / deviation**2
         rest = math.log1p(-steps.rate) if steps.rate < 1 else -math.inf
-        before = self.answers[place]
-        told = before.evidence + float(np.logaddexp(rest, math.log(steps.rate) + inner))
-        self.answers[place] = replace(before, evidence=told)
+        self._tell(place, float(np.logaddexp(rest, math.log(steps.rate) + inner)))
         if len(self.answers) == self.enough and training.taken == tuple(part.steps for part in training.plan):
             raise _Enough
         return answer
@@ -539,6 +530,8 @@ def _digest(mechanism: Any, drawn: Any) -> tuple[str, float]:
 _AT_ONCE = 300
 """So many are done here before others could begin."""
 _KEPT = 64
+_REFUSED = -2.0
+"""The score of a run that ended in a refusal: the refusal is something an attacker sees, too."""
 
 
 @dataclass(frozen=True)
@@ -553,8 +546,7 @@ class AuditRun:
     def on(self, planned: ReleaseRequest) -> tuple[RecordedRun, Script, Twins]:
         """Make it."""
         twins = Twins(planned, self.attempt.without, self.attempt.with_)
-        log = self.attempt.with_ if self.there else self.attempt.without
-        return *recorded(planned, twins, log, self.there, self.seed, self.questions), twins
+        return *recorded(planned, twins, self.attempt.log(self.there), self.there, self.seed, self.questions), twins
 
 
 Made = dict[tuple[str, bool, int, int | None], tuple[RecordedRun, Script, Twins]]
@@ -574,7 +566,7 @@ def _once(planned: ReleaseRequest, run: AuditRun, made: Made) -> tuple[RecordedR
 
 @dataclass(frozen=True)
 class Recorder:
-    """Records what releases are answered."""
+    """Makes releases, many at a time where there are processes for them, and records what they are answered."""
 
     planned: ReleaseRequest
     progress: Progress
@@ -590,21 +582,30 @@ class Recorder:
         """Return what the questions of a run are answered on one of the two logs, with each of these seeds."""
         if self.workers is None or len(seeds) < _AT_ONCE:
             return _again(self.planned, run, with_, seeds, self.made)
-        plan_of_all = self.planned.to_json()
-        futures = [
-            self.workers.submit(_again_of, plan_of_all, run, with_, part) for part in parts_of(seeds, self.processes)
-        ]
-        found: list[RecordedRun] = []
-        for i, future in enumerate(futures):
-            found += future.result()
-            self.progress(f"{run.attempt.attack}, {'with' if with_ else 'without'} it", (i + 1) / len(futures))
-        return found
+        ask = partial(_again_of, self.planned.to_json(), run, with_)
+        return list(chain(*self._in_parts(self.workers, ask, run.attempt, with_, seeds)))
 
+    def scores(self, attempt: Attempt, with_: bool, seeds: Sequence[int]) -> FloatArray:
+        """Return the scores of releases of one of the two logs, a row for each of these seeds."""
+        if self.workers is None or len(seeds) < 2 * self.processes:
+            return _scores(self.planned, attempt.log(with_), attempt.scores, seeds)
+        score = partial(_scores_of, self.planned.to_json(), attempt.log(with_), attempt.scores)
+        return np.concatenate(list(self._in_parts(self.workers, score, attempt, with_, seeds)))
 
-def parts_of(seeds: Sequence[int], processes: int) -> list[Sequence[int]]:
-    """The seeds in parts, a few for each process."""
-    step = max(1, min(250, -(-len(seeds) // (2 * processes))))
-    return [seeds[i : i + step] for i in range(0, len(seeds), step)]
+    def _in_parts(
+        self,
+        workers: ProcessPoolExecutor,
+        function: Callable[[Sequence[int]], T],
+        attempt: Attempt,
+        with_: bool,
+        seeds: Sequence[int],
+    ) -> Iterator[T]:
+        """What a function gives for the seeds in their order, part by part: a few parts for each process."""
+        step = max(1, min(250, -(-len(seeds) // (2 * self.processes))))
+        futures = [workers.submit(function, seeds[place : place + step]) for place in range(0, len(seeds), step)]
+        for i, future in enumerate(futures, start=1):
+            yield future.result()
+            self.progress(f"{attempt.attack}, {'with' if with_ else 'without'} it", i / len(futures))
 
 
 def _again_of(planned: dict[str, Any], run: AuditRun, with_: bool, seeds: Sequence[int]) -> list[RecordedRun]:
@@ -614,5 +615,21 @@ def _again_of(planned: dict[str, Any], run: AuditRun, with_: bool, seeds: Sequen
 
 def _again(planned: ReleaseRequest, run: AuditRun, with_: bool, seeds: Sequence[int], made: Made) -> list[RecordedRun]:
     _, script, twins = _once(planned, run, made)
-    log = run.attempt.with_ if with_ else run.attempt.without
-    return [asked_again(planned, twins, script, log, with_, seed) for seed in seeds]
+    return [asked_again(planned, twins, script, run.attempt.log(with_), with_, seed) for seed in seeds]
+
+
+def _scores_of(planned: dict[str, Any], log: Log, scores: tuple[Score, ...], seeds: Sequence[int]) -> FloatArray:
+    """In another process, which gets the plan as JSON."""
+    return _scores(ReleaseRequest.from_json(planned), log, scores, seeds)
+
+
+def _scores(planned: ReleaseRequest, log: Log, scores: tuple[Score, ...], seeds: Sequence[int]) -> FloatArray:
+    found = np.empty((len(seeds), len(scores)))
+    for i, seed in enumerate(seeds):
+        try:
+            released = run_plan(planned.seeded(seed), log)
+        except VeilogError:
+            found[i] = _REFUSED
+        else:
+            found[i] = [score.of(released) for score in scores]
+    return found

@@ -17,7 +17,7 @@ from __future__ import annotations
 import math
 import time
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import combinations
@@ -92,12 +92,8 @@ class WhiteProof:
     @property
     def epsilon(self) -> float:
         """The epsilon of the questions that were scored, with all epsilons multiplied by the factor."""
-        return sum(_together(part, self.factor) for part in self.shape)
-
-
-def _together(part: Questions, factor: float) -> float:
-    epsilon = factor * sum(one.epsilon for one in part.asked)
-    return epsilon if part.rate == 1 else math.log1p(part.rate * math.expm1(epsilon))
+        asked = ((part.rate, self.factor * sum(one.epsilon for one in part.asked)) for part in self.shape)
+        return sum(epsilon if rate == 1 else math.log1p(rate * math.expm1(epsilon)) for rate, epsilon in asked)
 
 
 def prove(
@@ -118,20 +114,7 @@ def prove(
     def fresh(one: AuditRun, number: int) -> tuple[list[RecordedRun], list[RecordedRun]]:
         return recorder.again(one, False, seeded(number)), recorder.again(one, True, seeded(number))
 
-    scripts: list[AuditRun] = []
-    whole: list[RecordedRun] = []
-    for attempt in attempts:
-        # What is made of the answers can take long where there are very many cases.
-        many = attempt.cases_in_it > _MANY
-        questions = max((len(one.answers) for one in whole), default=None) if many else None
-        own = [
-            AuditRun(attempt, there, seed, questions)
-            for there in (False, True)
-            for seed in seeded(1 if many else _WHOLE)
-        ]
-        progress(f"trying {attempt.attack}", None)
-        whole += [recorder.whole(one) for one in own]
-        scripts += own
+    scripts, whole = _whole_runs(recorder, attempts, seeded, progress)
     tried = [0.0] * len(scripts)
     left = list(range(len(scripts)))
     for number, keep in _ROUNDS:
@@ -161,6 +144,24 @@ def prove(
         for attempt in attempts
     )
     return WhiteProof(best, shape, factor, tally(event, without, with_, delta, confidence), free, faults, names)
+
+
+def _whole_runs(
+    recorder: Recorder, attempts: Sequence[Attempt], seeded: Callable[[int], list[int]], progress: Progress
+) -> tuple[list[AuditRun], list[RecordedRun]]:
+    """A few whole runs of each attempt on both logs, and what they are answered."""
+    scripts: list[AuditRun] = []
+    whole: list[RecordedRun] = []
+    for attempt in attempts:
+        # What is made of the answers can take long where there are very many cases.
+        many = attempt.cases_in_it > _MANY
+        questions = max((len(one.answers) for one in whole), default=None) if many else None
+        seeds = ((there, seed) for there in (False, True) for seed in seeded(1 if many else _WHOLE))
+        own = [AuditRun(attempt, there, seed, questions) for there, seed in seeds]
+        progress(f"trying {attempt.attack}", None)
+        whole += [recorder.whole(one) for one in own]
+        scripts += own
+    return scripts, whole
 
 
 # The audit ----------------------------------------------------------------------------------------------------------
@@ -281,19 +282,17 @@ def _shape(path: Iterable[RecordedAnswer]) -> tuple[Questions, ...]:
     return tuple(Questions(tuple(asked), rate) for rate, asked in samples.values())
 
 
-def _score(one: RecordedRun, path: Sequence[RecordedAnswer] | None) -> float:
+def _score(one: RecordedRun, path: Sequence[RecordedAnswer]) -> float:
     """The evidence of a run, as far as it follows the path; that of a sample is mixed with none."""
-    samples: dict[int, float] = {}
-    rates: dict[int, float] = {}
-    for place, answer in enumerate(one.answers):
-        if path is not None and (place >= len(path) or _key(answer) != _key(path[place])):
+    samples: dict[tuple[int, float], float] = {}
+    for answer, usual in zip(one.answers, path, strict=False):
+        if _key(answer) != _key(usual):
             break
         found = 0.0 if math.isnan(answer.evidence) else min(max(answer.evidence, -_MOST), _MOST)
-        samples[answer.sample] = samples.get(answer.sample, 0.0) + found
-        rates[answer.sample] = answer.rate
+        key = answer.sample, answer.rate
+        samples[key] = samples.get(key, 0.0) + found
     told = 0.0
-    for sample, evidence in samples.items():
-        rate = rates[sample]
+    for (_, rate), evidence in samples.items():
         told += evidence if rate == 1 else float(np.logaddexp(math.log1p(-rate), math.log(rate) + evidence))
     return round(told, 9)
 

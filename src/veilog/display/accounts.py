@@ -12,8 +12,9 @@ from rich.text import Text
 
 from veilog._language import counted
 from veilog.display.tables import key_values
-from veilog.ledger.accounts import Account, in_figures
-from veilog.ledger.rules import Composed, ComposedCost, Cost, Entry, FixedSchedule
+from veilog.ledger.accounts import Account, figures_of, in_figures
+from veilog.ledger.entry import Entry
+from veilog.ledger.rules import Composed, ComposedCost, FixedSchedule
 from veilog.messages import Message
 from veilog.privacy.account.guarantee import up
 from veilog.releasing.owner.account import uncounted_warning
@@ -27,14 +28,14 @@ def account_view(path: Path, account: Account) -> RenderableType:
 
 def account_line(account: Account) -> str:
     """What is spent and left, in a line."""
-    spent = "spent without a bound" if account.spent is None else f"{_cost(account.spent)} spent"
+    spent = "spent without a bound" if account.spent is None else f"{figures_of(account.spent)} spent"
     if account.spent is None and len(account.kinds) > 1:
         spent = f"{spent} ({_small(account.why_unbounded)})"
     if account.budget is None or account.left is None:
         return f"{spent} by all releases of this log; no budget is set: veilog ledger set LOG --epsilon BUDGET"
     if account.left[0] == 0:
-        return f"{spent}; nothing is left of {_cost(account.budget)}"
-    return f"{spent}; {_cost(account.left, down=True)} of {_cost(account.budget)} are left"
+        return f"{spent}; nothing is left of {figures_of(account.budget)}"
+    return f"{spent}; {figures_of(account.left, down=True)} of {figures_of(account.budget)} are left"
 
 
 def _small(message: Message) -> str:
@@ -101,20 +102,13 @@ def account_table(account: Account, together: ComposedCost | None) -> Group:
     return Group(heading, *_remarks(account), *([table] if listed else []), "")
 
 
-def _cost(cost: Cost, *, down: bool = False) -> str:
-    epsilon, delta = cost
-    return f"epsilon = {in_figures(epsilon, down=down)}" + (
-        f", delta = {in_figures(delta, down=down)}" if delta else ""
-    )
-
-
 def _facts(account: Account) -> list[tuple[str, str]]:
     beside = f"; {account.others:,} more in this ledger" if account.others else ""
     facts = [("account", f"{account.number} ({account.name}), for one {_unit(account)}{beside}")]
     spent, left = account.spent, account.left
-    facts.append(("spent", "without a bound" if spent is None else _cost(spent)))
+    facts.append(("spent", "without a bound" if spent is None else figures_of(spent)))
     if account.counting is not None and account.composed is not None:
-        facts.append(("composed", _cost(account.composed)))
+        facts.append(("composed", figures_of(account.composed)))
     most = "" if account.holds_up_to is None else f", for a log of up to {counted(account.holds_up_to, 'case')}"
     facts.append(("protection left", account.strength + most))
     if account.most_cases is not None:
@@ -127,7 +121,7 @@ def _facts(account: Account) -> list[tuple[str, str]]:
             )
         )
     if account.budget is not None and left is not None:
-        facts.append(("left", f"{_cost(left, down=True)} of {_cost(account.budget)}"))
+        facts.append(("left", f"{figures_of(left, down=True)} of {figures_of(account.budget)}"))
         facts.extend(_counted(account))
     return facts
 
@@ -136,7 +130,10 @@ def _counted(account: Account) -> Iterable[tuple[str, str]]:
     """How releases are counted, where that is not by the sum."""
     match account.counting:
         case FixedSchedule(releases=releases, each=each):
-            yield "by a plan", f"{releases:,} releases of at most {_cost(each)}; {account.releases_left:,} are left"
+            yield (
+                "by a plan",
+                f"{releases:,} releases of at most {figures_of(each)}; {account.releases_left:,} are left",
+            )
             yield "", f"protection when all of them are made: {account.planned_strength}"
         case Composed():
             half = " and half for its releases' deltas" if account.budget and account.budget[1] else ""

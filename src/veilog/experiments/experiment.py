@@ -1,4 +1,7 @@
-"""Plots of experiments, drawn by matplotlib (extra ``experiments``): values until a picture of them is wanted."""
+"""Experiments: cells to compute, rows that were computed, and the tables and plots that show them.
+
+Plots are values until a picture of them is wanted; matplotlib (extra ``experiments``) draws it.
+"""
 
 from __future__ import annotations
 
@@ -230,8 +233,7 @@ class Cell(ToJson):
     @staticmethod
     def from_json(told: Mapping[str, Any]) -> Cell:
         """Return the cell that was written as JSON."""
-        prefixes = int(told.get("prefixes", 0))
-        return Cell(told["log"], told["method"], tuple(told["settings"].items()), told["run"], told["models"], prefixes)
+        return Cell(**{**told, "settings": tuple(told["settings"].items())})
 
     @property
     def key(self) -> str:
@@ -313,11 +315,7 @@ class Row:
 
     @staticmethod
     def from_json(told: Mapping[str, Any]) -> Row:
-        cell = Cell.from_json(told["cell"])
-        values, texts = dict(told["values"]), dict(told["texts"])
-        seconds = float(told["seconds"])
-        versions = str(told["version"]), str(told.get("made_by", ""))
-        return Row(cell, values, told["problem"], seconds, versions[0], texts, str(told["machine"]), versions[1])
+        return Row(**{**told, "cell": Cell.from_json(told["cell"])})
 
     def get(self, measure: str) -> float | None:
         value = self.values.get(measure)
@@ -325,7 +323,7 @@ class Row:
 
 
 @dataclass(frozen=True)
-class Plan:
+class Profile:
     """What is to be run: on which logs, how often, and whether a small part is enough."""
 
     logs: tuple[str, ...]
@@ -362,14 +360,6 @@ class Plot:
     drawing: Drawing
 
 
-def _no_plots(rows: Sequence[Row]) -> list[Plot]:
-    return []
-
-
-def _no_estimate(cell: Cell) -> float:
-    return 0.0
-
-
 @dataclass(frozen=True)
 class Experiment:
     """A table or figure of a paper, a comparison of our own, or a benchmark.
@@ -379,10 +369,10 @@ class Experiment:
 
     name: str
     what: str
-    cells: Callable[[Plan], Iterator[Cell]]
+    cells: Callable[[Profile], Iterator[Cell]]
     measure: Callable[[Given, Cell], Measured]
     tables: Callable[[Sequence[Row]], list[Table]]
-    plots: Callable[[Sequence[Row]], list[Plot]] = _no_plots
+    plots: Callable[[Sequence[Row]], list[Plot]] = lambda rows: []
     paper: str = ""
     logs: tuple[str, ...] = ()
     """Those of the paper; empty where every log is wanted."""
@@ -392,10 +382,10 @@ class Experiment:
     runs: int = 10
     quick_runs: int = 1
     quick_logs: tuple[str, ...] = ("sepsis", "bpic2013_incidents", "receipt")
-    small: Plan | None = None
-    """The plan of the cells by which its measure's fingerprint is made, on a small synthetic log in the place of each
-    log. None where it measures time or memory, or takes long: its rows are known by their methods alone."""
-    hours: Callable[[Cell], float] = _no_estimate
+    small: Profile | None = None
+    """The profile of the cells by which its measure's fingerprint is made, on a small synthetic log in the place of
+    each log. None where it measures time or memory, or takes long: its rows are known by their methods alone."""
+    hours: Callable[[Cell], float] = lambda cell: 0.0
     """About how many hours a cell takes."""
     notes: tuple[str, ...] = ()
     alone: bool = False
@@ -525,81 +515,3 @@ def models(original: Variants, made: Variants, cell: Cell, noise: float = 0.2) -
     except VeilogError as error:
         return dict.fromkeys(OF_MODELS), str(error)
     return {name: getattr(quality, name) for name in OF_MODELS}, remark
-
-
-@dataclass(frozen=True)
-class Column:
-    """What is shown of a measure: the runs' mean with its spread, their median, or a text that the first has."""
-
-    title: str
-    measure: str
-    form: str = ".2f"
-    show: Literal["spread", "median", "text"] = "median"
-    over: str = ""
-    """The measure of the same rows that this one is divided by."""
-    baseline: Mapping[str, str] = field(default_factory=dict)
-    """Settings of the line of the same table, otherwise alike, that this one is divided by: the named baseline."""
-    published: Mapping[tuple[str, ...], float] = field(default_factory=dict)
-    """The paper's values, by what identifies a line."""
-
-
-def of_cell(cell: Cell, name: str) -> str:
-    """What a cell has under a name: its log, method or run, or a setting."""
-    known_ = {"log": cell.log, "method": cell.method, "run": str(cell.run)}
-    return known_[name] if name in known_ else str(cell.get(name))
-
-
-def grouped(rows: Sequence[Row], by: Sequence[str]) -> dict[tuple[str, ...], list[Row]]:
-    """The rows of each line, in the order in which they come."""
-    found: dict[tuple[str, ...], list[Row]] = {}
-    for row in rows:
-        found.setdefault(tuple(of_cell(row.cell, name) for name in by), []).append(row)
-    return found
-
-
-def summary(title: str, rows: Sequence[Row], by: Sequence[str], columns: Sequence[Column], note: str = "") -> Table:
-    """A line for each group of rows that are alike in ``by``."""
-    groups = grouped(rows, by)
-    lines = [(*key, *(_shown(groups, by, key, column) for column in columns)) for key in groups]
-    return Table(title, (*by, *(column.title for column in columns)), tuple(lines), note)
-
-
-def across(title: str, rows: Sequence[Row], by: Sequence[str], over: str, column: Column, note: str = "") -> Table:
-    """A line for each group of rows alike in ``by``, and in it a column for each value of ``over``."""
-    groups = grouped(rows, (*by, over))
-    heads, lines = list(dict.fromkeys(key[-1] for key in groups)), dict.fromkeys(key[:-1] for key in groups)
-    shown = [
-        (
-            *line,
-            *(_shown(groups, (*by, over), (*line, head), column) if (*line, head) in groups else "-" for head in heads),
-        )
-        for line in lines
-    ]
-    return Table(title, (*by, *(f"{over} {head}".strip() for head in heads)), tuple(shown), note)
-
-
-def _shown(groups: Mapping[tuple[str, ...], list[Row]], by: Sequence[str], key: tuple[str, ...], column: Column) -> str:
-    rows = groups.get(key, [])
-    if column.show == "text" and rows:
-        return rows[0].texts.get(column.measure, "-")
-    if column.show == "spread" and known(rows, column.measure):
-        return spread(rows, column.measure, column.form, column.published.get(key))
-    value = _median(rows, column.measure)
-    if column.over:
-        value = _ratio(value, _median(rows, column.over))
-    if column.baseline:
-        other = tuple(column.baseline.get(name, part) for name, part in zip(by, key, strict=True))
-        value = _ratio(value, _median(groups.get(other, []), column.measure))
-    if value is None:
-        return "-"
-    text = format(value, column.form)
-    return f"{text} [{format(column.published[key], column.form)}]" if key in column.published else text
-
-
-def _median(rows: Sequence[Row], measure: str) -> float | None:
-    values = known(rows, measure)
-    return statistics.median(values) if values else None
-
-
-def _ratio(value: float | None, base: float | None) -> float | None:
-    return None if value is None or not base else value / base

@@ -21,6 +21,7 @@ import pyarrow as pa
 from veilog._process import pool
 from veilog.errors import VeilogError
 from veilog.experiments.experiment import Cell, Experiment, Given, Measured
+from veilog.experiments.papers import tables_of
 from veilog.logs.eventlog import ACTIVITY, CASE_INDEX, EVENT_INDEX, START, TIMESTAMP, TIMESTAMP_TYPE, EventLog
 from veilog.logs.variants import Variants
 from veilog.methods import METHODS
@@ -120,48 +121,7 @@ _SEED = 7
 _DELTA = {"delta": "1e-3"}
 _ATTRIBUTES = {"attributes": ["ward", "age", "cost"]}
 _STAND_IN = {"travag": "travas"}
-_TREE: tuple[dict[str, Any], ...] = (
-    {"depth": 4},
-    {"split": "decreasing"},
-    {"rest": "drop"},
-    {"rest": "share"},
-    {"consistency": False},
-)
-_RELATIONS: tuple[dict[str, Any], ...] = ({"bound": 4}, {"playout": "paper"}, {"playout": "guided"})
-_MORE: dict[str, tuple[dict[str, Any], ...]] = {
-    "evolve": (
-        *({"for": purpose} for purpose in ("models", "both", "detail")),
-        *({"max_length": 5, "rounds": 3}, {"real_share": 0.4, **_DELTA}, {"only_real": True, **_DELTA}),
-    ),
-    "pripel": (
-        *({"query": "laplace"}, {"query": "travas", "attribute_names": "ward", "attribute_share": 0.3, **_DELTA}),
-        {"matching": "greedy", "as_published": True},
-    ),
-    "laplace": (*_TREE, {"depth": 4, "threshold": 3, "as_published": True}),
-    "sacofa": (
-        *(*_TREE, {"score": "continuous"}, {"depth": 4, "rule_share": 0.2}),
-        {"depth": 4, "threshold_harmful": 6, "threshold_harmless": 3, "as_published": True},
-        {"depth": 4, "threshold_harmful": 6, "score": "continuous", "as_published": True},
-    ),
-    "df-laplace": _RELATIONS,
-    "sapa": (*_RELATIONS, {"k": 2}),
-    "dpim": ({"bound": 4}, {"fitness": 0.9}, {"fewest": 2, "most": 5}),
-    "utravas": ({"subqueries": 2, "repetitions": 3},),
-    "libra": ({"query": "travas", **_DELTA}, {"samples": 3, "gamma": 0.5}, {"delta": "0.1", "as_published": True}),
-    "amun": (
-        *({"mode": "filtering"}, {"mode": "oversampling"}, {"prior": "equation"}, {"guessing_advantage": 0.4}),
-        {"start_precision": 0.1, "duration_precision": 60.0},
-        *({"mode": mode, "settings": "program"} for mode in ("sampling", "filtering", "oversampling")),
-        {"divisor": 2, "epsilons": True},
-    ),
-    "tlkc": (
-        *({"background": background} for background in ("set", "multiset", "relative")),
-        *({"time": unit} for unit in ("original", "seconds", "minutes", "days")),
-        *({"score": "cost"}, {"ties": "rare"}, {"k": 4, "l": 2, "frequency": 0.2}),
-        {"k": 4, "l": 2, "c": 0.6, "sensitive": SENSITIVE},
-    ),
-    "pretsa": ({"k": 4}, {"k": 4, "t": 0.3, "sensitive": "duration"}),
-}
+_MORE: dict[str, tuple[dict[str, Any], ...]] = tables_of("trials")
 """Settings of each method beside the defaults. Those that come new are tried once they are named here."""
 _STEPS = 3
 _SHORT: dict[str, Any] = {
@@ -188,7 +148,7 @@ def of_method(name: str, as_published: bool = False) -> str:
 def of_measure(experiment: Experiment, method: str) -> str:
     """Return the fingerprint of an experiment's measure for cells of this method: of its values on a small log.
 
-    Empty for an experiment without a ``small`` plan.
+    Empty for an experiment without a ``small`` profile.
     """
     task = _measure_task(experiment, method)
     return _computed(task) if task else ""

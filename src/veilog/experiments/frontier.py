@@ -1,16 +1,18 @@
-"""The frontier in brief, for readers in a hurry: one table by purpose and few lines, each with its name beside it.
+"""The frontier: every certified method at equal derived epsilon on every log, beside a bare list of the variants.
 
-Between the method of this package and the leak line stands the best of all others, whichever that is at each place.
-(This is apart from :mod:`veilog.experiments.frontier`, which has everything and says what is compared.)
+For readers in a hurry there are tables by purpose and of all methods, and a picture of few lines: those of evolve, the
+best of all others at each place, whichever that is, and the leak line.
 """
 
 from __future__ import annotations
 
+import itertools
 import math
 import statistics
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import replace
+from functools import partial
 
 import numpy as np
 
@@ -22,8 +24,8 @@ from veilog.experiments.experiment import (
     Measured,
     Number,
     Panels,
-    Plan,
     Plot,
+    Profile,
     Row,
     Series,
     Table,
@@ -48,10 +50,12 @@ from veilog.methods.method import DeltaOptional
 from veilog.privacy.account.accounting import compose
 
 BEST, LEAK = "best of the others", "leak line"
-_OWN = "evolve"
 _EPSILON = "1"
-_MODEL = ("fitness", "precision")
-_PURPOSES = (("fitness / precision", _MODEL), ("next activity", ("next_activity",)), ("error of rules", ("rules",)))
+_PURPOSES: tuple[tuple[str, tuple[str, ...]], ...] = (
+    ("fitness / precision", ("fitness", "precision")),
+    ("next activity", ("next_activity",)),
+    ("error of rules", ("rules",)),
+)
 _NOTE = (
     "Means of the runs, certified, at epsilon 1. Fitness and precision are the original's on the inductive miner's "
     "model of the release (filter 0.2); next activity: how often it is predicted, by an n-gram, for cases that the log "
@@ -64,119 +68,6 @@ _NEAR = (
     "Relative log similarity (1: the same variants in the same shares), means of the runs, certified; the best of a "
     "log is bold. CPU s: one release of the log that takes longest, median."
 )
-
-
-@dataclass(frozen=True)
-class Brief:
-    """The rows of a frontier, and which of them are of what was compared."""
-
-    rows: Sequence[Row]
-    names: Iterable[str]
-    column: Callable[[str, str, str], list[Row]]
-    """The rows of a log, a name and an epsilon."""
-
-    @property
-    def logs(self) -> list[str]:
-        return list(dict.fromkeys(row.cell.log for row in self.rows))
-
-    @property
-    def own(self) -> list[str]:
-        """What is compared of the method of this package."""
-        return [name for name in self.names if name == _OWN or name.startswith(f"{_OWN}, delta")]
-
-    @property
-    def others(self) -> list[str]:
-        return [name for name in self.names if not name.startswith(_OWN)]
-
-    def table(self) -> Table | None:
-        """Return what releases are good for at epsilon 1; None where nothing of that was measured."""
-        lines = [
-            (log, title, *self._line(log, measures))
-            for log in self.logs
-            for title, measures in _PURPOSES
-            if any(self._means(self.column(log, name, _EPSILON), measures) for name in self.names)
-        ]
-        head = ("log", "purpose", "the log itself", *self.own, BEST, LEAK)
-        return Table("What releases are good for", head, tuple(lines), _NOTE) if lines else None
-
-    def methods(self) -> Table | None:
-        """Return how near to each log every method comes at epsilon 1, and how long it takes; the best are bold."""
-        logs = [
-            log for log in self.logs if any(self._similarity(log, name, _EPSILON) is not None for name in self.names)
-        ]
-        found = {name: [self._similarity(log, name, _EPSILON) for log in logs] for name in self.names}
-        best = [max((v for own in found.values() if (v := own[i]) is not None), default=None) for i in range(len(logs))]
-        lines = [
-            (
-                name,
-                *(
-                    "-" if value is None else f"**{value:.3f}**" if value == most else f"{value:.3f}"
-                    for value, most in zip(values, best, strict=True)
-                ),
-                self._seconds(name, logs),
-            )
-            for name, values in found.items()
-            if any(value is not None for value in values)
-        ]
-        head = ("method", *logs, "CPU s")
-        return Table("All methods at epsilon 1", head, tuple(lines), _NEAR) if lines else None
-
-    def _seconds(self, name: str, logs: Sequence[str]) -> str:
-        """The median of the slowest log."""
-        medians = [
-            statistics.median(values)
-            for log in logs
-            if (values := known(self.column(log, name, _EPSILON), "cpu_seconds"))
-        ]
-        return f"{max(medians):.2g}" if medians else "-"
-
-    def _line(self, log: str, measures: tuple[str, ...]) -> list[str]:
-        original = self._means(of(self.rows, log, "", uniform=""), measures)
-        found = {name: self._means(self.column(log, name, _EPSILON), measures) for name in self.names}
-        candidates = [name for name in self.others if found[name]]
-        best = max(candidates, key=lambda name: _worth(found[name], original, measures), default=None)
-        leak = self._means(of(self.rows, log, "", uniform="weights"), measures)
-        told = "-" if best is None else f"{_told(found[best])} ({best})"
-        return [_told(original), *(_told(found[name]) for name in self.own), told, _told(leak)]
-
-    @staticmethod
-    def _means(rows: list[Row], measures: tuple[str, ...]) -> list[float]:
-        """The means of these measures; none where one of them is not known of every run."""
-        found = [mean(rows, name) for name in measures if rows and len(known(rows, name)) == len(rows)]
-        values = [value for value in found if value is not None]
-        return values if len(values) == len(measures) else []
-
-    def series(self, log: str, epsilons: Sequence[str]) -> dict[str, Series]:
-        """Return the lines of a log: mean similarities at these epsilons."""
-        lines = {name: [self._similarity(log, name, e) for e in epsilons] for name in self.own}
-        every = [[self._similarity(log, name, e) for name in self.others] for e in epsilons]
-        lines[BEST] = [max((value for value in values if value is not None), default=None) for values in every]
-        listed = [
-            v for reading in ("weights", "drawn") for v in known(of(self.rows, log, "", uniform=reading), "similarity")
-        ]
-        lines[LEAK] = [min(listed) if listed else None] * len(epsilons)
-        return {
-            name.replace(", delta 1e-4", " (δ)"): [None if value is None else (value, value, value) for value in values]
-            for name, values in lines.items()
-            if any(value is not None for value in values)
-        }
-
-    def _similarity(self, log: str, name: str, epsilon: str) -> float | None:
-        values = known(self.column(log, name, epsilon), "similarity")
-        return statistics.fmean(values) if values else None
-
-
-def _worth(values: list[float], original: list[float], measures: tuple[str, ...]) -> float:
-    """By what methods are compared: the more the better."""
-    if measures == ("rules",):
-        return -values[0]
-    if len(original) != len(values):
-        return min(values)
-    return min(min(1.0, value / own) if own else 1.0 for value, own in zip(values, original, strict=True))
-
-
-def _told(values: list[float]) -> str:
-    return " / ".join(f"{value:.3f}" for value in values) or "-"
 
 
 EPSILONS = ("2", "1", "0.1", "0.01")
@@ -210,6 +101,9 @@ def compared(methods: Iterable[str], delta: str | None) -> dict[str, tuple[str, 
 
 
 COLUMNS = compared(CERTIFIED, DELTA)
+_OWN = [name for name in COLUMNS if name == "evolve" or name.startswith("evolve, delta")]
+"""What is compared of the method of this package."""
+_OTHERS = [name for name in COLUMNS if not name.startswith("evolve")]
 UNIFORM = ("weights", "drawn")
 """The two readings of the leak line: each variant of the raw log once, and as many draws from them as it has cases."""
 _SHORT = {
@@ -231,18 +125,25 @@ _UNIFORM = (
     "everybody's path. A method whose mean is below it resembles the log less than that list does; one above it need "
     "not have learnt more than the list tells. Equal weights: each variant once. Drawn: as many cases as the log has."
 )
+_BOLD = "The best of a row is bold. Runs that released nothing count as 0."
+_ITSELF = "{itself}"
+"""Stands in a note for what the logs themselves have."""
+_DISCLOSURE = (
+    "A release is made-up cases or noisy counts: its own disclosure says how unlike each other its cases are, not what "
+    "it tells about people, which is what epsilon bounds."
+)
 _CERTAIN = "What the release itself says; whether a variant is real only the owner of the log can tell: the next table."
 
 
-def cells(plan: Plan) -> Iterator[Cell]:
-    for log in plan.logs:
-        yield Cell(log, models=0.0 if plan.quick else _MODEL_SECONDS)
+def cells(profile: Profile) -> Iterator[Cell]:
+    for log in profile.logs:
+        yield Cell(log, models=0.0 if profile.quick else _MODEL_SECONDS)
         yield _leak(log, "weights")
-        for run in range(plan.runs):
+        for run in range(profile.runs):
             yield _leak(log, "drawn", run)
             for epsilon in EPSILONS:
                 for method, settings in COLUMNS.values():
-                    seconds = 0.0 if plan.quick else _MODEL_SECONDS
+                    seconds = 0.0 if profile.quick else _MODEL_SECONDS
                     yield Cell(log, method, (("epsilon", epsilon), *settings), run, seconds)
 
 
@@ -303,19 +204,39 @@ def purposes(original: Variants, made: Variants, *, itself: bool) -> dict[str, N
     return {"next_activity": next_activity(seen if itself else made, unseen), "rules": rules}
 
 
+_TABLES: tuple[tuple[str, str, str, str], ...] = (
+    ("fitness", "Fitness of the log on the release's model", ".3f", _ITSELF),
+    ("precision", "Precision of the release's model", ".3f", _ITSELF),
+    ("f_score", "F-score of the release's model", ".3f", _ITSELF),
+    ("next_activity", "Next activity of held-out cases, predicted from the release", ".3f", f"{_NEXT}{_ITSELF}"),
+    ("rules", "Error of the supports of the log's own rules", ".3f", ""),
+    ("size_ratio", "Released cases over the log's", ".2f", ""),
+    ("risk", f"Case disclosure of the release, {RISK[0]}s of {RISK[1]}", ".4f", f"{_ITSELF} {_DISCLOSURE}"),
+    ("certain", "Released cases whose variant is certain to be real", ".0%", _CERTAIN),
+    ("real", "Released cases whose variant is real", ".0%", ""),
+)
+"""What is measured, the title of its table, how its numbers are written, and the note below it."""
+
+
 def _column(rows: Sequence[Row], log: str, name: str, epsilon: str) -> list[Row]:
+    """The rows of a log and an epsilon of what is compared under this name."""
     method, settings = COLUMNS[name]
     return of(rows, log, method, epsilon=epsilon, **dict(settings))
 
 
+def _similarity(rows: Sequence[Row], log: str, name: str, epsilon: str) -> float | None:
+    return mean(_column(rows, log, name, epsilon), "similarity")
+
+
+def _logs(rows: Sequence[Row]) -> list[str]:
+    return list(dict.fromkeys(row.cell.log for row in rows))
+
+
 def ranked(rows: Sequence[Row], log: str, epsilon: str, *, pure: bool = False) -> list[tuple[str, float]]:
     """What is compared, by its mean similarity, the highest first; with ``pure`` only what spends no delta."""
-    found = [
-        (name, mean(_column(rows, log, name, epsilon), "similarity"))
-        for name, (_, settings) in COLUMNS.items()
-        if not (pure and dict(settings)["delta"] != "0")
-    ]
-    return sorted([(name, value) for name, value in found if value is not None], key=lambda pair: -pair[1])
+    names = [name for name, (_, settings) in COLUMNS.items() if not pure or dict(settings)["delta"] == "0"]
+    found = [(name, value) for name in names if (value := _similarity(rows, log, name, epsilon)) is not None]
+    return sorted(found, key=lambda pair: -pair[1])
 
 
 def best(rows: Sequence[Row], log: str, epsilon: str, *, pure: bool = False) -> tuple[str, float] | None:
@@ -339,136 +260,162 @@ def _close(rows: Sequence[Row], log: str, epsilon: str) -> str:
 
 
 def tables(rows: Sequence[Row]) -> list[Table]:
+    """Return which method is best, a table for each measure, and those for readers in a hurry."""
     names = [n for n, (method, settings) in COLUMNS.items() if of(rows, None, method, **dict(settings))]
-    places = [(log, e) for log in dict.fromkeys(r.cell.log for r in rows) for e in EPSILONS if of(rows, log, epsilon=e)]
-    head = ("log", "epsilon", *names)
-    winners = []
-    for log, epsilon in places:
+    places = [(log, e) for log in _logs(rows) for e in EPSILONS if of(rows, log, epsilon=e)]
+
+    def by_place(title: str, shown: Callable[[list[Row]], str], note: str = "") -> Table:
+        lines = [(log, e, *(shown(_column(rows, log, name, e)) for name in names)) for log, e in places]
+        return Table(title, ("log", "epsilon", *names), tuple(lines), note)
+
+    similarity = by_place("Relative log similarity", partial(spread, measure="similarity"), _BOLD)
+    winners, bold = [], []
+    for (log, epsilon), line in zip(places, similarity.rows, strict=True):
         first, pure = best(rows, log, epsilon), best(rows, log, epsilon, pure=True)
         both = [f"{b[0]} ({b[1]:.3f})" if b else "-" for b in (first, pure)]
         winners.append((log, epsilon, *both, _close(rows, log, epsilon) if first else "-"))
-    out = [
-        Table(
-            "The best certified method",
-            ("log", "epsilon", "of all", "without a delta", "not told from it"),
-            tuple(winners),
-            _TOLD,
-        )
-    ]
-    note = "The best of a row is bold. Runs that released nothing count as 0."
-    similarity = []
-    for log, epsilon in places:
-        winner = best(rows, log, epsilon)
-        line = []
-        for name in names:
-            text = spread(_column(rows, log, name, epsilon), "similarity")
-            line.append(f"**{text}**" if winner and winner[0] == name else text)
-        similarity.append((log, epsilon, *line))
-    out.append(Table("Relative log similarity", head, tuple(similarity), note))
+        marked = (f"**{text}**" if first and first[0] == n else text for n, text in zip(names, line[2:], strict=True))
+        bold.append((log, epsilon, *marked))
+    head = ("log", "epsilon", "of all", "without a delta", "not told from it")
+    out = [Table("The best certified method", head, tuple(winners), _TOLD), replace(similarity, rows=tuple(bold))]
     if any(row.cell.get("uniform") for row in rows):
         out.append(_leak_table(rows, places))
-    for measure_, title, form, note in (
-        ("fitness", "Fitness of the log on the release's model", ".3f", _of_itself(rows, "fitness")),
-        ("precision", "Precision of the release's model", ".3f", _of_itself(rows, "precision")),
-        ("f_score", "F-score of the release's model", ".3f", _of_itself(rows, "f_score")),
-        (
-            "next_activity",
-            "Next activity of held-out cases, predicted from the release",
-            ".3f",
-            _NEXT + _of_itself(rows, "next_activity"),
-        ),
-        ("rules", "Error of the supports of the log's own rules", ".3f", ""),
-        ("size_ratio", "Released cases over the log's", ".2f", ""),
-        ("risk", f"Case disclosure of the release, {RISK[0]}s of {RISK[1]}", ".4f", _risks(rows)),
-        ("certain", "Released cases whose variant is certain to be real", ".0%", _CERTAIN),
-        ("real", "Released cases whose variant is real", ".0%", ""),
-    ):
-        if measure_ not in ("size_ratio", "risk") and not known(rows, measure_):
-            continue
-        lines_ = [(log, e, *(spread(_column(rows, log, n, e), measure_, form) for n in names)) for log, e in places]
-        out.append(Table(title, head, tuple(lines_), note))
-    brief = _brief(rows)
-    out += [table for table in (brief.methods(), brief.table()) if table is not None]
-    seconds = [(log, e, *(_median(_column(rows, log, n, e)) for n in names)) for log, e in places]
-    out.append(Table("Median CPU seconds from a log in memory to a release", head, tuple(seconds)))
-    return out
+    for measured, title, form, note in _TABLES:
+        if measured in ("size_ratio", "risk") or known(rows, measured):
+            said = note.replace(_ITSELF, _of_itself(rows, measured, form))
+            out.append(by_place(title, partial(spread, measure=measured, form=form), said))
+    out += [*_methods_table(rows), *_purposes_table(rows)]
+    return [*out, by_place("Median CPU seconds from a log in memory to a release", _cpu_seconds)]
 
 
-def _brief(rows: Sequence[Row]) -> Brief:
-    return Brief(rows, tuple(COLUMNS), lambda log, name, epsilon: _column(rows, log, name, epsilon))
-
-
-def _leak_table(rows: Sequence[Row], places: Sequence[tuple[str, str]]) -> Table:
-    """The leak line of each log, and what is below it."""
-    told = []
-    for log, epsilon in places:
-        readings = [of(rows, log, "", uniform=reading) for reading in UNIFORM]
-        known_ones = [value for reading in readings if (value := mean(reading, "similarity")) is not None]
-        below = [
-            f"{name} ({value:.3f})" for name, value in ranked(rows, log, epsilon) if value < min(known_ones, default=0)
-        ]
-        told.append(
-            (log, epsilon, *(spread(reading, "similarity") for reading in readings), "; ".join(below) or "none")
-        )
-    return Table("The leak line", ("log", "epsilon", "equal weights", "drawn", "below both"), tuple(told), _UNIFORM)
-
-
-def _of_itself(rows: Sequence[Row], measure: str) -> str:
-    """What the logs themselves have."""
-    own = [
-        f"{row.cell.log} {value:.3f}"
-        for row in of(rows, method="", uniform="")
-        if (value := row.get(measure)) is not None
-    ]
-    return f"The logs themselves: {', '.join(own)}." if own else ""
-
-
-def _median(rows: Sequence[Row]) -> str:
+def _cpu_seconds(rows: Sequence[Row]) -> str:
     values = known(rows, "cpu_seconds")
     return f"{statistics.median(values):.2f}" if values else "-"
 
 
-def _risks(rows: Sequence[Row]) -> str:
-    values = [f"{row.cell.log} {row.get('risk') or 0.0:.4f}" for row in of(rows, method="", uniform="")]
-    return (
-        f"The logs themselves: {', '.join(values)}. A release is made-up cases or noisy counts: its own disclosure "
-        "says how unlike each other its cases are, not what it tells about people, which is what epsilon bounds."
-    )
+def _of_itself(rows: Sequence[Row], measure: str, form: str) -> str:
+    """What the logs themselves have."""
+    own = [(row.cell.log, row.get(measure)) for row in of(rows, method="", uniform="")]
+    said = ", ".join(f"{log} {value:{form}}" for log, value in own if value is not None)
+    return f"The logs themselves: {said}." if said else ""
+
+
+def _leak_table(rows: Sequence[Row], places: Sequence[tuple[str, str]]) -> Table:
+    """The leak line of each log, and what is below it."""
+    lines = []
+    for log, epsilon in places:
+        readings = [of(rows, log, "", uniform=reading) for reading in UNIFORM]
+        means = [value for reading in readings if (value := mean(reading, "similarity")) is not None]
+        below = [f"{name} ({v:.3f})" for name, v in ranked(rows, log, epsilon) if v < min(means, default=0)]
+        both = (spread(reading, "similarity") for reading in readings)
+        lines.append((log, epsilon, *both, "; ".join(below) or "none"))
+    return Table("The leak line", ("log", "epsilon", "equal weights", "drawn", "below both"), tuple(lines), _UNIFORM)
+
+
+def _purposes_table(rows: Sequence[Row]) -> list[Table]:
+    """What releases are good for at epsilon 1; nothing where nothing of that was measured."""
+    lines = [
+        (log, title, *line)
+        for log in _logs(rows)
+        for title, measures in _PURPOSES
+        if (line := _purpose_line(rows, log, measures))
+    ]
+    head = ("log", "purpose", "the log itself", *_OWN, BEST, LEAK)
+    return [Table("What releases are good for", head, tuple(lines), _NOTE)] if lines else []
+
+
+def _purpose_line(rows: Sequence[Row], log: str, measures: tuple[str, ...]) -> list[str]:
+    """The log itself, evolve, the best of the others and the leak line; nothing where no release was measured."""
+    found = {name: values for name in COLUMNS if (values := _means(_column(rows, log, name, _EPSILON), measures))}
+    original, leak = (_means(of(rows, log, "", uniform=reading), measures) for reading in ("", "weights"))
+    others = [name for name in _OTHERS if name in found]
+    first = max(others, key=lambda name: _worth(found[name], original, measures), default=None)
+    told = "-" if first is None else f"{_told(found[first])} ({first})"
+    return [_told(original), *(_told(found.get(name, [])) for name in _OWN), told, _told(leak)] if found else []
+
+
+def _means(rows: Sequence[Row], measures: tuple[str, ...]) -> list[float]:
+    """The means of these measures; none where one of them is not known of every run."""
+    values = [known(rows, name) for name in measures]
+    return [statistics.fmean(own) for own in values] if rows and all(len(own) == len(rows) for own in values) else []
+
+
+def _worth(values: list[float], original: list[float], measures: tuple[str, ...]) -> float:
+    """By what methods are compared: the more the better."""
+    if measures == ("rules",):
+        return -values[0]
+    if len(original) != len(values):
+        return min(values)
+    return min(min(1.0, value / own) if own else 1.0 for value, own in zip(values, original, strict=True))
+
+
+def _told(values: list[float]) -> str:
+    return " / ".join(f"{value:.3f}" for value in values) or "-"
+
+
+def _methods_table(rows: Sequence[Row]) -> list[Table]:
+    """How near to each log every method comes at epsilon 1, and how long it takes; nothing where that is not known."""
+    winners = {log: found for log in _logs(rows) if (found := best(rows, log, _EPSILON))}
+    lines = []
+    for name in COLUMNS:
+        values = [(_similarity(rows, log, name, _EPSILON), most) for log, (_, most) in winners.items()]
+        texts = ["-" if v is None else f"**{v:.3f}**" if v == most else f"{v:.3f}" for v, most in values]
+        if set(texts) - {"-"}:
+            used = [known(_column(rows, log, name, _EPSILON), "cpu_seconds") for log in winners]
+            slowest = max((statistics.median(seconds) for seconds in used if seconds), default=None)
+            lines.append((name, *texts, "-" if slowest is None else f"{slowest:.2g}"))
+    return [Table("All methods at epsilon 1", ("method", *winners, "CPU s"), tuple(lines), _NEAR)] if lines else []
 
 
 def plots(rows: Sequence[Row]) -> list[Plot]:
     """All logs beside each other, with few lines and with all, and each by itself with the spread of its runs and of
     both leak lines."""
-    logs = {log: _series(rows, log) for log in dict.fromkeys(row.cell.log for row in rows)}
+    logs = {log: _series(rows, log) for log in _logs(rows)}
+    few = {log: _few_series(rows, log) for log in logs}
     axes = ("derived epsilon", "relative log similarity: mean, lowest, highest run")
-    alone = [
-        Plot(f"frontier-{log}", Lines(f"The frontier, {log}", EPSILONS[::-1], series, axes))
-        for log, series in logs.items()
-    ]
     title = "Certified methods at equal derived epsilon"
     mean_of_all = "relative log similarity (1: the same variants in the same shares), mean of the runs"
-    few = {log: _brief(rows).series(log, EPSILONS[::-1]) for log in logs}
+    places = EPSILONS[::-1]
     return [
-        Plot("frontier", Panels(title, EPSILONS[::-1], logs, (axes[0], mean_of_all))),
-        Plot("frontier-brief", Panels(title, EPSILONS[::-1], few, (axes[0], mean_of_all))),
-        *alone,
+        Plot("frontier", Panels(title, places, logs, (axes[0], mean_of_all))),
+        Plot("frontier-brief", Panels(title, places, few, (axes[0], mean_of_all))),
+        *(Plot(f"frontier-{log}", Lines(f"The frontier, {log}", places, own, axes)) for log, own in logs.items()),
     ]
 
 
 def _series(rows: Sequence[Row], log: str) -> dict[str, Series]:
+    """The lines of a log: what is compared, from its lowest to its highest run, and both leak lines."""
     series: dict[str, Series] = {}
     for name in COLUMNS:
-        points = []
-        for epsilon in reversed(EPSILONS):
-            values = known(_column(rows, log, name, epsilon), "similarity")
-            points.append((min(values), statistics.fmean(values), max(values)) if values else None)
+        runs = [known(_column(rows, log, name, epsilon), "similarity") for epsilon in reversed(EPSILONS)]
+        points = [(min(values), statistics.fmean(values), max(values)) if values else None for values in runs]
         if any(points):
             series[_SHORT.get(name, COLUMNS[name][0])] = points
-    drawn, weights = (known(of(rows, log, "", uniform=reading), "similarity") for reading in UNIFORM[::-1])
+    weights, drawn = _leaks(rows, log)
     if drawn and weights:
         both = [*drawn, *weights]
-        series["leak line"] = [(min(both), statistics.fmean(drawn), max(both))] * len(EPSILONS)
+        series[LEAK] = [(min(both), statistics.fmean(drawn), max(both))] * len(EPSILONS)
     return series
+
+
+def _few_series(rows: Sequence[Row], log: str) -> dict[str, Series]:
+    """The mean similarities of evolve, of the best of the others at each epsilon, and the lower leak line."""
+    epsilons = EPSILONS[::-1]
+    means = {name: [_similarity(rows, log, name, epsilon) for epsilon in epsilons] for name in COLUMNS}
+    others = zip(*(means[name] for name in _OTHERS), strict=True)
+    lines = {name.replace(f", delta {DELTA}", " (δ)"): means[name] for name in _OWN}
+    lines[BEST] = [max((value for value in values if value is not None), default=None) for values in others]
+    lines[LEAK] = [min(itertools.chain(*_leaks(rows, log)), default=None)] * len(epsilons)
+    return {
+        name: [None if value is None else (value, value, value) for value in values]
+        for name, values in lines.items()
+        if any(value is not None for value in values)
+    }
+
+
+def _leaks(rows: Sequence[Row], log: str) -> list[list[float]]:
+    """The similarities of both readings of the leak line."""
+    return [known(of(rows, log, "", uniform=reading), "similarity") for reading in UNIFORM]
 
 
 FRONTIER = Experiment(
@@ -502,7 +449,7 @@ FRONTIER = Experiment(
     runs=5,
     page="results/frontier.md",
     quick_runs=2,
-    small=Plan(("small",), 1, False),
+    small=Profile(("small",), 1, False),
     notes=(
         f"Default parameters; methods that need a delta get {DELTA}, those that can use one are there without and with "
         "it, and evolve also with one releasing only real variants (only_real). "

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -18,9 +17,9 @@ from veilog._files import atomic_target
 from veilog._version import __version__
 from veilog.errors import MissingExtraError
 from veilog.experiments import EXPERIMENTS, FIGURES
-from veilog.experiments.experiment import Plan, Plot, Row, Table, added_columns, spread
+from veilog.experiments.experiment import Plot, Profile, Row, Table, added_columns, spread
 from veilog.experiments.known_logs import LOGS, find
-from veilog.experiments.runner import Run, kept_file, kept_rows
+from veilog.experiments.runner import ExperimentRun, kept_file, kept_rows
 
 _FORMS: tuple[Literal["svg", "png"], ...] = ("svg", "png")
 
@@ -37,18 +36,16 @@ class Results:
     """Why nothing is drawn, where that is so."""
 
 
-def write(run: Run, out: Path, command: str) -> Results:
+def write(run: ExperimentRun, out: Path, command: str) -> Results:
     """Write everything under ``out``; each file whole or not at all."""
     folder = out / run.experiment.name
     name = run.experiment.name
     table = table_of(run.rows, (*run.experiment.measures, *_added(run.rows)))
     parquet, sheet, page = folder / f"{name}.parquet", folder / f"{name}.csv", folder / f"{name}.md"
-    buffer = io.BytesIO()
-    pa.parquet.write_table(table, buffer)
-    _bytes(parquet, buffer.getvalue())
-    buffer = io.BytesIO()
-    pa.csv.write_csv(table, buffer)
-    _bytes(sheet, buffer.getvalue())
+    with atomic_target(parquet) as file:
+        pa.parquet.write_table(table, file)
+    with atomic_target(sheet) as file:
+        pa.csv.write_csv(table, file)
     plots, drawn, no_plots = run.experiment.plots(run.rows), [], None
     try:
         for plot in plots:
@@ -86,12 +83,12 @@ def table_of(rows: Sequence[Row], measures: Sequence[str]) -> pa.Table:
     return pa.table(columns)
 
 
-def markdown(run: Run, command: str, plots: Sequence[Plot] = ()) -> str:
+def markdown(run: ExperimentRun, command: str, plots: Sequence[Plot] = ()) -> str:
     """The page for people: what, how it was made, tables, problems in the cells' own words."""
     experiment = run.experiment
-    profile = "quick profile" if run.plan.quick else "full profile"
-    times = "once" if run.plan.runs == 1 else f"{run.plan.runs} times"
-    parts = [
+    profile = "quick profile" if run.profile.quick else "full profile"
+    times = "once" if run.profile.runs == 1 else f"{run.profile.runs} times"
+    head = [
         f"# {experiment.name}",
         "",
         f"{experiment.what} {experiment.paper}",
@@ -99,17 +96,13 @@ def markdown(run: Run, command: str, plots: Sequence[Plot] = ()) -> str:
         f"`{command}`, veilog {__version__}, {profile}: {len(run.rows)} cells, each setting run {times} at most. "
         "In square brackets, or under *paper*: the published value.",
         "",
+        *(f"- {note}" for note in (*experiment.notes, *run.remarks)),
+        "",
     ]
-    parts += [f"- {note}" for note in (*experiment.notes, *run.remarks)]
-    parts.append("")
-    parts += [
-        table.markdown() for table in (*experiment.tables((*run.rows, *run.not_run)), *_tables_of_added(run.rows))
-    ]
-    if plots:
-        parts += ["## Plots", ""]
-        parts += [f"![{plot.drawing.title}]({plot.name}.svg)\n" for plot in plots]
-    parts += _problems(run.rows)
-    return "\n".join(parts)
+    tables = [*experiment.tables((*run.rows, *run.not_run)), *_tables_of_added(run.rows)]
+    pictures = [f"![{plot.drawing.title}]({plot.name}.svg)\n" for plot in plots]
+    shown = [*head, *(table.markdown() for table in tables), *(["## Plots", "", *pictures] if pictures else [])]
+    return "\n".join([*shown, *(table.markdown() for table in _problems(run.rows))])
 
 
 def _added(rows: Sequence[Row]) -> dict[str, str]:
@@ -130,28 +123,23 @@ def _tables_of_added(rows: Sequence[Row]) -> list[Table]:
     return tables
 
 
-def _problems(rows: Sequence[Row]) -> list[str]:
+def _problems(rows: Sequence[Row]) -> list[Table]:
     """Cells without all of their values, alike ones together."""
-    found = Counter((row.cell.log, row.cell.method, row.problem) for row in rows if row.problem)
-    if not found:
-        return []
-    lines = ["## Remarks on cells", "", "| log | method | cells | why |", "|---|---|---|---|"]
-    for (log, method, why), count in sorted(found.items(), key=lambda item: (item[0][0], item[0][1], item[0][2] or "")):
-        text = " ".join((why or "").split()).replace("|", "\\|")
-        lines.append(f"| {log} | {method or '-'} | {count} | {text[:240]} |")
-    return [*lines, ""]
+    found = Counter((row.cell.log, row.cell.method, " ".join(row.problem.split())) for row in rows if row.problem)
+    lines = tuple((log, method or "-", str(n), why[:240]) for (log, method, why), n in sorted(found.items()))
+    return [Table("Remarks on cells", ("log", "method", "cells", "why"), lines)] if lines else []
 
 
-def to_json(run: Run) -> dict[str, object]:
-    """What the command writes as JSON: of the plan the facts, and of a row its cell beside its values."""
+def to_json(run: ExperimentRun) -> dict[str, object]:
+    """What the command writes as JSON: of the profile the facts, and of a row its cell beside its values."""
     rows = [
         {**row.cell.to_json(), "values": dict(row.values), "problem": row.problem, "seconds": row.seconds}
         for row in run.rows
     ]
     return {
         "experiment": run.experiment.name,
-        "quick": run.plan.quick,
-        "runs": run.plan.runs,
+        "quick": run.profile.quick,
+        "runs": run.profile.runs,
         "computed": run.computed,
         "remarks": list(run.remarks),
         "rows": json.loads(json.dumps(rows)),
@@ -194,6 +182,6 @@ def _finished(name: str, there: Mapping[str, Path], out: Path) -> str:
     """Return how many cells of an experiment's logs that are here are finished."""
     experiment = EXPERIMENTS[name]
     logs = tuple(log for log in experiment.logs if log in there)
-    cells = {cell.key for cell in experiment.cells(Plan(logs, experiment.runs, False))}
+    cells = {cell.key for cell in experiment.cells(Profile(logs, experiment.runs, False))}
     done = sum(row.cell.key in cells for row in kept_rows(kept_file(out, experiment)))
     return f"{done} of {len(cells)} cells finished"

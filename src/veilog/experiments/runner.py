@@ -18,7 +18,7 @@ from pathlib import Path
 
 from veilog._process import Child, check_processes, exit_when_terminated, machine_memory
 from veilog.errors import OutputError, ParameterError, VeilogError, meant
-from veilog.experiments.experiment import MOST_RUNS, Cell, Experiment, Given, Measured, Plan, Reason, Row
+from veilog.experiments.experiment import MOST_RUNS, Cell, Experiment, Given, Measured, Profile, Reason, Row
 from veilog.experiments.fingerprints import of_measure, of_method
 from veilog.experiments.known_logs import LOGS, find, missing
 
@@ -28,7 +28,7 @@ Task = tuple[Cell, Path | None, Path]
 
 
 @dataclass(frozen=True)
-class Answer:
+class CellResult:
     """What became of a task. ``lasting`` is False where the same task may well succeed another time."""
 
     place: int
@@ -43,7 +43,7 @@ def _given(path: Path | None, folder: Path, name: str, changed: int) -> Given:
     return Given(path, folder, name)
 
 
-def _measured(measure: Measure, place: int, task: Task) -> Answer:
+def _measured(measure: Measure, place: int, task: Task) -> CellResult:
     cell, path, folder = task
     started = time.perf_counter()
     lasting = True
@@ -55,35 +55,32 @@ def _measured(measure: Measure, place: int, task: Task) -> Answer:
         found, lasting = Measured({}, f"The log cannot be read: {error.strerror}."), False
     except MemoryError:
         found, lasting = Measured({}, "There was not enough memory."), False
-    return Answer(place, found, time.perf_counter() - started, lasting)
+    return CellResult(place, found, time.perf_counter() - started, lasting)
 
 
-def answers(measure: Measure, tasks: Sequence[Task], processes: int, alone: bool = False) -> Generator[Answer]:
+def answers(measure: Measure, tasks: Sequence[Task], processes: int, alone: bool = False) -> Generator[CellResult]:
     """The answers as they come. With one process everything happens in this one; ``alone``, each in a fresh one, one
     after the other."""
-    if alone:
-        for place, task in enumerate(tasks):
-            for answer in _by_workers(measure, [task], 1):
-                yield replace(answer, place=place)
-    elif processes == 1 or len(tasks) < 2:
+    if not alone and (processes == 1 or len(tasks) < 2):
         for place, task in enumerate(tasks):
             yield _measured(measure, place, task)
     else:
-        yield from _by_workers(measure, tasks, processes)
+        yield from _by_workers(measure, tasks, 1 if alone else processes, alone)
 
 
-def _by_workers(measure: Measure, tasks: Sequence[Task], processes: int) -> Generator[Answer]:
+def _by_workers(measure: Measure, tasks: Sequence[Task], processes: int, alone: bool) -> Generator[CellResult]:
+    """The answers of processes that take a task after another, or where each is to be ``alone`` one task each."""
     workers: dict[Connection, _Worker] = {}
     waiting = list(enumerate(tasks))[::-1]
 
     def begin() -> None:
-        worker = _Worker(Child(_serve, measure))
-        workers[worker.child.pipe] = worker
-        worker.give(*waiting.pop())
+        while waiting and len(workers) < processes:
+            worker = _Worker(Child(_serve, measure))
+            workers[worker.child.pipe] = worker
+            worker.give(*waiting.pop())
 
     try:
-        for _ in range(min(processes, len(tasks))):
-            begin()
+        begin()
         while workers:
             for pipe in wait(list(workers)):
                 assert isinstance(pipe, Connection)
@@ -92,16 +89,15 @@ def _by_workers(measure: Measure, tasks: Sequence[Task], processes: int) -> Gene
                     answer = pipe.recv()
                 except (EOFError, ConnectionResetError):
                     del workers[pipe]
-                    yield worker.died()
-                    if waiting:
-                        begin()
-                    continue
-                if waiting:
-                    worker.give(*waiting.pop())
+                    answer = worker.died()
                 else:
-                    worker.stop()
-                    del workers[pipe]
+                    if waiting and not alone:
+                        worker.give(*waiting.pop())
+                    else:
+                        worker.stop()
+                        del workers[pipe]
                 yield answer
+                begin()
     finally:
         for worker in workers.values():
             worker.child.ask_to_stop()
@@ -120,9 +116,9 @@ class _Worker:
         with contextlib.suppress(BrokenPipeError):  # it has died: the next recv says so
             self.child.pipe.send((place, task))
 
-    def died(self) -> Answer:
+    def died(self) -> CellResult:
         why = f"Its process ended with {self.child.end(5)}; there may not have been enough memory."
-        return Answer(self.place, Measured({}, why), time.perf_counter() - self.started, lasting=False)
+        return CellResult(self.place, Measured({}, why), time.perf_counter() - self.started, lasting=False)
 
     def stop(self) -> None:
         """Ends the process, at first by letting it end itself, so that it can end those it started."""
@@ -149,11 +145,11 @@ _QUICK_HOURS = 0.1
 
 
 @dataclass(frozen=True)
-class Run:
+class ExperimentRun:
     """What a run of an experiment gave."""
 
     experiment: Experiment
-    plan: Plan
+    profile: Profile
     rows: tuple[Row, ...]
     computed: int
     """Cells that were computed now; the others were there."""
@@ -175,7 +171,7 @@ def run(
     options: Mapping[str, str] | None = None,
     processes: int = 1,
     progress: Progress = lambda text, fraction: None,
-) -> Run:
+) -> ExperimentRun:
     """Compute what is not there yet of an experiment on the logs of a folder, or without any where it makes up its own;
     keep every cell under ``out``. Cells that take longer than ``hours`` are left out."""
     if runs is not None and not 1 <= runs <= MOST_RUNS:
@@ -183,10 +179,11 @@ def run(
     check_processes(processes)
     there = {} if folder is None else find(folder, experiment.logs)
     logs = _chosen_logs(experiment, there, tuple(only), quick)
-    plan = Plan(logs, runs or (experiment.quick_runs if quick else experiment.runs), quick, options or {})
-    chosen = list(_chosen_cells(experiment, plan, tuple(methods)))
+    profile = Profile(logs, runs or (experiment.quick_runs if quick else experiment.runs), quick, options or {})
+    chosen = list(_chosen_cells(experiment, profile, tuple(methods)))
     limit = hours if hours is not None else _QUICK_HOURS if quick else math.inf
-    cells = [cell for cell in chosen if experiment.hours(cell) <= limit]
+    estimates = {cell: experiment.hours(cell) for cell in chosen}
+    cells = [cell for cell, hours in estimates.items() if hours <= limit]
     place = kept_file(out, experiment)
     try:
         place.parent.mkdir(parents=True, exist_ok=True)
@@ -213,19 +210,19 @@ def run(
             progress(told, len(done) / len(cells))
     remark = missing(experiment.logs, there)
     absent = () if only else tuple(name for name in experiment.logs if name not in there)
-    elsewhere = _cells_of(experiment, replace(plan, logs=absent, runs=1), tuple(methods))
-    not_run = [Row(c, {}, reason, 0, "") for c in chosen if (reason := _why_long(experiment.hours(c), limit))]
+    elsewhere = _cells_of(experiment, replace(profile, logs=absent, runs=1), tuple(methods))
+    not_run = [
+        Row(cell, {}, Reason.OVER_HOURS.format(limit=limit, estimate=hours), 0, "")
+        for cell, hours in estimates.items()
+        if hours > limit
+    ]
     not_run += [Row(c, {}, _why_absent(c.log), 0, "") for c in elsewhere if c.log in absent]
     rows = tuple(done[cell] for cell in cells)
-    return Run(experiment, plan, rows, len(left), (remark,) if remark else (), tuple(not_run))
+    return ExperimentRun(experiment, profile, rows, len(left), (remark,) if remark else (), tuple(not_run))
 
 
 def _duration(seconds: float) -> str:
     return f"{seconds / 3600:.1f} h" if seconds >= 3600 else f"{math.ceil(seconds / 60)} min"
-
-
-def _why_long(estimate: float, limit: float) -> str | None:
-    return Reason.OVER_HOURS.format(limit=limit, estimate=estimate) if estimate > limit else None
 
 
 def _why_absent(log: str) -> str:
@@ -252,7 +249,7 @@ def _chosen_logs(
     return (small or logs) if quick else logs
 
 
-def _chosen_cells(experiment: Experiment, plan: Plan, methods: tuple[str, ...]) -> Iterable[Cell]:
+def _chosen_cells(experiment: Experiment, profile: Profile, methods: tuple[str, ...]) -> Iterable[Cell]:
     unknown = [name for name in methods if name not in experiment.methods]
     if unknown:
         raise ParameterError(
@@ -263,14 +260,14 @@ def _chosen_cells(experiment: Experiment, plan: Plan, methods: tuple[str, ...]) 
             meant=meant(unknown[0], experiment.methods),
             names=", ".join(experiment.methods),
         )
-    cells = _cells_of(experiment, plan, methods)
+    cells = _cells_of(experiment, profile, methods)
     if not cells:
         raise ParameterError("experiment-nothing-to-compute", parameter="methods")
     return cells
 
 
-def _cells_of(experiment: Experiment, plan: Plan, methods: tuple[str, ...]) -> dict[Cell, None]:
-    return dict.fromkeys(cell for cell in experiment.cells(plan) if not methods or cell.method in ("", *methods))
+def _cells_of(experiment: Experiment, profile: Profile, methods: tuple[str, ...]) -> dict[Cell, None]:
+    return dict.fromkeys(cell for cell in experiment.cells(profile) if not methods or cell.method in ("", *methods))
 
 
 def versions_of(experiment: Experiment, cells: Iterable[Cell], there: Mapping[str, Path]) -> dict[Cell, str]:

@@ -11,17 +11,14 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from veilog.errors import BudgetError, ParameterError, meant
+from veilog.ledger.entry import Cost, Entry, cost_of, differences, named
 from veilog.ledger.rules import (
     Composed,
     ComposedCost,
-    Cost,
     Counting,
-    Entry,
     FixedSchedule,
     days_of,
-    differences,
     most_of_a_case,
-    named,
     part_of,
     rule_of,
     together,
@@ -75,7 +72,7 @@ class Account:
     def spent_on(self, part: str | None) -> Cost | None:
         """What was spent on any case, or on those of a part of the cases."""
         entries = self._counted
-        return None if entries is None else most_of_a_case(entries, self.unit, _cost_of, part)
+        return None if entries is None else most_of_a_case(entries, self.unit, cost_of, part)
 
     def bounded_entries(self) -> tuple[Entry, ...]:
         """The entries that cost something; :class:`BudgetError` where nothing bounds what."""
@@ -87,7 +84,7 @@ class Account:
     def _counted(self) -> tuple[Entry, ...] | None:
         """The entries that cost something, if something bounds what."""
         entries = self._made
-        unbounded = any(entry.epsilon is None or entry.delta is None or entry.unit != self.unit for entry in entries)
+        unbounded = any(entry.cost is None or entry.unit != self.unit for entry in entries)
         return None if unbounded or len(self.kinds) > 1 else entries
 
     @property
@@ -203,16 +200,12 @@ class Account:
             **({"kinds_of_case": list(self.kinds)} if len(self.kinds) > 1 else {}),
             **({"others": self.others, "namesakes": list(self.namesakes)} if self.others else {}),
             **({"uncounted": len(self.uncounted)} if self.uncounted else {}),
-            **({} if self.counting is None else self._composition()),
+            **({} if self.counting is None else self._composition(self.counting)),
         }
 
-    def _composition(self) -> dict[str, object]:
-        left = self.releases_left
-        rule = {} if self.counting is None else self.counting.to_json()
-        return {
-            "counting": rule | ({} if left is None else {"releases_left": left}),
-            "composed": _cost_json(self.composed),
-        }
+    def _composition(self, counting: Counting) -> dict[str, object]:
+        left = {} if self.releases_left is None else {"releases_left": self.releases_left}
+        return {"counting": counting.to_json() | left, "composed": _cost_json(self.composed)}
 
     def to_json(self, *, guarantees: bool = False) -> dict[str, object]:
         """Return the sums and every release, and those that are not counted where there are some."""
@@ -265,7 +258,11 @@ def check_paid(
     if isinstance(plan, FixedSchedule) and any(asked > rest for asked, rest in zip(cost, left, strict=True)):
         remaining = plan.left(account.bounded_entries(), unit, part)
         raise BudgetError(
-            "plan-exceeded", account=number, pair=_pair(cost), remaining=remaining, pair_2=_pair(plan.each)
+            "plan-exceeded",
+            account=number,
+            pair=figures_of(cost),
+            remaining=remaining,
+            pair_2=figures_of(plan.each),
         )
     for word, asked, rest, limit in zip(("epsilon", "delta"), cost, left, account.budget, strict=True):
         if asked > rest:
@@ -325,8 +322,10 @@ def _listed(names: Iterable[str]) -> str:
     return " and ".join(shown[:3]) + (f" and {len(shown) - 3} more" if len(shown) > 3 else "")
 
 
-def _pair(cost: Cost) -> str:
-    return f"epsilon = {in_figures(cost[0])}" + (f", delta = {in_figures(cost[1])}" if cost[1] else "")
+def figures_of(cost: Cost, *, down: bool = False) -> str:
+    """Return a cost for people; a delta of nothing is left out."""
+    epsilon, delta = (in_figures(value, down=down) for value in cost)
+    return f"epsilon = {epsilon}, delta = {delta}" if cost[1] else f"epsilon = {epsilon}"
 
 
 def in_figures(value: Fraction, *, down: bool = False) -> str:
@@ -343,16 +342,16 @@ def as_json(accounts: Iterable[Account], *, guarantees: bool) -> str:
 def as_csv(accounts: Iterable[Account]) -> str:
     """One row a release; the part of the cases that it is of, where there are parts."""
     text, shown = io.StringIO(), tuple(accounts)
-    writer = csv.writer(text, lineterminator="\n")
     of_parts = any(entry.part is not None for account in shown for entry in account.entries)
     columns = [*_COLUMNS, "guarantee", *(["part"] if of_parts else [])]
-    writer.writerow(columns)
+    writer = csv.DictWriter(text, columns, lineterminator="\n")
+    writer.writeheader()
     for account in shown:
         for entry in account.entries:
             facts = _entry_json(entry, True) | {"account": account.number, "name": account.name}
             facts |= {"parameters": json.dumps(entry.parameters), "outputs": " ".join(entry.outputs)}
-            facts["guarantee"] = "" if entry.guarantee is None else json.dumps(entry.guarantee)
-            writer.writerow(["" if facts.get(name) is None else facts[name] for name in columns])
+            facts["guarantee"] = None if entry.guarantee is None else json.dumps(entry.guarantee)
+            writer.writerow(facts)
     return text.getvalue()
 
 
@@ -381,10 +380,6 @@ def _entry_json(entry: Entry, guarantees: bool) -> dict[str, object]:
         **({} if entry.part is None else {"part": entry.part}),
     }
     return facts | ({"guarantee": entry.guarantee} if guarantees else {})
-
-
-def _cost_of(entry: Entry) -> Cost:
-    return entry.epsilon or Fraction(0), entry.delta or Fraction(0)
 
 
 def _cost_json(cost: Cost | None, *, down: bool = False) -> dict[str, float] | None:
@@ -473,9 +468,9 @@ def last_span(accounts: Iterable[Account], name: str | None) -> LastSpan:
     spans = [(days, entry) for days, entry in made if _answered(entry)]
     if not spans:
         raise ParameterError("span-without-release", parameter="since", name=name)
-    running = [(last, entry) for (_, last), entry in made if entry.runs]
     (_, end), entry = max(spans, key=lambda span: (span[0][1], span[1].number))
-    _check_running([other for last, other in running if last > end], found[0])
+    if running := [other for (_, last), other in made if other.runs and last > end]:  # both would release these days
+        raise BudgetError("span-still-being-written", account=found[0].number, number=running[-1].number, name=name)
     _check_gap([days for days, _ in spans], name)
     return LastSpan(name, entry, end, tuple(one for (_, last), one in made if not _answered(one) and last > end))
 
@@ -494,17 +489,6 @@ def check_follows(account: Account, part: Part, unit: str, way: str) -> None:
             number=last.entry.number,
             name=account.name,
             end=last.end,
-        )
-
-
-def _check_running(running: Sequence[Entry], account: Account) -> None:
-    """Refuse where another run is releasing days that come next: both would release them."""
-    if running:
-        raise BudgetError(
-            "span-still-being-written",
-            account=account.number,
-            number=running[-1].number,
-            name=account.name,
         )
 
 

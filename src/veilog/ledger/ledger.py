@@ -10,7 +10,7 @@ if what the later ones cost was chosen after the earlier ones (Rogers, Roth, Ull
 filters", 2016: for these plain sums the filter costs nothing).
 
 The sums are for one unit: a guarantee for cases does not say what a person with several cases loses. How parts of the
-cases count: :mod:`veilog.ledger.rules`; what the owner may have counted instead: :mod:`veilog.ledger.rules`.
+cases count, and what the owner may have counted instead of the sum: :mod:`veilog.ledger.rules`.
 """
 
 from __future__ import annotations
@@ -32,19 +32,8 @@ from veilog._process import unstopped
 from veilog.errors import BudgetError, OutputError, ParameterError, QuestionError, VeilogError
 from veilog.ledger import store as ledger_file
 from veilog.ledger.accounts import Account, as_csv, as_json, check_follows, check_paid, check_unit, last_span
-from veilog.ledger.rules import (
-    Composed,
-    Cost,
-    Counting,
-    Entry,
-    FixedSchedule,
-    Holder,
-    as_read,
-    composed_budget,
-    kind_of_case,
-    planned_budget,
-    short,
-)
+from veilog.ledger.entry import Cost, Entry, Holder, as_read, kind_of_case
+from veilog.ledger.rules import Composed, Counting, FixedSchedule, composed_budget, planned_budget, short
 from veilog.ledger.store import (
     PATIENCE,
     Book,
@@ -81,42 +70,6 @@ from veilog.privacy.account.guarantee import Guarantee, round_up
 from veilog.privacy.part import Part, day_named
 
 
-def note_uncounted(
-    book: Book,
-    mark: bytes,
-    name: str,
-    method: str,
-    guarantee: Guarantee,
-    *,
-    parameters: Mapping[str, Any],
-    unit: str,
-    as_published: bool,
-    part: str | None,
-    way: str,
-) -> int:
-    """Note a release under the account of its data, which is opened if they have none; return the account's number."""
-    number = book.data.get(book.digest(mark))
-    if number is None:
-        number = opened(book, mark, plain(unit), name)
-    epsilon, delta = texts(derived_cost(guarantee))
-    cases = {} if guarantee.cases is None else {"cases": guarantee.cases}
-    entry = {
-        "time": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
-        "method": method,
-        "as_published": as_published,
-        "parameters": dict(parameters),
-        "unit": plain(unit),
-        "epsilon": epsilon,
-        "delta": delta,
-        "guarantee": guarantee.to_json() | cases,
-        "part": part,
-        "way": way,
-    }
-    text = json.dumps(entry, default=str)
-    book.connection.execute("INSERT INTO uncounted VALUES (NULL, ?, ?)", (number, text))
-    return number
-
-
 def count_uncounted(book: Book, account: int) -> int:
     """Take the uncounted releases of an account into its sums, under its budget if it has one; return how many."""
     before = account_of(book, account)
@@ -124,14 +77,11 @@ def count_uncounted(book: Book, account: int) -> int:
         return 0
     check_together(before, replace(before, entries=before.uncounted))
     for entry in before.uncounted:
-        cost: Cost | None = None
-        if entry.epsilon is not None and entry.delta is not None:
-            cost = entry.epsilon, entry.delta
         number = reserved(
             book,
             account,
             entry.method,
-            cost,
+            entry.cost,
             parameters=entry.parameters,
             unit=entry.unit,
             as_published=entry.as_published,
@@ -219,8 +169,7 @@ def put_mark(book: Book, number: int, mark: str) -> None:
 class Reservation:
     """What was set aside for one release."""
 
-    path: Path
-    """The ledger."""
+    ledger: Ledger
     number: int
     cost: Cost | None
     """At most (epsilon, delta); None where nothing bounds it."""
@@ -228,15 +177,13 @@ class Reservation:
     """Of the checkpoints of the run that it is for: only while the ledger has this one it is charged."""
     holder: Holder | None = None
     """The process that it was made by, as the ledger knows it."""
-    patience: float = PATIENCE
-    waiting: Waiting | None = None
 
     def begin(self) -> None:
         """Note, durably and before its first question, that the release asks: from here on all of it counts, also if
         its process is killed. :class:`BudgetError` where it was given back meanwhile, or the ledger lost it."""
         if self.holder is None or self.holder.asked:
             return
-        with self._writing() as book:
+        with self.ledger._writing() as book:
             self._check_held(book)
             text = self.holder.begun().text
             book.connection.execute("UPDATE holders SET holder = ? WHERE release = ?", (text, self.number))
@@ -244,7 +191,7 @@ class Reservation:
 
     def check_kept(self, *, asked: bool) -> None:
         """Read the reservation back: a file system that loses what one of two writers wrote shows here."""
-        with transaction(self.path, write=False, patience=self.patience, waiting=self.waiting) as book:
+        with self.ledger._reading() as book:
             held = self._check_held(book)
             if held.asked != asked:
                 raise lost(book)
@@ -258,7 +205,7 @@ class Reservation:
 
     def take_over(self, mark: str, *, complete: bool = False) -> Reservation:
         """The reservation for the run whose checkpoints have this ``mark`` from here on, and for no other."""
-        with self._writing() as book:
+        with self.ledger._writing() as book:
             if not any(entry.number == self.number and is_open(entry, complete) for entry in book.entries):
                 raise lost(book)
             check_mark(book, self.number, (self.mark,))
@@ -297,17 +244,14 @@ class Reservation:
     @property
     def entered(self) -> EntryRef:
         """Where it is entered, for what comes of it."""
-        return EntryRef(self.path, self.number)
+        return EntryRef(self.ledger.path, self.number)
 
     @contextlib.contextmanager
     def _changing(self, changes: str, values: tuple[str | None, ...]) -> Iterator[Book]:
-        with self._writing() as book:
+        with self.ledger._writing() as book:
             check_mark(book, self.number, (self.mark,))
             change(book, self.number, changes, values, "reserved")
             yield book
-
-    def _writing(self) -> contextlib.AbstractContextManager[Book]:
-        return transaction(self.path, write=True, patience=self.patience, waiting=self.waiting)
 
 
 Limit = tuple[Cost | None, Counting | None]
@@ -472,17 +416,28 @@ class Ledger:
         part: Part | None = None,
     ) -> Account:
         """Note a release that was made without this ledger. No sum counts it, until :meth:`count_uncounted` does."""
-        mark, cases, way = fingerprint(data), None if part is None else plain(str(part)), plain(data.read_as)
-        told: dict[str, Any] = {
-            "parameters": parameters or {},
-            "unit": unit,
+        epsilon, delta = texts(derived_cost(guarantee))
+        cases = {} if guarantee.cases is None else {"cases": guarantee.cases}
+        entry = {
+            "time": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
+            "method": method,
             "as_published": as_published,
-            "part": cases,
-            "way": way,
+            "parameters": dict(parameters or {}),
+            "unit": plain(unit),
+            "epsilon": epsilon,
+            "delta": delta,
+            "guarantee": guarantee.to_json() | cases,
+            "part": None if part is None else plain(str(part)),
+            "way": plain(data.read_as),
         }
+        mark = fingerprint(data)
         self._made()
         with self._writing() as book:
-            number = note_uncounted(book, mark, self._name_of(data), method, guarantee, **told)
+            number = book.data.get(book.digest(mark))
+            if number is None:
+                number = opened(book, mark, plain(unit), self._name_of(data))
+            text = json.dumps(entry, default=str)
+            book.connection.execute("INSERT INTO uncounted VALUES (NULL, ?, ?)", (number, text))
             return account_of(ledger_file.reread(book), number)
 
     def count_uncounted(self, data: Given) -> Account:
@@ -559,7 +514,7 @@ class Ledger:
             book.connection.execute("INSERT INTO holders VALUES (?, ?)", (number, holder.text))
             if units is not None:
                 book.connection.execute("INSERT INTO units VALUES (?, ?)", (number, units.digests))
-        reservation = self._reservation(number, cost, mark, holder)
+        reservation = Reservation(self, number, cost, mark, holder)
         reservation.check_kept(asked=holder.asked)
         return reservation
 
@@ -588,12 +543,8 @@ class Ledger:
             for entry in book.entries:
                 if entry.number == number and entry.account == account and is_open(entry, complete):
                     check_mark(book, number, marks)
-                    cost = None if entry.epsilon is None or entry.delta is None else (entry.epsilon, entry.delta)
-                    return self._reservation(number, cost, book.runs.get(number), entry.holder)
+                    return Reservation(self, number, entry.cost, book.runs.get(number), entry.holder)
         raise BudgetError("ledger-reservation-not-open", number=number)
-
-    def _reservation(self, number: int, cost: Cost | None, mark: str | None, holder: Holder | None) -> Reservation:
-        return Reservation(self.path, number, cost, mark, holder, self.patience, self.waiting)
 
     def _set(
         self, given: Given, unit: str | None, account: int | None, rule: Callable[[Account, int], Limit] | None

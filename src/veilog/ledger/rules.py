@@ -1,291 +1,26 @@
-"""What a release counts as: its part of the cases, the way in which its log was read, and what a case is in that."""
+"""What releases cost together: of the whole log and of parts of its cases, by the sum, by a schedule or composed."""
 
 from __future__ import annotations
 
-import datetime
-import functools
 import json
 import math
-import os
 import re
-import secrets
-import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, field
 from fractions import Fraction
-from functools import cached_property, lru_cache
-from pathlib import Path
-from typing import Any, Literal
+from functools import lru_cache
 
 from veilog.errors import ParameterError
-from veilog.logs.eventlog import CASE
+from veilog.ledger.entry import MARK, NO_COST, Cost, Entry, cost_of, named, of_rule
 from veilog.privacy.account.composing import (
-    Answer,
     best_order,
     planned_epsilon,
     renyi_epsilon,
     renyi_of,
     renyi_room,
 )
-from veilog.privacy.part import RULES_OF_TIME, SPAN
-
-MARK = "\x1f"
-"""Between a part and a way."""
-
-_OF_ANY = frozenset({CASE, "concept:name"})
-"""Columns that are called so in every log of these formats, whatever its cases are."""
-
-
-def as_read(part: object | None, way: str) -> str | None:
-    """Return what a part counts as where its log was read in this way; empty if nobody knows."""
-    return None if part is None else f"{part}{MARK}{way}" if way else str(part)
-
-
-def named(part: str) -> str:
-    """Return the part alone of what it counts as."""
-    return part.partition(MARK)[0]
-
-
-def kind_of_case(way: str) -> str:
-    """Return what a case is in a log that was read in this way: the column, or the type of objects, that tells cases.
-
-    Where nothing names it (a CSV file that veilog wrote, an XES file of another program, a log that was never read), it
-    is :data:`CASE`, a kind of its own: such a log may be of visits or of patients, whose releases do not add up.
-    """
-    return _kind(_told(way)) or CASE
-
-
-def _kind(said: dict[str, Any]) -> str | None:
-    """What a case is by a way, or by that of the log before, which a file of ours names no column of."""
-    kind = said.get("object type") or said.get("case")
-    if isinstance(kind, str) and kind not in _OF_ANY:
-        return kind
-    return _kind(said["before"]) if isinstance(said.get("before"), dict) else None
-
-
-def differences(before: str, now: str) -> str:
-    """Return in words what differs between two ways."""
-    one, other = _told(before), _told(now)
-    names = [name for name in sorted({*one, *other}) if one.get(name) != other.get(name)]
-    return "; ".join(f"{name}: {one.get(name)!r}, now {other.get(name)!r}" for name in names)
-
-
-def is_of_time(rule: str) -> bool:
-    """Return whether a rule looks at the starts of cases; an attribute that is called so is spelled otherwise."""
-    return rule in RULES_OF_TIME or rule == SPAN
-
-
-def of_rule(rule: str, way: str) -> str | None:
-    """Return of a way what decides which part of this rule a case is in. None where no two such parts are known to be
-    without a case in both: some times had a zone and others not, so where a case was depends on its own spelling."""
-    said = _told(way)
-    if is_of_time(rule) and _partly(said):
-        return None
-    zones = said.pop("zones", None)
-    if zones is None:
-        return way
-    if not is_of_time(rule):
-        return json.dumps(said, sort_keys=True)
-    return way
-
-
-def _partly(said: dict[str, Any]) -> bool:
-    """Whether some times had a zone and others not; also where that is not known, of several logs before."""
-    before = said.get("before")
-    if said.get("zones") == "partly" or before is None:
-        return said.get("zones") == "partly"
-    return not isinstance(before, dict) or _partly(before)
-
-
-def _told(way: str) -> dict[str, Any]:
-    """What a way says; nothing where it is empty or another program's."""
-    return dict(_parsed(way))
-
-
-@lru_cache(maxsize=256)
-def _parsed(way: str) -> dict[str, Any]:
-    try:
-        found = json.loads(way)
-    except ValueError:
-        return {}
-    return found if isinstance(found, dict) else {}
-
-
-State = Literal["reserved", "charged", "written", "withdrawn"]
-_ABANDONED = 86_400
-"""Seconds after which a run counts as ended whose process cannot be looked at, such as one of another machine."""
-
-
-@dataclass(frozen=True)
-class Holder:
-    """A process that reserved, as the ledger keeps it."""
-
-    mark: str
-    machine: str
-    """The machine, and the space in which its processes have numbers; empty where the system names none."""
-    boot: str
-    process: int
-    since: str
-    """When the process began, as the system counts."""
-    asked: bool
-
-    @staticmethod
-    def own(*, asked: bool) -> Holder:
-        """Return this process, with a new mark."""
-        machine, boot = _here()
-        number = os.getpid()
-        return Holder(secrets.token_hex(8), machine, boot, number, _begun(number) or "", asked)
-
-    @property
-    def text(self) -> str:
-        """The text that is kept of it."""
-        return json.dumps(asdict(self))
-
-    @staticmethod
-    def of_text(text: str) -> Holder:
-        """Return the holder that was kept; :class:`ValueError` for what is none."""
-        kept = json.loads(text)
-        try:
-            return Holder(**kept)
-        except TypeError as error:
-            raise ValueError("no holder") from error
-
-    def begun(self) -> Holder:
-        """Return the holder once it asks."""
-        return replace(self, asked=True)
-
-    @property
-    def is_own(self) -> bool:
-        """Whether it is this process."""
-        own = Holder.own(asked=False)
-        return (self.machine, self.boot, self.process) == (own.machine, own.boot, own.process)
-
-    @property
-    def ended(self) -> bool:
-        """Whether its process is certainly gone."""
-        machine, boot = _here()
-        if not self.machine or self.machine != machine:
-            return False
-        return self.boot != boot or _begun(self.process) != self.since
-
-    def runs(self, entered: float) -> bool:
-        """Return whether it may still run, for a reservation of that time. Of one that cannot be looked at, the first
-        day: a job of another machine must not be overtaken, and one that died there must not stand for ever."""
-        if self.ended:
-            return False
-        machine, _ = _here()
-        return (bool(machine) and self.machine == machine) or time.time() - entered < _ABANDONED
-
-
-@functools.cache
-def _here() -> tuple[str, str]:
-    """Return the machine with its space of processes, and its start; empty where the system names none."""
-    try:
-        boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
-        space = Path("/proc/self/ns/pid").readlink()
-    except OSError:
-        return "", ""
-    try:
-        machine = Path("/etc/machine-id").read_text().strip()
-    except OSError:  # a container, which lasts no longer than its machine runs
-        machine = boot
-    return f"{machine} {space}", boot
-
-
-def _begun(process: int) -> str | None:
-    """When a process began; None where there is none, or none that does anything more."""
-    try:
-        facts = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
-    except (OSError, ValueError):
-        return None
-    return None if facts[0] in "ZX" else facts[19]
-
-
-@dataclass(frozen=True)
-class Entry:
-    """One release: a row of the ledger."""
-
-    number: int
-    account: int
-    time: str
-    """When it was reserved, UTC."""
-    method: str
-    as_published: bool
-    parameters: dict[str, Any]
-    unit: str
-    epsilon: Fraction | None
-    """What it is charged, exactly; None where nothing bounds it."""
-    delta: Fraction | None
-    state: State
-    """``reserved`` until its questions are answered, then ``charged``, then ``written``; ``withdrawn`` if it failed
-    before anything was asked. A release that was cut off stays ``reserved``, which counts as spent."""
-    guarantee: dict[str, Any] | None
-    outputs: tuple[str, ...]
-    """SHA-256 of the files it was written to."""
-    counted: str | None = None
-    """What it counts as, where it is of a part of the cases: that part, and how its log was read."""
-    kept_answers: str | None = None
-    """What it answered, as it is kept, where that composes answer by answer."""
-    way: str = ""
-    """How its log was read; empty if nobody knows."""
-    holder: Holder | None = None
-    """The process that made it, until a file of it is written or it is known to come to nothing."""
-    remembered: bool = False
-    """Whether the ledger keeps digests of the units that were looked at, so that they are left out of other parts."""
-
-    @property
-    def part(self) -> str | None:
-        """Of which cases it is; all, where this is None."""
-        return None if self.counted is None else named(self.counted)
-
-    @property
-    def empty(self) -> bool:
-        """Whether it was charged and came out with no case, so that there was nothing to write."""
-        return self.state == "charged" and self.guarantee is not None and self.guarantee.get("cases") == 0
-
-    @property
-    def kind(self) -> str | None:
-        """What a case is, where it protects cases: of different kinds costs do not add up."""
-        return kind_of_case(self.way) if self.unit == "case" else None
-
-    @property
-    def never_asked(self) -> bool:
-        """Whether its process ended before it asked anything, so that it costs nothing."""
-        return self.state == "reserved" and self.holder is not None and not self.holder.asked and self.holder.ended
-
-    @property
-    def runs(self) -> bool:
-        """Whether a process may still ask or write it, other than this one once it is charged."""
-        if self.holder is None or self.state not in ("reserved", "charged"):
-            return False
-        if self.state == "charged" and self.holder.is_own:
-            return False
-        return self.holder.runs(datetime.datetime.fromisoformat(self.time).timestamp())
-
-    @cached_property
-    def answers(self) -> tuple[tuple[Answer, int], ...] | None:
-        """What it answered, each so often; read only where it is composed, as there may be much of it."""
-        if self.kept_answers is None:
-            return None
-        return tuple((Answer.of_kept(kept), int(times)) for kept, times in json.loads(self.kept_answers))
-
-
-@dataclass(frozen=True)
-class AccountRow:
-    """An account: of which unit, and how much it may spend in all (None: without a limit)."""
-
-    number: int
-    name: str
-    unit: str
-    epsilon: Fraction | None
-    delta: Fraction | None
-    counting: str | None = None
-    """How its releases are counted against the budget; None: by the sum."""
-
-
-Cost = tuple[Fraction, Fraction]
-"""Epsilon and delta, exactly."""
+from veilog.privacy.part import SPAN
 
 _FINEST = 10**150
 _SPANS = re.compile(SPAN + r"=(\d{4}-\d\d-\d\d)\.\.(\d{4}-\d\d-\d\d)")
@@ -297,47 +32,50 @@ def most_of_a_case(entries: Iterable[Entry], unit: str, cost: Callable[[Entry], 
 
     Each of the two numbers is the largest of its own: they may be those of different cases.
     """
-    nothing = whole = Fraction(0), Fraction(0)
-    parts: dict[str, dict[str, Cost]] = defaultdict(dict)
     entries = list(entries)
-    pieces = disjoint(
-        [*(entry.counted for entry in entries if entry.counted is not None), *([] if part is None else [part])]
-    )
+    counted = [entry.counted for entry in entries]
+    spent = _Spent(disjoint(name for name in [*counted, part] if name is not None))
     for entry in entries:
-        counted = part_of(entry, unit)
-        if counted is None:
-            whole = _added(whole, cost(entry))
-        else:
-            of_rule = parts[rule_of(counted)]
-            for piece in pieces[counted]:
-                of_rule[piece] = _added(of_rule.get(piece, nothing), cost(entry))
-    if part is not None:
-        parts[rule_of(part)] = {piece: parts[rule_of(part)].get(piece, nothing) for piece in pieces[part]}
-    for of_rule in parts.values():
-        whole = _added(whole, _largest_cost(of_rule.values()))
-    return whole
+        spent.add(part_of(entry, unit), cost(entry))
+    return spent.most(part)
 
 
 def before_each(entries: Iterable[Entry], unit: str, cost: Callable[[Entry], Cost]) -> list[Cost]:
     """Return for each entry the most that the entries before it cost one of the unit that is in its part."""
-    nothing = whole = Fraction(0), Fraction(0)
-    parts: dict[str, dict[str, Cost]] = defaultdict(dict)
     entries, found = list(entries), []
-    pieces = disjoint(entry.counted for entry in entries if entry.counted is not None)
+    spent = _Spent(disjoint(entry.counted for entry in entries if entry.counted is not None))
     for entry in entries:
         part = part_of(entry, unit)
-        rule = None if part is None else rule_of(part)
-        before = whole
-        for elsewhere in [costs for other, costs in parts.items() if other != rule]:
-            before = _added(before, _largest_cost(elsewhere.values()))
-        if part is None or rule is None:
-            whole = _added(whole, cost(entry))
-        else:
-            mine = {piece: parts[rule].get(piece, nothing) for piece in pieces[part]}
-            before = _added(before, _largest_cost(mine.values()))
-            parts[rule] |= {piece: _added(spent, cost(entry)) for piece, spent in mine.items()}
-        found.append(before)
+        found.append(spent.most(part))
+        spent.add(part, cost(entry))
     return found
+
+
+@dataclass
+class _Spent:
+    """What was spent so far on all of the unit, and for each rule on those of each piece of its parts."""
+
+    pieces: Mapping[str, tuple[str, ...]]
+    whole: Cost = (Fraction(0), Fraction(0))
+    of_rules: dict[str, dict[str, Cost]] = field(default_factory=lambda: defaultdict(dict))
+
+    def add(self, part: str | None, cost: Cost) -> None:
+        """Add what was spent on a part, or on all."""
+        if part is None:
+            self.whole = _added(self.whole, cost)
+            return
+        of_rule = self.of_rules[rule_of(part)]
+        of_rule |= {piece: _added(of_rule.get(piece, NO_COST), cost) for piece in self.pieces[part]}
+
+    def most(self, part: str | None) -> Cost:
+        """Return the most that was spent on one of the unit; with a part on one that is in it."""
+        found = self.whole
+        for rule, spent in self.of_rules.items():
+            costs = list(spent.values())
+            if part is not None and rule == rule_of(part):
+                costs = [spent.get(piece, NO_COST) for piece in self.pieces[part]]
+            found = _added(found, _largest_cost(costs))
+        return found
 
 
 def part_of(entry: Entry, unit: str) -> str | None:
@@ -442,7 +180,7 @@ class Composed:
         epsilon, delta = budget[0] - before[0], budget[1] - before[1]
         if epsilon <= 0 or delta <= 0:
             return _NOTHING, _NOTHING
-        by_sum, failures = most_of_a_case(_since(given, self.since), unit, _cost, part)
+        by_sum, failures = most_of_a_case(_since(given, self.since), unit, cost_of, part)
         spent, _ = most_of_a_case(_since(given, self.since), unit, self._renyi, part)
         by_filter = _largest(renyi_room(epsilon, delta / 2, self.order) - spent, self.order)
         return max(epsilon - by_sum, by_filter, _NOTHING), max(delta / 2 - failures, _NOTHING)
@@ -452,7 +190,7 @@ class Composed:
         given = tuple(entries)
         before = _before(given, unit, self.since, None)
         half = max(budget[1] - before[1], _NOTHING) / 2
-        by_sum, failures = most_of_a_case(_since(given, self.since), unit, _cost)
+        by_sum, failures = most_of_a_case(_since(given, self.since), unit, cost_of)
         renyi, _ = most_of_a_case(_since(given, self.since), unit, self._renyi)
         if not half or not renyi:
             return before[0] + by_sum, before[1] + failures
@@ -464,7 +202,7 @@ class Composed:
     def _renyi(self, entry: Entry) -> Cost:
         """An answer counts for itself; what is not known one by one, or not asked yet, for what it may cost."""
         if entry.answers is None:
-            return renyi_of(entry.epsilon or _NOTHING, self.order), _NOTHING
+            return renyi_of(cost_of(entry)[0], self.order), _NOTHING
         return sum((answer.renyi(self.order) * n for answer, n in entry.answers), _NOTHING), _NOTHING
 
 
@@ -528,7 +266,7 @@ class ComposedCost:
 
 def together(entries: tuple[Entry, ...], unit: str, delta: Fraction) -> ComposedCost:
     """Return what these releases, each with a bound, cost together at ``delta``."""
-    epsilon, failures = most_of_a_case(entries, unit, _cost)
+    epsilon, failures = most_of_a_case(entries, unit, cost_of)
     if failures > delta:
         return ComposedCost(delta, None, None)
     planned = planned_epsilon(_dearest(entries, unit), delta)
@@ -543,14 +281,13 @@ def _smallest_limit(entries: tuple[Entry, ...], unit: str, delta: Fraction) -> F
     order that would suit the releases best is known after them only, and at that order the bound does not hold.
     """
     half = delta / 2
-    sums = [
-        spent + _cost(entry)[0] for (spent, _), entry in zip(before_each(entries, unit, _cost), entries, strict=True)
-    ]
+    before = before_each(entries, unit, cost_of)
+    sums = [spent + cost_of(entry)[0] for (spent, _), entry in zip(before, entries, strict=True)]
 
     @lru_cache
     def by_filter(order: Fraction) -> list[Fraction]:
         spent = before_each(entries, unit, Composed(0, order)._renyi)
-        asked = (renyi_of(_rounded_up(_cost(entry)[0]), order) for entry in entries)
+        asked = (renyi_of(_rounded_up(cost_of(entry)[0]), order) for entry in entries)
         return [before + cost for (before, _), cost in zip(spent, asked, strict=True)]
 
     def admits(limit: int) -> bool:
@@ -581,12 +318,12 @@ def _dearest(entries: Iterable[Entry], unit: str) -> Counter[Cost]:
     for entry in entries:
         counted = part_of(entry, unit)
         if counted is None:
-            found[_cost(entry)] += 1
+            found[cost_of(entry)] += 1
             continue
         for piece in pieces[counted]:
-            parts[rule_of(counted)][piece].append(_cost(entry))
-    for of_rule in parts.values():
-        ranked = [sorted(costs, reverse=True) for costs in of_rule.values()]
+            parts[rule_of(counted)][piece].append(cost_of(entry))
+    for pieces_of_rule in parts.values():
+        ranked = [sorted(costs, reverse=True) for costs in pieces_of_rule.values()]
         for place in range(max(map(len, ranked))):
             there = [costs[place] for costs in ranked if place < len(costs)]
             found[max(e for e, _ in there), max(d for _, d in there)] += 1
@@ -599,11 +336,7 @@ def _since(entries: Iterable[Entry], number: int) -> Iterable[Entry]:
 
 def _before(entries: Iterable[Entry], unit: str, number: int, part: str | None) -> Cost:
     """What was released until then costs, by the sum."""
-    return most_of_a_case((entry for entry in entries if entry.number <= number), unit, _cost, part)
-
-
-def _cost(entry: Entry) -> Cost:
-    return entry.epsilon or _NOTHING, entry.delta or _NOTHING
+    return most_of_a_case((entry for entry in entries if entry.number <= number), unit, cost_of, part)
 
 
 def _largest(room: Fraction, order: Fraction) -> Fraction:

@@ -35,7 +35,8 @@ from veilog._files import claim, locks_hold
 from veilog._typing import BoolArray
 from veilog.errors import BudgetError, InputError, OutputError, ParameterError, VeilogError, meant
 from veilog.ledger.accounts import Account
-from veilog.ledger.rules import AccountRow, Composed, Cost, Counting, Entry, Holder, State, as_read, read
+from veilog.ledger.entry import AccountRow, Cost, Entry, Holder, State, as_read
+from veilog.ledger.rules import Composed, Counting, read
 from veilog.logs.eventlog import EventLog
 from veilog.logs.stored.store import StoredLog
 from veilog.logs.variants import Variants
@@ -71,10 +72,7 @@ _TABLES = (
     "CREATE TABLE holders (release INTEGER PRIMARY KEY, holder TEXT NOT NULL)",
     "CREATE TABLE units (release INTEGER PRIMARY KEY, digests BLOB NOT NULL)",
 )
-_NAMES = (
-    *("book", "accounts", "data", "releases", "runs", "parts", "counting", "answers", "ways"),
-    *("uncounted", "holders", "units"),
-)
+_NAMES = tuple(table.split()[2] for table in _TABLES)
 _SETTINGS = ("PRAGMA synchronous = EXTRA", "PRAGMA trusted_schema = OFF")
 _ONCE = 0.25
 """Seconds that SQLite itself waits for a lock, before we say that we wait and try again."""
@@ -225,7 +223,7 @@ def _check_header(place: Path) -> None:
     if not os.access(place, os.R_OK):
         raise InputError("ledger-not-readable", path=place, strerror=os.strerror(errno.EACCES))
     if size < _HEADER:
-        raise _no_ledger(place)
+        raise InputError("ledger-not-recognised", path=place)
 
 
 def _check_locks(place: Path) -> None:
@@ -265,7 +263,7 @@ def _loaded(connection: sqlite3.Connection, place: Path) -> Book:
         runs, parts, counting, answers, ways = (_noted(connection, table) for table in _NAMES[4:9])
         holders, remembered = _noted(connection, "holders"), _numbers(connection, "units")
         accounts = [
-            AccountRow(n, str(s), str(u), _fraction(e), _fraction(d), counting.get(n))
+            AccountRow(n, str(s), str(u), _cost(e, d), counting.get(n))
             for n, s, u, e, d in _rows(connection, "accounts")
         ]
         counted = {number: as_read(part, ways.get(number, "")) for number, part in parts.items()}
@@ -280,7 +278,7 @@ def _loaded(connection: sqlite3.Connection, place: Path) -> Book:
         data = {str(digest): int(account) for _, digest, account in _rows(connection, "data")}
         uncounted = tuple(_uncounted(*row) for row in _rows(connection, "uncounted"))
     except (ValueError, TypeError) as error:  # also what JSON and UTF-8 say of damage
-        raise _damaged(place) from error
+        raise InputError("ledger-damaged", path=place) from error
     return Book(place, connection, key, {row.number: row for row in accounts}, data, entries, runs, uncounted)
 
 
@@ -334,12 +332,9 @@ def _fraction(text: str | None) -> Fraction | None:
     return Fraction(text)
 
 
-def _no_ledger(place: Path) -> InputError:
-    return InputError("ledger-not-recognised", path=place)
-
-
-def _damaged(place: Path) -> InputError:
-    return InputError("ledger-damaged", path=place)
+def _cost(epsilon: str | None, delta: str | None) -> Cost | None:
+    both = _fraction(epsilon), _fraction(delta)
+    return None if both[0] is None or both[1] is None else (both[0], both[1])
 
 
 def _code(error: sqlite3.Error) -> int | None:
@@ -356,7 +351,7 @@ def _in_words(place: Path) -> Iterator[None]:
     except sqlite3.Error as error:
         raise _told(place, error) from error
     except UnicodeDecodeError as error:  # Python, reading what SQLite says of damage
-        raise _damaged(place) from error
+        raise InputError("ledger-damaged", path=place) from error
 
 
 def _told(place: Path, error: sqlite3.Error) -> VeilogError:
@@ -366,11 +361,11 @@ def _told(place: Path, error: sqlite3.Error) -> VeilogError:
         case sqlite3.SQLITE_READONLY | sqlite3.SQLITE_PERM | sqlite3.SQLITE_CANTOPEN:
             return OutputError("ledger-read-only", path=place)
         case sqlite3.SQLITE_NOTADB:
-            return _no_ledger(place)
+            return InputError("ledger-not-recognised", path=place)
         case sqlite3.SQLITE_FULL | sqlite3.SQLITE_IOERR:
             return OutputError("ledger-not-writable", path=place, reason=error)
         case _:  # corrupt, not a database, not our tables, text that is none
-            return _damaged(place)
+            return InputError("ledger-damaged", path=place)
 
 
 Data: TypeAlias = EventLog | StoredLog | Variants
@@ -488,12 +483,12 @@ def account_of(book: Book, number: int) -> Account:
         number=row.number,
         name=row.name,
         unit=row.unit,
-        budget=_budget(row),
+        budget=row.budget,
         entries=own,
         counting=read(row.counting),
         others=len(others),
         namesakes=namesakes,
-        budgets_beside=sum(book.accounts[other].epsilon is not None for other in others),
+        budgets_beside=sum(book.accounts[other].budget is not None for other in others),
         uncounted=uncounted,
     )
 
@@ -657,7 +652,3 @@ def plain(text: str) -> str:
 def texts(cost: Cost | None) -> tuple[str | None, str | None]:
     """Return a cost as it is kept."""
     return (None, None) if cost is None else (str(cost[0]), str(cost[1]))
-
-
-def _budget(row: AccountRow) -> tuple[Fraction, Fraction] | None:
-    return None if row.epsilon is None or row.delta is None else (row.epsilon, row.delta)

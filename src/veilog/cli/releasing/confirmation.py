@@ -20,8 +20,9 @@ from veilog.cli.shared.reading import Output
 from veilog.cli.shared.terminal import CALL, SafeConsole, at_a_terminal
 from veilog.errors import BudgetError, OutputError, ParameterError, VeilogError
 from veilog.ledger.accounts import Account, check_paid
+from veilog.ledger.entry import Entry, as_read, kind_of_case
 from veilog.ledger.ledger import Ledger
-from veilog.ledger.rules import Entry, as_read, kind_of_case, short
+from veilog.ledger.rules import short
 from veilog.ledger.store import Data
 from veilog.logs import files
 from veilog.logs.eventlog import EventLog

@@ -10,10 +10,8 @@ from __future__ import annotations
 import csv
 import re
 import statistics
-import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from importlib.resources import files
 from typing import Any
 
@@ -26,8 +24,8 @@ from veilog.experiments.experiment import (
     HeatMap,
     HeatMaps,
     Lines,
-    Plan,
     Plot,
+    Profile,
     Reason,
     Row,
     Series,
@@ -36,7 +34,7 @@ from veilog.experiments.experiment import (
     known,
     spread,
 )
-from veilog.experiments.papers import measures
+from veilog.experiments.papers import measures, tables_of
 from veilog.methods import METHODS
 
 PAPERS = ("travag", "travag-metrics", "travas", "quantification", "amun", "sacofa")
@@ -96,17 +94,12 @@ class Reproduction:
     """An experiment of the manifest: cells of a paper that are computed together, and the figures that show them."""
 
     name: str
-    what: str
-    measure: str
     axes: tuple[str, ...]
+    logs: tuple[str, ...]
     published: tuple[PaperCell, ...]
     figures: tuple[PaperFigure, ...]
     models: float
     quick: Mapping[str, Sequence[str]]
-
-    @cached_property
-    def logs(self) -> tuple[str, ...]:
-        return tuple(dict.fromkeys(cell.log for cell in self.published))
 
     def of_log(self, log: str, quick: bool = False) -> list[PaperCell]:
         """Return the paper's cells of a log; for one that it does not have, those of its first log without values."""
@@ -119,14 +112,14 @@ class Reproduction:
         few = self.quick.items()
         return [cell for cell in own if all(cell.axes[name] in ("", *chosen) for name, chosen in few)]
 
-    def cells(self, plan: Plan) -> Iterator[Cell]:
+    def cells(self, profile: Profile) -> Iterator[Cell]:
         """Yield what is to be computed, all cells once before any is run again; equal settings are one cell."""
-        seconds = min(self.models, _QUICK_SECONDS) if plan.quick else self.models
-        prefixes = PREFIXES if plan.quick and self.models else 0
-        for log in plan.logs:
-            for run in range(plan.runs):
-                for cell in {cell.key: cell for cell in self.of_log(log, plan.quick)}.values():
-                    if run < (cell.series.runs or plan.runs):
+        seconds = min(self.models, _QUICK_SECONDS) if profile.quick else self.models
+        prefixes = PREFIXES if profile.quick and self.models else 0
+        for log in profile.logs:
+            for run in range(profile.runs):
+                for cell in {cell.key: cell for cell in self.of_log(log, profile.quick)}.values():
+                    if run < (cell.series.runs or profile.runs):
                         yield Cell(log, cell.series.method, cell.settings, run, seconds, prefixes)
 
     def hours(self, cell: Cell) -> float:
@@ -259,24 +252,20 @@ def _cell(
 
 
 def _experiment(paper: str, told: dict[str, Any]) -> tuple[Experiment, tuple[PaperFigure, ...]]:
-    name, axes = told["name"], tuple(told.get("axes", ()))
-    of_figures: list[dict[str, Any]] = [
-        {key: tuple(v) if isinstance(v, list) else v for key, v in f.items()} for f in told["figure"]
-    ]
-    columns = tuple(dict.fromkeys(m for f in of_figures for m in f["measures"]))
+    name, axes = told["name"], told.get("axes", ())
+    columns = tuple(dict.fromkeys(measure for figure in told["figure"] for measure in figure["measures"]))
     series = {one["name"]: PaperSeries(**one) for one in told["series"]}
     text = (files(measures.__package__) / f"{name}.csv").read_text(encoding="utf-8")
     cells = tuple(_cell(row, series, axes, columns) for row in csv.DictReader(text.splitlines()))
-    models, quick = told.get("models", 0.0), told.get("quick", {})
-    made = Reproduction(name, told["what"], told["measure"], axes, cells, (), models, quick)
-    figures = tuple(PaperFigure(**{"logs": made.logs, **f}, paper=paper, experiment=name) for f in of_figures)
-    made = replace(made, figures=figures)
+    logs = tuple(dict.fromkeys(cell.log for cell in cells))
+    figures = tuple(PaperFigure(**{"logs": logs, **f}, paper=paper, experiment=name) for f in told["figure"])
+    made = Reproduction(name, axes, logs, cells, figures, told.get("models", 0.0), told.get("quick", {}))
     return (
         Experiment(
             name=name,
             what=told["what"],
             paper=f"({paper})",
-            logs=made.logs,
+            logs=logs,
             methods=tuple(dict.fromkeys(one.method for one in series.values() if one.method)),
             measures=columns,
             cells=made.cells,
@@ -286,8 +275,8 @@ def _experiment(paper: str, told: dict[str, Any]) -> tuple[Experiment, tuple[Pap
             runs=told.get("runs", 10),
             quick_runs=told.get("quick_runs", 1),
             hours=made.hours,
-            small=None if told["measure"] == "file_to_file" else Plan(("small",), 1, True),
-            notes=tuple(told.get("notes", ())),
+            small=None if told["measure"] == "file_to_file" else Profile(("small",), 1, True),
+            notes=told.get("notes", ()),
         ),
         figures,
     )
@@ -297,7 +286,7 @@ def reproductions() -> tuple[tuple[Experiment, ...], tuple[PaperFigure, ...]]:
     """Return the experiments of all papers, and every numbered table and figure with results in their order."""
     experiments, figures = [], []
     for name in PAPERS:
-        told = tomllib.loads((files(measures.__package__) / f"{name}.toml").read_text(encoding="utf-8"))
+        told = tables_of(name)
         figures += [PaperFigure(**one, paper=told["paper"]) for one in told.get("example", ())]
         for one in told.get("experiment", ()):
             made, shown = _experiment(told["paper"], one)

@@ -15,8 +15,8 @@ from functools import lru_cache
 from veilog._language import gettext, gettext_noop
 from veilog.errors import BudgetError, ParameterError, VeilogError
 from veilog.ledger.accounts import Account, check_paid, in_figures
+from veilog.ledger.entry import Cost, Entry, as_read, kind_of_case
 from veilog.ledger.ledger import Ledger
-from veilog.ledger.rules import Cost, Entry, as_read, kind_of_case
 from veilog.ledger.store import Data
 from veilog.privacy.account.guarantee import STRENGTHS, Strength
 from veilog.privacy.account.guessing import advantage_of
@@ -361,7 +361,7 @@ def price(log: LogRecord, entry: int | None, settings: ServerSettings) -> str | 
         return None
     if found.state == "withdrawn":
         return gettext("It had not asked the log anything yet, so it cost nothing.")
-    cost = figures(_cost_of(found))
+    cost = figures(found.cost)
     words = gettext("an amount that nothing bounds") if cost is None else cost_in_words(cost)
     if found.state == "reserved":
         return gettext("It cost all that was set aside for it: {cost}.", cost=words)
@@ -438,7 +438,7 @@ _STATES: Mapping[str, str] = {
 
 
 def _entered(entry: Entry) -> AccountRelease:
-    cost = _cost_of(entry)
+    cost = entry.cost
     return AccountRelease(
         number=entry.number,
         time=entry.time,
@@ -450,7 +450,3 @@ def _entered(entry: Entry) -> AccountRelease:
         timed=bool(entry.parameters.get("times")),
         attributes=len(entry.parameters.get("attributes") or ()),
     )
-
-
-def _cost_of(entry: Entry) -> Cost | None:
-    return None if entry.epsilon is None or entry.delta is None else (entry.epsilon, entry.delta)
