@@ -37,11 +37,9 @@ LAYERS = (
     {"audits"},
     {"training"},
     {"charts"},
-    {"display"},
     {"experiments"},
     {"report"},
     {"testing"},
-    {"demo"},
     {"web"},
     {"__init__"},
     {"cli"},
@@ -236,7 +234,18 @@ ROOMS = {
         *("preview", "twin", "suggest"),
     ),
     "web": ("jobs", "work", "pages", "access", "bringing", "owner", "trying", "app", "serving"),
-    "cli": ("shared", "ledger", "logs", "checking", "releasing", "experiment", "serve", "completion"),
+    "cli": (
+        "display",
+        "shared",
+        "ledger",
+        "logs",
+        "checking",
+        "releasing",
+        "experiment",
+        "demo",
+        "serve",
+        "completion",
+    ),
 }
 """What these folders hold, each before what imports it."""
 

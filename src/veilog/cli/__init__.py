@@ -104,7 +104,7 @@ _COMMANDS = {
         "experiment:experiment",
         "Re-run a paper's table or figure on the logs of a folder, or go on with a run that was stopped.",
     ),
-    "demo": ("releasing.release:demo", "Do the main job once on a made-up hospital log: read, release, compare."),
+    "demo": ("demo:demo", "Do the main job once on a made-up hospital log: read, release, compare."),
     "serve": (
         "serve:serve",
         "Open the same work in a browser: bring a log, see who is exposed, release, compare, download.",

@@ -13,9 +13,9 @@ from typing import Annotated
 from cyclopts import App, Parameter
 from rich.text import Text
 
-from veilog import display
 from veilog._places import default_ledger, made_folder
 from veilog._plain import to_json
+from veilog.cli import display
 from veilog.cli.shared.options import (
     AS_USUAL,
     GROUPS,

@@ -8,8 +8,8 @@ from typing import Annotated
 from cyclopts import Parameter
 from rich.text import Text
 
-from veilog import display
 from veilog._files import atomic_target, check_writable
+from veilog.cli import display
 from veilog.cli.shared.options import AS_USUAL, HERE, Grouping, Json, Log, Reading, SpreadsheetSafe, Target, To
 from veilog.cli.shared.paths import in_words, is_pipe, send
 from veilog.cli.shared.reading import (

@@ -7,8 +7,8 @@ from typing import Annotated, Any
 
 from cyclopts import Parameter
 
-from veilog import display
 from veilog.audits.auditing import audit as audit_method
+from veilog.cli import display
 from veilog.cli.shared.options import AS_USUAL, WHOLE, Json, Reading, RequestOptions, options_of, pairs
 from veilog.cli.shared.reading import Output, named, read_log, shown_progress
 

@@ -11,9 +11,9 @@ from typing import Annotated
 from cyclopts import Parameter
 from rich.text import Text
 
-from veilog import display
 from veilog._files import atomic_target, check_writable
 from veilog.charts import comparison_svg
+from veilog.cli import display
 from veilog.cli.shared.options import AS_USUAL, HERE, SEEMING, Details, Grouping, HeldOut, Json, Log, Reading, Whose
 from veilog.cli.shared.reading import (
     Output,

@@ -7,8 +7,8 @@ from typing import Annotated, Any
 from cyclopts import Parameter
 from rich.text import Text
 
-from veilog import display
 from veilog._plain import to_json
+from veilog.cli import display
 from veilog.cli.checking.compare import WHOLE, read_to_measure, say_narrow, say_person
 from veilog.cli.shared.options import AS_USUAL, HERE, SEEMING, Details, Grouping, Json, Log, Reading, Whose, pairs
 from veilog.cli.shared.reading import Output, named, show_columns, show_findings, shown_progress

@@ -13,9 +13,9 @@ from typing import Any
 
 from rich.text import Text
 
-from veilog import display
 from veilog._files import mark
 from veilog._plain import to_json
+from veilog.cli import display
 from veilog.cli.shared.reading import Output
 from veilog.cli.shared.terminal import CALL, SafeConsole, at_a_terminal
 from veilog.errors import BudgetError, OutputError, ParameterError, VeilogError

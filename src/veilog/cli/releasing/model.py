@@ -23,8 +23,8 @@ from rich.progress import (
 )
 from rich.text import Text
 
-from veilog import display
 from veilog._files import check_writable
+from veilog.cli import display
 from veilog.cli.ledger import AS_THERE_IS, Keeping, show_account
 from veilog.cli.releasing.confirmation import cannot_be_undone, confirm_level, told_if_stopped
 from veilog.cli.shared.options import (

@@ -14,9 +14,9 @@ from typing import Annotated, Any
 from cyclopts import Parameter
 from rich.text import Text
 
-from veilog import display
 from veilog._files import text_of
 from veilog._plain import to_json
+from veilog.cli import display
 from veilog.cli.ledger import AS_THERE_IS, Keeping, show_account
 from veilog.cli.releasing.confirmation import Foreseen, cannot_be_undone, foreseen, told_if_stopped
 from veilog.cli.shared.options import (

@@ -1,4 +1,4 @@
-"""Commands that release a log: methods, release, demo."""
+"""Commands that release a log: methods, release."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from typing import Annotated
 from cyclopts import Parameter
 from rich.text import Text
 
-from veilog import display
 from veilog._files import mark
+from veilog.cli import display
 from veilog.cli.checking.report import NO_REPORT, Reports
 from veilog.cli.ledger import AS_THERE_IS, Keeping, check_person, ledger_of, show_account
 from veilog.cli.releasing.confirmation import (
@@ -44,10 +44,9 @@ from veilog.cli.shared.options import (
     pairs,
     quoted,
 )
-from veilog.cli.shared.paths import check_all_absent, check_places, in_words, is_outgoing, is_pipe, send
+from veilog.cli.shared.paths import check_places, in_words, is_outgoing, is_pipe, send
 from veilog.cli.shared.reading import Output, check_target, named, read_needed, show_columns, shown_progress
 from veilog.cli.shared.terminal import CALL, at_a_terminal
-from veilog.demo import WRITTEN, run_demo
 from veilog.errors import OutputError, ParameterError, UndeclaredError
 from veilog.ledger.accounts import LastSpan, last_span
 from veilog.ledger.store import Data
@@ -278,17 +277,6 @@ def _send(place: Path) -> None:
         send(place)
     except BrokenPipeError as error:
         raise OutputError("output-closed") from error
-
-
-def demo(
-    folder: Annotated[Path, Parameter(help="Where the sample log and its release go.")] = Path("demo"),
-    *,
-    json: Json = None,
-) -> None:
-    """Do the main job once on a made-up hospital log: read, release, compare."""
-    out = Output(json)
-    check_all_absent(folder / name for name in WRITTEN)
-    out.json(run_demo(folder, out.show))
 
 
 def _beside(original: EventLog | StoredLog | Variants, part: Part | None) -> EventLog | Variants:

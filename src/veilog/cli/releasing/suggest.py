@@ -10,8 +10,8 @@ from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
-from veilog import display
 from veilog._plain import to_json
+from veilog.cli import display
 from veilog.cli.ledger import AS_THERE_IS, Keeping, show_account
 from veilog.cli.releasing.confirmation import cannot_be_undone, told_if_stopped
 from veilog.cli.releasing.preview import activities_of

@@ -14,8 +14,8 @@ from rich.progress import BarColumn, SpinnerColumn, TextColumn, TimeElapsedColum
 from rich.progress import Progress as Bar
 from rich.text import Text
 
-from veilog import display
 from veilog._files import check_writable, sha256_of
+from veilog.cli import display
 from veilog.cli.shared.options import HERE, Grouping, Reading
 from veilog.cli.shared.paths import is_pipe, outgoing, received
 from veilog.cli.shared.terminal import CALL, SafeConsole, about, write_json
