@@ -46,8 +46,8 @@ from veilog.privacy.account.accounting import parse_delta
 from veilog.privacy.account.guarantee import Guarantee, round_up
 from veilog.privacy.persons import columns_of_persons
 from veilog.releasing.kept import how_to_write, waiting_releases, write_kept
-from veilog.releasing.owner.account import elsewhere_warning, entered_warnings
-from veilog.releasing.owner.notes import unentered
+from veilog.releasing.owner import elsewhere_warning, entered_warnings, unentered
+from veilog.releasing.request import ReleaseRequest
 
 app = App(
     name="ledger",
@@ -103,6 +103,10 @@ class Keeping:
         if self.account is not None:
             raise ParameterError("account-without-ledger", parameter="account", number=self.account)
         return None
+
+    def of_release(self, log: Path, planned: ReleaseRequest, waiting: Waiting | None = None) -> Ledger | None:
+        """The ledger that a release of this log is entered in."""
+        return self.of(log, waiting, seeded=planned.seed is not None)
 
     def _refuse_unmade(self, place: Path) -> None:
         """Refuse to put a release on an account by its name where there is no ledger yet: it would have no limit, and

@@ -44,11 +44,17 @@ from veilog.privacy.part import Part, names_of_units
 from veilog.privacy.unit import bounded, check_somebody
 from veilog.releasing.checks import activities_of
 from veilog.releasing.keywords import Keywords
-from veilog.releasing.owner.account import chosen_ledger, with_warnings
-from veilog.releasing.owner.columns import check_times
-from veilog.releasing.owner.losses import losses_after, losses_before
-from veilog.releasing.owner.notes import exposed, formulas, notes_for_owner
-from veilog.releasing.request import LedgerChoice, ReleaseRequest
+from veilog.releasing.owner import (
+    check_times,
+    chosen_ledger,
+    exposed,
+    formulas,
+    losses_after,
+    losses_before,
+    notes_for_owner,
+    with_warnings,
+)
+from veilog.releasing.request import LedgerChoice, ReleaseRequest, variants_of
 from veilog.releasing.result import NOISE_ONLY, Operation, OwnerOnly, Release, remarks_on
 
 LABELS_SHARE = Fraction(1, 10)
@@ -164,7 +170,7 @@ def run_plan(
         made = _made(curator if watched is None else watched(curator), request, progress)
         seconds, cases = time.perf_counter() - started, made.variants.cases
     guarantee = replace(whole(), cases=None if request.method.draws else cases)
-    losses = losses_after(looked_at if isinstance(looked_at, Variants) else looked_at.variants, made.variants, before)
+    losses = losses_after(variants_of(looked_at), made.variants, before)
     noise_only = None if request.as_published or request.method.package else curator.noise_only
     notes = (*exposed(looked_at, guarantee), *formulas(made.variants, made.details), *notes)
     released = Release(

@@ -40,7 +40,7 @@ from veilog.privacy.curator import Curator
 from veilog.privacy.domain import PRIVATELY, Domain
 from veilog.privacy.mechanisms import noise
 from veilog.privacy.unit import ONE_CASE, Unit, bounded
-from veilog.releasing.owner.account import chosen_ledger, note_uncounted
+from veilog.releasing.owner import chosen_ledger, note_uncounted
 from veilog.releasing.preview import Expected, expectation
 from veilog.releasing.request import LedgerChoice, ReleaseRequest, facts_declared, plan
 from veilog.releasing.twin import ask_sizes, sizes_of

@@ -27,7 +27,7 @@ from veilog.privacy.account.guarantee import Guarantee
 from veilog.privacy.curator import Curator
 from veilog.privacy.mechanisms import noise
 from veilog.privacy.unit import ONE_CASE, Unit, bounded
-from veilog.releasing.owner.account import chosen_ledger, note_uncounted
+from veilog.releasing.owner import chosen_ledger, note_uncounted
 from veilog.releasing.request import LedgerChoice, ReleaseRequest
 
 _COUNT, _LENGTHS = Fraction(1, 5), Fraction(1, 2)

@@ -22,7 +22,7 @@ from veilog.logs.eventlog import EventLog
 from veilog.logs.variants import Variants
 from veilog.measures import Comparison, Progress
 from veilog.releasing.meaning import json_of
-from veilog.releasing.owner.standing import Standing
+from veilog.releasing.owner import Standing
 from veilog.releasing.result import Release
 from veilog.report import write
 from veilog.report.dossier import check_dossier, dossier

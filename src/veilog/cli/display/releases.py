@@ -30,8 +30,7 @@ from veilog.methods import Method
 from veilog.privacy.account.guarantee import Guarantee, Strength, up
 from veilog.releasing.losses import in_words
 from veilog.releasing.meaning import meaning_of
-from veilog.releasing.owner.account import uncounted_warning
-from veilog.releasing.owner.notes import OF_ACCOUNTS, namesakes
+from veilog.releasing.owner import OF_ACCOUNTS, namesakes, uncounted_warning
 from veilog.releasing.preview import Expected
 from veilog.releasing.result import NOISE_ONLY, Release
 

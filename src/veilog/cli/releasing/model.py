@@ -35,6 +35,7 @@ from veilog.cli.shared.options import (
     Grouping,
     Json,
     Log,
+    MethodSettings,
     Reading,
     TrainOptions,
     pairs,
@@ -59,10 +60,7 @@ def train(
     model: Annotated[Path, Parameter(help="File to write the model to.")],
     *,
     method: Annotated[str, Parameter(name=["--method", "-m"], help="travag.")] = "travag",
-    p: Annotated[
-        tuple[str, ...],
-        Parameter(name=["-p", "--parameter"], negative="", help="NAME=VALUE of the method; repeated."),
-    ] = (),
+    p: MethodSettings = (),
     checkpoint: Annotated[
         Path | None,
         Parameter(help="Keep the run here, so that it can be stopped (Ctrl-C); the same command then goes on with it."),

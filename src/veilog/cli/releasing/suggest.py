@@ -40,7 +40,7 @@ from veilog.cli.shared.reading import (
 from veilog.methods import method_named
 from veilog.privacy.account.accounting import parse_delta, parse_epsilon, parse_share
 from veilog.privacy.domain import FROM_LOG, Domain
-from veilog.releasing.owner.notes import of_persons
+from veilog.releasing.owner import of_persons
 from veilog.releasing.suggest import Suggestion
 from veilog.releasing.suggest import suggest as suggest_method
 

@@ -150,6 +150,11 @@ Target = Annotated[
 ]
 
 
+MethodSettings = Annotated[
+    tuple[str, ...], Parameter(name=["-p", "--parameter"], negative="", help="NAME=VALUE of the method; repeated.")
+]
+
+
 To = Annotated[
     str | None, Parameter(help="Format of what goes to standard output, where that of what comes in is another.")
 ]

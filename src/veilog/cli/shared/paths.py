@@ -38,11 +38,6 @@ def is_pipe(path: Path) -> bool:
     return path == _PIPE
 
 
-def is_outgoing(place: Path) -> bool:
-    """Return whether a file is one of :func:`outgoing`, to be sent to standard output."""
-    return place.parent in _folders and place.name.startswith("stdout")
-
-
 def in_words(path: Path, *, out: bool = False) -> str:
     """Return what a log is called where it is shown."""
     return ("standard output" if out else "standard input") if is_pipe(path) else str(path)
