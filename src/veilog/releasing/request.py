@@ -615,13 +615,14 @@ def options_in(kind: type[ReleaseRequest]) -> tuple[dict[str, Option], dict[str,
 OPTIONS, _ALONE = options_in(ReleaseRequest)
 
 
-def plan(method: str, **options: Unpack[Keywords]) -> ReleaseRequest:
-    """Plan a release: the arguments are those of :func:`veilog.release`, but for the log.
+def plan(method: str | Method, **options: Unpack[Keywords]) -> ReleaseRequest:
+    """Plan a release: the arguments are those of :func:`veilog.release`, but for the log. A method that is registered
+    nowhere is given itself.
 
     What can be seen to be wrong without data is refused here. What is not said yet about public facts
     (``plan.undeclared``) is refused when a log is given.
     """
-    chosen = method_named(method)
+    chosen = method if isinstance(method, Method) else method_named(method)
     given = {name: option.default for name, option in OPTIONS.items() if option.keyword}
     told: Mapping[str, Any] = {name: value for name, value in options.items() if name not in given}
     given |= {name: value for name, value in options.items() if name in given}
