@@ -78,12 +78,12 @@ def stop(monkeypatch: pytest.MonkeyPatch, where: str) -> None:
     [
         ("veilog.cli.releasing.release._kept", "--no-ledger", "The release is written to {out} and paid for."),
         (
-            "veilog.cli.releasing.release._save",
+            "veilog.releasing.result.Release.save",
             "--no-ledger",
             "The log may have been asked: count epsilon = 1 as spent.",
         ),
         (
-            "veilog.cli.releasing.release._save",
+            "veilog.releasing.result.Release.save",
             "--ledger",
             "The log was asked: epsilon = 1 is spent, which is entered in",
         ),

@@ -165,7 +165,9 @@ def application(command: str = "", *, whole: bool = False) -> App:
             found = getattr(importlib.import_module(f"veilog.cli.{module}"), part)
             if isinstance(found, App):
                 found.group = (group,)
-            app.command(found, **({} if isinstance(found, App) else {"group": group}))
+                app.command(found)
+            else:
+                app.command(found, group=group)
     return app
 
 

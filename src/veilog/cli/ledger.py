@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import glob
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
@@ -30,7 +30,7 @@ from veilog.cli.shared.options import (
     SpreadsheetSafe,
 )
 from veilog.cli.shared.paths import is_pipe
-from veilog.cli.shared.reading import Output, check_target, named, read_log, read_variants, show_columns, shown_progress
+from veilog.cli.shared.reading import Output, check_target, opened, read_log, read_variants, shown_progress
 from veilog.cli.shared.terminal import CALL, SafeConsole
 from veilog.errors import InputError, ParameterError, meant, nearest
 from veilog.ledger.accounts import Account
@@ -139,6 +139,11 @@ class Keeping:
 AS_THERE_IS = Keeping()
 
 
+def account_of(entry: EntryRef | None) -> Account | None:
+    """The account in which something was entered, if it was."""
+    return None if entry is None else entry.account()
+
+
 def show_account(out: Output, entry: EntryRef | None, account: Account | None, new: str) -> None:
     """The account in which something was entered, if it was; and that its ledger is new."""
     if entry is None or account is None:
@@ -146,6 +151,12 @@ def show_account(out: Output, entry: EntryRef | None, account: Account | None, n
     out.show(display.account_view(entry.path, account))
     if new:
         out.show(Text(new, style="yellow"))
+
+
+def show_notes(out: Output, notes: Iterable[OwnerMessage]) -> None:
+    """Notes for the owner of the log alone."""
+    for note in notes:
+        out.show(Text(f"For you only: {note}", style="magenta"))
 
 
 @app.command
@@ -212,8 +223,7 @@ def set_(
     limits.check()
     place = _beside(log) if place is None else made_folder(place) if place == default_ledger() else place
     Ledger.open(place, create=True, name=log.name)  # before a large log is read
-    source = named(log, reading, grouping)
-    show_columns(out, source, reading)
+    source = opened(out, log, reading, grouping)
     data = _known_by(source, reading, unit)
     with shown_progress() as progress:
         number = int(account) if account is not None and account.isdecimal() else None

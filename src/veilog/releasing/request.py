@@ -437,16 +437,12 @@ class ReleaseRequest:
 
     def _check_events(self) -> None:
         """Refuse variants where events are needed."""
-        advice = "Give the log itself, as veilog.read() returns it."
         if self.unit.column is not None:
-            problem = f"Whose cases they are ({self.unit.column!r}) is known of an event log only, not of variants."
-        elif self.wanted:
-            problem = "Times and attributes need an event log; variants have none."
-        elif self.method.full_log:
-            problem = f"Method {self.method.name!r} needs an event log; variants have neither times nor attributes."
-        else:
-            return
-        raise ParameterError(problem, parameter="log", advice=advice)
+            raise ParameterError("unit-of-variants", parameter="log", name=self.unit.column)
+        if self.wanted:
+            raise ParameterError("question-extras-of-variants", parameter="log")
+        if self.method.full_log:
+            raise ParameterError("variants-without-times", parameter="log")
 
     # As text --------------------------------------------------------------------------------------------------------
 
@@ -739,12 +735,8 @@ def _by_advantage(
 def _check_privately(method: Method, settings: Settings, declared: Domain, as_published: bool) -> None:
     """Refuse to find activities privately where nothing needs them."""
     if declared.activities == PRIVATELY and (as_published or "activities" not in method.needs(settings)):
-        raise ParameterError(
-            f"Method {method.name!r} has no use for activities that are found privately"
-            + (" as published." if as_published else "."),
-            parameter="activities",
-            advice="Leave them out, or declare them.",
-        )
+        code = "activities-privately-as-published" if as_published else "activities-privately-unneeded"
+        raise ParameterError(code, parameter="activities", name=method.name)
 
 
 def _check_certified(method: Method, as_published: bool) -> None:

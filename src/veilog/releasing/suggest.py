@@ -22,12 +22,12 @@ from fractions import Fraction
 from functools import cached_property, lru_cache, partial
 from importlib.resources import files
 from shlex import quote
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 from veilog._notebook import card, facts, frame, paragraph
 from veilog._plain import InJson, ToJson
 from veilog.errors import ParameterError, VeilogError
-from veilog.ledger.ledger import EntryRef, settling
+from veilog.ledger.ledger import EntryRef
 from veilog.logs.files import AnyLog, as_log
 from veilog.logs.stored.store import StoredLog
 from veilog.logs.synthetic.twins import MOST_ACTIVITIES, Sizes
@@ -40,10 +40,9 @@ from veilog.privacy.curator import Curator
 from veilog.privacy.domain import PRIVATELY, Domain
 from veilog.privacy.mechanisms import noise
 from veilog.privacy.unit import ONE_CASE, Unit, bounded
-from veilog.releasing.owner import chosen_ledger, note_uncounted
 from veilog.releasing.preview import Expected, expectation
 from veilog.releasing.request import LedgerChoice, ReleaseRequest, facts_declared, plan
-from veilog.releasing.twin import ask_sizes, sizes_of
+from veilog.releasing.twin import ask_sizes, asked_of, sizes_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -357,57 +356,43 @@ def suggest(
     """
     eps, failure, part = parse_epsilon(epsilon), parse_delta(delta), parse_share(share, "share")
     ranking = None if for_ == SIMILARITY else Ranking.of(for_)
-    asks_variants = bool(failure) and ranking is None
     held, protected = as_log(log), Unit.of(unit, max_cases, unnamed)
     source = noise.operating_system() if seed is None else noise.seeded(seed)
-    named = None if isinstance(activities, Iterable) else activities
+    number = None if isinstance(activities, Iterable) else activities
     domain = facts_declared(domain, activities if isinstance(activities, Iterable) else None)
-    if named is not None:
-        sizes_of(cases=1, length=0, activities=named)  # refused before anything is asked
+    if number is not None:
+        sizes_of(cases=1, length=0, activities=number)  # refused before anything is asked
     curator = Curator(bounded(held, protected, source), domain=domain, randomness=source)
-    spent, spent_delta = eps * part, failure * part if asks_variants else Fraction(0)
-    kept = chosen_ledger(ledger, seeded=seed is not None)
-    limit, asked = None if seed is not None else spent, {"share": float(part), **protected.in_ledger}
-    noted: dict[str, Any] = {"parameters": asked, "unit": protected.column or protected.name}
-    entry = (
-        None if kept is None else kept.reserve(held, "suggest", epsilon=limit, delta=spent_delta, begins=True, **noted)
-    )
-    if entry is not None:
-        curator.before_first(entry.begin)
-    derive = partial(curator.guarantee, nominal_epsilon=spent, nominal_delta=spent_delta or None)
-    with settling(entry, derive, lambda: curator.contacted):
-        of_case, of_case_delta = protected.of_one_case(spent, spent_delta)
-        for_count = of_case * _COUNT if ranking is None else of_case
-        if domain.activities not in (None, PRIVATELY):
-            named = min(len(curator.activities), MOST_ACTIVITIES) or None  # no twin has more, and none has none
-        cases, covered, frequent, sizes = _answers(curator, for_count, of_case - for_count, of_case_delta)
-    if ledger is False and seed is None:
-        note_uncounted(held, "suggest", derive(), **noted)
+    spent, spent_delta = eps * part, failure * part if ranking is None else Fraction(0)
+    ask = partial(_answers, curator, *protected.of_one_case(spent, spent_delta), number, counted=ranking is not None)
+    told: dict[str, Any] = {"unit": protected, "ledger": ledger, "parameters": {"share": float(part)}}
+    found, guarantee, entry = asked_of(held, "suggest", curator, ask, epsilon=spent, delta=spent_delta, **told)
     left, left_delta = eps - spent, failure - spent_delta
-    scale = float(left) / protected.most_cases * cases
-    picked = (
-        _Pick(*_chosen(scale, covered, frequent)) if ranking is None else _ranked(ranking, scale, delta=failure > 0)
-    )
+    scale = float(left) / protected.most_cases * found.cases
+    if ranking is None:
+        picked = _Pick(*_chosen(scale, found.covered, found.frequent))
+    else:
+        picked = _ranked(ranking, scale, delta=failure > 0)
     return Suggestion(
         method=picked.method,
         reason=_of_whom(protected) + picked.reason,
         by_rule=picked.promising,
         epsilon_left=left,
         delta_left=left_delta,
-        cases=cases,
-        cases_within=math.ceil(math.log(20) / float(for_count)),
-        covered=covered,
-        frequent=frequent,
+        cases=found.cases,
+        cases_within=found.within,
+        covered=found.covered,
+        frequent=found.frequent,
         considered={name: method.weighed for name, method in METHODS.items() if method.weighed},
-        remarks=(*protected.remarks, *_remarks(picked, for_, cases, left_delta, domain)),
-        guarantee=derive(),
-        entry=None if entry is None else entry.entered,
+        remarks=(*protected.remarks, *_remarks(picked, for_, found.cases, left_delta, domain)),
+        guarantee=guarantee,
+        entry=entry,
         for_=for_,
         spends_delta=picked.spends_delta,
         settings=picked.settings,
         ranking=picked.ranking,
         not_ranked=picked.not_ranked,
-        sizes=None if sizes is None else replace(sizes, activities=named),
+        sizes=found.sizes,
         unit=protected,
     )
 
@@ -419,20 +404,35 @@ def _of_whom(unit: Unit) -> str:
     return f"A person's epsilon is {unit.most_cases:,} times that of a case, of which this speaks. "
 
 
-def _answers(
-    curator: Curator, for_count: Fraction, for_more: Fraction, delta: Fraction
-) -> tuple[int, float | None, int | None, Sizes | None]:
-    """About how many cases there are, and what share of them how many frequent variants hold, if that is asked; with
-    something left for more, what twins are made of."""
+class _Answers(NamedTuple):
+    """About how many cases there are, within how many, and what share of them so many frequent variants hold, if that
+    was asked; and what twins are made of, if more than the number of cases was asked."""
+
+    cases: int
+    within: int
+    covered: float | None = None
+    frequent: int | None = None
+    sizes: Sizes | None = None
+
+
+def _answers(curator: Curator, epsilon: Fraction, delta: Fraction, number: int | None, *, counted: bool) -> _Answers:
+    """Ask how large a log is; where its cases are only ``counted``, nothing else. ``number``: of activities."""
+    for_count = epsilon if counted else epsilon * _COUNT
+    domain = curator.domain
+    if domain.activities not in (None, PRIVATELY):
+        number = min(len(curator.activities), MOST_ACTIVITIES) or None  # no twin has more, and none has none
     cases = max(0, curator.count(for_count, purpose="cases-for-suggestion"))
-    if not for_more:
-        return cases, None, None, None
+    found = _Answers(cases, math.ceil(math.log(20) / float(for_count)))
+    if counted:
+        return found
+    for_more = epsilon - for_count
     for_sizes = for_more * _SIZES if delta else for_more
-    covered, frequent = None, None
     if delta:
-        found = curator.partitions(for_more - for_sizes, delta, purpose="frequent-variants-for-suggestion")
-        covered, frequent = min(1.0, found.cases / max(1, cases, found.cases)), len(found)
-    return cases, covered, frequent, ask_sizes(curator, for_sizes, cases=cases, within=for_count)
+        frequent = curator.partitions(for_more - for_sizes, delta, purpose="frequent-variants-for-suggestion")
+        covered = min(1.0, frequent.cases / max(1, cases, frequent.cases))
+        found = found._replace(covered=covered, frequent=len(frequent))
+    sizes = ask_sizes(curator, for_sizes, cases=cases, within=for_count)
+    return found._replace(sizes=replace(sizes, activities=number))
 
 
 @dataclass(frozen=True)

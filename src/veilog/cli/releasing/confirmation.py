@@ -55,7 +55,7 @@ class Foreseen:
         said = " ".join([display.account_line(self.after) + ".", *map(str, self.warnings)])
         return Text(f"after the release: {said}" if self.warnings else f"after the release: {said[:-1]}")
 
-    def to_json(self) -> dict[str, Any]:
+    def totals(self) -> dict[str, Any]:
         """Return the account for programs, with the codes of what its owner is warned of."""
         told = {"warnings": to_json(self.warnings)} if self.warnings else {}
         return ({"refused": self.refused} if self.after is None else self.after.totals()) | told
@@ -218,6 +218,10 @@ def told_if_stopped(
         if written:
             cannot_be_undone(f"{' and '.join(written)} {'is' if len(written) == 1 else 'are'} written.")
         cannot_be_undone(_asked(epsilon) if ledger is None else _charged(method, ledger, log, since))
+        raise
+    except OutputError:
+        if ledger is None:  # one of a ledger is kept beside it, which its error says
+            cannot_be_undone(_asked(epsilon))
         raise
 
 

@@ -25,7 +25,7 @@ from rich.text import Text
 
 from veilog._files import check_writable
 from veilog.cli import display
-from veilog.cli.ledger import AS_THERE_IS, Keeping, show_account
+from veilog.cli.ledger import AS_THERE_IS, Keeping, account_of, show_account, show_notes
 from veilog.cli.releasing.confirmation import cannot_be_undone, confirm_level, told_if_stopped
 from veilog.cli.shared.options import (
     AS_USUAL,
@@ -41,7 +41,7 @@ from veilog.cli.shared.options import (
     pairs,
     quoted,
 )
-from veilog.cli.shared.reading import Output, named, read_variants, show_columns
+from veilog.cli.shared.reading import Output, opened, read_variants
 from veilog.cli.shared.reading import read_log as read_whole
 from veilog.cli.shared.terminal import CALL, INTERRUPTED, SafeConsole, put_out, stopped_by
 from veilog.errors import OutputError, ParameterError
@@ -81,8 +81,7 @@ def train(
     new = keeping.checked(log, seeded=seeded)
     if budget.by_column:
         grouping.needs_events("A unit that is a column")
-    source = named(log, reading, grouping)
-    show_columns(out, source, reading)
+    source = opened(out, log, reading, grouping)
     original = read_whole(source, reading) if budget.by_column else read_variants(source, reading)
     goes_on = checkpoint is not None and checkpoint.exists()
     if not goes_on:
@@ -102,13 +101,12 @@ def train(
     if checkpoint is not None:
         remove(checkpoint)
     seconds = time.perf_counter() - started
-    account = None if trained.entry is None else trained.entry.account()
+    account = account_of(trained.entry)
     notes, warned = keeping.warnings(original, trained.entry, trained.guarantee)
     facts = _facts(trained) | {"owner_only": {"seconds": seconds, **warned}}
-    out.json(facts, model, account=None if account is None else account.totals())
+    out.json(facts, model, account=account)
     out.show(_view(trained, [("written to", str(model)), ("seconds", f"{seconds:.1f}")]))
-    for note in notes if trained.entry is not None else []:
-        out.show(Text(f"For you only: {note}", style="magenta"))
+    show_notes(out, notes if trained.entry is not None else [])
     show_account(out, trained.entry, account, new)
     out.show(f"Draw from it as often as you like: veilog sample {quoted(model)} OUT")
 

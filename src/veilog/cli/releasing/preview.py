@@ -18,7 +18,7 @@ from rich.text import Text
 from veilog._files import text_of
 from veilog._plain import to_json
 from veilog.cli import display
-from veilog.cli.ledger import AS_THERE_IS, Keeping, show_account
+from veilog.cli.ledger import AS_THERE_IS, Keeping, account_of, show_account, show_notes
 from veilog.cli.releasing.confirmation import cannot_be_undone, foreseen, told_if_stopped
 from veilog.cli.shared.options import (
     AS_USUAL,
@@ -38,10 +38,10 @@ from veilog.cli.shared.paths import is_pipe
 from veilog.cli.shared.reading import (
     Output,
     named,
+    opened,
     read_events,
     read_needed,
     read_variants,
-    show_columns,
     shown_progress,
 )
 from veilog.cli.shared.terminal import CALL
@@ -175,21 +175,19 @@ def twin(
         if log is None:
             raise ParameterError("twin-epsilon-without-log", parameter="log")
         new = keeping.checked(log)
-        source = named(log, reading, grouping)
-        show_columns(screen, source, reading)
+        source = opened(screen, log, reading, grouping)
         asked = read_events(source, reading) if persons.by_column else read_variants(source, reading)
         found = _asked(asked, epsilon, keeping, log, declared)
         notes = [] if isinstance(asked, Variants) else uncounted_cases(asked, protected)
         if found.guarantee is not None:
             of_account, warned = keeping.warnings(asked, found.entry, found.guarantee)
             notes += of_account
-    account = None if found.entry is None else found.entry.account()
+    account = account_of(found.entry)
     told = {"owner_only": {"notes": to_json(notes), **warned}} if notes else {}
-    screen.json(found.to_json() | told, account=None if account is None else account.totals())
+    screen.json(found.to_json() | told, account=account)
     _show(screen, found)
     show_account(screen, found.entry, account, new)
-    for note in notes:
-        screen.show(Text(f"For you only: {note}", style="magenta"))
+    show_notes(screen, notes)
     if out is not None:
         files.write(found.log, out, overwrite=CALL.get().overwrite)
         whom = "" if protected.name == "case" else f"--unit person --max-cases {protected.most_cases} "
@@ -257,7 +255,7 @@ def show_preview(
     account = None if ledger is None else foreseen(ledger, planned, read())
     own: dict[str, Any] = {"losses": ()} if is_pipe(log) or not log.exists() else _of_the_log(planned, read(), expected)
     facts = {"dry_run": True, **found.to_json(), "owner_only": to_json(own)}
-    out.json(facts, account=None if account is None else account.to_json())
+    out.json(facts, account=account)
     lines = [in_words(loss) for loss in own["losses"]]
     lines += [own["survivors"].in_words()] if "survivors" in own else []
     if lines:

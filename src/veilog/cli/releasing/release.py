@@ -13,7 +13,7 @@ from rich.text import Text
 
 from veilog.cli import display
 from veilog.cli.checking.report import NO_REPORT, Reports
-from veilog.cli.ledger import AS_THERE_IS, Keeping, check_person, ledger_of, show_account
+from veilog.cli.ledger import AS_THERE_IS, Keeping, account_of, check_person, ledger_of, show_account
 from veilog.cli.releasing.confirmation import cannot_be_undone, confirmed, tell_losses, told_if_stopped
 from veilog.cli.releasing.preview import NO_PREVIEW, PreviewOptions, show_preview
 from veilog.cli.shared.options import (
@@ -33,7 +33,7 @@ from veilog.cli.shared.options import (
     quoted,
 )
 from veilog.cli.shared.paths import check_places, is_pipe
-from veilog.cli.shared.reading import Output, check_target, named, read_needed, show_columns, shown_progress
+from veilog.cli.shared.reading import Output, check_target, named, opened, read_needed, shown_progress
 from veilog.cli.shared.terminal import CALL, at_a_terminal
 from veilog.errors import UndeclaredError
 from veilog.ledger.accounts import LastSpan, last_span
@@ -114,8 +114,7 @@ def release(
     if planned.undeclared and not at_a_terminal():
         raise UndeclaredError(planned.method.name, planned.undeclared)
     new = keeping.checked(log, seeded=planned.seed is not None)
-    source = named(log, reading, grouping)
-    show_columns(out, source, reading)
+    source = opened(out, log, reading, grouping)
     original = read_needed(source, planned, reading)
     planned = confirmed(
         out, following(out, planned, last, original), original, target, keeping.of_release(log, planned)
@@ -123,8 +122,8 @@ def release(
     released = _written(planned, log, original, keeping, files, spreadsheet_safe=spreadsheet_safe)
     cannot_be_undone(f"The release is written to {target} and paid for.")
     tell_losses(released)
-    account = None if released.entry is None else released.entry.account()
-    out.json(released.to_json(), target, *files[:-1], account=None if account is None else account.totals())
+    account = account_of(released.entry)
+    out.json(released.to_json(), target, *files[:-1], account=account)
     beside = _beside(original, planned.part)
     comparison = _kept(beside, released) if compare and json != "-" else None
     with shown_progress() as progress:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from rich.progress import BarColumn, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.progress import Progress as Bar
@@ -33,6 +33,13 @@ from veilog.logs.variants import Variants
 from veilog.releasing.request import ReleaseRequest
 
 
+class Totals(Protocol):
+    """An account, or what one would be."""
+
+    def totals(self) -> dict[str, Any]:
+        """Return its sums, for programs."""
+
+
 class Output:
     """Where results go: tables to stdout, unless the JSON goes there, or ``log``, a log that is written; and which
     files they are ``of``."""
@@ -49,13 +56,13 @@ class Output:
         own = (sys.stderr if piped else sys.stdout).isatty() or os.environ.get("COLUMNS", "").isdecimal()
         self.console = SafeConsole(highlight=False, width=None if own else 140, stderr=piped)
 
-    def json(self, value: object, *wrote: Path, account: Mapping[str, Any] | None = None) -> None:
+    def json(self, value: object, *wrote: Path, account: Totals | None = None) -> None:
         """Write a result as JSON: an object with what it is ``about``, and beside it what only the owner may know, as
         the ``account``, which has the name of the log."""
         if self.target is None:
             return
         if isinstance(value, dict):
-            own = {**value.get("owner_only", {})} | ({} if account is None else {"account": dict(account)})
+            own = {**value.get("owner_only", {})} | ({} if account is None else {"account": account.totals()})
             own |= {"input": _hashed(self.of)} if self.of else {}
             value = value | ({"owner_only": own} if own else {}) | {"about": about() | {"output": _hashed(wrote)}}
         write_json(value, self.target)
@@ -121,11 +128,13 @@ def read_grouped(source: Source, reading: Reading) -> tuple[Grouped, tuple[Findi
     return found, asked.findings.result()
 
 
-def show_columns(out: Output, source: Source, reading: Reading) -> None:
-    """Say which columns were guessed: a wrong guess must be seen."""
+def opened(out: Output, log: Path, reading: Reading, grouping: Grouping = HERE) -> Source:
+    """The log that the command is about, once it is shown which columns were guessed: a wrong guess must be seen."""
+    source = named(log, reading, grouping)
     roles = roles_of(source, reading.declared())
     if roles is not None and roles.guessed:
         out.show(Text(f"columns: {roles}", style="yellow"))
+    return source
 
 
 def show_findings(out: Output, findings: tuple[Finding, ...], log: Path) -> None:
