@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json as json_text
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any
@@ -12,15 +12,6 @@ from typing import Annotated, Any
 import numpy as np
 from cyclopts import Parameter
 from rich.console import Group
-from rich.progress import (
-    BarColumn,
-    Progress,
-    SpinnerColumn,
-    TaskProgressColumn,
-    TextColumn,
-    TimeElapsedColumn,
-    TimeRemainingColumn,
-)
 from rich.text import Text
 
 from veilog._files import check_writable
@@ -41,10 +32,10 @@ from veilog.cli.shared.options import (
     pairs,
     quoted,
 )
-from veilog.cli.shared.reading import Output, opened, read_variants
+from veilog.cli.shared.reading import Output, opened, read_variants, shown_progress
 from veilog.cli.shared.reading import read_log as read_whole
 from veilog.cli.shared.terminal import CALL, INTERRUPTED, SafeConsole, put_out, stopped_by
-from veilog.errors import OutputError, ParameterError
+from veilog.errors import ParameterError
 from veilog.releasing.meaning import json_of
 from veilog.training.model import Model
 from veilog.training.training import remove, trainable
@@ -73,7 +64,8 @@ def train(
 ) -> None:
     """Train a model of a log, once, within a budget; veilog sample then draws from it without the log."""
     out = Output(json, log)
-    _check_files(log, model, checkpoint)
+    for place in filter(None, (model, checkpoint)):
+        check_writable(place)
     # Before a large log is read: what can be refused without it.
     trainable(method)
     planned = budget.request(method, pairs(p, "-p"))
@@ -90,7 +82,7 @@ def train(
     whole = budget.epsilon or f"an advantage of {budget.guessing_advantage}"
     spends = f"spends {whole} (delta {budget.delta}), charged at the start"
     most = planned.epsilon if planned.bounded else None
-    with _resumable(checkpoint), _with_time_left(spends) as progress:
+    with _resumable(checkpoint), shown_progress(time_left=True, also=spends) as progress:
         if checkpoint is not None and goes_on:
             progress(f"going on with {checkpoint.name}", None)
         ledger = keeping.of(log, progress, seeded=seeded)
@@ -134,13 +126,13 @@ def sample(
         raise ParameterError("stream-with-json", parameter="json")
     out = Output(json)
     if target is not None:
-        _check_files(model, target, None)
+        check_writable(target)
     loaded = Model.load(model)
     if target is None:
         _stream(loaded, cases, seed)
         return
     started = time.perf_counter()
-    with _with_time_left() as progress:
+    with shown_progress(time_left=True) as progress:
         drawn = loaded.write(target, cases, seed=seed, overwrite=CALL.get().overwrite, progress=progress)
     seconds = time.perf_counter() - started
     counts = {"cases": drawn.cases, "events": drawn.events, "variants": len(drawn)}
@@ -171,16 +163,6 @@ def inspect(model: ModelFile, *, json: Json = None) -> None:
     out.show(_view(loaded, [("file", f"{model}, {model.stat().st_size:,} bytes"), ("trained by", loaded.software)]))
     out.show(Text(f"\nof {_SHOWN:,} cases drawn from it:", style="dim"))
     out.show(display.variants_table(drawn))
-
-
-def _check_files(source: Path, target: Path, checkpoint: Path | None) -> None:
-    """Before any work: what is to be written can be, and is not what is read."""
-    for path in (target, *([] if checkpoint is None else [checkpoint])):
-        check_writable(path)
-        if path.exists() and source.exists() and path.samefile(source):
-            raise OutputError("input-would-be-overwritten", path=path)
-    if checkpoint is not None and checkpoint.resolve() == target.resolve():
-        raise OutputError("model-and-checkpoint-same", path=target)
 
 
 def _facts(model: Model) -> dict[str, Any]:
@@ -237,26 +219,3 @@ def _resumable(checkpoint: Path | None) -> Iterator[None]:
             words = f"Stopped. The run is kept in {checkpoint}: the same command goes on with it.\n"
             SafeConsole(stderr=True, highlight=False).print(words, markup=False, soft_wrap=True, end="")
         raise
-
-
-@contextmanager
-def _with_time_left(also: str = "") -> Iterator[Callable[[str, float | None], None]]:
-    """A progress display on stderr with the time left; silent where stderr is not a terminal."""
-    console = SafeConsole(stderr=True)
-    columns = (
-        SpinnerColumn(),
-        TextColumn("{task.description}", markup=False),
-        BarColumn(),
-        TaskProgressColumn(),
-        TimeElapsedColumn(),
-        TextColumn("left"),
-        TimeRemainingColumn(),
-        TextColumn(also, style="dim"),
-    )
-    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
-        task = bar.add_task("", total=None)
-
-        def show(text: str, fraction: float | None) -> None:
-            bar.update(task, description=text, total=None if fraction is None else 1.0, completed=fraction or 0.0)
-
-        yield show

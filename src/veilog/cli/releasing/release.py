@@ -126,8 +126,10 @@ def release(
     out.json(released.to_json(), target, *files[:-1], account=account)
     beside = _beside(original, planned.part)
     comparison = _kept(beside, released) if compare and json != "-" else None
-    with shown_progress() as progress:
-        pages = list(reports.write(released, target, beside, comparison, progress, planned.unit.column))
+    pages = []
+    if reports != NO_REPORT:
+        with shown_progress() as progress:
+            pages = list(reports.write(released, target, beside, comparison, progress, planned.unit.column))
     as_read, written = quoted(log) + options(reading), [str(target), *map(str, files[:-1])]
     if details:
         out.show(display.release_view(released, "; ".join(written), as_read))

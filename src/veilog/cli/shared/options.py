@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime
-import os
 import shlex
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields, replace
@@ -22,9 +21,8 @@ from veilog.logs.engines.names import called
 from veilog.logs.eventlog import EventLog
 from veilog.logs.findings import Findings, Policy
 from veilog.logs.input.activity_mapping import ActivityMapping, mapped_by
-from veilog.logs.input.reader import ReadRequest
 from veilog.logs.input.roles import ReadOptions
-from veilog.logs.input.source import DEFAULT_LIMIT, EngineConfig, FileLayout, Progress, Source
+from veilog.logs.input.source import DEFAULT_LIMIT, EngineConfig, FileLayout
 from veilog.logs.variants import Variants
 from veilog.measures.persons import column_of
 from veilog.methods import method_named
@@ -184,14 +182,6 @@ HeldOut = Annotated[
     ),
 ]
 
-_LARGE_FILE = 64 << 20
-
-
-def processes(source: Source) -> int:
-    """Two processes pay for themselves on large files only that are not compressed."""
-    large = not source.packed and source.size > _LARGE_FILE
-    return min(2, os.cpu_count() or 1) if large else 1
-
 
 @Parameter(name="*", group=GROUPS["Reading the log"])
 @dataclass(frozen=True)
@@ -252,13 +242,6 @@ class Reading:
         WHOLE,
         Parameter(help="Bytes that a compressed log may unpack to; by default suspicious ones are refused."),
     ] = None
-
-    def asked(self, source: Source, progress: Progress) -> ReadRequest:
-        """How this log is to be read."""
-        findings = Findings(self.policies(), source.name)
-        return ReadRequest(
-            self.declared(), findings, processes=processes(source), progress=progress, mapping=self.mapping()
-        )
 
     def mapping(self) -> ActivityMapping | None:
         """Which group each activity belongs to, if they are grouped."""

@@ -136,7 +136,7 @@ def check_places(arguments: Mapping[str, Any]) -> None:
     log, or whose file is there already."""
     places = list(_places(arguments))
     for (name, place), (other, beside) in itertools.permutations(places, 2):
-        if name in WRITTEN and _same(place, beside):
+        if name in (*WRITTEN, "checkpoint") and _same(place, beside):
             what = {"log": "the log itself", "ledger": "the ledger itself"}.get(other, "another file of this command")
             raise OutputError("file-would-be-overwritten", path=place, what=what)
         if name in ("target", "out") and other in ("log", "original") and _inside(place, beside):
