@@ -142,6 +142,7 @@ def application(command: str = "", *, whole: bool = False) -> App:
     """Return the command, with examples of what is called; without any it can list what there is. ``whole`` imports all
     of its parts at once."""
     examples = "\n".join(f"  veilog {example}" for example in _EXAMPLES.get(command, ()))
+    groups = {title: Group(title, sort_key=place) for place, title in enumerate(_COMMANDS)}
     app = App(
         name="veilog",
         help="Share event logs of a process without giving away the people in them.",
@@ -153,9 +154,10 @@ def application(command: str = "", *, whole: bool = False) -> App:
         result_action="return_value",
         suppress_keyboard_interrupt=False,
         default_parameter=Parameter(negative_iterable="", show_default=False),
+        group_commands=groups["More"],
     )
-    for place, (title, commands) in enumerate(_COMMANDS.items()):
-        group = Group(title, sort_key=place)
+    for title, commands in _COMMANDS.items():
+        group = groups[title]
         for name, does in commands.items():
             if not whole:
                 listed: dict[str, Any] = {} if command else {"help": does, "group": group}
@@ -240,9 +242,9 @@ def _usage(error: CycloptsError, given: Sequence[str], app: App) -> str:
     elif unknown and command and (instead := _without_option(unknown, command, app)):
         said = f"There is no option {unknown}. {instead}"
     missing = error.argument if isinstance(error, MissingArgumentError) else None
-    slips = any(
-        word.startswith("-") and word != "-" for word in error.unused_tokens or ()
-    )  # of which cyclopts says what was meant
+    own = ("-", *(missing.names if missing is not None else ()))
+    # Of an option that is mistyped cyclopts says what was meant.
+    slips = any(word.startswith("-") and word not in own for word in error.unused_tokens or ())
     if missing is not None and missing.parameter.name and not slips:
         by_name = missing.field_info.kind is missing.field_info.KEYWORD_ONLY
         name = missing.name if by_name else missing.name[2:].upper()

@@ -412,7 +412,7 @@ class ReleaseRequest:
         not have, and more than 5 % of its events, activities or cases. Confidential: computed from the raw log."""
         held = as_log(log)
         looked_at = held if self.part is None else self.part.of_log(held)
-        return cast("tuple[Loss, ...]", _made_by("owner.losses:losses_before")(looked_at, self))
+        return cast("tuple[Loss, ...]", _made_by("owner:losses_before")(looked_at, self))
 
     def run(self, log: AnyLog | StoredLog, *, ledger: LedgerChoice = None, progress: Progress | None = None) -> Release:
         """Release a log as requested, and enter that in a ledger, as :func:`veilog.release` does; it may be refused."""

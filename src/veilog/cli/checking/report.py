@@ -77,7 +77,7 @@ class Reports:
         overwrite = CALL.get().overwrite
         how: dict[str, Any] = {"files": (target,), "progress": progress, "language": self.language}
         if self.report is not None:
-            more = {"comparison": comparison, "person": person or True, "overwrite": overwrite}
+            more: dict[str, Any] = {"comparison": comparison, "person": person or True, "overwrite": overwrite}
             write(released, self.report, original, **more, **how)
             yield f"{self.report} (for you only: it holds exact numbers of the log)"
         if self.report_outside is not None:
