@@ -62,7 +62,7 @@ LogOrLedger = Annotated[Path, Parameter(help="The log, or the ledger itself.")]
 Waiting = Callable[[str, float | None], None]
 
 
-@Parameter(name="*", group=GROUPS["The ledger"])
+@Parameter(name="*", group=GROUPS["ledger"])
 @dataclass(frozen=True)
 class Keeping:
     """Whether and where a release is entered: the same options for every command that spends."""

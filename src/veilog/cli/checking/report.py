@@ -32,7 +32,7 @@ from veilog.report.told import told_by_file
 Language = Annotated[str, Parameter(help=f"Language of the pages and the dossier: {', '.join(languages())}.")]
 
 
-@Parameter(name="*", group=GROUPS["Pages about it"])
+@Parameter(name="*", group=GROUPS["pages"])
 @dataclass(frozen=True)
 class Reports:
     """The pages that a release leaves beside its log."""

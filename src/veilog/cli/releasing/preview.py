@@ -86,7 +86,7 @@ _USUAL = "prediction"
 """What a dry run judges: it takes a moment."""
 
 
-@Parameter(name="*", group=GROUPS["Trying it on made-up logs"])
+@Parameter(name="*", group=GROUPS["preview"])
 @dataclass(frozen=True)
 class PreviewOptions(KnownSizes):
     """The preview of a release, which the command calls a dry run, and what is known for it."""

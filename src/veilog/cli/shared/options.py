@@ -30,7 +30,7 @@ from veilog.privacy.domain import FROM_LOG, PRIVATELY, Domain, Values, Window
 from veilog.privacy.part import SPAN, day_named
 from veilog.privacy.persons import columns_of_persons
 from veilog.privacy.unit import Unit
-from veilog.releasing.request import OPTIONS, Group, Option, ReleaseRequest, Work, plan
+from veilog.releasing.request import OPTIONS, Option, ReleaseRequest, Work, plan
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
@@ -98,28 +98,17 @@ def pair(text: str, option: str) -> tuple[str, str]:
     return name.strip(), value.strip()
 
 
-GROUPS = {
-    title: OptionGroup(title, sort_key=place)
-    for place, title in enumerate(
-        (
-            "The budget, the public facts, and whom to protect",
-            "Times, attributes, and some cases alone",
-            "Pages about it",
-            "The ledger",
-            "Trying it on made-up logs",
-            "Reading the log",
-            "Large tables and databases",
-        ),
-        1,
-    )
-}
-"""The groups that the options of a command are shown in, after its own."""
-
-
-_GROUP_OF: dict[Group, str] = {
+_TITLES = {
     "budget": "The budget, the public facts, and whom to protect",
     "content": "Times, attributes, and some cases alone",
+    "pages": "Pages about it",
+    "ledger": "The ledger",
+    "preview": "Trying it on made-up logs",
+    "reading": "Reading the log",
+    "engines": "Large tables and databases",
 }
+GROUPS = {name: OptionGroup(title, sort_key=place) for place, (name, title) in enumerate(_TITLES.items(), 1)}
+"""The groups that the options of a command are shown in, after its own."""
 
 
 def _no_option(kind: Any, path: Path) -> None:
@@ -183,7 +172,7 @@ HeldOut = Annotated[
 ]
 
 
-@Parameter(name="*", group=GROUPS["Reading the log"])
+@Parameter(name="*", group=GROUPS["reading"])
 @dataclass(frozen=True)
 class Reading:
     """How a log is read: the same options for every command that reads one."""
@@ -273,7 +262,7 @@ class Reading:
 AS_USUAL = Reading()
 
 
-@Parameter(name="*", group=GROUPS["Large tables and databases"])
+@Parameter(name="*", group=GROUPS["engines"])
 @dataclass(frozen=True)
 class Grouping:
     """Who groups a table's events into variants: the same options for every command that variants are enough for."""
@@ -492,7 +481,7 @@ def _annotated(option: Option, words: str) -> Any:
     parameter = Parameter(
         name=option.option if option.several else None,
         help=words,
-        group=GROUPS[_GROUP_OF[option.group]],
+        group=GROUPS[option.group],
         allow_leading_hyphen=option.python.startswith("Number"),
         negative="" if option.kind is bool or option.several else None,
         show_default=shown,
@@ -622,7 +611,7 @@ class ReleaseOptions(RequestOptions):
     since: Annotated[
         str | None,
         Parameter(
-            group=GROUPS[_GROUP_OF["content"]],
+            group=GROUPS["content"],
             help="Release the cases alone that began on this day (2024-03-14, UTC) or later, and before --until; last: "
             "from where the last such release on --account ended.",
         ),
@@ -630,7 +619,7 @@ class ReleaseOptions(RequestOptions):
     until: Annotated[
         str | None,
         Parameter(
-            group=GROUPS[_GROUP_OF["content"]],
+            group=GROUPS["content"],
             help="With --since: the day before which they began; by default today, so whole days.",
         ),
     ] = None
