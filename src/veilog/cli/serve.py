@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import sys
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -93,20 +94,22 @@ def serve(
         language=language,
         seed=seed,
     )
-
-    def ready(url: str) -> None:
-        console, plain = SafeConsole(file=sys.stdout, highlight=False), {"soft_wrap": True, "markup": False}
-        console.print(url, **plain)
-        if token_file is None:
-            console.print(f"It works once. For another browser: open it without the code, and type {token}", **plain)
-        console.print(f"Logs and results lie in {place}. Ctrl-C stops the server.", **plain)
-        if seed is not None:
-            console.print("Test mode: no release has a guarantee.", style="yellow")
-
+    ready = partial(_show, place, None if token_file is not None else token, seed is not None)
     with contextlib.ExitStack() as stack:
         for sock in sockets:
             stack.enter_context(sock)
         serving.serve(settings, sockets, ready, browser=not no_open)
+
+
+def _show(place: Path, token: str | None, seeded: bool, url: str) -> None:
+    """Show where the pages are, the token that lets people in where it is not in a file, and where results lie."""
+    console, plain = SafeConsole(file=sys.stdout, highlight=False), {"soft_wrap": True, "markup": False}
+    console.print(url, **plain)
+    if token is not None:
+        console.print(f"It works once. For another browser: open it without the code, and type {token}", **plain)
+    console.print(f"Logs and results lie in {place}. Ctrl-C stops the server.", **plain)
+    if seeded:
+        console.print("Test mode: no release has a guarantee.", style="yellow")
 
 
 def _loaded() -> tuple[Any, Any]:

@@ -124,11 +124,10 @@ def release(
     and your ledger lists it as not counted. What has a ``seed`` is entered only where a ledger is named.
     """
     request = ReleaseRequest.of(method, "release", options)
-    held = as_log(log)
-    kept = chosen_ledger(ledger, seeded=request.seed is not None, progress=progress)
+    held, seeded = as_log(log), request.seed is not None
+    kept = chosen_ledger(ledger, seeded=seeded, progress=progress)
     released = run_plan(request, held, ledger=kept, progress=progress)
-    aside = entry_of(request) if ledger is False and request.seed is None else None
-    return with_warnings(released, held, aside)
+    return with_warnings(released, held, entry_of(request) if ledger is False and not seeded else None)
 
 
 def run_plan(

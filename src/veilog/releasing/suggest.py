@@ -358,10 +358,7 @@ def suggest(
     ranking = None if for_ == SIMILARITY else Ranking.of(for_)
     held, protected = as_log(log), Unit.of(unit, max_cases, unnamed)
     source = noise.operating_system() if seed is None else noise.seeded(seed)
-    number = None if isinstance(activities, Iterable) else activities
-    domain = facts_declared(domain, activities if isinstance(activities, Iterable) else None)
-    if number is not None:
-        sizes_of(cases=1, length=0, activities=number)  # refused before anything is asked
+    domain, number = _declared(domain, activities)
     curator = Curator(bounded(held, protected, source), domain=domain, randomness=source)
     spent, spent_delta = eps * part, failure * part if ranking is None else Fraction(0)
     ask = partial(_answers, curator, *protected.of_one_case(spent, spent_delta), number, counted=ranking is not None)
@@ -369,10 +366,7 @@ def suggest(
     found, guarantee, entry = asked_of(held, "suggest", curator, ask, epsilon=spent, delta=spent_delta, **told)
     left, left_delta = eps - spent, failure - spent_delta
     scale = float(left) / protected.most_cases * found.cases
-    if ranking is None:
-        picked = _Pick(*_chosen(scale, found.covered, found.frequent))
-    else:
-        picked = _ranked(ranking, scale, delta=failure > 0)
+    picked = _chosen(scale, found) if ranking is None else _ranked(ranking, scale, delta=failure > 0)
     return Suggestion(
         method=picked.method,
         reason=_of_whom(protected) + picked.reason,
@@ -395,6 +389,14 @@ def suggest(
         sizes=found.sizes,
         unit=protected,
     )
+
+
+def _declared(domain: Domain | None, activities: int | Iterable[str] | str | None) -> tuple[Domain, int | None]:
+    """The public facts, and how many activities there are where only that was said."""
+    if isinstance(activities, Iterable) or activities is None:
+        return facts_declared(domain, activities), None
+    sizes_of(cases=1, length=0, activities=activities)  # refused before anything is asked
+    return facts_declared(domain, None), activities
 
 
 def _of_whom(unit: Unit) -> str:
@@ -463,36 +465,34 @@ def _ranked(ranking: Ranking, scale: float, *, delta: bool) -> _Pick:
     return _Pick(best.method, reason, promising, best.delta, best.settings, order, tuple(left_out.items()))
 
 
-def _chosen(scale: float, covered: float | None, frequent: int | None) -> tuple[str, str, bool]:
-    """The method, why, and whether it can be of use; ``scale`` is the epsilon that is left times the cases."""
+def _chosen(scale: float, found: _Answers) -> _Pick:
+    """The method by the answers; ``scale`` is the epsilon that is left times the cases."""
     times = f"Epsilon times the cases is about {scale:,.0f}"
-    if covered is None:
+    if found.covered is None:
         if scale < _HOPELESS:
             reason = (
                 "too little, as no method without a delta was of use at 17 and below; raise epsilon, or allow a delta."
             )
-            return "evolve", f"{times}: {reason}", False
-        return (
-            "evolve",
-            f"{times}; without a delta, evolve resembled the original most in {ahead_in('evolve')} measured cells.",
-            True,
-        )
+            return _Pick("evolve", f"{times}: {reason}", False)
+        cells = ahead_in("evolve")
+        reason = f"{times}; without a delta, evolve resembled the original most in {cells} measured cells."
+        return _Pick("evolve", reason, True)
+    frequent = found.frequent
     few = "1 surely frequent variant holds" if frequent == 1 else f"{frequent} surely frequent variants hold"
-    held = f"{few} at least about {covered:.0%} of the cases" if frequent else "no variant is surely frequent"
-    if scale < _SMALL and covered >= _COVERED:
+    held = f"{few} at least about {found.covered:.0%} of the cases" if frequent else "no variant is surely frequent"
+    if scale < _SMALL and found.covered >= _COVERED:
         reason = "at such budgets TraVaS was ahead where few variants hold most cases; all that it releases is real."
-        return "travas", f"{times}, and {held}: {reason}", True
+        return _Pick("travas", f"{times}, and {held}: {reason}", True)
     if scale < _HOPELESS:
-        return (
-            "travas",
-            f"{times}: too little for the methods without a delta, which were of no use at 17 and below; TraVaS can "
-            "still show variants that are very frequent, if there are any.",
-            bool(frequent),
+        reason = (
+            "too little for the methods without a delta, which were of no use at 17 and below; TraVaS can "
+            "still show variants that are very frequent, if there are any."
         )
+        return _Pick("travas", f"{times}: {reason}", bool(frequent))
     reason = (
         "with a delta evolve starts from real variants where they hold most cases, and imagines what else there is."
     )
-    return "evolve", f"{times}, and {held}: {reason}", True
+    return _Pick("evolve", f"{times}, and {held}: {reason}", True)
 
 
 def _remarks(pick: _Pick, for_: str, cases: int, delta_left: Fraction, domain: Domain | None) -> list[Message]:

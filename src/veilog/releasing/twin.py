@@ -122,8 +122,7 @@ def twin(
     known = {name: value for name, value in declared.items() if value is not None}
     sizes_of(**{"cases": MOST_CASES, "length": 0} | known)  # what no log can have is refused before anything is asked
     held, eps = files.as_log(log), parse_epsilon(epsilon)
-    source = noise.operating_system() if seed is None else noise.seeded(seed)
-    curator = Curator(bounded(held, protected, source), randomness=source)
+    curator = _curator(held, protected, seed)
     ask = partial(ask_sizes, curator, protected.of_one_case(eps, Fraction(0))[0], cases=cases)
     sizes, guarantee, entry = asked_of(held, "twin", curator, ask, epsilon=eps, unit=protected, ledger=ledger)
     if variants is not None:
@@ -131,6 +130,11 @@ def twin(
     if frequent is not None:
         known["held"] = None  # of what is declared there is no answer
     return Twin(replace(sizes, **known), guarantee, seed=found, labels=labels, entry=entry)
+
+
+def _curator(log: EventLog | StoredLog | Variants, unit: Unit, seed: int | None) -> Curator:
+    source = noise.operating_system() if seed is None else noise.seeded(seed)
+    return Curator(bounded(log, unit, source), randomness=source)
 
 
 def asked_of(

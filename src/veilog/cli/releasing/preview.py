@@ -54,6 +54,7 @@ from veilog.logs.variants import Variants
 from veilog.messages import OwnerMessage
 from veilog.privacy.account.accounting import parse_epsilon
 from veilog.privacy.domain import FROM_LOG
+from veilog.privacy.unit import Unit
 from veilog.releasing.losses import in_words
 from veilog.releasing.owner import uncounted_cases
 from veilog.releasing.preview import Expected, Preview, cases_with
@@ -189,10 +190,15 @@ def twin(
     show_account(screen, found.entry, account, new)
     show_notes(screen, notes)
     if out is not None:
-        files.write(found.log, out, overwrite=CALL.get().overwrite)
-        whom = "" if protected.name == "case" else f"--unit person --max-cases {protected.most_cases} "
-        tried = f"veilog release {quoted(out)} TRY.xes -m evolve ... {whom}--no-ledger"
-        screen.show(Text(f"twin written to {out}; {tried} costs nothing"))
+        _write(screen, found, out, protected)
+
+
+def _write(screen: Output, found: Twin, out: Path, unit: Unit) -> None:
+    """Write the made-up log, and show how a release is tried on it."""
+    files.write(found.log, out, overwrite=CALL.get().overwrite)
+    whom = "" if unit.name == "case" else f"--unit person --max-cases {unit.most_cases} "
+    tried = f"veilog release {quoted(out)} TRY.xes -m evolve ... {whom}--no-ledger"
+    screen.show(Text(f"twin written to {out}; {tried} costs nothing"))
 
 
 def _asked(

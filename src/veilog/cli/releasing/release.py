@@ -116,9 +116,8 @@ def release(
     new = keeping.checked(log, seeded=planned.seed is not None)
     source = opened(out, log, reading, grouping)
     original = read_needed(source, planned, reading)
-    planned = confirmed(
-        out, following(out, planned, last, original), original, target, keeping.of_release(log, planned)
-    )
+    planned = following(out, planned, last, original)
+    planned = confirmed(out, planned, original, target, keeping.of_release(log, planned))
     released = _written(planned, log, original, keeping, files, spreadsheet_safe=spreadsheet_safe)
     cannot_be_undone(f"The release is written to {target} and paid for.")
     tell_losses(released)
@@ -126,10 +125,7 @@ def release(
     out.json(released.to_json(), target, *files[:-1], account=account)
     beside = _beside(original, planned.part)
     comparison = _kept(beside, released) if compare and json != "-" else None
-    pages = []
-    if reports != NO_REPORT:
-        with shown_progress() as progress:
-            pages = list(reports.write(released, target, beside, comparison, progress, planned.unit.column))
+    pages = [] if reports == NO_REPORT else _pages(reports, released, target, beside, comparison, planned)
     as_read, written = quoted(log) + options(reading), [str(target), *map(str, files[:-1])]
     if details:
         out.show(display.release_view(released, "; ".join(written), as_read))
@@ -150,6 +146,19 @@ def _show_kept(out: Output, comparison: Comparison | None, pages: Sequence[str])
         out.show(display.comparison_table(comparison))
     for page in pages:
         out.show(Text(f"report written to {page}"))
+
+
+def _pages(
+    reports: Reports,
+    released: Release,
+    target: Path,
+    original: EventLog | Variants,
+    comparison: Comparison | None,
+    planned: ReleaseRequest,
+) -> list[str]:
+    """Write the pages about a release that were asked for; return what is said of each."""
+    with shown_progress() as progress:
+        return list(reports.write(released, target, original, comparison, progress, planned.unit.column))
 
 
 def _written(

@@ -55,7 +55,22 @@ _SHOWN = 8
     "what is expected is less sure.",
 )
 class SuggestOptions(RequestOptions):
-    """What may be spent, who is protected, and which activities are public."""
+    """What may be spent, and for what, who is protected, and which activities are public."""
+
+    share: Annotated[
+        str,
+        Parameter(
+            allow_leading_hyphen=True,
+            help="Share of both that the suggestion costs; the rest is left.",
+            show_default=True,
+        ),
+    ] = "0.1"
+    for_: Annotated[
+        Literal["similarity", "prediction", "discovery", "conformance"],
+        Parameter(
+            "--for", help="What the release is for: methods are ranked by what was measured for it.", show_default=True
+        ),
+    ] = "similarity"
 
 
 OF_RELEASE = SuggestOptions()
@@ -67,20 +82,6 @@ def suggest(
     epsilon: Annotated[
         str, Parameter(allow_leading_hyphen=True, help="What may be spent in all, on the suggestion and the release.")
     ],
-    share: Annotated[
-        str,
-        Parameter(
-            allow_leading_hyphen=True,
-            help="Share of both that the suggestion costs; the rest is left.",
-            show_default=True,
-        ),
-    ] = "0.1",
-    for_: Annotated[
-        Literal["similarity", "prediction", "discovery", "conformance"],
-        Parameter(
-            "--for", help="What the release is for: methods are ranked by what was measured for it.", show_default=True
-        ),
-    ] = "similarity",
     asked: SuggestOptions = OF_RELEASE,
     keeping: Keeping = AS_THERE_IS,
     reading: Reading = AS_USUAL,
@@ -91,22 +92,22 @@ def suggest(
     out = Output(json, log)
     parse_epsilon(epsilon)
     parse_delta(asked.delta)
-    parse_share(share, "share")
+    parse_share(asked.share, "share")
     protected = asked.checked()
     new = keeping.checked(log)
     source = opened(out, log, reading, grouping)
     whole = read_events(source, reading) if asked.by_column else read_log(source, reading) if fits(source) else None
     variants = read_variants(source, reading) if whole is None else whole.variants
     how_many, named_ones = _activities(asked.activities)
-    spent = parse_epsilon(epsilon) * parse_share(share, "share")
+    spent = parse_epsilon(epsilon) * parse_share(asked.share, "share")
     with shown_progress() as progress:
         ledger = keeping.of(log, progress)
         with told_if_stopped("suggest", variants, ledger, spent):
             found = suggest_method(
                 whole if asked.by_column and whole is not None else variants,
                 epsilon=epsilon,
-                for_=for_,
-                share=share,
+                for_=asked.for_,
+                share=asked.share,
                 domain=reading.groups(Domain.of(named_ones)),
                 activities=how_many,
                 ledger=ledger or False,
