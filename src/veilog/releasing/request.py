@@ -454,7 +454,7 @@ class ReleaseRequest:
             found |= self._told(field.name, getattr(self, field.name), field.default)
         # Apart and last: one may be called as an option is, such as max_length.
         usual = self.method.settings().to_json()
-        settings = {name: value for name, value in self.settings.to_json().items() if value != usual[name]}
+        settings = {name: value for name, value in self.settings.to_json().items() if value != usual.get(name)}
         return found | ({"parameters": settings} if settings else {})
 
     def _told(self, name: str, value: Any, usual: Any) -> dict[str, Any]:

@@ -276,7 +276,7 @@ def _declared(method: Method, settings: Mapping[str, Any]) -> Broken:
     if not method.name or method.name != method.name.lower() or " " in method.name:
         yield "Its name is no name", f"{method.name!r} is not in small letters without spaces"
     for field in ("title", "advice", "paper", "guarantee", "as_published"):
-        if not getattr(method, field).strip():
+        if not str(getattr(method, field)).strip():
             yield "Words are missing", f"{field} is empty"
     taken = {"log", "method", "ledger", "progress", *OPTIONS} - {"max_length"}
     for parameter in method.parameters:
