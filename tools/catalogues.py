@@ -88,7 +88,7 @@ def sentences() -> dict[tuple[str, str, str], Sentence]:
     return found
 
 
-ENGLISH_ONLY = ("cli/", "experiments/", "audits/", "testing/", "training/", "mining/", "_notebook", "_places", "demo")
+ENGLISH_ONLY = ("cli/", "experiments/", "audits/", "testing/", "training/", "mining/", "_notebook", "_places")
 """Where messages are said that no page and no report has."""
 NOTHING = "-"
 

@@ -20,7 +20,9 @@ from veilog.methods.settings import Parameter, in_python
 from veilog.releasing.request import OPTIONS, Option
 
 TARGET = Path(__file__).resolve().parents[1] / "src" / "veilog" / "releasing" / "keywords.py"
-HEAD = '''# ruff: noqa: E501, E741 - words and names of the methods
+MOST_CHOICES = 10
+"""A setting with more of them is a text to a type checker; its method names them."""
+HEAD = '''# ruff: noqa: E741 - names of the methods
 """Options of a release and settings of the methods, for editors and type checkers: by ``make tables``, never edited."""
 
 from __future__ import annotations
@@ -34,8 +36,8 @@ from veilog.privacy.part import Part
 
 
 class Keywords(TypedDict, total=False):
-    """The options of a release, and the settings of all methods of this package; which of them a method has is checked
-    when it is called."""
+    """The options of a release, and the settings of all methods of this package. Their help stands where they are
+    declared (``OPTIONS`` of a request, the settings of a method). A call checks which of them its method has."""
 
 '''
 
@@ -54,7 +56,10 @@ def type_of(held: dict[str, Parameter]) -> str:
     """Return the type of a setting that these methods have; None leaves it to the method."""
     choices = dict.fromkeys(choice for setting in held.values() for choice in setting.choices)
     kinds = dict.fromkeys(setting.kind.__name__ for setting in held.values() if not setting.choices)
-    kinds |= {f"Literal[{', '.join(map(repr, choices))}]": None} if choices else {}
+    if len(choices) > MOST_CHOICES:
+        kinds |= {"str": None}
+    elif choices:
+        kinds |= {f"Literal[{', '.join(map(repr, choices))}]": None}
     kinds |= {"None": None} if any(setting.default is None for setting in held.values()) else {}
     return " | ".join(kinds)
 
@@ -64,22 +69,10 @@ def option_type(option: Option) -> str:
     return option.python or f"{option.kind.__name__}{' | None' if option.default is None else ''}"
 
 
-def words_of(held: dict[str, Parameter]) -> str:
-    """Return what a setting says, once for all methods that have it in the same words."""
-    said: dict[str, list[str]] = defaultdict(list)
-    for method, setting in held.items():
-        said[setting.what].append(method)
-    return "; ".join(f"{', '.join(methods)}: {what}" for what, methods in said.items())
-
-
 def keywords() -> str:
     """Return the module, as the formatter writes it."""
-    lines = []
-    for option in OPTIONS.values():
-        if option.keyword:
-            lines += [f"    {option.name}: {option_type(option)}", f'    """{option.help}"""']
-    for name, held in settings().items():
-        lines += [f"    {name}: {type_of(held)}", f'    """{words_of(held)}"""']
+    lines = [f"    {option.name}: {option_type(option)}" for option in OPTIONS.values() if option.keyword]
+    lines += [f"    {name}: {type_of(held)}" for name, held in settings().items()]
     call = [sys.executable, "-m", "ruff", "format", "--stdin-filename", str(TARGET), "-"]
     text = HEAD + "\n".join(lines) + "\n"
     return subprocess.run(call, input=text, capture_output=True, text=True, check=True).stdout

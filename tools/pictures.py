@@ -25,8 +25,8 @@ from pathlib import Path
 from typing import Any
 
 import veilog
-from veilog import demo
 from veilog._svg import element, picture
+from veilog.cli import demo
 from veilog.logs.synthetic.hospital import ACTIVITIES, hospital
 from veilog.logs.variants import Variants
 from veilog.measures.singling_out import Exposure, Rate, exposure

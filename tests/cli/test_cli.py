@@ -10,8 +10,7 @@ from commands import run
 from rich.console import Console
 
 import veilog
-from veilog import display
-from veilog.cli import main
+from veilog.cli import display, main
 from veilog.logs.synthetic.hospital import ACTIVITIES, hospital
 from veilog.methods import METHODS
 

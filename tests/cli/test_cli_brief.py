@@ -13,7 +13,7 @@ import pytest
 import veilog
 from veilog._language import counted
 from veilog.cli import main
-from veilog.display import release_brief
+from veilog.cli.display import release_brief
 from veilog.logs.synthetic.hospital import ACTIVITIES, hospital
 from veilog.measures import Comparison, Found
 from veilog.measures.durations import Spans, case_durations

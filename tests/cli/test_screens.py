@@ -1,4 +1,4 @@
-"""What people see, at 80 and 140 columns: screens that are kept, so that a change of one is looked at.
+"""What people see, at 80 columns: eight screens that are kept, so that a change of one is looked at.
 
 ``python tests/cli/test_screens.py`` writes them anew.
 """
@@ -25,22 +25,20 @@ SHOWN: dict[str, list[str]] = {
     "release-help": ["release", "--help"],
     "info": ["info", "hospital.xes"],
     "risk": ["risk", "hospital.xes", "--size", "3"],
-    "methods": ["methods"],
     "release": [*RELEASE, "--seed", "1", "--no-ledger", "--overwrite"],
     "compare": ["compare", "hospital.xes", "out.xes", "--no-models"],
     "mistake": ["release", "hospital.xes", "x.xes", "-m", "evolv", "--epsilon", "1"],
-    "usage": ["release", "hospital.xes", "x.xes"],
     "ledger": ["ledger", "show", "hospital.xes"],
 }
-WIDTHS = (80, 140)
-LIGHT = ("help", "release-help", "mistake", "usage")
+WIDTH = 80
+LIGHT = ("help", "release-help", "mistake")
 """What needs no log."""
 
 
-def screen(arguments: list[str], width: int) -> str:
-    """What is printed, in a terminal so wide; how long something took is left out."""
+def screen(arguments: list[str]) -> str:
+    """What is printed in a terminal; how long something took is left out."""
     out = io.StringIO()
-    wide = mock.patch.dict(os.environ, {"COLUMNS": str(width)})
+    wide = mock.patch.dict(os.environ, {"COLUMNS": str(WIDTH)})
     with wide, contextlib.redirect_stdout(out), contextlib.redirect_stderr(out):
         status = main(arguments)
     lines = [line.rstrip() for line in out.getvalue().splitlines()]
@@ -57,10 +55,10 @@ def prepared(folder: Path) -> None:
     veilog.Ledger.open(folder / "hospital.xes.ledger", create=True).set_budget(log, 2)
 
 
-def compared(name: str, width: int, folder: Path) -> None:
-    found = screen(SHOWN[name], width)
-    assert found == (SCREENS / f"{name}-{width}.txt").read_text(), "look at it; then write the screens anew"
-    assert max(map(len, found.splitlines())) <= width or name in ("mistake", "usage")
+def compared(name: str) -> None:
+    found = screen(SHOWN[name])
+    assert found == (SCREENS / f"{name}.txt").read_text(), "look at it; then write the screens anew"
+    assert max(map(len, found.splitlines())) <= WIDTH or name == "mistake"
 
 
 @pytest.fixture(scope="module")
@@ -71,19 +69,17 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("width", WIDTHS)
 @pytest.mark.parametrize("name", LIGHT)
-def test_a_screen_that_needs_no_log(name: str, width: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_screen_that_needs_no_log(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    compared(name, width, tmp_path)
+    compared(name)
 
 
 @pytest.mark.nightly(but=1)
-@pytest.mark.parametrize("width", WIDTHS)
 @pytest.mark.parametrize("name", [name for name in SHOWN if name not in LIGHT])
-def test_a_screen_is_as_it_was(name: str, width: int, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_screen_is_as_it_was(name: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(folder)
-    compared(name, width, folder)
+    compared(name)
 
 
 def write_anew() -> None:
@@ -91,8 +87,7 @@ def write_anew() -> None:
         prepared(Path(place))
         os.chdir(place)
         for name, arguments in SHOWN.items():
-            for width in WIDTHS:
-                (SCREENS / f"{name}-{width}.txt").write_text(screen(arguments, width))
+            (SCREENS / f"{name}.txt").write_text(screen(arguments))
 
 
 if __name__ == "__main__":

@@ -79,12 +79,12 @@ def stop(monkeypatch: pytest.MonkeyPatch, where: str) -> None:
     [
         ("veilog.cli.releasing.release._kept", "--no-ledger", "The release is written to {out} and paid for."),
         (
-            "veilog.cli.releasing.release._save",
+            "veilog.releasing.result.Release.save",
             "--no-ledger",
             "The log may have been asked: count epsilon = 1 as spent.",
         ),
         (
-            "veilog.cli.releasing.release._save",
+            "veilog.releasing.result.Release.save",
             "--ledger",
             "The log was asked: epsilon = 1 is spent, which is entered in",
         ),
@@ -250,26 +250,15 @@ def test_a_ledger_that_cannot_be_written_at_the_end_loses_no_release(
 
 
 @pytest.mark.slow
-@pytest.mark.usefixtures("interruptible")
-def test_a_release_for_standard_output_that_was_stopped_before_it_was_sent_is_kept(
+def test_a_release_that_was_stopped_before_it_was_written_is_kept(
     log: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """It was said to be in a folder of the command, which was gone by then."""
-    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
-    made_durable = veilog._files._sync_folder
-
-    def told(folder: Path) -> None:
-        made_durable(folder)
-        if "veilog-pipe-" in folder.name:
-            signal.raise_signal(signal.SIGTERM)
-
-    monkeypatch.setattr("veilog._files._sync_folder", told)
-    words = ["release", str(log), "-", "--to", "csv", *RELEASE, "--ledger", str(tmp_path / "own.ledger")]
-    assert main(words) == 143
+    stop(monkeypatch, "veilog.releasing.result.Release.save")
+    out, own = tmp_path / "out.csv", tmp_path / "own.ledger"
+    assert main(["release", str(log), str(out), *RELEASE, "--ledger", str(own)]) == 130
     kept = tmp_path / "own.ledger.kept" / "1.parquet"
-    said = capsys.readouterr().err
-    assert f"The release used its epsilon, and waits in {kept}" in said
-    assert "stdout.csv" not in said and veilog.read(kept).cases.num_rows
+    assert str(kept) in capsys.readouterr().err
+    assert veilog.read(kept).cases.num_rows and not out.exists()
 
 
 @pytest.mark.nightly

@@ -13,7 +13,7 @@ import veilog
 from veilog.cli import main
 from veilog.messages import OwnerMessage
 from veilog.privacy.unit import Unit
-from veilog.releasing.owner.notes import OF_LOSSES, uncounted_cases
+from veilog.releasing.owner import OF_LOSSES, uncounted_cases
 
 RELEASE = ["-m", "evolve", "--epsilon", "1", "--no-compare", "--no-ledger"]
 

@@ -8,7 +8,7 @@ import pytest
 
 import veilog
 from veilog.cli import main
-from veilog.display.accounts import account_line
+from veilog.cli.display.releases import account_line
 from veilog.errors import BudgetError, ParameterError
 from veilog.ledger.entry import kind_of_case
 from veilog.ledger.ledger import Ledger

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from refusals import refused
 
 import veilog
 from veilog import BudgetError, Domain, Ledger, ParameterError, Variants
@@ -65,16 +66,16 @@ def test_a_twin_is_entered_in_the_ledger_and_refused_beyond_the_budget(tmp_path:
     veilog.twin(LOG, epsilon="0.06", ledger=ledger)
     account = ledger.account(LOG)
     assert account is not None and account.spent == (Fraction(6, 100), 0)
-    with pytest.raises(BudgetError, match=r"0\.04 is left"):
+    with refused(BudgetError, "budget-exceeded"):
         veilog.twin(LOG, epsilon="0.06", ledger=ledger)
 
 
 def test_what_is_missing_is_said() -> None:
-    with pytest.raises(ParameterError, match=r"what is missing: length\. .*`cases=1000` `length=14`"):
+    with refused(ParameterError, "sizes-unknown"):
         veilog.twin(cases=10)
-    with pytest.raises(ParameterError, match="a log is asked, and there is none"):
+    with refused(ParameterError, "sizes-epsilon-without-log"):
         veilog.twin(epsilon=1)
-    with pytest.raises(ParameterError, match="twins must be"):
+    with refused(ParameterError, "twins-out-of-range"):
         veilog.plan("travas", epsilon=1, delta="1e-4").expected(cases=10, length=2, twins=0)
 
 

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import openly
 import pytest
+from refusals import refused
 
 from veilog import METHODS, Variants, cli
 from veilog.errors import ParameterError
@@ -62,20 +63,20 @@ def test_what_is_not_proven_states_none() -> None:
 @pytest.mark.parametrize(
     ("name", "changes", "words"),
     [
-        ("laplace", {"epsilon": 1}, "two names for one budget"),
-        ("laplace", {"guessing_advantage": 1.5}, "below 1"),
-        ("laplace", {"guessing_advantage": float("nan")}, "finite"),
-        ("laplace", {"guessing_advantage": "1e-12"}, "too small"),
-        ("travas", {"delta": "0.2"}, "leaves nothing"),
+        ("laplace", {"epsilon": 1}, "epsilon-and-guessing-advantage"),
+        ("laplace", {"guessing_advantage": 1.5}, "guessing-advantage-not-share"),
+        ("laplace", {"guessing_advantage": float("nan")}, "budget-not-finite"),
+        ("laplace", {"guessing_advantage": "1e-12"}, "guessing-advantage-below-least"),
+        ("travas", {"delta": "0.2"}, "guessing-advantage-of-delta"),
         *(
-            (name, {"as_published": True}, "neither an epsilon nor a guessing advantage")
+            (name, {"as_published": True}, "method-budget-not-taken")
             for name, method in METHODS.items()
             if not method.takes_epsilon and all(p.name != "guessing_advantage" for p in method.parameters)
         ),
     ],
 )
 def test_senseless_requests_are_refused(name: str, changes: dict[str, object], words: str) -> None:
-    with pytest.raises(ParameterError, match=words):
+    with refused(ParameterError, words):
         openly.release(LOG, name, **{"guessing_advantage": 0.2, **changes})  # type: ignore[arg-type]
 
 

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from refusals import refused
 
 import veilog
 from veilog._language import spoken
@@ -105,7 +106,7 @@ def test_a_log_that_was_read_without_times_is_refused_them_before_anything_is_as
     ledger = Ledger.open(tmp_path / "l", create=True)
     ledger.set_budget(log, 5)
     before = (tmp_path / "l").read_bytes()
-    with pytest.raises(ParameterError, match="No event of the log has a timestamp") as told:
+    with refused(ParameterError, "timestamps-all-missing") as told:
         veilog.release(log, "evolve", epsilon=1, times=0.3, activities="log", ledger=ledger)
     assert told.value.parameter == "times" and (tmp_path / "l").read_bytes() == before
     assert veilog.release(log, "evolve", epsilon=1, activities="log").variants.cases

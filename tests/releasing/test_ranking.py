@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from refusals import refused
 
 import veilog
 from veilog import ParameterError, Variants, cli
@@ -85,14 +86,14 @@ def test_what_was_not_measured_or_needs_a_delta_is_not_ranked_and_why_is_said() 
 
 @pytest.mark.parametrize("purpose", ["performance", "nonsense", ""])
 def test_a_purpose_that_methods_are_not_ranked_for_is_refused(purpose: str) -> None:
-    with pytest.raises(ParameterError, match="not ranked for"):
+    with refused(ParameterError, "suggestion-purpose-not-ranked"):
         Ranking.of(purpose, told())
 
 
 def test_nothing_is_asked_or_spent_where_nothing_was_measured(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(ranking, "_kept", lambda: told(purposes={}))
     monkeypatch.setattr(Curator, "count", lambda *_, **__: pytest.fail("asked"))
-    with pytest.raises(ParameterError, match="No method was measured for predicting"):
+    with refused(ParameterError, "suggestion-without-measured-method"):
         veilog.suggest(LOG, epsilon=1, for_="prediction", ledger=tmp_path / "own.ledger")
     assert not (tmp_path / "own.ledger").exists()
 

@@ -17,7 +17,7 @@ from veilog.privacy.histograms import MISSED, AnswerTotal, exceeded_by_noise, ga
 from veilog.privacy.mechanisms.mechanism import Laplace
 from veilog.privacy.mechanisms.noise import seeded
 from veilog.releasing.losses import Loss, in_words, same_name
-from veilog.releasing.owner.losses import losses_after
+from veilog.releasing.owner import losses_after
 from veilog.releasing.request import plan
 from veilog.releasing.result import NOISE_ONLY, OwnerOnly
 

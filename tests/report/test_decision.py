@@ -17,7 +17,7 @@ from veilog.logs.synthetic.hospital import hospital
 from veilog.messages import Message
 from veilog.privacy.account.guarantee import STRENGTHS, Code, strength_of
 from veilog.releasing.checks import VERDICTS, VERIFIED_BY, Check, Unverified, Verified, checks_of
-from veilog.releasing.owner.standing import Standing, standing_of
+from veilog.releasing.owner import Standing, standing_of
 from veilog.report.decision import MARKS, Decision, decided, of_person, owner_side
 from veilog.report.dossier import as_markdown, dossier
 from veilog.report.facts import today

@@ -11,13 +11,12 @@ import contextlib
 import importlib
 import io
 import itertools
-import re
 import sys
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from typing import Any
 
-from cyclopts import App, CycloptsError, Group, MissingArgumentError, Parameter
+from cyclopts import App, CycloptsError, Group, MissingArgumentError, Parameter, UnknownOptionError, ValidationError
 
 from veilog._version import __version__
 from veilog.cli.shared.paths import WRITTEN, check_formats, check_named_once, check_places, cleared, without_folder
@@ -41,103 +40,73 @@ from veilog.messages import said_to
 __all__ = ["application", "main"]
 
 _COMMANDS = {
-    "info": ("logs:info", "Count cases, events, activities and variants of a log."),
-    "validate": (
-        "logs:validate",
-        "Say everything that is noteworthy or wrong about a log, and what reading it does about that.",
-    ),
-    "convert": ("logs:convert", "Write a log in another format. Nothing is anonymised."),
-    "map": (
-        "logs:map",
-        "Propose groups of activities by the structure of their names, for you to edit and give to --map.",
-    ),
-    "methods": (
-        "releasing.release:methods",
-        "List the methods and what each really guarantees; with a name, one in full.",
-    ),
-    "twin": (
-        "releasing.preview:twin",
-        "Make up a log of the same sizes, to try methods, budgets and times on for nothing.",
-    ),
-    "suggest": (
-        "releasing.suggest:suggest",
-        "Suggest a method for a log, by noisy answers that cost a share of the budget, and say why.",
-    ),
-    "release": (
-        "releasing.release:release",
-        "Release a log: ask it questions with noise, write what comes out, and say what is guaranteed.",
-    ),
-    "report": (
-        "checking.report:report",
-        "Write a page about a release from its file: what it is, what it guarantees, what nobody may conclude from it.",
-    ),
-    "dossier": (
-        "checking.dossier:dossier",
-        "Write a dossier about a release, for the officer who decides about it: an annex "
-        "to a data protection impact assessment, the three risks, sheets for the recipient and for an output check.",
-    ),
-    "train": (
-        "releasing.model:train",
-        "Train a model of a log, once, within a budget; veilog sample then draws from it without the log.",
-    ),
-    "sample": (
-        "releasing.model:sample",
-        "Draw cases from a model, into a log of any size or as a stream, without the log and at no cost.",
-    ),
-    "inspect": (
-        "releasing.model:inspect",
-        "Say what a model is, what its training guarantees, and what is frequent among cases drawn from it.",
-    ),
-    "risk": (
-        "checking.risk:risk",
-        "Measure how far people of a log are exposed to someone who knows a few of their activities.",
-    ),
-    "compare": (
-        "checking.compare:compare",
-        "Measure what a release kept of the original. The numbers are raw statistics: keep them inside.",
-    ),
-    "audit": (
-        "checking.audit:audit",
-        "Attack a method: prove from outside, or by its answers, how large its epsilon is at least.",
-    ),
-    "experiment": (
-        "experiment:experiment",
-        "Re-run a paper's table or figure on the logs of a folder, or go on with a run that was stopped.",
-    ),
-    "demo": ("releasing.release:demo", "Do the main job once on a made-up hospital log: read, release, compare."),
-    "serve": (
-        "serve:serve",
-        "Open the same work in a browser: bring a log, see who is exposed, release, compare, download.",
-    ),
-    "ledger": (
-        "ledger:app",
-        "The account of a log: what its releases have cost together, and how much they may cost in all.",
-    ),
-    "completion": (
-        "completion:completion",
-        "Write a script to stdout by which a shell completes the commands and options of veilog.",
-    ),
+    "Look at a log": {
+        "info": "Count cases, events, activities and variants of a log.",
+        "validate": "Say everything that is noteworthy or wrong about a log, and what reading it does about that.",
+        "map": "Propose groups of activities by the structure of their names, for you to edit and give to --map.",
+        "risk": "Measure how far people of a log are exposed to someone who knows a few of their activities.",
+        "convert": "Write a log in another format. Nothing is anonymised.",
+    },
+    "Release it": {
+        "suggest": "Suggest a method for a log, by noisy answers that cost a share of the budget, and say why.",
+        "twin": "Make up a log of the same sizes, to try methods, budgets and times on for nothing.",
+        "methods": "List the methods and what each really guarantees; with a name, one in full.",
+        "release": "Release a log: ask it questions with noise, write what comes out, and say what is guaranteed.",
+        "train": "Train a model of a log, once, within a budget; veilog sample then draws from it without the log.",
+        "sample": "Draw cases from a model, into a log of any size or as a stream, without the log and at no cost.",
+        "inspect": "Say what a model is, what its training guarantees, and what is frequent among cases drawn from it.",
+        "demo": "Do the main job once on a made-up hospital log: read, release, compare.",
+        "serve": "Open the same work in a browser: bring a log, see who is exposed, release, compare, download.",
+    },
+    "Check a release": {
+        "compare": "Measure what a release kept of the original. The numbers are raw statistics: keep them inside.",
+        "report": "Write a page about a release from its file: what it is, what it guarantees, what nobody may "
+        "conclude from it.",
+        "dossier": "Write a dossier about a release, for the officer who decides about it: an annex to a data "
+        "protection impact assessment, the three risks, sheets for the recipient and for an output check.",
+        "audit": "Attack a method: prove from outside, or by its answers, how large its epsilon is at least.",
+    },
+    "Keep account": {
+        "ledger": "The account of a log: what its releases have cost together, and how much they may cost in all.",
+    },
+    "Research": {
+        "experiment": "Re-run a paper's table or figure on the logs of a folder, or go on with a run that was stopped.",
+    },
+    "More": {
+        "completion": "Write a script to stdout by which a shell completes the commands and options of veilog.",
+    },
 }
-"""Where each command lives, which is imported when it is called, and what it does, so that a list of all loads none."""
-
+"""What each command does, by groups, so that a list of all loads none."""
+_MODULES = {
+    "logs": ("info", "validate", "map", "convert"),
+    "releasing.release": ("methods", "release"),
+    "releasing.preview": ("twin",),
+    "releasing.suggest": ("suggest",),
+    "releasing.model": ("train", "sample", "inspect"),
+    "checking.report": ("report",),
+    "checking.dossier": ("dossier",),
+    "checking.risk": ("risk",),
+    "checking.compare": ("compare",),
+    "checking.audit": ("audit",),
+}
+"""Where commands live that are not alone in a module of their name; it is imported when one of them is called."""
+_PLACES = {name: f"{module}:{name}" for module, names in _MODULES.items() for name in names}
+_PLACES |= {name: f"{name}:{name}" for names in _COMMANDS.values() for name in names if name not in _PLACES}
+_PLACES["ledger"] = "ledger:app"
 
 _QUIET, _OVERWRITE = "--quiet", "--overwrite"
-_GROUPS = {
-    "Look at a log": ("info", "validate", "map", "risk", "convert"),
-    "Release it": ("suggest", "twin", "methods", "release", "train", "sample", "inspect", "demo", "serve"),
-    "Check a release": ("compare", "report", "dossier", "audit"),
-    "Keep account": ("ledger",),
-    "Research": ("experiment",),
-}
 _STATUS = ((BudgetError, 3), (EmptyReleaseError, 4), (OutputError, 5), (ParameterError, 2), (VeilogError, 1))
 """The first that fits: refused by a budget; paid for, and nothing came of it; nowhere to write; wrong usage; input."""
-_KINDS: dict[type[BaseException], str] = {KeyboardInterrupt: "Interrupted", MemoryError: "MemoryError"}
-"""What the errors of others are called."""
+_KINDS: dict[type[BaseException], str] = {
+    KeyboardInterrupt: "Interrupted",
+    MemoryError: "MemoryError",
+    CycloptsError: "UsageError",
+}
+"""What the errors of others are called; of memory NumPy has kinds of its own."""
 _MEMORY = (
     "There was not enough memory. Help: take a smaller log or a part of its cases, or give the program more memory. "
     "What was asked until then is entered in the ledger, if there is one."
 )
-_NO_OPTION = re.compile(r"(?:Unknown option: |There is no option )(-[\w-]+)")
 _FOR_WHAT_IS_WRITTEN, _FOR_WHAT_IS_READ = (
     {"-o", "--output", "--out", "--output-file"},
     {"-i", "--input", "--input-file"},
@@ -173,6 +142,7 @@ def application(command: str = "", *, whole: bool = False) -> App:
     """Return the command, with examples of what is called; without any it can list what there is. ``whole`` imports all
     of its parts at once."""
     examples = "\n".join(f"  veilog {example}" for example in _EXAMPLES.get(command, ()))
+    groups = {title: Group(title, sort_key=place) for place, title in enumerate(_COMMANDS)}
     app = App(
         name="veilog",
         help="Share event logs of a process without giving away the people in them.",
@@ -184,22 +154,22 @@ def application(command: str = "", *, whole: bool = False) -> App:
         result_action="return_value",
         suppress_keyboard_interrupt=False,
         default_parameter=Parameter(negative_iterable="", show_default=False),
-        group_commands=Group("More", sort_key=len(_GROUPS)),
+        group_commands=groups["More"],
     )
-    groups = {title: Group(title, sort_key=place) for place, title in enumerate(_GROUPS)}
-    for name, (place, does) in _COMMANDS.items():
-        module, _, part = place.partition(":")
-        group = next((groups[title] for title, names in _GROUPS.items() if name in names), None)
-        if not whole:
-            listed: dict[str, Any] = {} if command else {"help": does, "group": group}
-            app.command(f"veilog.cli.{place}", name=name, **listed)
-            continue
-        found = getattr(importlib.import_module(f"veilog.cli.{module}"), part)
-        if isinstance(found, App):
-            found.group = () if group is None else (group,)
-            app.command(found)
-        else:
-            app.command(found, group=group)
+    for title, commands in _COMMANDS.items():
+        group = groups[title]
+        for name, does in commands.items():
+            if not whole:
+                listed: dict[str, Any] = {} if command else {"help": does, "group": group}
+                app.command(f"veilog.cli.{_PLACES[name]}", name=name, **listed)
+                continue
+            module, _, part = _PLACES[name].partition(":")
+            found = getattr(importlib.import_module(f"veilog.cli.{module}"), part)
+            if isinstance(found, App):
+                found.group = (group,)
+                app.command(found)
+            else:
+                app.command(found, group=group)
     return app
 
 
@@ -266,22 +236,32 @@ def _interrupted(given: Sequence[str], errors: SafeConsole, error: KeyboardInter
 def _usage(error: CycloptsError, given: Sequence[str], app: App) -> str:
     """What is wrong with the words of a command, and where to look."""
     said, command = str(error), _called(given)
-    unknown = _NO_OPTION.search(said)
-    if unknown is not None and command and (instead := _without_option(unknown[1], command, app)):
-        said = f"There is no option {unknown[1]}. {instead}"
-    elif "-" in given and said.startswith("Unknown option"):
+    unknown = _unknown_option(error)
+    if unknown == "-":
         said = "- stands for a log on standard input or output; here a file is needed."
-    argument = error.argument if isinstance(error, MissingArgumentError) else None
-    if argument is not None and argument.parameter.name and "or similar" not in said and "Did you mean" not in said:
-        name = (
-            argument.name if argument.field_info.kind is argument.field_info.KEYWORD_ONLY else argument.name[2:].upper()
-        )
+    elif unknown and command and (instead := _without_option(unknown, command, app)):
+        said = f"There is no option {unknown}. {instead}"
+    missing = error.argument if isinstance(error, MissingArgumentError) else None
+    own = ("-", *(missing.names if missing is not None else ()))
+    # Of an option that is mistyped cyclopts says what was meant.
+    slips = any(word.startswith("-") and word not in own for word in error.unused_tokens or ())
+    if missing is not None and missing.parameter.name and not slips:
+        by_name = missing.field_info.kind is missing.field_info.KEYWORD_ONLY
+        name = missing.name if by_name else missing.name[2:].upper()
         example = f" For example: veilog {_EXAMPLES[command][0]}." if command in _EXAMPLES else ""
         said = f"{name} is missing.{example}"
         after = dict(itertools.pairwise(given)).get(name, "")
         if after.startswith("-") and not after.startswith(("--", "-m", "-p")):
             said = f"{name} takes a value, and one that begins with - is written {name}={after}."
     return f"{said}\nSee veilog {command} --help.".replace("  ", " ")
+
+
+def _unknown_option(error: CycloptsError) -> str:
+    """The option that there is not, also where it stands in place of a file; nothing for another error."""
+    token = error.token if isinstance(error, UnknownOptionError) else None
+    if isinstance(error, ValidationError) and error.argument is not None:
+        token = error.argument.tokens[0]
+    return "" if token is None else (token.keyword or token.value).partition("=")[0]
 
 
 def _without_option(option: str, command: str, app: App) -> str:
@@ -301,12 +281,7 @@ def _without_option(option: str, command: str, app: App) -> str:
 def _called(given: Sequence[str]) -> str:
     """The command that was called: "release", or "ledger set"."""
     words = list(itertools.takewhile(lambda word: word.isidentifier(), given))
-    return " ".join(words[: 2 if words[:1] == ["ledger"] else 1]) if words and words[0] in _COMMANDS else ""
-
-
-def _called_so(error: BaseException) -> str:
-    """What an error of others is called; of NumPy there are kinds of its own."""
-    return next((word for kind, word in _KINDS.items() if isinstance(error, kind)), "UsageError")
+    return " ".join(words[: 2 if words[:1] == ["ledger"] else 1]) if words and words[0] in _PLACES else ""
 
 
 def _failed(given: Sequence[str], status: int, error: BaseException, message: str = "") -> int:
@@ -323,7 +298,7 @@ def _failed(given: Sequence[str], status: int, error: BaseException, message: st
         if (value := getattr(error, name, None)) is not None
     }
     said = {
-        "kind": type(error).__name__ if isinstance(error, VeilogError) else _called_so(error),
+        "kind": next((word for kind, word in _KINDS.items() if isinstance(error, kind)), type(error).__name__),
         "status": status,
         "message": without_folder(str(error) if isinstance(error, VeilogError) else message),
     }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import glob
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
@@ -13,9 +13,9 @@ from typing import Annotated
 from cyclopts import App, Parameter
 from rich.text import Text
 
-from veilog import display
 from veilog._places import default_ledger, made_folder
 from veilog._plain import to_json
+from veilog.cli import display
 from veilog.cli.shared.options import (
     AS_USUAL,
     GROUPS,
@@ -30,7 +30,7 @@ from veilog.cli.shared.options import (
     SpreadsheetSafe,
 )
 from veilog.cli.shared.paths import is_pipe
-from veilog.cli.shared.reading import Output, check_target, named, read_log, read_variants, show_columns, shown_progress
+from veilog.cli.shared.reading import Output, check_target, opened, read_log, read_variants, shown_progress
 from veilog.cli.shared.terminal import CALL, SafeConsole
 from veilog.errors import InputError, ParameterError, meant, nearest
 from veilog.ledger.accounts import Account
@@ -46,8 +46,8 @@ from veilog.privacy.account.accounting import parse_delta
 from veilog.privacy.account.guarantee import Guarantee, round_up
 from veilog.privacy.persons import columns_of_persons
 from veilog.releasing.kept import how_to_write, waiting_releases, write_kept
-from veilog.releasing.owner.account import elsewhere_warning, entered_warnings
-from veilog.releasing.owner.notes import unentered
+from veilog.releasing.owner import elsewhere_warning, entered_warnings, unentered
+from veilog.releasing.request import ReleaseRequest
 
 app = App(
     name="ledger",
@@ -62,7 +62,7 @@ LogOrLedger = Annotated[Path, Parameter(help="The log, or the ledger itself.")]
 Waiting = Callable[[str, float | None], None]
 
 
-@Parameter(name="*", group=GROUPS["The ledger"])
+@Parameter(name="*", group=GROUPS["ledger"])
 @dataclass(frozen=True)
 class Keeping:
     """Whether and where a release is entered: the same options for every command that spends."""
@@ -104,6 +104,10 @@ class Keeping:
             raise ParameterError("account-without-ledger", parameter="account", number=self.account)
         return None
 
+    def of_release(self, log: Path, planned: ReleaseRequest, waiting: Waiting | None = None) -> Ledger | None:
+        """The ledger that a release of this log is entered in."""
+        return self.of(log, waiting, seeded=planned.seed is not None)
+
     def _refuse_unmade(self, place: Path) -> None:
         """Refuse to put a release on an account by its name where there is no ledger yet: it would have no limit, and
         what was spent is in another."""
@@ -135,6 +139,11 @@ class Keeping:
 AS_THERE_IS = Keeping()
 
 
+def account_of(entry: EntryRef | None) -> Account | None:
+    """The account in which something was entered, if it was."""
+    return None if entry is None else entry.account()
+
+
 def show_account(out: Output, entry: EntryRef | None, account: Account | None, new: str) -> None:
     """The account in which something was entered, if it was; and that its ledger is new."""
     if entry is None or account is None:
@@ -142,6 +151,12 @@ def show_account(out: Output, entry: EntryRef | None, account: Account | None, n
     out.show(display.account_view(entry.path, account))
     if new:
         out.show(Text(new, style="yellow"))
+
+
+def show_notes(out: Output, notes: Iterable[OwnerMessage]) -> None:
+    """Notes for the owner of the log alone."""
+    for note in notes:
+        out.show(Text(f"For you only: {note}", style="magenta"))
 
 
 @app.command
@@ -208,8 +223,7 @@ def set_(
     limits.check()
     place = _beside(log) if place is None else made_folder(place) if place == default_ledger() else place
     Ledger.open(place, create=True, name=log.name)  # before a large log is read
-    source = named(log, reading, grouping)
-    show_columns(out, source, reading)
+    source = opened(out, log, reading, grouping)
     data = _known_by(source, reading, unit)
     with shown_progress() as progress:
         number = int(account) if account is not None and account.isdecimal() else None

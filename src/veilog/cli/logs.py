@@ -8,19 +8,18 @@ from typing import Annotated
 from cyclopts import Parameter
 from rich.text import Text
 
-from veilog import display
 from veilog._files import atomic_target, check_writable
+from veilog.cli import display
 from veilog.cli.shared.options import AS_USUAL, HERE, Grouping, Json, Log, Reading, SpreadsheetSafe, Target, To
 from veilog.cli.shared.paths import in_words, is_pipe, send
 from veilog.cli.shared.reading import (
     Output,
     check_target,
     fits,
-    named,
+    opened,
     read_grouped,
     read_log,
     read_variants,
-    show_columns,
     shown_progress,
 )
 from veilog.cli.shared.terminal import CALL
@@ -43,8 +42,7 @@ def info(
 ) -> None:
     """Count cases, events, activities and variants of a log."""
     out = Output(json, log)
-    source = named(log, reading, grouping)
-    show_columns(out, source, reading)
+    source = opened(out, log, reading, grouping)
     whole = read_log(source, reading) if fits(source) else None
     if whole is None:
         found, findings = read_grouped(source, reading)
@@ -84,8 +82,7 @@ def validate(
 ) -> None:
     """Say everything that is noteworthy or wrong about a log, and what reading it does about that."""
     out = Output(json, log)
-    source = named(log, reading)
-    show_columns(out, source, reading)
+    source = opened(out, log, reading)
     findings = Findings(reading.policies(), source.name, collect_all=True)
     with shown_progress() as progress:
         found = read_whole(
@@ -121,8 +118,7 @@ def map(  # noqa: A001 - its name on the command line
         if out.suffix.lower() != ".csv":
             raise ParameterError("map-not-csv-ending", parameter="out", name=out.name)
         check_writable(out)
-    source = named(log, reading, grouping)
-    show_columns(screen, source, reading)
+    source = opened(screen, log, reading, grouping)
     found = proposed(read_variants(source, reading).labels)
     screen.json({name: list(groups) for name, groups in found.items()})
     fine, coarse = (len({groups[i] for groups in found.values()}) for i in (0, 1))
@@ -152,8 +148,7 @@ def convert(
     """Write a log in another format. Nothing is anonymised."""
     out = Output(json, log, log=target)
     place = check_target(target, to or reading.format, spreadsheet_safe=spreadsheet_safe)
-    source = named(log, reading)
-    show_columns(out, source, reading)
+    source = opened(out, log, reading)
     event_log = read_log(source, reading)
     with shown_progress() as progress:
         progress(f"writing {place.name}", None)

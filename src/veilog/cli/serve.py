@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import sys
+from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -15,6 +17,28 @@ from veilog.cli.shared.terminal import SafeConsole, at_once
 from veilog.errors import MissingExtraError, ParameterError, check_language
 
 _MIB = 1 << 20
+_RANGES = {
+    "port": (0, 65535),
+    "workers": (1, 64),
+    "max_upload": (1, 1 << 20),
+    "max_kept": (1, 1 << 20),
+    "max_waiting": (1, 1 << 20),
+    "seed": (0, 1 << 62),
+}
+
+
+@Parameter(name="*")
+@dataclass(frozen=True)
+class ServerLimits:
+    """How much a server takes and does at once."""
+
+    workers: Annotated[int, WHOLE, Parameter(help="Jobs that run at once.")] = 2
+    max_upload: Annotated[int, WHOLE, Parameter(help="Largest log that is taken, in MiB.")] = 2048
+    max_kept: Annotated[int, WHOLE, Parameter(help="Logs and releases that are kept of one browser.")] = 200
+    max_waiting: Annotated[int, WHOLE, Parameter(help="Jobs of one browser that wait at once.")] = 20
+
+
+AS_USUAL = ServerLimits()
 
 
 def serve(
@@ -37,10 +61,7 @@ def serve(
         Path | None, Parameter(help="The ledger of the releases; by default the one in the folder.")
     ] = None,
     no_open: Annotated[bool, Parameter(negative="", help="Do not open a browser.")] = False,
-    workers: Annotated[int, WHOLE, Parameter(help="Jobs that run at once.")] = 2,
-    max_upload: Annotated[int, WHOLE, Parameter(help="Largest log that is taken, in MiB.")] = 2048,
-    max_kept: Annotated[int, WHOLE, Parameter(help="Logs and releases that are kept of one browser.")] = 200,
-    max_waiting: Annotated[int, WHOLE, Parameter(help="Jobs of one browser that wait at once.")] = 20,
+    most: ServerLimits = AS_USUAL,
     language: Annotated[
         str | None, Parameter(help="Language of the pages until somebody chooses another; by default the browser's.")
     ] = None,
@@ -49,6 +70,50 @@ def serve(
     ] = None,
 ) -> None:
     """Open the same work in a browser: bring a log, see who is exposed, release, compare, download."""
+    serving, server_settings = _loaded()
+    _check_ranges(port=port, seed=seed or 0, **asdict(most))
+    if language is not None:
+        check_language(language)
+    if token_file is None and not serving.is_loopback(host):
+        raise ParameterError("server-without-token", parameter="host", host=host)
+    token = serving.new_token() if token_file is None else serving.token_in(token_file)
+    place = serving.prepared(folder or data_folder())
+    sockets = serving.sockets_at(host, port)
+    settings = server_settings(
+        folder=place,
+        ledger=serving.ledger_in(place, ledger, usual=folder is None, seeded=seed is not None),
+        token=token,
+        lasting_token=token_file is not None,
+        host=host,
+        port=sockets[0].getsockname()[1],
+        max_upload=most.max_upload * _MIB,
+        max_kept=most.max_kept,
+        max_waiting=most.max_waiting,
+        workers=most.workers,
+        job_memory=serving.memory_for_each(most.workers),
+        language=language,
+        seed=seed,
+    )
+    ready = partial(_show, place, None if token_file is not None else token, seed is not None)
+    with contextlib.ExitStack() as stack:
+        for sock in sockets:
+            stack.enter_context(sock)
+        serving.serve(settings, sockets, ready, browser=not no_open)
+
+
+def _show(place: Path, token: str | None, seeded: bool, url: str) -> None:
+    """Show where the pages are, the token that lets people in where it is not in a file, and where results lie."""
+    console, plain = SafeConsole(file=sys.stdout, highlight=False), {"soft_wrap": True, "markup": False}
+    console.print(url, **plain)
+    if token is not None:
+        console.print(f"It works once. For another browser: open it without the code, and type {token}", **plain)
+    console.print(f"Logs and results lie in {place}. Ctrl-C stops the server.", **plain)
+    if seeded:
+        console.print("Test mode: no release has a guarantee.", style="yellow")
+
+
+def _loaded() -> tuple[Any, Any]:
+    """What serves the pages, and its settings, which need an extra."""
     try:
         with at_once():
             from veilog.web import serving
@@ -57,50 +122,11 @@ def serve(
         if (error.name or "").partition(".")[0] not in ("starlette", "uvicorn", "python_multipart", "anyio"):
             raise
         raise MissingExtraError("veilog serve", extra="web") from error
-    for name, value, least, most in (
-        ("port", port, 0, 65535),
-        ("workers", workers, 1, 64),
-        ("max-upload", max_upload, 1, 1 << 20),
-        ("max-kept", max_kept, 1, 1 << 20),
-        ("max-waiting", max_waiting, 1, 1 << 20),
-        ("seed", seed or 0, 0, 1 << 62),
-    ):
+    return serving, ServerSettings
+
+
+def _check_ranges(**given: int) -> None:
+    for option, value in given.items():
+        name, (least, most) = option.replace("_", "-"), _RANGES[option]
         if not least <= value <= most:
             raise ParameterError("option-out-of-range", parameter=name, name=name, least=least, most=most, value=value)
-    if language is not None:
-        check_language(language)
-    if token_file is None and not serving.is_loopback(host):
-        raise ParameterError("server-without-token", parameter="host", host=host)
-    token = serving.new_token() if token_file is None else serving.token_in(token_file)
-    place = serving.prepared(folder or data_folder())
-    sockets = serving.sockets_at(host, port)
-    settings = ServerSettings(
-        folder=place,
-        ledger=serving.ledger_in(place, ledger, usual=folder is None, seeded=seed is not None),
-        token=token,
-        lasting_token=token_file is not None,
-        host=host,
-        port=sockets[0].getsockname()[1],
-        max_upload=max_upload * _MIB,
-        max_kept=max_kept,
-        max_waiting=max_waiting,
-        workers=workers,
-        job_memory=serving.memory_for_each(workers),
-        language=language,
-        seed=seed,
-    )
-    console = SafeConsole(file=sys.stdout, highlight=False)
-    plain: dict[str, Any] = {"soft_wrap": True, "markup": False}
-
-    def ready(url: str) -> None:
-        console.print(url, **plain)
-        if token_file is None:
-            console.print(f"It works once. For another browser: open it without the code, and type {token}", **plain)
-        console.print(f"Logs and results lie in {place}. Ctrl-C stops the server.", **plain)
-        if seed is not None:
-            console.print("Test mode: no release has a guarantee.", style="yellow")
-
-    with contextlib.ExitStack() as stack:
-        for sock in sockets:
-            stack.enter_context(sock)
-        serving.serve(settings, sockets, ready, browser=not no_open)

@@ -129,9 +129,8 @@ def _labels_found(plan: ReleaseRequest) -> tuple[Charge, ...]:
     """What finding the labels privately costs, where they are."""
     if not plan.uses.labels:
         return ()
-    mechanism, sensitivity = Stated("discrete Laplace"), Sensitivity.of(1, "L1", "split")
-    purpose, epsilon = Message("activities-frequent-enough"), plan.epsilon * LABELS_SHARE
-    return (Charge("labels", purpose, mechanism, sensitivity, epsilon, plan.uses.of(plan.delta)[0]),)
+    delta = plan.uses.of(plan.delta)[0]
+    return (_stated("labels", "activities-frequent-enough", plan.epsilon * LABELS_SHARE, delta),)
 
 
 def _values_asked(plan: ReleaseRequest) -> tuple[Charge, ...]:
@@ -141,9 +140,12 @@ def _values_asked(plan: ReleaseRequest) -> tuple[Charge, ...]:
         return ()
     rest = 1 - LABELS_SHARE if uses.labels else 1
     delta = uses.of(plan.delta)[0] if uses.values else Fraction(0)
-    mechanism, sensitivity = Stated("discrete Laplace"), Sensitivity.of(1, "L1", "split")
-    purpose, epsilon = Message("values-of-attributes"), plan.epsilon * rest * wanted.attributes_share
-    return (Charge("values", purpose, mechanism, sensitivity, epsilon, delta),)
+    return (_stated("values", "values-of-attributes", plan.epsilon * rest * wanted.attributes_share, delta),)
+
+
+def _stated(question: str, purpose: str, epsilon: Fraction, delta: Fraction) -> Charge:
+    sensitivity = Sensitivity.of(1, "L1", "split")
+    return Charge(question, Message(purpose), Stated("discrete Laplace"), sensitivity, epsilon, delta)
 
 
 def _so_many(number: int) -> tuple[str, ...]:

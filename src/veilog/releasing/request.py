@@ -107,6 +107,11 @@ class Uses(NamedTuple):
         return delta_shared_out(delta, sum(self[:-1]), self.times)
 
 
+def variants_of(log: EventLog | StoredLog | Variants) -> Variants:
+    """Return the variants of a log, which may be these alone."""
+    return log if isinstance(log, Variants) else log.variants
+
+
 def checked_seed(seed: Any) -> int:
     """Return the seed, or refuse what is none."""
     found = whole_number(seed)
@@ -407,7 +412,7 @@ class ReleaseRequest:
         not have, and more than 5 % of its events, activities or cases. Confidential: computed from the raw log."""
         held = as_log(log)
         looked_at = held if self.part is None else self.part.of_log(held)
-        return cast("tuple[Loss, ...]", _made_by("owner.losses:losses_before")(looked_at, self))
+        return cast("tuple[Loss, ...]", _made_by("owner:losses_before")(looked_at, self))
 
     def run(self, log: AnyLog | StoredLog, *, ledger: LedgerChoice = None, progress: Progress | None = None) -> Release:
         """Release a log as requested, and enter that in a ledger, as :func:`veilog.release` does; it may be refused."""
@@ -432,16 +437,12 @@ class ReleaseRequest:
 
     def _check_events(self) -> None:
         """Refuse variants where events are needed."""
-        advice = "Give the log itself, as veilog.read() returns it."
         if self.unit.column is not None:
-            problem = f"Whose cases they are ({self.unit.column!r}) is known of an event log only, not of variants."
-        elif self.wanted:
-            problem = "Times and attributes need an event log; variants have none."
-        elif self.method.full_log:
-            problem = f"Method {self.method.name!r} needs an event log; variants have neither times nor attributes."
-        else:
-            return
-        raise ParameterError(problem, parameter="log", advice=advice)
+            raise ParameterError("unit-of-variants", parameter="log", name=self.unit.column)
+        if self.wanted:
+            raise ParameterError("question-extras-of-variants", parameter="log")
+        if self.method.full_log:
+            raise ParameterError("variants-without-times", parameter="log")
 
     # As text --------------------------------------------------------------------------------------------------------
 
@@ -610,13 +611,14 @@ def options_in(kind: type[ReleaseRequest]) -> tuple[dict[str, Option], dict[str,
 OPTIONS, _ALONE = options_in(ReleaseRequest)
 
 
-def plan(method: str, **options: Unpack[Keywords]) -> ReleaseRequest:
-    """Plan a release: the arguments are those of :func:`veilog.release`, but for the log.
+def plan(method: str | Method, **options: Unpack[Keywords]) -> ReleaseRequest:
+    """Plan a release: the arguments are those of :func:`veilog.release`, but for the log. A method that is registered
+    nowhere is given itself.
 
     What can be seen to be wrong without data is refused here. What is not said yet about public facts
     (``plan.undeclared``) is refused when a log is given.
     """
-    chosen = method_named(method)
+    chosen = method if isinstance(method, Method) else method_named(method)
     given = {name: option.default for name, option in OPTIONS.items() if option.keyword}
     told: Mapping[str, Any] = {name: value for name, value in options.items() if name not in given}
     given |= {name: value for name, value in options.items() if name in given}
@@ -733,12 +735,8 @@ def _by_advantage(
 def _check_privately(method: Method, settings: Settings, declared: Domain, as_published: bool) -> None:
     """Refuse to find activities privately where nothing needs them."""
     if declared.activities == PRIVATELY and (as_published or "activities" not in method.needs(settings)):
-        raise ParameterError(
-            f"Method {method.name!r} has no use for activities that are found privately"
-            + (" as published." if as_published else "."),
-            parameter="activities",
-            advice="Leave them out, or declare them.",
-        )
+        code = "activities-privately-as-published" if as_published else "activities-privately-unneeded"
+        raise ParameterError(code, parameter="activities", name=method.name)
 
 
 def _check_certified(method: Method, as_published: bool) -> None:

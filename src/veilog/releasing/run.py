@@ -15,7 +15,7 @@ import numpy as np
 
 from veilog._typing import Int32Array
 from veilog.errors import ParameterError, VeilogError
-from veilog.ledger.ledger import Ledger, Reservation, settling
+from veilog.ledger.ledger import EntryRef, Ledger, Reservation, settling
 from veilog.ledger.store import Units
 from veilog.logs.eventlog import START, EventLog
 from veilog.logs.files import AnyLog, as_log
@@ -40,15 +40,21 @@ from veilog.privacy.account.guarantee import Condition, Guarantee, round_up
 from veilog.privacy.curator import Curator
 from veilog.privacy.domain import FROM_LOG
 from veilog.privacy.mechanisms import noise
-from veilog.privacy.part import Part, names_of_units
+from veilog.privacy.part import names_of_units
 from veilog.privacy.unit import bounded, check_somebody
 from veilog.releasing.checks import activities_of
 from veilog.releasing.keywords import Keywords
-from veilog.releasing.owner.account import chosen_ledger, with_warnings
-from veilog.releasing.owner.columns import check_times
-from veilog.releasing.owner.losses import losses_after, losses_before
-from veilog.releasing.owner.notes import exposed, formulas, notes_for_owner
-from veilog.releasing.request import LedgerChoice, ReleaseRequest
+from veilog.releasing.owner import (
+    check_times,
+    chosen_ledger,
+    exposed,
+    formulas,
+    losses_after,
+    losses_before,
+    notes_for_owner,
+    with_warnings,
+)
+from veilog.releasing.request import LedgerChoice, ReleaseRequest, variants_of
 from veilog.releasing.result import NOISE_ONLY, Operation, OwnerOnly, Release, remarks_on
 
 LABELS_SHARE = Fraction(1, 10)
@@ -118,11 +124,10 @@ def release(
     and your ledger lists it as not counted. What has a ``seed`` is entered only where a ledger is named.
     """
     request = ReleaseRequest.of(method, "release", options)
-    held = as_log(log)
-    kept = chosen_ledger(ledger, seeded=request.seed is not None, progress=progress)
+    held, seeded = as_log(log), request.seed is not None
+    kept = chosen_ledger(ledger, seeded=seeded, progress=progress)
     released = run_plan(request, held, ledger=kept, progress=progress)
-    aside = entry_of(request) if ledger is False and request.seed is None else None
-    return with_warnings(released, held, aside)
+    return with_warnings(released, held, entry_of(request) if ledger is False and not seeded else None)
 
 
 def run_plan(
@@ -164,9 +169,26 @@ def run_plan(
         made = _made(curator if watched is None else watched(curator), request, progress)
         seconds, cases = time.perf_counter() - started, made.variants.cases
     guarantee = replace(whole(), cases=None if request.method.draws else cases)
-    losses = losses_after(looked_at if isinstance(looked_at, Variants) else looked_at.variants, made.variants, before)
+    found = OwnerOnly(
+        losses=losses_after(variants_of(looked_at), made.variants, before),
+        seconds=seconds,
+        notes=(*exposed(looked_at, guarantee), *formulas(made.variants, made.details), *notes),
+        findings=() if isinstance(log, Variants) else log.findings,
+    )
     noise_only = None if request.as_published or request.method.package else curator.noise_only
-    notes = (*exposed(looked_at, guarantee), *formulas(made.variants, made.details), *notes)
+    return _released(request, made, guarantee, found, None if entry is None else entry.entered, noise_only=noise_only)
+
+
+def _released(
+    request: ReleaseRequest,
+    made: _Made,
+    guarantee: Guarantee,
+    owner_only: OwnerOnly,
+    entry: EntryRef | None,
+    *,
+    noise_only: bool | None,
+) -> Release:
+    """The release of what was made, with all that is said of it."""
     released = Release(
         method=request.method.name,
         as_published=request.as_published,
@@ -175,14 +197,12 @@ def run_plan(
         activities=activities_of(request.public, request.method.needs(request.settings)),
         variants=made.variants,
         guarantee=guarantee,
-        owner_only=OwnerOnly(
-            losses=losses, seconds=seconds, notes=notes, findings=() if isinstance(log, Variants) else log.findings
-        ),
+        owner_only=owner_only,
         noise_only=noise_only,
         remarks=(
             *_nothing(request, made.variants),
-            *_noise(made.variants, noise_only=noise_only),
-            *_of_part(request.part),
+            *((NOISE_ONLY,) if noise_only and made.variants.cases else ()),
+            *(() if request.part is None else (Message("only-looked", in_words=request.part.in_words),)),
             *request.unit.remarks,
             *advised_once(made.said),
             *remarks_on(made.variants),
@@ -191,7 +211,7 @@ def run_plan(
         operations=_operations(made, guarantee),
         details=made.details,
         full=made.full,
-        entry=None if entry is None else entry.entered,
+        entry=entry,
     )
     return _with_others(released, made.beside)
 
@@ -459,15 +479,6 @@ def _operations(made: _Made, guarantee: Guarantee) -> tuple[Operation, ...]:
         Operation(target, how, round_up(epsilon), round_up(delta))
         for (target, how, _), (epsilon, delta) in zip(made.done, costs, strict=True)
     )
-
-
-def _of_part(part: Part | None) -> tuple[Message, ...]:
-    return () if part is None else (Message("only-looked", in_words=part.in_words),)
-
-
-def _noise(released: Variants, *, noise_only: bool | None) -> tuple[Message, ...]:
-    """What is said first of a release whose answers could be those of a log without cases."""
-    return (NOISE_ONLY,) if noise_only and released.cases else ()
 
 
 def _nothing(request: ReleaseRequest, released: Variants) -> tuple[Message, ...]:

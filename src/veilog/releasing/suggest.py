@@ -22,12 +22,12 @@ from fractions import Fraction
 from functools import cached_property, lru_cache, partial
 from importlib.resources import files
 from shlex import quote
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 from veilog._notebook import card, facts, frame, paragraph
 from veilog._plain import InJson, ToJson
 from veilog.errors import ParameterError, VeilogError
-from veilog.ledger.ledger import EntryRef, settling
+from veilog.ledger.ledger import EntryRef
 from veilog.logs.files import AnyLog, as_log
 from veilog.logs.stored.store import StoredLog
 from veilog.logs.synthetic.twins import MOST_ACTIVITIES, Sizes
@@ -40,10 +40,9 @@ from veilog.privacy.curator import Curator
 from veilog.privacy.domain import PRIVATELY, Domain
 from veilog.privacy.mechanisms import noise
 from veilog.privacy.unit import ONE_CASE, Unit, bounded
-from veilog.releasing.owner.account import chosen_ledger, note_uncounted
 from veilog.releasing.preview import Expected, expectation
 from veilog.releasing.request import LedgerChoice, ReleaseRequest, facts_declared, plan
-from veilog.releasing.twin import ask_sizes, sizes_of
+from veilog.releasing.twin import ask_sizes, asked_of, sizes_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -357,59 +356,47 @@ def suggest(
     """
     eps, failure, part = parse_epsilon(epsilon), parse_delta(delta), parse_share(share, "share")
     ranking = None if for_ == SIMILARITY else Ranking.of(for_)
-    asks_variants = bool(failure) and ranking is None
     held, protected = as_log(log), Unit.of(unit, max_cases, unnamed)
     source = noise.operating_system() if seed is None else noise.seeded(seed)
-    named = None if isinstance(activities, Iterable) else activities
-    domain = facts_declared(domain, activities if isinstance(activities, Iterable) else None)
-    if named is not None:
-        sizes_of(cases=1, length=0, activities=named)  # refused before anything is asked
+    domain, number = _declared(domain, activities)
     curator = Curator(bounded(held, protected, source), domain=domain, randomness=source)
-    spent, spent_delta = eps * part, failure * part if asks_variants else Fraction(0)
-    kept = chosen_ledger(ledger, seeded=seed is not None)
-    limit, asked = None if seed is not None else spent, {"share": float(part), **protected.in_ledger}
-    noted: dict[str, Any] = {"parameters": asked, "unit": protected.column or protected.name}
-    entry = (
-        None if kept is None else kept.reserve(held, "suggest", epsilon=limit, delta=spent_delta, begins=True, **noted)
-    )
-    if entry is not None:
-        curator.before_first(entry.begin)
-    derive = partial(curator.guarantee, nominal_epsilon=spent, nominal_delta=spent_delta or None)
-    with settling(entry, derive, lambda: curator.contacted):
-        of_case, of_case_delta = protected.of_one_case(spent, spent_delta)
-        for_count = of_case * _COUNT if ranking is None else of_case
-        if domain.activities not in (None, PRIVATELY):
-            named = min(len(curator.activities), MOST_ACTIVITIES) or None  # no twin has more, and none has none
-        cases, covered, frequent, sizes = _answers(curator, for_count, of_case - for_count, of_case_delta)
-    if ledger is False and seed is None:
-        note_uncounted(held, "suggest", derive(), **noted)
+    spent, spent_delta = eps * part, failure * part if ranking is None else Fraction(0)
+    ask = partial(_answers, curator, *protected.of_one_case(spent, spent_delta), number, counted=ranking is not None)
+    told: dict[str, Any] = {"unit": protected, "ledger": ledger, "parameters": {"share": float(part)}}
+    found, guarantee, entry = asked_of(held, "suggest", curator, ask, epsilon=spent, delta=spent_delta, **told)
     left, left_delta = eps - spent, failure - spent_delta
-    scale = float(left) / protected.most_cases * cases
-    picked = (
-        _Pick(*_chosen(scale, covered, frequent)) if ranking is None else _ranked(ranking, scale, delta=failure > 0)
-    )
+    scale = float(left) / protected.most_cases * found.cases
+    picked = _chosen(scale, found) if ranking is None else _ranked(ranking, scale, delta=failure > 0)
     return Suggestion(
         method=picked.method,
         reason=_of_whom(protected) + picked.reason,
         by_rule=picked.promising,
         epsilon_left=left,
         delta_left=left_delta,
-        cases=cases,
-        cases_within=math.ceil(math.log(20) / float(for_count)),
-        covered=covered,
-        frequent=frequent,
+        cases=found.cases,
+        cases_within=found.within,
+        covered=found.covered,
+        frequent=found.frequent,
         considered={name: method.weighed for name, method in METHODS.items() if method.weighed},
-        remarks=(*protected.remarks, *_remarks(picked, for_, cases, left_delta, domain)),
-        guarantee=derive(),
-        entry=None if entry is None else entry.entered,
+        remarks=(*protected.remarks, *_remarks(picked, for_, found.cases, left_delta, domain)),
+        guarantee=guarantee,
+        entry=entry,
         for_=for_,
         spends_delta=picked.spends_delta,
         settings=picked.settings,
         ranking=picked.ranking,
         not_ranked=picked.not_ranked,
-        sizes=None if sizes is None else replace(sizes, activities=named),
+        sizes=found.sizes,
         unit=protected,
     )
+
+
+def _declared(domain: Domain | None, activities: int | Iterable[str] | str | None) -> tuple[Domain, int | None]:
+    """The public facts, and how many activities there are where only that was said."""
+    if isinstance(activities, Iterable) or activities is None:
+        return facts_declared(domain, activities), None
+    sizes_of(cases=1, length=0, activities=activities)  # refused before anything is asked
+    return facts_declared(domain, None), activities
 
 
 def _of_whom(unit: Unit) -> str:
@@ -419,20 +406,35 @@ def _of_whom(unit: Unit) -> str:
     return f"A person's epsilon is {unit.most_cases:,} times that of a case, of which this speaks. "
 
 
-def _answers(
-    curator: Curator, for_count: Fraction, for_more: Fraction, delta: Fraction
-) -> tuple[int, float | None, int | None, Sizes | None]:
-    """About how many cases there are, and what share of them how many frequent variants hold, if that is asked; with
-    something left for more, what twins are made of."""
+class _Answers(NamedTuple):
+    """About how many cases there are, within how many, and what share of them so many frequent variants hold, if that
+    was asked; and what twins are made of, if more than the number of cases was asked."""
+
+    cases: int
+    within: int
+    covered: float | None = None
+    frequent: int | None = None
+    sizes: Sizes | None = None
+
+
+def _answers(curator: Curator, epsilon: Fraction, delta: Fraction, number: int | None, *, counted: bool) -> _Answers:
+    """Ask how large a log is; where its cases are only ``counted``, nothing else. ``number``: of activities."""
+    for_count = epsilon if counted else epsilon * _COUNT
+    domain = curator.domain
+    if domain.activities not in (None, PRIVATELY):
+        number = min(len(curator.activities), MOST_ACTIVITIES) or None  # no twin has more, and none has none
     cases = max(0, curator.count(for_count, purpose="cases-for-suggestion"))
-    if not for_more:
-        return cases, None, None, None
+    found = _Answers(cases, math.ceil(math.log(20) / float(for_count)))
+    if counted:
+        return found
+    for_more = epsilon - for_count
     for_sizes = for_more * _SIZES if delta else for_more
-    covered, frequent = None, None
     if delta:
-        found = curator.partitions(for_more - for_sizes, delta, purpose="frequent-variants-for-suggestion")
-        covered, frequent = min(1.0, found.cases / max(1, cases, found.cases)), len(found)
-    return cases, covered, frequent, ask_sizes(curator, for_sizes, cases=cases, within=for_count)
+        frequent = curator.partitions(for_more - for_sizes, delta, purpose="frequent-variants-for-suggestion")
+        covered = min(1.0, frequent.cases / max(1, cases, frequent.cases))
+        found = found._replace(covered=covered, frequent=len(frequent))
+    sizes = ask_sizes(curator, for_sizes, cases=cases, within=for_count)
+    return found._replace(sizes=replace(sizes, activities=number))
 
 
 @dataclass(frozen=True)
@@ -463,36 +465,34 @@ def _ranked(ranking: Ranking, scale: float, *, delta: bool) -> _Pick:
     return _Pick(best.method, reason, promising, best.delta, best.settings, order, tuple(left_out.items()))
 
 
-def _chosen(scale: float, covered: float | None, frequent: int | None) -> tuple[str, str, bool]:
-    """The method, why, and whether it can be of use; ``scale`` is the epsilon that is left times the cases."""
+def _chosen(scale: float, found: _Answers) -> _Pick:
+    """The method by the answers; ``scale`` is the epsilon that is left times the cases."""
     times = f"Epsilon times the cases is about {scale:,.0f}"
-    if covered is None:
+    if found.covered is None:
         if scale < _HOPELESS:
             reason = (
                 "too little, as no method without a delta was of use at 17 and below; raise epsilon, or allow a delta."
             )
-            return "evolve", f"{times}: {reason}", False
-        return (
-            "evolve",
-            f"{times}; without a delta, evolve resembled the original most in {ahead_in('evolve')} measured cells.",
-            True,
-        )
+            return _Pick("evolve", f"{times}: {reason}", False)
+        cells = ahead_in("evolve")
+        reason = f"{times}; without a delta, evolve resembled the original most in {cells} measured cells."
+        return _Pick("evolve", reason, True)
+    frequent = found.frequent
     few = "1 surely frequent variant holds" if frequent == 1 else f"{frequent} surely frequent variants hold"
-    held = f"{few} at least about {covered:.0%} of the cases" if frequent else "no variant is surely frequent"
-    if scale < _SMALL and covered >= _COVERED:
+    held = f"{few} at least about {found.covered:.0%} of the cases" if frequent else "no variant is surely frequent"
+    if scale < _SMALL and found.covered >= _COVERED:
         reason = "at such budgets TraVaS was ahead where few variants hold most cases; all that it releases is real."
-        return "travas", f"{times}, and {held}: {reason}", True
+        return _Pick("travas", f"{times}, and {held}: {reason}", True)
     if scale < _HOPELESS:
-        return (
-            "travas",
-            f"{times}: too little for the methods without a delta, which were of no use at 17 and below; TraVaS can "
-            "still show variants that are very frequent, if there are any.",
-            bool(frequent),
+        reason = (
+            "too little for the methods without a delta, which were of no use at 17 and below; TraVaS can "
+            "still show variants that are very frequent, if there are any."
         )
+        return _Pick("travas", f"{times}: {reason}", bool(frequent))
     reason = (
         "with a delta evolve starts from real variants where they hold most cases, and imagines what else there is."
     )
-    return "evolve", f"{times}, and {held}: {reason}", True
+    return _Pick("evolve", f"{times}, and {held}: {reason}", True)
 
 
 def _remarks(pick: _Pick, for_: str, cases: int, delta_left: Fraction, domain: Domain | None) -> list[Message]:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property, partial
 from pathlib import Path
-from typing import Annotated, Any
+from types import MappingProxyType
+from typing import Annotated, Any, TypeVar
 
 import numpy as np
 
@@ -27,13 +28,16 @@ from veilog.privacy.account.guarantee import Guarantee
 from veilog.privacy.curator import Curator
 from veilog.privacy.mechanisms import noise
 from veilog.privacy.unit import ONE_CASE, Unit, bounded
-from veilog.releasing.owner.account import chosen_ledger, note_uncounted
+from veilog.releasing.owner import chosen_ledger, note_uncounted
 from veilog.releasing.request import LedgerChoice, ReleaseRequest
 
 _COUNT, _LENGTHS = Fraction(1, 5), Fraction(1, 2)
 """Of epsilon, for the number of cases where that is not known; and of the rest, for how many there are of each length.
 What is left is for how concentrated they are."""
 _HALF = Fraction(1, 2)
+
+
+Answered = TypeVar("Answered")
 
 
 @dataclass(frozen=True)
@@ -117,40 +121,49 @@ def twin(
         raise ParameterError("sizes-epsilon-without-log", parameter="log")
     known = {name: value for name, value in declared.items() if value is not None}
     sizes_of(**{"cases": MOST_CASES, "length": 0} | known)  # what no log can have is refused before anything is asked
-    asked = _asked(files.as_log(log), parse_epsilon(epsilon), protected, ledger, seed, cases)
+    held, eps = files.as_log(log), parse_epsilon(epsilon)
+    curator = _curator(held, protected, seed)
+    ask = partial(ask_sizes, curator, protected.of_one_case(eps, Fraction(0))[0], cases=cases)
+    sizes, guarantee, entry = asked_of(held, "twin", curator, ask, epsilon=eps, unit=protected, ledger=ledger)
     if variants is not None:
-        known["variants"] = min(variants, asked.sizes.cases)  # by noise there may be fewer cases than that
+        known["variants"] = min(variants, sizes.cases)  # by noise there may be fewer cases than that
     if frequent is not None:
         known["held"] = None  # of what is declared there is no answer
-    return replace(asked, sizes=replace(asked.sizes, **known), seed=found, labels=labels)
+    return Twin(replace(sizes, **known), guarantee, seed=found, labels=labels, entry=entry)
 
 
-def _asked(
+def _curator(log: EventLog | StoredLog | Variants, unit: Unit, seed: int | None) -> Curator:
+    source = noise.operating_system() if seed is None else noise.seeded(seed)
+    return Curator(bounded(log, unit, source), randomness=source)
+
+
+def asked_of(
     log: EventLog | StoredLog | Variants,
-    eps: Fraction,
+    what: str,
+    curator: Curator,
+    ask: Callable[[], Answered],
+    *,
+    epsilon: Fraction,
+    delta: Fraction = Fraction(0),
     unit: Unit,
     ledger: LedgerChoice,
-    seed: int | None,
-    cases: int | None,
-) -> Twin:
-    """The sizes that a log answers with."""
-    source = noise.operating_system() if seed is None else noise.seeded(seed)
-    curator = Curator(bounded(log, unit, source), randomness=source)
-    kept = chosen_ledger(ledger, seeded=seed is not None)
-    noted: dict[str, Any] = {"parameters": unit.in_ledger, "unit": unit.column or unit.name}
-    entry = (
-        None
-        if kept is None
-        else kept.reserve(log, "twin", epsilon=None if seed is not None else eps, begins=True, **noted)
-    )
-    if entry is not None:
+    parameters: Mapping[str, Any] = MappingProxyType({}),
+) -> tuple[Answered, Guarantee, EntryRef | None]:
+    """Ask a log a few questions and enter that in a ledger as a release is; return the answer, what it cost, and where
+    it is entered."""
+    seeded = curator.randomness.seed is not None
+    kept = chosen_ledger(ledger, seeded=seeded)
+    noted: dict[str, Any] = {"parameters": {**parameters, **unit.in_ledger}, "unit": unit.column or unit.name}
+    entry = None
+    if kept is not None:
+        entry = kept.reserve(log, what, epsilon=None if seeded else epsilon, delta=delta, begins=True, **noted)
         curator.before_first(entry.begin)
-    derive = partial(curator.guarantee, nominal_epsilon=eps)
+    derive = partial(curator.guarantee, nominal_epsilon=epsilon, nominal_delta=delta or None)
     with settling(entry, derive, lambda: curator.contacted):
-        sizes = ask_sizes(curator, unit.of_one_case(eps, Fraction(0))[0], cases=cases)
-    if ledger is False and seed is None:
-        note_uncounted(log, "twin", derive(), **noted)
-    return Twin(sizes, derive(), entry=None if entry is None else entry.entered)
+        found = ask()
+    if ledger is False and not seeded:
+        note_uncounted(log, what, derive(), **noted)
+    return found, derive(), None if entry is None else entry.entered
 
 
 def sizes_of_log(log: EventLog | StoredLog | Variants, planned: ReleaseRequest) -> Sizes:

@@ -15,7 +15,7 @@ from veilog.errors import OutputError, check_language
 from veilog.ledger.accounts import Account
 from veilog.logs.files import AnyLog
 from veilog.measures import Comparison, Progress
-from veilog.releasing.owner.standing import Standing
+from veilog.releasing.owner import Standing
 from veilog.releasing.result import Release
 from veilog.report.facts import gathered
 from veilog.report.page import rendered

@@ -30,7 +30,7 @@ from veilog.ledger.accounts import Account
 from veilog.logs.files import AnyLog
 from veilog.measures import Progress
 from veilog.measures.persons import check_apart
-from veilog.releasing.owner.standing import Standing
+from veilog.releasing.owner import Standing
 from veilog.releasing.result import Release
 from veilog.report import words
 from veilog.report.attacks import known_activities, unique

@@ -30,8 +30,7 @@ from veilog.privacy.account.guarantee import STRENGTHS, Guarantee
 from veilog.privacy.account.guessing import worth
 from veilog.releasing.losses import Loss
 from veilog.releasing.meaning import largest, meaning_of, meaning_of_pairs
-from veilog.releasing.owner.losses import losses_after
-from veilog.releasing.owner.standing import Standing, standing_of
+from veilog.releasing.owner import Standing, losses_after, standing_of
 from veilog.releasing.result import Release
 from veilog.report.attacks import attacks_shown
 from veilog.report.attributes import OF_EVERY_LOG, AttributeShown, attributes_shown

@@ -12,7 +12,7 @@ from veilog.measures.purposes import Grade
 from veilog.privacy.account.guarantee import STRENGTHS, Guarantee, Strength
 from veilog.releasing.checks import State
 from veilog.releasing.meaning import meaning_of
-from veilog.releasing.owner.standing import Standing, counting
+from veilog.releasing.owner import Standing, counting
 from veilog.report.explorer import clean, short
 from veilog.report.figures import figure, share_of, tied
 from veilog.report.stated import stated

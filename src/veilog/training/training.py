@@ -39,7 +39,7 @@ from veilog.privacy.curator import Curator
 from veilog.privacy.mechanisms import noise
 from veilog.privacy.unit import bounded, check_somebody
 from veilog.releasing.keywords import Keywords
-from veilog.releasing.owner.account import chosen_ledger, note_uncounted
+from veilog.releasing.owner import chosen_ledger, note_uncounted
 from veilog.releasing.request import LedgerChoice, ReleaseRequest
 from veilog.releasing.run import entry_of
 from veilog.training.model import Model

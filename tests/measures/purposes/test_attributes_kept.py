@@ -18,7 +18,7 @@ from rich.console import Console
 
 import veilog
 from veilog._language import spoken
-from veilog.display.comparisons import purposes_table
+from veilog.cli.display.measures import purposes_table
 from veilog.errors import ParameterError
 from veilog.logs.eventlog import ACTIVITY, CASE_INDEX, EVENT_INDEX, TIMESTAMP, TIMESTAMP_TYPE, EventLog
 from veilog.logs.synthetic.hospital import hospital

@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from rich.console import Console
 
-from veilog import display
+from veilog.cli import display
 from veilog.errors import ParameterError
 from veilog.logs.eventlog import TIMESTAMP, TIMESTAMP_TYPE, EventLog
 from veilog.logs.synthetic.hospital import hospital

@@ -7,9 +7,9 @@ from typing import Annotated, Any
 
 from cyclopts import Parameter
 
-from veilog import display
 from veilog.audits.auditing import audit as audit_method
-from veilog.cli.shared.options import AS_USUAL, WHOLE, Json, Reading, RequestOptions, options_of, pairs
+from veilog.cli import display
+from veilog.cli.shared.options import AS_USUAL, WHOLE, Json, MethodSettings, Reading, RequestOptions, options_of, pairs
 from veilog.cli.shared.reading import Output, named, read_log, shown_progress
 
 
@@ -34,10 +34,7 @@ def audit(
     method: Annotated[str, Parameter(help="See veilog methods.")],
     *,
     epsilon: Annotated[str, Parameter(allow_leading_hyphen=True, help="The budget that is attacked.")],
-    p: Annotated[
-        tuple[str, ...],
-        Parameter(name=["-p", "--parameter"], negative="", help="NAME=VALUE of the method; repeated."),
-    ] = (),
+    p: MethodSettings = (),
     white_box: Annotated[
         bool, Parameter(negative="", help="Look at every noisy answer of worst-case neighbours, not only at releases.")
     ] = False,

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated
 
 from cyclopts import Parameter
 from rich.text import Text
 
-from veilog import display
 from veilog._files import atomic_target, check_writable
 from veilog.charts import comparison_svg
+from veilog.cli import display
 from veilog.cli.shared.options import AS_USUAL, HERE, SEEMING, Details, Grouping, HeldOut, Json, Log, Reading, Whose
 from veilog.cli.shared.reading import (
     Output,
@@ -109,31 +109,71 @@ _GROUPED = "The release has groups that the original has not. {said} Add --map, 
 Another = Annotated[Path | None, Parameter(help="Another release of the same log, which an attacker may hold, too.")]
 
 
+@Parameter(name="*")
+@dataclass(frozen=True)
+class MeasureOptions:
+    """What is measured beyond the usual, and for which purposes."""
+
+    models: Annotated[
+        bool, Parameter(negative="--no-models", help="Quality of the process model discovered from the release.")
+    ] = True
+    pm4py: Annotated[
+        bool, Parameter(negative="", help="Discover and replay that model by pm4py (extra 'models'), up to 300 s.")
+    ] = False
+    alignments: Annotated[
+        bool, Parameter(negative="", help="For discovery: fitness by optimal alignments, too (extra 'alignments').")
+    ] = False
+    anomalies: Annotated[
+        bool, Parameter(negative="", help="Also the share of cases that look normal (extra 'anomalies').")
+    ] = False
+    purposes: Annotated[
+        str, Parameter(help=f"What it is good for: all, or some of {', '.join(PURPOSES)}, with commas between.")
+    ] = ""
+    model: Annotated[
+        Path | None, Parameter(help="For conformance: a model (BPMN, PNML) or a list of constraints to check against.")
+    ] = None
+    predict: Annotated[
+        tuple[str, ...], Parameter(negative="", help="For prediction: a case attribute to predict. Repeatable.")
+    ] = ()
+
+    @property
+    def wanted(self) -> tuple[str, ...]:
+        """The purposes by name."""
+        return purposes_named([name.strip() for name in self.purposes.split(",") if name.strip()])
+
+    def asked(self, person: str | bool) -> Asked:
+        """What purposes are told; an option that none of them hears, or that cannot be served, is refused at once."""
+        wanted = self.wanted
+        for given, option, purpose in (
+            (self.model, "--model", "conformance"),
+            (self.predict, "--predict", "prediction"),
+            (self.alignments, "--alignments", "discovery"),
+        ):
+            if given and purpose not in wanted:
+                names = ",".join((*wanted, purpose))
+                parameter = option.strip("-")
+                raise ParameterError(
+                    "purpose-not-asked-for", parameter=parameter, option=option, purpose=purpose, names=names
+                )
+        if self.model is not None:
+            from veilog.measures.purposes.conformance import read_model  # only who has a model waits for it
+
+            read_model(self.model)
+        if self.alignments:
+            from veilog.measures.process_model.measure import check_alignments
+
+            check_alignments()
+        return Asked(self.model, self.predict, self.pm4py, self.alignments, person=person)
+
+
+MAIN_MEASURES = MeasureOptions()
+
+
 def compare(
     original: Log,
     released: Log,
     *,
-    models: Annotated[
-        bool, Parameter(negative="--no-models", help="Quality of the process model discovered from the release.")
-    ] = True,
-    pm4py: Annotated[
-        bool, Parameter(negative="", help="Discover and replay that model by pm4py (extra 'models'), up to 300 s.")
-    ] = False,
-    alignments: Annotated[
-        bool, Parameter(negative="", help="For discovery: fitness by optimal alignments, too (extra 'alignments').")
-    ] = False,
-    anomalies: Annotated[
-        bool, Parameter(negative="", help="Also the share of cases that look normal (extra 'anomalies').")
-    ] = False,
-    purposes: Annotated[
-        str, Parameter(help=f"What it is good for: all, or some of {', '.join(PURPOSES)}, with commas between.")
-    ] = "",
-    model: Annotated[
-        Path | None, Parameter(help="For conformance: a model (BPMN, PNML) or a list of constraints to check against.")
-    ] = None,
-    predict: Annotated[
-        tuple[str, ...], Parameter(negative="", help="For prediction: a case attribute to predict. Repeatable.")
-    ] = (),
+    measured: MeasureOptions = MAIN_MEASURES,
     chart: Annotated[
         Path | None, Parameter(help="Draw times and variants of both logs: a file that ends in .svg.")
     ] = None,
@@ -151,8 +191,7 @@ def compare(
     """
     out = Output(json, original, released)
     _check_chart(chart)
-    wanted = purposes_named([name.strip() for name in purposes.split(",") if name.strip()])
-    asked = _asked(wanted, Asked(model, predict, pm4py, alignments, person=whose.asked()))
+    wanted, asked = measured.wanted, measured.asked(whose.asked())
     first, noticed = read_to_measure(named(original, reading, grouping), reading, grouping, most=None)
     person = whose.column(first)
     after = _read_released(released, reading)
@@ -163,25 +202,29 @@ def compare(
         result = compare_logs(
             first,
             after,
-            models="pm4py" if models and pm4py else models,
-            anomalies=anomalies,
+            models="pm4py" if measured.models and measured.pm4py else measured.models,
+            anomalies=measured.anomalies,
             purposes=wanted,
             asked=asked,
             control=others,
             second=again,
             progress=progress,
         )
-    written = () if chart is None else (chart,)
     if isinstance(first, Variants) and (lacking := [*_lacking(result)]):
         out.show(f"Of {original.name} only the variants were read. Not computed: {', '.join(lacking)}.")
     if wanted or others is not None:
         say_person(out, person, whose)
+    written = () if chart is None else (chart,)
     _show(out, result, details, written, person, (original, noticed), (released, after.findings))
     say_narrow(out, None if others is None else person)
     if chart is not None:
-        with atomic_target(chart, overwrite=CALL.get().overwrite) as file:
-            file.write(comparison_svg(result).encode())
-        out.show(f"chart written to {chart}")
+        _draw(out, result, chart)
+
+
+def _draw(out: Output, result: Comparison, chart: Path) -> None:
+    with atomic_target(chart, overwrite=CALL.get().overwrite) as file:
+        file.write(comparison_svg(result).encode())
+    out.show(f"chart written to {chart}")
 
 
 def _lacking(result: Comparison) -> Iterator[str]:
@@ -208,32 +251,6 @@ def _show(
     out.show(display.comparison_table(result) if details else display.comparison_view(result))
     for log, found in read:
         show_findings(out, found, log)
-
-
-def _asked(wanted: tuple[str, ...], asked: Asked) -> Asked:
-    """What purposes are told; an option that none of them hears, or that cannot be served, is refused at once."""
-    for given, option, purpose in (
-        (asked.model, "--model", "conformance"),
-        (asked.targets, "--predict", "prediction"),
-        (asked.alignments, "--alignments", "discovery"),
-    ):
-        if given and purpose not in wanted:
-            raise ParameterError(
-                "purpose-not-asked-for",
-                parameter=option.strip("-"),
-                option=option,
-                purpose=purpose,
-                names=",".join((*wanted, purpose)),
-            )
-    if asked.model is not None:
-        from veilog.measures.purposes.conformance import read_model  # only who has a model waits for it
-
-        read_model(asked.model)
-    if asked.alignments:
-        from veilog.measures.process_model.measure import check_alignments
-
-        check_alignments()
-    return asked
 
 
 def _check_chart(chart: Path | None) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 from cyclopts import Parameter
 from rich.text import Text
@@ -22,7 +22,7 @@ from veilog.logs.eventlog import EventLog
 from veilog.logs.variants import Variants
 from veilog.measures import Comparison, Progress
 from veilog.releasing.meaning import json_of
-from veilog.releasing.owner.standing import Standing
+from veilog.releasing.owner import Standing
 from veilog.releasing.result import Release
 from veilog.report import write
 from veilog.report.dossier import check_dossier, dossier
@@ -32,7 +32,7 @@ from veilog.report.told import told_by_file
 Language = Annotated[str, Parameter(help=f"Language of the pages and the dossier: {', '.join(languages())}.")]
 
 
-@Parameter(name="*", group=GROUPS["Pages about it"])
+@Parameter(name="*", group=GROUPS["pages"])
 @dataclass(frozen=True)
 class Reports:
     """The pages that a release leaves beside its log."""
@@ -74,32 +74,17 @@ class Reports:
     ) -> Iterator[str]:
         """Write what was asked for about the release in this file; yields each page and whom it is for. ``person`` is
         the column of those who are protected, where it is persons."""
+        overwrite = CALL.get().overwrite
+        how: dict[str, Any] = {"files": (target,), "progress": progress, "language": self.language}
         if self.report is not None:
-            write(
-                released,
-                self.report,
-                original,
-                comparison=comparison,
-                files=(target,),
-                person=person or True,
-                progress=progress,
-                language=self.language,
-                overwrite=CALL.get().overwrite,
-            )
+            more: dict[str, Any] = {"comparison": comparison, "person": person or True, "overwrite": overwrite}
+            write(released, self.report, original, **more, **how)
             yield f"{self.report} (for you only: it holds exact numbers of the log)"
         if self.report_outside is not None:
-            write(
-                released,
-                self.report_outside,
-                files=(target,),
-                progress=progress,
-                language=self.language,
-                overwrite=CALL.get().overwrite,
-            )
+            write(released, self.report_outside, overwrite=overwrite, **how)
             yield f"{self.report_outside} (holds nothing of the log but the release)"
         if self.dossier is not None:
-            made = dossier(released, files=(target,), progress=progress, language=self.language)
-            write_dossier(made, self.dossier, overwrite=CALL.get().overwrite)
+            write_dossier(dossier(released, **how), self.dossier, overwrite=overwrite)
             yield f"{self.dossier} (a dossier: holds nothing of the log but the release)"
 
 

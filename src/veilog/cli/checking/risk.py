@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Annotated, Any
 
 from cyclopts import Parameter
 from rich.text import Text
 
-from veilog import display
 from veilog._plain import to_json
+from veilog.cli import display
 from veilog.cli.checking.compare import WHOLE, read_to_measure, say_narrow, say_person
 from veilog.cli.shared.options import AS_USUAL, HERE, SEEMING, Details, Grouping, Json, Log, Reading, Whose, pairs
-from veilog.cli.shared.reading import Output, named, show_columns, show_findings, shown_progress
+from veilog.cli.shared.reading import Output, opened, show_findings, shown_progress
 from veilog.errors import ParameterError
 from veilog.logs.eventlog import EventLog
 from veilog.logs.variants import Variants
@@ -22,26 +23,37 @@ from veilog.measures.disclosure import unique_cases as cases_alone
 from veilog.measures.singling_out import Exposure, Inference, Linkability, exposure, halves, inference, linkability
 
 
-def risk(
-    log: Log,
-    *,
+@Parameter(name="*")
+@dataclass(frozen=True)
+class KnownActivities:
+    """What somebody knows of a person."""
+
     background: Annotated[
         str, Parameter(help="What is known of a person: set, multiset, sequence; or several.", show_default=True)
-    ] = ("set,multiset,sequence"),
-    size: Annotated[str, Parameter(help="How many activities are known: 1,2,3 or 1-6.", show_default=True)] = "1,2,3",
+    ] = "set,multiset,sequence"
+    size: Annotated[str, Parameter(help="How many activities are known: 1,2,3 or 1-6.", show_default=True)] = "1,2,3"
     weight: Annotated[
         tuple[str, ...],
         Parameter(name="--weight", negative="", help="ACTIVITY=NUMBER: how much an activity counts. Repeatable."),
-    ] = (),
+    ] = ()
     arrangements: Annotated[
         bool, Parameter(negative="", help="Count multisets as the paper's program does, not as the paper defines them.")
-    ] = False,
+    ] = False
     time: Annotated[
         str | None, Parameter(help=f"When each of these activities happened is known, too, to {', '.join(UNITS)}.")
-    ] = None,
+    ] = None
     sensitive: Annotated[
         str | None, Parameter(help="Attribute of cases or events: how far the knowledge tells its value.")
-    ] = None,
+    ] = None
+
+
+USUAL = KnownActivities()
+
+
+def risk(
+    log: Log,
+    *,
+    known: KnownActivities = USUAL,
     unique_cases: Annotated[
         bool, Parameter(negative="", help="Confidential: name the cases that such knowledge singles out.")
     ] = False,
@@ -56,26 +68,20 @@ def risk(
     Their resource or life cycle is known, too, with --classifier 'concept:name org:resource'.
     """
     out = Output(json, log)
-    source = named(log, reading, grouping)
-    show_columns(out, source, reading)
-    whole = isinstance(whose.asked(), str) or time is not None or sensitive is not None or unique_cases
+    source = opened(out, log, reading, grouping)
+    whole = isinstance(whose.asked(), str) or known.time is not None or known.sensitive is not None or unique_cases
     log_or_variants, findings = read_to_measure(source, reading, grouping, most=None if whole else WHOLE)
     person = whose.column(log_or_variants)
-    kinds = [kind.strip() for kind in background.split(",")]
+    kinds = [kind.strip() for kind in known.background.split(",")]
+    sizes = _sizes(known.size)
+    how: dict[str, Any] = {"weights": _weights(known.weight), "time": known.time}
     with shown_progress() as progress:
-        results = measure_risk(
-            log_or_variants,
-            kinds,
-            _sizes(size),
-            weights=_weights(weight),
-            arrangements=arrangements,
-            time=time,
-            sensitive=sensitive,
-            progress=progress,
-        )
-        alone = _alone(log_or_variants, results, _weights(weight), time, progress) if unique_cases else []
-        exposed, linked, inferred = _attacked(log_or_variants, _sizes(size), person, progress)
-        if exposed is not None and time is None:
+        how["progress"] = progress
+        asked: dict[str, Any] = {"arrangements": known.arrangements, "sensitive": known.sensitive}
+        results = measure_risk(log_or_variants, kinds, sizes, **asked, **how)
+        alone = _alone(log_or_variants, results, **how) if unique_cases else []
+        exposed, linked, inferred = _attacked(log_or_variants, sizes, person, progress)
+        if exposed is not None and known.time is None:
             exact = {r.size: r.unique for r in results if r.background == "sequence" and r.exact}
             exposed = exposed.at_most(exact)
     found = {
@@ -85,17 +91,13 @@ def risk(
         "findings": [finding.to_json() for finding in findings],
     }
     out.json(found | ({"owner_only": {"unique_cases": alone}} if unique_cases else {}))
-    out.show(display.risk_lines(exposed, results, time))
+    out.show(display.risk_lines(exposed, results, known.time))
     for row in alone:
         out.show(display.unique_line(row))
     if exposed is not None or linked is not None or inferred is not None:
         say_person(out, person, whose)
-    if linked is not None or inferred is not None:
-        out.show(Text(_IF_PUBLISHED if person is None else _OF_PERSONS.format(column=person), style="dim"))
-        for line in display.attack_lines(linked, inferred, published=True):
-            out.show(line)
-        say_narrow(out, person)
-    if details or sensitive is not None:
+    _show_attacks(out, linked, inferred, person)
+    if details or known.sensitive is not None:
         out.show(display.risk_table(results))
     if details:
         for table in display.attack_tables(None, linked, inferred):
@@ -107,6 +109,16 @@ _IF_PUBLISHED = (
     "If one half of these cases were published as they are, and the other half were people who are not in it:"
 )
 _OF_PERSONS = "If the cases of one half of the people ({column}) were published as they are, and the others not in it:"
+
+
+def _show_attacks(out: Output, linked: Linkability | None, inferred: Inference | None, person: str | None) -> None:
+    """Show what attacks on one half of the people achieve beside the other half."""
+    if linked is None and inferred is None:
+        return
+    out.show(Text(_IF_PUBLISHED if person is None else _OF_PERSONS.format(column=person), style="dim"))
+    for line in display.attack_lines(linked, inferred, published=True):
+        out.show(line)
+    say_narrow(out, person)
 
 
 def _attacked(
@@ -129,18 +141,12 @@ def _attacked(
     return tried[0], tried[1], tried[2]
 
 
-def _alone(
-    log: EventLog | Variants,
-    results: Risks,
-    weights: dict[str, float] | None,
-    time: str | None,
-    progress: Progress,
-) -> list[dict[str, Any]]:
+def _alone(log: EventLog | Variants, results: Risks, **how: Any) -> list[dict[str, Any]]:
     """The names of the cases that each exact result singles out."""
     return [
         {"background": r.background, "size": r.size, "cases": list(found)}
         for r in results
-        if r.exact and (found := cases_alone(log, r.background, r.size, weights=weights, time=time, progress=progress))
+        if r.exact and (found := cases_alone(log, r.background, r.size, **how))
     ]
 
 

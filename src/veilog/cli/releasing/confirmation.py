@@ -13,15 +13,15 @@ from typing import Any
 
 from rich.text import Text
 
-from veilog import display
 from veilog._files import mark
 from veilog._plain import to_json
+from veilog.cli import display
 from veilog.cli.shared.reading import Output
 from veilog.cli.shared.terminal import CALL, SafeConsole, at_a_terminal
 from veilog.errors import BudgetError, OutputError, ParameterError, VeilogError
 from veilog.ledger.accounts import Account, check_paid
 from veilog.ledger.entry import Entry, as_read, kind_of_case
-from veilog.ledger.ledger import Ledger
+from veilog.ledger.ledger import EntryRef, Ledger
 from veilog.ledger.rules import short
 from veilog.ledger.store import Data
 from veilog.logs import files
@@ -33,10 +33,10 @@ from veilog.logs.variants import Variants
 from veilog.messages import OwnerMessage
 from veilog.privacy.account.guarantee import STRENGTHS, Strength, round_up, up
 from veilog.privacy.domain import FROM_LOG, Domain, Fact
+from veilog.releasing.kept import how_to_write, kept_file
 from veilog.releasing.losses import in_words
-from veilog.releasing.owner.account import beside_budgets, level_falls, uncounted_warning
-from veilog.releasing.owner.notes import OF_LOSSES
-from veilog.releasing.request import ReleaseRequest
+from veilog.releasing.owner import OF_LOSSES, beside_budgets, level_falls, uncounted_warning
+from veilog.releasing.request import ReleaseRequest, variants_of
 from veilog.releasing.result import Release
 
 
@@ -56,7 +56,7 @@ class Foreseen:
         said = " ".join([display.account_line(self.after) + ".", *map(str, self.warnings)])
         return Text(f"after the release: {said}" if self.warnings else f"after the release: {said[:-1]}")
 
-    def to_json(self) -> dict[str, Any]:
+    def totals(self) -> dict[str, Any]:
         """Return the account for programs, with the codes of what its owner is warned of."""
         told = {"warnings": to_json(self.warnings)} if self.warnings else {}
         return ({"refused": self.refused} if self.after is None else self.after.totals()) | told
@@ -94,7 +94,7 @@ def _account(ledger: Ledger, log: Data, unit: str) -> Account:
     if found is None:
         limited = sum(account.budget is not None for account in every)
         found = Account(0, name or ledger.name or "", unit, None, (), others=len(every), budgets_beside=limited)
-    return found.among((log if isinstance(log, Variants) else log.variants).cases)
+    return found.among(variants_of(log).cases)
 
 
 def _warnings(before: Account, level: Strength) -> tuple[OwnerMessage, ...]:
@@ -160,7 +160,7 @@ _PACKED_BYTES = 40
 def check_room(target: Path, original: EventLog | StoredLog | Variants, *, whole: bool) -> None:
     """Refuse, before anything is paid for, what the disk or a sheet will hardly hold: a release of the whole log is
     about as large as that."""
-    events = (original if isinstance(original, Variants) else original.variants).events
+    events = variants_of(original).events
     if whole and suffix_of(target) == ".xlsx" and events > MOST_EVENTS:
         raise OutputError("room-sheet-too-small", path=target, most_events=MOST_EVENTS)
     needed = events * _BYTES.get(suffix_of(target), _PACKED_BYTES)
@@ -172,9 +172,23 @@ def check_texts(target: Path, declared: Domain, original: EventLog | StoredLog |
     """Refuse, before anything is paid for, labels and values that the format cannot hold, as far as they are known."""
     labels = declared.alphabet or ()
     if declared.activities == FROM_LOG:
-        labels = (original if isinstance(original, Variants) else original.variants).labels
+        labels = variants_of(original).labels
     values = [value for given in declared.attributes.values() for value in given if isinstance(value, str)]
     files.check_texts(target, [*labels, *declared.attributes, *values])
+
+
+def confirmed(
+    out: Output, planned: ReleaseRequest, log: EventLog | StoredLog | Variants, target: Path, ledger: Ledger | None
+) -> ReleaseRequest:
+    """Return the request with the public facts that whoever is at a terminal agreed to, and go on with it: before
+    anything is paid for, what cannot be written is refused, and what they may not want is shown to them."""
+    if planned.undeclared:
+        planned = planned.declaring(agreed(out, planned.declared, planned.undeclared, log))
+    check_room(target, log, whole=planned.part is None)
+    check_texts(target, planned.declared, log)
+    confirm_losses(out, planned, log)
+    confirm_level(out, ledger, planned, log)
+    return planned
 
 
 def cannot_be_undone(sentence: str) -> None:
@@ -206,6 +220,10 @@ def told_if_stopped(
             cannot_be_undone(f"{' and '.join(written)} {'is' if len(written) == 1 else 'are'} written.")
         cannot_be_undone(_asked(epsilon) if ledger is None else _charged(method, ledger, log, since))
         raise
+    except OutputError:
+        if ledger is None:  # one of a ledger is kept beside it, which its error says
+            cannot_be_undone(_asked(epsilon))
+        raise
 
 
 def _asked(epsilon: Fraction | None) -> str:
@@ -226,13 +244,15 @@ def _charged(method: str, ledger: Ledger, log: Data, since: str) -> str:
         return "Nothing was asked of the log, so nothing is spent."
     if begun[-1].epsilon is None:
         return f"The log was asked, which is entered in {ledger.path}."
-    spent = up(round_up(begun[-1].epsilon))
-    return f"The log was asked: epsilon = {spent} is spent, which is entered in {ledger.path}."
+    spent, entry = up(round_up(begun[-1].epsilon)), EntryRef(ledger.path, begun[-1].number)
+    file = kept_file(entry)
+    waits = "" if file is None else f" The release used its epsilon, and waits in {file}: {how_to_write(entry)}."
+    return f"The log was asked: epsilon = {spent} is spent, which is entered in {ledger.path}.{waits}"
 
 
 def agreed(out: Output, domain: Domain, needed: Iterable[Fact], log: EventLog | StoredLog | Variants) -> Domain:
     """Return the domain with what the owner says is public, shown what the log holds; nothing has been asked of it."""
-    variants = log if isinstance(log, Variants) else log.variants
+    variants = variants_of(log)
     lacking = domain.lacks(needed)
     if "activities" in lacking:
         out.show(Text("Everybody who gets the release may learn that these activities exist:", style="bold"))

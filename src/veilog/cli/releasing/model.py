@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json as json_text
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any
@@ -12,20 +12,11 @@ from typing import Annotated, Any
 import numpy as np
 from cyclopts import Parameter
 from rich.console import Group
-from rich.progress import (
-    BarColumn,
-    Progress,
-    SpinnerColumn,
-    TaskProgressColumn,
-    TextColumn,
-    TimeElapsedColumn,
-    TimeRemainingColumn,
-)
 from rich.text import Text
 
-from veilog import display
 from veilog._files import check_writable
-from veilog.cli.ledger import AS_THERE_IS, Keeping, show_account
+from veilog.cli import display
+from veilog.cli.ledger import AS_THERE_IS, Keeping, account_of, show_account, show_notes
 from veilog.cli.releasing.confirmation import cannot_be_undone, confirm_level, told_if_stopped
 from veilog.cli.shared.options import (
     AS_USUAL,
@@ -35,15 +26,16 @@ from veilog.cli.shared.options import (
     Grouping,
     Json,
     Log,
+    MethodSettings,
     Reading,
     TrainOptions,
     pairs,
     quoted,
 )
-from veilog.cli.shared.reading import Output, named, read_variants, show_columns
+from veilog.cli.shared.reading import Output, opened, read_variants, shown_progress
 from veilog.cli.shared.reading import read_log as read_whole
 from veilog.cli.shared.terminal import CALL, INTERRUPTED, SafeConsole, put_out, stopped_by
-from veilog.errors import OutputError, ParameterError
+from veilog.errors import ParameterError
 from veilog.releasing.meaning import json_of
 from veilog.training.model import Model
 from veilog.training.training import remove, trainable
@@ -59,10 +51,7 @@ def train(
     model: Annotated[Path, Parameter(help="File to write the model to.")],
     *,
     method: Annotated[str, Parameter(name=["--method", "-m"], help="travag.")] = "travag",
-    p: Annotated[
-        tuple[str, ...],
-        Parameter(name=["-p", "--parameter"], negative="", help="NAME=VALUE of the method; repeated."),
-    ] = (),
+    p: MethodSettings = (),
     checkpoint: Annotated[
         Path | None,
         Parameter(help="Keep the run here, so that it can be stopped (Ctrl-C); the same command then goes on with it."),
@@ -75,7 +64,8 @@ def train(
 ) -> None:
     """Train a model of a log, once, within a budget; veilog sample then draws from it without the log."""
     out = Output(json, log)
-    _check_files(log, model, checkpoint)
+    for place in filter(None, (model, checkpoint)):
+        check_writable(place)
     # Before a large log is read: what can be refused without it.
     trainable(method)
     planned = budget.request(method, pairs(p, "-p"))
@@ -83,8 +73,7 @@ def train(
     new = keeping.checked(log, seeded=seeded)
     if budget.by_column:
         grouping.needs_events("A unit that is a column")
-    source = named(log, reading, grouping)
-    show_columns(out, source, reading)
+    source = opened(out, log, reading, grouping)
     original = read_whole(source, reading) if budget.by_column else read_variants(source, reading)
     goes_on = checkpoint is not None and checkpoint.exists()
     if not goes_on:
@@ -93,7 +82,7 @@ def train(
     whole = budget.epsilon or f"an advantage of {budget.guessing_advantage}"
     spends = f"spends {whole} (delta {budget.delta}), charged at the start"
     most = planned.epsilon if planned.bounded else None
-    with _resumable(checkpoint), _with_time_left(spends) as progress:
+    with _resumable(checkpoint), shown_progress(time_left=True, also=spends) as progress:
         if checkpoint is not None and goes_on:
             progress(f"going on with {checkpoint.name}", None)
         ledger = keeping.of(log, progress, seeded=seeded)
@@ -104,13 +93,12 @@ def train(
     if checkpoint is not None:
         remove(checkpoint)
     seconds = time.perf_counter() - started
-    account = None if trained.entry is None else trained.entry.account()
+    account = account_of(trained.entry)
     notes, warned = keeping.warnings(original, trained.entry, trained.guarantee)
     facts = _facts(trained) | {"owner_only": {"seconds": seconds, **warned}}
-    out.json(facts, model, account=None if account is None else account.totals())
+    out.json(facts, model, account=account)
     out.show(_view(trained, [("written to", str(model)), ("seconds", f"{seconds:.1f}")]))
-    for note in notes if trained.entry is not None else []:
-        out.show(Text(f"For you only: {note}", style="magenta"))
+    show_notes(out, notes if trained.entry is not None else [])
     show_account(out, trained.entry, account, new)
     out.show(f"Draw from it as often as you like: veilog sample {quoted(model)} OUT")
 
@@ -138,13 +126,13 @@ def sample(
         raise ParameterError("stream-with-json", parameter="json")
     out = Output(json)
     if target is not None:
-        _check_files(model, target, None)
+        check_writable(target)
     loaded = Model.load(model)
     if target is None:
         _stream(loaded, cases, seed)
         return
     started = time.perf_counter()
-    with _with_time_left() as progress:
+    with shown_progress(time_left=True) as progress:
         drawn = loaded.write(target, cases, seed=seed, overwrite=CALL.get().overwrite, progress=progress)
     seconds = time.perf_counter() - started
     counts = {"cases": drawn.cases, "events": drawn.events, "variants": len(drawn)}
@@ -175,16 +163,6 @@ def inspect(model: ModelFile, *, json: Json = None) -> None:
     out.show(_view(loaded, [("file", f"{model}, {model.stat().st_size:,} bytes"), ("trained by", loaded.software)]))
     out.show(Text(f"\nof {_SHOWN:,} cases drawn from it:", style="dim"))
     out.show(display.variants_table(drawn))
-
-
-def _check_files(source: Path, target: Path, checkpoint: Path | None) -> None:
-    """Before any work: what is to be written can be, and is not what is read."""
-    for path in (target, *([] if checkpoint is None else [checkpoint])):
-        check_writable(path)
-        if path.exists() and source.exists() and path.samefile(source):
-            raise OutputError("input-would-be-overwritten", path=path)
-    if checkpoint is not None and checkpoint.resolve() == target.resolve():
-        raise OutputError("model-and-checkpoint-same", path=target)
 
 
 def _facts(model: Model) -> dict[str, Any]:
@@ -241,26 +219,3 @@ def _resumable(checkpoint: Path | None) -> Iterator[None]:
             words = f"Stopped. The run is kept in {checkpoint}: the same command goes on with it.\n"
             SafeConsole(stderr=True, highlight=False).print(words, markup=False, soft_wrap=True, end="")
         raise
-
-
-@contextmanager
-def _with_time_left(also: str = "") -> Iterator[Callable[[str, float | None], None]]:
-    """A progress display on stderr with the time left; silent where stderr is not a terminal."""
-    console = SafeConsole(stderr=True)
-    columns = (
-        SpinnerColumn(),
-        TextColumn("{task.description}", markup=False),
-        BarColumn(),
-        TaskProgressColumn(),
-        TimeElapsedColumn(),
-        TextColumn("left"),
-        TimeRemainingColumn(),
-        TextColumn(also, style="dim"),
-    )
-    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
-        task = bar.add_task("", total=None)
-
-        def show(text: str, fraction: float | None) -> None:
-            bar.update(task, description=text, total=None if fraction is None else 1.0, completed=fraction or 0.0)
-
-        yield show

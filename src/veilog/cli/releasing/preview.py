@@ -6,19 +6,20 @@ import glob
 import json as plain_json
 import math
 import re
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields
-from functools import cached_property
+from functools import cache
 from pathlib import Path
 from typing import Annotated, Any
 
 from cyclopts import Parameter
 from rich.text import Text
 
-from veilog import display
 from veilog._files import text_of
 from veilog._plain import to_json
-from veilog.cli.ledger import AS_THERE_IS, Keeping, show_account
-from veilog.cli.releasing.confirmation import Foreseen, cannot_be_undone, foreseen, told_if_stopped
+from veilog.cli import display
+from veilog.cli.ledger import AS_THERE_IS, Keeping, account_of, show_account, show_notes
+from veilog.cli.releasing.confirmation import cannot_be_undone, foreseen, told_if_stopped
 from veilog.cli.shared.options import (
     AS_USUAL,
     EACH_CASE,
@@ -29,6 +30,7 @@ from veilog.cli.shared.options import (
     Json,
     Persons,
     Reading,
+    ReleaseOptions,
     activity_names,
     quoted,
 )
@@ -36,10 +38,10 @@ from veilog.cli.shared.paths import is_pipe
 from veilog.cli.shared.reading import (
     Output,
     named,
+    opened,
     read_events,
     read_needed,
     read_variants,
-    show_columns,
     shown_progress,
 )
 from veilog.cli.shared.terminal import CALL
@@ -52,12 +54,12 @@ from veilog.logs.variants import Variants
 from veilog.messages import OwnerMessage
 from veilog.privacy.account.accounting import parse_epsilon
 from veilog.privacy.domain import FROM_LOG
-from veilog.privacy.part import Part
+from veilog.privacy.unit import Unit
 from veilog.releasing.losses import in_words
-from veilog.releasing.owner.notes import uncounted_cases
+from veilog.releasing.owner import uncounted_cases
 from veilog.releasing.preview import Expected, Preview, cases_with
-from veilog.releasing.request import ReleaseRequest
-from veilog.releasing.twin import Twin, sizes_of, sizes_of_log
+from veilog.releasing.request import ReleaseRequest, variants_of
+from veilog.releasing.twin import Twin, sizes_of_log
 from veilog.releasing.twin import twin as make_twin
 
 _NUMBER = re.compile(r"[-+]?[0-9]*\.?[0-9]+(e[-+]?[0-9]+)?", re.IGNORECASE)
@@ -85,7 +87,7 @@ _USUAL = "prediction"
 """What a dry run judges: it takes a moment."""
 
 
-@Parameter(name="*", group=GROUPS["Trying it on made-up logs"])
+@Parameter(name="*", group=GROUPS["preview"])
 @dataclass(frozen=True)
 class PreviewOptions(KnownSizes):
     """The preview of a release, which the command calls a dry run, and what is known for it."""
@@ -117,53 +119,8 @@ class PreviewOptions(KnownSizes):
         if given:
             raise ParameterError("option-for-dry-run", parameter=given[0], given=given[0])
 
-    def found(self, before: PreviewInput, how_many: int | None) -> Sizes:
-        """The sizes that are known; only ``log`` looks at it."""
-        if self.sizes == FROM_LOG:
-            return sizes_of_log(before.original, before.planned)
-        return sizes_of(activities=how_many, **self.facts()) if self.sizes is None else _sizes_in(Path(self.sizes))
-
 
 NO_PREVIEW = PreviewOptions()
-
-
-@dataclass(frozen=True)
-class PreviewInput:
-    """What a preview may look at: the log as its release would read it, once, and its ledger. Nothing is asked."""
-
-    log: Path
-    planned: ReleaseRequest
-    reading: Reading
-    grouping: Grouping
-    keeping: Keeping
-
-    @cached_property
-    def original(self) -> EventLog | StoredLog | Variants:
-        """The log, for its owner's eyes alone."""
-        return read_needed(named(self.log, self.reading, self.grouping), self.planned, self.reading)
-
-    @cached_property
-    def variants(self) -> Variants | None:
-        """What the release would look at, confidential; None where the log is a pipe, or not there."""
-        if is_pipe(self.log) or not self.log.exists():
-            return None
-        part = self.planned.part
-        looked_at = self.original if part is None else part.of_log(self.original)
-        return looked_at if isinstance(looked_at, Variants) else looked_at.variants
-
-    def of_the_log(self, expected: Expected) -> dict[str, Any]:
-        """What only the owner may know: losses, and how many activities of the log itself can survive."""
-        if self.variants is None:
-            return {"losses": ()}
-        found = expected.survivors
-        some = {} if found is None else {"survivors": found.among(cases_with(self.variants))}
-        return {"losses": self.planned.losses(self.original), **some}
-
-    @cached_property
-    def account(self) -> Foreseen | None:
-        """What the account would say, for which the log is read; None where there is no ledger."""
-        ledger = self.keeping.of(self.log, seeded=self.planned.seed is not None)
-        return None if ledger is None else foreseen(ledger, self.planned, self.original)
 
 
 def activities_of(text: str | None, *words: str) -> int | tuple[str, ...] | None:
@@ -219,26 +176,29 @@ def twin(
         if log is None:
             raise ParameterError("twin-epsilon-without-log", parameter="log")
         new = keeping.checked(log)
-        source = named(log, reading, grouping)
-        show_columns(screen, source, reading)
+        source = opened(screen, log, reading, grouping)
         asked = read_events(source, reading) if persons.by_column else read_variants(source, reading)
         found = _asked(asked, epsilon, keeping, log, declared)
         notes = [] if isinstance(asked, Variants) else uncounted_cases(asked, protected)
         if found.guarantee is not None:
             of_account, warned = keeping.warnings(asked, found.entry, found.guarantee)
             notes += of_account
-    account = None if found.entry is None else found.entry.account()
+    account = account_of(found.entry)
     told = {"owner_only": {"notes": to_json(notes), **warned}} if notes else {}
-    screen.json(found.to_json() | told, account=None if account is None else account.totals())
+    screen.json(found.to_json() | told, account=account)
     _show(screen, found)
     show_account(screen, found.entry, account, new)
-    for note in notes:
-        screen.show(Text(f"For you only: {note}", style="magenta"))
+    show_notes(screen, notes)
     if out is not None:
-        files.write(found.log, out, overwrite=CALL.get().overwrite)
-        whom = "" if protected.name == "case" else f"--unit person --max-cases {protected.most_cases} "
-        tried = f"veilog release {quoted(out)} TRY.xes -m evolve ... {whom}--no-ledger"
-        screen.show(Text(f"twin written to {out}; {tried} costs nothing"))
+        _write(screen, found, out, protected)
+
+
+def _write(screen: Output, found: Twin, out: Path, unit: Unit) -> None:
+    """Write the made-up log, and show how a release is tried on it."""
+    files.write(found.log, out, overwrite=CALL.get().overwrite)
+    whom = "" if unit.name == "case" else f"--unit person --max-cases {unit.most_cases} "
+    tried = f"veilog release {quoted(out)} TRY.xes -m evolve ... {whom}--no-ledger"
+    screen.show(Text(f"twin written to {out}; {tried} costs nothing"))
 
 
 def _asked(
@@ -269,42 +229,68 @@ def _show(screen: Output, found: Twin) -> None:
 
 
 def show_preview(
-    out: Output, planned: ReleaseRequest, given: PreviewInput, options: PreviewOptions, how_many: int | None
+    out: Output,
+    log: Path,
+    asked: ReleaseOptions,
+    method: str,
+    parameters: Mapping[str, str],
+    preview: PreviewOptions,
+    keeping: Keeping,
+    reading: Reading,
+    grouping: Grouping,
 ) -> None:
-    """Say what a release would guarantee and can be expected to be worth, asking nothing of the log."""
-    sizes = options.found(given, how_many)
-    declared = options.facts() | ({} if how_many is None else {"activities": how_many})
-    purposes = _USUAL if options.purposes is None else options.purposes
+    """Say what a release would guarantee and can be expected to be worth, asking nothing of the log. It is read as its
+    release would read it, once, and only where its ledger, its losses or its exact sizes are looked at."""
+    declared: dict[str, Any] = preview.facts()
+    if asked.activities is not None and asked.activities.isdecimal():  # how many: a dry run needs no names
+        declared |= {"activities": int(asked.activities)}
+        asked = asked.having(activities=FROM_LOG)
+    planned = asked.request(method, parameters)
+    read = cache(lambda: read_needed(named(log, reading, grouping), planned, reading))
+    sizes = None
+    if preview.sizes is not None:
+        sizes = sizes_of_log(read(), planned) if preview.sizes == FROM_LOG else _sizes_in(Path(preview.sizes))
+    purposes = _USUAL if preview.purposes is None else preview.purposes
     wanted = tuple(name.strip() for name in purposes.split(",") if name.strip())
     with shown_progress() as progress:
         expected = planned.expected(
-            sizes, purposes=wanted, owner_only=options.sizes == FROM_LOG, progress=progress, **declared
+            sizes, purposes=wanted, owner_only=preview.sizes == FROM_LOG, progress=progress, **declared
         )
     found = Preview(planned.cost, expected, tuple(planned.attribute_errors(expected.sizes.cases).items()))
-    account = given.account
-    own = given.of_the_log(expected)
+    ledger = keeping.of_release(log, planned)
+    account = None if ledger is None else foreseen(ledger, planned, read())
+    own: dict[str, Any] = {"losses": ()} if is_pipe(log) or not log.exists() else _of_the_log(planned, read(), expected)
     facts = {"dry_run": True, **found.to_json(), "owner_only": to_json(own)}
-    out.json(facts, account=None if account is None else account.to_json())
+    out.json(facts, account=account)
     lines = [in_words(loss) for loss in own["losses"]]
     lines += [own["survivors"].in_words()] if "survivors" in own else []
-    more = [] if planned.part is None else [("of", _of_part(planned.part, exact=expected.owner_only))]
-    if planned.unit.column is not None and not expected.owner_only:
-        most = planned.unit.most_cases
-        more.append(("of people", f"the sizes are taken to be those of the cases that count, at most {most:,} of each"))
     if lines:
         out.show(Text("Confidential, from the log itself:", style="bold magenta"))
     for line in lines:
         out.show(Text(f"  {line}", style="magenta"))
-    rows: list[tuple[str, str | Text]] = [*more, *([] if account is None else [("account", account.line)])]
+    rows: list[tuple[str, str | Text]] = [*_taken(planned, exact=expected.owner_only)]
+    rows += [] if account is None else [("account", account.line)]
     out.show(display.expected_view(expected, planned.cost, rows))
     for name, share in found.attribute_errors:
         out.show(Text(f"{name}: noise alone will give up to about {100 * share:.0f} % of the cases another value."))
 
 
-def _of_part(part: Part, *, exact: bool) -> str:
+def _of_the_log(planned: ReleaseRequest, log: EventLog | StoredLog | Variants, expected: Expected) -> dict[str, Any]:
+    """What only the owner may know: losses, and how many activities of the log itself can survive."""
+    looked_at = log if planned.part is None else planned.part.of_log(log)
+    found = expected.survivors
+    some = {} if found is None else {"survivors": found.among(cases_with(variants_of(looked_at)))}
+    return {"losses": planned.losses(log), **some}
+
+
+def _taken(planned: ReleaseRequest, *, exact: bool) -> Iterator[tuple[str, str]]:
     """Which cases the sizes are of."""
-    told = "the sizes are those of" if exact else "the sizes are taken to be those of this part, not of the log:"
-    return f"{told} the {part.in_words}"
+    if planned.part is not None:
+        told = "the sizes are those of" if exact else "the sizes are taken to be those of this part, not of the log:"
+        yield "of", f"{told} the {planned.part.in_words}"
+    if planned.unit.column is not None and not exact:
+        most = planned.unit.most_cases
+        yield "of people", f"the sizes are taken to be those of the cases that count, at most {most:,} of each"
 
 
 def _sizes_in(path: Path) -> Sizes:

@@ -1,10 +1,9 @@
-"""Commands that release a log: methods, release, demo."""
+"""Commands that release a log: methods, release."""
 
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
@@ -12,21 +11,11 @@ from typing import Annotated
 from cyclopts import Parameter
 from rich.text import Text
 
-from veilog import display
-from veilog._files import mark
+from veilog.cli import display
 from veilog.cli.checking.report import NO_REPORT, Reports
-from veilog.cli.ledger import AS_THERE_IS, Keeping, check_person, ledger_of, show_account
-from veilog.cli.releasing.confirmation import (
-    agreed,
-    cannot_be_undone,
-    check_room,
-    check_texts,
-    confirm_level,
-    confirm_losses,
-    tell_losses,
-    told_if_stopped,
-)
-from veilog.cli.releasing.preview import NO_PREVIEW, PreviewInput, PreviewOptions, show_preview
+from veilog.cli.ledger import AS_THERE_IS, Keeping, account_of, check_person, ledger_of, show_account
+from veilog.cli.releasing.confirmation import cannot_be_undone, confirmed, tell_losses, told_if_stopped
+from veilog.cli.releasing.preview import NO_PREVIEW, PreviewOptions, show_preview
 from veilog.cli.shared.options import (
     AS_USUAL,
     HERE,
@@ -35,20 +24,18 @@ from veilog.cli.shared.options import (
     Grouping,
     Json,
     Log,
+    MethodSettings,
     Reading,
     ReleaseOptions,
     SpreadsheetSafe,
-    Target,
-    To,
     options,
     pairs,
     quoted,
 )
-from veilog.cli.shared.paths import check_all_absent, check_places, in_words, is_outgoing, is_pipe, send
-from veilog.cli.shared.reading import Output, check_target, named, read_needed, show_columns, shown_progress
+from veilog.cli.shared.paths import check_places, is_pipe
+from veilog.cli.shared.reading import Output, check_target, named, opened, read_needed, shown_progress
 from veilog.cli.shared.terminal import CALL, at_a_terminal
-from veilog.demo import WRITTEN, run_demo
-from veilog.errors import OutputError, ParameterError, UndeclaredError
+from veilog.errors import UndeclaredError
 from veilog.ledger.accounts import LastSpan, last_span
 from veilog.ledger.store import Data
 from veilog.logs.eventlog import EventLog
@@ -60,12 +47,9 @@ from veilog.logs.variants import Variants
 from veilog.measures import Comparison
 from veilog.measures import compare as compare_logs
 from veilog.methods import METHODS, method_named
-from veilog.methods.method import Progress
-from veilog.privacy.domain import FROM_LOG
 from veilog.privacy.part import Part
-from veilog.releasing.kept import how_to_write, kept_file, place_elsewhere
-from veilog.releasing.owner.account import with_warnings
-from veilog.releasing.request import ReleaseRequest
+from veilog.releasing.owner import with_warnings
+from veilog.releasing.request import ReleaseRequest, variants_of
 from veilog.releasing.result import Release
 from veilog.releasing.run import entry_of, run_plan
 from veilog.report.told import has_times
@@ -97,13 +81,10 @@ def methods(
 
 def release(
     log: Log,
-    target: Target,
+    target: Annotated[Path, Parameter(help="File to write to, its suffix says how.")],
     *,
     method: Annotated[str, Parameter(name=["--method", "-m"], help="See veilog methods.")],
-    p: Annotated[
-        tuple[str, ...],
-        Parameter(name=["-p", "--parameter"], negative="", help="NAME=VALUE of the method; repeated."),
-    ] = (),
+    p: MethodSettings = (),
     asked: ReleaseOptions = UNDECIDED,
     keeping: Keeping = AS_THERE_IS,
     reading: Reading = AS_USUAL,
@@ -112,76 +93,50 @@ def release(
         bool, Parameter(negative="--no-compare", help="Show what was kept, for you only; never written.")
     ] = True,
     reports: Reports = NO_REPORT,
-    to: To = None,
     spreadsheet_safe: SpreadsheetSafe = False,
     preview: PreviewOptions = NO_PREVIEW,
     details: Details = False,
     json: Json = None,
 ) -> int:
     """Release a log: ask it questions with noise, write what comes out, and say what is guaranteed."""
-    out = Output(json, log, log=None if preview.dry_run else target)
-    parameters = pairs(p, "-p")
+    out = Output(json, log)
     last, asked = since_last(log, keeping, asked)
     if preview.dry_run:
-        how_many, asked = _counted(asked)
-        planned = asked.request(method, parameters)
-        show_preview(out, planned, PreviewInput(log, planned, reading, grouping, keeping), preview, how_many)
+        show_preview(out, log, asked, method, pairs(p, "-p"), preview, keeping, reading, grouping)
         return 0
     preview.refuse_alone()
-    place = check_target(target, to or reading.format, spreadsheet_safe=spreadsheet_safe)
+    check_target(target, None, spreadsheet_safe=spreadsheet_safe)
     reports.check()
-    # Before a large log is read: what can be refused without it.
-    _check_person(asked, log, reading, grouping)
-    planned = asked.request(method, parameters)
-    more = _check_beside(planned, target, log, keeping.ledger, json)
+    _check_person(asked, log, reading, grouping)  # before a bound on the cases of a person is asked for
+    planned = asked.request(method, pairs(p, "-p"))
+    files = [*_check_beside(planned, target, log, keeping.ledger, json), target]
     planned = planned.declaring(reading.groups(planned.declared))
     if planned.undeclared and not at_a_terminal():
         raise UndeclaredError(planned.method.name, planned.undeclared)
-    new = keeping.checked(log, seeded=(seeded := planned.seed is not None))
-    source = named(log, reading, grouping)
-    show_columns(out, source, reading)
+    new = keeping.checked(log, seeded=planned.seed is not None)
+    source = opened(out, log, reading, grouping)
     original = read_needed(source, planned, reading)
     planned = following(out, planned, last, original)
-    if planned.undeclared:
-        planned = planned.declaring(agreed(out, planned.declared, planned.undeclared, original))
-    check_room(place, original, whole=planned.part is None)
-    check_texts(place, planned.declared, original)
-    confirm_losses(out, planned, original)
-    confirm_level(out, keeping.of(log, seeded=seeded), planned, original)
-    files = () if is_pipe(target) else (*more, target)
-    released = _written(planned, log, original, keeping, place, files, spreadsheet_safe=spreadsheet_safe)
-    cannot_be_undone(f"The release is written to {in_words(target, out=True)} and paid for.")
+    planned = confirmed(out, planned, original, target, keeping.of_release(log, planned))
+    released = _written(planned, log, original, keeping, files, spreadsheet_safe=spreadsheet_safe)
+    cannot_be_undone(f"The release is written to {target} and paid for.")
     tell_losses(released)
-    account = None if released.entry is None else released.entry.account()
-    out.json(released.to_json(), place, *more, account=None if account is None else account.totals())
+    account = account_of(released.entry)
+    out.json(released.to_json(), target, *files[:-1], account=account)
     beside = _beside(original, planned.part)
     comparison = _kept(beside, released) if compare and json != "-" else None
-    with shown_progress() as progress:
-        pages = list(reports.write(released, place, beside, comparison, progress, planned.unit.column))
-    as_read = quoted(log) + options(reading)
-    written = [in_words(target, out=True), *(str(path) for path in more)]
-    if not details:
+    pages = [] if reports == NO_REPORT else _pages(reports, released, target, beside, comparison, planned)
+    as_read, written = quoted(log) + options(reading), [str(target), *map(str, files[:-1])]
+    if details:
+        out.show(display.release_view(released, "; ".join(written), as_read))
+        show_account(out, released.entry, account, new)
+        _show_kept(out, comparison, pages)
+    else:
         left = "" if account is None else "; ".join(filter(None, (display.account_line(account), new)))
         compared = f"veilog compare {quoted(log)} {quoted(target)}{options(reading, grouping)}"
         then = _next(target, comparison, reports.report_outside, compared, timed=has_times(released))
         out.show(display.release_brief(released, [*written, *pages], comparison, left, then, as_read))
-        return _status(released)
-    out.show(display.release_view(released, "; ".join(written), as_read))
-    show_account(out, released.entry, account, new)
-    _show_kept(out, comparison, pages)
-    return _status(released)
-
-
-def _status(released: Release) -> int:
-    """The exit status of a release that was written."""
     return NOISE_ONLY if released.noise_only else 0
-
-
-def _counted(asked: ReleaseOptions) -> tuple[int | None, ReleaseOptions]:
-    """How many activities were declared, for a dry run that needs no names, and the options for a log with so many."""
-    if asked.activities is None or not asked.activities.isdecimal():
-        return None, asked
-    return int(asked.activities), asked.having(activities=FROM_LOG)
 
 
 def _show_kept(out: Output, comparison: Comparison | None, pages: Sequence[str]) -> None:
@@ -193,31 +148,42 @@ def _show_kept(out: Output, comparison: Comparison | None, pages: Sequence[str])
         out.show(Text(f"report written to {page}"))
 
 
+def _pages(
+    reports: Reports,
+    released: Release,
+    target: Path,
+    original: EventLog | Variants,
+    comparison: Comparison | None,
+    planned: ReleaseRequest,
+) -> list[str]:
+    """Write the pages about a release that were asked for; return what is said of each."""
+    with shown_progress() as progress:
+        return list(reports.write(released, target, original, comparison, progress, planned.unit.column))
+
+
 def _written(
     planned: ReleaseRequest,
     log: Path,
     original: EventLog | StoredLog | Variants,
     keeping: Keeping,
-    place: Path,
     files: Sequence[Path],
     *,
     spreadsheet_safe: bool,
 ) -> Release:
-    """The release, made and written; of ``files`` those are told that are there when it is stopped."""
+    """The release, made and written to the last of these ``files``; it is stopped with word of those that are there.
+    One that is paid for is kept beside its ledger until it is written."""
+    aside = {**entry_of(planned), "name": log.name} if keeping.no_ledger and planned.seed is None else None
+    most = planned.epsilon if planned.bounded else None
     with shown_progress() as progress:
         progress(f"releasing with {planned.method.name}", None)
-        seeded = planned.seed is not None
-        ledger = keeping.of(log, progress, seeded=seeded)
-        most = planned.epsilon if planned.bounded else None
+        ledger = keeping.of_release(log, planned, progress)
         with told_if_stopped(planned.method.name, original, ledger, most, files=files):
             released = run_plan(planned, original, ledger=ledger, progress=progress)
-            aside = {**entry_of(planned), "name": log.name} if keeping.no_ledger and not seeded else None
-            with _waiting(released, place):
+            with released.kept(files[-1]):
                 released = with_warnings(released, original, aside, ledger_of(log))
-                progress(f"writing {place.name}", None)
-                _save(released, place, progress, spreadsheet_safe=spreadsheet_safe)
-                if is_outgoing(place):
-                    _send(place)
+                progress(f"writing {files[-1].name}", None)
+                how = {"overwrite": CALL.get().overwrite, "spreadsheet_safe": spreadsheet_safe}
+                released.save(files[-1], progress=progress, **how)
     return released
 
 
@@ -225,8 +191,6 @@ def _check_beside(
     planned: ReleaseRequest, target: Path, log: Path, ledger: Path | None, json: str | None
 ) -> list[Path]:
     """Before any work: the files for what is made beside the release, which can be written, too."""
-    if planned.beside and is_pipe(target):
-        raise ParameterError("output-second-file", parameter="for", beside=planned.beside[0])
     beside = [named_after(target, name) for name in planned.beside]
     for place in beside:
         check_places({"target": place, "log": log, "ledger": ledger, "json": json})
@@ -234,61 +198,12 @@ def _check_beside(
 
 
 def _check_person(asked: ReleaseOptions, log: Path, reading: Reading, grouping: Grouping) -> None:
-    """Refuse a person's column that a table does not have, before a bound on the cases of a person is asked for."""
+    """Refuse a person's column that a table does not have."""
     if not asked.by_column or asked.max_cases is not None or is_pipe(log):
         return
     names = columns_of(named(log, reading, grouping))
     if names is not None:
         check_person(asked.unit, names)
-
-
-@contextmanager
-def _waiting(released: Release, target: Path) -> Iterator[None]:
-    """Keep a release until this block has written and sent it: beside its ledger, or, if it is in none and the block
-    fails, in the data folder of the user."""
-    before, entry = mark(target), released.entry
-    try:
-        with released.kept(None if is_outgoing(target) else target):
-            yield
-    except (OutputError, KeyboardInterrupt) as error:
-        unwritten = is_outgoing(target) or (mark(target) == before and isinstance(error, OutputError))
-        if unwritten and entry is None and released.variants.cases:
-            kept = place_elsewhere()
-            released.save(kept)
-            waits = f"The release used its epsilon, and waits in {kept}."
-            if isinstance(error, OutputError):
-                advice = f"veilog convert {quoted(kept)} TARGET writes it in another format."
-                raise OutputError(
-                    "release-waits", path=error.path, advice=advice, text=error.problem, waits=waits
-                ) from error
-            cannot_be_undone(waits)
-        elif isinstance(error, KeyboardInterrupt) and entry is not None and (file := kept_file(entry)) is not None:
-            cannot_be_undone(f"The release used its epsilon, and waits in {file}: {how_to_write(entry)}.")
-        raise
-
-
-def _save(released: Release, target: Path, progress: Progress, *, spreadsheet_safe: bool) -> None:
-    """Write the release, unless another command, at the same time, has written a file there by now."""
-    released.save(target, overwrite=CALL.get().overwrite, spreadsheet_safe=spreadsheet_safe, progress=progress)
-
-
-def _send(place: Path) -> None:
-    """Send the file to standard output."""
-    try:
-        send(place)
-    except BrokenPipeError as error:
-        raise OutputError("output-closed") from error
-
-
-def demo(
-    folder: Annotated[Path, Parameter(help="Where the sample log and its release go.")] = Path("demo"),
-    *,
-    json: Json = None,
-) -> None:
-    """Do the main job once on a made-up hospital log: read, release, compare."""
-    out = Output(json)
-    check_all_absent(folder / name for name in WRITTEN)
-    out.json(run_demo(folder, out.show))
 
 
 def _beside(original: EventLog | StoredLog | Variants, part: Part | None) -> EventLog | Variants:
@@ -299,7 +214,7 @@ def _beside(original: EventLog | StoredLog | Variants, part: Part | None) -> Eve
 
 def _kept(original: EventLog | Variants, released: Release) -> Comparison | None:
     """What was kept of the original; None where there is so much to compare that it takes a while."""
-    variants = original.variants if isinstance(original, EventLog) else original
+    variants = variants_of(original)
     details = released.details
     timed = released.full is not None or (
         details is not None and bool(details.times is not None or details.columns.cases or details.columns.events)
@@ -314,8 +229,6 @@ def _kept(original: EventLog | Variants, released: Release) -> Comparison | None
 
 def _next(target: Path, comparison: Comparison | None, outside: Path | None, compared: str, *, timed: bool) -> str:
     """What to do after a release."""
-    if is_pipe(target):
-        return ""
     if suffix_of(target).removesuffix(".gz") in _WITHOUT_GUARANTEE:
         other = "release to .xes, .xlsx or .parquet, or with --report-outside PAGE"
         page = other if outside is None else f"send {outside}, too"

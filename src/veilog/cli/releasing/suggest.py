@@ -10,9 +10,9 @@ from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
-from veilog import display
 from veilog._plain import to_json
-from veilog.cli.ledger import AS_THERE_IS, Keeping, show_account
+from veilog.cli import display
+from veilog.cli.ledger import AS_THERE_IS, Keeping, account_of, show_account, show_notes
 from veilog.cli.releasing.confirmation import cannot_be_undone, told_if_stopped
 from veilog.cli.releasing.preview import activities_of
 from veilog.cli.shared.options import (
@@ -30,17 +30,16 @@ from veilog.cli.shared.options import (
 from veilog.cli.shared.reading import (
     Output,
     fits,
-    named,
+    opened,
     read_events,
     read_log,
     read_variants,
-    show_columns,
     shown_progress,
 )
 from veilog.methods import method_named
 from veilog.privacy.account.accounting import parse_delta, parse_epsilon, parse_share
 from veilog.privacy.domain import FROM_LOG, Domain
-from veilog.releasing.owner.notes import of_persons
+from veilog.releasing.owner import of_persons
 from veilog.releasing.suggest import Suggestion
 from veilog.releasing.suggest import suggest as suggest_method
 
@@ -56,7 +55,22 @@ _SHOWN = 8
     "what is expected is less sure.",
 )
 class SuggestOptions(RequestOptions):
-    """What may be spent, who is protected, and which activities are public."""
+    """What may be spent, and for what, who is protected, and which activities are public."""
+
+    share: Annotated[
+        str,
+        Parameter(
+            allow_leading_hyphen=True,
+            help="Share of both that the suggestion costs; the rest is left.",
+            show_default=True,
+        ),
+    ] = "0.1"
+    for_: Annotated[
+        Literal["similarity", "prediction", "discovery", "conformance"],
+        Parameter(
+            "--for", help="What the release is for: methods are ranked by what was measured for it.", show_default=True
+        ),
+    ] = "similarity"
 
 
 OF_RELEASE = SuggestOptions()
@@ -68,20 +82,6 @@ def suggest(
     epsilon: Annotated[
         str, Parameter(allow_leading_hyphen=True, help="What may be spent in all, on the suggestion and the release.")
     ],
-    share: Annotated[
-        str,
-        Parameter(
-            allow_leading_hyphen=True,
-            help="Share of both that the suggestion costs; the rest is left.",
-            show_default=True,
-        ),
-    ] = "0.1",
-    for_: Annotated[
-        Literal["similarity", "prediction", "discovery", "conformance"],
-        Parameter(
-            "--for", help="What the release is for: methods are ranked by what was measured for it.", show_default=True
-        ),
-    ] = "similarity",
     asked: SuggestOptions = OF_RELEASE,
     keeping: Keeping = AS_THERE_IS,
     reading: Reading = AS_USUAL,
@@ -92,25 +92,24 @@ def suggest(
     out = Output(json, log)
     parse_epsilon(epsilon)
     parse_delta(asked.delta)
-    parse_share(share, "share")
+    parse_share(asked.share, "share")
     protected = asked.checked()
     new = keeping.checked(log)
-    source = named(log, reading, grouping)
-    show_columns(out, source, reading)
+    source = opened(out, log, reading, grouping)
     whole = read_events(source, reading) if asked.by_column else read_log(source, reading) if fits(source) else None
     variants = read_variants(source, reading) if whole is None else whole.variants
-    how_many = None if asked.activities == FROM_LOG else activities_of(asked.activities, FROM_LOG)
-    named_ones = FROM_LOG if asked.activities == FROM_LOG else how_many if isinstance(how_many, tuple) else None
+    how_many, named_ones = _activities(asked.activities)
+    spent = parse_epsilon(epsilon) * parse_share(asked.share, "share")
     with shown_progress() as progress:
         ledger = keeping.of(log, progress)
-        with told_if_stopped("suggest", variants, ledger, parse_epsilon(epsilon) * parse_share(share, "share")):
+        with told_if_stopped("suggest", variants, ledger, spent):
             found = suggest_method(
                 whole if asked.by_column and whole is not None else variants,
                 epsilon=epsilon,
-                for_=for_,
-                share=share,
+                for_=asked.for_,
+                share=asked.share,
                 domain=reading.groups(Domain.of(named_ones)),
-                activities=how_many if isinstance(how_many, int) else None,
+                activities=how_many,
                 ledger=ledger or False,
                 delta=asked.delta,
                 **asked.whom(),
@@ -118,20 +117,26 @@ def suggest(
             progress("trying it on made-up twins", None)
             found.expected  # noqa: B018 - found out while something is shown
     cannot_be_undone("The suggestion is paid for.")
-    account = None if found.entry is None else found.entry.account()
-    notes = [] if whole is None else of_persons(whole, protected)
-    of_account, warned = keeping.warnings(variants, found.entry, found.guarantee)
-    notes += of_account
     # A map says the activities of the release, too.
     declared = "" if reading.map is not None else _declared(found, None if named_ones is None else asked.activities)
+    account = account_of(found.entry)
+    of_account, warned = keeping.warnings(variants, found.entry, found.guarantee)
+    notes = [*([] if whole is None else of_persons(whole, protected)), *of_account]
     facts = found.to_json() | {"owner_only": {"notes": to_json(notes), **warned}}
-    out.json(facts, account=None if account is None else account.totals())
+    out.json(facts, account=account)
     out.show(_view(found))
     used = options(keeping, reading, grouping)
     out.show(Text(f"  veilog release {quoted(log)} TARGET {found.arguments()}{declared}{used}"), whole=True)
-    for note in notes:
-        out.show(Text(f"For you only: {note}", style="magenta"))
+    show_notes(out, notes)
     show_account(out, found.entry, account, new)
+
+
+def _activities(text: str | None) -> tuple[int | None, tuple[str, ...] | Literal["log"] | None]:
+    """How many activities were declared, or their names, or that those of the log are public."""
+    if text == FROM_LOG:
+        return None, FROM_LOG
+    found = activities_of(text, FROM_LOG)
+    return (found, None) if isinstance(found, int) else (None, found)
 
 
 def _order(found: Suggestion) -> list[Table]:
@@ -139,9 +144,8 @@ def _order(found: Suggestion) -> list[Table]:
     if not found.ranking:
         return []
     names = list(found.ranking[0].numbers)
-    table = Table(box=None, padding=(0, 2, 0, 0))
-    for title in ("method", *(name.replace("_", " ") for name in names)):
-        table.add_column(title, justify="left" if title == "method" else "right")
+    shown = [name.replace("_", " ") for name in names]
+    table = display.listing("method", *shown, right=shown)
     for one in found.ranking[:_SHOWN]:
         table.add_row(one.name, *(f"{one.numbers[name]:.3f}" if name in one.numbers else "-" for name in names))
     return [table]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime
-import os
 import shlex
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields, replace
@@ -22,9 +21,8 @@ from veilog.logs.engines.names import called
 from veilog.logs.eventlog import EventLog
 from veilog.logs.findings import Findings, Policy
 from veilog.logs.input.activity_mapping import ActivityMapping, mapped_by
-from veilog.logs.input.reader import ReadRequest
 from veilog.logs.input.roles import ReadOptions
-from veilog.logs.input.source import DEFAULT_LIMIT, EngineConfig, FileLayout, Progress, Source
+from veilog.logs.input.source import DEFAULT_LIMIT, EngineConfig, FileLayout
 from veilog.logs.variants import Variants
 from veilog.measures.persons import column_of
 from veilog.methods import method_named
@@ -32,7 +30,7 @@ from veilog.privacy.domain import FROM_LOG, PRIVATELY, Domain, Values, Window
 from veilog.privacy.part import SPAN, day_named
 from veilog.privacy.persons import columns_of_persons
 from veilog.privacy.unit import Unit
-from veilog.releasing.request import OPTIONS, Group, Option, ReleaseRequest, Work, plan
+from veilog.releasing.request import OPTIONS, Option, ReleaseRequest, Work, plan
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
@@ -100,28 +98,17 @@ def pair(text: str, option: str) -> tuple[str, str]:
     return name.strip(), value.strip()
 
 
-GROUPS = {
-    title: OptionGroup(title, sort_key=place)
-    for place, title in enumerate(
-        (
-            "The budget, the public facts, and whom to protect",
-            "Times, attributes, and some cases alone",
-            "Pages about it",
-            "The ledger",
-            "Trying it on made-up logs",
-            "Reading the log",
-            "Large tables and databases",
-        ),
-        1,
-    )
-}
-"""The groups that the options of a command are shown in, after its own."""
-
-
-_GROUP_OF: dict[Group, str] = {
+_TITLES = {
     "budget": "The budget, the public facts, and whom to protect",
     "content": "Times, attributes, and some cases alone",
+    "pages": "Pages about it",
+    "ledger": "The ledger",
+    "preview": "Trying it on made-up logs",
+    "reading": "Reading the log",
+    "engines": "Large tables and databases",
 }
+GROUPS = {name: OptionGroup(title, sort_key=place) for place, (name, title) in enumerate(_TITLES.items(), 1)}
+"""The groups that the options of a command are shown in, after its own."""
 
 
 def _no_option(kind: Any, path: Path) -> None:
@@ -147,6 +134,11 @@ Target = Annotated[
         allow_leading_hyphen=True,
         validator=_no_option,
     ),
+]
+
+
+MethodSettings = Annotated[
+    tuple[str, ...], Parameter(name=["-p", "--parameter"], negative="", help="NAME=VALUE of the method; repeated.")
 ]
 
 
@@ -179,16 +171,8 @@ HeldOut = Annotated[
     ),
 ]
 
-_LARGE_FILE = 64 << 20
 
-
-def processes(source: Source) -> int:
-    """Two processes pay for themselves on large files only that are not compressed."""
-    large = not source.packed and source.size > _LARGE_FILE
-    return min(2, os.cpu_count() or 1) if large else 1
-
-
-@Parameter(name="*", group=GROUPS["Reading the log"])
+@Parameter(name="*", group=GROUPS["reading"])
 @dataclass(frozen=True)
 class Reading:
     """How a log is read: the same options for every command that reads one."""
@@ -248,13 +232,6 @@ class Reading:
         Parameter(help="Bytes that a compressed log may unpack to; by default suspicious ones are refused."),
     ] = None
 
-    def asked(self, source: Source, progress: Progress) -> ReadRequest:
-        """How this log is to be read."""
-        findings = Findings(self.policies(), source.name)
-        return ReadRequest(
-            self.declared(), findings, processes=processes(source), progress=progress, mapping=self.mapping()
-        )
-
     def mapping(self) -> ActivityMapping | None:
         """Which group each activity belongs to, if they are grouped."""
         return mapped_by(self.map, self.level, self.top)
@@ -285,7 +262,7 @@ class Reading:
 AS_USUAL = Reading()
 
 
-@Parameter(name="*", group=GROUPS["Large tables and databases"])
+@Parameter(name="*", group=GROUPS["engines"])
 @dataclass(frozen=True)
 class Grouping:
     """Who groups a table's events into variants: the same options for every command that variants are enough for."""
@@ -504,7 +481,7 @@ def _annotated(option: Option, words: str) -> Any:
     parameter = Parameter(
         name=option.option if option.several else None,
         help=words,
-        group=GROUPS[_GROUP_OF[option.group]],
+        group=GROUPS[option.group],
         allow_leading_hyphen=option.python.startswith("Number"),
         negative="" if option.kind is bool or option.several else None,
         show_default=shown,
@@ -634,7 +611,7 @@ class ReleaseOptions(RequestOptions):
     since: Annotated[
         str | None,
         Parameter(
-            group=GROUPS[_GROUP_OF["content"]],
+            group=GROUPS["content"],
             help="Release the cases alone that began on this day (2024-03-14, UTC) or later, and before --until; last: "
             "from where the last such release on --account ended.",
         ),
@@ -642,7 +619,7 @@ class ReleaseOptions(RequestOptions):
     until: Annotated[
         str | None,
         Parameter(
-            group=GROUPS[_GROUP_OF["content"]],
+            group=GROUPS["content"],
             help="With --since: the day before which they began; by default today, so whole days.",
         ),
     ] = None

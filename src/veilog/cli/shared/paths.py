@@ -38,11 +38,6 @@ def is_pipe(path: Path) -> bool:
     return path == _PIPE
 
 
-def is_outgoing(place: Path) -> bool:
-    """Return whether a file is one of :func:`outgoing`, to be sent to standard output."""
-    return place.parent in _folders and place.name.startswith("stdout")
-
-
 def in_words(path: Path, *, out: bool = False) -> str:
     """Return what a log is called where it is shown."""
     return ("standard output" if out else "standard input") if is_pipe(path) else str(path)
@@ -61,7 +56,7 @@ def received(format_: str | None, limit: int) -> Path:
     """Return a file with what comes from standard input, in a log's format; it is gone when the command ends."""
     from veilog.logs.input.reader import known_suffixes  # loaded with numbers, for which a start does not wait
 
-    suffix = _suffix(format_, known_suffixes(), "comes from standard input")
+    suffix = _suffix(format_, known_suffixes(), coming=True)
     if any(place.name.startswith("stdin") for folder in _folders for place in folder.iterdir()):
         raise ParameterError("input-read-twice", parameter="log")
     place = _folder() / f"stdin{suffix}"
@@ -82,7 +77,7 @@ def outgoing(format_: str | None) -> Path:
     """Return a file to write what goes to standard output to; :func:`send` sends it."""
     from veilog.logs.input.reader import SUFFIXES
 
-    return _folder() / f"stdout{_suffix(format_, SUFFIXES, 'goes to standard output')}"
+    return _folder() / f"stdout{_suffix(format_, SUFFIXES, coming=False)}"
 
 
 def send(place: Path) -> None:
@@ -120,15 +115,16 @@ def _folder() -> Path:
     return _folders[-1]
 
 
-def _suffix(format_: str | None, known: tuple[str, ...], what: str) -> str:
+def _suffix(format_: str | None, known: tuple[str, ...], *, coming: bool) -> str:
+    """The suffix of a format, which must be said of a log that comes in, or goes out, without a name."""
     suffix = "" if format_ is None else f".{format_.strip().lower().removeprefix('.')}"
     if suffix in known:
         return suffix
     formats = ", ".join(name.removeprefix(".") for name in known)
-    problem = f"Nothing says in what format a log {what}."
-    if format_ is not None:
-        problem = f"No log {what} in the format {format_!r}."
-    raise ParameterError(problem, parameter="format", advice=f"Say it: --format csv, or another of {formats}.")
+    missing = "format-missing-of-input" if coming else "format-missing-of-output"
+    unknown = "format-unknown-of-input" if coming else "format-unknown-of-output"
+    code = missing if format_ is None else unknown
+    raise ParameterError(code, parameter="format", format=format_, formats=formats)
 
 
 WRITTEN = ("target", "out", "page", "model", "json", "report", "report_outside", "dossier", "registry", "chart")
@@ -140,7 +136,7 @@ def check_places(arguments: Mapping[str, Any]) -> None:
     log, or whose file is there already."""
     places = list(_places(arguments))
     for (name, place), (other, beside) in itertools.permutations(places, 2):
-        if name in WRITTEN and _same(place, beside):
+        if name in (*WRITTEN, "checkpoint") and _same(place, beside):
             what = {"log": "the log itself", "ledger": "the ledger itself"}.get(other, "another file of this command")
             raise OutputError("file-would-be-overwritten", path=place, what=what)
         if name in ("target", "out") and other in ("log", "original") and _inside(place, beside):

@@ -4,18 +4,26 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
-from rich.progress import BarColumn, SpinnerColumn, TextColumn, TimeElapsedColumn
+from rich.progress import (
+    BarColumn,
+    ProgressColumn,
+    SpinnerColumn,
+    TaskProgressColumn,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
 from rich.progress import Progress as Bar
 from rich.text import Text
 
-from veilog import display
 from veilog._files import check_writable, sha256_of
+from veilog.cli import display
 from veilog.cli.shared.options import HERE, Grouping, Reading
 from veilog.cli.shared.paths import is_pipe, outgoing, received
 from veilog.cli.shared.terminal import CALL, SafeConsole, about, write_json
@@ -23,14 +31,24 @@ from veilog.errors import ParameterError
 from veilog.logs import files
 from veilog.logs.engines.engine import Grouped
 from veilog.logs.eventlog import EventLog
-from veilog.logs.findings import Finding
+from veilog.logs.findings import Finding, Findings
+from veilog.logs.input.reader import ReadRequest
 from veilog.logs.input.reading import grouped, roles_of, whole
-from veilog.logs.input.source import AS_FOUND, Source
+from veilog.logs.input.source import AS_FOUND, Progress, Source
 from veilog.logs.stored.store import StoredLog
 from veilog.logs.stored.storing import is_elsewhere, is_large, stored, whole_of
 from veilog.logs.tables.reader import table_reader_of
 from veilog.logs.variants import Variants
 from veilog.releasing.request import ReleaseRequest
+
+_LARGE_FILE = 64 << 20
+
+
+class AccountTotals(Protocol):
+    """An account, or what one would be."""
+
+    def totals(self) -> dict[str, Any]:
+        """Return its sums, for programs."""
 
 
 class Output:
@@ -49,13 +67,13 @@ class Output:
         own = (sys.stderr if piped else sys.stdout).isatty() or os.environ.get("COLUMNS", "").isdecimal()
         self.console = SafeConsole(highlight=False, width=None if own else 140, stderr=piped)
 
-    def json(self, value: object, *wrote: Path, account: Mapping[str, Any] | None = None) -> None:
+    def json(self, value: object, *wrote: Path, account: AccountTotals | None = None) -> None:
         """Write a result as JSON: an object with what it is ``about``, and beside it what only the owner may know, as
         the ``account``, which has the name of the log."""
         if self.target is None:
             return
         if isinstance(value, dict):
-            own = {**value.get("owner_only", {})} | ({} if account is None else {"account": dict(account)})
+            own = {**value.get("owner_only", {})} | ({} if account is None else {"account": account.totals()})
             own |= {"input": _hashed(self.of)} if self.of else {}
             value = value | ({"owner_only": own} if own else {}) | {"about": about() | {"output": _hashed(wrote)}}
         write_json(value, self.target)
@@ -73,10 +91,13 @@ def _hashed(files: Iterable[Path]) -> list[dict[str, str | None]]:
 
 
 @contextmanager
-def shown_progress() -> Iterator[Callable[[str, float | None], None]]:
-    """A progress display on stderr for people; silent where stderr is not a terminal."""
+def shown_progress(*, time_left: bool = False, also: str = "") -> Iterator[Callable[[str, float | None], None]]:
+    """A progress display on stderr for people; silent where stderr is not a terminal. Of long work it has the
+    ``time_left``, and what there is ``also`` to say of it."""
     console = SafeConsole(stderr=True)
-    columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
+    left = (TaskProgressColumn(), TimeElapsedColumn(), TextColumn("left"), TimeRemainingColumn())
+    columns: tuple[ProgressColumn, ...] = (SpinnerColumn(), TextColumn("{task.description}", markup=False), BarColumn())
+    columns += (*left, TextColumn(also, style="dim")) if time_left else (TimeElapsedColumn(),)
     with Bar(*columns, console=console, transient=True, disable=not console.is_terminal or CALL.get().quiet) as bar:
         task = bar.add_task("", total=None)
 
@@ -95,10 +116,22 @@ def named(log: Path, reading: Reading, grouping: Grouping = HERE, *, released: b
     return Source(log, engine=grouping.engine, means=grouping.means(), limit=reading.most(), layout=layout)
 
 
+def _asked(source: Source, reading: Reading, progress: Progress) -> ReadRequest:
+    """How this log is to be read. Two processes pay for themselves on large files only that are not compressed."""
+    large = not source.packed and source.size > _LARGE_FILE
+    return ReadRequest(
+        reading.declared(),
+        Findings(reading.policies(), source.name),
+        processes=min(2, os.cpu_count() or 1) if large else 1,
+        progress=progress,
+        mapping=reading.mapping(),
+    )
+
+
 def read_log(source: Source, reading: Reading) -> EventLog:
     with shown_progress() as progress:
         progress(f"reading {source.path.name}", None)
-        return whole(source, reading.asked(source, progress))
+        return whole(source, _asked(source, reading, progress))
 
 
 def read_released(source: Source, reading: Reading) -> EventLog:
@@ -116,16 +149,18 @@ def read_variants(source: Source, reading: Reading) -> Variants:
 def read_grouped(source: Source, reading: Reading) -> tuple[Grouped, tuple[Finding, ...]]:
     """The variants, first and last time, and what was noticed."""
     with shown_progress() as progress:
-        asked = reading.asked(source, progress)
+        asked = _asked(source, reading, progress)
         found = grouped(source, asked)
     return found, asked.findings.result()
 
 
-def show_columns(out: Output, source: Source, reading: Reading) -> None:
-    """Say which columns were guessed: a wrong guess must be seen."""
+def opened(out: Output, log: Path, reading: Reading, grouping: Grouping = HERE) -> Source:
+    """The log that the command is about, once it is shown which columns were guessed: a wrong guess must be seen."""
+    source = named(log, reading, grouping)
     roles = roles_of(source, reading.declared())
     if roles is not None and roles.guessed:
         out.show(Text(f"columns: {roles}", style="yellow"))
+    return source
 
 
 def show_findings(out: Output, findings: tuple[Finding, ...], log: Path) -> None:
@@ -159,11 +194,11 @@ def read_events(source: Source, reading: Reading, *, for_whole: str | None = Non
     """
     if is_elsewhere(source):
         with shown_progress() as progress:
-            asked = reading.asked(source, progress)
+            asked = _asked(source, reading, progress)
             found = stored(source, asked) if for_whole is None else whole_of(source, asked, for_whole)
     elif for_whole is None and is_large(source):
         with shown_progress() as progress:
-            found = stored(source, reading.asked(source, progress))
+            found = stored(source, _asked(source, reading, progress))
     else:
         found = None
     return read_log(source, reading) if found is None else found

@@ -20,7 +20,7 @@ from veilog.ledger.ledger import Ledger
 from veilog.ledger.store import Data
 from veilog.privacy.account.guarantee import STRENGTHS, Strength
 from veilog.privacy.account.guessing import advantage_of
-from veilog.releasing.owner.standing import Standing
+from veilog.releasing.owner import Standing
 from veilog.releasing.request import ReleaseRequest
 from veilog.report.explorer import clean
 from veilog.report.figures import figure

@@ -13,7 +13,7 @@ from veilog.logs.variants import Variants
 from veilog.measures import Comparison, Pair, compare, singling_out
 from veilog.measures.durations import case_durations, spans
 from veilog.measures.purposes import Asked, judge
-from veilog.releasing.owner.standing import standing_of
+from veilog.releasing.owner import standing_of
 from veilog.releasing.result import Release
 from veilog.report import words
 from veilog.report.attacks import attacks_shown

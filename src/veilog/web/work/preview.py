@@ -39,7 +39,7 @@ from veilog.privacy.account.guarantee import Guarantee, Strength
 from veilog.privacy.account.guessing import worth
 from veilog.privacy.domain import FROM_LOG
 from veilog.releasing.losses import in_words, losses_by_list
-from veilog.releasing.owner.notes import OF_ACCOUNTS
+from veilog.releasing.owner import OF_ACCOUNTS
 from veilog.releasing.preview import ENOUGH, Expected, Interval, Preview, expectation, guarantee_of
 from veilog.releasing.request import ReleaseRequest
 from veilog.releasing.result import Release

@@ -26,7 +26,7 @@ from veilog.logs import files
 from veilog.logs.eventlog import EventLog
 from veilog.privacy.account.guarantee import Charge
 from veilog.releasing.kept import BESIDE, kept_file, remove_kept
-from veilog.releasing.owner.notes import OF_PERSONS
+from veilog.releasing.owner import OF_PERSONS
 from veilog.releasing.result import OwnerOnly, Release
 from veilog.report.decision import OwnerSide, owner_side
 from veilog.report.dossier import dossier

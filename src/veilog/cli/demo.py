@@ -1,4 +1,4 @@
-"""The main job once, on a made-up log, with everything it did said and left in a folder."""
+"""The command demo: the main job once, on a made-up log, with everything it did said and left in a folder."""
 
 from __future__ import annotations
 
@@ -6,11 +6,17 @@ import shlex
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Annotated
 
+from cyclopts import Parameter
 from rich.console import RenderableType
 from rich.text import Text
 
-from veilog import display, report
+from veilog import report
+from veilog.cli import display
+from veilog.cli.shared.options import Json
+from veilog.cli.shared.paths import check_all_absent
+from veilog.cli.shared.reading import Output
 from veilog.errors import OutputError
 from veilog.logs import files
 from veilog.logs.synthetic import hospital
@@ -22,6 +28,17 @@ CASES = 2000
 METHOD, EPSILON = "evolve", "1"
 WRITTEN = ("hospital.xes", "activities.txt", "release.xes", "inside.html", "outside.html")
 """The files that it writes."""
+
+
+def demo(
+    folder: Annotated[Path, Parameter(help="Where the sample log and its release go.")] = Path("demo"),
+    *,
+    json: Json = None,
+) -> None:
+    """Do the main job once on a made-up hospital log: read, release, compare."""
+    out = Output(json)
+    check_all_absent(folder / name for name in WRITTEN)
+    out.json(run_demo(folder, out.show))
 
 
 def run_demo(folder: Path, show: Callable[[RenderableType], None]) -> dict[str, object]:

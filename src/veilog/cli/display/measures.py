@@ -1,4 +1,4 @@
-"""Who is exposed in a log, and what attacks on people achieve with a release of it."""
+"""How the command shows comparisons, attacks and audits. Nothing here computes anything."""
 
 from __future__ import annotations
 
@@ -12,7 +12,12 @@ from rich.text import Text
 
 from veilog._language import counted
 from veilog._notebook import figure
+from veilog.audits.results import AuditResult
+from veilog.charts import lasting, times_view
+from veilog.cli.display.releases import key_values, listing, pair
+from veilog.measures import Comparison
 from veilog.measures.disclosure import EXPLAINED, RiskResult
+from veilog.measures.purposes import Grade, Judgement
 from veilog.measures.singling_out import (
     Control,
     Exposure,
@@ -28,6 +33,97 @@ from veilog.measures.singling_out import (
     own_path_in_words,
     said_once,
 )
+
+_PRINTED = (
+    "relative_log_similarity",
+    "relative_log_similarity_exact",
+    "absolute_log_difference",
+    "absolute_log_difference_maximum",
+    "dfg_frequency_emd",
+    "dfg_time_emd",
+    "case_durations",
+    "active_cases",
+    "dfg_moved",
+    "size_ratio",
+    "rework",
+    "variants",
+    "keep_real",
+    "normal_share",
+    "length_error",
+    "fitness",
+    "precision",
+    "f_score",
+    "generalization",
+)
+"""Measures in the table of a comparison, before those that other packages add."""
+
+
+def _measures(result: Comparison, names: Iterable[str]) -> Table:
+    table = listing("measure", "value", "", right=("value",), dim=("measure",))
+    for name, value, meaning in _lines(result, names):
+        table.add_row(escape(name), figure(value), escape(meaning))
+    return table
+
+
+_GRADES: Mapping[Grade, str] = {"good": "green", "limited": "yellow", "poor": "red", "not judged": "dim"}
+
+
+_FIRST = ("relative_log_similarity", "dfg_moved", "keep_real", "size_ratio", "fitness", "precision", "case_durations")
+"""Measures that are shown before more is asked for, with those that other packages add."""
+
+
+def comparison_view(result: Comparison) -> Group:
+    """What ``veilog compare`` prints unless more is asked for: the verdict, what attacks on people gained, the measures
+    that say most, and what the release is good for where that was asked."""
+    purposes = [purposes_table(result.purposes)] if result.purposes else []
+    people = attack_lines(result.linkability, result.inference)
+    return Group(Text(result.verdict, style="bold"), *people, _measures(result, (*_FIRST, *result.added)), *purposes)
+
+
+def comparison_table(result: Comparison) -> Group:
+    """Every measure, and the verdict in words."""
+    table = _measures(result, (*_PRINTED, *result.added))
+    missing = [Text(f"{name}: {reason}", style="dim") for name, reason in sorted(result.not_computed.items())]
+    times = times_view(result.case_durations, result.active_cases)
+    risk = attack_tables(result.singling_out, result.linkability, result.inference)
+    purposes = [purposes_table(result.purposes)] if result.purposes else []
+    people = attack_lines(result.linkability, result.inference)
+    return Group(table, *risk, Text(result.verdict, style="bold"), *people, *missing, *purposes, times)
+
+
+def purposes_table(purposes: Mapping[str, Judgement]) -> Group:
+    """What a release is good for: a sentence a purpose, and each number beside what it is held against."""
+    numbers = ("release", "original", "a half of it", "bare list", "kept")
+    table = listing("", *numbers, "", right=numbers, dim=("",), title="what it is good for")
+    for judgement in purposes.values():
+        for judged in judgement.aspects.values():
+            if judged.value is None:
+                continue
+            found = (judged.value, judged.ceiling, judged.floor, judged.zero)
+            name = judged.aspect.title + (f", {judged.aspect.unit}" if judged.aspect.unit else "")
+            share = judged.share
+            bar = Text("#" * round(20 * min(share or 0.0, 1.0)), style=_GRADES[judged.grade])
+            kept = "" if share is None else f"{100 * share:.0f} %"
+            table.add_row(escape(name), *(figure(number) for number in found), kept, bar)
+    words = []
+    for judgement in purposes.values():
+        words.append(Text(judgement.verdict, style=_GRADES[judgement.grade]))
+        words += [Text(f"  {line}", style="dim") for line in judgement.remarks]
+    note = (
+        "kept: of what the original gives, or how near the release is beside one half of the original to the "
+        "other. bare list: every variant of the original once, which has learnt nothing and protects nobody."
+    )
+    return Group(table, *words, Text(note, style="dim"))
+
+
+def _lines(result: Comparison, names: Iterable[str]) -> Iterable[tuple[str, str, str]]:
+    """What is printed of each measure: its numbers with their words, or between which numbers it lies."""
+    for line in result.lines(names):
+        whence = f" (added by {result.added[line.measure]})" if line.measure in result.added else ""
+        hours = line.quantity.form == "hours" and line.value is not None
+        shown = lasting(line.value) if hours and line.value is not None else line.shown
+        yield line.quantity.title, shown, line.meaning + whence
+
 
 _KNOWN: dict[str, str] = {"set": "which", "multiset": "which and how often", "sequence": "which and in which order"}
 _CONTROLS: dict[Control, str] = {"others' cases": "others' cases", "held out": "people held out"}
@@ -138,9 +234,8 @@ def attack_tables(singled: SinglingOut | None, linked: Linkability | None, infer
 def _attacked(
     title: str, known: str, control: Control, rows: Iterable[tuple[str, str, Success, Rate, bool]], note: str
 ) -> Group:
-    table = Table(box=None, padding=(0, 2, 0, 0), title=title, title_justify="left")
-    for column in (known, "people", "original", "release", _CONTROLS[control], "release beyond these"):
-        table.add_column(column, justify="left" if column == known else "right")
+    numbers = ("people", "original", "release", _CONTROLS[control], "release beyond these")
+    table = listing(known, *numbers, right=numbers, title=title)
     for name, people, success, beyond, more in rows:
         rates = (_rate(rate) for rate in (success.original, success.released, success.baseline))
         table.add_row(escape(name), people, *rates, _beyond(beyond, more))
@@ -149,10 +244,15 @@ def _attacked(
 
 def _singled(result: SinglingOut) -> Group:
     """Risk before and after, for each kind of knowledge; the judged difference in red where it is one."""
-    table = Table(box=None, padding=(0, 2, 0, 0), title="risk before and after", title_justify="left")
-    control = _CONTROLS[result.control]
-    for column in ("events known", "attack succeeds", "original", "release", control, "release beyond these"):
-        table.add_column(column, style="dim" if column == "attack succeeds" else "", justify="right")
+    names = (
+        "events known",
+        "attack succeeds",
+        "original",
+        "release",
+        _CONTROLS[result.control],
+        "release beyond these",
+    )
+    table = listing(*names, right=names, dim=("attack succeeds",), title="risk before and after")
     for row in result.results:
         known = f"{row.size} and the start" if row.with_start else str(row.size)
         g, s = row.guessed, row.singled_out
@@ -186,19 +286,9 @@ def risk_table(results: Iterable[RiskResult]) -> Group:
     """Disclosure for each kind and size of background knowledge, with a bar as long as the case disclosure."""
     results = list(results)
     attribute = any(r.attribute_disclosure is not None for r in results)
-    table = Table(box=None, padding=(0, 2, 0, 0))
-    for column in (
-        "background",
-        "size",
-        "candidates",
-        "case disclosure",
-        "",
-        "trace disclosure",
-        *(("attribute disclosure",) if attribute else ()),
-        "worst case",
-        "unique",
-    ):
-        table.add_column(column, justify="left" if column in ("background", "") else "right")
+    told = ("attribute disclosure",) if attribute else ()
+    numbers = ("size", "candidates", "case disclosure", "trace disclosure", *told, "worst case", "unique")
+    table = listing("background", *numbers[:3], "", *numbers[3:], right=numbers)
     notes = []
     for r in results:
         about = "" if r.exact else "about "
@@ -221,3 +311,45 @@ def risk_table(results: Iterable[RiskResult]) -> Group:
             )
     words = Text("; ".join(f"{name}: {meaning}" for name, meaning in EXPLAINED.items()) + ".", style="dim")
     return Group(table, words, *notes)
+
+
+def audit_view(result: AuditResult) -> Group:
+    """Claimed, derived and audited side by side, and how it was found out."""
+    t = result.tally
+    name = result.method + (" (as published)" if result.as_published else "")
+    chances = f"{t.seen_with:,} of {t.runs_with:,} runs with, {t.seen_without:,} of {t.runs_without:,} without"
+    table = key_values(
+        [
+            ("method", name),
+            ("nominal epsilon", pair(result.nominal_epsilon, result.delta)),
+            ("derived epsilon", pair(result.derived_epsilon, result.delta)),
+            ("if", ", ".join(c.code for c in result.conditions) or "nothing"),
+            ("audited epsilon", f"at least {result.audited_epsilon:.4g}, at {result.confidence:.0%} confidence"),
+            ("best attack", result.attack),
+            ("seen", f"{result.score} {t.event}: {chances}"),
+            ("runs", f"{result.runs:,} on each log, {result.seconds:.0f} s"),
+        ]
+        + _inside(result)
+        + [
+            (f"beyond it ({found.breaks})", f"{found.attack}: at least {found.audited_epsilon:.4g}")
+            for found in result.beyond
+        ]
+    )
+    names = ("attack tried", "seemed to show")
+    tried = listing(*names, right=names[1:], dim=names)
+    for attack, seemed in sorted(result.tried, key=lambda found: -found[1])[:8]:
+        tried.add_row(escape(attack), f"{seemed:.2f}")
+    fine = result.audited_epsilon <= result.claim and not (result.white_box and result.white_box.faults)
+    return Group(table, Text(result.verdict, style="bold green" if fine else "bold red"), tried)
+
+
+def _inside(result: AuditResult) -> list[tuple[str, str]]:
+    """What a white-box audit says beside its epsilon."""
+    white = result.white_box
+    if white is None:
+        return []
+    return [
+        ("which is", f"at least {white.factor:.0%} of what was charged for: {'; '.join(white.questions)}"),
+        ("without the shape of the noise", f"at least {white.free_epsilon:.4g}"),
+        *(("fault", fault) for fault in white.faults),
+    ]

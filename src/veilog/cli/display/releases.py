@@ -1,0 +1,486 @@
+"""How the command shows logs, methods, releases and accounts. Nothing here computes anything."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from rich.console import Group, RenderableType
+from rich.markup import escape
+from rich.panel import Panel
+from rich.table import Table
+from rich.text import Text
+
+from veilog._language import counted
+from veilog._notebook import figure
+from veilog.charts import lasting
+from veilog.ledger.accounts import Account, figures_of, in_figures
+from veilog.ledger.entry import Entry
+from veilog.ledger.rules import Composed, ComposedCost, FixedSchedule
+from veilog.logs.eventlog import Statistics
+from veilog.logs.facts import AttributeFacts, PersonColumn
+from veilog.logs.findings import Finding
+from veilog.logs.variants import Variants
+from veilog.measures import Comparison
+from veilog.measures.durations import FEW, CaseDurations
+from veilog.measures.singling_out import briefly_in_words
+from veilog.messages import Message
+from veilog.methods import Method
+from veilog.privacy.account.guarantee import Guarantee, Strength, up
+from veilog.releasing.losses import in_words
+from veilog.releasing.meaning import meaning_of
+from veilog.releasing.owner import OF_ACCOUNTS, namesakes, uncounted_warning
+from veilog.releasing.preview import Expected
+from veilog.releasing.result import NOISE_ONLY, Release
+
+
+def key_values(rows: Iterable[tuple[str, Any]], title: str | None = None) -> Table:
+    """Two columns: what, and its value."""
+    table = Table(title=title, show_header=False, box=None, title_justify="left", padding=(0, 2, 0, 0))
+    table.add_column(style="dim", no_wrap=True)
+    table.add_column()
+    for key, value in rows:
+        table.add_row(key, value if isinstance(value, Text) else escape(figure(value)))
+    return table
+
+
+def listing(*columns: str, right: Collection[str] = (), dim: Collection[str] = (), title: str | None = None) -> Table:
+    """A table without lines: its columns, those whose numbers stand to the right, and those that are dim."""
+    table = Table(box=None, padding=(0, 2, 0, 0), title=title, title_justify="left")
+    for name in columns:
+        style = "dim" if name in dim else ""
+        table.add_column(name, justify="right" if name in right else "left", style=style)
+    return table
+
+
+def pair(epsilon: float | None, delta: float | None) -> str:
+    if epsilon is None:
+        return "none"
+    return f"epsilon = {up(epsilon)}" + (f", delta = {up(delta)}" if delta else "")
+
+
+def sentences(text: str) -> list[str]:
+    """Return the sentences of a text; one ends before a capital, a digit or a quoted command."""
+    return re.split(r"(?<!e[.]g[.])(?<!i[.]e[.])(?<=[.!?]) (?=[A-Z0-9`])", text)
+
+
+_SEVERITY = {"error": "bold red", "warning": "yellow", "info": "dim"}
+
+
+def info_table(statistics: Statistics, variants: Variants, source: str) -> Table:
+    s = statistics
+    alone = int((variants.counts == 1).sum()) / s.cases if s.cases else 0.0
+    lengths = f"{s.length_min} to {s.length_max}, median {s.length_median:g}, mean {s.length_mean:.2f}"
+    rows: list[tuple[str, Any]] = [
+        ("cases", s.cases),
+        ("events", s.events),
+        ("activities", s.activities),
+        ("variants", s.variants),
+        ("uniqueness", f"{s.uniqueness:.1%} (variants per case)"),
+        ("alone", f"{alone:.1%} of the cases have a variant that no other case has"),
+        ("events per case", lengths),
+    ]
+    if s.start is not None and s.end is not None:
+        rows.append(("from", f"{_utc(s.start)} (UTC)"))
+        rows.append(("to", f"{_utc(s.end)} (UTC)"))
+    return key_values(rows, title=escape(source))
+
+
+def _utc(time: str) -> str:
+    """A time of a log, which are all kept in UTC, to the second."""
+    return time[:19].replace("T", " ")
+
+
+def attributes_table(attributes: Iterable[AttributeFacts], transitions: Mapping[str, int] | None) -> RenderableType:
+    """What the columns of a log hold beside activities and times, and its life cycle."""
+    table = Table(title="attributes", title_justify="left", box=None, padding=(0, 2, 0, 0))
+    for name in ("name", "of", "holds", "values", "missing"):
+        table.add_column(name, justify="right" if name in ("values", "missing") else "left", no_wrap=name != "name")
+    for a in attributes:
+        table.add_row(escape(a.name), a.level, a.kind, f"{a.values:,}", f"{a.missing:,}")
+    shown: list[RenderableType] = [] if table.row_count == 0 else [table]
+    if transitions:
+        told = ", ".join(f"{name} {count:,}" for name, count in list(transitions.items())[:5])
+        shown.append(Text(f"life cycle, events of each transition: {told}"))
+    return Group(*shown)
+
+
+def variants_table(variants: Variants, most: int = 5) -> Table:
+    """The most frequent variants."""
+    table = Table(title="most frequent variants", title_justify="left", box=None, padding=(0, 2, 0, 0))
+    # Long variants are cut, never the numbers before them.
+    table.add_column("cases", justify="right", no_wrap=True, min_width=_digits(variants.counts))
+    table.add_column("share", justify="right", no_wrap=True, min_width=6)
+    table.add_column("variant", overflow="ellipsis", no_wrap=True, ratio=1)
+    for index in variants.by_frequency()[:most].tolist():
+        count = int(variants.counts[index])
+        sequence = " > ".join(variants.sequences[index]) or "(no events)"
+        table.add_row(f"{count:,}", f"{count / variants.cases:.1%}", escape(sequence))
+    return table
+
+
+def _digits(counts: Any) -> int:
+    """The width of the largest of these counts, and of their header."""
+    return max(len("cases"), len(f"{max(counts.tolist(), default=0):,}"))
+
+
+def persons_lines(persons: Iterable[PersonColumn]) -> RenderableType:
+    """The columns that may say whose a case is, for the owner."""
+    found = list(persons)
+    if not found:
+        return Text("")
+    head = Text("Is a case a person? A release protects one case unless it says otherwise:", style="yellow")
+    return Group(head, *(Text(f"  {person}", style="yellow") for person in found[:5]))
+
+
+def findings_table(findings: tuple[Finding, ...], source: str | None = None) -> RenderableType:
+    if not findings:
+        return Text("Nothing to remark.", style="green")
+    title = "findings" if source is None else f"findings in {escape(source)}"
+    table = Table(box=None, padding=(0, 2, 0, 0), title=title, title_justify="left")
+    table.add_column("finding", no_wrap=True)
+    table.add_column("count", justify="right")
+    table.add_column("what happens")
+    table.add_column("line", justify="right")
+    table.add_column("example", overflow="fold")
+    for f in findings:
+        table.add_row(
+            Text(f.rule, style=_SEVERITY[f.severity]),
+            f"{f.count:,}",
+            f.policy,
+            "" if f.line is None else str(f.line),
+            escape(f.example),
+        )
+    dropped = [Text(f.dropped, style="bold yellow") for f in findings if f.dropped is not None]
+    advice = [Text(f"{f.rule}: {f.advice}", style="dim") for f in findings]
+    return Group(table, *dropped, *advice)
+
+
+def methods_table(methods: Iterable[Method]) -> Table:
+    """A line for each method: what it releases, and what is derived in both faces."""
+    table = Table(box=None, padding=(0, 2, 0, 0), expand=True)
+    table.add_column("method", no_wrap=True, style="bold")
+    table.add_column("releases", no_wrap=True)
+    table.add_column("certified", no_wrap=True, overflow="ellipsis", ratio=1)
+    table.add_column("as published", no_wrap=True, overflow="ellipsis", ratio=1)
+    for m in methods:
+        table.add_row(m.name, str(m.releases), escape(m.guarantee), escape(m.as_published))
+    return table
+
+
+def method_view(method: Method) -> Group:
+    """One method in full: its guarantees, its paper and its parameters."""
+    rows = [
+        ("releases", str(method.releases)),
+        ("certified", method.guarantee),
+        ("as published", method.as_published),
+        ("paper", method.paper or "none: it is our own"),
+        ("added by", method.package or ""),
+    ]
+    parameters = listing("-p", "by default", "")
+    for p in method.parameters:
+        parameters.add_row(Text(p.name, style="bold"), escape(figure(p.default)), escape(p.what))
+    top = key_values([row for row in rows if row[1]], title=escape(method.name))
+    return Group(top, Text(""), parameters if method.parameters else Text("It has no parameters."))
+
+
+_STRENGTH: Mapping[Strength, str] = {
+    "strong": "green", "good": "green", "moderate": "yellow", "weak": "red", "none in practice": "red",
+}  # fmt: skip
+
+
+_NOISE_ONLY = "By its own answers, the release cannot be distinguished from noise. Exit status 6."
+_CONFIDENTIAL = "(Confidential: from the log itself.)"
+
+
+def strength_style(guarantee: Guarantee) -> str:
+    """Return the colour that a guarantee is shown in, by what it is worth."""
+    return _STRENGTH[guarantee.strength]
+
+
+def _has_nominal(guarantee: Guarantee, *, as_published: bool) -> bool:
+    """Whether a budget was asked for that is not what is proved; groups of cases have none."""
+    return (as_published or not guarantee.proven) and guarantee.nominal_epsilon is not None
+
+
+def guarantee_panel(guarantee: Guarantee, *, as_published: bool) -> Panel:
+    """The guarantee in words, with all that it rests on."""
+    lines: list[RenderableType] = [Text(guarantee.in_words(), style=f"bold {_STRENGTH[guarantee.strength]}")]
+    meaning = meaning_of(guarantee)
+    if meaning is not None:
+        lines.append(Text(meaning.in_words(guarantee.unit)))
+    if _has_nominal(guarantee, as_published=as_published):
+        lines.append(Text(f"nominal (what was asked for): {pair(guarantee.nominal_epsilon, guarantee.nominal_delta)}"))
+        lines.append(Text(f"derived (what is proved): {pair(guarantee.epsilon, guarantee.delta)}"))
+    for statement in guarantee.statements:
+        how = "checked on the release" if statement.checked else "rests on the method, not checked"
+        lines.append(Text(f"{statement.model}: {how}. {statement.does_not_protect}", style="yellow"))
+    if guarantee.charges:
+        lines.append(Text(f"Protects against: telling apart {guarantee.neighbours}."))
+        lines.append(Text(f"Noise: {guarantee.numerics}."))
+    lines.extend(Text(f"Holds only if: {c.text} ({c.code})", style="yellow") for c in guarantee.conditions)
+    names = ("question", "for", "noise", "epsilon", "delta")
+    charges = listing(*names, dim=names)
+    shown = guarantee.charges[:8]
+    for c in (charge.plain() for charge in shown):
+        charges.add_row(c.question, escape(str(c.purpose)), str(c.mechanism), up(c.epsilon), up(c.delta))
+    if len(guarantee.charges) > len(shown):
+        charges.add_row(f"... {len(guarantee.charges) - len(shown)} more", "", "", "", "")
+    if guarantee.charges:
+        lines.append(charges)
+    return Panel(Group(*lines), title="guarantee", title_align="left", border_style=_STRENGTH[guarantee.strength])
+
+
+def expected_view(expected: Expected, cost: Guarantee, more: Sequence[tuple[str, str | Text]] = ()) -> Table:
+    """What ``veilog release --dry-run`` prints: what would be guaranteed, what can be expected of it, and whatever
+    ``more`` there is to say."""
+    g, sizes = cost, expected.sizes
+    many = "" if sizes.activities is None else f", {sizes.activities:,} activities"
+    rows: list[tuple[str, str | Text]] = [
+        ("would cost", Text(_protection(g), style=f"bold {_STRENGTH[g.strength]}")),
+        ("tried on", f"{expected.twins} made-up twins of {counted(sizes.cases, 'case')}{many}, "
+                     f"{sizes.length:.3g} events each"),
+        ("similarity", Text(expected.in_words(), style="bold green" if expected.promising else "bold red")),
+    ]  # fmt: skip
+    if expected.survivors is not None:
+        rows.append(("activities", expected.survivors.in_words()))
+    if expected.durations is not None:
+        rows.append(("durations", f"their mean is off by a share of about {expected.durations} of the larger mean"))
+    rows += [(name, f"about {found} of what a log itself gives") for name, found in expected.purposes]
+    if sizes.missing:
+        rows.append(("not known", f"{', '.join(sizes.missing)}: say what is public of it for a narrower interval"))
+    if expected.owner_only:
+        rows.append(("for you", Text("Exact sizes of the log were used: publish nothing of this.", style="magenta")))
+    return key_values([*rows, *more, ("asked", "nothing: no question was put to the log, and no budget was spent")])
+
+
+def release_brief(
+    released: Release,
+    files: Sequence[str],
+    kept: Comparison | None = None,
+    account: str = "",
+    then: str = "",
+    log: str = "LOG",
+) -> Table:
+    """What ``veilog release`` prints unless more is asked for: a row for each thing that people want to know. ``log``
+    is the log, and how it was read, in the words of the command."""
+    ends = [("account", account), ("files", "; ".join(files)), ("next", then)]
+    return key_values([*_brief(released, kept, log), *(end for end in ends if end[1])])
+
+
+def _brief(released: Release, kept: Comparison | None, log: str) -> Iterator[tuple[str, str | Text]]:
+    g, v = released.guarantee, released.variants
+    yield from _losses(released)
+    yield "protection", Text(_protection(g), style=f"bold {_STRENGTH[g.strength]}")
+    if _has_nominal(g, as_published=released.as_published):
+        yield "asked for", f"{pair(g.nominal_epsilon, g.nominal_delta)}; derived: {pair(g.epsilon, g.delta)}"
+    if g.proven:
+        yield "whom", str(g.protects) + ("" if g.part is None else f" The release is of the {g.part.in_words} alone.")
+    yield from _first("holds if", [str(condition.text) for condition in g.conditions], "yellow", brief=True)
+    for statement in g.statements:
+        yield "instead", f"{statement.holds} {statement.does_not_protect}"
+    name = released.method + (" (as published)" if released.as_published else "")
+    yield "released", f"{_sizes(v)}, by {name}"
+    if kept is not None:
+        model = ""
+        if kept.fitness is not None and kept.precision is not None:
+            model = f" Its model: fitness {kept.fitness:.2f}, precision {kept.precision:.2f}."
+        yield "kept", Text(sentences(kept.verdict)[0] + model, style="bold")
+        if kept.case_durations is not None:
+            yield "durations", _durations(kept.case_durations)
+        if kept.singling_out is not None:
+            yield "at risk", briefly_in_words(kept.singling_out)
+    # Whole: what to do about it is the last thing that a remark says.
+    yield from _first("note", _remarks(released), "yellow")
+    yield from _first("for you", _for_the_owner(released, log), "magenta")
+
+
+def _remarks(released: Release) -> list[str]:
+    """The remarks but that it is noise, which stands first."""
+    return [str(remark) for remark in released.remarks if remark != NOISE_ONLY]
+
+
+def _losses(released: Release) -> Iterator[tuple[str, Text]]:
+    """What stands first: that a release is noise alone, and what it leaves out of the log, which is confidential."""
+    if released.noise_only:
+        yield "noise only", Text(_NOISE_ONLY, style="bold red")
+    for i, loss in enumerate(released.owner_only.losses):
+        yield ("" if i else "losses"), Text(f"{in_words(loss)}{'' if i else ' ' + _CONFIDENTIAL}", style="bold magenta")
+
+
+def _first(name: str, texts: Sequence[str], style: str, *, brief: bool = False) -> Iterator[tuple[str, Text]]:
+    """The first of several texts, or its first sentence where that shall be ``brief``, and how much more there is."""
+    for text in texts[:1]:
+        shown = sentences(text)[0] if brief else text
+        rest = f"{len(texts) - 1} more" if len(texts) > 1 else "the rest" if shown != text else ""
+        yield name, Text(f"{shown} ({rest}: --details)" if rest else shown, style=style)
+
+
+def _sizes(variants: Variants) -> str:
+    kinds = f"{counted(variants.cases, 'case')}, {counted(len(variants), 'variant')}"
+    return f"{kinds}, {counted(variants.events, 'event')}"
+
+
+def _protection(guarantee: Guarantee) -> str:
+    """The guarantee in a sentence."""
+    if not guarantee.proven:
+        return f"none by differential privacy: {'; '.join(map(str, guarantee.reasons))}"
+    given = " if what it assumes is true" if guarantee.conditions else ""
+    most = "" if guarantee.holds_up_to is None else f" for a log of up to {counted(guarantee.holds_up_to, 'case')}"
+    return f"{guarantee.strength}{most}; {pair(guarantee.epsilon, guarantee.delta)} for one {guarantee.unit}{given}"
+
+
+def _durations(found: CaseDurations) -> str:
+    """How long the cases of both logs last, and of how many released ones that is said."""
+    old, new = found.original, found.released
+    halves = f"half up to {lasting(new.median)}, of the original {lasting(old.median)}"
+    means = f"on average {lasting(new.mean)}, of the original {lasting(old.mean)}"
+    few = " (too few to tell how long cases last)" if new.cases < FEW else ""
+    return f"of {counted(new.cases, 'released case')}{few}: {halves}; {means}"
+
+
+def _for_the_owner(released: Release, log: str) -> list[str]:
+    """What only the owner of the log is told."""
+    found = [f for f in released.owner_only.findings if f.severity != "info"]
+    read = [f"Reading the log, {f.rule}: {f.count:,} {f.policy}; veilog validate {log} says more." for f in found]
+    notes = (*released.owner_only.warnings, *released.owner_only.notes)
+    account = [note for note in notes if note.code in OF_ACCOUNTS]
+    return [*(str(note) for note in notes if note not in account), *read, *map(str, account)]
+
+
+def release_view(released: Release, target: str, log: str = "LOG") -> Group:
+    """What ``veilog release`` prints about the release itself, of a log in the words of the command."""
+    v = released.variants
+    name = released.method + (" (as published)" if released.as_published else "")
+    top = key_values(
+        [
+            ("released", _sizes(v)),
+            ("method", name),
+        ]
+        + [(f"  {key}", value) for key, value in released.parameters.items() if value is not None]
+        + ([] if released.declared_length is None else [("declared length", released.declared_length)])
+        + [("written to", target), ("seconds", f"{released.owner_only.seconds:.2f}")]
+    )
+    losses = key_values(found) if (found := list(_losses(released))) else Text()
+    remarks = [Text(remark, style="yellow") for remark in _remarks(released)]
+    notes = [Text(f"For you only: {note}", style="magenta") for note in _for_the_owner(released, log)]
+    return Group(losses, top, guarantee_panel(released.guarantee, as_published=released.as_published), *remarks, *notes)
+
+
+def account_view(path: Path, account: Account) -> RenderableType:
+    """What is spent and left, in few lines."""
+    return Group(key_values([("ledger", str(path)), *_facts(account)]), *_account_remarks(account))
+
+
+def account_line(account: Account) -> str:
+    """What is spent and left, in a line."""
+    spent = "spent without a bound" if account.spent is None else f"{figures_of(account.spent)} spent"
+    if account.spent is None and len(account.kinds) > 1:
+        spent = f"{spent} ({_small(account.why_unbounded)})"
+    if account.budget is None or account.left is None:
+        return f"{spent} by all releases of this log; no budget is set: veilog ledger set LOG --epsilon BUDGET"
+    if account.left[0] == 0:
+        return f"{spent}; nothing is left of {figures_of(account.budget)}"
+    return f"{spent}; {figures_of(account.left, down=True)} of {figures_of(account.budget)} are left"
+
+
+def _small(message: Message) -> str:
+    """A message within a sentence."""
+    text = str(message)
+    return text[:1].lower() + text[1:]
+
+
+def _in_words(found: ComposedCost | None) -> Iterable[tuple[str, str]]:
+    """The two numbers, each with what it takes for granted."""
+    if found is None:
+        return
+    if found.planned is None or found.composed is None:
+        yield "together", f"the deltas of the releases come to more than {in_figures(found.delta)}"
+        return
+    at = f"at delta = {in_figures(found.delta)}"
+    planned, composed = (f"epsilon = {up(e, 4)} {at}" for e in (found.planned, found.composed))
+    yield "together", f"{planned}, if what each costs was settled before the first"
+    yield "", f"{composed}, if that was chosen after seeing earlier ones, within a limit of so much"
+
+
+def _account_remarks(account: Account) -> Iterable[Text]:
+    if account.budget is None and len(account.kinds) > 1:
+        yield Text(f"{account.why_unbounded}, whose costs do not add up.", style="yellow")
+    warnings = [*filter(None, [namesakes(account)]), *uncounted_warning(account)]
+    yield from (Text(str(warning), style="yellow") for warning in warnings)
+    if account.budget is None:
+        yield Text("No total budget is set; veilog ledger set LOG --epsilon BUDGET sets one.", style="yellow")
+    elif account.spent is None:
+        yield Text(
+            f"Nothing is left: {_small(account.why_unbounded)}.",
+            style="yellow",
+        )
+    elif account.left is not None and account.left[0] == 0:
+        yield Text("Nothing is left; further releases are refused.", style="yellow")
+
+
+def _unit(account: Account) -> str:
+    return account.unit if account.unit in ("case", "person") else f"person by {account.unit!r}"
+
+
+def account_table(account: Account, together: ComposedCost | None) -> Group:
+    parted = any(entry.part is not None for entry in (*account.entries, *account.uncounted))
+    names = ("release", "time", "method", "epsilon", "delta", "unit", "cases", "state", "SHA-256 of the file")
+    shown = [name for name in names if name != "cases" or parted]
+    table = listing(*shown, right=("release", "epsilon", "delta"))
+    listed: list[tuple[str, str, Entry]] = [(str(entry.number), entry.state, entry) for entry in account.entries]
+    listed += [("", "not counted", entry) for entry in account.uncounted]
+    for number, state, entry in listed:
+        table.add_row(
+            number,
+            entry.time,
+            escape(entry.method + (" (as published)" if entry.as_published else "")),
+            "none" if entry.epsilon is None else in_figures(entry.epsilon),
+            "none" if entry.delta is None else in_figures(entry.delta),
+            escape(entry.unit),
+            *([escape(entry.part or "all")] if parted else []),
+            state,
+            " ".join(digest[:12] for digest in entry.outputs),
+        )
+    heading = key_values([*_facts(account), *_in_words(together)])
+    return Group(heading, *_account_remarks(account), *([table] if listed else []), "")
+
+
+def _facts(account: Account) -> list[tuple[str, str]]:
+    beside = f"; {account.others:,} more in this ledger" if account.others else ""
+    facts = [("account", f"{account.number} ({account.name}), for one {_unit(account)}{beside}")]
+    spent, left = account.spent, account.left
+    facts.append(("spent", "without a bound" if spent is None else figures_of(spent)))
+    if account.counting is not None and account.composed is not None:
+        facts.append(("composed", figures_of(account.composed)))
+    most = "" if account.holds_up_to is None else f", for a log of up to {counted(account.holds_up_to, 'case')}"
+    facts.append(("protection left", account.strength + most))
+    if account.most_cases is not None:
+        facts.append(("holds for", f"a person of at most {account.most_cases} cases, the least that a release said"))
+    if account.of_parts:
+        facts.append(
+            (
+                "parts",
+                "of those of one rule the dearest counts, if every case stays in its part",
+            )
+        )
+    if account.budget is not None and left is not None:
+        facts.append(("left", f"{figures_of(left, down=True)} of {figures_of(account.budget)}"))
+        facts.extend(_counted(account))
+    return facts
+
+
+def _counted(account: Account) -> Iterable[tuple[str, str]]:
+    """How releases are counted, where that is not by the sum."""
+    match account.counting:
+        case FixedSchedule(releases=releases, each=each):
+            yield (
+                "by a plan",
+                f"{releases:,} releases of at most {figures_of(each)}; {account.releases_left:,} are left",
+            )
+            yield "", f"protection when all of them are made: {account.planned_strength}"
+        case Composed():
+            half = " and half for its releases' deltas" if account.budget and account.budget[1] else ""
+            yield "by composition", f"each may be chosen after seeing earlier ones; half of delta is for that{half}"

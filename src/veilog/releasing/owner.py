@@ -1,0 +1,565 @@
+"""What the owner of a log should know about a release of it, computed from the raw log: for their eyes alone.
+
+Nothing of this is in a release, its metadata, or anything made to be given away; see ``Release.owner_only``. It is
+notes on the log and its columns, the losses of a release, which ledger it is entered in and what its account makes of
+that, and what a ledger says of a release beside others. The last ages: with every release that is made, what was said
+of the earlier ones is no longer so. A page that is shown asks the ledger when it is shown; what is written to a file
+says of which day it is.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from veilog._files import path_of
+from veilog._places import default_ledger, made_folder
+from veilog.errors import ParameterError, VeilogError, nearest
+from veilog.ledger.accounts import Account, in_figures
+from veilog.ledger.ledger import EntryRef, Ledger
+from veilog.ledger.store import Data
+from veilog.logs.eventlog import TIMESTAMP, EventLog, listed
+from veilog.logs.facts import person_columns
+from veilog.logs.stored.store import StoredLog
+from veilog.logs.variants import Variants
+from veilog.messages import OwnerMessage
+from veilog.methods._events.assemble import Details
+from veilog.methods.method import Progress
+from veilog.privacy.account.guarantee import STRENGTHS, Guarantee, Strength, up
+from veilog.privacy.cases import attribute_column
+from veilog.privacy.domain import Domain, Values
+from veilog.privacy.persons import columns_of_persons, owners
+from veilog.privacy.unit import Unit
+from veilog.releasing.losses import Loss, events_of, losses_by_list
+from veilog.releasing.request import LedgerChoice, ReleaseRequest, end_of_range, variants_of
+from veilog.releasing.result import Release
+
+_OTHERS_NAMED = 3
+_NAMED = 5
+_LONGEST_NAME = 40
+_COLUMNS = 3
+
+
+def notes_for_owner(
+    log: EventLog | StoredLog | Variants, planned: ReleaseRequest, *, in_ledger: bool
+) -> tuple[OwnerMessage, ...]:
+    """Return the notes on a planned release of these cases, the gravest first."""
+    variants = variants_of(log)
+    notes: list[OwnerMessage] = []
+    if planned.part is not None and variants.cases == 0:
+        notes.append(OwnerMessage("no-case-in-part", value=planned.part))
+    notes += undeclared_activities(variants, planned.public)
+    notes += beyond_length(variants, planned.public)
+    if not isinstance(log, Variants):
+        notes += undeclared_values(log, planned)
+        notes += unknown_times(log) if planned.wanted.times else []
+        notes += of_persons(log, planned.unit)
+    if not in_ledger:
+        notes.append(unentered(planned.delta, bounded=planned.bounded))
+    return tuple(notes)
+
+
+def formulas(released: Variants, details: Details | None) -> tuple[OwnerMessage, ...]:
+    """Return a note on released texts that programs for spreadsheets would run; numbers are none. They are written as
+    they are: what was put before them would be part of the label for everybody else."""
+    columns = () if details is None else (*details.columns.cases.values(), *details.columns.events.values())
+    values = (value for column in columns if _is_text(column.type) for value in pc.unique(column).to_pylist())
+    texts = dict.fromkeys([*released.labels, *values])
+    found = [text for text in texts if text and len(text) > 1 and text[0] in "=+-@\t\r" and not _is_number(text)]
+    named = ", ".join(repr(text[:_LONGEST_NAME]) for text in found[:_NAMED])
+    return (OwnerMessage("texts-are-formulas", names=named + (" …" if len(found) > _NAMED else "")),) if found else ()
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_string(kind.value_type if pa.types.is_dictionary(kind) else kind))
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
+def exposed(log: EventLog | StoredLog | Variants, guarantee: Guarantee) -> tuple[OwnerMessage, ...]:
+    """Return a note where the level by the cases of the log is lower than the one that may be published."""
+    cases = variants_of(log).cases
+    among = replace(guarantee, cases=cases)
+    found = among.weighed
+    if found is None or STRENGTHS.index(among.strength) <= STRENGTHS.index(guarantee.strength):
+        return ()
+    return (
+        OwnerMessage(
+            "cases-exposed",
+            cases=cases,
+            level=among.strength,
+            delta=up(guarantee.delta),
+            exposed=up(found.exposed, 2),
+            enough=up(found.enough),
+        ),
+    )
+
+
+def unentered(delta: float | Fraction, *, bounded: bool = True) -> OwnerMessage:
+    """Return the note that nothing keeps account of what was spent; an account refuses what is not ``bounded``."""
+    if not bounded:
+        return OwnerMessage("in-no-ledger-unbounded")
+    return OwnerMessage("in-no-ledger-with-delta" if delta else "in-no-ledger")
+
+
+OF_ACCOUNTS = frozenset({"in-no-ledger", "in-no-ledger-with-delta", "in-no-ledger-unbounded"})
+"""Notes about an account that there is not: what a release is comes before that."""
+OF_PERSONS = frozenset({"cases-of-persons"})
+"""Notes about persons with several cases."""
+OF_LOSSES = frozenset(
+    {
+        *("no-case-in-part", "persons-over-bound", "one-person-over-bound", "one-case-of-nobody", "cases-of-nobody"),
+        *("one-case-of-several", "cases-of-several", "cases-cut", "cases-cut-to-one-event"),
+        *("one-activity-undeclared", "some-activities-undeclared", "many-activities-undeclared"),
+        *("one-value-undeclared", "some-values-undeclared", "many-values-undeclared"),
+    }
+)
+"""Notes that something of the log was left out."""
+
+
+def namesakes(account: Account) -> OwnerMessage | None:
+    """Return the note that the ledger has other accounts of the same file name, whose releases are not in this one's
+    sums; None where it has none."""
+    if not account.namesakes:
+        return None
+    return OwnerMessage(
+        "account-namesakes" if len(account.namesakes) > 1 else "account-namesake",
+        name=account.name,
+        numbers=", ".join(map(str, account.namesakes)),
+        first=account.namesakes[0],
+    )
+
+
+def of_persons(log: EventLog | StoredLog, unit: Unit) -> list[OwnerMessage]:
+    """Return notes on whose cases a release does not use, or on whom it does not protect."""
+    return unprotected_persons(log) if unit.name == "case" else uncounted_cases(log, unit)
+
+
+def unprotected_persons(log: EventLog | StoredLog) -> list[OwnerMessage]:
+    """Return a note on columns by which persons seem to have several cases, where a release protects single cases."""
+    found = person_columns(log)
+    if not found:
+        return []
+    return [OwnerMessage("cases-of-persons", columns="; ".join(str(column) for column in found[:_COLUMNS]))]
+
+
+def uncounted_cases(log: EventLog | StoredLog, unit: Unit) -> list[OwnerMessage]:
+    """Return notes on the cases that name no person, or several, and on the persons with more cases than count; and on
+    how many cases are not used for that."""
+    found = uncounted(log, unit)
+    if found is None:
+        return []
+    notes = _unnamed(found.nobody, found.several, found.cases, unit)
+    if not found.over:
+        return notes
+    named = found.cases - found.nobody - found.several
+    note = OwnerMessage(
+        "one-person-over-bound" if found.over == 1 else "persons-over-bound",
+        persons=found.persons,
+        over=found.over,
+        most=unit.most_cases,
+        left=found.left,
+        cases=named,
+    )
+    return [*notes, note]
+
+
+class Uncounted(NamedTuple):
+    """The cases that a release does not use because of whom it protects."""
+
+    cases: int
+    nobody: int
+    """Cases that name no person."""
+    several: int
+    """Cases that name several."""
+    persons: int
+    over: int
+    """Persons with more cases than count,"""
+    left: int
+    """and their cases beyond those."""
+    lost: int
+    """All cases that are not used."""
+
+
+def uncounted(log: EventLog | StoredLog, unit: Unit) -> Uncounted | None:
+    """Return the cases that do not count for this unit; None where no column tells persons."""
+    column = unit.column
+    if column is None:
+        return None
+    found = list(log.each(lambda piece, _first: owners(piece, column), columns_of_persons(log.shape, column)))
+    whose = pa.chunked_array([some.named for some in found], pa.string())
+    several = sum(int(some.several.sum()) for some in found)
+    cases = pc.value_counts(whose.drop_null()).field("counts").to_numpy(zero_copy_only=False)
+    over = cases[cases > unit.most_cases]
+    left, nobody = int((over - unit.most_cases).sum()), whose.null_count - several
+    lost = left + several + (0 if unit.unnamed == "own" else nobody)
+    return Uncounted(len(whose), nobody, several, cases.size, over.size, left, lost)
+
+
+def _unnamed(nobody: int, several: int, cases: int, unit: Unit) -> list[OwnerMessage]:
+    """What became of the cases that name nobody, and of those that name several people."""
+    one, more = ("one-case-of-its-own", "cases-of-their-own")
+    if unit.unnamed != "own":
+        one, more = ("one-case-of-nobody", "cases-of-nobody")
+    told = ((nobody, one, more), (several, "one-case-of-several", "cases-of-several"))
+    found = ((n, one if n == 1 else more) for n, one, more in told if n)
+    return [OwnerMessage(code, unnamed=n, cases=cases, column=repr(unit.column)) for n, code in found]
+
+
+def undeclared_activities(variants: Variants, declared: Domain) -> list[OwnerMessage]:
+    """Return a note on activities of the log that a declaration leaves out, and how many events that costs."""
+    if declared.alphabet is None:
+        return []
+    missing = sorted(set(variants.labels) - set(declared.alphabet))
+    if not missing:
+        return []
+    events = events_of(variants)
+    lost = {label: events[label] for label in missing}
+    shown = ", ".join(f"{name} ({lost[name]:,})" for name in sorted(lost, key=lambda name: -lost[name])[:_NAMED])
+    code = "many-activities-undeclared" if len(missing) > _NAMED else "some-activities-undeclared"
+    return [
+        OwnerMessage(
+            "one-activity-undeclared" if len(missing) == 1 else code,
+            activities=len(missing),
+            counted=shown,
+            more=len(missing) - _NAMED,
+            lost=sum(lost.values()),
+            events=variants.events,
+        )
+    ]
+
+
+def beyond_length(variants: Variants, declared: Domain) -> list[OwnerMessage]:
+    """Return a note on cases that are longer than declared, and how many events that costs beside those of activities
+    that are not declared."""
+    cases, events = _cut(variants, declared)
+    if not events:
+        return []
+    return [
+        OwnerMessage(
+            "cases-cut-to-one-event" if declared.longest == 1 else "cases-cut",
+            cut=cases,
+            cases=variants.cases,
+            longest=declared.longest,
+            lost=events,
+            events=variants.events,
+        )
+    ]
+
+
+_DAY = 86_400_000_000
+
+
+def check_times(planned: ReleaseRequest, log: EventLog | StoredLog) -> None:
+    """Refuse times for a log of which it was noticed, when it was read, that it has none: before anything is asked.
+
+    They would be noise alone, and be paid for. This is the owner's: nothing is released of it.
+    """
+    if planned.wanted.times and any(finding.rule == "no-timestamps" for finding in log.findings):
+        raise ParameterError("timestamps-all-missing", parameter="times")
+
+
+def unknown_times(log: EventLog | StoredLog) -> list[OwnerMessage]:
+    """Return a note on events without a known time, and on times that carry the order of events alone."""
+    if isinstance(log, EventLog) and log.artificial_times:
+        return [OwnerMessage("times-artificial")]
+    found = list(log.each(_times_of, ()))
+    events, unknown = (sum(numbers) for numbers in list(zip(*found, strict=True))[:2]) if found else (0, 0)
+    if events > unknown and all(dated for _, _, dated in found):
+        return [OwnerMessage("times-are-days")]
+    if not unknown:
+        return []
+    if unknown == events:
+        return [OwnerMessage("no-time-known")]
+    return [OwnerMessage("some-times-unknown", unknown=unknown, events=events, share=_share(unknown, events))]
+
+
+def undeclared_values(log: EventLog | StoredLog, planned: ReleaseRequest) -> list[OwnerMessage]:
+    """Return a note on each released attribute of which the log has values outside the declared ones."""
+    notes: list[OwnerMessage] = []
+    for name in planned.wanted.attributes:
+        declared = planned.public.values_of(name)
+        if declared is None:
+            continue
+        found = list(log.each(partial(_values_of, name, declared), (name,)))
+        values = sum((values for values, _ in found), Counter[str]())
+        outside, known = sum(n for _, n in found), sum(values.values())
+        if outside and isinstance(declared[0], str):
+            notes += _notes_on_values(name, tuple(str(value) for value in declared), values, outside)
+        elif outside:
+            notes.append(
+                OwnerMessage(
+                    "values-outside-range",
+                    lost=outside,
+                    known=known,
+                    attribute=repr(name),
+                    share=_share(outside, known),
+                    low=end_of_range(declared[0]),
+                    high=end_of_range(declared[1]),
+                )
+            )
+    return notes
+
+
+def likely_meant(unknown: Iterable[str], there: Iterable[str]) -> str:
+    """Return some names that are unknown, each with the one of these that is much like it; nothing where none is."""
+    those = list(there)
+    return ", ".join([f"{name!r} → {near!r}" for name in unknown if (near := nearest(name, those))][:_NAMED])
+
+
+def _notes_on_values(name: str, declared: tuple[str, ...], values: Counter[str], outside: int) -> list[OwnerMessage]:
+    missing = sorted(set(values) - set(declared), key=lambda value: (-values[value], value))
+    known = sum(values.values())
+    code = "many-values-undeclared" if len(missing) > _NAMED else "some-values-undeclared"
+    note = OwnerMessage(
+        "one-value-undeclared" if len(missing) == 1 else code,
+        attribute=repr(name),
+        values=len(missing),
+        counted=", ".join(f"{value} ({values[value]:,})" for value in missing[:_NAMED]),
+        more=len(missing) - _NAMED,
+        lost=outside,
+        known=known,
+        share=_share(outside, known),
+    )
+    near = likely_meant((value for value in declared if value not in values), missing)
+    return [note, *([OwnerMessage("values-perhaps-meant", attribute=repr(name), names=near)] if near else [])]
+
+
+def _times_of(log: EventLog, _first: bool) -> tuple[int, int, bool]:
+    """The events, how many of them have no known time, and whether all others are at midnight."""
+    column = log.events.column(TIMESTAMP)
+    micros = column.drop_null().cast(pa.int64()).to_numpy()
+    return len(log), column.null_count, not (micros % _DAY).any()
+
+
+def _values_of(name: str, declared: Values, log: EventLog, _first: bool) -> tuple[Counter[str], int]:
+    """How often each value is there, as text, and how often one that is not declared; of numbers all as one value."""
+    column = attribute_column(log, name).drop_null()
+    if isinstance(declared[0], str):
+        column = listed(column).drop_null() if pa.types.is_dictionary(column.type) else column.combine_chunks()
+        counted = pc.value_counts(column)
+        names = counted.field("values").cast(pa.string()).to_pylist()
+        values = Counter(dict(zip(names, counted.field("counts").to_pylist(), strict=True)))
+        return values, sum(n for value, n in values.items() if value not in declared)
+    if not (pa.types.is_integer(column.type) or pa.types.is_floating(column.type)):
+        return Counter(), 0  # of dates it is a range of days since the start of their case
+    numbers = column.cast(pa.float64(), safe=False)
+    beyond = pc.sum(pc.or_(pc.less(numbers, declared[0]), pc.greater(numbers, declared[1]))).as_py()
+    return Counter({"": len(numbers)}), beyond or 0
+
+
+def _share(part: int, whole: int) -> str:
+    share = 100 * part / whole
+    return f"{share:.0f}" if share >= 1 else "<1"
+
+
+_EXPLAINED = 0.5
+"""The share of a difference between log and release from which on a loss that is stated already explains it."""
+
+
+def losses_before(log: EventLog | StoredLog | Variants, planned: ReleaseRequest) -> tuple[Loss, ...]:
+    """Return the losses that follow from a plan and the log (its cases of the planned part), before anything is asked:
+    absent declared activities, and what is not declared, is too long, does not count or was not read."""
+    variants = variants_of(log)
+    found = [*losses_by_list(events_of(variants), planned.public)]
+    found.append(Loss("events-beyond-length", _cut(variants, planned.public)[1], variants.events))
+    if not isinstance(log, Variants):
+        left_out = uncounted(log, planned.unit)
+        found += [] if left_out is None else [Loss("cases-not-counted", left_out.lost, left_out.cases)]
+        found += _unread(log, variants)
+    return tuple(loss for loss in found if loss.notable)
+
+
+def losses_after(variants: Variants, released: Variants, before: Iterable[Loss]) -> tuple[Loss, ...]:
+    """Return the losses of a release of these cases: those known before, and what of the log it does not have where
+    these do not explain it."""
+    known = tuple(before)
+    missing = len(set(variants.labels) - set(released.labels))
+    found = (
+        Loss("activities-not-released", missing, len(variants.labels)),
+        Loss("cases-not-released", max(0, variants.cases - released.cases), variants.cases),
+        Loss("events-not-released", max(0, variants.events - released.events), variants.events),
+    )
+    notable = (loss for loss in found if loss.notable)
+    return known + tuple(loss for loss in notable if not any(_explains(cause, loss) for cause in known))
+
+
+def _explains(cause: Loss, loss: Loss) -> bool:
+    """Whether a loss of the same kind of things is most of it. Cases that are left out take their events along."""
+    kind, effect = cause.code.partition("-")[0], loss.code.partition("-")[0]
+    return kind in (effect, "cases") and cause.lost / cause.of >= _EXPLAINED * loss.lost / loss.of
+
+
+def _cut(variants: Variants, declared: Domain) -> tuple[int, int]:
+    """How many cases the declared length cuts, and how many events it cuts off, beside those of undeclared
+    activities."""
+    if declared.longest is None:
+        return 0, 0
+    fitting = replace(declared, max_length=None).fit(variants)
+    if int(fitting.lengths.max(initial=0)) <= declared.longest:  # which may be more than numpy's numbers hold
+        return 0, 0
+    over = np.maximum(fitting.lengths - declared.longest, 0)
+    return int(fitting.counts[over > 0].sum()), int((fitting.counts * over).sum())
+
+
+def _unread(log: EventLog | StoredLog, variants: Variants) -> Iterator[Loss]:
+    for thing, there in (("event", variants.events), ("case", variants.cases)):
+        dropped = sum(finding.count for finding in log.findings if finding.dropped_thing == thing)
+        yield Loss("rows-not-read", dropped, dropped + there)
+
+
+def chosen_ledger(choice: LedgerChoice, *, seeded: bool, progress: Progress | None = None) -> Ledger | None:
+    """Return the ledger that something is entered in. What is ``seeded`` is an experiment, which is entered only where
+    a ledger is named."""
+    if choice is False or (choice is None and seeded):
+        return None
+    if choice is None:
+        place = default_ledger()
+        return None if place is None else Ledger.open(made_folder(place), create=True, waiting=progress)
+    return (
+        choice if isinstance(choice, Ledger) else Ledger.open(path_of(choice, "ledger"), create=True, waiting=progress)
+    )
+
+
+def note_uncounted(
+    log: Data, method: str, guarantee: Guarantee, place: Path | None = None, name: str | None = None, **asked: Any
+) -> Account | None:
+    """Note in the ledger at this place, by default that of this user, what was made of a log without a ledger; ``name``
+    is that of its file. Where that cannot be, nothing is noted: whoever wants no ledger is not stopped by one."""
+    with contextlib.suppress(VeilogError):
+        ledger = default_ledger() if place is None else place
+        if ledger is not None:
+            kept = Ledger.open(made_folder(ledger), create=True, name=name)
+            return kept.note_uncounted(log, method, guarantee, **asked)
+    return None
+
+
+def with_warnings(released: Release, log: Data, aside: Mapping[str, Any] | None, place: Path | None = None) -> Release:
+    """Return a release with the warnings of its account. One that was kept ``aside`` of every ledger is noted in that
+    at this place, by default the user's, as not counted, with what a ledger notes of it."""
+    warnings: tuple[OwnerMessage, ...] = ()
+    if released.entry is not None:
+        warnings = entered_warnings(released.entry, log)
+    elif aside is not None:
+        account = note_uncounted(log, released.method, released.guarantee, place, **aside)
+        warnings = () if account is None else uncounted_warning(account)
+    if not warnings:
+        return released
+    return replace(released, owner_only=replace(released.owner_only, warnings=warnings))
+
+
+def entered_warnings(entry: EntryRef, log: Data) -> tuple[OwnerMessage, ...]:
+    """Return the warnings of the account that something was entered in. It is paid for, so a ledger that cannot be read
+    now gives none."""
+    with contextlib.suppress(VeilogError):
+        account = entry.account().among(variants_of(log).cases)
+        before = account.before(entry.number)
+        level = before.falls_to(account)
+        found = [] if level is None else [level_falls(before.strength, level)]
+        if not before.releases and account.budgets_beside:
+            found.append(beside_budgets(account))
+        if not before.releases:
+            found += filter(None, [namesakes(account)])
+        if not before.releases:
+            found += elsewhere_warning(entry.path, log)
+        return (*found, *uncounted_warning(account))
+    return ()
+
+
+def elsewhere_warning(ledger: Path, log: Data) -> tuple[OwnerMessage, ...]:
+    """Return the warning that the user's own ledger has releases of data that this other ledger does not count."""
+    own = default_ledger()
+    if own is None or not own.exists() or (ledger.exists() and own.samefile(ledger)):
+        return ()
+    with contextlib.suppress(VeilogError):
+        account = Ledger.open(own).account(log)
+        if account is not None and account.releases:
+            several = account.releases > 1
+            bounded = account.spent is not None
+            code = f"release{'s' if several else ''}-in-another-ledger{'' if bounded else '-unbounded'}"
+            epsilon = "" if account.spent is None else in_figures(account.spent[0])
+            return (OwnerMessage(code, ledger=own, releases=account.releases, epsilon=epsilon),)
+    return ()
+
+
+def level_falls(before: Strength, after: Strength) -> OwnerMessage:
+    """Return the warning that all releases of an account together protect less than they did before."""
+    return OwnerMessage("account-level-falls", before=before, after=after)
+
+
+def uncounted_warning(account: Account) -> tuple[OwnerMessage, ...]:
+    """Return the warning that the account does not count all releases of its data, where it does not."""
+    number = len(account.uncounted)
+    if not number:
+        return ()
+    costs = [entry.epsilon for entry in account.uncounted]
+    bounded = [cost for cost in costs if cost is not None]
+    code = "one-release-uncounted" if number == 1 else "releases-uncounted"
+    code += "" if len(bounded) == len(costs) else "-unbounded"
+    return (OwnerMessage(code, releases=number, epsilon=in_figures(sum(bounded, Fraction(0)))),)
+
+
+def beside_budgets(account: Account) -> OwnerMessage:
+    """Return the warning that a log has an account of its own where others have budgets: one case more makes it another
+    log to its ledger. An account that is not opened yet has no number."""
+    return OwnerMessage("log-unknown-beside-budgets" if account.budgets_beside > 1 else "log-unknown-beside-budget")
+
+
+@dataclass(frozen=True)
+class Standing:
+    """What a ledger knows of the releases of some data, and which other accounts it has."""
+
+    account: Account | None
+    """That of these data; None where the ledger does not know them."""
+    others: int = 0
+    """Further accounts that have releases: whether they are about the same people no ledger can know."""
+    names: tuple[str, ...] = ()
+    """What some of these are called, where that may be said."""
+    readable: bool = True
+    as_of: str = ""
+    """The day on which the ledger was asked, as ISO 8601 writes it, for what is read later."""
+
+    @staticmethod
+    def of(account: Account | None, accounts: Iterable[Account], *, named: bool = True) -> Standing:
+        """Return what all ``accounts`` of a ledger say to the data of one of them; ``named``: with their names."""
+        own = None if account is None else account.number
+        others = [other for other in accounts if other.number != own and counting(other)]
+        return Standing(account, len(others), tuple(other.name for other in others[:_OTHERS_NAMED]) if named else ())
+
+    @staticmethod
+    def of_entry(ledger: Ledger, number: int, *, named: bool = True) -> Standing:
+        """Return what a ledger, which is read once, says to the release that it has under this number."""
+        try:
+            accounts = ledger.show()
+        except VeilogError:
+            return Standing(None, readable=False)
+        own = (account for account in accounts if any(entry.number == number for entry in account.entries))
+        return Standing.of(next(own, None), accounts, named=named)
+
+
+def standing_of(released: Release | EventLog, *, named: bool = True) -> Standing | None:
+    """Return what the ledger that a release is entered in says now; None where it is in none."""
+    if isinstance(released, EventLog) or released.entry is None:
+        return None
+    return Standing.of_entry(Ledger(released.entry.path), released.entry.number, named=named)
+
+
+def counting(account: Account) -> int:
+    """Return how many releases of an account count."""
+    return sum(entry.state != "withdrawn" for entry in account.entries)
