@@ -85,7 +85,7 @@ def purposes_table(purposes: Mapping[str, Judgement]) -> Group:
             if judged.value is None:
                 continue
             numbers = (judged.value, judged.ceiling, judged.floor, judged.zero)
-            name = judged.aspect.title + (f", {judged.aspect.unit}" if judged.aspect.unit else "")
+            name = judged.aspect.heading + (f", {judged.aspect.unit}" if judged.aspect.unit else "")
             share = judged.share
             bar = Text("#" * round(20 * min(share or 0.0, 1.0)), style=_GRADES[judged.grade])
             kept = "" if share is None else f"{100 * share:.0f} %"

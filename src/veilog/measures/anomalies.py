@@ -127,7 +127,5 @@ NORMAL_SHARE = Measure(
         ),
     ),
     extra="anomalies",
-    paper="Fahrenkrog-Petersen, Kabierski, van der Aa, Weidlich: Semantics-aware mechanisms for control-flow "
-    "anonymization in process mining, 2023",
     doing="Anomalies",
 )

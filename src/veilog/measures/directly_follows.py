@@ -286,7 +286,6 @@ FREQUENCY_EMD = Measure(
     lambda pair: frequency_emd(*pair.variants),
     (Quantity("directly-follows frequency EMD", "0 = the same counts", "lower", best=0.0, unit="occurrences"),),
     symmetric=True,
-    paper="Elkoumy, Pankova, Dumas: Differentially private release of event logs for process mining, 2023",
 )
 TIME_EMD = Measure(
     "dfg_time_emd",
@@ -294,5 +293,4 @@ TIME_EMD = Measure(
     (Quantity("directly-follows time EMD", "months; 0 = the same times", "lower", best=0.0, unit="months"),),
     needs="whole logs",
     symmetric=True,
-    paper="Elkoumy, Pankova, Dumas: Differentially private release of event logs for process mining, 2023",
 )

@@ -19,6 +19,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -115,6 +116,14 @@ class Prefixes:
     def going_on(self) -> list[int]:
         """How many cases go on after each."""
         return [passing - ending for passing, ending in zip(self.passing, self.ending, strict=True)]
+
+    def drawn(self, number: int) -> list[int]:
+        """Return how often each is drawn, in proportion to the cases that go on from it: always the same draw. One that
+        is drawn several times counts so often; what follows it is known from the whole log all the same."""
+        chances = np.array(self.going_on, dtype=np.float64)
+        drawn = np.random.default_rng(0).choice(len(chances), number, p=chances / chances.sum())
+        found: list[int] = np.bincount(drawn, minlength=len(chances)).tolist()
+        return found
 
     @property
     def cases(self) -> int:
@@ -350,6 +359,14 @@ class Step:
     fired: tuple[int, ...]
 
 
+class Enabling(Protocol):
+    """A net that is replayed, as far as its precision is of interest."""
+
+    @property
+    def clock(self) -> Clock: ...
+    def enabled(self, marking: int) -> set[str]: ...
+
+
 class Replay:
     """Replay on one net; markings are numbered as they are met, 0 is the initial one."""
 
@@ -553,7 +570,7 @@ class Replayed:
     """What replay of whole cases found."""
 
     tokens: Tokens
-    fired: Mapping[int, int]
+    fired: Mapping[Any, int]
     """How often each transition fired, of those that did."""
     transitions: int
     markings: list[int | None]
@@ -597,7 +614,7 @@ def replayed(replay: Replay, prefixes: Prefixes) -> Replayed:
     return Replayed(tokens, fired, len(replay.net.transitions), fitting)
 
 
-def precision(replay: Replay, prefixes: Prefixes, markings: Sequence[int | None], weights: Sequence[int]) -> float:
+def precision(replay: Enabling, prefixes: Prefixes, markings: Sequence[int | None], weights: Sequence[int]) -> float:
     """Return the share of what is enabled after prefixes that some case goes on with; each counts by its weight."""
     bit = {label: 1 << code for code, label in enumerate(prefixes.labels)}
     known: dict[int, tuple[int, int]] = {}

@@ -323,7 +323,6 @@ DIRECT = Measure(
         ),
     ),
     symmetric=True,
-    paper="Rafiei, Wangelik, Pourbafrani, van der Aalst: TraVaG, 2023, supplement",
     doing="Similarity of variants",
 )
 EXACT = Measure(
@@ -331,5 +330,4 @@ EXACT = Measure(
     lambda pair: _found(pair.once(_both)[1]),
     (Quantity("  exact", "the optimum of the earth mover's distance", "higher", best=1.0, high=1.0),),
     symmetric=True,
-    paper="Rafiei, van der Aalst: Towards quantifying privacy in process mining, 2020, section 4.2",
 )

@@ -343,9 +343,5 @@ INFERENCE = Measure(
     "inference",
     lambda pair: inference(pair.original, pair.released, control=pair.control, person=pair.person),
     (),
-    paper="Giomi, Boenisch, Wehmeyer, Tasnádi: A unified framework for quantifying privacy risk in synthetic "
-    "data, 2023",
-    explained="How often somebody who knows how a person's case began guesses how it ended, or who knows all other "
-    "attributes of it guesses one.",
     doing="Inference",
 )

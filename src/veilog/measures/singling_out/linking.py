@@ -369,9 +369,5 @@ LINKABILITY = Measure(
         pair.original, pair.released, control=pair.control, second=pair.second, person=pair.person
     ),
     (),
-    paper="Giomi, Boenisch, Wehmeyer, Tasnádi: A unified framework for quantifying privacy risk in synthetic "
-    "data, 2023",
-    explained="Somebody holds two lists about the same people, without names: how often the rows of a person are "
-    "matched by what occurs together in the log.",
     doing="Linkability",
 )

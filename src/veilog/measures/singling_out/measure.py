@@ -47,7 +47,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from veilog._language import gettext_noop
 from veilog._typing import FloatArray, IntArray
 from veilog.errors import ParameterError
 from veilog.logs.eventlog import EventLog
@@ -321,13 +320,5 @@ SINGLING_OUT = Measure(
     "singling_out",
     lambda pair: singling_out(pair.original, pair.released, control=pair.control, person=pair.person),
     (),
-    paper="Giomi, Boenisch, Wehmeyer, Tasnádi: A unified framework for quantifying privacy risk in synthetic "
-    "data, 2023",
-    explained=gettext_noop(
-        "How often somebody who knows these events of a person's case guesses, or is certain of, the "
-        "rest. "
-        "“Everybody else's cases” is a log that never held the person: only what lies above it can come from the "
-        "person's own case."
-    ),
     doing="Singling out",
 )

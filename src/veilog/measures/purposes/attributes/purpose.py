@@ -9,7 +9,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from veilog._language import gettext
 from veilog._typing import BoolArray, IntArray
 from veilog.errors import ParameterError
 from veilog.logs.eventlog import CASE_INDEX, EventLog
@@ -20,6 +19,7 @@ from veilog.measures.purposes.attributes.columns import Attribute, compared, not
 from veilog.measures.purposes.attributes.similarity import Held, contingency, marginal, pair, presence
 from veilog.measures.purposes.purpose import Asked, Aspect, Judgement, Lowest, Mean, Purpose
 from veilog.measures.purposes.sides import Sides
+from veilog.messages import Message
 
 NAMED = 30
 """So many attributes that were not kept are named."""
@@ -42,24 +42,25 @@ class _OfAttributes(Purpose):
             return found
         original, released = sides.pair.whole
         person = asked.column
-        whose = gettext("Left out: {name}, which is taken to tell whose a case is.", name=person) if person else ""
-        lacking = _lacking(not_kept(released, original, person))
-        return replace(found, reason=" ".join(filter(None, (lacking, whose))))
+        reasons = _lacking(not_kept(released, original, person))
+        if person:
+            reasons += (Message("attribute-of-persons", name=person),)
+        return replace(found, reasons=reasons)
 
 
 def without(original: EventLog, released: EventLog, person: str | bool = True) -> Judgement | None:
     """Return what is said of a release that has no attributes, of which nothing need be computed; None where the
     original has none, either. Whose a case is counts as none: see :func:`veilog.measures.persons.column_of`."""
     names = not_kept(released, original, column_of(original, person))
-    none = gettext("The release has no attributes.")
-    return Judgement(ATTRIBUTES, reason=f"{none} {_lacking(names)}") if names else None
+    none = Message("attributes-not-in-release")
+    return Judgement(ATTRIBUTES, reasons=(none, *_lacking(names))) if names else None
 
 
-def _lacking(names: Sequence[str]) -> str:
-    named = ", ".join(names[:NAMED])
-    if len(names) > NAMED:
-        return gettext("Not kept of the original: {names} and {n} more.", names=named, n=len(names) - NAMED)
-    return gettext("Not kept of the original: {names}.", names=named) if names else ""
+def _lacking(names: Sequence[str]) -> tuple[Message, ...]:
+    if not names:
+        return ()
+    code = "attributes-not-kept-more" if len(names) > NAMED else "attributes-not-kept"
+    return (Message(code, names=", ".join(names[:NAMED]), n=len(names) - NAMED),)
 
 
 def _scores(used: Log, judged: Log, asked: Asked) -> Mapping[str, float | None]:
@@ -192,39 +193,11 @@ ATTRIBUTES = _OfAttributes(
     "attributes",
     "attributes",
     (
-        Aspect(
-            "shapes",
-            "attributes by themselves",
-            "likeness of their distributions, the mean of all",
-            "higher",
-            "share",
-            chief=True,
-        ),
-        Aspect(
-            "pairs",
-            "attributes in pairs",
-            "likeness of the distributions of two at a time, the mean of all",
-            "higher",
-            "share",
-            chief=True,
-        ),
-        Aspect(
-            "by_activity",
-            "attributes by activity",
-            "likeness of the distributions of event attributes at each activity",
-            "higher",
-            "share",
-        ),
-        Aspect(
-            "with_control_flow",
-            "attributes with the path",
-            "likeness of how attributes of cases go with their last activity and with what is in them",
-            "higher",
-            "share",
-        ),
+        Aspect("shapes", chief=True),
+        Aspect("pairs", chief=True),
+        Aspect("by_activity"),
+        Aspect("with_control_flow"),
     ),
     _scores,
     needs="whole logs",
-    explained="An attribute of the original that the release lacks counts as 0.",
-    paper="The similarities of sdmetrics 0.32.0 (github.com/sdv-dev/SDMetrics)",
 )

@@ -71,35 +71,10 @@ CONFORMANCE = Purpose(
     "conformance",
     "conformance checking",
     (
-        Aspect(
-            "rate",
-            "error of the conformance rate",
-            "difference between the shares of cases that the given model allows",
-            "lower",
-            "share",
-            chief=True,
-            negligible=NEGLIGIBLE,
-        ),
-        Aspect(
-            "support",
-            "error of the constraints' support",
-            "mean difference between the shares of activated cases that keep a constraint of the given model",
-            "lower",
-            "share",
-            negligible=NEGLIGIBLE,
-        ),
-        Aspect(
-            "rules",
-            "error of the original's own rules",
-            "the same for the responses and precedences that nearly always hold in the original; without a given model",
-            "lower",
-            "share",
-            chief=True,
-            negligible=NEGLIGIBLE,
-        ),
+        Aspect("rate", better="lower", chief=True, negligible=NEGLIGIBLE),
+        Aspect("support", better="lower", negligible=NEGLIGIBLE),
+        Aspect("rules", better="lower", chief=True, negligible=NEGLIGIBLE),
     ),
     _score,
     halvings=20,
-    explained="A model says which cases are as they should be: a BPMN or PNML file, or a list of declare constraints. "
-    "Differences of at most one percentage point count as none.",
 )
