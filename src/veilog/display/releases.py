@@ -16,7 +16,7 @@ from veilog.display.tables import key_values, pair, sentences
 from veilog.logs.variants import Variants
 from veilog.measures import Comparison
 from veilog.measures.durations import FEW, CaseDurations
-from veilog.measures.singling_out import briefly_in_words
+from veilog.measures.singling_out.words import briefly_in_words
 from veilog.privacy.account.guarantee import Guarantee, Strength, up
 from veilog.releasing.losses import in_words
 from veilog.releasing.meaning import meaning_of

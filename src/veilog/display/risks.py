@@ -12,15 +12,14 @@ from rich.text import Text
 
 from veilog._language import counted
 from veilog._notebook import figure
-from veilog.measures.disclosure import EXPLAINED, RiskResult
-from veilog.measures.singling_out import (
-    Control,
-    Exposure,
-    Inference,
-    Linkability,
-    Rate,
-    SinglingOut,
-    Success,
+from veilog.measures.disclosure import RiskResult
+from veilog.measures.disclosure.measure import EXPLAINED
+from veilog.measures.singling_out.finding import Exposure
+from veilog.measures.singling_out.inferring import Inference
+from veilog.measures.singling_out.linking import Linkability
+from veilog.measures.singling_out.measure import SinglingOut
+from veilog.measures.singling_out.rates import Control, Rate, Success
+from veilog.measures.singling_out.words import (
     found_in_words,
     inferred_in_words,
     like_who,

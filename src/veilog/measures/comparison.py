@@ -23,7 +23,9 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from veilog.logs.files import AnyLog
-    from veilog.measures.singling_out import Inference, Linkability, SinglingOut
+    from veilog.measures.singling_out.inferring import Inference
+    from veilog.measures.singling_out.linking import Linkability
+    from veilog.measures.singling_out.measure import SinglingOut
 
 _MODEL_SECONDS: Mapping[Miner, float] = {"veilog": 30.0, "pm4py": 300.0}
 """Ours are taken of every release, which nobody waits minutes for."""
@@ -286,13 +288,13 @@ _GRADES = {1.0: "all", 0.95: "almost", 0.85: "close", 0.7: "main", 0.5: "part", 
 """How much of the original a release has from which similarity on."""
 
 
-def verdict_of(result: Comparison) -> str:
-    """Return a few sentences for people; the numbers beside them say the same exactly."""
+def verdict_of(result: Comparison, *, of_people: bool = True) -> str:
+    """Return a few sentences for people, the last ones ``of_people``; the numbers beside them say the same exactly."""
     if result.released_cases == 0:
         return str(Message("compared-release-empty"))
     if result.original_cases == 0:
         return str(Message("compared-original-empty"))
-    return " ".join(map(str, (*_likeness(result), *_behaviour(result), *_people(result))))
+    return " ".join(map(str, (*_likeness(result), *_behaviour(result), *(_people(result) if of_people else ()))))
 
 
 def _likeness(result: Comparison) -> Iterator[OwnerMessage | str]:

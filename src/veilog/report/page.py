@@ -15,7 +15,7 @@ from markupsafe import Markup, escape
 from veilog._language import current, dated, gettext, localised, ngettext, pgettext
 from veilog.charts import lasting
 from veilog.measures import MEASURES, Comparison, verdict_of
-from veilog.measures.disclosure import EXPLAINED
+from veilog.measures.disclosure.measure import EXPLAINED
 from veilog.messages import Message
 from veilog.privacy.account.guarantee import STRENGTHS
 from veilog.releasing.losses import in_words

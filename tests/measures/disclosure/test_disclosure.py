@@ -19,11 +19,12 @@ from veilog.logs.eventlog import EventLog
 from veilog.logs.files import as_log
 from veilog.logs.synthetic.hospital import hospital
 from veilog.logs.variants import Variants
-from veilog.measures.disclosure import BACKGROUNDS, risk, unique_cases
 from veilog.measures.disclosure import estimate as disclosure_estimate
 from veilog.measures.disclosure import measure as disclosure
 from veilog.measures.disclosure import patterns as disclosure_patterns
+from veilog.measures.disclosure import risk, unique_cases
 from veilog.measures.disclosure.estimate import estimate
+from veilog.measures.disclosure.measure import BACKGROUNDS
 
 
 def log(*rows: tuple[str, int]) -> Variants:

@@ -13,9 +13,10 @@ from veilog.errors import ParameterError
 from veilog.logs.synthetic.hospital import hospital
 from veilog.logs.variants import Variants
 from veilog.measures.disclosure import risk
-from veilog.measures.singling_out import Rate, exposure, found_in_words, like_who, own_path_in_words, said_once
+from veilog.measures.singling_out import exposure
 from veilog.measures.singling_out.logs import in_random_order
-from veilog.measures.singling_out.rates import rising
+from veilog.measures.singling_out.rates import Rate, rising
+from veilog.measures.singling_out.words import found_in_words, like_who, own_path_in_words, said_once
 
 traces = st.lists(st.sampled_from("abcd"), min_size=1, max_size=5).map(tuple)
 some_logs = st.dictionaries(traces, st.integers(1, 3), min_size=1, max_size=6).map(Variants.from_dict)

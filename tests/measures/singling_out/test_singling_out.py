@@ -20,7 +20,9 @@ from veilog.logs.eventlog import TIMESTAMP, TIMESTAMP_TYPE, EventLog
 from veilog.logs.synthetic.hospital import hospital
 from veilog.logs.variants import Variants
 from veilog.measures import compare
-from veilog.measures.singling_out import Knowledge, SinglingOut, halves, in_words, singling_out
+from veilog.measures.singling_out import halves, singling_out
+from veilog.measures.singling_out.measure import Knowledge, SinglingOut
+from veilog.measures.singling_out.words import in_words
 
 traces = st.lists(st.sampled_from("abcd"), min_size=1, max_size=4).map(tuple)
 some_logs = st.dictionaries(traces, st.integers(1, 3), min_size=1, max_size=5).map(Variants.from_dict)

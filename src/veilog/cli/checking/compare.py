@@ -227,7 +227,7 @@ def _asked(wanted: tuple[str, ...], asked: Asked) -> Asked:
                 names=",".join((*wanted, purpose)),
             )
     if asked.model is not None:
-        from veilog.measures.purposes.conformance import read_model  # only who has a model waits for it
+        from veilog.measures.purposes.conformance import read_model
 
         read_model(asked.model)
     if asked.alignments:

@@ -30,7 +30,7 @@ from veilog._typing import BoolArray, FloatArray, IntArray
 from veilog.errors import ParameterError
 from veilog.logs.eventlog import EventLog
 from veilog.logs.variants import Variants
-from veilog.measures.disclosure import Matcher
+from veilog.measures.disclosure.estimate import Matcher
 from veilog.measures.durations import timed
 from veilog.measures.persons import column_of, persons_of
 from veilog.measures.singling_out.logs import (

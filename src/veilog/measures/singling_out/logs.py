@@ -12,7 +12,7 @@ from veilog._typing import FloatArray, IntArray
 from veilog.errors import ParameterError
 from veilog.logs.eventlog import ACTIVITY, TIMESTAMP, EventLog
 from veilog.logs.variants import Variants
-from veilog.measures.disclosure import Matcher
+from veilog.measures.disclosure.estimate import Matcher
 from veilog.measures.durations import timed
 
 Mask = npt.NDArray[np.bool_]

@@ -21,7 +21,7 @@ from veilog.errors import VeilogError
 from veilog.logs.eventlog import START
 from veilog.logs.findings import RULES
 from veilog.logs.input.reader import known_suffixes
-from veilog.measures.disclosure import KNOWN
+from veilog.measures.disclosure.measure import KNOWN
 from veilog.measures.purposes import PURPOSES
 from veilog.messages import Message
 from veilog.privacy.account.accounting import parse_delta, parse_epsilon

@@ -7,7 +7,8 @@ import pytest
 
 from veilog.errors import InputError
 from veilog.logs.variants import Variants
-from veilog.measures.purposes.conformance import Language, Net, read_model
+from veilog.measures.purposes.conformance import read_model
+from veilog.measures.purposes.conformance.nets import Language, Net
 
 HEAD = (
     '<definitions xmlns="http://www.omg.org/spec/BPMN/20100524/MODEL" '

@@ -10,8 +10,10 @@ import pytest
 
 from veilog.errors import InputError, ParameterError
 from veilog.logs.variants import Variants
-from veilog.measures.purposes.conformance import Language, Net, Transition, conformance_rate, read_model
 from veilog.measures.purposes.conformance import nets as searching
+from veilog.measures.purposes.conformance import read_model
+from veilog.measures.purposes.conformance.nets import Language, Net, Transition
+from veilog.measures.purposes.conformance.purpose import conformance_rate
 
 PAR = (Transition(None, (0,), (1, 2)), Transition("a", (1,), (3,)), Transition("b", (2,), (4,)))
 
