@@ -26,7 +26,7 @@ from typing import NamedTuple
 import numpy as np
 
 from veilog._typing import BoolArray, FloatArray, IntArray
-from veilog.errors import ParameterError
+from veilog.errors import ParameterError, VeilogError
 from veilog.logs.eventlog import EventLog
 from veilog.logs.variants import Variants
 from veilog.measures.measure import Measure
@@ -82,7 +82,7 @@ class Inference:
 
     results: tuple[Inferred, ...]
     control: Control
-    without_attributes: str | None
+    without_attributes: VeilogError | None
     """Why no attribute was guessed, if so."""
     seconds: float
 
@@ -131,11 +131,11 @@ def inference(
     owner = None if control is not None else persons_of(original, person)
     ends = _ends([log if isinstance(log, Variants) else log.variants for log in logs], wanted, rows_of(original, owner))
     found = [_result(END, size, 0, asked) for size, asked in ends]
-    why = None
+    why: VeilogError | None = None
     try:
         found += _attributes(logs, owner)
     except ParameterError as error:
-        why = str(error)
+        why = error.with_traceback(None)
     results = [row for row in found if row is not None]
     if not results:
         raise ParameterError("inference-cases-too-short")

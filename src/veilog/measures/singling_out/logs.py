@@ -14,6 +14,8 @@ from veilog.logs.eventlog import ACTIVITY, TIMESTAMP, EventLog
 from veilog.logs.variants import Variants
 from veilog.measures.disclosure.estimate import Matcher
 from veilog.measures.durations import timed
+from veilog.measures.measure import Reason
+from veilog.messages import OwnerMessage
 
 Mask = npt.NDArray[np.bool_]
 
@@ -169,21 +171,20 @@ def near(
     return Fitting(same, others, highest, ties, None if person is None else people)
 
 
-def why_without_start(original: EventLog | Variants, released: EventLog | Variants) -> str | None:
+def why_without_start(original: EventLog | Variants, released: EventLog | Variants) -> Reason | None:
     """Why the starts of cases cannot be compared, or None."""
-    spans = []
+    first, last = [], []
     for log, name in ((original, "original"), (released, "released")):
         try:
             starts = starts_of(timed(log, name))
         except ParameterError as error:
-            return str(error)
+            return error.with_traceback(None)
         starts = starts[starts != UNKNOWN]
         if not len(starts):
-            return f"No case of the {name} log has a known time."
-        spans.append((int(starts.min()), int(starts.max())))
-    if max(a for a, _ in spans) > min(b for _, b in spans):
-        return "The cases of the two logs start in different times: those of the release tell nothing of real starts."
-    return None
+            return OwnerMessage("starts-unknown-of-log", name=name)
+        first.append(int(starts.min()))
+        last.append(int(starts.max()))
+    return OwnerMessage("starts-apart") if max(first) > min(last) else None
 
 
 def starts_of(log: EventLog) -> IntArray:

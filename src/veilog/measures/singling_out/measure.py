@@ -47,11 +47,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from veilog._language import counted
 from veilog._typing import FloatArray, IntArray
 from veilog.errors import ParameterError
 from veilog.logs.eventlog import EventLog
 from veilog.logs.variants import Variants
-from veilog.measures.measure import Measure
+from veilog.measures.measure import Measure, Reason
 from veilog.measures.persons import persons_of
 from veilog.measures.singling_out.attacked import Attackable, Attacks, attackable, drawn
 from veilog.measures.singling_out.logs import (
@@ -123,7 +124,7 @@ class SinglingOut:
     results: tuple[Knowledge, ...]
     hours: float
     """How far from the true start of a case a case may start that still fits."""
-    without_start: str | None
+    without_start: Reason | None
     """Why no attacker knows when cases started, if so."""
     control: Control
     """What the baseline is."""
@@ -173,14 +174,9 @@ def singling_out(
             against = None if held_out is None or others is None else trial.with_release(held_out, others)
             results += trial.outcome(whom, chosen, against)
     if not results:
-        raise ParameterError("singling-cases-too-short", parameter="original", events=events(wanted[0]))
+        raise ParameterError("singling-cases-too-short", parameter="original", events=counted(wanted[0], "event"))
     kind: Control = "others' cases" if control is None else "held out"
     return SinglingOut(tuple(results), hours, why, kind, time.perf_counter() - began)
-
-
-def events(number: int) -> str:
-    """Return so many events in words."""
-    return "1 event" if number == 1 else f"{number} events"
 
 
 @dataclass(frozen=True, eq=False)
