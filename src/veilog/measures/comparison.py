@@ -228,18 +228,12 @@ def compare(
     wanted, told = named(purposes), _asked(asked)
     miner = _miner(models, model_seconds)
     seconds = _MODEL_SECONDS[miner] if model_seconds is None else model_seconds
-    from veilog.logs.files import as_log  # tables are loaded when there are any
-    from veilog.measures.persons import check_apart, column_of
-    from veilog.privacy.part import of_same_cases
+    from veilog.measures.persons import check_apart, column_of  # tables are loaded when there are any
 
-    if hasattr(original, "guarantee") and not hasattr(released, "guarantee"):  # a Release, of a later layer
-        raise ParameterError("comparison-original-is-release", parameter="original")
-    after = as_log(released)
-    sides: tuple[Any, Any] = (of_same_cases(as_log(original), after), after)
-    beside = (None if control is None else as_log(control), None if second is None else as_log(second))
-    check_apart(sides[0], beside[0], told.person)
-    say, person = progress or (lambda text, fraction: None), column_of(sides[0], told.person) or False
-    pair = Pair(*sides, say, seconds, model_memory, miner, *beside, person)
+    before, after, others, again = _logs(original, released, control, second)
+    check_apart(before, others, told.person)
+    say, person = progress or (lambda text, fraction: None), column_of(before, told.person) or False
+    pair = Pair(before, after, say, seconds, model_memory, miner, others, again, person)
     extras = {"", *(["models"] if miner == "pm4py" else []), *(["anomalies"] if anomalies else [])}
     left_out = () if models else OF_MODELS
     with pair.closing():
@@ -249,6 +243,18 @@ def compare(
     least = similar.value if similar.interval is None else similar.interval[0]
     result = Comparison(first, last, results, judge(pair, wanted, told), verdicts=judged(pair, least))
     return replace(result, verdict=verdict_of(result), seconds=time.perf_counter() - started)
+
+
+def _logs(original: AnyLog, released: AnyLog, control: AnyLog | None, second: AnyLog | None) -> tuple[Any, ...]:
+    """All of them as logs; of the original the cases that the release is of."""
+    from veilog.logs.files import as_log
+    from veilog.privacy.part import of_same_cases
+
+    if hasattr(original, "guarantee") and not hasattr(released, "guarantee"):  # a Release, of a later layer
+        raise ParameterError("comparison-original-is-release", parameter="original")
+    after = as_log(released)
+    before = of_same_cases(as_log(original), after)
+    return before, after, *(None if log is None else as_log(log) for log in (control, second))
 
 
 def _asked(asked: object) -> Asked:

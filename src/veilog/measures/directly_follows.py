@@ -24,7 +24,7 @@ from veilog._typing import FloatArray, IntArray
 from veilog.errors import ParameterError
 from veilog.logs.eventlog import ACTIVITY, TIMESTAMP, EventLog
 from veilog.logs.variants import Variants
-from veilog.measures.durations import timed
+from veilog.measures.durations import inside_cases, timed
 from veilog.measures.measure import Measure, Pair, Quantity
 
 HOURS_PER_MONTH = 365.25 * 24 / 12
@@ -179,11 +179,7 @@ def _hours(log: EventLog) -> _Graph:
 def _pair_keys(codes: npt.NDArray[np.int32], offsets: IntArray, size: int) -> tuple[IntArray, npt.NDArray[np.bool_]]:
     """The key of every two neighbouring events, and whether they belong to the same case."""
     wide = codes.astype(np.int64)
-    keys = wide[:-1] * size + wide[1:]
-    inside = np.ones(len(keys), dtype=np.bool_)
-    borders = offsets[1:-1] - 1
-    inside[borders[(borders >= 0) & (borders < len(keys))]] = False
-    return keys, inside
+    return wide[:-1] * size + wide[1:], inside_cases(offsets, len(wide))
 
 
 def _graph(labels: tuple[str, ...], keys: IntArray, weights: FloatArray) -> _Graph:

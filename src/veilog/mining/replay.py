@@ -16,9 +16,11 @@ The order in which silent ways are tried is that of pm4py, and so are the number
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, Protocol
 
 import numpy as np
@@ -140,25 +142,47 @@ def _summed(which: IntArray, counts: IntArray, size: int) -> IntArray:
     return sums
 
 
+Places = tuple[int, ...]
+"""Places in order; one that is meant twice stands there twice."""
+
+
 @dataclass(frozen=True)
 class Transition:
     """A transition with the places that it takes tokens from and gives tokens to; silent without a label."""
 
-    name: str
-    """To sort by."""
     label: str | None
-    inputs: tuple[int, ...]
-    outputs: tuple[int, ...]
+    inputs: Places
+    outputs: Places
+    name: str = ""
+    """To sort by."""
 
 
 @dataclass(frozen=True)
 class Net:
-    """A workflow net: places are numbers from 0, one token in ``source`` begins a case, one in ``sink`` ends it."""
+    """A Petri net, its places numbers from 0; a case is complete in any of the ``final`` markings."""
 
-    places: int
     transitions: tuple[Transition, ...]
-    source: int
-    sink: int
+    initial: Places
+    """The places of the tokens that a case begins with."""
+    final: frozenset[Places]
+
+    @cached_property
+    def places(self) -> int:
+        """The number of places."""
+        ends = (each.inputs + each.outputs for each in self.transitions)
+        return 1 + max((*self.initial, *itertools.chain(*self.final, *ends)), default=-1)
+
+    @property
+    def source(self) -> int:
+        """The one place where a case of a workflow net begins."""
+        (place,) = self.initial
+        return place
+
+    @property
+    def sink(self) -> int:
+        """The one place where it ends."""
+        ((place,),) = self.final
+        return place
 
 
 def workflow_net(tree: ProcessTree) -> Net:
@@ -315,9 +339,9 @@ class _Building:
             return tuple(number[place] for place in sorted(places))
 
         transitions = tuple(
-            Transition(t.name, t.label, numbers(t.inputs), numbers(t.outputs)) for t in self._transitions
+            Transition(t.label, numbers(t.inputs), numbers(t.outputs), t.name) for t in self._transitions
         )
-        return Net(len(order), transitions, number[source], number[sink])
+        return Net(transitions, (number[source],), frozenset({(number[sink],)}))
 
 
 Marking = dict[int, int]

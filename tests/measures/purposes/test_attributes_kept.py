@@ -25,7 +25,7 @@ from veilog.logs.synthetic.hospital import hospital
 from veilog.logs.variants import Variants
 from veilog.measures.measure import Pair
 from veilog.measures.purposes import Asked, judge
-from veilog.measures.purposes.attributes.columns import PARTS, Attribute, Values, compared
+from veilog.measures.purposes.attributes.columns import PARTS, ComparedAttribute, Values, compared
 from veilog.measures.purposes.attributes.purpose import ATTRIBUTES, marginals, without
 from veilog.report.purposes import shown
 
@@ -137,7 +137,7 @@ def test_a_frequent_number_is_a_part_of_its_own() -> None:
 @given(st.lists(st.one_of(st.integers(-3, 3).map(float), st.floats(allow_nan=False, allow_infinity=False)), min_size=1))
 def test_parts_have_about_as_many_values_of_the_original_each_and_none_is_empty(values: list[float]) -> None:
     column = Values(np.array([*values, np.nan, np.inf]))
-    codes, _, size = Attribute("amount", True, True, column, None).codes
+    codes, _, size = ComparedAttribute("amount", True, True, column, None).codes
     assert codes[-2] == -1 and codes[-1] == size - 1 <= 20
     parts = [[v for v, code in zip(values, codes[:-2].tolist(), strict=True) if code == part] for part in range(size)]
     for part in parts:

@@ -35,7 +35,7 @@ import pyarrow.compute as pc
 
 from veilog._typing import BoolArray, FloatArray, IntArray
 from veilog.logs.eventlog import START, TIMESTAMP, TIMESTAMP_TYPE, EventLog
-from veilog.measures.durations import Spans, emd, mean_steps, spans, timed
+from veilog.measures.durations import Spans, emd, inside_cases, mean_steps, spans, timed
 from veilog.measures.measure import Log
 from veilog.measures.purposes.purpose import Asked, Aspect, Purpose
 
@@ -206,12 +206,16 @@ def _work_errors(used: _Timed, judged: _Timed, labels: int) -> dict[str, float |
 def _work(log: _Timed, labels: int) -> tuple[tuple[IntArray, FloatArray], tuple[IntArray, FloatArray]]:
     """Return how often events of each activity have a time of processing, and one of waiting, and their means."""
     assert log.began is not None
-    inner = np.ones(len(log.codes), dtype=np.bool_)
-    inner[log.offsets[:-1][np.diff(log.offsets) > 0]] = False
-    at = np.flatnonzero(inner & log.known & np.concatenate([[False], log.known[:-1]])[: len(log.codes)])
+    at = _followers(log)
     waited = np.maximum(log.began[at] - log.times[at - 1], 0)
     took = (log.times - log.began)[log.known]
     return _means(log.codes[log.known], took, labels), _means(log.codes[at], waited, labels)
+
+
+def _followers(log: _Timed) -> IntArray:
+    """Return the events with a known time that directly follow one with a known time in their case."""
+    known = log.known[:-1] & log.known[1:] & inside_cases(log.offsets, len(log.codes))
+    return np.flatnonzero(known) + 1
 
 
 def _means(codes: IntArray, micros: IntArray, labels: int) -> tuple[IntArray, FloatArray]:
@@ -228,9 +232,7 @@ def _steps(log: _Timed, labels: int) -> _Steps:
 
 def _median_steps(log: _Timed, labels: int) -> _Steps:
     """Return the pairs with known times, and the median of their times in seconds."""
-    inner = np.ones(len(log.codes), dtype=np.bool_)
-    inner[log.offsets[:-1][np.diff(log.offsets) > 0]] = False
-    at = np.flatnonzero(inner & log.known & np.concatenate([[False], log.known[:-1]])[: len(log.codes)])
+    at = _followers(log)
     keys = log.codes[at - 1] * labels + log.codes[at]
     gaps = log.times[at] - log.times[at - 1]
     order = np.lexsort((gaps, keys))

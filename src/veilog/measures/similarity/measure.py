@@ -29,7 +29,7 @@ from veilog.measures.similarity.distances import (
     present,
     without_overlap,
 )
-from veilog.measures.similarity.transport import GAP, LARGEST_MASS, Costs, Plan, transport
+from veilog.measures.similarity.transport import GAP, LARGEST_MASS, Costs, TransportPlan, transport
 
 Matching = Literal["direct", "exact"]
 
@@ -287,7 +287,7 @@ def _as_metric(distances: EditDistances) -> Costs:
     return Costs(distances.shape, fill, pick)
 
 
-def _exact_loss(plan: Plan, distances: EditDistances) -> Fraction:
+def _exact_loss(plan: TransportPlan, distances: EditDistances) -> Fraction:
     """The cost of a plan without any rounding, so that it is the same whichever optimal plan was found."""
     edits = distances.pairs(plan.rows, plan.columns)
     longer = np.maximum(np.maximum(distances.row_lengths[plan.rows], distances.column_lengths[plan.columns]), 1)

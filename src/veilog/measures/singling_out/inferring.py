@@ -35,6 +35,7 @@ from veilog.measures.singling_out.logs import ranges
 from veilog.measures.singling_out.people import Rows, attributes_of, people_of, prefixes_of, rows_of
 from veilog.measures.singling_out.rates import (
     Z_BEYOND,
+    Attack,
     Control,
     Rate,
     Success,
@@ -42,7 +43,6 @@ from veilog.measures.singling_out.rates import (
     mean_rate,
     paired,
     residual,
-    tells_more,
 )
 
 SIZES = (1, 2, 3, 5, 10)
@@ -52,7 +52,7 @@ END = "last activity"
 
 
 @dataclass(frozen=True)
-class Inferred:
+class Inferred(Attack):
     """What an attacker knows and guesses, and how often that is right."""
 
     secret: str
@@ -69,11 +69,6 @@ class Inferred:
     """The gain over the control, at 99.5 %."""
     residual: Rate
     """Of what the control leaves to find out the share that the release tells, at 99.5 %."""
-
-    @property
-    def more(self) -> bool:
-        """Whether the release tells more about the people attacked than the control."""
-        return tells_more(self.beyond)
 
 
 @dataclass(frozen=True)

@@ -70,6 +70,7 @@ from veilog.measures.singling_out.logs import (
 )
 from veilog.measures.singling_out.rates import (
     Z_BEYOND,
+    Attack,
     Control,
     Rate,
     Success,
@@ -78,7 +79,6 @@ from veilog.measures.singling_out.rates import (
     mean_rate,
     paired,
     residual,
-    tells_more,
     wilson,
 )
 
@@ -91,7 +91,7 @@ _HOUR = 3_600_000_000
 
 
 @dataclass(frozen=True)
-class Knowledge:
+class Knowledge(Attack):
     """What an attacker knows, whom that was tried on, and how often it told the rest."""
 
     size: int
@@ -110,11 +110,6 @@ class Knowledge:
     have been in the log, so it has a width also where everybody was attacked."""
     residual: Rate
     """Of what the baseline leaves to find out the share that the release tells, at 99.5 %."""
-
-    @property
-    def more(self) -> bool:
-        """Whether the release tells more about the people attacked than the baseline does."""
-        return tells_more(self.beyond)
 
 
 @dataclass(frozen=True)

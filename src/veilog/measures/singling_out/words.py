@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from itertools import groupby
-from typing import Protocol, TypeVar
+from typing import TypeVar
 
 from veilog._language import counted, dated, quoted
 from veilog._language import percent as in_percent
@@ -13,7 +13,7 @@ from veilog.measures.singling_out.finding import Example, Exposed
 from veilog.measures.singling_out.inferring import END, Inference, Inferred
 from veilog.measures.singling_out.linking import Linkability, Linked
 from veilog.measures.singling_out.measure import Knowledge, SinglingOut
-from veilog.measures.singling_out.rates import Control, Rate, Success
+from veilog.measures.singling_out.rates import Attack, Control, Rate, Success
 from veilog.messages import OwnerMessage
 
 _AGAINST: Mapping[Control, str] = {"others' cases": "others", "held out": "held-out"}
@@ -22,14 +22,7 @@ _PUBLISHED = "-published"
 """The end of a code about a log that is published itself; the terminal alone says so, in English."""
 
 
-class _Attack(Protocol):
-    @property
-    def beyond(self) -> Rate: ...
-    @property
-    def more(self) -> bool: ...
-
-
-A = TypeVar("A", bound=_Attack)
+A = TypeVar("A", bound=Attack)
 
 
 def in_words(result: SinglingOut) -> str:
@@ -197,7 +190,7 @@ def _telling(rows: tuple[A, ...]) -> A | None:
     return max((row for row in rows if row.more), key=lambda row: row.beyond.value, default=None)
 
 
-def _conclusion(row: _Attack, against: str, *, published: bool = False) -> OwnerMessage:
+def _conclusion(row: Attack, against: str, *, published: bool = False) -> OwnerMessage:
     """What is concluded of a release, or of a log; nothing where the interval of what it tells beyond the control is
     100 points wide or more."""
     if row.beyond.high - row.beyond.low >= 1:

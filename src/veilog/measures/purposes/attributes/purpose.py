@@ -15,8 +15,8 @@ from veilog.logs.eventlog import CASE_INDEX, EventLog
 from veilog.logs.variants import Variants
 from veilog.measures.measure import Log
 from veilog.measures.persons import column_of
-from veilog.measures.purposes.attributes.columns import Attribute, compared, not_kept
-from veilog.measures.purposes.attributes.similarity import Held, contingency, marginal, pair, presence
+from veilog.measures.purposes.attributes.columns import ComparedAttribute, compared, not_kept
+from veilog.measures.purposes.attributes.similarity import Presence, contingency, marginal, pair, presence
 from veilog.measures.purposes.purpose import Asked, Aspect, Judgement, Lowest, Mean, Purpose
 from veilog.measures.purposes.sides import Sides
 from veilog.messages import Message
@@ -83,11 +83,11 @@ def _scores(used: Log, judged: Log, asked: Asked) -> Mapping[str, float | None]:
 class _Like(NamedTuple):
     """How like one attribute is, or two together; None where that cannot be said."""
 
-    of: tuple[Attribute, ...]
+    of: tuple[ComparedAttribute, ...]
     value: float | None
 
 
-def _pairs(attributes: Sequence[Attribute], used: EventLog, judged: EventLog) -> Iterator[_Like]:
+def _pairs(attributes: Sequence[ComparedAttribute], used: EventLog, judged: EventLog) -> Iterator[_Like]:
     """Yield the similarity of every two attributes, by case where both are of cases, else by event."""
     of_cases = [each for each in attributes if each.of_cases]
     yield from (_Like((a, b), pair(a, b)) for a, b in itertools.combinations(of_cases, 2))
@@ -130,7 +130,7 @@ class Activities:
         self.varying = int(varying.sum())
         self.held = [_only(each, varying) for each in held]
 
-    def marginals(self, attribute: Attribute) -> float | None:
+    def marginals(self, attribute: ComparedAttribute) -> float | None:
         """Return the similarity of an event attribute at each activity, by how often the original knows it there."""
         weights = np.bincount(self.codes[attribute.judged.known], minlength=self.size)
         if attribute.used is None or not weights.any():
@@ -142,7 +142,7 @@ class Activities:
         ]
         return float(np.sum(found) / weights.sum())
 
-    def beside(self, attribute: Attribute) -> list[float | None]:
+    def beside(self, attribute: ComparedAttribute) -> list[float | None]:
         """Return the similarities of pairs: the attribute with the last activity, and with whether each is there."""
         judged, used, size = attribute.codes
         if used is None:
@@ -172,16 +172,16 @@ def _ends(codes: IntArray, offsets: IntArray) -> IntArray:
     return found
 
 
-def _held(codes: IntArray, log: EventLog, size: int) -> Held:
+def _held(codes: IntArray, log: EventLog, size: int) -> Presence:
     pairs = np.sort(log.events.column(CASE_INDEX).to_numpy() * size + codes)
     pairs = pairs[np.flatnonzero(np.diff(pairs, prepend=-1))]
-    return Held(log.number_of_cases, pairs // size, pairs % size)
+    return Presence(log.number_of_cases, pairs // size, pairs % size)
 
 
-def _only(held: Held, activities: BoolArray) -> Held:
+def _only(held: Presence, activities: BoolArray) -> Presence:
     """Return what it has of these activities, numbered anew."""
     kept = activities[held.activity]
-    return Held(held.cases, held.case[kept], np.cumsum(activities)[held.activity[kept]] - 1)
+    return Presence(held.cases, held.case[kept], np.cumsum(activities)[held.activity[kept]] - 1)
 
 
 def _mean(values: Iterable[float | None]) -> float | None:

@@ -17,7 +17,7 @@ from veilog._typing import FloatArray, IntArray
 from veilog.logs.variants import Variants
 from veilog.measures.measure import Log
 from veilog.measures.purposes.prediction.ngrams import ORDER, NGram
-from veilog.measures.purposes.prediction.prefixes import Prefixes, has_times, outcomes, prefixes
+from veilog.measures.purposes.prediction.prefixes import PrefixTable, has_times, outcomes, prefixes
 from veilog.measures.purposes.prediction.trees import Trees, available
 from veilog.measures.purposes.purpose import Asked, Aspect, Purpose
 
@@ -26,7 +26,7 @@ class Predictor(Protocol):
     """What has learnt from one log and is asked about prefixes of another one."""
 
     most: int
-    """Prefixes that it is asked about; of more, so many are drawn."""
+    """PrefixTable that it is asked about; of more, so many are drawn."""
 
     def classes(self, targets: IntArray, rows: IntArray) -> IntArray:
         """Return the classes predicted for these prefixes, from those of the used log's; -1 is none."""
@@ -72,7 +72,7 @@ def next_activity(used: Log, judged: Log, order: int = ORDER) -> float | None:
     return _accuracy(NGram(first, second, order), Task("next_activity", first.following, second.following), second)
 
 
-def _both(used: Log, judged: Log, *, times: bool, by_case: bool) -> tuple[Prefixes, Prefixes]:
+def _both(used: Log, judged: Log, *, times: bool, by_case: bool) -> tuple[PrefixTable, PrefixTable]:
     names: set[str] = set()
     for log in (used, judged):
         names.update(log.labels if isinstance(log, Variants) else log.variants.labels)
@@ -81,7 +81,7 @@ def _both(used: Log, judged: Log, *, times: bool, by_case: bool) -> tuple[Prefix
     return first, second
 
 
-def _outcome_tasks(used: Log, judged: Log, first: Prefixes, second: Prefixes, asked: Asked) -> list[Task]:
+def _outcome_tasks(used: Log, judged: Log, first: PrefixTable, second: PrefixTable, asked: Asked) -> list[Task]:
     """Return a task for each attribute that is named; none where one of them is missing from the used log."""
     if isinstance(used, Variants) or isinstance(judged, Variants):
         return []
@@ -95,14 +95,14 @@ def _outcome_tasks(used: Log, judged: Log, first: Prefixes, second: Prefixes, as
     return found
 
 
-def _accuracy(predictor: Predictor, task: Task, judged: Prefixes) -> float | None:
+def _accuracy(predictor: Predictor, task: Task, judged: PrefixTable) -> float | None:
     rows, weight = judged.drawn(task.truth >= 0, predictor.most)
     if not len(rows):
         return None
     return float(np.average(predictor.classes(task.targets, rows) == task.truth[rows], weights=weight))
 
 
-def _error(predictor: Predictor, targets: FloatArray, judged: Prefixes) -> float | None:
+def _error(predictor: Predictor, targets: FloatArray, judged: PrefixTable) -> float | None:
     rows, weight = judged.drawn(~np.isnan(judged.remaining), predictor.most)
     found = predictor.amounts(targets, rows)
     if not len(rows) or np.isnan(found).any():
