@@ -82,16 +82,6 @@ def edge_frequencies(log: EventLog | Variants) -> dict[tuple[str, str], int]:
     }
 
 
-def edge_hours(log: EventLog) -> dict[tuple[str, str], float]:
-    """Total hours between the events of each directly-follows pair; pairs with an unknown time are left out."""
-    graph = _hours(log)
-    size = len(graph.labels)
-    return {
-        (graph.labels[key // size], graph.labels[key % size]): value
-        for key, value in zip(graph.keys.tolist(), graph.values.tolist(), strict=True)
-    }
-
-
 def frequency_emd(original: EventLog | Variants, released: EventLog | Variants) -> float:
     """Earth mover's distance between the edge frequencies of two logs, in occurrences; symmetric, 0 for equal logs.
 
