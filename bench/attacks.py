@@ -26,15 +26,10 @@ from veilog.errors import VeilogError
 from veilog.experiments.experiment import Cell, Experiment, Given, Measured, Profile, Row, Table
 from veilog.logs.eventlog import EventLog
 from veilog.logs.variants import Variants
-from veilog.measures.singling_out import (
-    Inference,
-    Linkability,
-    SinglingOut,
-    halves,
-    inference,
-    linkability,
-    singling_out,
-)
+from veilog.measures.singling_out import halves, inference, linkability, singling_out
+from veilog.measures.singling_out.inferring import Inference
+from veilog.measures.singling_out.linking import Linkability
+from veilog.measures.singling_out.measure import SinglingOut
 from veilog.methods import METHODS
 from veilog.privacy.domain import Domain
 from veilog.releasing.meaning import meaning_of

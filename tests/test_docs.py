@@ -271,15 +271,11 @@ def test_what_the_json_of_a_release_holds_is_documented() -> None:
 
 @pytest.mark.parametrize("name", [name for name in MEASURES if not MEASURES.added_by(name)])
 def test_every_measure_is_documented(name: str) -> None:
-    """A table says what each of its numbers is and which values are better, and its paper is named."""
+    """A table says what each of its numbers is and which values are better."""
     measure, page = MEASURES[name], (DOCS / "measures" / "compare.md").read_text()
     assert f"`{name}" in page
     for quantity in measure.quantities:
         assert TABLES.number(measure, quantity) in page.splitlines()
-    if measure.paper:
-        first = measure.paper.partition(":")[0].partition(",")[0].split()[-1]
-        others = [other.read_text() for other in (DOCS / "measures").glob("*.md") if other.name != "compare.md"]
-        assert any(first in text and f"`{name}`" in text for text in others)
 
 
 def test_the_public_face_is_in_the_reference() -> None:

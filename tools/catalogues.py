@@ -32,7 +32,7 @@ FUNCTIONS = {"gettext": (0,), "gettext_noop": (0,), "_": (0,), "ngettext": (0, 1
 """Which arguments of them are text."""
 CONTEXTUAL = {"pgettext", "_p"}
 CONSTRUCTORS = {
-    "Aspect": (1, 5),
+    "Aspect": (4,),
     "DeltaOptional": (0,),
     "Method": (0, 1, 2, 3),
     "Problem": (1, 2),
@@ -40,7 +40,7 @@ CONSTRUCTORS = {
 }
 """Values whose texts at these places are looked up where they are shown."""
 KEYWORDS = {
-    ("Aspect", "unit"): 5,
+    ("Aspect", "unit"): 4,
     ("DeltaOptional", "buys"): 0,
     ("Method", "title"): 0,
     ("Method", "advice"): 1,

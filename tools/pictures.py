@@ -29,8 +29,9 @@ from veilog._svg import element, picture
 from veilog.cli import demo
 from veilog.logs.synthetic.hospital import ACTIVITIES, hospital
 from veilog.logs.variants import Variants
-from veilog.measures.singling_out import Exposure, Rate, exposure
-from veilog.measures.singling_out.rates import certain
+from veilog.measures.singling_out import exposure
+from veilog.measures.singling_out.finding import Exposure
+from veilog.measures.singling_out.rates import Rate, certain
 from veilog.privacy.account.guarantee import up
 from veilog.releasing.meaning import meaning_of
 

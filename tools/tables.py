@@ -232,7 +232,7 @@ def purposes() -> str:
             continue
         for aspect in purpose.aspects:
             chief = " (chief)" if aspect.chief else ""
-            told = f"{aspect.title}: {aspect.meaning}"
+            told = f"{aspect.heading}: {aspect.explanation}"
             lines.append(f"| {name} | `{aspect.name}`{chief} | {told} | {aspect.better} | {aspect.unit or '-'} |")
     return "\n".join(lines)
 

@@ -161,7 +161,7 @@ def comparison_svg(result: Comparison, *, styled: bool = True) -> str:
     """
     top, parts = 64.0, []
     if result.active_cases is None or result.case_durations is None:
-        why = result.not_computed.get("case_durations", "")
+        why = str(result.not_computed.get("case_durations", ""))
         parts += [
             _text(_LEFT, top, gettext("Cases under way and their durations"), "h"),
             _text(_LEFT, top + 20, why, "s"),

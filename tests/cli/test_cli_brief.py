@@ -17,7 +17,8 @@ from veilog.cli.display import release_brief
 from veilog.logs.synthetic.hospital import ACTIVITIES, hospital
 from veilog.measures import Comparison, Found
 from veilog.measures.durations import Spans, case_durations
-from veilog.measures.singling_out import Rate, briefly_in_words
+from veilog.measures.singling_out.rates import Rate
+from veilog.measures.singling_out.words import briefly_in_words
 from veilog.messages import Message
 from veilog.privacy.account.guarantee import Condition
 from veilog.releasing.result import NOISE_ONLY

@@ -98,12 +98,12 @@ def test_a_unit_that_no_catalogue_knows_leaves_the_sentence_english() -> None:
 
 
 def test_plural_forms_are_those_of_the_language() -> None:
-    one, many = "{n} event of a person's case", "{n} events of a person's case"
+    one, many = "{n} event of a case", "{n} events of a case"
     with spoken("fr"):
-        assert ngettext(one, many, 0) == "0 événement du cas d’une personne"
+        assert ngettext(one, many, 0) == "0 événement d’un cas"
     with spoken("nl"):
-        assert ngettext(one, many, 0) == "0 gebeurtenissen van het geval van een persoon"
-    assert ngettext(one, many, 1) == "1 event of a person's case"
+        assert ngettext(one, many, 0) == "0 gebeurtenissen van een geval"
+    assert ngettext(one, many, 1) == "1 event of a case"
 
 
 def test_a_catalogue_is_read_with_lines_comments_and_contexts() -> None:

@@ -179,7 +179,7 @@ def test_a_measure_that_fails_costs_its_own_value(
     monkeypatch.setattr(MEASURES, "_added", None)
     with pytest.warns(UserWarning, match=f"The measure '{name}' of veilog_failing 1.0 failed"):
         result = compare(LOG, LOG)
-    assert result.not_computed[name].startswith("It failed: ") and result.relative_log_similarity == 1.0
+    assert result.not_computed[name].code == "measure-failed" and result.relative_log_similarity == 1.0
     number = MEASURES[name].quantities[0].of or "value"
     assert result.to_json()["added"] == {name: {"from": "veilog_failing 1.0", number: None}}
 

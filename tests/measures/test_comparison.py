@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import veilog
-from veilog.errors import ParameterError
+from veilog.errors import MissingExtraError, ParameterError
 from veilog.logs.eventlog import TIMESTAMP
 from veilog.logs.metadata import ARTIFICIAL_TIMES, Attribute, Metadata
 from veilog.logs.synthetic.hospital import hospital
@@ -130,11 +130,11 @@ def test_artificial_or_missing_times_are_no_times() -> None:
     events = hospital(20, seed=1)
     mark = Attribute(ARTIFICIAL_TIMES, True, "boolean")
     ordered = replace(events, metadata=replace(events.metadata, attributes=(*events.metadata.attributes, mark)))
-    for released, word in ((ordered, "artificial"), (events.variants, "variants")):
+    for released, code in ((ordered, "durations-times-artificial"), (events.variants, "durations-of-variants")):
         result = compare(events, released)
         assert result.dfg_time_emd is result.case_durations is result.active_cases is None
         for name in ("dfg_time_emd", "case_durations", "active_cases"):
-            assert word in result.not_computed[name]
+            assert result.not_computed[name].code == code
     unmarked = replace(mark, value=False)
     plain = replace(events, metadata=replace(events.metadata, attributes=(unmarked,)))
     assert compare(events, plain).dfg_time_emd == 0.0
@@ -148,7 +148,7 @@ def test_times_of_a_release_without_times_are_artificial_whatever_file_it_was_in
     released.save(tmp_path / f"out.{suffix}")
     read = veilog.read(tmp_path / f"out.{suffix}")
     assert read.artificial_times and not original.artificial_times
-    assert "artificial" in compare(original, read).not_computed["case_durations"]
+    assert compare(original, read).not_computed["case_durations"].code == "durations-times-artificial"
     veilog.write(read, tmp_path / "again.csv", lossy=True)
     assert veilog.read(tmp_path / "again.csv").artificial_times
     # One event at another time, and they are not.
@@ -168,8 +168,12 @@ def test_without_the_extras_the_reasons_name_them(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setitem(__import__("sys").modules, "sklearn.ensemble", None)
     result = compare(log(("ab", 3)), log(("ab", 2)), models="pm4py", anomalies=True)
     assert {name: getattr(result, name) for name in OPTIONAL} == dict.fromkeys(OPTIONAL)
-    assert all("veilog[models]" in result.not_computed[name] for name in MEASURES)
-    assert "veilog[anomalies]" in result.not_computed["normal_share"]
+    lacking = {name: result.not_computed[name] for name in (*MEASURES, "normal_share")}
+    assert {each.code for each in lacking.values()} == {"extra-missing"}
+    assert {name: each.extra for name, each in lacking.items() if isinstance(each, MissingExtraError)} == {
+        **dict.fromkeys(MEASURES, "models"),
+        "normal_share": "anomalies",
+    }
 
 
 def test_models_are_measured_without_any_extra_unless_told_otherwise(monkeypatch: pytest.MonkeyPatch) -> None:

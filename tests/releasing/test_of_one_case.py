@@ -12,7 +12,7 @@ import veilog
 from veilog.errors import VeilogError
 from veilog.logs.synthetic.hospital import hospital
 from veilog.logs.variants import Variants
-from veilog.measures.singling_out import own_path_in_words
+from veilog.measures.singling_out.words import own_path_in_words
 from veilog.methods import METHODS
 from veilog.report.words import not_to_conclude
 

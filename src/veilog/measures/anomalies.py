@@ -21,6 +21,7 @@ from veilog._typing import IntArray
 from veilog.errors import MissingExtraError, ParameterError
 from veilog.logs.eventlog import EventLog
 from veilog.logs.variants import Variants
+from veilog.measures.durations import inside_cases
 from veilog.measures.measure import Measure, Quantity
 from veilog.messages import Message
 
@@ -93,10 +94,7 @@ class _Features:
         self.count = self._size + len(self._keys)
 
     def _pairs(self, codes: IntArray, offsets: IntArray) -> tuple[IntArray, npt.NDArray[np.bool_]]:
-        inside = np.ones(max(0, len(codes) - 1), dtype=np.bool_)
-        borders = offsets[1:-1] - 1
-        inside[borders[(borders >= 0) & (borders < len(inside))]] = False
-        inside &= (codes[:-1] >= 0) & (codes[1:] >= 0)
+        inside = inside_cases(offsets, len(codes)) & (codes[:-1] >= 0) & (codes[1:] >= 0)
         return codes[:-1] * self._size + codes[1:], inside
 
     def describe(self, variants: Variants) -> Matrix:
@@ -127,7 +125,5 @@ NORMAL_SHARE = Measure(
         ),
     ),
     extra="anomalies",
-    paper="Fahrenkrog-Petersen, Kabierski, van der Aa, Weidlich: Semantics-aware mechanisms for control-flow "
-    "anonymization in process mining, 2023",
     doing="Anomalies",
 )

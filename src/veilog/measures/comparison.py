@@ -5,51 +5,30 @@ from __future__ import annotations
 import contextlib
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, is_dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, NamedTuple, TypeVar, overload
+from dataclasses import dataclass, field, fields, is_dataclass, replace
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
-from veilog._language import counted, gettext, gettext_noop, in_two_digits, localised, ngettext, share_in_percent
+from veilog._language import counted, in_two_digits, localised, share_in_percent
 from veilog._notebook import card, figure, frame, paragraph, table
 from veilog.errors import ParameterError, VeilogError, meant
-from veilog.measures.measure import Found, Measure, Miner, Pair, Progress, Quantity
+from veilog.measures.measure import Found, Measure, Miner, Pair, Progress, Quantity, Reason
 from veilog.measures.process_model.measure import MEASURES as OF_MODELS
 from veilog.measures.purposes import Asked, Grade, Judgement, judge, named
+from veilog.measures.purposes.purpose import capital
 from veilog.measures.registry import MEASURES
 from veilog.measures.verdicts import Aspect, Fidelity, Verdict, judged, worst_of
+from veilog.messages import Message, OwnerMessage
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from veilog.logs.files import AnyLog
-    from veilog.measures.directly_follows import Coverage, EdgeShare
-    from veilog.measures.durations import ActiveCases, CaseDurations
-    from veilog.measures.overlap import VariantCounts
-    from veilog.measures.rework import Rework
-    from veilog.measures.singling_out import Inference, Linkability, SinglingOut
+    from veilog.measures.singling_out.inferring import Inference
+    from veilog.measures.singling_out.linking import Linkability
+    from veilog.measures.singling_out.measure import SinglingOut
 
-
-T = TypeVar("T")
-
-_NOT_ASKED = Found(None)
 _MODEL_SECONDS: Mapping[Miner, float] = {"veilog": 30.0, "pm4py": 300.0}
 """Ours are taken of every release, which nobody waits minutes for."""
-
-
-class _Value(Generic[T]):
-    """The value of the measure of this name; None where there is none, or where it was not asked for."""
-
-    def __set_name__(self, owner: type, name: str) -> None:
-        self._name = name
-
-    @overload
-    def __get__(self, comparison: None, owner: type) -> _Value[T]: ...
-    @overload
-    def __get__(self, comparison: Comparison, owner: type) -> T: ...
-    def __get__(self, comparison: Comparison | None, owner: type) -> _Value[T] | T:
-        if comparison is None:
-            return self
-        value: Any = comparison.results.get(self._name, _NOT_ASKED).value
-        return value  # type: ignore[no-any-return]
 
 
 class Line(NamedTuple):
@@ -99,43 +78,11 @@ class Comparison:
     verdicts: Mapping[Aspect, Verdict] = field(default_factory=dict)
     """On control flow, times and attributes, each by itself, as far as the release has them."""
 
-    relative_log_similarity: ClassVar[_Value[float | None]] = _Value()
-    relative_log_similarity_exact: ClassVar[_Value[float | None]] = _Value()
-    absolute_log_difference: ClassVar[_Value[int | None]] = _Value()
-    absolute_log_difference_maximum: ClassVar[_Value[int | None]] = _Value()
-    dfg_frequency_emd: ClassVar[_Value[float | None]] = _Value()
-    dfg_time_emd: ClassVar[_Value[float | None]] = _Value()
-    """In months of 730.5 hours."""
-    case_durations: ClassVar[_Value[CaseDurations | None]] = _Value()
-    active_cases: ClassVar[_Value[ActiveCases | None]] = _Value()
-    dfg_moved: ClassVar[_Value[float | None]] = _Value()
-    """Share of directly-follows mass that is on other edges."""
-    dfg_largest_changes: ClassVar[_Value[tuple[EdgeShare, ...]]] = _Value()
-    size_ratio: ClassVar[_Value[float | None]] = _Value()
-    """Released cases divided by original cases."""
-    length_error: ClassVar[_Value[float | None]] = _Value()
-    """Relative error of the mean number of events a case."""
-    sequence_entropy: ClassVar[_Value[float | None]] = _Value()
-    """Normalised sequence entropy of the release."""
-    sequence_entropy_original: ClassVar[_Value[float | None]] = _Value()
-    rework: ClassVar[_Value[Rework | None]] = _Value()
-    """Shares of cases that do an activity again, and of steps from an activity to itself."""
-    variants: ClassVar[_Value[VariantCounts]] = _Value()
-    keep_real: ClassVar[_Value[float | None]] = _Value()
-    """Share of released cases whose variant exists in the original."""
-    coverage: ClassVar[_Value[Coverage]] = _Value()
-    singling_out: ClassVar[_Value[SinglingOut | None]] = _Value()
-    """Risk before and after: how often someone who knows a few events of a person finds out the rest."""
-    linkability: ClassVar[_Value[Linkability | None]] = _Value()
-    """How often someone who holds two lists about people matches them."""
-    inference: ClassVar[_Value[Inference | None]] = _Value()
-    """How often someone who knows how a case began, or its other attributes, guesses its end or an attribute."""
-    fitness: ClassVar[_Value[float | None]] = _Value()
-    precision: ClassVar[_Value[float | None]] = _Value()
-    f_score: ClassVar[_Value[float | None]] = _Value()
-    generalization: ClassVar[_Value[float | None]] = _Value()
-    normal_share: ClassVar[_Value[float | None]] = _Value()
-    """Share of released cases that an isolation forest trained on the original takes for normal."""
+    def __getattr__(self, name: str) -> Any:
+        """Return the value of a measure; None where there is none, or where it was not asked for."""
+        if name.startswith("_") or name not in MEASURES:
+            raise AttributeError(f"a comparison has no {name!r}", name=name, obj=self)
+        return self.results[name].value if name in self.results else None
 
     def __repr__(self) -> str:
         return f"Comparison({counted(self.original_cases, 'case')}, {self.released_cases:,} released: {self.verdict})"
@@ -146,18 +93,14 @@ class Comparison:
         return worst_of(self.verdicts)
 
     @property
-    def sizes(self) -> str:
-        """The cases of both logs, in words: of few cases a similarity says little, however high it is."""
-        return gettext(
-            "{released} cases for {original}",
-            released=localised(f"{self.released_cases:,}"),
-            original=localised(f"{self.original_cases:,}"),
-        )
+    def sizes(self) -> OwnerMessage:
+        """The cases of both logs: of few cases a similarity says little, however high it is."""
+        return OwnerMessage("sizes-compared", released=self.released_cases, original=self.original_cases)
 
     @property
-    def not_computed(self) -> Mapping[str, str]:
+    def not_computed(self) -> Mapping[str, Reason]:
         """Of measures without a value, the reason."""
-        return {name: found.reason for name, found in self.results.items() if found.value is None}
+        return {name: found.why for name, found in self.results.items() if found.value is None}
 
     @property
     def intervals(self) -> Mapping[str, tuple[float, float]]:
@@ -216,8 +159,8 @@ class Comparison:
     def to_json(self) -> dict[str, object]:
         """Return everything as plain values; measures of other distributions are under ``added``."""
         out: dict[str, object] = {"original_cases": self.original_cases, "released_cases": self.released_cases}
-        out |= {name: _plain(getattr(self, name)) for name in _OWN}
-        out["not_computed"] = dict(self.not_computed)
+        out |= {name: _plain(getattr(self, name)) for name in MEASURES if not MEASURES.added_by(name)}
+        out["not_computed"] = {name: str(why) for name, why in self.not_computed.items()}
         out["intervals"] = {name: list(interval) for name, interval in self.intervals.items()}
         out |= {"verdict": self.verdict, "grade": self.grade}
         out |= {"verdicts": {aspect: found.to_json() for aspect, found in self.verdicts.items()}}
@@ -232,14 +175,14 @@ class Comparison:
         return MEASURES[name].numbers(self.results[name].value)
 
 
-_OWN = tuple(name for name, value in vars(Comparison).items() if isinstance(value, _Value))
-"""In the order in which they stand in JSON."""
-
-
 def _plain(value: Any) -> Any:
     if isinstance(value, tuple):
         return [_plain(item) for item in value]
-    return asdict(value) if is_dataclass(value) and not isinstance(value, type) else value
+    if isinstance(value, Message | OwnerMessage | VeilogError):
+        return str(value)
+    if is_dataclass(value) and not isinstance(value, type):
+        return {each.name: _plain(getattr(value, each.name)) for each in fields(value)}
+    return value
 
 
 def compare(
@@ -282,38 +225,42 @@ def compare(
     cannot be computed is None, with its reason in ``not_computed``.
     """
     started = time.perf_counter()
-    wanted = named(purposes)
+    wanted, told = named(purposes), _asked(asked)
     miner = _miner(models, model_seconds)
     seconds = _MODEL_SECONDS[miner] if model_seconds is None else model_seconds
-    say = progress or (lambda text, fraction: None)
-    from veilog.logs.files import as_log  # tables are loaded when there are any
-    from veilog.measures.persons import check_apart, column_of
+    from veilog.measures.persons import check_apart, column_of  # tables are loaded when there are any
+
+    before, after, others, again = _logs(original, released, control, second)
+    check_apart(before, others, told.person)
+    say, person = progress or (lambda text, fraction: None), column_of(before, told.person) or False
+    pair = Pair(before, after, say, seconds, model_memory, miner, others, again, person)
+    extras = {"", *(["models"] if miner == "pm4py" else []), *(["anomalies"] if anomalies else [])}
+    left_out = () if models else OF_MODELS
+    with pair.closing():
+        results = dict(_taken(pair, [m for n, m in MEASURES.items() if m.extra in extras and n not in left_out]))
+    first, last = (log.cases for log in pair.variants)
+    similar = results["relative_log_similarity"]
+    least = similar.value if similar.interval is None else similar.interval[0]
+    result = Comparison(first, last, results, judge(pair, wanted, told), verdicts=judged(pair, least))
+    return replace(result, verdict=verdict_of(result), seconds=time.perf_counter() - started)
+
+
+def _logs(original: AnyLog, released: AnyLog, control: AnyLog | None, second: AnyLog | None) -> tuple[Any, ...]:
+    """All of them as logs; of the original the cases that the release is of."""
+    from veilog.logs.files import as_log
     from veilog.privacy.part import of_same_cases
 
     if hasattr(original, "guarantee") and not hasattr(released, "guarantee"):  # a Release, of a later layer
         raise ParameterError("comparison-original-is-release", parameter="original")
     after = as_log(released)
-    sides: tuple[Any, Any] = (of_same_cases(as_log(original), after), after)
-    beside = (None if control is None else as_log(control), None if second is None else as_log(second))
-    told = _asked(asked) or Asked()
-    check_apart(sides[0], beside[0], told.person)
-    pair = Pair(*sides, say, seconds, model_memory, miner, *beside, column_of(sides[0], told.person) or False)
-    extras = {"", *(["models"] if miner == "pm4py" else []), *(["anomalies"] if anomalies else [])}
-    left_out = () if models else OF_MODELS
-    taken = [measure for name, measure in MEASURES.items() if measure.extra in extras and name not in left_out]
-    with pair.closing():
-        results = dict(_taken(pair, taken))
-    first, second = pair.variants
-    similar = results["relative_log_similarity"]
-    least = similar.value if similar.interval is None else similar.interval[0]
-    result = Comparison(first.cases, second.cases, results, judge(pair, wanted, told), verdicts=judged(pair, least))
-    return replace(result, verdict=verdict_of(result), seconds=time.perf_counter() - started)
+    before = of_same_cases(as_log(original), after)
+    return before, after, *(None if log is None else as_log(log) for log in (control, second))
 
 
-def _asked(asked: object) -> Asked | None:
+def _asked(asked: object) -> Asked:
     """What purposes are told, if it is that."""
     if asked is None or isinstance(asked, Asked):
-        return asked
+        return asked or Asked()
     raise ParameterError("comparison-asked-invalid", parameter="asked", asked=asked)
 
 
@@ -343,74 +290,54 @@ def _taken(pair: Pair, measures: list[Measure]) -> Iterator[tuple[str, Found]]:
         yield measure.name, measure.found_by(by, pair) if by else measure.found(pair)
 
 
-_GRADES = (
-    (1.0, gettext_noop("The release has the original's variants in the original's shares (similarity {number} of 1).")),
-    (0.95, gettext_noop("The release is almost the original (similarity {number} of 1).")),
-    (0.85, gettext_noop("The release is close to the original (similarity {number} of 1).")),
-    (0.7, gettext_noop("The release keeps the main behaviour of the original (similarity {number} of 1).")),
-    (0.5, gettext_noop("The release keeps part of the original's behaviour (similarity {number} of 1).")),
-    (0.0, gettext_noop("The release has little to do with the original (similarity {number} of 1).")),
-)
+_GRADES = {1.0: "all", 0.95: "almost", 0.85: "close", 0.7: "main", 0.5: "part", 0.0: "little"}
+"""How much of the original a release has from which similarity on."""
 
 
-def verdict_of(result: Comparison) -> str:
-    """Return a few sentences for people; the numbers beside them say the same exactly."""
+def verdict_of(result: Comparison, *, of_people: bool = True) -> str:
+    """Return a few sentences for people, the last ones ``of_people``; the numbers beside them say the same exactly."""
     if result.released_cases == 0:
-        return gettext("The release is empty: nothing of the original can be seen in it.")
+        return str(Message("compared-release-empty"))
     if result.original_cases == 0:
-        return gettext("The original is empty, so there is nothing to compare with.")
-    return " ".join([*_likeness(result), *_behaviour(result), *_people(result)])
+        return str(Message("compared-original-empty"))
+    return " ".join(map(str, (*_likeness(result), *_behaviour(result), *(_people(result) if of_people else ()))))
 
 
-_ASPECTS: Mapping[Aspect, str] = {
-    "control_flow": gettext_noop("control flow is {grade} ({how})"),
-    "times": gettext_noop("times are {grade} (off by {off})"),
-    "attributes": gettext_noop("attributes are {grade} ({of} is off by {off})"),
-}
-_WORDS: Mapping[Fidelity, str] = {
-    "close": gettext_noop("close"),
-    "usable": gettext_noop("usable"),
-    "rough": gettext_noop("rough"),
-    "noise": gettext_noop("noise"),
-}
-
-
-def _likeness(result: Comparison) -> Iterator[str]:
-    number = ""
-    if result.relative_log_similarity is not None:
-        number = localised(f"{result.relative_log_similarity:.2f}")
+def _likeness(result: Comparison) -> Iterator[OwnerMessage | str]:
+    similarity = result.relative_log_similarity
     if len(result.verdicts) > 1:
-        yield _of_all(result, number)
-    elif number:
-        grade = next(text for least, text in _GRADES if (result.relative_log_similarity or 0.0) >= least)
-        yield gettext(grade, number=number)
+        yield _of_all(result)
+    elif similarity is not None:
+        grade = next(grade for least, grade in _GRADES.items() if similarity >= least)
+        yield OwnerMessage(f"likeness-{grade}", number=_digits(similarity))
         if _odd_size(result):
             yield f"{result.sizes}."
     elif "relative_log_similarity" in result.intervals:
-        low, high = (localised(f"{end:.2f}") for end in result.intervals["relative_log_similarity"])
-        yield gettext("Its similarity to the original is from {low} to {high} of 1.", low=low, high=high)
+        low, high = map(_digits, result.intervals["relative_log_similarity"])
+        yield OwnerMessage("similarity-bounded", low=low, high=high)
     if result.coverage.activities == 0.0 and result.dfg_moved is not None:
-        yield gettext("The two logs have no activity in common.")
+        yield OwnerMessage("activities-not-shared")
 
 
-def _of_all(result: Comparison, number: str) -> str:
+def _of_all(result: Comparison) -> str:
     """The verdict on every aspect, in one sentence."""
-    least = localised(f"{1 - result.verdicts['control_flow'].error:.2f}") if "control_flow" in result.verdicts else ""
-    how = gettext("similarity {number} of 1", number=number) if number else ""
-    how = how or gettext("similarity {number} of 1 or more", number=least)
+    number, how = result.relative_log_similarity, ""
+    if number is not None:
+        how = str(OwnerMessage("similarity-found", number=_digits(number)))
+    elif "control_flow" in result.verdicts:
+        how = str(OwnerMessage("similarity-at-least", number=_digits(1 - result.verdicts["control_flow"].error)))
     how += f"; {result.sizes}" if _odd_size(result) else ""
     told = [
-        gettext(
-            _ASPECTS[aspect],
-            grade=gettext(_WORDS[found.grade]),
+        OwnerMessage(
+            f"verdict-{aspect}".replace("_", "-"),
+            grade=OwnerMessage(f"grade-{found.grade}"),
             how=how,
             off=share_in_percent(found.error),
             of=repr(found.of),
         )
         for aspect, found in result.verdicts.items()
     ]
-    said = "; ".join(told)
-    return f"{said[0].upper()}{said[1:]}."
+    return f"{capital('; '.join(map(str, told)))}."
 
 
 def _odd_size(result: Comparison) -> bool:
@@ -419,44 +346,35 @@ def _odd_size(result: Comparison) -> bool:
     return ratio is not None and not 0.5 <= ratio <= 2
 
 
-def _behaviour(result: Comparison) -> Iterator[str]:
-    counts = result.variants
-    yield ngettext(
-        "{share} of its cases follow a variant that exists in the original; of the original's {n} variant it has "
-        "{common}, and it adds {added}.",
-        "{share} of its cases follow a variant that exists in the original; of the original's {n} variants it has "
-        "{common}, and it adds {added}.",
-        counts.common + counts.lost,
-        share=_percent(result.keep_real),
-        common=str(counts.common),
-        added=str(counts.added),
+def _behaviour(result: Comparison) -> Iterator[OwnerMessage]:
+    counts, coverage = result.variants, result.coverage
+    known = counts.common + counts.lost
+    share = OwnerMessage("share-unknown") if result.keep_real is None else share_in_percent(result.keep_real)
+    yield OwnerMessage(
+        "variant-kept" if known == 1 else "variants-kept",
+        n=known,
+        share=share,
+        common=counts.common,
+        added=counts.added,
     )
-    if 0.0 < result.coverage.activities < 1.0:
-        yield gettext("{share} of the original's activities are in it.", share=_percent(result.coverage.activities))
+    if 0.0 < coverage.activities < 1.0:
+        yield OwnerMessage("activities-kept", share=share_in_percent(coverage.activities))
     if result.dfg_moved is not None:
-        yield gettext(
-            "{moved} of the directly-follows steps moved to other edges, and {kinds} of the original's kinds of steps "
-            "occur at all.",
-            moved=_percent(result.dfg_moved),
-            kinds=_percent(result.coverage.directly_follows),
-        )
+        kinds = share_in_percent(coverage.directly_follows)
+        yield OwnerMessage("steps-moved", moved=share_in_percent(result.dfg_moved), kinds=kinds)
     ratio = result.size_ratio
     if ratio is not None and not 0.9 <= ratio <= 1.1:
-        yield gettext("It has {times} times as many cases as the original.", times=in_two_digits(ratio))
-    if result.fitness is not None and result.coverage.directly_follows < 0.5 and result.fitness >= 0.9:
-        yield gettext(
-            "Its model's fitness is {fitness}, though less than half of the original's kinds of steps are in the "
-            "release: rare ones are missing.",
-            fitness=_percent(result.fitness),
-        )
+        yield OwnerMessage("cases-multiplied", times=in_two_digits(ratio))
+    if result.fitness is not None and coverage.directly_follows < 0.5 and result.fitness >= 0.9:
+        yield OwnerMessage("model-of-few-steps", fitness=share_in_percent(result.fitness))
 
 
 def _people(result: Comparison) -> Iterator[str]:
     if result.singling_out is not None:
-        from veilog.measures.singling_out import in_words  # not before there is something to say
+        from veilog.measures.singling_out.words import in_words  # not before there is something to say
 
         yield in_words(result.singling_out)
 
 
-def _percent(share: float | None) -> str:
-    return gettext("an unknown share") if share is None else share_in_percent(share)
+def _digits(similarity: float) -> str:
+    return localised(f"{similarity:.2f}")

@@ -130,10 +130,6 @@ def _normalised_entropy(variants: Variants) -> float:
     return value
 
 
-_PAPER = (
-    "Augusto, Mendling, Vidgof, Wurm: The connection between process complexity of event sequences and models "
-    "discovered by process mining, 2022"
-)
 SIZE_RATIO = Measure(
     "size_ratio",
     _size_ratio,
@@ -169,11 +165,9 @@ ENTROPY = Measure(
             "normalised sequence entropy", "of the release; the nearer to the original's the better", "nearer", high=1.0
         ),
     ),
-    paper=_PAPER,
 )
 ENTROPY_ORIGINAL = Measure(
     "sequence_entropy_original",
     lambda pair: _normalised_entropy(pair.variants[0]),
     (Quantity("  of the original", "what that of the release is compared with", "nearer", high=1.0),),
-    paper=_PAPER,
 )

@@ -24,7 +24,7 @@ from veilog._typing import FloatArray, IntArray
 from veilog.errors import ParameterError
 from veilog.logs.eventlog import ACTIVITY, TIMESTAMP, EventLog
 from veilog.logs.variants import Variants
-from veilog.measures.durations import timed
+from veilog.measures.durations import inside_cases, timed
 from veilog.measures.measure import Measure, Pair, Quantity
 
 HOURS_PER_MONTH = 365.25 * 24 / 12
@@ -78,16 +78,6 @@ def edge_frequencies(log: EventLog | Variants) -> dict[tuple[str, str], int]:
     size = len(graph.labels)
     return {
         (graph.labels[key // size], graph.labels[key % size]): int(value)
-        for key, value in zip(graph.keys.tolist(), graph.values.tolist(), strict=True)
-    }
-
-
-def edge_hours(log: EventLog) -> dict[tuple[str, str], float]:
-    """Total hours between the events of each directly-follows pair; pairs with an unknown time are left out."""
-    graph = _hours(log)
-    size = len(graph.labels)
-    return {
-        (graph.labels[key // size], graph.labels[key % size]): value
         for key, value in zip(graph.keys.tolist(), graph.values.tolist(), strict=True)
     }
 
@@ -179,11 +169,7 @@ def _hours(log: EventLog) -> _Graph:
 def _pair_keys(codes: npt.NDArray[np.int32], offsets: IntArray, size: int) -> tuple[IntArray, npt.NDArray[np.bool_]]:
     """The key of every two neighbouring events, and whether they belong to the same case."""
     wide = codes.astype(np.int64)
-    keys = wide[:-1] * size + wide[1:]
-    inside = np.ones(len(keys), dtype=np.bool_)
-    borders = offsets[1:-1] - 1
-    inside[borders[(borders >= 0) & (borders < len(keys))]] = False
-    return keys, inside
+    return wide[:-1] * size + wide[1:], inside_cases(offsets, len(wide))
 
 
 def _graph(labels: tuple[str, ...], keys: IntArray, weights: FloatArray) -> _Graph:
@@ -286,7 +272,6 @@ FREQUENCY_EMD = Measure(
     lambda pair: frequency_emd(*pair.variants),
     (Quantity("directly-follows frequency EMD", "0 = the same counts", "lower", best=0.0, unit="occurrences"),),
     symmetric=True,
-    paper="Elkoumy, Pankova, Dumas: Differentially private release of event logs for process mining, 2023",
 )
 TIME_EMD = Measure(
     "dfg_time_emd",
@@ -294,5 +279,4 @@ TIME_EMD = Measure(
     (Quantity("directly-follows time EMD", "months; 0 = the same times", "lower", best=0.0, unit="months"),),
     needs="whole logs",
     symmetric=True,
-    paper="Elkoumy, Pankova, Dumas: Differentially private release of event logs for process mining, 2023",
 )

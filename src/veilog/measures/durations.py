@@ -119,14 +119,20 @@ def spans(log: EventLog, name: str = "log") -> Spans:
     return Spans(np.minimum.reduceat(micros, starts), np.maximum.reduceat(micros, starts), len(bounds) - 1 - len(timed))
 
 
+def inside_cases(offsets: IntArray, events: int) -> BoolArray:
+    """Return of every event but the last whether the next one is of the same case."""
+    inside = np.ones(max(0, events - 1), dtype=np.bool_)
+    borders = offsets[1:-1] - 1
+    inside[borders[(borders >= 0) & (borders < len(inside))]] = False
+    return inside
+
+
 def mean_steps(
     codes: IntArray, offsets: IntArray, known: BoolArray, times: IntArray, labels: int
 ) -> tuple[IntArray, IntArray, FloatArray]:
     """Return the pairs of activities that directly follow each other, as first * labels + second in order, how often
     with known times, and their mean time in hours."""
-    inside = known[:-1] & known[1:]
-    borders = offsets[1:-1] - 1
-    inside[borders[(borders >= 0) & (borders < len(inside))]] = False
+    inside = known[:-1] & known[1:] & inside_cases(offsets, len(codes))
     pairs = (codes[:-1] * labels + codes[1:])[inside]
     keys, place, counts = np.unique(pairs, return_inverse=True, return_counts=True)
     gaps = np.diff(times)[inside]

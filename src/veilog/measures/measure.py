@@ -17,11 +17,12 @@ import math
 import numbers
 import warnings
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar, get_args
 
 from veilog.errors import ParameterError, VeilogError
 from veilog.logs.variants import Variants
+from veilog.messages import Message, OwnerMessage
 
 if TYPE_CHECKING:
     from veilog.logs.eventlog import EventLog
@@ -38,6 +39,9 @@ Extra = Literal["", "models", "anomalies"]
 Form = Literal["number", "share", "hours"]
 Miner = Literal["veilog", "pm4py"]
 """Who discovers process models and replays logs on them."""
+
+Reason: TypeAlias = Message | OwnerMessage | VeilogError
+"""Why there is no value: a code with its values, which are a sentence where they are shown."""
 
 T = TypeVar("T")
 
@@ -77,14 +81,19 @@ class Found:
 
     value: Any
     interval: tuple[float, float] | None = None
-    reason: str = ""
+    reason: Reason | str | None = None
+    """Another package's may be a sentence."""
 
     @classmethod
     def bounded(cls, low: float, high: float) -> Found:
         """Of a measure that would take too long to find: the value lies between these for certain."""
         first, second = (f"{end:,}" if isinstance(end, int) else f"{end:.4f}" for end in (low, high))
-        why = f"Only bounded, for certain: from {first} to {second}. The logs have too many pairs of variants."
-        return cls(None, (low, high), why)
+        return cls(None, (low, high), Message("measure-bounded", low=first, high=second))
+
+    @property
+    def why(self) -> Reason:
+        """The reason, a sentence as a message."""
+        return Message(self.reason or "") if isinstance(self.reason, str | None) else self.reason
 
 
 @dataclass(frozen=True, eq=False)
@@ -161,9 +170,6 @@ class Measure:
     extra: Extra = ""
     symmetric: bool = False
     """Whether it is the same when original and release change places."""
-    paper: str = ""
-    explained: str = ""
-    """A sentence or two for pages, about all of its numbers."""
     doing: str = ""
     """What progress says while it is found."""
     begin: Callable[[Pair], object] | None = None
@@ -185,7 +191,7 @@ class Measure:
         try:
             value = self.find(pair)
         except VeilogError as error:
-            return Found(None, reason=str(error))
+            return Found(None, reason=error.with_traceback(None))
         return value if isinstance(value, Found) else Found(value)
 
     def found_by(self, distribution: str, pair: Pair) -> Found:
@@ -193,7 +199,7 @@ class Measure:
         try:
             found = self.found(pair)
             if found.value is None:
-                return Found(None, found.interval, found.reason or "It gave no value and no reason.")
+                return replace(found, reason=found.reason or Message("measure-without-reason"))
             self.numbers(found.value)
             for quantity in self.quantities:
                 quantity.says(found.value)
@@ -201,7 +207,7 @@ class Measure:
         except Exception as error:  # noqa: BLE001 - not our code
             why = f"{type(error).__name__}: {error}"
             warnings.warn(f"The measure {self.name!r} of {distribution} failed: {why}", stacklevel=2)
-            return Found(None, reason=f"It failed: {why}")
+            return Found(None, reason=Message("measure-failed", why=why))
 
     def numbers(self, value: Any) -> dict[str, float | int | None]:
         """Return the numbers of a value by their attributes (``value`` where it is one itself), as plain numbers."""

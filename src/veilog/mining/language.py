@@ -260,8 +260,13 @@ class TreeQuality:
     @property
     def f_score(self) -> float:
         """Their harmonic mean."""
-        both = self.fitness + self.precision
-        return 2 * self.fitness * self.precision / both if both else 0.0
+        return f_score(self.fitness, self.precision)
+
+
+def f_score(fitness: float, precision: float) -> float:
+    """Return the harmonic mean of both; 0 where both are."""
+    both = fitness + precision
+    return 2 * fitness * precision / both if both else 0.0
 
 
 def judge(tree: ProcessTree, prefixes: Prefixes) -> TreeQuality:

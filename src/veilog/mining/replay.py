@@ -16,9 +16,12 @@ The order in which silent ways are tried is that of pm4py, and so are the number
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -116,6 +119,14 @@ class Prefixes:
         """How many cases go on after each."""
         return [passing - ending for passing, ending in zip(self.passing, self.ending, strict=True)]
 
+    def drawn(self, number: int) -> list[int]:
+        """Return how often each is drawn, in proportion to the cases that go on from it: always the same draw. One that
+        is drawn several times counts so often; what follows it is known from the whole log all the same."""
+        chances = np.array(self.going_on, dtype=np.float64)
+        drawn = np.random.default_rng(0).choice(len(chances), number, p=chances / chances.sum())
+        found: list[int] = np.bincount(drawn, minlength=len(chances)).tolist()
+        return found
+
     @property
     def cases(self) -> int:
         return self.passing[0]
@@ -131,25 +142,47 @@ def _summed(which: IntArray, counts: IntArray, size: int) -> IntArray:
     return sums
 
 
+Places = tuple[int, ...]
+"""Places in order; one that is meant twice stands there twice."""
+
+
 @dataclass(frozen=True)
 class Transition:
     """A transition with the places that it takes tokens from and gives tokens to; silent without a label."""
 
-    name: str
-    """To sort by."""
     label: str | None
-    inputs: tuple[int, ...]
-    outputs: tuple[int, ...]
+    inputs: Places
+    outputs: Places
+    name: str = ""
+    """To sort by."""
 
 
 @dataclass(frozen=True)
 class Net:
-    """A workflow net: places are numbers from 0, one token in ``source`` begins a case, one in ``sink`` ends it."""
+    """A Petri net, its places numbers from 0; a case is complete in any of the ``final`` markings."""
 
-    places: int
     transitions: tuple[Transition, ...]
-    source: int
-    sink: int
+    initial: Places
+    """The places of the tokens that a case begins with."""
+    final: frozenset[Places]
+
+    @cached_property
+    def places(self) -> int:
+        """The number of places."""
+        ends = (each.inputs + each.outputs for each in self.transitions)
+        return 1 + max((*self.initial, *itertools.chain(*self.final, *ends)), default=-1)
+
+    @property
+    def source(self) -> int:
+        """The one place where a case of a workflow net begins."""
+        (place,) = self.initial
+        return place
+
+    @property
+    def sink(self) -> int:
+        """The one place where it ends."""
+        ((place,),) = self.final
+        return place
 
 
 def workflow_net(tree: ProcessTree) -> Net:
@@ -306,9 +339,9 @@ class _Building:
             return tuple(number[place] for place in sorted(places))
 
         transitions = tuple(
-            Transition(t.name, t.label, numbers(t.inputs), numbers(t.outputs)) for t in self._transitions
+            Transition(t.label, numbers(t.inputs), numbers(t.outputs), t.name) for t in self._transitions
         )
-        return Net(len(order), transitions, number[source], number[sink])
+        return Net(transitions, (number[source],), frozenset({(number[sink],)}))
 
 
 Marking = dict[int, int]
@@ -348,6 +381,14 @@ class Step:
     to: int
     tokens: Tokens
     fired: tuple[int, ...]
+
+
+class Enabling(Protocol):
+    """A net that is replayed, as far as its precision is of interest."""
+
+    @property
+    def clock(self) -> Clock: ...
+    def enabled(self, marking: int) -> set[str]: ...
 
 
 class Replay:
@@ -553,7 +594,7 @@ class Replayed:
     """What replay of whole cases found."""
 
     tokens: Tokens
-    fired: Mapping[int, int]
+    fired: Mapping[Any, int]
     """How often each transition fired, of those that did."""
     transitions: int
     markings: list[int | None]
@@ -597,7 +638,7 @@ def replayed(replay: Replay, prefixes: Prefixes) -> Replayed:
     return Replayed(tokens, fired, len(replay.net.transitions), fitting)
 
 
-def precision(replay: Replay, prefixes: Prefixes, markings: Sequence[int | None], weights: Sequence[int]) -> float:
+def precision(replay: Enabling, prefixes: Prefixes, markings: Sequence[int | None], weights: Sequence[int]) -> float:
     """Return the share of what is enabled after prefixes that some case goes on with; each counts by its weight."""
     bit = {label: 1 << code for code, label in enumerate(prefixes.labels)}
     known: dict[int, tuple[int, int]] = {}

@@ -42,7 +42,7 @@ VERDICTS: Mapping[str, tuple[str, str]] = {
     "statements": ("what holds in place of a guarantee: checked on the release", "veilog.methods.method:Groups"),
     "verdict": ("how close a release is to the original", "veilog.measures:verdict_of"),
     "purposes": ("what a release is good for", "veilog.measures.purposes:Purpose"),
-    "more": ("whether an attack gains by the release", "veilog.measures.singling_out:SinglingOut"),
+    "more": ("whether an attack gains by the release", "veilog.measures.singling_out.measure:SinglingOut"),
 }
 """What the program judges beside these, where its JSON or its pages say it, and what decides it."""
 

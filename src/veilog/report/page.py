@@ -15,7 +15,8 @@ from markupsafe import Markup, escape
 from veilog._language import current, dated, gettext, localised, ngettext, pgettext
 from veilog.charts import lasting
 from veilog.measures import MEASURES, Comparison, verdict_of
-from veilog.measures.disclosure import EXPLAINED
+from veilog.measures.disclosure.measure import EXPLAINED
+from veilog.messages import Message
 from veilog.privacy.account.guarantee import STRENGTHS
 from veilog.releasing.losses import in_words
 from veilog.releasing.result import NOISE_ONLY
@@ -55,7 +56,7 @@ def rendered(facts: Facts) -> str:
             kept=[] if comparison is None else kept_lines(comparison),
             attacks=() if comparison is None else attacks_shown(*comparison.attacks),
             risk_words=EXPLAINED,
-            singled_explained=gettext(MEASURES["singling_out"].explained),
+            singled_explained=str(Message("singling-out-explained")),
             budget=words.title_of_budget(facts.told.guarantee),
             tile=words.title_of_budget(facts.told.guarantee, digits=3),
             headline=words.headline(facts.told.guarantee),

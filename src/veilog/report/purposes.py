@@ -74,7 +74,7 @@ def shown(purposes: Iterable[Judgement]) -> tuple[PurposeShown, ...]:
 def _number(judged: Judged) -> Number:
     share = judged.share
     return Number(
-        title=gettext(judged.aspect.title) + (f", {gettext(judged.aspect.unit)}" if judged.aspect.unit else ""),
+        title=judged.aspect.heading + (f", {gettext(judged.aspect.unit)}" if judged.aspect.unit else ""),
         released=_figure(judged.value),
         original=_figure(judged.ceiling),
         half=_figure(judged.floor),

@@ -19,11 +19,13 @@ from veilog.logs.eventlog import EventLog
 from veilog.logs.files import as_log
 from veilog.logs.synthetic.hospital import hospital
 from veilog.logs.variants import Variants
-from veilog.measures.disclosure import BACKGROUNDS, risk, unique_cases
 from veilog.measures.disclosure import estimate as disclosure_estimate
 from veilog.measures.disclosure import measure as disclosure
 from veilog.measures.disclosure import patterns as disclosure_patterns
+from veilog.measures.disclosure import risk, unique_cases
 from veilog.measures.disclosure.estimate import estimate
+from veilog.measures.disclosure.measure import BACKGROUNDS
+from veilog.messages import OwnerMessage
 
 
 def log(*rows: tuple[str, int]) -> Variants:
@@ -109,7 +111,12 @@ def test_exact_values_are_those_of_the_definitions(variants: Variants, backgroun
     assert result.exact
     assert (result.candidates, result.unique) == (number, alone)
     if number == 0:
-        assert result.case_disclosure is None and result.reason is not None and "Undefined" in result.reason
+        assert result.case_disclosure is None and result.reason is not None
+        assert result.reason.code in (
+            "disclosure-of-no-cases",
+            "disclosure-of-too-few-activities",
+            "disclosure-of-too-few-events",
+        )
     else:
         assert result.case_disclosure == pytest.approx(case, abs=1e-12)
         assert result.trace_disclosure == pytest.approx(trace, abs=1e-12)
@@ -295,9 +302,9 @@ def test_a_million_activities_are_counted_and_estimated() -> None:
 def test_a_size_that_no_trace_has_is_undefined_and_says_so() -> None:
     results = risk(EXAMPLE_2_SECOND, BACKGROUNDS, (2, 5))
     assert [r.reason is None for r in results] == [True, False] * 3
-    assert results[1].reason == "Undefined: no trace has 5 different activities; the most is 4."
+    assert results[1].reason == OwnerMessage("disclosure-of-too-few-activities", size=5, largest=4)
     empty = risk(Variants.from_dict({}), "set", 1)[0]
-    assert empty.candidates == 0 and empty.reason == "Undefined: the log has no cases."
+    assert empty.candidates == 0 and empty.reason is not None and empty.reason.code == "disclosure-of-no-cases"
     assert risk(log(("", 3)), "set", 1)[0].candidates == 0
 
 

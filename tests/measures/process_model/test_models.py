@@ -6,6 +6,7 @@ import importlib.util
 import os
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -19,8 +20,9 @@ from veilog.measures.process_model import MEASURES, model_quality, worker
 from veilog.measures.process_model import measure as by_pm4py
 from veilog.measures.process_model import measure as own
 from veilog.measures.process_model.measure import running
-from veilog.measures.process_model.worker import Replayed
+from veilog.messages import Message
 from veilog.mining.inductive import OutOfTimeError
+from veilog.mining.replay import Prefixes, precision
 
 needs_pm4py = pytest.mark.skipif(importlib.util.find_spec("pm4py") is None, reason="pm4py is not installed")
 BOTH = ["veilog", pytest.param("pm4py", marks=[needs_pm4py, pytest.mark.slow])]
@@ -38,11 +40,12 @@ def fake(monkeypatch: pytest.MonkeyPatch, folder: Path, body: str) -> None:
 
 @pytest.mark.nightly
 def test_what_was_reached_before_the_time_was_over_is_kept(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    body = """print(json.dumps({"fitness": 0.5, "stage": "replaying prefixes"}), flush=True)\ntime.sleep(60)"""
+    body = """print(json.dumps({"fitness": 0.5, "stage": "prefixes"}), flush=True)\ntime.sleep(60)"""
     fake(monkeypatch, tmp_path, body)
     result = model_quality(SMALL, SMALL, seconds=5, by="pm4py")
     assert result.fitness == 0.5 and result.precision is None and result.f_score is None
-    assert result.not_computed["precision"] == "Not done after 5 seconds (while replaying prefixes)."
+    assert result.not_computed["precision"].code == "pm4py-out-of-time"
+    assert result.not_computed["precision"].values["stage"] == Message("model-stage-prefixes")
     assert set(result.not_computed) == set(MEASURES) - {"fitness"}
     assert result.seconds < 60
 
@@ -50,7 +53,8 @@ def test_what_was_reached_before_the_time_was_over_is_kept(monkeypatch: pytest.M
 def test_a_crash_is_a_reason(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     fake(monkeypatch, tmp_path, "raise ValueError('a strange net')")
     result = model_quality(SMALL, SMALL, by="pm4py")
-    assert "stopped with code 1" in result.not_computed["fitness"] and "a strange net" in result.not_computed["fitness"]
+    reason = result.not_computed["fitness"]
+    assert reason.code == "pm4py-stopped" and reason.values["status"] == 1 and "a strange net" in reason.values["why"]
 
 
 @pytest.mark.slow
@@ -59,11 +63,12 @@ def test_memory_is_limited_and_named(monkeypatch: pytest.MonkeyPatch, tmp_path: 
         monkeypatch,
         tmp_path,
         "from veilog.measures.process_model import worker as w\n"
-        "def grow(task, answer):\n    answer(stage='growing')\n    bytearray(task['memory'])\n"
+        "def grow(task, answer):\n    answer(stage='discovery')\n    bytearray(task['memory'])\n"
         "w._measure = grow\nsys.stdin.close()\nimport io\nsys.stdin = io.StringIO(json.dumps(task))\nw.main()",
     )
     result = model_quality(SMALL, SMALL, memory=1 << 29, by="pm4py")
-    assert result.not_computed["fitness"] == "More than 0.5 GiB of memory would be needed (while growing)."
+    reason = result.not_computed["fitness"]
+    assert (reason.code, reason.values["memory"]) == ("pm4py-out-of-memory", 0.5)
 
 
 def test_leaving_the_block_ends_the_process(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -99,7 +104,7 @@ def test_without_pm4py_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> No
 
 def test_our_own_time_is_limited_and_what_was_reached_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     result = model_quality(SMALL, SMALL, seconds=1e-9)
-    reason = "Not done after 1e-09 seconds (while discovering the model)."
+    reason = Message("model-out-of-time", seconds=1e-9, stage=Message("model-stage-discovery"))
     assert result.not_computed == dict.fromkeys(MEASURES, reason)
 
     def never(*arguments: object) -> float:
@@ -108,7 +113,7 @@ def test_our_own_time_is_limited_and_what_was_reached_is_kept(monkeypatch: pytes
     monkeypatch.setattr(own, "precision", never)
     result = model_quality(SMALL, SMALL, seconds=5)
     assert (result.fitness, result.precision, result.f_score) == (1.0, None, None)
-    assert result.not_computed["f_score"] == "Not done after 5 seconds (while replaying prefixes)."
+    assert result.not_computed["f_score"].values["stage"] == Message("model-stage-prefixes")
 
 
 def test_a_model_that_is_nested_too_deeply_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -116,23 +121,41 @@ def test_a_model_that_is_nested_too_deeply_says_so(monkeypatch: pytest.MonkeyPat
         raise RecursionError
 
     monkeypatch.setattr(own, "discover", deep)
-    assert "nested too deeply" in model_quality(SMALL, SMALL).not_computed["fitness"]
+    assert model_quality(SMALL, SMALL).not_computed["fitness"].code == "model-nested-too-deeply"
+
+
+class Replayer(worker.Pm4pyReplay):
+    """Tokens and enabled activities as pm4py would give them."""
+
+    def __init__(self, states: list[dict[str, Any]], enabled: list[set[str]]) -> None:
+        self._net, self._initial, self._states, self._enabled = (
+            SimpleNamespace(transitions="tuv"),
+            None,
+            states,
+            enabled,
+        )
+
+    def _replayed(self, start: Any, traces: Any, *, whole: bool) -> list[dict[str, Any]]:
+        return self._states
 
 
 def test_fitness_and_generalization_weigh_variants_by_their_cases() -> None:
-    fits = Replayed(missing=0, remaining=0, consumed=4, produced=4, fired=("t", "u"))
-    misses = Replayed(missing=2, remaining=1, consumed=4, produced=4, fired=("t",))
-    assert worker._fitness([fits, misses], [3, 1]) == pytest.approx(0.5 * (1 - 2 / 16) + 0.5 * (1 - 1 / 16))
-    assert worker._generalization([fits, misses], [3, 1], {"t", "u", "v"}) == pytest.approx(
-        1 - (1 / 2 + 1 / 3**0.5 + 1) / 3
+    tokens = (
+        {"consumed_tokens": 4, "produced_tokens": 4} | more
+        for more in (
+            {"missing_tokens": 0, "remaining_tokens": 0, "activated_transitions": "tu"},
+            {"missing_tokens": 2, "remaining_tokens": 1, "activated_transitions": "t"},
+        )
     )
+    found = Replayer([*tokens], []).whole(Variants.from_dict({("a",): 3, ("a", "b"): 1}))
+    assert found.fitness == pytest.approx(0.5 * (1 - 2 / 16) + 0.5 * (1 - 1 / 16))
+    assert found.generalization == pytest.approx(1 - (1 / 2 + 1 / 3**0.5 + 1) / 3)
 
 
 def test_precision_counts_enabled_activities_that_the_log_never_takes() -> None:
-    enabled = {(): frozenset("a"), ("a",): frozenset("bcd")}
-    following = {(): {"a"}, ("a",): {"b", "c"}, ("a", "b"): {"c"}}
-    passing = worker.Counter({(): 10, ("a",): 8, ("a", "b"): 2})
-    assert worker._precision(enabled, following, passing) == pytest.approx(1 - 8 / (10 + 24))
+    prefixes = Prefixes.of(Variants.from_dict({("a", "b"): 7, ("a", "c"): 1, ("a",): 2}))
+    replay = Replayer([], [{"a"}, {"b", "c", "d"}])
+    assert precision(replay, prefixes, [0, 1, None, None], [10, 8, 0, 0]) == pytest.approx(1 - 8 / (10 + 24))
 
 
 @pytest.mark.nightly(but=1)

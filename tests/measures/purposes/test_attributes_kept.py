@@ -25,7 +25,7 @@ from veilog.logs.synthetic.hospital import hospital
 from veilog.logs.variants import Variants
 from veilog.measures.measure import Pair
 from veilog.measures.purposes import Asked, judge
-from veilog.measures.purposes.attributes.columns import PARTS, Attribute, Values, compared
+from veilog.measures.purposes.attributes.columns import PARTS, ComparedAttribute, Values, compared
 from veilog.measures.purposes.attributes.purpose import ATTRIBUTES, marginals, without
 from veilog.report.purposes import shown
 
@@ -137,7 +137,7 @@ def test_a_frequent_number_is_a_part_of_its_own() -> None:
 @given(st.lists(st.one_of(st.integers(-3, 3).map(float), st.floats(allow_nan=False, allow_infinity=False)), min_size=1))
 def test_parts_have_about_as_many_values_of_the_original_each_and_none_is_empty(values: list[float]) -> None:
     column = Values(np.array([*values, np.nan, np.inf]))
-    codes, _, size = Attribute("amount", True, True, column, None).codes
+    codes, _, size = ComparedAttribute("amount", True, True, column, None).codes
     assert codes[-2] == -1 and codes[-1] == size - 1 <= 20
     parts = [[v for v, code in zip(values, codes[:-2].tolist(), strict=True) if code == part] for part in range(size)]
     for part in parts:
@@ -284,7 +284,8 @@ def test_the_judgement_names_what_was_not_kept_and_a_page_does_without_computing
     assert none is not None and "The release has no attributes." in none.verdict and "case:ward, cost" in none.verdict
     assert without(log(["ab"] * 20), log(["ab"] * 20)) is None
     many = {f"n{i}": [1.0, 2.0] * 10 for i in range(35)}
-    assert "and 5 more" in str(without(log(["ab"] * 20, many), log(["ab"] * 20)))
+    lacking = without(log(["ab"] * 20, many), log(["ab"] * 20))
+    assert lacking is not None and lacking.reasons[-1].code == "attributes-not-kept-more"
 
 
 def test_a_name_with_a_space_is_found_again_in_xes(tmp_path: Path) -> None:

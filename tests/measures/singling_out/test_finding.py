@@ -13,9 +13,11 @@ from veilog.errors import ParameterError
 from veilog.logs.synthetic.hospital import hospital
 from veilog.logs.variants import Variants
 from veilog.measures.disclosure import risk
-from veilog.measures.singling_out import Rate, exposure, found_in_words, like_who, own_path_in_words, said_once
+from veilog.measures.singling_out import exposure
 from veilog.measures.singling_out.logs import in_random_order
-from veilog.measures.singling_out.rates import rising
+from veilog.measures.singling_out.rates import Rate, rising
+from veilog.measures.singling_out.words import found_in_words, like_who, own_path_in_words, said_once
+from veilog.messages import Message
 
 traces = st.lists(st.sampled_from("abcd"), min_size=1, max_size=5).map(tuple)
 some_logs = st.dictionaries(traces, st.integers(1, 3), min_size=1, max_size=6).map(Variants.from_dict)
@@ -89,7 +91,7 @@ def test_the_day_finds_more_and_an_example_is_told() -> None:
     assert told is not None and like_who(told).startswith("For example, ")
     assert told.with_start or sum(has(trace, told.activities) for trace in events.variants.to_dict()) == 1
     only = exposure(events.variants, sizes=(1, 3))
-    assert "Only the variants" in str(only.without_start) and not any(row.with_start for row in only.results)
+    assert only.without_start == Message("starts-of-variants") and not any(row.with_start for row in only.results)
     turned = events.only(np.arange(events.number_of_cases)[::-1])
     assert exposure(turned, sizes=(1, 3)).results == result.results
 

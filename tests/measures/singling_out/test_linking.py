@@ -15,7 +15,9 @@ from veilog.logs.eventlog import EventLog
 from veilog.logs.synthetic.hospital import hospital
 from veilog.logs.variants import Variants
 from veilog.measures import compare
-from veilog.measures.singling_out import Linkability, halves, linkability, linked_in_words
+from veilog.measures.singling_out import halves, linkability
+from veilog.measures.singling_out.linking import Linkability
+from veilog.measures.singling_out.words import linked_in_words
 
 traces = st.lists(st.sampled_from("abcd"), min_size=1, max_size=5).map(tuple)
 some_logs = st.dictionaries(traces, st.integers(1, 4), min_size=1, max_size=6).map(Variants.from_dict)

@@ -19,8 +19,10 @@ from veilog.logs.eventlog import ACTIVITY, CASE_INDEX, EVENT_INDEX, TIMESTAMP, T
 from veilog.logs.variants import Variants
 from veilog.measures import Asked, compare
 from veilog.measures.persons import persons_of
-from veilog.measures.singling_out import Inferred, Knowledge, Linked, inference, linkability, singling_out
-from veilog.measures.singling_out.linking import _by_activities, _by_others, _drawn, _matched
+from veilog.measures.singling_out import inference, linkability, singling_out
+from veilog.measures.singling_out.inferring import Inferred
+from veilog.measures.singling_out.linking import Linked, _by_activities, _by_others, _drawn, _matched
+from veilog.measures.singling_out.measure import Knowledge
 from veilog.measures.singling_out.rates import Z_BEYOND, paired
 from veilog.report.facts import dossier_facts, gathered
 from veilog.report.told import told_by_release

@@ -13,7 +13,7 @@ from veilog._language import spoken
 from veilog.errors import InputError
 from veilog.logs import files
 from veilog.logs.synthetic.hospital import hospital, started
-from veilog.measures.singling_out import Rate
+from veilog.measures.singling_out.rates import Rate
 from veilog.messages import said_to
 from veilog.methods import METHODS
 from veilog.releasing import preview

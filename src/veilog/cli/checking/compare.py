@@ -230,7 +230,8 @@ def _draw(out: Output, result: Comparison, chart: Path) -> None:
 def _lacking(result: Comparison) -> Iterator[str]:
     """The measures that need the events of the original, by their titles."""
     for name, reason in result.not_computed.items():
-        if reason.startswith("Of the original log only the variants"):
+        of_variants = reason.code in ("measure-of-variants-only", "durations-of-variants")
+        if of_variants and isinstance(reason, VeilogError) and reason.message.values["name"] == "original":
             yield MEASURES[name].quantities[0].title
 
 

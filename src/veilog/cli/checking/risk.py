@@ -17,10 +17,14 @@ from veilog.errors import ParameterError
 from veilog.logs.eventlog import EventLog
 from veilog.logs.variants import Variants
 from veilog.measures import Progress
-from veilog.measures.disclosure import UNITS, Risks
+from veilog.measures.disclosure import Risks
 from veilog.measures.disclosure import risk as measure_risk
 from veilog.measures.disclosure import unique_cases as cases_alone
-from veilog.measures.singling_out import Exposure, Inference, Linkability, exposure, halves, inference, linkability
+from veilog.measures.disclosure.perspectives import UNITS
+from veilog.measures.singling_out import exposure, halves, inference, linkability
+from veilog.measures.singling_out.finding import Exposure
+from veilog.measures.singling_out.inferring import Inference
+from veilog.measures.singling_out.linking import Linkability
 
 
 @Parameter(name="*")

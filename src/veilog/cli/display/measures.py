@@ -16,16 +16,15 @@ from veilog.audits.results import AuditResult
 from veilog.charts import lasting, times_view
 from veilog.cli.display.releases import key_values, listing, pair
 from veilog.measures import Comparison
-from veilog.measures.disclosure import EXPLAINED, RiskResult
+from veilog.measures.disclosure import RiskResult
+from veilog.measures.disclosure.measure import EXPLAINED
 from veilog.measures.purposes import Grade, Judgement
-from veilog.measures.singling_out import (
-    Control,
-    Exposure,
-    Inference,
-    Linkability,
-    Rate,
-    SinglingOut,
-    Success,
+from veilog.measures.singling_out.finding import Exposure
+from veilog.measures.singling_out.inferring import Inference
+from veilog.measures.singling_out.linking import Linkability
+from veilog.measures.singling_out.measure import SinglingOut
+from veilog.measures.singling_out.rates import Control, Rate, Success
+from veilog.measures.singling_out.words import (
     found_in_words,
     inferred_in_words,
     like_who,
@@ -100,7 +99,7 @@ def purposes_table(purposes: Mapping[str, Judgement]) -> Group:
             if judged.value is None:
                 continue
             found = (judged.value, judged.ceiling, judged.floor, judged.zero)
-            name = judged.aspect.title + (f", {judged.aspect.unit}" if judged.aspect.unit else "")
+            name = judged.aspect.heading + (f", {judged.aspect.unit}" if judged.aspect.unit else "")
             share = judged.share
             bar = Text("#" * round(20 * min(share or 0.0, 1.0)), style=_GRADES[judged.grade])
             kept = "" if share is None else f"{100 * share:.0f} %"

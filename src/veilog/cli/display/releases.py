@@ -25,7 +25,7 @@ from veilog.logs.findings import Finding
 from veilog.logs.variants import Variants
 from veilog.measures import Comparison
 from veilog.measures.durations import FEW, CaseDurations
-from veilog.measures.singling_out import briefly_in_words
+from veilog.measures.singling_out.words import briefly_in_words
 from veilog.messages import Message
 from veilog.methods import Method
 from veilog.privacy.account.guarantee import Guarantee, Strength, up

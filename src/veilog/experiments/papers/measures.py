@@ -189,7 +189,7 @@ def disclosure(given: Given, cell: Cell) -> Measured:
         "unique": found.unique,
         "exact": int(found.exact),
     }
-    return Measured(values, found.reason)
+    return Measured(values, None if found.reason is None else str(found.reason))
 
 
 def suppression(given: Given, cell: Cell) -> Measured:
@@ -209,7 +209,7 @@ def suppression(given: Given, cell: Cell) -> Measured:
         "case_disclosure": found.case_disclosure,
         "trace_disclosure": found.trace_disclosure,
     }
-    return Measured(values, found.reason)
+    return Measured(values, None if found.reason is None else str(found.reason))
 
 
 def models_and_sizes(given: Given, cell: Cell) -> Measured:

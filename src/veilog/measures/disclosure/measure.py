@@ -22,7 +22,7 @@ import zlib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Annotated, Literal, TypeVar, get_args
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar, get_args
 
 import numpy as np
 import pyarrow as pa
@@ -37,18 +37,20 @@ from veilog.logs.eventlog import ACTIVITY, EventLog
 from veilog.logs.files import AnyLog, as_log
 from veilog.logs.variants import Variants
 from veilog.measures.disclosure.estimate import Interval, estimate
-from veilog.measures.disclosure.patterns import Level, levels, single_activities
+from veilog.measures.disclosure.patterns import CandidateSums, levels, single_activities
 from veilog.measures.disclosure.perspectives import cases_by_value, variant_of_cases, with_times
 from veilog.measures.disclosure.short import short_sequences
 from veilog.measures.disclosure.spaces import (
     Space,
     multiset_space,
+    occurrences,
     sequence_space,
     set_space,
     surprise,
     surprise_by_first_occurrences,
 )
 from veilog.measures.measure import Progress
+from veilog.messages import OwnerMessage
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -108,7 +110,7 @@ class RiskResult(ToJson):
     sampled: Annotated[int | None, _IF_ANY] = None
     """Candidates that an estimate rests on."""
     interval: Annotated[Intervals | None, _IF_ANY] = None
-    reason: Annotated[str | None, _IF_ANY] = None
+    reason: Annotated[OwnerMessage | None, InJson(as_=str, left_out="at its default")] = None
     attribute_disclosure: Annotated[float | None, _IF_ANY] = None
     """How far it tells the value of the sensitive attribute that was asked for."""
 
@@ -195,20 +197,17 @@ def risk(
         raise ParameterError("disclosure-work-limit-invalid", parameter="work_limit", work_limit=work_limit)
     if seed < 0:
         raise ParameterError("disclosure-seed-invalid", parameter="seed", seed=seed)
-    say = progress or (lambda text, fraction: None)
     values = None if sensitive is None or isinstance(held, Variants) else cases_by_value(held, sensitive)
+    search = _Search(variants, weight, arrangements, work_limit, progress or (lambda text, fraction: None))
     results: dict[tuple[Background, int], RiskResult] = {}
     for kind in dict.fromkeys(backgrounds):
         wanted = sorted(set(sizes))
-        for result in _exactly(variants, kind, wanted, weight, arrangements, work_limit, say):
-            results[kind, result.size] = result
+        results |= {(kind, result.size): result for result in search.exact(kind, wanted)}
         for k in wanted:
             if (kind, k) not in results:
-                rng = np.random.default_rng([seed, k, zlib.crc32(kind.encode())])
-                results[kind, k] = _estimated(variants, kind, k, weight, arrangements, work_limit, samples, rng, say)
+                results[kind, k] = search.estimated(kind, k, samples, seed)
         if sensitive is not None:
-            disclosed = _levels(variants, kind, wanted, weight, arrangements, work_limit, say, values)
-            _add_attribute(results, kind, wanted, sensitive, disclosed)
+            _add_attribute(results, kind, wanted, sensitive, search.levels(kind, wanted, values))
     return Risks(results[kind, k] for kind in backgrounds for k in sizes)
 
 
@@ -238,16 +237,14 @@ def unique_cases(
     held = _perspective(held, time)
     variants, (kind,), (k,) = held.variants, _backgrounds(background), _sizes(size)
     say = progress or (lambda text, fraction: None)
-    if k > _capacities(variants, kind).max(initial=0):
+    search = _Search(variants, _weights(weights, variants), False, work_limit, say)
+    if k > search.largest(kind):
         return ()
-    for level in _levels(variants, kind, [k], _weights(weights, variants), False, work_limit, say):
+    for level in search.levels(kind, [k]):
         alone = np.isin(variant_of_cases(held), level.alone)
         names = held.cases.column(ACTIVITY).filter(pa.array(alone))
         return tuple(map(str, names.to_pylist()))
-    raise ParameterError("disclosure-work-limit-exceeded", parameter="size", plural=_plural(kind), k=k)
-
-
-_NO_ATTRIBUTE = "Disclosure of {name!r} is computed exactly only, and that takes more than the work limit."
+    raise ParameterError("disclosure-work-limit-exceeded", parameter="size", plural=f"{kind}s", k=k)
 
 
 def _add_attribute(
@@ -255,13 +252,13 @@ def _add_attribute(
     kind: Background,
     sizes: list[int],
     name: str,
-    found: Iterable[Level],
+    found: Iterable[CandidateSums],
 ) -> None:
     """Add the disclosure of an attribute to the results of one background, or the reason why there is none."""
     shares = {level.size: min(1.0, level.trace_sum / level.weight) for level in found if level.weight > 0.0}
     for k in sizes:
         result = results[kind, k]
-        why = result.reason or (None if k in shares else _NO_ATTRIBUTE.format(name=name))
+        why = result.reason or (None if k in shares else OwnerMessage("disclosure-attribute-not-exact", name=name))
         results[kind, k] = replace(result, attribute_disclosure=shares.get(k), reason=why)
 
 
@@ -278,159 +275,119 @@ def _perspective(log: L, time: str | None, sensitive: str | None = None) -> L:
     return log
 
 
-def _exactly(
-    variants: Variants,
-    kind: Background,
-    sizes: list[int],
-    weights: FloatArray,
-    arrangements: bool,
-    work_limit: float,
-    say: Progress,
-) -> list[RiskResult]:
-    """The exact results of the sizes within the limit, and those of sizes that no trace has."""
-    started = time_.perf_counter()
-    largest = int(_capacities(variants, kind).max(initial=0))
-    results = [_undefined(variants, kind, k, largest) for k in sizes if k > largest]
-    for level in _levels(variants, kind, sizes, weights, arrangements, work_limit, say):
-        now = time_.perf_counter()
-        results.append(_exact_result(variants, kind, level, now - started))
-        started = now
-    return results
+@dataclass(frozen=True, eq=False)
+class _Search:
+    """A log whose candidates are visited, or drawn, and how far that may go."""
 
+    variants: Variants
+    weights: FloatArray
+    arrangements: bool
+    work_limit: float
+    say: Progress
 
-def _levels(
-    variants: Variants,
-    kind: Background,
-    sizes: list[int],
-    weights: FloatArray,
-    arrangements: bool,
-    work_limit: float,
-    say: Progress,
-    values: csr_matrix | None = None,
-) -> Iterator[Level]:
-    """The sums over all candidates of the sizes within the limit; with ``values``, of an attribute's disclosure."""
-    largest = int(_capacities(variants, kind).max(initial=0))
-    possible = [k for k in sizes if k <= largest]
-    if possible and possible[0] == 1 and values is None:
-        arranged = arrangements and kind == "multiset"
-        surprises = surprise_by_first_occurrences(variants) if arranged else surprise(variants.counts)
-        yield single_activities(variants, weights, surprises)
-        possible = possible[1:]
-    if not possible:
-        return
-    space = _space(variants, kind, possible[-1], arrangements)
+    def largest(self, kind: Background) -> int:
+        """Return the size of the largest candidate."""
+        variants = self.variants
+        sizes = variants.lengths
+        if kind == "set":
+            sizes = np.bincount(occurrences(variants)[0], minlength=len(variants))
+        return int(sizes.max(initial=0))
 
-    def report(size: int, share: float) -> None:
-        say(f"Candidates of {_plural(kind)} of size {size}", share)
-
-    if space is None:
-        for size in possible if kind == "sequence" and values is None else ():
-            short = short_sequences(
-                variants, size, weights=weights, work_limit=work_limit, report=partial(report, size)
+    def exact(self, kind: Background, sizes: list[int]) -> Iterator[RiskResult]:
+        """Yield the exact results of the sizes within the limit, and those of sizes that no trace has."""
+        started = time_.perf_counter()
+        largest = self.largest(kind)
+        yield from (self._undefined(kind, k, largest) for k in sizes if k > largest)
+        for level in self.levels(kind, sizes):
+            now = time_.perf_counter()
+            defined = level.weight > 0.0
+            yield RiskResult(
+                background=kind,
+                size=level.size,
+                candidates=level.candidates,
+                case_disclosure=level.case_sum / level.weight if defined else None,
+                trace_disclosure=min(1.0, level.trace_sum / level.weight) if defined else None,
+                worst_case=1.0 / level.fewest if defined else None,
+                worst_trace=level.worst_trace if defined else None,
+                unique=level.unique,
+                cases=self.variants.cases,
+                exact=True,
+                seconds=now - started,
+                reason=None if defined else OwnerMessage("disclosure-weightless"),
             )
-            if short is not None:
-                yield short
-        return
-    if values is not None:
-        space = space.judging(values)
-    for level in levels(space, possible[-1], weights=weights, work_limit=work_limit, report=report):
-        if level.size in possible:
-            yield level
+            started = now
 
+    def _undefined(self, kind: Background, size: int, largest: int) -> RiskResult:
+        cases = self.variants.cases
+        few = "too-few-activities" if kind == "set" else "too-few-events"
+        reason = OwnerMessage(f"disclosure-of-{few if cases else 'no-cases'}", size=size, largest=largest)
+        return RiskResult(kind, size, 0, None, None, None, None, 0, cases, True, 0.0, reason=reason)
 
-def _exact_result(variants: Variants, kind: Background, level: Level, seconds: float) -> RiskResult:
-    defined = level.weight > 0.0
-    return RiskResult(
-        background=kind,
-        size=level.size,
-        candidates=level.candidates,
-        case_disclosure=level.case_sum / level.weight if defined else None,
-        trace_disclosure=min(1.0, level.trace_sum / level.weight) if defined else None,
-        worst_case=1.0 / level.fewest if defined else None,
-        worst_trace=level.worst_trace if defined else None,
-        unique=level.unique,
-        cases=variants.cases,
-        exact=True,
-        seconds=seconds,
-        reason=None if defined else "Undefined: all candidates have weight 0.",
-    )
+    def levels(self, kind: Background, sizes: list[int], values: csr_matrix | None = None) -> Iterator[CandidateSums]:
+        """Yield the sums over all candidates of the sizes within the limit; with ``values``, of an attribute's
+        disclosure."""
+        variants, largest = self.variants, self.largest(kind)
+        possible = [k for k in sizes if k <= largest]
+        if possible and possible[0] == 1 and values is None:
+            arranged = self.arrangements and kind == "multiset"
+            surprises = surprise_by_first_occurrences(variants) if arranged else surprise(variants.counts)
+            yield single_activities(variants, self.weights, surprises)
+            possible = possible[1:]
+        if not possible:
+            return
 
+        def report(size: int, share: float) -> None:
+            self.say(f"Candidates of {kind}s of size {size}", share)
 
-def _estimated(
-    variants: Variants,
-    kind: Background,
-    size: int,
-    weights: FloatArray,
-    arrangements: bool,
-    work_limit: float,
-    samples: int,
-    rng: np.random.Generator,
-    say: Progress,
-) -> RiskResult:
-    started = time_.perf_counter()
-    say(f"Estimating for {_plural(kind)} of size {size}", None)
-    found = estimate(
-        variants,
-        kind,
-        size,
-        weights=weights,
-        rng=rng,
-        samples=samples,
-        work_limit=work_limit,
-        arrangements=arrangements,
-        report=lambda share: say(f"Estimating for {_plural(kind)} of size {size}", share),
-    )
-    known = found.sampled > 0
-    return RiskResult(
-        background=kind,
-        size=size,
-        candidates=round(found.candidates),
-        case_disclosure=found.case_disclosure,
-        trace_disclosure=found.trace_disclosure,
-        worst_case=1.0 / found.fewest if known else None,
-        worst_trace=found.worst_trace if known else None,
-        unique=found.unique,
-        cases=variants.cases,
-        exact=False,
-        seconds=time_.perf_counter() - started,
-        sampled=found.sampled,
-        interval=Intervals(found.candidates_interval, found.case_interval, found.trace_interval),
-        reason=None
-        if found.case_interval is not None
-        else "Too few candidates could be drawn within the work limit for an interval; raise it.",
-    )
+        limits: dict[str, Any] = {"weights": self.weights, "work_limit": self.work_limit}
+        space = self._space(kind, possible[-1])
+        if space is None:
+            for size in possible if kind == "sequence" and values is None else ():
+                short = short_sequences(variants, size, **limits, report=partial(report, size))
+                if short is not None:
+                    yield short
+            return
+        space = space if values is None else space.judging(values)
+        yield from (level for level in levels(space, possible[-1], **limits, report=report) if level.size in possible)
 
+    def _space(self, kind: Background, largest: int) -> Space | None:
+        if kind == "sequence":
+            return sequence_space(self.variants, TABLE_BYTES)
+        if kind == "set":
+            return set_space(self.variants, TABLE_BYTES)
+        return multiset_space(self.variants, largest, TABLE_BYTES, arrangements=self.arrangements)
 
-def _undefined(variants: Variants, kind: Background, size: int, largest: int) -> RiskResult:
-    what = {"set": "different activities", "multiset": "events", "sequence": "events"}[kind]
-    reason = (
-        "Undefined: the log has no cases."
-        if variants.cases == 0
-        else f"Undefined: no trace has {size} {what}; the most is {largest}."
-    )
-    return RiskResult(kind, size, 0, None, None, None, None, 0, variants.cases, True, 0.0, reason=reason)
-
-
-def _capacities(variants: Variants, kind: Background) -> FloatArray:
-    """Of each variant the size of the largest candidate in it."""
-    if kind != "set":
-        return variants.lengths.astype(np.float64)
-    labels = max(1, len(variants.labels))
-    owner = np.repeat(np.arange(len(variants)), variants.lengths)
-    pairs = np.unique(owner * labels + variants.codes)
-    return np.bincount(pairs // labels, minlength=len(variants)).astype(np.float64)
-
-
-def _space(variants: Variants, kind: Background, largest: int, arrangements: bool) -> Space | None:
-    if kind == "set":
-        return set_space(variants, TABLE_BYTES)
-    if kind == "multiset":
-        return multiset_space(variants, largest, TABLE_BYTES, arrangements=arrangements)
-    return sequence_space(variants, TABLE_BYTES)
-
-
-def _plural(kind: Background) -> str:
-    return "sets" if kind == "set" else "multisets" if kind == "multiset" else "sequences"
+    def estimated(self, kind: Background, size: int, samples: int, seed: int) -> RiskResult:
+        """Return the result for a size from candidates that are drawn."""
+        started, doing = time_.perf_counter(), f"Estimating for {kind}s of size {size}"
+        self.say(doing, None)
+        found = estimate(
+            self.variants,
+            kind,
+            size,
+            weights=self.weights,
+            rng=np.random.default_rng([seed, size, zlib.crc32(kind.encode())]),
+            samples=samples,
+            work_limit=self.work_limit,
+            arrangements=self.arrangements,
+            report=lambda share: self.say(doing, share),
+        )
+        return RiskResult(
+            background=kind,
+            size=size,
+            candidates=round(found.candidates),
+            case_disclosure=found.case_disclosure,
+            trace_disclosure=found.trace_disclosure,
+            worst_case=1.0 / found.fewest if found.sampled else None,
+            worst_trace=found.worst_trace if found.sampled else None,
+            unique=found.unique,
+            cases=self.variants.cases,
+            exact=False,
+            seconds=time_.perf_counter() - started,
+            sampled=found.sampled,
+            interval=Intervals(found.candidates_interval, found.case_interval, found.trace_interval),
+            reason=None if found.case_interval is not None else OwnerMessage("disclosure-without-interval"),
+        )
 
 
 def _backgrounds(background: str | Iterable[str]) -> list[Background]:

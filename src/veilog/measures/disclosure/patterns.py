@@ -28,7 +28,7 @@ _KEPT_STATES = 1 << 23
 
 
 @dataclass(frozen=True, eq=False)
-class Level:
+class CandidateSums:
     """All candidates of one size, summed up.
 
     A candidate weighs the mean of its activities' weights, times the number of its arrangements where these count.
@@ -80,7 +80,7 @@ def levels(
     weights: FloatArray,
     work_limit: float,
     report: Callable[[int, float], None] | None = None,
-) -> Iterator[Level]:
+) -> Iterator[CandidateSums]:
     """The levels of size 1, 2, ... up to ``largest``; ends early before a level that would exceed ``work_limit``.
 
     ``weights`` has one weight an activity. ``report`` is told the size and the share of it that is done.
@@ -123,7 +123,7 @@ def levels(
             return
 
 
-def single_activities(variants: Variants, weights: FloatArray, surprises: FloatArray) -> Level:
+def single_activities(variants: Variants, weights: FloatArray, surprises: FloatArray) -> CandidateSums:
     """The level of size 1, whatever the background, without any table."""
     owner, activity, _ = occurrences(variants)
     kinds = len(variants.labels)
@@ -134,7 +134,7 @@ def single_activities(variants: Variants, weights: FloatArray, surprises: FloatA
     trace = np.minimum(trace, 1.0)
     counted = weights > 0.0
     alone = (n == 1.0) & counted
-    return Level(
+    return CandidateSums(
         size=1,
         candidates=kinds,
         weight=float(weights.sum()),
@@ -246,8 +246,8 @@ class _Sums:
         histogram = csr_matrix((np.ones(len(rows)), rows, batch.starts), shape=(len(batch), len(space.present)))
         return int(((histogram @ space.present) * space.following[batch.last]).sum())
 
-    def level(self, size: int, work: int) -> Level:
-        return Level(
+    def level(self, size: int, work: int) -> CandidateSums:
+        return CandidateSums(
             size=size,
             candidates=self.candidates,
             weight=self._weight,

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import itertools
 from dataclasses import replace
 from typing import Literal, get_args
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 from scipy.sparse import csr_matrix
@@ -42,13 +42,30 @@ def with_times(log: EventLog, unit: str) -> EventLog:
 
 
 def variant_of_cases(log: EventLog) -> IntArray:
-    """Return for each case of the log the number of its variant."""
-    variants, (labels, codes) = log.variants, log.activity_codes
-    place = {label: code for code, label in enumerate(labels)}
-    recoded = np.array([place[label] for label in variants.labels], dtype=np.int64)[variants.codes]
-    known = {recoded[a:b].tobytes(): i for i, (a, b) in enumerate(itertools.pairwise(variants.offsets.tolist()))}
-    codes = codes.astype(np.int64)
-    return np.array([known[codes[a:b].tobytes()] for a, b in itertools.pairwise(log.offsets.tolist())], dtype=np.int64)
+    """The row of the variant of each case, in the log's order of cases."""
+    variants = log.variants
+    column = log.events.column(ACTIVITY).cast(pa.string()).dictionary_encode().unify_dictionaries().combine_chunks()
+    place = {label: code for code, label in enumerate(variants.labels)}
+    recode = np.array([place.get(label, 0) for label in column.dictionary.to_pylist()], dtype=np.int64)
+    codes = recode[column.indices.to_numpy(zero_copy_only=False)] if len(recode) else np.zeros(0, dtype=np.int64)
+    prints = _fingerprints(variants.codes.astype(np.int64), variants.offsets)
+    order = np.argsort(prints)
+    found: IntArray = order[np.searchsorted(prints[order], _fingerprints(codes, log.offsets))]
+    return found
+
+
+def _fingerprints(codes: IntArray, offsets: IntArray) -> npt.NDArray[np.uint64]:
+    """64 bits for each sequence: a random number for each pair of an activity and a position, added up."""
+    lengths = np.diff(offsets)
+    rng = np.random.default_rng(0)
+    places = rng.integers(0, 1 << 64, int(lengths.max(initial=0)) + 1, dtype=np.uint64)
+    labels = np.random.default_rng(1).integers(0, 1 << 64, int(codes.max(initial=0)) + 1, dtype=np.uint64)
+    position = np.arange(len(codes)) - np.repeat(offsets[:-1], lengths)
+    mixed = (places[position] ^ labels[codes]) * np.uint64(0x9E3779B97F4A7C15)
+    mixed = (mixed ^ (mixed >> np.uint64(29))) * np.uint64(0xBF58476D1CE4E5B9)
+    sums = np.concatenate([np.zeros(1, dtype=np.uint64), np.cumsum(mixed, dtype=np.uint64)])
+    out: npt.NDArray[np.uint64] = sums[offsets[1:]] - sums[offsets[:-1]]
+    return out
 
 
 def cases_by_value(log: EventLog, name: str) -> csr_matrix:

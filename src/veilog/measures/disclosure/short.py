@@ -12,7 +12,7 @@ import numpy as np
 
 from veilog._typing import FloatArray
 from veilog.logs.variants import Variants
-from veilog.measures.disclosure.patterns import Level
+from veilog.measures.disclosure.patterns import CandidateSums
 from veilog.measures.disclosure.spaces import surprise
 
 _CELLS = 1 << 22
@@ -29,7 +29,7 @@ def short_sequences(
     weights: FloatArray,
     work_limit: float,
     report: Callable[[float], None] | None = None,
-) -> Level | None:
+) -> CandidateSums | None:
     """All candidates of this size, two or more, summed up; None where that would exceed ``work_limit``."""
     activities = len(variants.labels)
     number = activities**size
@@ -55,7 +55,7 @@ def short_sequences(
         rest, last = np.divmod(rest, activities)
         weight += weights[last] / size
     counted = weight > 0.0
-    return Level(
+    return CandidateSums(
         size=size,
         candidates=len(candidates),
         weight=float(weight.sum()),

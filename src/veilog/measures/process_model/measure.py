@@ -27,13 +27,10 @@ import json
 import subprocess
 import tempfile
 import time
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import IO, TYPE_CHECKING, Any
 from uuid import UUID
-
-import numpy as np
 
 from veilog._process import ends_in_time, interpreter
 from veilog.errors import MissingExtraError, ParameterError, VeilogError
@@ -41,6 +38,7 @@ from veilog.logs.variants import Variants
 from veilog.measures.measure import Found, Measure, Miner, Pair, Quantity
 from veilog.messages import Message
 from veilog.mining.inductive import UNLIMITED, Clock, OutOfTimeError, discover
+from veilog.mining.language import f_score
 from veilog.mining.replay import Net, Prefixes, Replay, precision, replayed, workflow_net
 
 if TYPE_CHECKING:
@@ -57,17 +55,16 @@ class ModelQuality:
     precision: float | None = None
     f_score: float | None = None
     generalization: float | None = None
-    not_computed: Mapping[str, str] = field(default_factory=dict)
+    not_computed: Mapping[str, Message] = field(default_factory=dict)
     seconds: float = 0.0
 
     @classmethod
-    def of(cls, values: Mapping[str, float], problem: str, seconds: float) -> ModelQuality:
+    def of(cls, values: Mapping[str, float], problem: Message | None, seconds: float) -> ModelQuality:
         """Return the quality with the F-score that follows, and with one reason for what is not among the values."""
         known = dict(values)
         if {"fitness", "precision"} <= known.keys():
-            both = known["fitness"] + known["precision"]
-            known["f_score"] = 2 * known["fitness"] * known["precision"] / both if both else 0.0
-        missing = {name: problem for name in MEASURES if name not in known}
+            known["f_score"] = f_score(known["fitness"], known["precision"])
+        missing = {name: problem for name in MEASURES if name not in known and problem is not None}
         return cls(**known, not_computed=missing, seconds=seconds)
 
 
@@ -77,28 +74,21 @@ def measured(
     """Discover a model from the release and replay the original on it; what was reached in time is kept."""
     started, clock = time.monotonic(), Clock(seconds)
     values: dict[str, float] = {}
-    stage, problem = "discovering the model", ""
+    stage, problem = "discovery", None
     try:
         replay = Replay(workflow_net(discover(released, noise=noise, clock=clock)), clock)
-        stage = "replaying the original"
+        stage = "replay"
         known = Prefixes.of(original)
         whole = replayed(replay, known)
         values |= {"fitness": whole.fitness, "generalization": whole.generalization}
-        stage = "replaying prefixes"
-        weights = known.going_on if prefixes is None else _drawn(known, prefixes)
+        stage = "prefixes"
+        weights = known.going_on if prefixes is None else known.drawn(prefixes)
         values["precision"] = precision(replay, known, whole.markings, weights)
     except OutOfTimeError:
-        problem = f"Not done after {seconds:g} seconds (while {stage})."
+        problem = Message("model-out-of-time", seconds=seconds, stage=Message(f"model-stage-{stage}"))
     except RecursionError:
-        problem = f"The model is nested too deeply (while {stage})."
+        problem = Message("model-nested-too-deeply", stage=Message(f"model-stage-{stage}"))
     return ModelQuality.of(values, problem, time.monotonic() - started)
-
-
-def _drawn(prefixes: Prefixes, number: int) -> list[int]:
-    """Return how often each prefix is drawn, in proportion to the cases that go on from it: always the same draw."""
-    chances = np.array(prefixes.going_on, dtype=np.float64)
-    drawn = Counter(np.random.default_rng(0).choice(len(chances), number, p=chances / chances.sum()).tolist())
-    return [drawn[node] for node in range(len(chances))]
 
 
 _WORKER = "veilog.measures.process_model.worker"
@@ -120,23 +110,24 @@ class Running:
         ended = ends_in_time(self._process, left)
         seconds = time.monotonic() - self._started
         values: dict[str, float] = {}
-        stage, problem = "starting", None
+        stage, problem, why = "start", "" if ended else "out-of-time", ""
         self._answers.seek(0)
         for line in self._answers.read().splitlines():
             answer = json.loads(line)
-            stage = answer.get("stage", stage)
-            problem = answer.get("problem", problem)
+            stage, problem = answer.get("stage", stage), problem or answer.get("problem", "")
+            why = answer.get("why", why)
             values.update({name: answer[name] for name in MEASURES if name in answer})
-        if not ended:
-            problem = f"not done after {self._seconds:g} seconds (while {stage})"
-        elif problem is None and self._process.returncode != 0:
-            problem = (
-                f"the process of pm4py stopped with code {self._process.returncode} (while {stage}){self._last_words()}"
-            )
-        elif problem == "memory":
-            problem = f"more than {self._memory / (1 << 30):.3g} GiB of memory would be needed (while {stage})"
-        reason = f"{problem or f'pm4py gave no value (while {stage})'}."
-        return ModelQuality.of(values, reason[0].upper() + reason[1:], seconds)
+        if not problem and self._process.returncode:
+            problem, why = "stopped", self._last_words()
+        reason = Message(
+            f"pm4py-{problem or 'without-value'}",
+            seconds=self._seconds,
+            memory=self._memory / (1 << 30),
+            status=self._process.returncode,
+            stage=Message(f"model-stage-{stage}"),
+            why=why,
+        )
+        return ModelQuality.of(values, reason, seconds)
 
     def _last_words(self) -> str:
         """The last line that the process wrote about its end: of a traceback the error itself."""
@@ -305,27 +296,24 @@ def _quality(pair: Pair) -> ModelQuality:
     return model_quality(*pair.variants, seconds=pair.seconds)
 
 
-def _measure(name: str, paper: str = "", doing: str = "") -> Measure:
+def _measure(name: str, doing: str = "") -> Measure:
     """Return the measure of one of the ``MEASURES``."""
 
     def find(pair: Pair) -> Found:
         quality = pair.once(_quality)
-        return Found(getattr(quality, name), reason=quality.not_computed.get(name, ""))
+        return Found(getattr(quality, name), reason=quality.not_computed.get(name))
 
     meaning = "of the model discovered from the release, against the original"
     return Measure(
         name,
         find,
         (Quantity(name.replace("_", "-"), meaning, "higher", high=1.0),),
-        paper=paper,
         doing=doing,
         begin=_begin,
     )
 
 
-FITNESS = _measure("fitness", "Berti, van der Aalst: Reviving token-based replay, 2019", "Model of the release")
-PRECISION = _measure("precision", "Muñoz-Gama, Carmona: A fresh look at precision in process conformance, 2010")
+FITNESS = _measure("fitness", "Model of the release")
+PRECISION = _measure("precision")
 F_SCORE = _measure("f_score")
-GENERALIZATION = _measure(
-    "generalization", "Buijs, van Dongen, van der Aalst: Quality dimensions in process discovery, 2014"
-)
+GENERALIZATION = _measure("generalization")

@@ -7,35 +7,28 @@ else. An answer is written as soon as it is known, so that a kill loses only wha
 from __future__ import annotations
 
 import json
-import math
 import os
-import random
 import sys
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from veilog._process import limit_memory
+from veilog.logs.variants import Variants
+from veilog.mining.inductive import UNLIMITED
+from veilog.mining.replay import Prefixes, Replayed, Tokens, precision
 
 Trace = tuple[str, ...]
 _DEPTH = 50
 """How far silent transitions are followed, as pm4py does by itself."""
+_TOKENS = ("missing", "remaining", "consumed", "produced")
 
 
-@dataclass(frozen=True)
-class Replayed:
-    """Tokens of a whole trace, and the transitions that fired."""
-
-    missing: int
-    remaining: int
-    consumed: int
-    produced: int
-    fired: tuple[Any, ...]
-
-
-class Replay:
+class Pm4pyReplay:
     """Token replay on a net with its initial and final marking, which remembers the steps of prefixes."""
+
+    clock = UNLIMITED
+    """This process is ended by the one that began it."""
 
     def __init__(self, net: Any, initial: Any, final: Any) -> None:
         from pm4py.objects.petri_net.utils.petri_utils import get_places_shortest_path_by_hidden
@@ -44,38 +37,38 @@ class Replay:
         self._ways = get_places_shortest_path_by_hidden(net, _DEPTH)
         self._markings: list[Any] = []
         self._numbers: dict[frozenset[tuple[str, int]], int] = {}
-        self._enabled: list[frozenset[str]] = []
+        self._enabled: list[set[str]] = []
         self._steps: dict[tuple[int, str], int | None] = {}
 
-    def whole(self, traces: Sequence[Trace]) -> list[Replayed]:
-        """Traces from the initial to the final marking."""
-        return [
-            Replayed(
-                state["missing_tokens"],
-                state["remaining_tokens"],
-                state["consumed_tokens"],
-                state["produced_tokens"],
-                tuple(state["activated_transitions"]),
-            )
-            for state in self._replayed(self._initial, traces, whole=True)
-        ]
+    def whole(self, variants: Variants) -> Replayed:
+        """Replay whole cases, from the initial to the final marking."""
+        tokens, fired = Tokens(), Counter[Any]()
+        states = self._replayed(self._initial, variants.sequences, whole=True)
+        for state, times in zip(states, variants.counts.tolist(), strict=True):
+            tokens.add(Tokens(*(state[f"{name}_tokens"] for name in _TOKENS)), times)
+            for transition in state["activated_transitions"]:
+                fired[transition] += times
+        return Replayed(tokens, fired, len(self._net.transitions), [])
 
-    def enabled_after(self, prefix: Trace) -> frozenset[str] | None:
-        """Activities that the net allows after a prefix, by way of silent transitions too; None if it misses tokens."""
-        if not self._markings:
-            self._number(self._initial, self._replayed(self._initial, [()], whole=False)[0])
-        place: int | None = 0
-        for activity in prefix:
-            if place is None:
-                return None
-            if (place, activity) not in self._steps:
-                self._steps[place, activity] = self._step(place, activity)
-            place = self._steps[place, activity]
-        return None if place is None else self._enabled[place]
+    def markings(self, prefixes: Prefixes) -> list[int | None]:
+        """Return the marking after each prefix; None where it misses tokens."""
+        start = self._number(self._initial, self._replayed(self._initial, [()], whole=False)[0])
+        found: list[int | None] = [start]
+        for parent, code in zip(prefixes.parents[1:], prefixes.codes[1:], strict=True):
+            before = found[parent]
+            found.append(None if before is None else self._after(before, prefixes.labels[code]))
+        return found
 
-    def _step(self, place: int, activity: str) -> int | None:
-        (state,) = self._replayed(self._markings[place], [(activity,)], whole=False)
-        return self._number(state["reached_marking"], state) if state["trace_is_fit"] else None
+    def enabled(self, marking: int) -> set[str]:
+        """Return the activities that the net allows in a marking, by way of silent transitions too."""
+        return self._enabled[marking]
+
+    def _after(self, marking: int, activity: str) -> int | None:
+        if (marking, activity) not in self._steps:
+            (state,) = self._replayed(self._markings[marking], [(activity,)], whole=False)
+            to = self._number(state["reached_marking"], state) if state["trace_is_fit"] else None
+            self._steps[marking, activity] = to
+        return self._steps[marking, activity]
 
     def _number(self, marking: Any, state: dict[str, Any]) -> int:
         tokens = frozenset((place.name, number) for place, number in marking.items() if number)
@@ -83,7 +76,7 @@ class Replay:
             self._numbers[tokens] = len(self._markings)
             self._markings.append(marking)
             labels = (t.label for t in state["enabled_transitions_in_marking"])
-            self._enabled.append(frozenset(label for label in labels if label is not None))
+            self._enabled.append({label for label in labels if label is not None})
         return self._numbers[tokens]
 
     def _replayed(self, start: Any, traces: Iterable[Trace], *, whole: bool) -> list[dict[str, Any]]:
@@ -124,45 +117,30 @@ def main() -> int:
     try:
         _measure(task, answer)
     except MemoryError:
-        answer(problem="memory")
+        answer(problem="out-of-memory")
     except ImportError as error:
-        answer(problem=f"pm4py could not be loaded ({str(error)[:200]})")
+        answer(problem="not-loaded", why=str(error)[:200])
     except RecursionError:
-        answer(problem="the model is nested too deeply for pm4py")
+        answer(problem="nested-too-deeply")
     return 0
 
 
-def _counts(log: dict[str, Any]) -> Counter[Trace]:
-    return Counter({tuple(t): n for t, n in zip(log["traces"], log["counts"], strict=True)})
-
-
 def _measure(task: dict[str, Any], answer: Any) -> None:
-    answer(stage="loading pm4py")
+    answer(stage="pm4py")
     import pm4py  # noqa: F401
 
-    original, released = _counts(task["original"]), _counts(task["released"])
-    answer(stage="discovering the model")
-    net, initial, final = _net(released, task["noise"])
-    replay = Replay(net, initial, final)
-    answer(stage="replaying the original")
-    traces = list(original)
-    replayed = replay.whole(traces)
-    answer(fitness=_fitness(replayed, [original[t] for t in traces]))
-    answer(generalization=_generalization(replayed, [original[t] for t in traces], net.transitions))
-
-    answer(stage="replaying prefixes")
-    following: dict[Trace, set[str]] = {}
-    passing: Counter[Trace] = Counter()
-    for trace, count in original.items():
-        for i, activity in enumerate(trace):
-            following.setdefault(trace[:i], set()).add(activity)
-            passing[trace[:i]] += count
-    if task.get("prefixes"):
-        # A prefix drawn several times counts so often; what follows it is known from the whole log all the same.
-        drawn = random.Random(0).choices(list(passing), list(passing.values()), k=task["prefixes"])
-        passing = Counter(drawn)
-    enabled = {prefix: labels for prefix in passing if (labels := replay.enabled_after(prefix)) is not None}
-    answer(precision=_precision(enabled, following, passing), stage="done")
+    original, released = (
+        Variants.from_dict({tuple(t): n for t, n in zip(log["traces"], log["counts"], strict=True)})
+        for log in (task["original"], task["released"])
+    )
+    answer(stage="discovery")
+    replay = Pm4pyReplay(*_net(released.to_dict(), task["noise"]))
+    answer(stage="replay")
+    whole = replay.whole(original)
+    answer(fitness=whole.fitness, generalization=whole.generalization, stage="prefixes")
+    known = Prefixes.of(original)
+    weights = known.drawn(task["prefixes"]) if task.get("prefixes") else known.going_on
+    answer(precision=precision(replay, known, replay.markings(known), weights), stage="end")
 
 
 def _net(released: Mapping[Trace, int], noise: float) -> tuple[Any, Any, Any]:
@@ -179,34 +157,6 @@ def _net(released: Mapping[Trace, int], noise: float) -> tuple[Any, Any, Any]:
     tree_sort(tree)
     net: tuple[Any, Any, Any] = pm4py.convert_to_petri_net(tree)
     return net
-
-
-def _fitness(replayed: Sequence[Replayed], counts: Sequence[int]) -> float:
-    def total(name: str) -> int:
-        return sum(getattr(r, name) * n for r, n in zip(replayed, counts, strict=True))
-
-    consumed, produced = total("consumed"), total("produced")
-    if not consumed or not produced:
-        return 0.0
-    return 0.5 * (1 - total("missing") / consumed) + 0.5 * (1 - total("remaining") / produced)
-
-
-def _generalization(replayed: Sequence[Replayed], counts: Sequence[int], transitions: Any) -> float:
-    fired: Counter[Any] = Counter()
-    for r, n in zip(replayed, counts, strict=True):
-        for transition in r.fired:
-            fired[transition] += n
-    if not transitions:
-        return 1.0
-    return 1.0 - math.fsum(1.0 / math.sqrt(fired[t]) if fired[t] else 1.0 for t in transitions) / len(transitions)
-
-
-def _precision(
-    enabled: Mapping[Trace, frozenset[str]], following: Mapping[Trace, set[str]], passing: Counter[Trace]
-) -> float:
-    options = sum(len(labels) * passing[p] for p, labels in enabled.items())
-    escaping = sum(len(labels - following[p]) * passing[p] for p, labels in enabled.items())
-    return 1.0 - escaping / options if options else 1.0
 
 
 if __name__ == "__main__":

@@ -8,6 +8,9 @@ everything. Each is held against that of the original's own model, which may hav
 Replay passes over events whose activity the model does not have, so a release that lost most activities would fit: the
 share of the events that are of kept activities stands beside the two.
 
+Kept is the share of what the original's own model reaches (Leemans, Fahland, van der Aalst: Discovering
+block-structured process models, 2013 and 2014; Berti, van der Aalst 2019; Muñoz-Gama, Carmona 2010).
+
 Where alignments are asked for, the fitness of the original is also found by these, beside that of token replay.
 """
 
@@ -75,33 +78,17 @@ def _of(quality: ModelQuality, which: str) -> dict[str, float | None]:
     return {f"fitness{which}": quality.fitness, f"precision{which}": quality.precision}
 
 
-_FITS = "how far the original can be replayed on the model that the release gives"
-_ALIGNED = "how little the original's cases would have to be changed to fit the model that the release gives"
-_KEPT = "the share of the original's events whose activity the release has; replay passes over the others"
-_PRECISE = "how little that model allows which the original never does"
-
 DISCOVERY = Purpose(
     "discovery",
     "discovering a model",
     (
-        Aspect("fitness", "fitness", _FITS, "higher", "share", chief=True),
-        Aspect("precision", "precision", _PRECISE, "higher", "share", chief=True),
-        Aspect("kept", "events of kept activities", _KEPT, "higher", "share", chief=True),
-        Aspect("fitness_unfiltered", "fitness, model without filter", _FITS, "higher", "share"),
-        Aspect("precision_unfiltered", "precision, model without filter", _PRECISE, "higher", "share"),
-        Aspect("aligned", "fitness by alignments", _ALIGNED, "higher", "share", on_request=True),
-        Aspect(
-            "aligned_unfiltered",
-            "fitness by alignments, model without filter",
-            _ALIGNED,
-            "higher",
-            "share",
-            on_request=True,
-        ),
+        Aspect("fitness", chief=True),
+        Aspect("precision", chief=True),
+        Aspect("kept", chief=True),
+        Aspect("fitness_unfiltered"),
+        Aspect("precision_unfiltered"),
+        Aspect("aligned", on_request=True),
+        Aspect("aligned_unfiltered", on_request=True),
     ),
     _scores,
-    explained="The inductive miner's model of each log, with a filter of 0.2 and without; token replay and escaping "
-    "edges of the original on it. Kept is the share of what the original's own model reaches.",
-    paper="Leemans, Fahland, van der Aalst: Discovering block-structured process models, 2013 and 2014; Berti, van der "
-    "Aalst 2019; Muñoz-Gama, Carmona 2010",
 )

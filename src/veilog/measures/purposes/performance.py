@@ -35,7 +35,7 @@ import pyarrow.compute as pc
 
 from veilog._typing import BoolArray, FloatArray, IntArray
 from veilog.logs.eventlog import START, TIMESTAMP, TIMESTAMP_TYPE, EventLog
-from veilog.measures.durations import Spans, emd, mean_steps, spans, timed
+from veilog.measures.durations import Spans, emd, inside_cases, mean_steps, spans, timed
 from veilog.measures.measure import Log
 from veilog.measures.purposes.purpose import Asked, Aspect, Purpose
 
@@ -206,12 +206,16 @@ def _work_errors(used: _Timed, judged: _Timed, labels: int) -> dict[str, float |
 def _work(log: _Timed, labels: int) -> tuple[tuple[IntArray, FloatArray], tuple[IntArray, FloatArray]]:
     """Return how often events of each activity have a time of processing, and one of waiting, and their means."""
     assert log.began is not None
-    inner = np.ones(len(log.codes), dtype=np.bool_)
-    inner[log.offsets[:-1][np.diff(log.offsets) > 0]] = False
-    at = np.flatnonzero(inner & log.known & np.concatenate([[False], log.known[:-1]])[: len(log.codes)])
+    at = _followers(log)
     waited = np.maximum(log.began[at] - log.times[at - 1], 0)
     took = (log.times - log.began)[log.known]
     return _means(log.codes[log.known], took, labels), _means(log.codes[at], waited, labels)
+
+
+def _followers(log: _Timed) -> IntArray:
+    """Return the events with a known time that directly follow one with a known time in their case."""
+    known = log.known[:-1] & log.known[1:] & inside_cases(log.offsets, len(log.codes))
+    return np.flatnonzero(known) + 1
 
 
 def _means(codes: IntArray, micros: IntArray, labels: int) -> tuple[IntArray, FloatArray]:
@@ -228,9 +232,7 @@ def _steps(log: _Timed, labels: int) -> _Steps:
 
 def _median_steps(log: _Timed, labels: int) -> _Steps:
     """Return the pairs with known times, and the median of their times in seconds."""
-    inner = np.ones(len(log.codes), dtype=np.bool_)
-    inner[log.offsets[:-1][np.diff(log.offsets) > 0]] = False
-    at = np.flatnonzero(inner & log.known & np.concatenate([[False], log.known[:-1]])[: len(log.codes)])
+    at = _followers(log)
     keys = log.codes[at - 1] * labels + log.codes[at]
     gaps = log.times[at] - log.times[at - 1]
     order = np.lexsort((gaps, keys))
@@ -247,77 +249,20 @@ PERFORMANCE = Purpose(
     "performance",
     "durations and delays",
     (
-        Aspect(
-            "cycle_time",
-            "cycle time distance",
-            "hours by which cases last longer or shorter",
-            "lower",
-            "hours",
-            "hours",
-            chief=True,
-        ),
-        Aspect(
-            "relative",
-            "relative event distance",
-            "hours by which events are earlier or later in their cases",
-            "lower",
-            "hours",
-            "hours",
-            chief=True,
-        ),
-        Aspect(
-            "absolute",
-            "absolute event distance",
-            "hours by which events are off in the calendar; logs that share no time are laid on each other",
-            "lower",
-            "hours",
-            "hours",
-        ),
-        Aspect(
-            "circadian",
-            "circadian event distance",
-            "hours by which events are off in the day, by weekday (UTC)",
-            "lower",
-            "hours",
-            "hours",
-        ),
-        Aspect(
-            "arrival",
-            "case arrival distance",
-            "hours by which cases start elsewhere in the calendar; logs that share no time are laid on each other",
-            "lower",
-            "hours",
-            "hours",
-        ),
-        Aspect("ngram_2", "2-gram distance", "share of pairs of activities that differ in number", "lower", "share"),
-        Aspect("ngram_3", "3-gram distance", "share of triples of activities that differ in number", "lower", "share"),
-        Aspect(
-            "steps",
-            "step duration error",
-            "relative error of the mean time between two activities, the median "
-            "over pairs that the original has 30 times",
-            "lower",
-        ),
-        Aspect("median_steps", "median step duration error", "the same of the median time", "lower"),
-        Aspect(
-            "processing",
-            "processing time error",
-            "relative error of the mean time that events take, the median over activities that the original has 30 "
-            "times; of logs that say when events began",
-            "lower",
-        ),
-        Aspect(
-            "waiting",
-            "waiting time error",
-            "the same of the mean time from the event before until an event begins",
-            "lower",
-        ),
-        Aspect("median_duration", "median case duration error", "relative error of the median", "lower"),
-        Aspect("mean_duration", "mean case duration error", "relative error of the mean", "lower"),
+        Aspect("cycle_time", better="lower", unit="hours", chief=True),
+        Aspect("relative", better="lower", unit="hours", chief=True),
+        Aspect("absolute", better="lower", unit="hours"),
+        Aspect("circadian", better="lower", unit="hours"),
+        Aspect("arrival", better="lower", unit="hours"),
+        Aspect("ngram_2", better="lower"),
+        Aspect("ngram_3", better="lower"),
+        Aspect("steps", better="lower"),
+        Aspect("median_steps", better="lower"),
+        Aspect("processing", better="lower"),
+        Aspect("waiting", better="lower"),
+        Aspect("median_duration", better="lower"),
+        Aspect("mean_duration", better="lower"),
     ),
     _scores,
     needs="whole logs",
-    explained="How long cases last and when in a case its events happen decide, because delays are looked for there; "
-    "a calendar is right only where a release is given one.",
-    paper="Chapela-Campa et al.: Can I trust my simulation model?, BPM 2023; log-distance-measures 2.2.0",
 )

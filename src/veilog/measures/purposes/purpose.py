@@ -24,9 +24,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
-from veilog._language import gettext, localised, percent
+from veilog._language import gettext, percent
 from veilog.errors import ParameterError, VeilogError
-from veilog.measures.measure import Form, Log, Needs, Progress
+from veilog.measures.measure import Log, Needs, Progress, Reason
+from veilog.messages import Message, OwnerMessage, words
 
 if TYPE_CHECKING:
     from veilog.measures.purposes.sides import Sides
@@ -68,10 +69,10 @@ class Aspect:
     """One number of a purpose in words."""
 
     name: str
-    title: str
-    meaning: str
-    better: Literal["higher", "lower"]
-    form: Form = "number"
+    title: str = ""
+    """Empty where the catalogue has it and the meaning, by the name."""
+    meaning: str = ""
+    better: Literal["higher", "lower"] = "higher"
     unit: str = ""
     chief: bool = False
     """Whether the verdict goes by it; by the worst of several."""
@@ -81,6 +82,20 @@ class Aspect:
     """A distance that matters to nobody, which counts as near as another sample."""
     on_request: bool = False
     """Whether it is there only where somebody asked for it."""
+
+    @property
+    def heading(self) -> str:
+        """Its title, in the language that is spoken."""
+        return str(Message(self.title or self._code))
+
+    @property
+    def explanation(self) -> str:
+        """What it means."""
+        return gettext(self.meaning) if self.meaning else words(self._code, {}, "meaning")
+
+    @property
+    def _code(self) -> str:
+        return f"aspect-{self.name}".replace("_", "-")
 
     @property
     def yardstick(self) -> Literal["floor", "ceiling"]:
@@ -170,7 +185,12 @@ class Judgement:
 
     purpose: Purpose
     aspects: Mapping[str, Judged] = field(default_factory=dict)
-    reason: str = ""
+    reasons: tuple[Reason, ...] = ()
+
+    @property
+    def reason(self) -> str:
+        """Why there are no numbers, or what they leave out."""
+        return " ".join(map(str, self.reasons))
 
     @property
     def chief(self) -> Judged | None:
@@ -189,24 +209,21 @@ class Judgement:
         title = gettext(self.purpose.title)
         chief = self.chief
         if chief is None:
-            reason = self.reason or gettext("There is nothing to judge it by.")
-            return gettext("{Purpose}: not judged. {reason}", Purpose=_capital(title), reason=reason)
-        kept = _kept(chief)
-        if chief.grade == "good":
-            return gettext("Good for {purpose} ({kept}).", purpose=title, kept=kept)
-        if chief.grade == "limited":
-            return gettext("Of limited use for {purpose} ({kept}).", purpose=title, kept=kept)
-        return gettext("Not for {purpose} ({kept}).", purpose=title, kept=kept)
+            reason = self.reason or Message("purpose-without-yardstick")
+            return str(Message("purpose-not-judged", purpose=title, reason=reason))
+        return str(OwnerMessage(f"purpose-{chief.grade}", purpose=title, kept=_kept(chief)))
 
     @property
     def remarks(self) -> tuple[str, ...]:
         """Return what else is said of its numbers: what is least alike in those that are means, and the reason."""
         hidden = [
-            gettext(
-                "{Number}, least alike: {names} ({value} of 1).",
-                Number=_capital(gettext(judged.aspect.title)),
-                names=judged.lowest.named,
-                value=localised(f"{judged.lowest.value:.2f}"),
+            str(
+                OwnerMessage(
+                    "purpose-least-alike",
+                    number=judged.aspect.heading,
+                    names=judged.lowest.named,
+                    value=judged.lowest.value,
+                )
             )
             for judged in self.aspects.values()
             if judged.lowest is not None and judged.lowest.value < 0.995
@@ -220,10 +237,10 @@ class Judgement:
                 continue
             yield {
                 "measure": f"{self.purpose.name}.{name}",
-                "title": gettext(judged.aspect.title),
+                "title": judged.aspect.heading,
                 **dict.fromkeys(("value", "low", "high"), judged.value),
                 "better": judged.aspect.better,
-                "meaning": gettext(judged.aspect.meaning) if judged.share is None else _kept(judged),
+                "meaning": judged.aspect.explanation if judged.share is None else _kept(judged),
             }
 
     def to_json(self) -> dict[str, Any]:
@@ -236,27 +253,24 @@ class Judgement:
         }
 
 
-def _capital(title: str) -> str:
+def capital(title: str) -> str:
     return title[0].upper() + title[1:]
 
 
 def _kept(chief: Judged) -> str:
     """What is kept of the number that a verdict goes by."""
-    title, share = gettext(chief.aspect.title), chief.share or 0.0
+    share, values = chief.share or 0.0, dict[str, Any]()
     if chief.aspect.better == "higher":
-        whole = percent(f"{100 * min(share, 1.0):.0f}")
-        return gettext("{number}: {share} of what the original gives", number=title, share=whole)
-    if not chief.is_distance:
-        times = localised(f"{1 / max(share, 0.01):.2f}")
-        return gettext("{number}: {times} times that of the original", number=title, times=times)
-    if share >= 1.0:
-        return gettext("{number}: as near as another sample of the original", number=title)
-    if share > 0.01:
-        times = localised(f"{1 / share:.1f}")
-        return gettext("{number}: {times} times as far as another sample of the original", number=title, times=times)
-    return gettext(
-        "{number}: more than {times} times as far as another sample of the original", number=title, times=100
-    )
+        code, values = "kept-share", {"share": percent(f"{100 * min(share, 1.0):.0f}")}
+    elif not chief.is_distance:
+        code, values = "kept-error", {"times": 1 / max(share, 0.01)}
+    elif share >= 1.0:
+        code = "kept-as-near"
+    elif share > 0.01:
+        code, values = "kept-further", {"times": 1 / share}
+    else:
+        code, values = "kept-far", {"times": 100}
+    return str(OwnerMessage(f"purpose-{code}", number=chief.aspect.heading, **values))
 
 
 @dataclass(frozen=True)
@@ -275,16 +289,13 @@ class Purpose:
     halvings: int = 1
     """How often the original is halved for the floor, of which the mean is taken: often where one number is that of a
     whole log, so that a lucky draw is no yardstick."""
-    explained: str = ""
-    """A sentence or two on how it is found."""
-    paper: str = ""
 
     def judged(self, sides: Sides, asked: Asked) -> Judgement:
         """Return what a release is worth for this purpose; a :class:`VeilogError` on the way is the reason why not."""
         try:
             numbers = {side: self._side(side, sides, asked) for side in self._wanted(asked)}
         except VeilogError as error:
-            return Judgement(self, reason=str(error))
+            return Judgement(self, reasons=(error.with_traceback(None),))
         found = {
             aspect.name: Judged(aspect, **{side: numbers.get(side, {}).get(aspect.name) for side in _SIDES})
             for aspect in self.aspects

@@ -200,7 +200,6 @@ def _found(difference: LogDifference) -> Found:
     return Found(difference.value)
 
 
-_PAPER = "Rafiei, Wangelik, Pourbafrani, van der Aalst: TraVaG, 2023, supplement, section 1.2"
 BY_LENGTH = Measure(
     "absolute_log_difference",
     lambda pair: _found(pair.once(_both)[0]),
@@ -215,7 +214,6 @@ BY_LENGTH = Measure(
         ),
     ),
     symmetric=True,
-    paper=_PAPER,
     doing="Absolute differences",
 )
 BY_MAXIMUM = Measure(
@@ -223,5 +221,4 @@ BY_MAXIMUM = Measure(
     lambda pair: _found(pair.once(_both)[1]),
     (Quantity("  maximum buffer", "unmatched cases cost the dearest transfer + 10", "lower", best=0, unit="events"),),
     symmetric=True,
-    paper=_PAPER,
 )

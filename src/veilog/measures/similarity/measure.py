@@ -29,7 +29,7 @@ from veilog.measures.similarity.distances import (
     present,
     without_overlap,
 )
-from veilog.measures.similarity.transport import GAP, LARGEST_MASS, Costs, Plan, transport
+from veilog.measures.similarity.transport import GAP, LARGEST_MASS, Costs, TransportPlan, transport
 
 Matching = Literal["direct", "exact"]
 
@@ -287,7 +287,7 @@ def _as_metric(distances: EditDistances) -> Costs:
     return Costs(distances.shape, fill, pick)
 
 
-def _exact_loss(plan: Plan, distances: EditDistances) -> Fraction:
+def _exact_loss(plan: TransportPlan, distances: EditDistances) -> Fraction:
     """The cost of a plan without any rounding, so that it is the same whichever optimal plan was found."""
     edits = distances.pairs(plan.rows, plan.columns)
     longer = np.maximum(np.maximum(distances.row_lengths[plan.rows], distances.column_lengths[plan.columns]), 1)
@@ -323,7 +323,6 @@ DIRECT = Measure(
         ),
     ),
     symmetric=True,
-    paper="Rafiei, Wangelik, Pourbafrani, van der Aalst: TraVaG, 2023, supplement",
     doing="Similarity of variants",
 )
 EXACT = Measure(
@@ -331,5 +330,4 @@ EXACT = Measure(
     lambda pair: _found(pair.once(_both)[1]),
     (Quantity("  exact", "the optimum of the earth mover's distance", "higher", best=1.0, high=1.0),),
     symmetric=True,
-    paper="Rafiei, van der Aalst: Towards quantifying privacy in process mining, 2020, section 4.2",
 )

@@ -55,7 +55,7 @@ class Costs:
 
 
 @dataclass(frozen=True, eq=False)
-class Plan:
+class TransportPlan:
     """A feasible plan, its cost, and a lower bound of the optimum."""
 
     rows: IntArray
@@ -92,7 +92,7 @@ def transport(
     tolerance: float = 0.0,
     pivots: int = _PIVOTS,
     progress: Progress | None = None,
-) -> Plan:
+) -> TransportPlan:
     """The cheapest plan that moves the masses ``a`` (one a row) to ``b`` (one a column).
 
     Masses are positive integers of equal sum, at most ``LARGEST_MASS``. The gap between cost and lower bound is at
@@ -136,7 +136,7 @@ def transport(
     if best is None or not gap <= enough:
         raise SolverError("transport-not-proved-optimal", best_lower=best_lower / unit, best_cost=best_cost / unit)
     used, mass = best
-    return Plan(used // columns, used % columns, mass, best_cost, min(best_lower, best_cost), rounds)
+    return TransportPlan(used // columns, used % columns, mass, best_cost, min(best_lower, best_cost), rounds)
 
 
 def _total(a: IntArray, b: IntArray, shape: tuple[int, int]) -> int:

@@ -30,8 +30,9 @@ from veilog._typing import BoolArray, FloatArray, IntArray
 from veilog.errors import ParameterError
 from veilog.logs.eventlog import EventLog
 from veilog.logs.variants import Variants
-from veilog.measures.disclosure import Matcher
+from veilog.measures.disclosure.estimate import Matcher
 from veilog.measures.durations import timed
+from veilog.measures.measure import Reason
 from veilog.measures.persons import column_of, persons_of
 from veilog.measures.singling_out.logs import (
     UNKNOWN,
@@ -45,6 +46,7 @@ from veilog.measures.singling_out.logs import (
     starts_of,
 )
 from veilog.measures.singling_out.rates import Rate, rising, wilson
+from veilog.messages import Message, OwnerMessage
 
 SIZES = (1, 2, 3, 5, 10)
 ATTACKS = 2_000
@@ -98,7 +100,7 @@ class Exposure:
     """People with a case whose path nobody else has; exact."""
     results: tuple[Exposed, ...]
     hours: float
-    without_start: str | None
+    without_start: Reason | None
     """Why no attacker knows when cases started, if so."""
     example: Example | None
     person: str | None
@@ -265,14 +267,14 @@ def exposure(
     )
 
 
-def _why_without_start(log: EventLog | Variants) -> str | None:
+def _why_without_start(log: EventLog | Variants) -> Reason | None:
     if isinstance(log, Variants):
-        return "Only the variants of the log were read, not its times."
+        return Message("starts-of-variants")
     try:
         known = starts_of(timed(log, "log")) != UNKNOWN
     except ParameterError as error:
-        return str(error)
-    return None if known.any() else "No case of the log has a known time."
+        return error.with_traceback(None)
+    return None if known.any() else OwnerMessage("starts-unknown")
 
 
 def _only_person(variants: Variants, variant: IntArray, owner: IntArray) -> IntArray:

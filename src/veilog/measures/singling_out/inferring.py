@@ -26,7 +26,7 @@ from typing import NamedTuple
 import numpy as np
 
 from veilog._typing import BoolArray, FloatArray, IntArray
-from veilog.errors import ParameterError
+from veilog.errors import ParameterError, VeilogError
 from veilog.logs.eventlog import EventLog
 from veilog.logs.variants import Variants
 from veilog.measures.measure import Measure
@@ -35,6 +35,7 @@ from veilog.measures.singling_out.logs import ranges
 from veilog.measures.singling_out.people import Rows, attributes_of, people_of, prefixes_of, rows_of
 from veilog.measures.singling_out.rates import (
     Z_BEYOND,
+    Attack,
     Control,
     Rate,
     Success,
@@ -42,7 +43,6 @@ from veilog.measures.singling_out.rates import (
     mean_rate,
     paired,
     residual,
-    tells_more,
 )
 
 SIZES = (1, 2, 3, 5, 10)
@@ -52,7 +52,7 @@ END = "last activity"
 
 
 @dataclass(frozen=True)
-class Inferred:
+class Inferred(Attack):
     """What an attacker knows and guesses, and how often that is right."""
 
     secret: str
@@ -70,11 +70,6 @@ class Inferred:
     residual: Rate
     """Of what the control leaves to find out the share that the release tells, at 99.5 %."""
 
-    @property
-    def more(self) -> bool:
-        """Whether the release tells more about the people attacked than the control."""
-        return tells_more(self.beyond)
-
 
 @dataclass(frozen=True)
 class Inference:
@@ -82,7 +77,7 @@ class Inference:
 
     results: tuple[Inferred, ...]
     control: Control
-    without_attributes: str | None
+    without_attributes: VeilogError | None
     """Why no attribute was guessed, if so."""
     seconds: float
 
@@ -131,11 +126,11 @@ def inference(
     owner = None if control is not None else persons_of(original, person)
     ends = _ends([log if isinstance(log, Variants) else log.variants for log in logs], wanted, rows_of(original, owner))
     found = [_result(END, size, 0, asked) for size, asked in ends]
-    why = None
+    why: VeilogError | None = None
     try:
         found += _attributes(logs, owner)
     except ParameterError as error:
-        why = str(error)
+        why = error.with_traceback(None)
     results = [row for row in found if row is not None]
     if not results:
         raise ParameterError("inference-cases-too-short")
@@ -343,9 +338,5 @@ INFERENCE = Measure(
     "inference",
     lambda pair: inference(pair.original, pair.released, control=pair.control, person=pair.person),
     (),
-    paper="Giomi, Boenisch, Wehmeyer, Tasnádi: A unified framework for quantifying privacy risk in synthetic "
-    "data, 2023",
-    explained="How often somebody who knows how a person's case began guesses how it ended, or who knows all other "
-    "attributes of it guesses one.",
     doing="Inference",
 )

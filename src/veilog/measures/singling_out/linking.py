@@ -40,6 +40,7 @@ from veilog.measures.persons import persons_of
 from veilog.measures.singling_out.people import Rows, attributes_of, people_of, rows_of, shared_codes
 from veilog.measures.singling_out.rates import (
     Z_BEYOND,
+    Attack,
     Control,
     Rate,
     Success,
@@ -47,7 +48,6 @@ from veilog.measures.singling_out.rates import (
     mean_rate,
     paired,
     residual,
-    tells_more,
 )
 
 SIZES = (1, 3, 5, 10)
@@ -62,7 +62,7 @@ _ANY = np.int32(-2)
 
 
 @dataclass(frozen=True)
-class Linked:
+class Linked(Attack):
     """Two lists that an attacker holds, and how often a row of the one is matched with the right row of the other."""
 
     size: int
@@ -79,11 +79,6 @@ class Linked:
     """The gain over the control, at 99.5 %."""
     residual: Rate
     """Of what the control leaves to find out the share that the release tells, at 99.5 %."""
-
-    @property
-    def more(self) -> bool:
-        """Whether the release links more of the people attacked than the control."""
-        return tells_more(self.beyond)
 
 
 @dataclass(frozen=True)
@@ -369,9 +364,5 @@ LINKABILITY = Measure(
         pair.original, pair.released, control=pair.control, second=pair.second, person=pair.person
     ),
     (),
-    paper="Giomi, Boenisch, Wehmeyer, Tasnádi: A unified framework for quantifying privacy risk in synthetic "
-    "data, 2023",
-    explained="Somebody holds two lists about the same people, without names: how often the rows of a person are "
-    "matched by what occurs together in the log.",
     doing="Linkability",
 )

@@ -10,10 +10,13 @@ import pyarrow as pa
 
 from veilog._typing import FloatArray, IntArray
 from veilog.errors import ParameterError
-from veilog.logs.eventlog import ACTIVITY, TIMESTAMP, EventLog
+from veilog.logs.eventlog import TIMESTAMP, EventLog
 from veilog.logs.variants import Variants
-from veilog.measures.disclosure import Matcher
+from veilog.measures.disclosure.estimate import Matcher
+from veilog.measures.disclosure.perspectives import variant_of_cases
 from veilog.measures.durations import timed
+from veilog.measures.measure import Reason
+from veilog.messages import OwnerMessage
 
 Mask = npt.NDArray[np.bool_]
 
@@ -169,21 +172,20 @@ def near(
     return Fitting(same, others, highest, ties, None if person is None else people)
 
 
-def why_without_start(original: EventLog | Variants, released: EventLog | Variants) -> str | None:
+def why_without_start(original: EventLog | Variants, released: EventLog | Variants) -> Reason | None:
     """Why the starts of cases cannot be compared, or None."""
-    spans = []
+    first, last = [], []
     for log, name in ((original, "original"), (released, "released")):
         try:
             starts = starts_of(timed(log, name))
         except ParameterError as error:
-            return str(error)
+            return error.with_traceback(None)
         starts = starts[starts != UNKNOWN]
         if not len(starts):
-            return f"No case of the {name} log has a known time."
-        spans.append((int(starts.min()), int(starts.max())))
-    if max(a for a, _ in spans) > min(b for _, b in spans):
-        return "The cases of the two logs start in different times: those of the release tell nothing of real starts."
-    return None
+            return OwnerMessage("starts-unknown-of-log", name=name)
+        first.append(int(starts.min()))
+        last.append(int(starts.max()))
+    return OwnerMessage("starts-apart") if max(first) > min(last) else None
 
 
 def starts_of(log: EventLog) -> IntArray:
@@ -207,36 +209,10 @@ def cases_of(
     if isinstance(log, Variants) or not (with_start or owner is not None):
         variant = np.repeat(np.arange(len(variants)), variants.counts)
         return variant, np.full(len(variant), UNKNOWN, dtype=np.int64), None
-    variant = variant_of_cases(log, variants)
+    variant = variant_of_cases(log)
     start = starts_of(log) if with_start else np.full(len(variant), UNKNOWN, dtype=np.int64)
     canonical = np.lexsort((start, variant) if owner is None else (owner, start, variant))
     return variant[canonical], start[canonical], None if owner is None else owner[canonical]
-
-
-def variant_of_cases(log: EventLog, variants: Variants) -> IntArray:
-    """The row of the variant of each case, in the log's order of cases."""
-    column = log.events.column(ACTIVITY).cast(pa.string()).dictionary_encode().unify_dictionaries().combine_chunks()
-    place = {label: code for code, label in enumerate(variants.labels)}
-    recode = np.array([place.get(label, 0) for label in column.dictionary.to_pylist()], dtype=np.int64)
-    codes = recode[column.indices.to_numpy(zero_copy_only=False)] if len(recode) else np.zeros(0, dtype=np.int64)
-    prints = _fingerprints(variants.codes.astype(np.int64), variants.offsets)
-    order = np.argsort(prints)
-    found: IntArray = order[np.searchsorted(prints[order], _fingerprints(codes, log.offsets))]
-    return found
-
-
-def _fingerprints(codes: IntArray, offsets: IntArray) -> npt.NDArray[np.uint64]:
-    """64 bits for each sequence: a random number for each pair of an activity and a position, added up."""
-    lengths = np.diff(offsets)
-    rng = np.random.default_rng(0)
-    places = rng.integers(0, 1 << 64, int(lengths.max(initial=0)) + 1, dtype=np.uint64)
-    labels = np.random.default_rng(1).integers(0, 1 << 64, int(codes.max(initial=0)) + 1, dtype=np.uint64)
-    position = np.arange(len(codes)) - np.repeat(offsets[:-1], lengths)
-    mixed = (places[position] ^ labels[codes]) * np.uint64(0x9E3779B97F4A7C15)
-    mixed = (mixed ^ (mixed >> np.uint64(29))) * np.uint64(0xBF58476D1CE4E5B9)
-    sums = np.concatenate([np.zeros(1, dtype=np.uint64), np.cumsum(mixed, dtype=np.uint64)])
-    out: npt.NDArray[np.uint64] = sums[offsets[1:]] - sums[offsets[:-1]]
-    return out
 
 
 def population(

@@ -47,12 +47,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from veilog._language import gettext_noop
+from veilog._language import counted
 from veilog._typing import FloatArray, IntArray
 from veilog.errors import ParameterError
 from veilog.logs.eventlog import EventLog
 from veilog.logs.variants import Variants
-from veilog.measures.measure import Measure
+from veilog.measures.measure import Measure, Reason
 from veilog.measures.persons import persons_of
 from veilog.measures.singling_out.attacked import Attackable, Attacks, attackable, drawn
 from veilog.measures.singling_out.logs import (
@@ -70,6 +70,7 @@ from veilog.measures.singling_out.logs import (
 )
 from veilog.measures.singling_out.rates import (
     Z_BEYOND,
+    Attack,
     Control,
     Rate,
     Success,
@@ -78,7 +79,6 @@ from veilog.measures.singling_out.rates import (
     mean_rate,
     paired,
     residual,
-    tells_more,
     wilson,
 )
 
@@ -91,7 +91,7 @@ _HOUR = 3_600_000_000
 
 
 @dataclass(frozen=True)
-class Knowledge:
+class Knowledge(Attack):
     """What an attacker knows, whom that was tried on, and how often it told the rest."""
 
     size: int
@@ -111,11 +111,6 @@ class Knowledge:
     residual: Rate
     """Of what the baseline leaves to find out the share that the release tells, at 99.5 %."""
 
-    @property
-    def more(self) -> bool:
-        """Whether the release tells more about the people attacked than the baseline does."""
-        return tells_more(self.beyond)
-
 
 @dataclass(frozen=True)
 class SinglingOut:
@@ -124,7 +119,7 @@ class SinglingOut:
     results: tuple[Knowledge, ...]
     hours: float
     """How far from the true start of a case a case may start that still fits."""
-    without_start: str | None
+    without_start: Reason | None
     """Why no attacker knows when cases started, if so."""
     control: Control
     """What the baseline is."""
@@ -174,14 +169,9 @@ def singling_out(
             against = None if held_out is None or others is None else trial.with_release(held_out, others)
             results += trial.outcome(whom, chosen, against)
     if not results:
-        raise ParameterError("singling-cases-too-short", parameter="original", events=events(wanted[0]))
+        raise ParameterError("singling-cases-too-short", parameter="original", events=counted(wanted[0], "event"))
     kind: Control = "others' cases" if control is None else "held out"
     return SinglingOut(tuple(results), hours, why, kind, time.perf_counter() - began)
-
-
-def events(number: int) -> str:
-    """Return so many events in words."""
-    return "1 event" if number == 1 else f"{number} events"
 
 
 @dataclass(frozen=True, eq=False)
@@ -321,13 +311,5 @@ SINGLING_OUT = Measure(
     "singling_out",
     lambda pair: singling_out(pair.original, pair.released, control=pair.control, person=pair.person),
     (),
-    paper="Giomi, Boenisch, Wehmeyer, Tasnádi: A unified framework for quantifying privacy risk in synthetic "
-    "data, 2023",
-    explained=gettext_noop(
-        "How often somebody who knows these events of a person's case guesses, or is certain of, the "
-        "rest. "
-        "“Everybody else's cases” is a log that never held the person: only what lies above it can come from the "
-        "person's own case."
-    ),
     doing="Singling out",
 )

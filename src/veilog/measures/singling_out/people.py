@@ -11,9 +11,9 @@ from veilog._typing import IntArray
 from veilog.errors import ParameterError
 from veilog.logs.eventlog import EventLog
 from veilog.logs.variants import Variants
+from veilog.measures.disclosure.perspectives import variant_of_cases
 from veilog.measures.persons import column_of, parted
-from veilog.measures.purposes.attributes.columns import Attribute, compared
-from veilog.measures.singling_out.logs import variant_of_cases
+from veilog.measures.purposes.attributes.columns import ComparedAttribute, compared
 
 MOST_ATTRIBUTES = 8
 """Attributes of cases that are known and guessed; more are left out, those that vary least first."""
@@ -31,7 +31,7 @@ def people_of(log: EventLog | Variants) -> People:
     """Return the cases of a log in its order; of variants in theirs."""
     if isinstance(log, Variants):
         return People(log, np.repeat(np.arange(len(log)), log.counts))
-    return People(log.variants, variant_of_cases(log, log.variants))
+    return People(log.variants, variant_of_cases(log))
 
 
 @dataclass(frozen=True, eq=False)
@@ -128,7 +128,7 @@ def attributes_of(logs: Sequence[EventLog | Variants]) -> tuple[list[str], list[
     return names, [np.column_stack(column).astype(np.int64) for column in columns]
 
 
-def _used(attribute: Attribute) -> IntArray:
+def _used(attribute: ComparedAttribute) -> IntArray:
     codes = attribute.codes[1]
     assert codes is not None, "only attributes that the log has were taken"
     return codes

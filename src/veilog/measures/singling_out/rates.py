@@ -128,9 +128,16 @@ def residual(gain: Rate, baseline: Rate) -> Rate:
     return Rate(*(max(-1.0, min(1.0, end / left)) for end in (gain.value, gain.low, gain.high)))
 
 
-def tells_more(gain: Rate) -> bool:
-    """Return whether a gain is more than chance makes."""
-    return gain.low > 1e-9
+class Attack:
+    """One kind of attack on people, as far as it is judged."""
+
+    beyond: Rate
+    """The gain over the control, at 99.5 %."""
+
+    @property
+    def more(self) -> bool:
+        """Whether the release tells more about the people attacked than the control: more than chance makes."""
+        return self.beyond.low > 1e-9
 
 
 def rising(rates: Sequence[Rate]) -> list[Rate]:

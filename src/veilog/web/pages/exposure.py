@@ -11,8 +11,10 @@ from markupsafe import Markup
 
 from veilog._language import gettext, gettext_noop, localised, ngettext, percent
 from veilog._svg import element, escaped, points_of
-from veilog.measures.disclosure import KNOWN, RiskResult
-from veilog.measures.singling_out import Exposed, own_path_in_words
+from veilog.measures.disclosure import RiskResult
+from veilog.measures.disclosure.measure import KNOWN
+from veilog.measures.singling_out.finding import Exposed
+from veilog.measures.singling_out.words import own_path_in_words
 from veilog.web.jobs.results import LogMeasures
 
 _WIDTH, _HEIGHT = 460, 250

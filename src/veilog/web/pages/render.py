@@ -21,9 +21,9 @@ from veilog.errors import VeilogError
 from veilog.logs.eventlog import START
 from veilog.logs.findings import RULES
 from veilog.logs.input.reader import known_suffixes
-from veilog.measures import MEASURES
-from veilog.measures.disclosure import KNOWN
+from veilog.measures.disclosure.measure import KNOWN
 from veilog.measures.purposes import PURPOSES
+from veilog.messages import Message
 from veilog.privacy.account.accounting import parse_delta, parse_epsilon
 from veilog.privacy.account.guarantee import Strength
 from veilog.privacy.account.guessing import worth
@@ -391,7 +391,7 @@ def _of_release(
         "guesses": guesses(told.guarantee),
         "strength": told.guarantee.strength,
         "budget": title_of_budget(told.guarantee),
-        "singled_explained": MEASURES["singling_out"].explained,
+        "singled_explained": str(Message("singling-out-explained")),
         "now": None if now is None else now.account,
         "others": said_of_others(standing)[1],
         "beside": beside,

@@ -10,9 +10,10 @@ from veilog.charts import comparison_svg, lasting
 from veilog.errors import VeilogError
 from veilog.logs.eventlog import EventLog, Statistics
 from veilog.logs.variants import Variants
-from veilog.measures import Comparison, Pair, compare, singling_out
+from veilog.measures import Comparison, Pair, compare, verdict_of
 from veilog.measures.durations import case_durations, spans
 from veilog.measures.purposes import Asked, judge
+from veilog.measures.singling_out.words import in_words
 from veilog.releasing.owner import standing_of
 from veilog.releasing.result import Release
 from veilog.report import words
@@ -98,10 +99,10 @@ def _side_by_side(
     comparison = inside.comparison
     singled = None if comparison is None else comparison.singling_out
     before, after = _maps(sides)
-    about_people = "" if singled is None else singling_out.in_words(singled)
+    about_people = "" if singled is None else in_words(singled)
     return Beside(
         before=Statistics.of(log.variants, None, None),
-        verdict="" if comparison is None else comparison.verdict.removesuffix(about_people).strip(),
+        verdict="" if comparison is None else verdict_of(comparison, of_people=False),
         kept=None if comparison is None else tuple(kept_lines(comparison)),
         not_compared=inside.not_compared,
         explorer=shown_rows(released.variants, log.variants),

@@ -15,9 +15,12 @@ from veilog.logs.facts import PersonColumn, unit_columns
 from veilog.logs.synthetic.twins import Sizes
 from veilog.logs.tables.cells import plain_type
 from veilog.logs.variants import Variants
-from veilog.measures.disclosure import BACKGROUNDS, RiskResult, risk
+from veilog.measures.disclosure import RiskResult, risk
+from veilog.measures.disclosure.measure import BACKGROUNDS
 from veilog.measures.durations import case_durations, spans
-from veilog.measures.singling_out import Exposure, exposure, like_who
+from veilog.measures.singling_out import exposure
+from veilog.measures.singling_out.finding import Exposure
+from veilog.measures.singling_out.words import like_who
 from veilog.releasing.losses import events_of
 from veilog.releasing.preview import cases_with
 from veilog.report.explorer import Chevron, Explorer, clean, explorer, short

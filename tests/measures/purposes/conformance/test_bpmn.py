@@ -7,7 +7,9 @@ import pytest
 
 from veilog.errors import InputError
 from veilog.logs.variants import Variants
-from veilog.measures.purposes.conformance import Language, Net, read_model
+from veilog.measures.purposes.conformance import read_model
+from veilog.measures.purposes.conformance.nets import Acceptor
+from veilog.mining.replay import Net
 
 HEAD = (
     '<definitions xmlns="http://www.omg.org/spec/BPMN/20100524/MODEL" '
@@ -36,7 +38,7 @@ def allowed(path: Path, *sequences: str) -> list[str]:
     net = read_model(path)
     assert isinstance(net, Net)
     log = Variants.from_sequences([tuple(sequence) for sequence in sequences])
-    found = Language(net).verdicts(log)
+    found = Acceptor(net).verdicts(log)
     assert found.decided.all()
     return ["".join(one) for one, yes in zip(log.sequences, found.conforming, strict=True) if yes]
 

@@ -7,7 +7,8 @@ import pytest
 from veilog.logs.variants import Variants
 from veilog.measures import Pair
 from veilog.measures.purposes import Asked, Judgement, judge
-from veilog.measures.purposes.conformance import conformance_rate, read_model
+from veilog.measures.purposes.conformance import read_model
+from veilog.measures.purposes.conformance.purpose import conformance_rate
 
 ORIGINAL = Variants.from_dict({("a", "b"): 70, ("a", "c", "b"): 25, ("a", "c"): 5})
 WORSE = Variants.from_dict({("a", "b"): 60, ("a", "c"): 40})

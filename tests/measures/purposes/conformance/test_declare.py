@@ -8,8 +8,9 @@ import pytest
 
 from veilog.errors import InputError, ParameterError
 from veilog.logs.variants import Variants
-from veilog.measures.purposes.conformance import Constraint, held, mined, read_model, support_error
-from veilog.measures.purposes.conformance.declare import TEMPLATES
+from veilog.measures.purposes.conformance import read_model
+from veilog.measures.purposes.conformance.declare import TEMPLATES, Constraint, held, mined
+from veilog.measures.purposes.conformance.purpose import support_error
 
 ONE_OF_EACH = (
     *(Constraint(name, ("a",)) for name in ("existence", "absence", "exactly", "init", "end")),

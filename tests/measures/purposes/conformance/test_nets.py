@@ -10,8 +10,11 @@ import pytest
 
 from veilog.errors import InputError, ParameterError
 from veilog.logs.variants import Variants
-from veilog.measures.purposes.conformance import Language, Net, Transition, conformance_rate, read_model
 from veilog.measures.purposes.conformance import nets as searching
+from veilog.measures.purposes.conformance import read_model
+from veilog.measures.purposes.conformance.nets import Acceptor
+from veilog.measures.purposes.conformance.purpose import conformance_rate
+from veilog.mining.replay import Net, Transition
 
 PAR = (Transition(None, (0,), (1, 2)), Transition("a", (1,), (3,)), Transition("b", (2,), (4,)))
 
@@ -20,7 +23,7 @@ def allowed(net: object, sequences: Iterable[str]) -> list[bool]:
     assert isinstance(net, Net)
     found = []
     for sequence in sequences:
-        one = Language(net).verdicts(Variants.from_sequences([tuple(sequence)]))
+        one = Acceptor(net).verdicts(Variants.from_sequences([tuple(sequence)]))
         assert one.decided.all()
         found.append(bool(one.conforming[0]))
     return found
@@ -59,9 +62,9 @@ def test_what_leads_to_too_many_markings_is_not_decided(monkeypatch: pytest.Monk
     net = Net((*grows, Transition("d", (3,) * 50, (1,))), (0,), frozenset({(1,), (2,)}))
     log = Variants.from_dict({("a",): 3, ("b", "d"): 2, ("c",): 1, ("b",): 1})
     # after b a d is possible, but leaves a token too many
-    assert Language(net).verdicts(log).decided.all()
+    assert Acceptor(net).verdicts(log).decided.all()
     monkeypatch.setattr(searching, "MOST_MARKINGS", 20)
-    found = Language(net).verdicts(log)
+    found = Acceptor(net).verdicts(log)
     assert dict(zip(log.sequences, zip(found.conforming, found.decided, strict=True), strict=True)) == {
         ("a",): (True, True),
         ("b",): (True, True),
@@ -75,9 +78,9 @@ def test_what_leads_to_too_many_markings_is_not_decided(monkeypatch: pytest.Monk
 def test_markings_of_all_cases_together_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     net = Net((Transition("a", (), (0,)),), (), frozenset({(0,) * 3}))
     log = Variants.from_sequences([("a",) * n for n in range(6)])
-    assert Language(net).verdicts(log).conforming.tolist() == [n == 3 for n in range(6)]
+    assert Acceptor(net).verdicts(log).conforming.tolist() == [n == 3 for n in range(6)]
     monkeypatch.setattr(searching, "MOST_LOOKED_AT", 4)
-    assert not Language(net).verdicts(log).decided[4:].any()
+    assert not Acceptor(net).verdicts(log).decided[4:].any()
 
 
 def test_many_branches_that_can_be_skipped_are_no_obstacle() -> None:
@@ -88,7 +91,7 @@ def test_many_branches_that_can_be_skipped_are_no_obstacle() -> None:
     steps.append(Transition(None, tuple(range(many + 1, 2 * many + 1)), (2 * many + 1,)))
     net = Net(tuple(steps), (0,), frozenset({(2 * many + 1,)}))
     log = Variants.from_sequences([[], ["do 7", "do 3"], ["do 3", "do 3"], [f"do {i}" for i in range(many, 0, -1)]])
-    found = Language(net).verdicts(log)
+    found = Acceptor(net).verdicts(log)
     assert found.decided.all()
     refused = [sequence for sequence, yes in zip(log.sequences, found.conforming, strict=True) if not yes]
     assert refused == [("do 3", "do 3")]
@@ -222,6 +225,6 @@ def test_membership_is_what_alignments_say_for_pnml_and_for_bpmn(seed: int, tmp_
     for name in ("net.pnml", "model.bpmn"):
         model = read_model(tmp_path / name)
         assert isinstance(model, Net)
-        found = Language(model).verdicts(variants)
+        found = Acceptor(model).verdicts(variants)
         assert found.decided.all()
         assert dict(zip(variants.sequences, found.conforming.tolist(), strict=True)) == expected, name

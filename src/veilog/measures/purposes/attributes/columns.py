@@ -47,7 +47,7 @@ class Values:
 
 
 @dataclass(frozen=True, eq=False)
-class Attribute:
+class ComparedAttribute:
     """One attribute of the original and what the log that is used in its place has of it."""
 
     name: str
@@ -75,7 +75,7 @@ class Attribute:
         return first, second, size
 
 
-def compared(used: EventLog, judged: EventLog, person: str | None = None) -> tuple[Attribute, ...]:
+def compared(used: EventLog, judged: EventLog, person: str | None = None) -> tuple[ComparedAttribute, ...]:
     """Return what there is to compare, without the column of a ``person``; :class:`ParameterError` where the judged log
     has nothing of the kind."""
     left_out = _left_out(judged, person)
@@ -104,13 +104,13 @@ def _left_out(judged: EventLog, person: str | None) -> set[str]:
     return _NO_ATTRIBUTES | (set() if person is None else {*columns_of_persons(judged, person)})
 
 
-def _of_cases(used: EventLog, judged: EventLog, left_out: set[str]) -> Iterator[Attribute]:
+def _of_cases(used: EventLog, judged: EventLog, left_out: set[str]) -> Iterator[ComparedAttribute]:
     for field in judged.cases.schema:
         if field.name not in left_out and _is_compared(field, judged.cases.column(field.name)):
             yield _attribute(f"case:{field.name}", field, judged.cases, used.cases, of_cases=True)
 
 
-def _of_events(used: EventLog, judged: EventLog, left_out: set[str]) -> Iterator[Attribute]:
+def _of_events(used: EventLog, judged: EventLog, left_out: set[str]) -> Iterator[ComparedAttribute]:
     for field in judged.events.schema:
         if field.name not in left_out and _is_compared(field, judged.events.column(field.name)):
             found = _attribute(field.name, field, judged.events, used.events, of_cases=False)
@@ -132,7 +132,7 @@ def _is_compared(field: pa.Field, column: pa.ChunkedArray) -> bool:
     return kind not in ("string", "int") or known > 2 * distinct
 
 
-def _attribute(name: str, field: pa.Field, judged: pa.Table, used: pa.Table, *, of_cases: bool) -> Attribute:
+def _attribute(name: str, field: pa.Field, judged: pa.Table, used: pa.Table, *, of_cases: bool) -> ComparedAttribute:
     ordered, found = _is_ordered(field_type(field)), _found(field, judged, used)
     labels: dict[str, int] = {}
     columns = (judged.column(field.name), None if found is None else used.column(found.name))
@@ -141,7 +141,7 @@ def _attribute(name: str, field: pa.Field, judged: pa.Table, used: pa.Table, *, 
         for column in columns
     )
     assert first is not None
-    return Attribute(name, of_cases, ordered, first, second)
+    return ComparedAttribute(name, of_cases, ordered, first, second)
 
 
 def _found(field: pa.Field, judged: pa.Table, used: pa.Table) -> pa.Field | None:

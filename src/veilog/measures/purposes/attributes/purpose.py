@@ -9,17 +9,17 @@ from typing import NamedTuple
 
 import numpy as np
 
-from veilog._language import gettext
 from veilog._typing import BoolArray, IntArray
 from veilog.errors import ParameterError
 from veilog.logs.eventlog import CASE_INDEX, EventLog
 from veilog.logs.variants import Variants
 from veilog.measures.measure import Log
 from veilog.measures.persons import column_of
-from veilog.measures.purposes.attributes.columns import Attribute, compared, not_kept
-from veilog.measures.purposes.attributes.similarity import Held, contingency, marginal, pair, presence
+from veilog.measures.purposes.attributes.columns import ComparedAttribute, compared, not_kept
+from veilog.measures.purposes.attributes.similarity import Presence, contingency, marginal, pair, presence
 from veilog.measures.purposes.purpose import Asked, Aspect, Judgement, Lowest, Mean, Purpose
 from veilog.measures.purposes.sides import Sides
+from veilog.messages import Message
 
 NAMED = 30
 """So many attributes that were not kept are named."""
@@ -42,24 +42,25 @@ class _OfAttributes(Purpose):
             return found
         original, released = sides.pair.whole
         person = asked.column
-        whose = gettext("Left out: {name}, which is taken to tell whose a case is.", name=person) if person else ""
-        lacking = _lacking(not_kept(released, original, person))
-        return replace(found, reason=" ".join(filter(None, (lacking, whose))))
+        reasons = _lacking(not_kept(released, original, person))
+        if person:
+            reasons += (Message("attribute-of-persons", name=person),)
+        return replace(found, reasons=reasons)
 
 
 def without(original: EventLog, released: EventLog, person: str | bool = True) -> Judgement | None:
     """Return what is said of a release that has no attributes, of which nothing need be computed; None where the
     original has none, either. Whose a case is counts as none: see :func:`veilog.measures.persons.column_of`."""
     names = not_kept(released, original, column_of(original, person))
-    none = gettext("The release has no attributes.")
-    return Judgement(ATTRIBUTES, reason=f"{none} {_lacking(names)}") if names else None
+    none = Message("attributes-not-in-release")
+    return Judgement(ATTRIBUTES, reasons=(none, *_lacking(names))) if names else None
 
 
-def _lacking(names: Sequence[str]) -> str:
-    named = ", ".join(names[:NAMED])
-    if len(names) > NAMED:
-        return gettext("Not kept of the original: {names} and {n} more.", names=named, n=len(names) - NAMED)
-    return gettext("Not kept of the original: {names}.", names=named) if names else ""
+def _lacking(names: Sequence[str]) -> tuple[Message, ...]:
+    if not names:
+        return ()
+    code = "attributes-not-kept-more" if len(names) > NAMED else "attributes-not-kept"
+    return (Message(code, names=", ".join(names[:NAMED]), n=len(names) - NAMED),)
 
 
 def _scores(used: Log, judged: Log, asked: Asked) -> Mapping[str, float | None]:
@@ -82,11 +83,11 @@ def _scores(used: Log, judged: Log, asked: Asked) -> Mapping[str, float | None]:
 class _Like(NamedTuple):
     """How like one attribute is, or two together; None where that cannot be said."""
 
-    of: tuple[Attribute, ...]
+    of: tuple[ComparedAttribute, ...]
     value: float | None
 
 
-def _pairs(attributes: Sequence[Attribute], used: EventLog, judged: EventLog) -> Iterator[_Like]:
+def _pairs(attributes: Sequence[ComparedAttribute], used: EventLog, judged: EventLog) -> Iterator[_Like]:
     """Yield the similarity of every two attributes, by case where both are of cases, else by event."""
     of_cases = [each for each in attributes if each.of_cases]
     yield from (_Like((a, b), pair(a, b)) for a, b in itertools.combinations(of_cases, 2))
@@ -129,7 +130,7 @@ class Activities:
         self.varying = int(varying.sum())
         self.held = [_only(each, varying) for each in held]
 
-    def marginals(self, attribute: Attribute) -> float | None:
+    def marginals(self, attribute: ComparedAttribute) -> float | None:
         """Return the similarity of an event attribute at each activity, by how often the original knows it there."""
         weights = np.bincount(self.codes[attribute.judged.known], minlength=self.size)
         if attribute.used is None or not weights.any():
@@ -141,7 +142,7 @@ class Activities:
         ]
         return float(np.sum(found) / weights.sum())
 
-    def beside(self, attribute: Attribute) -> list[float | None]:
+    def beside(self, attribute: ComparedAttribute) -> list[float | None]:
         """Return the similarities of pairs: the attribute with the last activity, and with whether each is there."""
         judged, used, size = attribute.codes
         if used is None:
@@ -171,16 +172,16 @@ def _ends(codes: IntArray, offsets: IntArray) -> IntArray:
     return found
 
 
-def _held(codes: IntArray, log: EventLog, size: int) -> Held:
+def _held(codes: IntArray, log: EventLog, size: int) -> Presence:
     pairs = np.sort(log.events.column(CASE_INDEX).to_numpy() * size + codes)
     pairs = pairs[np.flatnonzero(np.diff(pairs, prepend=-1))]
-    return Held(log.number_of_cases, pairs // size, pairs % size)
+    return Presence(log.number_of_cases, pairs // size, pairs % size)
 
 
-def _only(held: Held, activities: BoolArray) -> Held:
+def _only(held: Presence, activities: BoolArray) -> Presence:
     """Return what it has of these activities, numbered anew."""
     kept = activities[held.activity]
-    return Held(held.cases, held.case[kept], np.cumsum(activities)[held.activity[kept]] - 1)
+    return Presence(held.cases, held.case[kept], np.cumsum(activities)[held.activity[kept]] - 1)
 
 
 def _mean(values: Iterable[float | None]) -> float | None:
@@ -192,39 +193,11 @@ ATTRIBUTES = _OfAttributes(
     "attributes",
     "attributes",
     (
-        Aspect(
-            "shapes",
-            "attributes by themselves",
-            "likeness of their distributions, the mean of all",
-            "higher",
-            "share",
-            chief=True,
-        ),
-        Aspect(
-            "pairs",
-            "attributes in pairs",
-            "likeness of the distributions of two at a time, the mean of all",
-            "higher",
-            "share",
-            chief=True,
-        ),
-        Aspect(
-            "by_activity",
-            "attributes by activity",
-            "likeness of the distributions of event attributes at each activity",
-            "higher",
-            "share",
-        ),
-        Aspect(
-            "with_control_flow",
-            "attributes with the path",
-            "likeness of how attributes of cases go with their last activity and with what is in them",
-            "higher",
-            "share",
-        ),
+        Aspect("shapes", chief=True),
+        Aspect("pairs", chief=True),
+        Aspect("by_activity"),
+        Aspect("with_control_flow"),
     ),
     _scores,
     needs="whole logs",
-    explained="An attribute of the original that the release lacks counts as 0.",
-    paper="The similarities of sdmetrics 0.32.0 (github.com/sdv-dev/SDMetrics)",
 )

@@ -22,7 +22,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from veilog._typing import AnyArray, FloatArray, IntArray
-from veilog.measures.purposes.attributes.columns import Attribute, Values
+from veilog.measures.purposes.attributes.columns import ComparedAttribute, Values
 
 _MOST_CELLS = 1 << 22
 """Pairs of values up to which every one has a cell of its own."""
@@ -51,7 +51,7 @@ def shape(used: AnyArray, judged: AnyArray) -> float:
     return 1 - float(np.abs(_shares(used, size) - _shares(judged, size)).sum()) / 2
 
 
-def pair(first: Attribute, second: Attribute) -> float | None:
+def pair(first: ComparedAttribute, second: ComparedAttribute) -> float | None:
     """Return the similarity of two attributes of the same rows; None where the original has no two values of each."""
     if first.used is None or second.used is None:
         return 0.0
@@ -90,7 +90,7 @@ def contingency(
 
 
 @dataclass(frozen=True, eq=False)
-class Held:
+class Presence:
     """The cases of a log and which activities they have: a row for every case with every one of its activities."""
 
     cases: int
@@ -104,7 +104,9 @@ class Held:
         return joint, _shares(codes + 1, size + 1)[:, None] - joint
 
 
-def presence(used: tuple[IntArray, Held], judged: tuple[IntArray, Held], size: int, activities: int) -> FloatArray:
+def presence(
+    used: tuple[IntArray, Presence], judged: tuple[IntArray, Presence], size: int, activities: int
+) -> FloatArray:
     """Return the contingency similarities of a category of the cases with whether each activity is in the case."""
     a, b = (held.shares(codes, size, activities) for codes, held in (used, judged))
     apart: FloatArray = (np.abs(a[0] - b[0]) + np.abs(a[1] - b[1])).sum(axis=0)

@@ -15,7 +15,7 @@ from pathlib import Path
 from xml.etree.ElementTree import Element
 
 from veilog.errors import InputError
-from veilog.measures.purposes.conformance.nets import Marking, Net, Transition
+from veilog.mining.replay import Net, Places, Transition
 
 _TASKS = ("task", "userTask", "serviceTask", "scriptTask", "manualTask", "sendTask", "receiveTask", "businessRuleTask")
 _ACTIVITIES = (*_TASKS, "callActivity")
@@ -54,7 +54,7 @@ def read_bpmn(root: Element, path: Path) -> Net:
     starts = [node for node in nodes if node.kind == "startEvent"]
     source = len(flows)
     silent = [Transition(None, (source,), tuple(sorted(start.outgoing))) for start in starts]
-    initial: Marking = (source,)
+    initial: Places = (source,)
     if not starts:
         begun = [node for node in nodes if not node.incoming]
         if not begun:

@@ -67,7 +67,7 @@ class Constraint:
 
 
 @dataclass(frozen=True, eq=False)
-class Held:
+class Support:
     """Of each variant, whether it activates a constraint and whether it keeps it; cases that do so."""
 
     active: BoolArray
@@ -82,15 +82,17 @@ class Held:
         return self.satisfied / self.activated if self.activated else 0.0
 
 
-def held(constraints: Iterable[Constraint], variants: Variants) -> list[Held]:
+def held(constraints: Iterable[Constraint], variants: Variants) -> list[Support]:
     """Return for each constraint where it is active and where it holds."""
     places = _Places(variants)
-    found = []
-    for constraint in constraints:
-        active, kept = _RULES[constraint.template](places, *constraint.activities, *_number(constraint))
-        counts = variants.counts
-        found.append(Held(active, kept | ~active, int(counts[active].sum()), int(counts[active & kept].sum())))
-    return found
+    return [_held(constraint, places) for constraint in constraints]
+
+
+def _held(constraint: Constraint, places: _Places) -> Support:
+    times = (constraint.times,) if constraint.template in COUNTED else ()
+    active, kept = _RULES[constraint.template](places, *constraint.activities, *times)
+    counts = places.counts
+    return Support(active, kept | ~active, int(counts[active].sum()), int(counts[active & kept].sum()))
 
 
 def mined(variants: Variants) -> list[Constraint]:
@@ -104,18 +106,8 @@ def mined(variants: Variants) -> list[Constraint]:
         for second in frequent:
             if first != second:
                 pairs = (Constraint(template, (first, second)) for template in ("response", "precedence"))
-                found += [one for one in pairs if _support(places, one) >= SUPPORT]
+                found += [one for one in pairs if _held(one, places).support >= SUPPORT]
     return found
-
-
-def _support(places: _Places, constraint: Constraint) -> float:
-    active, kept = _RULES[constraint.template](places, *constraint.activities)
-    activated = int(places.counts[active].sum())
-    return int(places.counts[active & kept].sum()) / activated if activated else 0.0
-
-
-def _number(constraint: Constraint) -> tuple[int, ...]:
-    return (constraint.times,) if constraint.template in COUNTED else ()
 
 
 class _Places:

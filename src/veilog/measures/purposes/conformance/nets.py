@@ -21,46 +21,12 @@ import numpy as np
 
 from veilog._typing import BoolArray
 from veilog.logs.variants import Variants
-
-Marking = tuple[int, ...]
-"""The places of all tokens, in order; a place with two of them stands there twice."""
+from veilog.mining.replay import Net, Places, Transition
 
 MOST_MARKINGS = 5_000
 """Markings that are looked at for one step of a state."""
 MOST_LOOKED_AT = 500_000
 """Markings that are looked at altogether."""
-
-
-@dataclass(frozen=True)
-class Transition:
-    """A step of a net; a silent one has no label."""
-
-    label: str | None
-    consumes: Marking
-    produces: Marking
-
-    def fired(self, marking: Marking) -> Marking | None:
-        """Return the marking after this step; None where it is not enabled."""
-        left = list(marking)
-        for place in self.consumes:
-            if place not in left:
-                return None
-            left.remove(place)
-        return tuple(sorted((*left, *self.produces)))
-
-
-@dataclass(frozen=True)
-class Net:
-    """A labelled Petri net; a case is complete in any of the ``final`` markings."""
-
-    transitions: tuple[Transition, ...]
-    initial: Marking
-    final: frozenset[Marking]
-
-    @property
-    def labels(self) -> frozenset[str]:
-        """The activities that it knows."""
-        return frozenset(one.label for one in self.transitions if one.label is not None)
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,7 +41,7 @@ class _TooManyError(Exception):
     """A prefix leads to more markings than are looked at."""
 
 
-class Language:
+class Acceptor:
     """The cases that a net allows, as far as they were asked about."""
 
     def __init__(self, net: Net) -> None:
@@ -89,12 +55,12 @@ class Language:
             if transition.label is not None:
                 self._labelled.setdefault(transition.label, []).append(transition)
                 continue
-            for place in set(transition.produces):
+            for place in set(transition.outputs):
                 self._feeding.setdefault(place, []).append(transition)
-            for place in set(transition.consumes):
+            for place in set(transition.inputs):
                 self._taking.setdefault(place, []).append(transition)
         self._looked_at = 0
-        self._states: list[frozenset[Marking]] = [frozenset({net.initial})]
+        self._states: list[frozenset[Places]] = [frozenset({net.initial})]
         self._numbers = {self._states[0]: 0}
         self._steps: dict[tuple[int, str], int | None] = {}
         self._ends: dict[int, bool | None] = {}
@@ -124,10 +90,10 @@ class Language:
 
     def _after(self, state: int, label: str) -> int | None:
         wanted = self._labelled.get(label, [])
-        found: set[Marking] = set()
+        found: set[Places] = set()
         try:
             for marking in self._explored(self._states[state], lambda held: wanted):
-                found.update(after for one in wanted if (after := one.fired(marking)) is not None)
+                found.update(after for one in wanted if (after := _fired(one, marking)) is not None)
         except _TooManyError:
             return None
         reached = frozenset(found)
@@ -152,8 +118,8 @@ class Language:
         return found
 
     def _explored(
-        self, markings: Iterable[Marking], wanted: Callable[[Counter[int]], list[Transition]]
-    ) -> Iterator[Marking]:
+        self, markings: Iterable[Places], wanted: Callable[[Counter[int]], list[Transition]]
+    ) -> Iterator[Places]:
         """Return these markings and all that silent steps towards the wanted ones lead to."""
         waiting = list(markings)
         known = set(waiting)
@@ -165,7 +131,7 @@ class Language:
             yield marking
             held = Counter(marking)
             for step in self._helping(held, wanted(held)):
-                after = step.fired(marking)
+                after = _fired(step, marking)
                 if after is not None and after not in known:
                     known.add(after)
                     waiting.append(after)
@@ -175,10 +141,10 @@ class Language:
         waiting, found = list(wanted), dict.fromkeys(wanted)
         while waiting:
             step = waiting.pop()
-            if lacking := Counter(step.consumes) - held:
+            if lacking := Counter(step.inputs) - held:
                 more = self._fewest(lacking, self._feeding)
             else:
-                more = [other for place in set(step.consumes) for other in self._taking.get(place, ())]
+                more = [other for place in set(step.inputs) for other in self._taking.get(place, ())]
             new = [step for step in more if step not in found]
             found.update(dict.fromkeys(new))
             waiting.extend(new)
@@ -188,3 +154,13 @@ class Language:
     def _fewest(places: Iterable[int], steps: dict[int, list[Transition]]) -> list[Transition]:
         """Return the steps of the place that has the fewest: one of them has to be taken for any of the places."""
         return min((steps.get(place, []) for place in sorted(places)), key=len, default=[])
+
+
+def _fired(step: Transition, marking: Places) -> Places | None:
+    """Return the marking, by the places of all tokens, after a step; None where it is not enabled."""
+    left = list(marking)
+    for place in step.inputs:
+        if place not in left:
+            return None
+        left.remove(place)
+    return tuple(sorted((*left, *step.outputs)))

@@ -12,7 +12,7 @@ from xml.etree.ElementTree import Element
 
 from veilog.errors import InputError
 from veilog.measures.purposes.conformance.elements import texts
-from veilog.measures.purposes.conformance.nets import Marking, Net, Transition
+from veilog.mining.replay import Net, Places, Transition
 
 _REFUSED = {
     "referencePlace": "places that stand for others",
@@ -83,7 +83,7 @@ def _number(text: str, path: Path) -> int:
     return int(text)
 
 
-def _initial(net: Element, numbers: dict[str, int], path: Path) -> Marking:
+def _initial(net: Element, numbers: dict[str, int], path: Path) -> Places:
     tokens: Counter[int] = Counter()
     for place in _nodes(net, "place"):
         text = texts(place, "initialMarking", "text") or texts(place, "initialMarking", "value")
@@ -91,7 +91,7 @@ def _initial(net: Element, numbers: dict[str, int], path: Path) -> Marking:
     return tuple(sorted(tokens.elements()))
 
 
-def _final(net: Element, numbers: dict[str, int], path: Path) -> set[Marking]:
+def _final(net: Element, numbers: dict[str, int], path: Path) -> set[Places]:
     found = set()
     for marking in net.findall("finalmarkings/marking"):
         tokens: Counter[int] = Counter()

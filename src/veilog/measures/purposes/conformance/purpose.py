@@ -17,15 +17,16 @@ from veilog.errors import ParameterError
 from veilog.logs.variants import Variants
 from veilog.measures.measure import Log
 from veilog.measures.purposes.conformance.declare import Constraint, held, mined
-from veilog.measures.purposes.conformance.nets import Language, Net
+from veilog.measures.purposes.conformance.nets import Acceptor
 from veilog.measures.purposes.conformance.reading import Model, read_model
 from veilog.measures.purposes.purpose import Asked, Aspect, Purpose
+from veilog.mining.replay import Net
 
 
 def conformance_rate(model: Model, variants: Variants) -> float:
     """Return the share of the cases that a model allows; :class:`ParameterError` where it cannot be found of all."""
     if isinstance(model, Net):
-        found = _language(model).verdicts(variants)
+        found = _acceptor(model).verdicts(variants)
         if not found.decided.all():
             open_ = int(variants.counts[~found.decided].sum())
             raise ParameterError("conformance-cases-undecided", parameter="model", open=open_, cases=variants.cases)
@@ -36,9 +37,9 @@ def conformance_rate(model: Model, variants: Variants) -> float:
 
 
 @lru_cache(maxsize=1)
-def _language(net: Net) -> Language:
+def _acceptor(net: Net) -> Acceptor:
     """Return what is known of a net: a purpose asks about many logs of mostly the same variants."""
-    return Language(net)
+    return Acceptor(net)
 
 
 def support_error(constraints: Sequence[Constraint], used: Variants, judged: Variants) -> float | None:
@@ -71,35 +72,10 @@ CONFORMANCE = Purpose(
     "conformance",
     "conformance checking",
     (
-        Aspect(
-            "rate",
-            "error of the conformance rate",
-            "difference between the shares of cases that the given model allows",
-            "lower",
-            "share",
-            chief=True,
-            negligible=NEGLIGIBLE,
-        ),
-        Aspect(
-            "support",
-            "error of the constraints' support",
-            "mean difference between the shares of activated cases that keep a constraint of the given model",
-            "lower",
-            "share",
-            negligible=NEGLIGIBLE,
-        ),
-        Aspect(
-            "rules",
-            "error of the original's own rules",
-            "the same for the responses and precedences that nearly always hold in the original; without a given model",
-            "lower",
-            "share",
-            chief=True,
-            negligible=NEGLIGIBLE,
-        ),
+        Aspect("rate", better="lower", chief=True, negligible=NEGLIGIBLE),
+        Aspect("support", better="lower", negligible=NEGLIGIBLE),
+        Aspect("rules", better="lower", chief=True, negligible=NEGLIGIBLE),
     ),
     _score,
     halvings=20,
-    explained="A model says which cases are as they should be: a BPMN or PNML file, or a list of declare constraints. "
-    "Differences of at most one percentage point count as none.",
 )

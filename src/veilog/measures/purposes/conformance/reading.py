@@ -18,8 +18,8 @@ from veilog.errors import InputError, ParameterError
 from veilog.measures.purposes.conformance.bpmn import read_bpmn
 from veilog.measures.purposes.conformance.declare import TEMPLATES, Constraint
 from veilog.measures.purposes.conformance.elements import parsed
-from veilog.measures.purposes.conformance.nets import Net
 from veilog.measures.purposes.conformance.pnml import read_pnml
+from veilog.mining.replay import Net
 
 Model: TypeAlias = Net | tuple[Constraint, ...]
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from veilog._typing import FloatArray, IntArray
-from veilog.measures.purposes.prediction.prefixes import RECENT, Prefixes
+from veilog.measures.purposes.prediction.prefixes import RECENT, PrefixTable
 
 ORDER = 1 + RECENT
 """The activity that is predicted and those before it."""
@@ -23,7 +23,7 @@ class NGram:
 
     most = 1 << 62
 
-    def __init__(self, used: Prefixes, judged: Prefixes, order: int = ORDER) -> None:
+    def __init__(self, used: PrefixTable, judged: PrefixTable, order: int = ORDER) -> None:
         recent = np.concatenate([used.recent, judged.recent]).astype(np.int64)
         contexts = [np.zeros(len(recent), dtype=np.int64)]
         for back in range(order - 1):

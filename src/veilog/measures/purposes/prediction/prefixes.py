@@ -25,7 +25,7 @@ _HOUR = 3_600_000_000
 
 
 @dataclass(frozen=True, eq=False)
-class Prefixes:
+class PrefixTable:
     """A row for each prefix, the empty one and the whole case included; equal cases share theirs where times do not
     matter. Activities are numbers below ``activities``."""
 
@@ -63,7 +63,7 @@ class Prefixes:
         return rows[weight > 0], weight[weight > 0]
 
 
-def prefixes(log: Log, labels: Mapping[str, int], *, by_case: bool, times: bool) -> Prefixes:
+def prefixes(log: Log, labels: Mapping[str, int], *, by_case: bool, times: bool) -> PrefixTable:
     """Return the prefixes of a log, its activities numbered by these labels; of each case by itself, or of each variant
     once. Times are of cases."""
     if by_case and isinstance(log, EventLog):
@@ -88,7 +88,7 @@ def prefixes(log: Log, labels: Mapping[str, int], *, by_case: bool, times: bool)
     last = np.where(lengths > 0, padded[offsets[1:] - 1], -1)
     elapsed, remaining = _clock(log, case, event, length) if times else (np.full(len(case), np.nan),) * 2
     following = np.where(ended, len(labels), padded[event])
-    return Prefixes(len(labels), recent, length, counts[case], following, last[case], case, elapsed, remaining)
+    return PrefixTable(len(labels), recent, length, counts[case], following, last[case], case, elapsed, remaining)
 
 
 def _clock(log: Log, case: IntArray, event: IntArray, length: IntArray) -> tuple[FloatArray, FloatArray]:

@@ -17,7 +17,7 @@ from veilog._typing import FloatArray, IntArray
 from veilog.logs.variants import Variants
 from veilog.measures.measure import Log
 from veilog.measures.purposes.prediction.ngrams import ORDER, NGram
-from veilog.measures.purposes.prediction.prefixes import Prefixes, has_times, outcomes, prefixes
+from veilog.measures.purposes.prediction.prefixes import PrefixTable, has_times, outcomes, prefixes
 from veilog.measures.purposes.prediction.trees import Trees, available
 from veilog.measures.purposes.purpose import Asked, Aspect, Purpose
 
@@ -26,7 +26,7 @@ class Predictor(Protocol):
     """What has learnt from one log and is asked about prefixes of another one."""
 
     most: int
-    """Prefixes that it is asked about; of more, so many are drawn."""
+    """PrefixTable that it is asked about; of more, so many are drawn."""
 
     def classes(self, targets: IntArray, rows: IntArray) -> IntArray:
         """Return the classes predicted for these prefixes, from those of the used log's; -1 is none."""
@@ -72,7 +72,7 @@ def next_activity(used: Log, judged: Log, order: int = ORDER) -> float | None:
     return _accuracy(NGram(first, second, order), Task("next_activity", first.following, second.following), second)
 
 
-def _both(used: Log, judged: Log, *, times: bool, by_case: bool) -> tuple[Prefixes, Prefixes]:
+def _both(used: Log, judged: Log, *, times: bool, by_case: bool) -> tuple[PrefixTable, PrefixTable]:
     names: set[str] = set()
     for log in (used, judged):
         names.update(log.labels if isinstance(log, Variants) else log.variants.labels)
@@ -81,7 +81,7 @@ def _both(used: Log, judged: Log, *, times: bool, by_case: bool) -> tuple[Prefix
     return first, second
 
 
-def _outcome_tasks(used: Log, judged: Log, first: Prefixes, second: Prefixes, asked: Asked) -> list[Task]:
+def _outcome_tasks(used: Log, judged: Log, first: PrefixTable, second: PrefixTable, asked: Asked) -> list[Task]:
     """Return a task for each attribute that is named; none where one of them is missing from the used log."""
     if isinstance(used, Variants) or isinstance(judged, Variants):
         return []
@@ -95,14 +95,14 @@ def _outcome_tasks(used: Log, judged: Log, first: Prefixes, second: Prefixes, as
     return found
 
 
-def _accuracy(predictor: Predictor, task: Task, judged: Prefixes) -> float | None:
+def _accuracy(predictor: Predictor, task: Task, judged: PrefixTable) -> float | None:
     rows, weight = judged.drawn(task.truth >= 0, predictor.most)
     if not len(rows):
         return None
     return float(np.average(predictor.classes(task.targets, rows) == task.truth[rows], weights=weight))
 
 
-def _error(predictor: Predictor, targets: FloatArray, judged: Prefixes) -> float | None:
+def _error(predictor: Predictor, targets: FloatArray, judged: PrefixTable) -> float | None:
     rows, weight = judged.drawn(~np.isnan(judged.remaining), predictor.most)
     found = predictor.amounts(targets, rows)
     if not len(rows) or np.isnan(found).any():
@@ -115,41 +115,20 @@ def _mean(numbers: list[float | None]) -> float | None:
     return statistics.fmean(known) if known else None
 
 
-_LATER = "by gradient-boosted trees in place of the n-gram"
 PREDICTION = Purpose(
     "prediction",
     "next-step prediction",
     (
-        Aspect(
-            "next_activity",
-            "next activity",
-            "share of the steps of held-out cases that an n-gram learnt from the log predicts, the end being one",
-            "higher",
-            form="share",
-            chief=True,
-        ),
-        Aspect(
-            "end_state", "end state", "share of the prefixes whose case's last activity it predicts", "higher", "share"
-        ),
-        Aspect("outcome", "outcome", "share of the prefixes whose named attribute it predicts", "higher", "share"),
-        Aspect(
-            "remaining_time",
-            "remaining time",
-            "by how much it misses the time that a case still takes, on average",
-            "lower",
-            "hours",
-            "hours",
-            against="ceiling",
-        ),
-        Aspect("next_activity_trees", "next activity, trees", _LATER, "higher", "share"),
-        Aspect("end_state_trees", "end state, trees", _LATER, "higher", "share"),
-        Aspect("outcome_trees", "outcome, trees", _LATER, "higher", "share"),
-        Aspect("remaining_time_trees", "remaining time, trees", _LATER, "lower", "hours", "hours", against="ceiling"),
+        Aspect("next_activity", chief=True),
+        Aspect("end_state"),
+        Aspect("outcome"),
+        Aspect("remaining_time", better="lower", unit="hours", against="ceiling"),
+        Aspect("next_activity_trees"),
+        Aspect("end_state_trees"),
+        Aspect("outcome_trees"),
+        Aspect("remaining_time_trees", better="lower", unit="hours", against="ceiling"),
     ),
     predicted,
     needs="either",
     held_out=True,
-    explained="A predictor learns from the log and is judged on 30 % of the original's cases, drawn at random. The "
-    "ceiling has learnt from the other 70 %; a release was made of all of them, so the honest number is that of a "
-    "release made of the 70 % only, as in the experiment of this name.",
 )

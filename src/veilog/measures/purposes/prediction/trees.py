@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from veilog._typing import AnyArray, FloatArray, IntArray
-from veilog.measures.purposes.prediction.prefixes import RECENT, Prefixes
+from veilog.measures.purposes.prediction.prefixes import RECENT, PrefixTable
 
 MOST = 10_000
 MOST_CLASSES = 30
@@ -37,7 +37,7 @@ class Trees:
 
     most = MOST
 
-    def __init__(self, used: Prefixes, judged: Prefixes) -> None:
+    def __init__(self, used: PrefixTable, judged: PrefixTable) -> None:
         self._used, self._judged = used, judged
         frequency = np.bincount(used.recent[:, 0], weights=used.weight, minlength=used.activities + 2)
         self._place = np.full(used.activities + 2, np.nan)
@@ -77,7 +77,7 @@ class Trees:
             found: AnyArray = learner.predict(self._features(self._judged, rows))
         return found
 
-    def _features(self, of: Prefixes, rows: IntArray) -> FloatArray:
+    def _features(self, of: PrefixTable, rows: IntArray) -> FloatArray:
         """Return the last activities (the rarest as unknown), the length, and the hours so far where both have them."""
         columns = [*self._place[of.recent[rows]].T, of.length[rows].astype(np.float64)]
         return np.column_stack([*columns, of.elapsed[rows]] if self._timed else columns)
