@@ -57,16 +57,10 @@ _PLAIN: Mapping[str, Any] = {
     "stated": stated,
     "figure": figure,
     "dated": dated,
-    "chances": words.chances,
-    "factor": words.factor,
-    "headline": words.headline,
-    "percent_up": words.percent_up,
     "known_activities": known_activities,
     "unique": unique,
     "of_person": of_person,
     "schema": SCHEMA,
-    "not_to_conclude": words.not_to_conclude,
-    "strength_in_words": words.strength_in_words,
 }
 """What the templates of parts call. It gives plain text; what pages use in its place escapes what is filled in."""
 _SPECIAL = re.compile(r"([\\`*_\[\]<>#|~])")
@@ -310,7 +304,7 @@ def part(name: str, facts: Mapping[str, Any]) -> DossierPart:
     """Return what a template makes of these facts."""
     writer = BlockWriter()
     pieces = ("part", "section", "text", "point", "table", "row", "field", "yours", "code")
-    _filled(f"dossier/{name}.jinja", **_PLAIN, **{piece: getattr(writer, piece) for piece in pieces}, **facts)
+    _filled(f"dossier/{name}.jinja", **{piece: getattr(writer, piece) for piece in pieces}, **facts)
     return writer.written()
 
 
@@ -355,7 +349,8 @@ def _filled(template: str, **values: Any) -> str:
 @lru_cache(maxsize=1)
 def _environment() -> Environment:
     made = environment().overlay()
-    made.filters = made.filters | {"yaml": _yaml, "markdown": _markdown, "in_points": words.in_points}
+    made.globals = {**made.globals, **_PLAIN}
+    made.filters = made.filters | {"yaml": _yaml, "markdown": _markdown}
     return made
 
 

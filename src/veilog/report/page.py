@@ -18,6 +18,7 @@ from veilog.measures import MEASURES, Comparison, verdict_of
 from veilog.measures.disclosure import EXPLAINED
 from veilog.privacy.account.guarantee import STRENGTHS
 from veilog.releasing.losses import in_words
+from veilog.releasing.meaning import meaning_of
 from veilog.releasing.result import NOISE_ONLY
 from veilog.report import words
 from veilog.report.attacks import attacks_shown, known_activities, unique
@@ -58,11 +59,6 @@ def rendered(facts: Facts) -> str:
             singled_explained=gettext(MEASURES["singling_out"].explained),
             budget=words.title_of_budget(facts.told.guarantee),
             tile=words.title_of_budget(facts.told.guarantee, digits=3),
-            headline=words.headline(facts.told.guarantee),
-            plain=words.in_plain_words(facts.told),
-            chances=words.chances(facts.told.guarantee),
-            guesses=words.guesses(facts.told.guarantee),
-            not_to_conclude=words.not_to_conclude(facts.told, facts.empty, inside is not None),
             chart=chart,
             script=Markup(script),
             style=Markup(static("style.css")),
@@ -126,6 +122,7 @@ def furnish(environment: Environment) -> Environment:
         short=short,
         in_two=in_two,
         bar=_bar,
+        in_points=words.in_points,
         capital=words.capital,
         up=figure,
         tied=tied,
@@ -147,7 +144,13 @@ def furnish(environment: Environment) -> Environment:
         _=_said,
         _p=pgettext,
         ngettext=_counted,
-        on_scale=words.on_scale,
+        by_delta=words.by_delta,
+        chances=words.chances,
+        factor=words.factor,
+        headline=words.headline,
+        meaning_of=meaning_of,
+        percent_up=words.percent_up,
+        share_of=share_of,
         strength_in_words=words.strength_in_words,
     )
     return environment

@@ -39,7 +39,7 @@ from veilog.web.pages.assets import OWN, OwnFiles
 from veilog.web.pages.error_pages import ErrorPages
 from veilog.web.pages.render import ShownPreviews
 from veilog.web.work import work_on
-from veilog.web.work.accounts import epsilon_left, log_sums, price, standing_now
+from veilog.web.work.accounts import accounts_of, entry_of, epsilon_left, standing_now
 from veilog.web.work.preview import FormPreview, Refused, give_up, preview_form, preview_request, sized_release
 from veilog.web.work.request import CHOSEN, as_draft, fields_in, from_draft, overtaken, said_at_import
 
@@ -297,8 +297,8 @@ class _Site(ReleaseForm):
         session = self.session(request)
         logs = [self.live(log) for log in self.store.logs(session)]
         jobs = [self.jobs.now(job) for job in self.store.jobs(session) if job.kind == "release"]
-        sums = log_sums(logs, self.settings)
-        return HTMLResponse(pages.home(logs, jobs, once=self.once(request), settings=self.settings, sums=sums))
+        accounts = accounts_of(logs, self.settings)
+        return HTMLResponse(pages.home(logs, jobs, self.settings, self.once(request), accounts))
 
     def log_page(self, request: Request) -> Response:
         return HTMLResponse(pages.log_page(self.log(request), self.once(request), settings=self.settings))
@@ -321,7 +321,8 @@ class _Site(ReleaseForm):
         if job.kind != "release":
             return RedirectResponse(f"/logs/{job.log}{'' if job.kind == 'read' else '/release'}", 303)
         log = self.log_of(job)
-        cost = price(log, job.entry, self.settings) if job.ended and job.state != "done" else None
+        failed = job.ended and job.state != "done" and job.entry is not None
+        cost = entry_of(log, job.entry, self.settings) if failed and job.entry else None
         now = standing_now(job.result, log, self.settings) if isinstance(job.result, ReleasedLog) else None
         page = pages.job_page(job, log, self.once(request), settings=self.settings, price=cost, now=now)
         return HTMLResponse(page)

@@ -15,7 +15,6 @@ from veilog.measures.durations import case_durations, spans
 from veilog.measures.purposes import Asked, judge
 from veilog.releasing.owner.standing import standing_of
 from veilog.releasing.result import Release
-from veilog.report import words
 from veilog.report.attacks import attacks_shown
 from veilog.report.facts import gathered
 from veilog.report.flow_map import FlowMap, arranged, drawn, steps_of
@@ -114,7 +113,7 @@ def _side_by_side(
         risk=tuple((as_shown(one), as_shown(other)) for one, other in inside.risk),
         singled=None if singled is None else singled.results,
         singled_in_words=about_people,
-        not_to_conclude=tuple(words.not_to_conclude(facts.told, facts.empty, True)),
+        empty_cases=facts.empty,
         purposes=inside.purposes,
         seeming=inside.seeming,
         attacks=() if comparison is None else attacks_shown(*comparison.attacks),

@@ -21,6 +21,7 @@ from veilog._files import atomic_target
 from veilog._language import current, gettext
 from veilog.errors import InputError, OutputError, VeilogError
 from veilog.ledger.ledger import EntryRef, Ledger, Reservation
+from veilog.ledger.rules import Cost
 from veilog.ledger.store import Data
 from veilog.logs import files
 from veilog.logs.eventlog import EventLog
@@ -35,9 +36,9 @@ from veilog.report.explorer import clean, short
 from veilog.report.told import told_by_release
 from veilog.web.jobs.problems import is_full
 from veilog.web.jobs.records import FILES, ServerSettings
-from veilog.web.jobs.results import AccountSums, ReleasedLog, from_text, to_text
+from veilog.web.jobs.results import ReleasedLog, from_text, to_text
 from veilog.web.jobs.worker import COMPARING, ENTRY, MORE, PAID, RELEASING, RESULT, Progress, Stages, WorkerTask
-from veilog.web.work.accounts import join, sums_of
+from veilog.web.work.accounts import join
 from veilog.web.work.comparing import ComparisonInput, all_variants, beside, predicted
 from veilog.web.work.reading import in_words, log_of
 from veilog.web.work.request import plan_of, undeclared, whose
@@ -348,13 +349,14 @@ def _about(released: Release, owner: OwnerSide | None) -> ReleasedLog:
     )
 
 
-def _account(released: Release) -> AccountSums | None:
-    """What the account is left with; None, too, where the ledger cannot be read just now: what is paid for and made
-    must not be lost to that."""
+def _account(released: Release) -> tuple[Cost | None, Cost | None] | None:
+    """What was spent, and what the account is left with; None, too, where the ledger cannot be read just now: what is
+    paid for and made must not be lost to that."""
     try:
-        return None if released.entry is None else sums_of(released.entry.account())
+        account = None if released.entry is None else released.entry.account()
     except VeilogError:
         return None
+    return None if account is None else (account.spent, account.left)
 
 
 def _owner(log: EventLog) -> OwnerSide | None:
