@@ -120,7 +120,7 @@ def every_page(path: Path, name: str, request: dict[str, str], settings: ServerS
     planned = preview_form(log, request, settings)
     found["planned"] = pages.release_form(log, request, ONCE, settings=settings, plan=planned)
     assert isinstance(planned, FormPreview)
-    lower = replace(planned, account=replace(planned.account, falls="strong", beside_budget=True, uncounted=2))
+    lower = replace(planned, account=replace(planned.account, account=full, falls="strong", beside_budget=True))
     found["a lower level"] = pages.release_form(log, request, ONCE, settings=settings, plan=lower, falls=True)
     return found
 
