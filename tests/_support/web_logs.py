@@ -53,7 +53,7 @@ def read(path: Path, columns: dict[str, str] | None = None) -> ReadLog:
 def job(kind: Any, result: Result | None, form: Mapping[str, str] | None = None, **more: Any) -> JobRecord:
     request = request_of(form) if form else JobRequest()
     kept = None if result is None else to_text(result)
-    plain = JobRecord("b" * 32, "s", "a" * 32, kind, "done", request, kept, None, 1e9, 1e9, 1e9, "", None, 0, None)
+    plain = JobRecord("b" * 32, "s", "a" * 32, kind, "done", request, kept, None, 1e9, 1e9, 1e9)
     return replace(plain, **more)
 
 

@@ -353,13 +353,13 @@ _GRADES = (
 )
 
 
-def verdict_of(result: Comparison) -> str:
-    """Return a few sentences for people; the numbers beside them say the same exactly."""
+def verdict_of(result: Comparison, *, people: bool = True) -> str:
+    """Return a few sentences for people; the numbers beside them say the same exactly. The last is about ``people``."""
     if result.released_cases == 0:
         return gettext("The release is empty: nothing of the original can be seen in it.")
     if result.original_cases == 0:
         return gettext("The original is empty, so there is nothing to compare with.")
-    return " ".join([*_likeness(result), *_behaviour(result), *_people(result)])
+    return " ".join([*_likeness(result), *_behaviour(result), *(_people(result) if people else ())])
 
 
 _ASPECTS: Mapping[Aspect, str] = {

@@ -161,6 +161,7 @@ class BlockWriter:
 
     def __init__(self) -> None:
         self._part = DossierPart("", "", "", "")
+        self._sections: list[tuple[str, str, list[Block]]] = []
 
     def part(self, letter: str, title: str, intro: str) -> str:
         """Begin the part."""
@@ -170,7 +171,7 @@ class BlockWriter:
 
     def section(self, number: str, title: str) -> str:
         """Begin a section."""
-        self._part = replace(self._part, sections=(*self._part.sections, Section(number, title)))
+        self._sections.append((number, title, []))
         return ""
 
     def text(self, text: str, strong: bool = False) -> str:
@@ -208,18 +209,16 @@ class BlockWriter:
 
     def written(self) -> DossierPart:
         """Return the part."""
-        return self._part
+        sections = (Section(number, title, tuple(blocks)) for number, title, blocks in self._sections)
+        return replace(self._part, sections=tuple(sections))
 
     @property
     def _last(self) -> Block | None:
-        blocks = self._part.sections[-1].blocks
-        return blocks[-1] if blocks else None
+        return next(reversed(self._sections[-1][2]), None)
 
     def _add(self, block: Block, *, in_place: bool = False) -> str:
-        *before, section = self._part.sections
-        blocks = section.blocks[:-1] if in_place else section.blocks
-        section = replace(section, blocks=(*blocks, block))
-        self._part = replace(self._part, sections=(*before, section))
+        blocks = self._sections[-1][2]
+        blocks[len(blocks) - in_place :] = [block]
         return ""
 
 

@@ -171,18 +171,14 @@ class ReleaseForm(Visits):
         log: LogRecord,
         values: Mapping[str, str],
         *,
-        plan: FormPreview | Refused | None = None,
         problem: str | None = None,
-        same: JobRecord | None = None,
-        falls: bool = False,
-        sure: Mapping[str, str] | None = None,
         status: int = 200,
+        **asked: Any,
     ) -> Response:
-        """Return the form of a release, with what was tried for it."""
+        """Return the form of a release, with what was tried for it and what is ``asked`` back."""
         chosen = self.store.draft(log.session, log.id).get(CHOSEN, "")
-        asked = {"same": same, "falls": falls, "sure": sure or {}}
-        facts: dict[str, Any] = {"plan": plan, **asked, "previews": self.previews(log, values), "chosen_at": chosen}
-        page = pages.release_form(log, values, self.once(request), problem, settings=self.settings, **facts)
+        shown: dict[str, Any] = {"settings": self.settings, "previews": self.previews(log, values), "chosen_at": chosen}
+        page = pages.release_form(log, values, self.once(request), problem, **shown, **asked)
         return HTMLResponse(page, status)
 
     async def left(self, log: LogRecord, fields: Mapping[str, str]) -> dict[str, str]:

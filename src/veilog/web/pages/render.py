@@ -115,14 +115,13 @@ def home(
     accounts: Mapping[str, Account] | None = None,
 ) -> str:
     """The first page: bring a log; the logs there are, each with what its account says, and the releases."""
-    releases = [job for job in jobs if job.kind == "release"]
     busy = any(not job.ended for job in jobs) or any(log.reading and not log.reading.ended for log in logs)
     names = {log.id: log.name for log in logs}
     return _page(
         "home.html",
         settings,
         logs=logs,
-        jobs=releases,
+        jobs=jobs,
         names=names,
         accounts=accounts or {},
         suffixes=known_suffixes(),
@@ -178,7 +177,6 @@ def exposure(log: LogRecord, *, settings: ServerSettings | None = None) -> str:
             (gettext(name), _rising((r.size, r.case_disclosure) for r in found.disclosure if r.background == kind))
             for kind, name in KNOWN.items()
         ],
-        kind_words=KNOWN,
     )
 
 
@@ -392,14 +390,12 @@ def _of_release(
         "decided": decided(told, made.cases, owner),
         "strength": told.guarantee.strength,
         "budget": title_of_budget(told.guarantee),
-        "singled_explained": MEASURES["singling_out"].explained,
         "now": None if now is None else now.account,
         "others": said_of_others(now)[1],
         "beside": beside,
         # Where the command and Python have the ledger of these pages, what they release is in the same account.
         "apart": settings is None or settings.ledger != default_ledger(),
         "written": any(name.startswith("release.") for name in made.files),
-        "kind_words": KNOWN,
         "chart": Markup((beside and beside.chart) or ""),  # charts hold no text but ours
         **_repeated(job, log, None if settings is None else settings.seed),
     }
@@ -450,7 +446,7 @@ def _environment() -> Environment:
     )
     environment.filters.update(FILTERS)
     environment.globals.update(own=address, UNPROTECTED=UNPROTECTED, PATIENTS=PATIENTS)
-    environment.globals.update(RULES=RULES)
+    environment.globals.update(RULES=RULES, MEASURES=MEASURES, kind_words=KNOWN)
     environment.globals.update(language=current, now=time.time, own_path=own_path_in_words, PURPOSES=PURPOSES)
     environment.globals.update(languages=[(code, LANGUAGES.get(code, code)) for code in languages()])
     return furnish(environment)

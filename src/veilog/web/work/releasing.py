@@ -153,12 +153,12 @@ def write_again(kept: Path, out: Path, settings: ServerSettings, progress: Progr
     try:
         result = from_text("release", (kept / RESULT).read_text())
         if not isinstance(result, ReleasedLog) or result.entry is None:
-            raise _gone()
+            raise InputError("release-no-longer-kept")
         entry = EntryRef(settings.ledger, result.entry)
         source = kept / _KEPT if (kept / _KEPT).exists() else kept_file(entry) or kept / _KEPT
         log = files.read(source)
     except (OSError, ValueError, VeilogError) as error:
-        raise _gone() from error
+        raise InputError("release-no-longer-kept") from error
     _set_aside(out / _SPARE, _MARGIN + _EACH_EVENT * log.events.num_rows)
     for name in result.files:
         _linked(kept / name, out / name)
@@ -187,10 +187,6 @@ def _with_models(log: EventLog, source: Path, target: Path) -> list[tuple[EventL
     """What is written again, and where: the log, and before it what was made beside it."""
     beside = files.named_after(source, BESIDE)
     return [*([(files.read(beside), files.named_after(target, BESIDE))] if beside.exists() else []), (log, target)]
-
-
-def _gone() -> InputError:
-    return InputError("release-no-longer-kept")
 
 
 def _linked(source: Path, target: Path) -> None:
@@ -274,7 +270,8 @@ def _logs_in(out: Path) -> tuple[Path, ...]:
 
 
 def _certified(released: Release, out: Path) -> None:
-    certificate = json.dumps(_for_all(released), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+    facts = {name: value for name, value in released.to_json().items() if name != "owner_only"}
+    certificate = json.dumps(facts, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
     with atomic_target(out / "certificate.json") as file:
         file.write(certificate.encode("utf-8", "replace"))
 
@@ -321,11 +318,6 @@ def _paid(released: Release, out: Path) -> None:
         result = _about(released, None)
         left = () if empty else (*_logs_of(released), *_PAGES)
         _written_down(replace(result, unwritten=left, stopped=True), out, PAID)
-
-
-def _for_all(released: Release) -> dict[str, Any]:
-    """What everybody may know of a release: nothing that is only its owner's."""
-    return {name: value for name, value in released.to_json().items() if name != "owner_only"}
 
 
 def _about(released: Release, owner: OwnerSide | None) -> ReleasedLog:
