@@ -2,9 +2,11 @@
 
 from collections.abc import Mapping
 from dataclasses import replace
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
+from veilog.ledger.rules import Entry
 from veilog.web.jobs.records import JobRecord, JobRequest, LogRecord, ServerSettings
 from veilog.web.jobs.results import ReadLog, ReleasedLog, Result, from_text, to_text
 from veilog.web.jobs.worker import WorkerTask
@@ -12,6 +14,12 @@ from veilog.web.work import read_log, release_log
 from veilog.web.work.request import asked_for
 
 EVOLVE = {"method": "evolve", "epsilon": "1", "labels": "log"}
+
+
+def entry(number: int = 1, method: str = "evolve", unit: str = "case", **facts: Any) -> Entry:
+    """A release in a ledger, of epsilon 1."""
+    plain = Entry(number, 1, "2026-01-02 03:04", method, False, {}, unit, Fraction(1), Fraction(0), "written", None, ())
+    return replace(plain, **facts)
 
 
 def silent(text: str, fraction: float | None) -> None:
@@ -45,7 +53,7 @@ def read(path: Path, columns: dict[str, str] | None = None) -> ReadLog:
 def job(kind: Any, result: Result | None, form: Mapping[str, str] | None = None, **more: Any) -> JobRecord:
     request = request_of(form) if form else JobRequest()
     kept = None if result is None else to_text(result)
-    plain = JobRecord("b" * 32, "s", "a" * 32, kind, "done", request, kept, None, 1e9, 1e9, 1e9, "", None, 0, None)
+    plain = JobRecord("b" * 32, "s", "a" * 32, kind, "done", request, kept, None, 1e9, 1e9, 1e9)
     return replace(plain, **more)
 
 

@@ -28,7 +28,7 @@ from veilog.web.jobs.records import JobRequest, ServerSettings
 from veilog.web.jobs.results import to_text
 from veilog.web.pages import render as pages
 from veilog.web.pages.assets import FOLDER as STATIC
-from veilog.web.pages.words import FILTERS, LANGUAGES, said_by_scripts
+from veilog.web.pages.words import LANGUAGES, told
 from veilog.web.work.request import asked_for
 
 OTHERS = languages()[1:]
@@ -269,7 +269,6 @@ def test_reports_follow_the_page_and_the_certificate_is_english(tmp_path: Path) 
 def test_what_the_server_says_of_jobs_is_translated_when_it_is_shown(language: str) -> None:
     outcomes = [queue._outcome(stop, False, None, 2.5)[1] for stop in ("cancelled", "stopped", "memory", "time")]
     said = [*filter(None, outcomes), "job-died", "job-memory", "starting", "stopping"]
-    told = FILTERS["told"]
     english = re.compile(r"\b(the|this|what|than|It|Try|job)\b")
     with spoken(language):
         for text in said:
@@ -284,12 +283,10 @@ def test_scripts_find_all_that_they_say(language: str) -> None:
     used = set(re.findall(r'said\("(\w+)"', script)) | {"smaller", "larger", "whole", "activities", "paths"}
     strengths = {"strong", "good", "moderate", "weak", "none in practice"}
     with spoken(language):
-        words = said_by_scripts()
         page = pages.home([], [], ServerSettings(folder=STATIC, ledger=STATIC / "veilog.ledger", token="t"), "once")
-    assert set(words) == used | strengths
     found = re.search(r"<meta name=\"words\" content='([^']+)'>", page)
     assert found
-    assert json.loads(html.unescape(found[1])) == words
+    assert json.loads(html.unescape(found[1])).keys() == used | strengths
 
 
 def test_what_a_form_cannot_mean_is_said_in_its_language() -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol
 
 from veilog._language import gettext, gettext_noop, localised, ngettext, percent
 from veilog.measures.disclosure import RiskResult
@@ -18,17 +17,6 @@ CONTROLS: dict[Control, str] = {
     "others' cases": gettext_noop("others' cases alone"),
     "held out": gettext_noop("people held out"),
 }
-
-
-class Disclosed(Protocol):
-    """What a few known activities disclose, as far as this module speaks of it."""
-
-    @property
-    def exact(self) -> bool: ...
-    @property
-    def unique(self) -> int: ...
-    @property
-    def cases(self) -> int: ...
 
 
 @dataclass(frozen=True)
@@ -115,7 +103,7 @@ def _secret(row: Inferred) -> str:
     return gettext("last activity") if row.secret == END else row.secret
 
 
-def unique(found: Disclosed) -> str:
+def unique(found: RiskResult) -> str:
     """Return how many cases some knowledge singles out; where not all of it was tried and none did, it says so."""
     if not found.exact and not found.unique:
         return gettext("none of those tried")

@@ -57,16 +57,10 @@ _PLAIN: Mapping[str, Any] = {
     "stated": stated,
     "figure": figure,
     "dated": dated,
-    "chances": words.chances,
-    "factor": words.factor,
-    "headline": words.headline,
-    "percent_up": words.percent_up,
     "known_activities": known_activities,
     "unique": unique,
     "of_person": of_person,
     "schema": SCHEMA,
-    "not_to_conclude": words.not_to_conclude,
-    "strength_in_words": words.strength_in_words,
 }
 """What the templates of parts call. It gives plain text; what pages use in its place escapes what is filled in."""
 _SPECIAL = re.compile(r"([\\`*_\[\]<>#|~])")
@@ -167,6 +161,7 @@ class BlockWriter:
 
     def __init__(self) -> None:
         self._part = DossierPart("", "", "", "")
+        self._sections: list[tuple[str, str, list[Block]]] = []
 
     def part(self, letter: str, title: str, intro: str) -> str:
         """Begin the part."""
@@ -176,7 +171,7 @@ class BlockWriter:
 
     def section(self, number: str, title: str) -> str:
         """Begin a section."""
-        self._part = replace(self._part, sections=(*self._part.sections, Section(number, title)))
+        self._sections.append((number, title, []))
         return ""
 
     def text(self, text: str, strong: bool = False) -> str:
@@ -214,18 +209,16 @@ class BlockWriter:
 
     def written(self) -> DossierPart:
         """Return the part."""
-        return self._part
+        sections = (Section(number, title, tuple(blocks)) for number, title, blocks in self._sections)
+        return replace(self._part, sections=tuple(sections))
 
     @property
     def _last(self) -> Block | None:
-        blocks = self._part.sections[-1].blocks
-        return blocks[-1] if blocks else None
+        return next(reversed(self._sections[-1][2]), None)
 
     def _add(self, block: Block, *, in_place: bool = False) -> str:
-        *before, section = self._part.sections
-        blocks = section.blocks[:-1] if in_place else section.blocks
-        section = replace(section, blocks=(*blocks, block))
-        self._part = replace(self._part, sections=(*before, section))
+        blocks = self._sections[-1][2]
+        blocks[len(blocks) - in_place :] = [block]
         return ""
 
 
@@ -310,7 +303,7 @@ def part(name: str, facts: Mapping[str, Any]) -> DossierPart:
     """Return what a template makes of these facts."""
     writer = BlockWriter()
     pieces = ("part", "section", "text", "point", "table", "row", "field", "yours", "code")
-    _filled(f"dossier/{name}.jinja", **_PLAIN, **{piece: getattr(writer, piece) for piece in pieces}, **facts)
+    _filled(f"dossier/{name}.jinja", **{piece: getattr(writer, piece) for piece in pieces}, **facts)
     return writer.written()
 
 
@@ -355,7 +348,8 @@ def _filled(template: str, **values: Any) -> str:
 @lru_cache(maxsize=1)
 def _environment() -> Environment:
     made = environment().overlay()
-    made.filters = made.filters | {"yaml": _yaml, "markdown": _markdown, "in_points": words.in_points}
+    made.globals = {**made.globals, **_PLAIN}
+    made.filters = made.filters | {"yaml": _yaml, "markdown": _markdown}
     return made
 
 

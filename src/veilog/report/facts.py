@@ -139,7 +139,7 @@ def gathered(
     steps = steps_of(variants)
     first = None if before is None else steps_of(before)
     plan = arranged([steps] if first is None else [steps, first])
-    durations, of_cases, reason = _durations(log)
+    lasts, of_cases, reason = durations(log)
     if before is not None:
         told = told.among(before.cases)
     inside = None
@@ -175,7 +175,7 @@ def gathered(
         **_of_release(told, variants, None if inside is None else inside.owner, files),
         explorer=explorer(variants, before),
         map=drawn(steps, plan),
-        durations=durations,
+        durations=lasts,
         durations_of=of_cases,
         no_durations=reason,
         attributes=attributes_shown(
@@ -355,8 +355,8 @@ def today() -> str:
     return datetime.datetime.now(datetime.UTC).date().isoformat()
 
 
-def _durations(log: EventLog | None) -> tuple[tuple[tuple[str, str], ...], str, str]:
-    """How long the released cases last, and of how many that is; or why it is not known."""
+def durations(log: EventLog | None) -> tuple[tuple[tuple[str, str], ...], str, str]:
+    """Return how long the released cases last, and of how many that is; or why it is not known."""
     if log is None:
         return (), "", gettext("The release has no times: its timestamps carry the order of events and nothing else.")
     try:

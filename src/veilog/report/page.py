@@ -19,6 +19,7 @@ from veilog.measures.disclosure.measure import EXPLAINED
 from veilog.messages import Message
 from veilog.privacy.account.guarantee import STRENGTHS
 from veilog.releasing.losses import in_words
+from veilog.releasing.meaning import meaning_of
 from veilog.releasing.result import NOISE_ONLY
 from veilog.report import words
 from veilog.report.attacks import attacks_shown, known_activities, unique
@@ -59,11 +60,6 @@ def rendered(facts: Facts) -> str:
             singled_explained=str(Message("singling-out-explained")),
             budget=words.title_of_budget(facts.told.guarantee),
             tile=words.title_of_budget(facts.told.guarantee, digits=3),
-            headline=words.headline(facts.told.guarantee),
-            plain=words.in_plain_words(facts.told),
-            chances=words.chances(facts.told.guarantee),
-            guesses=words.guesses(facts.told.guarantee),
-            not_to_conclude=words.not_to_conclude(facts.told, facts.empty, inside is not None),
             chart=chart,
             script=Markup(script),
             style=Markup(static("style.css")),
@@ -127,6 +123,7 @@ def furnish(environment: Environment) -> Environment:
         short=short,
         in_two=in_two,
         bar=_bar,
+        in_points=words.in_points,
         capital=words.capital,
         up=figure,
         tied=tied,
@@ -148,7 +145,13 @@ def furnish(environment: Environment) -> Environment:
         _=_said,
         _p=pgettext,
         ngettext=_counted,
-        on_scale=words.on_scale,
+        by_delta=words.by_delta,
+        chances=words.chances,
+        factor=words.factor,
+        headline=words.headline,
+        meaning_of=meaning_of,
+        percent_up=words.percent_up,
+        share_of=share_of,
         strength_in_words=words.strength_in_words,
     )
     return environment

@@ -39,7 +39,7 @@ from veilog.web.pages.assets import OWN, OwnFiles
 from veilog.web.pages.error_pages import ErrorPages
 from veilog.web.pages.render import ShownPreviews
 from veilog.web.work import work_on
-from veilog.web.work.accounts import epsilon_left, log_sums, price, standing_now
+from veilog.web.work.accounts import accounts_of, entry_of, epsilon_left, standing_now
 from veilog.web.work.preview import FormPreview, Refused, give_up, preview_form, preview_request, sized_release
 from veilog.web.work.request import CHOSEN, as_draft, fields_in, from_draft, overtaken, said_at_import
 
@@ -171,18 +171,14 @@ class ReleaseForm(Visits):
         log: LogRecord,
         values: Mapping[str, str],
         *,
-        plan: FormPreview | Refused | None = None,
         problem: str | None = None,
-        same: JobRecord | None = None,
-        falls: bool = False,
-        sure: Mapping[str, str] | None = None,
         status: int = 200,
+        **asked: Any,
     ) -> Response:
-        """Return the form of a release, with what was tried for it."""
+        """Return the form of a release, with what was tried for it and what is ``asked`` back."""
         chosen = self.store.draft(log.session, log.id).get(CHOSEN, "")
-        asked = {"same": same, "falls": falls, "sure": sure or {}}
-        facts: dict[str, Any] = {"plan": plan, **asked, "previews": self.previews(log, values), "chosen_at": chosen}
-        page = pages.release_form(log, values, self.once(request), problem, settings=self.settings, **facts)
+        shown: dict[str, Any] = {"settings": self.settings, "previews": self.previews(log, values), "chosen_at": chosen}
+        page = pages.release_form(log, values, self.once(request), problem, **shown, **asked)
         return HTMLResponse(page, status)
 
     async def left(self, log: LogRecord, fields: Mapping[str, str]) -> dict[str, str]:
@@ -297,8 +293,8 @@ class _Site(ReleaseForm):
         session = self.session(request)
         logs = [self.live(log) for log in self.store.logs(session)]
         jobs = [self.jobs.now(job) for job in self.store.jobs(session) if job.kind == "release"]
-        sums = log_sums(logs, self.settings)
-        return HTMLResponse(pages.home(logs, jobs, once=self.once(request), settings=self.settings, sums=sums))
+        accounts = accounts_of(logs, self.settings)
+        return HTMLResponse(pages.home(logs, jobs, self.settings, self.once(request), accounts))
 
     def log_page(self, request: Request) -> Response:
         return HTMLResponse(pages.log_page(self.log(request), self.once(request), settings=self.settings))
@@ -321,7 +317,8 @@ class _Site(ReleaseForm):
         if job.kind != "release":
             return RedirectResponse(f"/logs/{job.log}{'' if job.kind == 'read' else '/release'}", 303)
         log = self.log_of(job)
-        cost = price(log, job.entry, self.settings) if job.ended and job.state != "done" else None
+        failed = job.ended and job.state != "done" and job.entry is not None
+        cost = entry_of(log, job.entry, self.settings) if failed and job.entry else None
         now = standing_now(job.result, log, self.settings) if isinstance(job.result, ReleasedLog) else None
         page = pages.job_page(job, log, self.once(request), settings=self.settings, price=cost, now=now)
         return HTMLResponse(page)

@@ -62,7 +62,7 @@ class Owner(Visits):
 
     def _made(self, seen: AccountSeen, log: LogRecord) -> dict[int, JobRecord]:
         """The jobs of this browser that made the releases of an account, of whichever of its logs they are."""
-        times = {row.number: row.time for row in seen.rows}
+        times = {} if seen.account is None else {entry.number: entry.time for entry in seen.account.entries}
         found = (job for job in reversed(self.store.jobs(log.session)) if job.kind == "release")
         return {
             job.entry: self.jobs.now(job)
@@ -112,7 +112,7 @@ class Owner(Visits):
         def keep(fields: Mapping[str, str]) -> str:
             log, number = self.log(request), fields.get("entry", "")
             seen = account_seen(log, self.settings)
-            if number not in {str(row.number) for row in seen.rows}:
+            if seen.account is None or number not in {str(entry.number) for entry in seen.account.entries}:
                 raise Problem(400, "owner-release-unknown")
             texts = (fields.get(name, "").strip()[:_LONGEST] for name in ("recipient", "note"))
             self.store.set_note(log.session, int(number), *texts)

@@ -12,11 +12,12 @@ from typing import Any
 
 import httpx
 import pytest
-from web_logs import EVOLVE, job, read, record, released, request_of, silent
+from web_logs import EVOLVE, entry, job, read, record, released, request_of, silent
 from web_serving import SMALL, Served, once_of, read_at_once, served, upload
 from web_work import made as finished
 
 from veilog.errors import InputError, OutputError
+from veilog.ledger.accounts import Account
 from veilog.ledger.ledger import Ledger
 from veilog.logs import files
 from veilog.logs.synthetic.hospital import hospital
@@ -26,7 +27,7 @@ from veilog.web.jobs.results import ReleasedLog, from_text, to_text
 from veilog.web.jobs.worker import PAID, RESULT, WorkerTask
 from veilog.web.pages import render as pages
 from veilog.web.work import releasing, work_on, write_again
-from veilog.web.work.accounts import AccountRelease, AccountSeen
+from veilog.web.work.accounts import AccountSeen
 
 
 @pytest.fixture(scope="module")
@@ -267,8 +268,7 @@ def test_what_is_stopped_while_its_files_are_written_is_kept(
     ended, log = job("release", result, EVOLVE), record(read(path))
     page = pages.job_page(ended, log, "once", settings=settings)
     assert "The work was stopped" in page and "Write again" in page and "disk" not in page
-    row = AccountRelease(1, "2026-01-02 03:04", "evolve", "case", "", ("1", "0"), "released", False, 0)
-    seen = AccountSeen(number=1, spent=("1", "0"), strength="good", sums=(("case", ("1", "0")),), rows=(row,))
+    seen = AccountSeen(Account(1, "log.xes", "case", None, (entry(),)))
     assert "kept, but not yet written" in pages.account(log, seen, {1: ended}, {}, "once", settings=settings)
     task = WorkerTask("release", str(path), "log.xes", {}, replace(request_of(EVOLVE), write="first"), str(second))
     again = work_on(task, settings, silent)

@@ -20,7 +20,7 @@ from veilog.releasing import preview
 from veilog.web.jobs.records import ServerSettings
 from veilog.web.jobs.results import InnerTables, ReadLog
 from veilog.web.pages import render as pages
-from veilog.web.pages.exposure import _rising
+from veilog.web.pages.render import _rising
 from veilog.web.work import attribute_policy, preview_form
 from veilog.web.work.attribute_policy import refuse_attributes
 from veilog.web.work.preview import FormPreview, Refused

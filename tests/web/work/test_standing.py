@@ -15,7 +15,7 @@ from veilog.report.words import title_of_budget
 from veilog.web.jobs.records import LogRecord, ServerSettings
 from veilog.web.jobs.results import ReleasedLog
 from veilog.web.pages import render as pages
-from veilog.web.pages.words import side_by_side
+from veilog.web.pages.render import side_by_side
 from veilog.web.work import preview_form
 from veilog.web.work.accounts import account_seen, standing_now
 

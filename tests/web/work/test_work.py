@@ -222,7 +222,7 @@ def test_a_plan_knows_what_is_left_and_what_would_be_refused(hospital_file: Path
     Ledger.open(settings.ledger, create=True).set_budget(data, "1")
     log = record(read(hospital_file))
     fine = preview_form(log, {"method": "evolve", "epsilon": "0.4"}, settings).account
-    assert (fine.left[0], fine.after[0], fine.refused) == ("1", "0.6", None)
+    assert (fine.left[0], fine.after[0], fine.refused) == (1, Fraction(3, 5), None)
     much = preview_form(log, {"method": "evolve", "epsilon": "1.5"}, settings).account
     assert "does not suffice" in much.refused
     published = {"method": "evolve", "epsilon": "0.4", "as_published": "on"}
@@ -335,7 +335,7 @@ def test_a_release_leaves_its_files_and_is_entered(
     assert account.name == "ward.xes"
     assert [entry.state for entry in account.entries] == ["written"]
     assert len(account.entries[0].outputs) == 4
-    assert result.account.spent == ("1", "0")
+    assert result.account[0] == (1, 0)
     assert result.beside.chart is not None
     assert "style" not in result.beside.chart
     assert "NOT FOR RELEASE" in (out / "inside.html").read_text()
@@ -603,4 +603,4 @@ def test_a_worker_takes_the_plan_and_reads_no_form(
     task = WorkerTask("release", str(hospital_file), "log.xes", {}, request, str(tmp_path / "out"))
     made = work_on(task, settings, silent)
     assert isinstance(made, ReleasedLog) and made.account is not None
-    assert made.account.spent == ("0.5", "0")
+    assert made.account[0] == (Fraction(1, 2), 0)

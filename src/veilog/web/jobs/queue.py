@@ -359,13 +359,10 @@ def _mark(result: str) -> str | None:
 def _outcome(stop: str | None, done: bool, problem: str | None, minutes: float) -> tuple[State, str | None]:
     if done:
         return "done", None
-    match stop:
-        case "cancelled":
-            return "cancelled", "job-cancelled-on-record"
-        case "stopped":
-            return "failed", "job-stopped"
-        case "memory":
-            return "failed", "job-memory-on-record"
-        case "time":
-            return "failed", json.dumps(Message("job-too-long", minutes=minutes).to_json())
-    return "failed", problem
+    outcomes: dict[str | None, tuple[State, str | None]] = {
+        "cancelled": ("cancelled", "job-cancelled-on-record"),
+        "stopped": ("failed", "job-stopped"),
+        "memory": ("failed", "job-memory-on-record"),
+        "time": ("failed", json.dumps(Message("job-too-long", minutes=minutes).to_json())),
+    }
+    return outcomes.get(stop, ("failed", problem))

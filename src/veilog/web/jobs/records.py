@@ -68,16 +68,16 @@ class JobRecord:
     """Seconds since the epoch, as the next two."""
     started: float | None
     finished: float | None
-    text: str
-    """What it is doing."""
-    fraction: float | None
-    """How much of that is done, where it is known."""
-    ahead: int
-    """How many jobs are before it in the queue."""
-    left: float | None
-    """Seconds, estimated."""
     entry: int | None = None
     """Its number in the ledger; None until it has set something aside there."""
+    text: str = ""
+    """What it is doing."""
+    fraction: float | None = None
+    """How much of that is done, where it is known."""
+    ahead: int = 0
+    """How many jobs are before it in the queue."""
+    left: float | None = None
+    """Seconds, estimated."""
 
     @property
     def ended(self) -> bool:

@@ -12,6 +12,7 @@ from functools import lru_cache
 from typing import Literal
 
 from veilog._plain import from_plain, to_plain
+from veilog.ledger.entry import Cost
 from veilog.logs.eventlog import Statistics
 from veilog.logs.facts import PersonColumn
 from veilog.logs.findings import Finding
@@ -20,7 +21,7 @@ from veilog.measures.disclosure import RiskResult
 from veilog.measures.singling_out.finding import Exposed
 from veilog.measures.singling_out.measure import Knowledge
 from veilog.messages import Message
-from veilog.privacy.account.guarantee import Guarantee, Strength
+from veilog.privacy.account.guarantee import Guarantee
 from veilog.releasing.preview import Expected
 from veilog.releasing.result import OwnerOnly
 from veilog.report.attacks import AttackShown
@@ -125,25 +126,6 @@ class ReadLog:
     """None where there is nothing to choose from."""
 
 
-Figures = tuple[str, str]
-"""Epsilon and delta, as they are written."""
-
-
-@dataclass(frozen=True)
-class AccountSums:
-    """The account of a log in a line."""
-
-    releases: int
-    spent: Figures | None
-    """None: nothing bounds it."""
-    left: Figures | None
-    """None: there is no limit."""
-    strength: Strength
-    """Of all releases together."""
-    uncounted: int
-    """Releases that the account does not count."""
-
-
 @dataclass(frozen=True)
 class Beside:
     """Original and release side by side: exact numbers of the log, none of which is part of the release."""
@@ -163,7 +145,8 @@ class Beside:
     """Before and after."""
     singled: tuple[Knowledge, ...] | None = None
     singled_in_words: str = ""
-    not_to_conclude: tuple[str, ...] = ()
+    empty_cases: int = 0
+    """Released cases without an event."""
     purposes: tuple[PurposeShown, ...] = ()
     """What the release is good for."""
     seeming: str = ""
@@ -191,8 +174,9 @@ class ReleasedLog:
     """Its number in the ledger."""
     noise_only: bool | None = None
     """Whether its answers cannot be distinguished from noise."""
-    account: AccountSums | None = None
-    """That of the data when the release was made."""
+    account: tuple[Cost | None, Cost | None] | None = None
+    """What was spent of the data when the release was made, where something bounds that, and what was left, where there
+    is a limit."""
     missing: tuple[str, ...] = ()
     """What could not be written or measured, in words."""
     unwritten: tuple[str, ...] = ()
@@ -247,6 +231,12 @@ class PreviewRow:
     cells: tuple[PreviewCell, ...] = ()
     problem: str = ""
     """Why there is none, in words."""
+
+    @property
+    def kept(self) -> list[tuple[float, float, float, float]]:
+        """Return budgets with what is kept at them, for the script of the page."""
+        found = ((float(cell.epsilon), cell.expected.similarity) for cell in self.cells)
+        return [(epsilon, kept.mean, kept.low, kept.high) for epsilon, kept in found]
 
     def at(self, epsilon: str) -> PreviewCell | None:
         """Return the preview at this budget."""

@@ -13,9 +13,7 @@ import secrets
 import sqlite3
 import threading
 import time
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -26,44 +24,6 @@ from veilog.web.jobs.results import Kind
 
 _LET_IN = 30 * 86400.0
 """Seconds after which a browser is asked for the token again."""
-
-
-class Sessions(ABC):
-    """The sessions in the records of the server."""
-
-    @abstractmethod
-    def _rows(self, query: str, *values: object) -> list[tuple[Any, ...]]: ...
-
-    @abstractmethod
-    def _writing(self) -> AbstractContextManager[sqlite3.Connection]: ...
-
-    def session(self, cookie: str, admitted: str) -> str | None:
-        """Return the session of a cookie that was let in by ``admitted``, at most 30 days ago."""
-        found = self._rows(
-            "SELECT id FROM sessions WHERE cookie = ? AND admitted = ? AND created > ?",
-            *(_digest(cookie), admitted, time.time() - _LET_IN),
-        )
-        return str(found[0][0]) if found else None
-
-    def admit(self, cookie: str | None, admitted: str) -> str:
-        """Let a browser in and return its new cookie.
-
-        It finds the logs again that it had with the old one. The old one is worth nothing from now on: somebody may
-        have planted it, who then would read what is brought later.
-        """
-        fresh = secrets.token_hex(32)
-        values = (_digest(fresh), admitted, time.time())
-        with self._writing() as connection:
-            moved = "UPDATE sessions SET cookie = ?, admitted = ?, created = ? WHERE cookie = ?"
-            if not cookie or connection.execute(moved, (*values, _digest(cookie))).rowcount == 0:
-                made = "INSERT INTO sessions (cookie, admitted, created, id) VALUES (?, ?, ?, ?)"
-                connection.execute(made, (*values, secrets.token_hex(16)))
-        return fresh
-
-    def let_out(self, session: str) -> None:
-        """Let a browser in no more; what it brought stays."""
-        with self._writing() as connection:
-            connection.execute("UPDATE sessions SET admitted = '' WHERE id = ?", (session,))
 
 
 def _digest(cookie: str) -> str:
@@ -103,7 +63,7 @@ class Waiting:
     session: str
 
 
-class Store(Sessions):
+class Store:
     """One connection, which holds the file for this server alone; its methods may be called from any thread."""
 
     def __init__(self, path: Path) -> None:
@@ -171,6 +131,36 @@ class Store(Sessions):
         """A secret of this folder."""
         ((key,),) = self._rows("SELECT key FROM secret")
         return bytes(key)
+
+    # Sessions.
+
+    def session(self, cookie: str, admitted: str) -> str | None:
+        """Return the session of a cookie that was let in by ``admitted``, at most 30 days ago."""
+        found = self._rows(
+            "SELECT id FROM sessions WHERE cookie = ? AND admitted = ? AND created > ?",
+            *(_digest(cookie), admitted, time.time() - _LET_IN),
+        )
+        return str(found[0][0]) if found else None
+
+    def admit(self, cookie: str | None, admitted: str) -> str:
+        """Let a browser in and return its new cookie.
+
+        It finds the logs again that it had with the old one. The old one is worth nothing from now on: somebody may
+        have planted it, who then would read what is brought later.
+        """
+        fresh = secrets.token_hex(32)
+        values = (_digest(fresh), admitted, time.time())
+        with self._writing() as connection:
+            moved = "UPDATE sessions SET cookie = ?, admitted = ?, created = ? WHERE cookie = ?"
+            if not cookie or connection.execute(moved, (*values, _digest(cookie))).rowcount == 0:
+                made = "INSERT INTO sessions (cookie, admitted, created, id) VALUES (?, ?, ?, ?)"
+                connection.execute(made, (*values, secrets.token_hex(16)))
+        return fresh
+
+    def let_out(self, session: str) -> None:
+        """Let a browser in no more; what it brought stays."""
+        with self._writing() as connection:
+            connection.execute("UPDATE sessions SET admitted = '' WHERE id = ?", (session,))
 
     # Forms.
 
@@ -374,22 +364,6 @@ class Store(Sessions):
 
 
 def _job(row: tuple[Any, ...]) -> JobRecord:
-    job, session, log, kind, state, request, result, problem, created, started, finished, entry = row
-    return JobRecord(
-        id=job,
-        session=session,
-        log=log,
-        kind=kind,
-        state=state,
-        request=JobRequest.from_json(json.loads(request)),
-        kept=result,
-        problem=problem,
-        created=created,
-        started=started,
-        finished=finished,
-        text="",
-        fraction=None,
-        ahead=0,
-        left=None,
-        entry=entry,
-    )
+    """The job of these columns, in the order of :data:`_JOB`."""
+    request = JobRequest.from_json(json.loads(row[5]))
+    return JobRecord(*(*row[:5], request, *row[6:]))

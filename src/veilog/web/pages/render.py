@@ -5,61 +5,47 @@ No page has a style or a script in it, so that the server can forbid both.
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping, Sequence
+import itertools
+import time
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from fractions import Fraction
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from markupsafe import Markup
 
-from veilog._language import current, gettext, gettext_noop, languages
+from veilog._language import current, gettext, languages, localised
 from veilog._places import default_ledger
 from veilog._version import __version__
 from veilog.errors import VeilogError
+from veilog.ledger.accounts import Account
+from veilog.ledger.entry import Entry
 from veilog.logs.eventlog import START
 from veilog.logs.findings import RULES
 from veilog.logs.input.reader import known_suffixes
 from veilog.measures.disclosure.measure import KNOWN
 from veilog.measures.purposes import PURPOSES
+from veilog.measures.singling_out.words import own_path_in_words
 from veilog.messages import Message
+from veilog.methods import METHODS, Method
 from veilog.privacy.account.accounting import parse_delta, parse_epsilon
 from veilog.privacy.account.guarantee import Strength
 from veilog.privacy.account.guessing import worth
+from veilog.privacy.domain import Fact
+from veilog.releasing.owner import Standing
 from veilog.releasing.preview import PATIENTS, Interval
 from veilog.report.decision import decided
 from veilog.report.explorer import clean
 from veilog.report.page import furnish
-from veilog.report.words import LEARNT, chances, guesses, in_plain_words, said_of_others, title_of_budget
+from veilog.report.words import said_of_others, strength_in_words, title_of_budget
 from veilog.web.jobs.records import JobRecord, LogRecord, ServerSettings
-from veilog.web.jobs.results import (
-    HOW_READ,
-    AccountSums,
-    LogMeasures,
-    PreviewCell,
-    PreviewRow,
-    Previews,
-    ReadLog,
-    ReleasedLog,
-)
+from veilog.web.jobs.results import HOW_READ, LogMeasures, PreviewCell, Previews, ReadLog, ReleasedLog
 from veilog.web.pages.assets import address
-from veilog.web.pages.exposure import disclosure_chart, exposure_in_words, singled_out_chart
-from veilog.web.pages.methods import DEFAULT, cards
-from veilog.web.pages.words import (
-    FILTERS,
-    HOW,
-    LANGUAGES,
-    advantage_in_words,
-    glossary,
-    known_events,
-    said_by_scripts,
-    side_by_side,
-)
-from veilog.web.work.accounts import PROPOSALS, AccountSeen, Now, advantage_at, persons_of
+from veilog.web.pages.words import FILTERS, LANGUAGES
+from veilog.web.work.accounts import AccountSeen, advantage_at, persons_of
 from veilog.web.work.attribute_policy import may_leave
 from veilog.web.work.preview import BUDGETS, FormPreview, Refused, keeps, recommended
-from veilog.web.work.request import FURTHER, UNPROTECTED, can_be_asked_for, delta_for, plan_of
+from veilog.web.work.request import FURTHER, UNPROTECTED, can_be_asked_for, delta_for, offered, plan_of
 
 if TYPE_CHECKING:
     from jinja2 import Environment, PackageLoader
@@ -104,44 +90,17 @@ class ShownPreviews:
         return next((keeps(row, epsilon) for row in rows if row.method == method), None)
 
 
-def learnt(delta: str, cases: int) -> list[Learnt]:
-    """Return what anybody may learn at each budget that is tried, with the delta of the form, of so many cases."""
+def learnt(epsilon: str, delta: str, cases: int) -> Learnt | None:
+    """Return what a budget lets anybody learn of one of so many cases; None for what is no budget."""
     try:
-        failure = parse_delta(delta.replace(",", ".") or "0")
+        cost = parse_epsilon(epsilon.replace(",", ".")), parse_delta(delta.replace(",", ".") or "0")
     except VeilogError:  # as the form says of itself
-        failure = Fraction(0)
-    found = []
-    for epsilon in BUDGETS:
-        cost = parse_epsilon(epsilon), failure
-        found.append(Learnt(epsilon, advantage_at(cost), worth(cost, cases=cases)))
-    return found
+        return None
+    return Learnt(epsilon, advantage_at(cost), worth(cost, cases=cases))
 
 
-def points_of(row: PreviewRow) -> str:
-    """Return budgets with what is kept at them, for the script of the page."""
-    found = [(float(c.epsilon), *vars(c.expected.similarity).values()) for c in row.cells]
-    return json.dumps(found)
-
-
-def purpose_title(name: str) -> str:
-    """Return what a purpose is called, as after "for"; of one that is not there any more its name."""
-    return gettext(PURPOSES[name].title) if name in PURPOSES else name
-
-
-_FILES = (
-    ("release.xes", gettext_noop("The log as XES")),
-    ("release.csv", gettext_noop("The log as CSV")),
-    ("release.parquet", gettext_noop("The log as Parquet")),
-    ("release.xlsx", gettext_noop("The log as a workbook of Excel")),
-    ("release-models.xes", gettext_noop("The log for models as XES")),
-    ("release-models.csv", gettext_noop("The log for models as CSV")),
-    ("release-models.parquet", gettext_noop("The log for models as Parquet")),
-    ("release-models.xlsx", gettext_noop("The log for models as a workbook of Excel")),
-    ("certificate.json", gettext_noop("Certificate of what is guaranteed")),
-    ("outside.html", gettext_noop("Report for whoever gets the log")),
-    ("dossier.html", gettext_noop("Dossier for whoever decides")),
-    ("inside.html", gettext_noop("Inside report")),
-)
+DEFAULT = "evolve"
+"""What ``veilog suggest`` takes from public facts alone: without a delta, it resembled the original most."""
 _STEPS = ("lifecycle-transitions", "start-and-end")
 """Findings of logs that have starts and ends."""
 _NAME = 120
@@ -153,19 +112,18 @@ def home(
     jobs: Sequence[JobRecord],
     settings: ServerSettings | None,
     once: str,
-    sums: Mapping[str, AccountSums] | None = None,
+    accounts: Mapping[str, Account] | None = None,
 ) -> str:
-    """The first page: bring a log; the logs there are, each with the ``sums`` of its account, and the releases."""
-    releases = [job for job in jobs if job.kind == "release"]
+    """The first page: bring a log; the logs there are, each with what its account says, and the releases."""
     busy = any(not job.ended for job in jobs) or any(log.reading and not log.reading.ended for log in logs)
     names = {log.id: log.name for log in logs}
     return _page(
         "home.html",
         settings,
         logs=logs,
-        jobs=releases,
+        jobs=jobs,
         names=names,
-        sums=sums or {},
+        accounts=accounts or {},
         suffixes=known_suffixes(),
         once=once,
         again=busy,
@@ -184,7 +142,6 @@ def log_page(log: LogRecord, once: str, *, settings: ServerSettings | None = Non
         job=job,
         result=result,
         guessed="guessed" in (how or {}).values(),
-        how_words=HOW,
         steps=_with_steps(log, result),
         columns=() if log.measured is None else _attributes(log.measured),
         START=START,
@@ -211,12 +168,23 @@ def exposure(log: LogRecord, *, settings: ServerSettings | None = None) -> str:
         log=log,
         found=found,
         s=found.statistics,
-        sentences=exposure_in_words(found),
-        example=found.example,
-        singled_chart=singled_out_chart(found.singled_out, persons=bool(found.person)),
-        disclosure_chart=disclosure_chart(found.disclosure),
-        kind_words=KNOWN,
+        chance=max(found.singled_out, key=lambda r: (r.with_start, r.size == 3, r.size), default=None),
+        singled=[
+            (name, _rising((r.size, r.found.value) for r in found.singled_out if r.with_start == with_start))
+            for with_start, name in enumerate((gettext("events only"), gettext("events and the day it started")))
+        ],
+        disclosed=[
+            (gettext(name), _rising((r.size, r.case_disclosure) for r in found.disclosure if r.background == kind))
+            for kind, name in KNOWN.items()
+        ],
     )
+
+
+def _rising(points: Iterable[tuple[float, float | None]]) -> list[tuple[float, float]]:
+    """Points that never fall: who knows more can leave out what does not help. The table has the numbers as they were
+    found, of attackers who leave out nothing."""
+    places = sorted((x, y) for x, y in points if y is not None)
+    return list(zip((x for x, _ in places), itertools.accumulate((y for _, y in places), max), strict=True))
 
 
 def release_form(
@@ -241,22 +209,24 @@ def release_form(
     if found is None:
         return _waiting(log, "release", settings)
     given = {str(name): str(value) for name, value in values.items() if value not in (None, "")}
-    all_cards = cards()
-    chosen = next((card for card in all_cards if card.name == given.get("method", DEFAULT)), None)
+    chosen = METHODS.get(given.get("method", DEFAULT))
     if chosen is None:
-        chosen, problem = all_cards[0], problem or gettext("There is no such method; the usual one is shown instead.")
+        chosen = METHODS[DEFAULT]
+        problem = problem or gettext("There is no such method; the usual one is shown instead.")
     known = [name for name in _attributes(found) if may_leave(name, log) and can_be_asked_for(name)]
     names = [name for name in known if name != START]
     cases = found.statistics.cases
-    advantage, strength = advantage_in_words(given.get("epsilon", "1"), given.get("delta", "0"), cases)
+    epsilon, delta = given.get("epsilon", "1"), given.get("delta", "0")
     return _page(
         "release.html",
         settings,
         log=log,
         found=found,
-        cards=all_cards,
+        cards=METHODS.values(),
         chosen=chosen,
-        needs=chosen.needs(given),
+        parameters=offered(chosen),
+        needs=_needs(chosen, given),
+        labels_needed="activities" in _needs(chosen, {}),
         default=DEFAULT,
         values=given,
         delta=delta_for(cases),
@@ -268,8 +238,7 @@ def release_form(
             for name in map(str.strip, given.get("attributes", "").split(","))
             if name and may_leave(name.removeprefix("case:"), log)
         ],
-        advantage=advantage,
-        strength=strength,
+        asked=learnt(epsilon, delta, cases),
         open="part" in given or any(name.startswith(("p_", "as_")) for name in given),
         plan=plan,
         refused=isinstance(plan, Refused),
@@ -281,11 +250,20 @@ def release_form(
         chosen_at=chosen_at,
         further=FURTHER,
         previews=previews or ShownPreviews(),
-        kept=(previews or ShownPreviews()).keeps(chosen.name, given.get("epsilon", "1")),
-        learnt=learnt(given.get("delta", "0"), cases),
-        points_of=points_of,
-        purpose_title=purpose_title,
+        kept=(previews or ShownPreviews()).keeps(chosen.name, epsilon),
+        learnt=[learnt(budget, delta, cases) or learnt(budget, "0", cases) for budget in BUDGETS],
     )
+
+
+def _needs(method: Method, form: Mapping[str, str]) -> frozenset[Fact]:
+    """The public facts that a method has to know, with the parameters of a form."""
+    if not (method.takes_epsilon and method.certified):
+        return frozenset()
+    given = {name[2:]: value for name, value in form.items() if name.startswith("p_")}
+    try:
+        return method.needs(method.parse(given))
+    except VeilogError:  # which the dry run says
+        return method.needs(method.parse({}))
 
 
 def plan_part(plan: FormPreview | Refused, log: LogRecord) -> str:
@@ -299,11 +277,11 @@ def job_page(
     once: str,
     *,
     settings: ServerSettings | None = None,
-    price: str | None = None,
-    now: Now | None = None,
+    price: Entry | None = None,
+    now: Standing | None = None,
 ) -> str:
-    """A job: how far it is, or what came out; ``price`` is what one cost that did not end well, and ``now`` what the
-    ledger says of a release."""
+    """A job: how far it is, or what came out; ``price`` is what the ledger has of one that did not end well, and
+    ``now`` what it says of a release."""
     if job.kind == "read":
         return log_page(log, once, settings=settings)
     facts: dict[str, Any] = {"r": None, "price": price}
@@ -344,9 +322,33 @@ def account(
         picked=picked,
         pair=side_by_side(*(made[number] for number in picked)) if len(picked) == 2 else (),
         units=persons_of(log),
-        proposals=PROPOSALS,
         once=once,
     )
+
+
+def side_by_side(first: ReleasedLog, second: ReleasedLog) -> list[tuple[str, str, str]]:
+    """Return what two releases say of themselves and of the original, a title and two values a row."""
+    sides = [_by_title(made) for made in (first, second)]
+    return [(title, sides[0].get(title, "–"), sides[1].get(title, "–")) for title in {**sides[0], **sides[1]}]
+
+
+def _by_title(made: ReleasedLog) -> dict[str, str]:
+    """What a release says, with what it kept beside it: of activities there is a number and a share."""
+    facts = {
+        gettext("promise"): title_of_budget(made.guarantee),
+        gettext("protection"): strength_in_words(made.known.guarantee.strength),
+        gettext("protects"): gettext(made.guarantee.unit),
+        gettext("cases"): localised(f"{made.cases:,}"),
+        gettext("variants"): localised(f"{made.variants:,}"),
+        gettext("events"): localised(f"{made.events:,}"),
+        gettext("activities"): localised(f"{made.activities:,}"),
+    }
+    if made.beside is not None:
+        purposes = enumerate(made.beside.purposes, 1)
+        facts |= {gettext("purpose {n}", n=number): clean(purpose.verdict) for number, purpose in purposes}
+        kept = ((clean(title), value) for title, value, _ in made.beside.kept or ())
+        facts |= {f"{title} ({gettext('kept')})" if title in facts else title: value for title, value in kept}
+    return facts
 
 
 def stored(
@@ -379,27 +381,22 @@ def _attributes(found: LogMeasures) -> list[str]:
 
 
 def _of_release(
-    made: ReleasedLog, job: JobRecord, log: LogRecord, settings: ServerSettings | None, now: Now | None
+    made: ReleasedLog, job: JobRecord, log: LogRecord, settings: ServerSettings | None, now: Standing | None
 ) -> dict[str, Any]:
-    beside, standing, told = made.beside, None if now is None else now.standing, made.known
-    owner = None if made.owner is None else replace(made.owner, standing=standing)
+    beside, told = made.beside, made.known
+    owner = None if made.owner is None else replace(made.owner, standing=now)
     return {
         "r": made,
         "decided": decided(told, made.cases, owner),
-        "plain": in_plain_words(told),
-        "chances": chances(told.guarantee),
-        "guesses": guesses(told.guarantee),
         "strength": told.guarantee.strength,
         "budget": title_of_budget(told.guarantee),
         "singled_explained": str(Message("singling-out-explained")),
         "now": None if now is None else now.account,
-        "others": said_of_others(standing)[1],
+        "others": said_of_others(now)[1],
         "beside": beside,
-        "files": _FILES,
         # Where the command and Python have the ledger of these pages, what they release is in the same account.
         "apart": settings is None or settings.ledger != default_ledger(),
         "written": any(name.startswith("release.") for name in made.files),
-        "kind_words": KNOWN,
         "chart": Markup((beside and beside.chart) or ""),  # charts hold no text but ours
         **_repeated(job, log, None if settings is None else settings.seed),
     }
@@ -449,8 +446,8 @@ def _environment() -> Environment:
         auto_reload=False,
     )
     environment.filters.update(FILTERS)
-    environment.globals.update(own=address, LEARNT=LEARNT, UNPROTECTED=UNPROTECTED, PATIENTS=PATIENTS)
-    environment.globals.update(RULES=RULES, chances=chances)
-    environment.globals.update(language=current, words=said_by_scripts, known_events=known_events, glossary=glossary)
+    environment.globals.update(own=address, UNPROTECTED=UNPROTECTED, PATIENTS=PATIENTS)
+    environment.globals.update(RULES=RULES, kind_words=KNOWN)
+    environment.globals.update(language=current, now=time.time, own_path=own_path_in_words, PURPOSES=PURPOSES)
     environment.globals.update(languages=[(code, LANGUAGES.get(code, code)) for code in languages()])
     return furnish(environment)

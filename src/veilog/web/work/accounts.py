@@ -7,12 +7,10 @@ of columns or of what to leave out was told about the same people.
 from __future__ import annotations
 
 import datetime
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from fractions import Fraction
 from functools import lru_cache
 
-from veilog._language import gettext, gettext_noop
 from veilog.errors import BudgetError, ParameterError, VeilogError
 from veilog.ledger.accounts import Account, check_paid, in_figures
 from veilog.ledger.entry import Cost, Entry, as_read, kind_of_case
@@ -23,11 +21,10 @@ from veilog.privacy.account.guessing import advantage_of
 from veilog.releasing.owner import Standing
 from veilog.releasing.request import ReleaseRequest
 from veilog.report.explorer import clean
-from veilog.report.figures import figure
 from veilog.report.words import of_other_accounts
 from veilog.web.jobs.problems import Problem
 from veilog.web.jobs.records import LogRecord, ServerSettings
-from veilog.web.jobs.results import AccountSums, Figures, ReleasedLog
+from veilog.web.jobs.results import ReleasedLog
 
 
 @lru_cache(maxsize=256)
@@ -36,66 +33,31 @@ def advantage_at(cost: Cost) -> float:
     return -(-advantage_of(*cost) * 10_000 // 1) / 100
 
 
-def cost_in_words(cost: Figures) -> str:
-    """Return a cost as it is written, rounded up to a few digits."""
-    epsilon, delta = (figure(Fraction(part)) for part in cost)
-    return f"ε = {epsilon}" + (f", δ = {delta}" if cost[1] != "0" else "")
-
-
-def figures(cost: Cost | None, *, down: bool = False) -> Figures | None:
-    """Return a cost in figures, rounded up, or what is left of one, rounded ``down``; None: nothing bounds it."""
-    return None if cost is None else (in_figures(cost[0], down=down), in_figures(cost[1], down=down))
-
-
-def log_sums(logs: Sequence[LogRecord], settings: ServerSettings) -> dict[str, AccountSums]:
-    """Return the sums by the ids of logs, from one read of the ledger; none where it cannot be read at once. A log
+def accounts_of(logs: Sequence[LogRecord], settings: ServerSettings) -> dict[str, Account]:
+    """Return the accounts by the ids of logs, from one read of the ledger; none where it cannot be read at once. A log
     whose readings have accounts of their own has none until its account is looked at, which puts them together."""
-    marks = {
-        log.id: {bytes.fromhex(mark) for mark in (log.measured.fingerprint, *log.readings)}
-        for log in logs
-        if log.measured is not None
-    }
     if not settings.ledger.exists():
         return {}
+    marks = {log.id: _marks(log) for log in logs}
     try:
         found = Ledger(settings.ledger, patience=0).accounts_of(set().union(*marks.values()))
     except (VeilogError, ValueError):
         return {}
-    sums = {}
-    for log in logs:
-        accounts = {a.number: a for mark in marks.get(log.id, ()) if (a := found.get(mark)) is not None}
-        if len(accounts) != 1 or log.measured is None:
-            continue
-        (account,) = accounts.values()
-        account = account.among(log.measured.statistics.cases)
-        sums[log.id] = sums_of(account)
-    return sums
+    every = {log.id: {a.number: a for mark in marks[log.id] if (a := found.get(mark)) is not None} for log in logs}
+    return {log.id: next(iter(every[log.id].values())).among(log.cases) for log in logs if len(every[log.id]) == 1}
 
 
 _LATE = 1.0
 """Seconds that a clock may be set back meanwhile."""
 
 
-@dataclass(frozen=True)
-class Now:
-    """What a ledger said a moment ago."""
-
-    standing: Standing
-    account: AccountSums | None
-    """None where the ledger does not have the release."""
-
-
-def standing_now(made: ReleasedLog, log: LogRecord, settings: ServerSettings) -> Now | None:
+def standing_now(made: ReleasedLog, log: LogRecord, settings: ServerSettings) -> Standing | None:
     """Return what the ledger says of a release of this log, in one read; None where it was entered in none. Other
     accounts are not named: other browsers may have brought those files."""
     if made.entry is None:
         return None
     standing = Standing.of_entry(Ledger(settings.ledger), made.entry, named=False)
-    if standing.account is None:
-        return Now(standing, None)
-    cases = 0 if log.measured is None else log.measured.statistics.cases
-    account = standing.account.among(cases)
-    return Now(replace(standing, account=account), sums_of(account))
+    return standing if standing.account is None else replace(standing, account=standing.account.among(log.cases))
 
 
 def lost(log: LogRecord, account: Account | None) -> int:
@@ -110,31 +72,19 @@ def entered_by(time: str, ended: float | None) -> bool:
     return ended is None or datetime.datetime.fromisoformat(time).timestamp() < ended + _LATE
 
 
-def sums_of(account: Account) -> AccountSums:
-    """Return the account of a log in a line."""
-    left = figures(account.left, down=True)
-    return AccountSums(account.releases, figures(account.spent), left, account.strength, len(account.uncounted))
-
-
-PROPOSALS = (("1", "good"), ("2", "moderate"))
-"""Budgets that a page proposes, and what all releases together are worth then."""
-_SHOWN = 200
-"""Releases of an account on its page, the newest."""
-
-
 @dataclass(frozen=True)
 class InAccount:
-    """What the account of the data says to a release; nothing is entered. Costs are pairs of figures."""
+    """What the account of the data says to a release; nothing is entered."""
 
+    account: Account | None = None
+    """None where nothing was released of these data."""
     problem: str | None = None
     """Why the account cannot be seen."""
     refused: str | None = None
-    known: bool = False
-    releases: int = 0
-    budget: Figures | None = None
-    spent: Figures | None = None
-    left: Figures | None = None
-    after: Figures | None = None
+    spent: Cost | None = None
+    left: Cost | None = None
+    """Of the cases that the release is of."""
+    after: Cost | None = None
     """What would be left after it, or, without a limit, what would have been spent in all."""
     strength: Strength | None = None
     """What all releases together would be worth, with this one."""
@@ -151,62 +101,53 @@ class InAccount:
     """The protection level of all releases so far, where this one takes it lower."""
     beside_budget: bool = False
     """Whether the ledger does not know these data, and has budgets for others."""
-    uncounted: int = 0
-    """Releases of these data that the account does not count."""
-
-
-@dataclass(frozen=True)
-class AccountRelease:
-    """A release in an account, as its page shows it."""
-
-    number: int
-    time: str
-    method: str
-    unit: str
-    part: str
-    cost: Figures | None
-    """None: nothing bounds it."""
-    state: str
-    timed: bool
-    attributes: int
 
 
 @dataclass(frozen=True)
 class AccountSeen:
     """The account of a log on its page."""
 
-    problem: str | None = None
-    number: int | None = None
+    account: Account | None = None
     """None: nothing was entered yet."""
+    problem: str | None = None
     unit: str = "case"
     """Whom a budget protects, as releases name it."""
-    budget: Figures | None = None
-    spent: Figures | None = None
-    left: Figures | None = None
-    share: float | None = None
-    """How much of the budget is spent, in percent; of epsilon or delta, whichever is nearer to its end."""
-    strength: Strength | None = None
-    sums: tuple[tuple[str, Figures | None], ...] = ()
-    """What was spent for each unit, and of cases for each column that told them: of several, costs do not add up."""
-    rows: tuple[AccountRelease, ...] = ()
-    """Newest first."""
-    more: int = 0
     others: tuple[tuple[int, str], ...] = ()
     """Further accounts of logs of the same browser, by their numbers and names."""
     lost: int = 0
-    uncounted: tuple[AccountRelease, ...] = ()
-    """Releases that the account does not count."""
+
+    @property
+    def share(self) -> float | None:
+        """How much of the budget is spent, in percent; of epsilon or delta, whichever is nearer to its end."""
+        if self.account is None or self.account.budget is None:
+            return None
+        spent = self.account.composed
+        if spent is None:
+            return 100.0
+        parts = [float(s / b) if b else float(s > 0) for s, b in zip(spent, self.account.budget, strict=True)]
+        return round(100 * min(1.0, max(parts)), 1)
+
+    @property
+    def sums(self) -> list[tuple[str, str | None, Cost | None]]:
+        """What was spent for each unit, and of cases for each column that told them, where several did: of several,
+        costs do not add up."""
+        found: list[tuple[str, str | None, Cost | None]] = []
+        counting = () if self.account is None else _counting(self.account)
+        for unit in dict.fromkeys(entry.unit for entry in counting):
+            assert self.account is not None
+            kinds: tuple[str | None, ...] = self.account.kinds if unit == "case" else ()
+            for kind in kinds if len(kinds) > 1 else (None,):
+                own = tuple(e for e in counting if e.unit == unit and kind in (None, e.kind))
+                found.append((unit, kind, replace(self.account, unit=unit, entries=own).spent))
+        return found
 
 
 def account_of(ledger: Ledger, log: LogRecord) -> Account | None:
     """Return the account of a log, also where it was opened for another reading of the same file."""
-    if log.measured is None:
-        return None
-    marks = dict.fromkeys([log.measured.fingerprint, *log.readings])
-    found = {a.number: a for mark in marks if (a := ledger.account(bytes.fromhex(mark))) is not None}
+    found = {a.number: a for mark in _marks(log) if (a := ledger.account(mark)) is not None}
     if len(found) > 1:  # each was opened before it was known that the file is the same
-        join(ledger, bytes.fromhex(log.measured.fingerprint), log.readings)
-        return ledger.account(bytes.fromhex(log.measured.fingerprint))
+        join(ledger, _mark(log), log.readings)
+        return ledger.account(_mark(log))
     return next(iter(found.values()), None)
 
 
@@ -230,41 +171,32 @@ def foreseen(log: LogRecord, planned: ReleaseRequest, cost: Cost | None, setting
         entries = () if account is None else _counting(account)
         every = () if entries else ledger.show()
     except (VeilogError, ValueError) as error:
-        return InAccount(problem=clean(error.words() if isinstance(error, VeilogError) else str(error)))
-    missing = lost(log, account)
-    others = "" if entries else of_other_accounts(Standing.of(account, every, named=False))
-    before = (Fraction(0), Fraction(0)) if account is None else account.spent_on(part)
+        return InAccount(problem=_in_words(error))
     kinds = _kinds(account, kind)
     other = any(entry.unit != unit for entry in entries) or bool(kinds)
-    strength = None if refused else STRENGTHS[-1]
     now = (account or Account(0, "", unit, None, ())).among(log.cases)
+    strength = None if refused or cost is None else STRENGTHS[-1]
     if cost is not None and not refused and not other:
         strength = now.with_release(cost, part).strength
-    if account is None:
-        beside_budget = any(one.budget is not None for one in every)
-        return InAccount(
-            refused=refused,
-            strength=None if cost is None else strength,
-            lost=missing,
-            others=others,
-            beside_budget=beside_budget,
-        )
-    falls = entries and strength is not None and STRENGTHS.index(strength) > STRENGTHS.index(now.strength)
-    return InAccount(
+    found = InAccount(
+        account=account,
         refused=refused,
-        known=True,
-        releases=len(entries),
-        budget=figures(account.budget),
-        spent=figures(before),
-        left=figures(account.left_for(part), down=True),
-        after=None if other else figures(_after(account, cost, part), down=account.budget is not None),
-        strength=None if cost is None else strength,
+        strength=strength,
+        lost=lost(log, account),
+        others="" if entries else of_other_accounts(Standing.of(account, every, named=False)),
+        beside_budget=account is None and any(one.budget is not None for one in every),
+    )
+    if account is None:
+        return found
+    falls = entries and strength is not None and STRENGTHS.index(strength) > STRENGTHS.index(now.strength)
+    return replace(
+        found,
+        spent=account.spent_on(part),
+        left=account.left_for(part),
+        after=None if other else _after(account, cost, part),
         other_unit=other or len({entry.unit for entry in entries}) > 1,
-        kinds=tuple(clean(name)[:60] for name in kinds),
-        lost=missing,
-        others=others,
+        kinds=kinds,
         falls=now.strength if falls else None,
-        uncounted=len(account.uncounted),
     )
 
 
@@ -273,29 +205,14 @@ def account_seen(log: LogRecord, settings: ServerSettings, mine: Iterable[LogRec
     try:
         ledger = _ledger_of(log, settings)
         account = account_of(ledger, log)
-        others = _others(ledger, account, mine)
+        # Accounts of further logs of this browser, by their names: those of others are not shown.
+        others = {a.number: log.name for log in mine if (a := account_of(ledger, log)) is not None}
     except (VeilogError, ValueError) as error:
-        return AccountSeen(problem=clean(error.words() if isinstance(error, VeilogError) else str(error)))
-    if account is None:
-        return AccountSeen(unit=log.columns.get("person") or "case", others=others, lost=lost(log, None))
-    account = account.among(log.cases)
-    newest = tuple(map(_entered, reversed(account.entries[-_SHOWN:])))
-    counting = _counting(account)
-    return AccountSeen(
-        number=account.number,
-        unit=account.unit,
-        budget=figures(account.budget),
-        spent=figures(account.spent),
-        left=figures(account.left, down=True),
-        share=_share(account),
-        strength=account.strength if counting else None,
-        sums=tuple(_sums(account)),
-        rows=newest,
-        more=len(account.entries) - len(newest),
-        others=others,
-        lost=lost(log, account),
-        uncounted=tuple(map(_entered, account.uncounted[-_SHOWN:])),
-    )
+        return AccountSeen(problem=_in_words(error))
+    others.pop(0 if account is None else account.number, None)
+    unit = log.columns.get("person") or "case" if account is None else account.unit
+    seen = None if account is None else account.among(log.cases)
+    return AccountSeen(seen, unit=unit, others=tuple(sorted(others.items())), lost=lost(log, account))
 
 
 def epsilon_left(log: LogRecord, settings: ServerSettings) -> float | None:
@@ -305,13 +222,6 @@ def epsilon_left(log: LogRecord, settings: ServerSettings) -> float | None:
     except (VeilogError, ValueError):
         return None
     return None if account is None or account.left is None else float(in_figures(account.left[0], down=True))
-
-
-def _others(ledger: Ledger, account: Account | None, mine: Iterable[LogRecord]) -> tuple[tuple[int, str], ...]:
-    """The accounts of further logs of this browser, by their names: those of others are not shown."""
-    found = {a.number: log.name for log in mine if (a := account_of(ledger, log)) is not None}
-    found.pop(0 if account is None else account.number, None)
-    return tuple((number, clean(name)) for number, name in sorted(found.items()))
 
 
 def limit(log: LogRecord, settings: ServerSettings, epsilon: str | None, delta: str, unit: str | None) -> None:
@@ -348,28 +258,27 @@ def put_on(log: LogRecord, settings: ServerSettings, account: int, mine: Iterabl
     ledger.enter(mark, account=account)
 
 
-def price(log: LogRecord, entry: int | None, settings: ServerSettings) -> str | None:
-    """Return in words what a job cost that did not end well; None where the ledger cannot say."""
-    if entry is None:
-        return gettext("It had not asked the log anything yet, so it cost nothing.")
+def entry_of(log: LogRecord, entry: int, settings: ServerSettings) -> Entry | None:
+    """Return what the ledger has under the number of a job that did not end well; None where it cannot say."""
     try:
         rows = (row for account in _ledger_of(log, settings).show() for row in account.entries)
-        found = next((row for row in rows if row.number == entry), None)
+        return next((row for row in rows if row.number == entry), None)
     except VeilogError:
         return None
-    if found is None:
-        return None
-    if found.state == "withdrawn":
-        return gettext("It had not asked the log anything yet, so it cost nothing.")
-    cost = figures(found.cost)
-    words = gettext("an amount that nothing bounds") if cost is None else cost_in_words(cost)
-    if found.state == "reserved":
-        return gettext("It cost all that was set aside for it: {cost}.", cost=words)
-    return gettext("What it had asked by then cost {cost}.", cost=words)
 
 
 def _ledger_of(log: LogRecord, settings: ServerSettings) -> Ledger:
     return Ledger.open(settings.ledger, create=True, name=clean(log.name)[:120])
+
+
+def _in_words(error: VeilogError | ValueError) -> str:
+    return clean(error.words() if isinstance(error, VeilogError) else str(error))
+
+
+def _marks(log: LogRecord) -> list[bytes]:
+    """What the data of a log are recognised by, and those of other readings of its file; nothing until it is read."""
+    marks = () if log.measured is None else (log.measured.fingerprint, *log.readings)
+    return [bytes.fromhex(mark) for mark in dict.fromkeys(marks)]
 
 
 def _mark(log: LogRecord) -> bytes:
@@ -380,17 +289,6 @@ def _mark(log: LogRecord) -> bytes:
 
 def _counting(account: Account) -> tuple[Entry, ...]:
     return tuple(entry for entry in account.entries if entry.state != "withdrawn")
-
-
-def _sums(account: Account) -> Iterable[tuple[str, Figures | None]]:
-    """What was spent for each unit. Where several columns told cases, each of them is one."""
-    counting = _counting(account)
-    for unit in dict.fromkeys(entry.unit for entry in counting):
-        kinds: tuple[str | None, ...] = account.kinds if unit == "case" else ()
-        for kind in kinds or (None,):
-            own = tuple(e for e in counting if e.unit == unit and (kind is None or e.kind == kind))
-            named = unit if len(kinds) < 2 else gettext("case by {column}", column=repr(kind))
-            yield clean(named)[:60], figures(replace(account, unit=unit, entries=own).spent)
 
 
 def _kinds(account: Account | None, kind: str | None) -> tuple[str, ...]:
@@ -417,36 +315,3 @@ def _after(account: Account, cost: Cost | None, part: str | None) -> Cost | None
     if left is None:
         return spent[0] + cost[0], spent[1] + cost[1]
     return account.with_release(cost, part).left_for(part)
-
-
-def _share(account: Account) -> float | None:
-    if account.budget is None:
-        return None
-    spent = account.composed
-    if spent is None:
-        return 100.0
-    parts = [float(s / b) if b else float(s > 0) for s, b in zip(spent, account.budget, strict=True)]
-    return round(100 * min(1.0, max(parts)), 1)
-
-
-_STATES: Mapping[str, str] = {
-    "reserved": gettext_noop("set aside and never settled: counts as spent"),
-    "charged": gettext_noop("not finished: what it asked is spent"),
-    "written": gettext_noop("released"),
-    "withdrawn": gettext_noop("failed before anything was asked: cost nothing"),
-}
-
-
-def _entered(entry: Entry) -> AccountRelease:
-    cost = entry.cost
-    return AccountRelease(
-        number=entry.number,
-        time=entry.time,
-        method=clean(entry.method) + (f", {gettext('as published')}" if entry.as_published else ""),
-        unit=clean(entry.unit)[:60],
-        part=clean(entry.part or "")[:60],
-        cost=figures(cost),
-        state=_STATES[entry.state],
-        timed=bool(entry.parameters.get("times")),
-        attributes=len(entry.parameters.get("attributes") or ()),
-    )

@@ -66,10 +66,8 @@ def refuse_attributes(planned: ReleaseRequest, log: LogRecord) -> None:
         if known is None or own in known or f"is_{own}" in log.columns:
             _refuse_to_leave(own, log, parameter)
         if known is not None and own not in known:
-            near = next((other for other in sorted(known) if other.casefold() == own.casefold()), None)
             raise ParameterError(
-                gettext("The log has no attribute {name}.", name=repr(name))
-                + (f" {gettext('It has {name}.', name=repr(near))}" if near else ""),
+                gettext("The log has no attribute {name}.", name=repr(name)) + _near(own, known),
                 parameter=parameter,
                 advice=gettext("Choose those that the form shows."),
             )
@@ -89,13 +87,18 @@ def _asked_for(planned: ReleaseRequest, log: LogRecord) -> Iterator[tuple[str, s
         yield from ((name, setting) for name in names if (setting, name) != ("sensitive", DURATION))
 
 
+def _near(name: str, known: Collection[str]) -> str:
+    """That there is an attribute whose name differs by its letters' case alone, where there is one."""
+    near = next((other for other in sorted(known) if other.casefold() == name.casefold()), None)
+    return f" {gettext('It has {name}.', name=repr(near))}" if near else ""
+
+
 def _no_such_rule(name: str, known: Collection[str]) -> ParameterError:
     """What a part is told by that is neither a rule of time nor an attribute: a misspelled one, or one in another
     language."""
-    near = next((other for other in sorted(known) if other.casefold() == name.casefold()), None)
     return ParameterError(
         gettext("There is no rule {name} for a part, and the log has no such attribute.", name=repr(name))
-        + (f" {gettext('It has {name}.', name=repr(near))}" if near else ""),
+        + _near(name, known),
         parameter="part",
         advice=gettext(
             "The rules are month=2024-03, week=2024-W11, quarter=2024-Q1, year=2024 and "

@@ -6,19 +6,16 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from veilog._files import atomic_target
-from veilog.charts import comparison_svg, lasting
-from veilog.errors import VeilogError
+from veilog.charts import comparison_svg
 from veilog.logs.eventlog import EventLog, Statistics
 from veilog.logs.variants import Variants
 from veilog.measures import Comparison, Pair, compare, verdict_of
-from veilog.measures.durations import case_durations, spans
 from veilog.measures.purposes import Asked, judge
 from veilog.measures.singling_out.words import in_words
 from veilog.releasing.owner import standing_of
 from veilog.releasing.result import Release
-from veilog.report import words
 from veilog.report.attacks import attacks_shown
-from veilog.report.facts import gathered
+from veilog.report.facts import durations, gathered
 from veilog.report.flow_map import FlowMap, arranged, drawn, steps_of
 from veilog.report.page import kept_lines, rendered
 from veilog.report.purposes import shown
@@ -28,13 +25,6 @@ from veilog.web.jobs.worker import Progress
 from veilog.web.work.exposure import as_shown, shown_rows
 
 _LONGEST_CHART = 100_000
-_QUANTILES = (
-    (0, "shortest"),
-    (5, "a quarter up to"),
-    (10, "half up to"),
-    (15, "three quarters up to"),
-    (20, "longest"),
-)
 
 
 @dataclass(frozen=True)
@@ -99,7 +89,6 @@ def _side_by_side(
     comparison = inside.comparison
     singled = None if comparison is None else comparison.singling_out
     before, after = _maps(sides)
-    about_people = "" if singled is None else in_words(singled)
     return Beside(
         before=Statistics.of(log.variants, None, None),
         verdict="" if comparison is None else verdict_of(comparison, of_people=False),
@@ -114,12 +103,12 @@ def _side_by_side(
         chart=_chart(comparison),
         risk=tuple((as_shown(one), as_shown(other)) for one, other in inside.risk),
         singled=None if singled is None else singled.results,
-        singled_in_words=about_people,
-        not_to_conclude=tuple(words.not_to_conclude(facts.told, facts.empty, True)),
+        singled_in_words="" if singled is None else in_words(singled),
+        empty_cases=facts.empty,
         purposes=inside.purposes,
         seeming=inside.seeming,
         attacks=() if comparison is None else attacks_shown(*comparison.attacks),
-        durations_before=_durations(log) if facts.durations else (),
+        durations_before=durations(log)[0] if facts.durations else (),
         attributes=facts.attributes,
     )
 
@@ -138,13 +127,3 @@ def _chart(comparison: Comparison | None) -> str | None:
         return None
     svg = comparison_svg(comparison, styled=False)
     return svg if len(svg) <= _LONGEST_CHART else None
-
-
-def _durations(log: EventLog) -> tuple[tuple[str, str], ...]:
-    """How long the original's cases last, in the rows that the release has."""
-    try:
-        both = spans(log)
-    except VeilogError:
-        return ()
-    found = case_durations(both, both).original
-    return tuple((name, lasting(found.quantiles[i])) for i, name in _QUANTILES)

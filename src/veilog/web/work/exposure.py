@@ -7,7 +7,6 @@ from dataclasses import replace
 
 import pyarrow as pa
 
-from veilog.charts import lasting
 from veilog.errors import ParameterError, VeilogError
 from veilog.ledger.store import fingerprint
 from veilog.logs.eventlog import ACTIVITY, CASE_INDEX, EVENT_INDEX, NESTED, TIMESTAMP, EventLog
@@ -17,13 +16,13 @@ from veilog.logs.tables.cells import plain_type
 from veilog.logs.variants import Variants
 from veilog.measures.disclosure import RiskResult, risk
 from veilog.measures.disclosure.measure import BACKGROUNDS
-from veilog.measures.durations import case_durations, spans
 from veilog.measures.singling_out import exposure
 from veilog.measures.singling_out.finding import Exposure
 from veilog.measures.singling_out.words import like_who
 from veilog.releasing.losses import events_of
 from veilog.releasing.preview import cases_with
 from veilog.report.explorer import Chevron, Explorer, clean, explorer, short
+from veilog.report.facts import durations
 from veilog.report.flow_map import arranged, drawn, steps_of
 from veilog.web.jobs.results import LogMeasures
 from veilog.web.jobs.worker import Progress
@@ -88,7 +87,7 @@ def measured(log: EventLog, progress: Progress, person: str | None = None) -> Lo
         disclosure=tuple(map(as_shown, results)),
         singled_out=() if exposed is None else exposed.results,
         map=drawn(steps, arranged([steps], more=True)),
-        durations=_durations(log),
+        durations=durations(log)[0],
         labels=tuple(short(label, _LABEL) for label in variants.labels[:_LABELS]),
         more_labels=max(0, len(variants.labels) - _LABELS),
         label_events=tuple(events_of(variants).values())[:_LABELS],
@@ -155,16 +154,3 @@ def _exposed(log: EventLog, person: str | None, progress: Progress) -> Exposure 
         return exposure(log, person=person or False, sizes=_KNOWN_EVENTS)
     except VeilogError:  # nobody has an event
         return None
-
-
-def _durations(log: EventLog) -> tuple[tuple[str, str], ...]:
-    try:
-        both = spans(log)
-    except VeilogError:
-        return ()
-    found = case_durations(both, both).original
-    return (
-        ("shortest", lasting(found.minimum)),
-        ("half up to", lasting(found.median)),
-        ("longest", lasting(found.maximum)),
-    )

@@ -81,11 +81,6 @@ class FormPreview:
     account: InAccount
 
     @property
-    def in_general(self) -> str:
-        """What the method says of its guarantee."""
-        return self.plan.method.as_published if self.plan.as_published else self.plan.method.guarantee
-
-    @property
     def blurred(self) -> tuple[tuple[str, float], ...]:
         """Attributes that the budget carries, and the share of the cases to which noise alone gives another value, for
         the owner only; where no values are listed it is not known yet."""
@@ -150,13 +145,14 @@ def _too_long(planned: ReleaseRequest) -> bool:
 @lru_cache(maxsize=128)
 def _trial(asked: str) -> Future[Guarantee | VeilogError]:
     """The trial of a plan, begun when it is first asked for; who does not wait for it can come again."""
-    return _TRIALS.submit(guarantee_beside, asked, under_way())
+    return _TRIALS.submit(guarantee_beside, asked, _given_up[0])
 
 
 def give_up() -> None:
-    """Give up all dry runs: the server stops."""
+    """Give up all dry runs, those that are under way and those that wait: the server stops."""
     _trial.cache_clear()
-    give_up_all()
+    _given_up[0].set()
+    _given_up[0] = Event()
 
 
 def _warnings(log: LogRecord, planned: ReleaseRequest, preview: Preview) -> tuple[str, ...]:
@@ -220,17 +216,6 @@ _given_up: list[Event] = [Event()]
 
 class GivenUp(Exception):
     """A dry run that took too long, or too much memory."""
-
-
-def under_way() -> Event:
-    """Return what tells a dry run that begins now that it is given up."""
-    return _given_up[0]
-
-
-def give_up_all() -> None:
-    """Give up those that are under way and those that wait, so that nobody waits for them to end."""
-    _given_up[0].set()
-    _given_up[0] = Event()
 
 
 def guarantee_beside(asked: str, given_up: Event) -> Guarantee | VeilogError:

@@ -61,7 +61,7 @@ def read_log(path: Path, columns: Mapping[str, str], progress: Progress) -> Read
             if isinstance(error, ParameterError):
                 return _not_so(found, error)
             which = gettext("Say below which column is which.") if len(set(names)) == len(names) else ""
-            return replace(found, problem=clean(error.problem), advice=which or clean(error.advice or ""))
+            return _not_so(found, error, which)
         if roles is not None and found.preview is not None:
             times = _understood(source, roles.timestamp, roles.day_order)
             found = replace(found, preview=replace(found.preview, times=times))
@@ -82,9 +82,9 @@ def read_log(path: Path, columns: Mapping[str, str], progress: Progress) -> Read
     )
 
 
-def _not_so(found: ReadLog, error: ParameterError) -> ReadLog:
+def _not_so(found: ReadLog, error: VeilogError, advice: str = "") -> ReadLog:
     """What is said of a log that cannot be read as was chosen, so that something else can be."""
-    return replace(found, problem=clean(error.problem), advice=clean(error.advice or ""))
+    return replace(found, problem=clean(error.problem), advice=clean(advice or error.advice or ""))
 
 
 def log_of(path: Path, columns: Mapping[str, str], progress: Progress) -> EventLog:
@@ -179,7 +179,7 @@ def _what_stops(found: ReadLog, source: Source, columns: Mapping[str, str], erro
         )
     told = in_words(error)
     if found.columns is not None:
-        return replace(found, problem=clean(told.problem), advice=clean(told.advice or ""))
+        return _not_so(found, told)
     raise told from error.__cause__
 
 

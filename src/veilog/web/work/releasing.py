@@ -20,6 +20,7 @@ from veilog import report
 from veilog._files import atomic_target
 from veilog._language import current, gettext
 from veilog.errors import InputError, OutputError, VeilogError
+from veilog.ledger.entry import Cost
 from veilog.ledger.ledger import EntryRef, Ledger, Reservation
 from veilog.ledger.store import Data
 from veilog.logs import files
@@ -35,9 +36,9 @@ from veilog.report.explorer import clean, short
 from veilog.report.told import told_by_release
 from veilog.web.jobs.problems import is_full
 from veilog.web.jobs.records import FILES, ServerSettings
-from veilog.web.jobs.results import AccountSums, ReleasedLog, from_text, to_text
+from veilog.web.jobs.results import ReleasedLog, from_text, to_text
 from veilog.web.jobs.worker import COMPARING, ENTRY, MORE, PAID, RELEASING, RESULT, Progress, Stages, WorkerTask
-from veilog.web.work.accounts import join, sums_of
+from veilog.web.work.accounts import join
 from veilog.web.work.comparing import ComparisonInput, all_variants, beside, predicted
 from veilog.web.work.reading import in_words, log_of
 from veilog.web.work.request import plan_of, undeclared, whose
@@ -152,12 +153,12 @@ def write_again(kept: Path, out: Path, settings: ServerSettings, progress: Progr
     try:
         result = from_text("release", (kept / RESULT).read_text())
         if not isinstance(result, ReleasedLog) or result.entry is None:
-            raise _gone()
+            raise InputError("release-no-longer-kept")
         entry = EntryRef(settings.ledger, result.entry)
         source = kept / _KEPT if (kept / _KEPT).exists() else kept_file(entry) or kept / _KEPT
         log = files.read(source)
     except (OSError, ValueError, VeilogError) as error:
-        raise _gone() from error
+        raise InputError("release-no-longer-kept") from error
     _set_aside(out / _SPARE, _MARGIN + _EACH_EVENT * log.events.num_rows)
     for name in result.files:
         _linked(kept / name, out / name)
@@ -186,10 +187,6 @@ def _with_models(log: EventLog, source: Path, target: Path) -> list[tuple[EventL
     """What is written again, and where: the log, and before it what was made beside it."""
     beside = files.named_after(source, BESIDE)
     return [*([(files.read(beside), files.named_after(target, BESIDE))] if beside.exists() else []), (log, target)]
-
-
-def _gone() -> InputError:
-    return InputError("release-no-longer-kept")
 
 
 def _linked(source: Path, target: Path) -> None:
@@ -273,7 +270,8 @@ def _logs_in(out: Path) -> tuple[Path, ...]:
 
 
 def _certified(released: Release, out: Path) -> None:
-    certificate = json.dumps(_for_all(released), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+    facts = {name: value for name, value in released.to_json().items() if name != "owner_only"}
+    certificate = json.dumps(facts, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
     with atomic_target(out / "certificate.json") as file:
         file.write(certificate.encode("utf-8", "replace"))
 
@@ -322,11 +320,6 @@ def _paid(released: Release, out: Path) -> None:
         _written_down(replace(result, unwritten=left, stopped=True), out, PAID)
 
 
-def _for_all(released: Release) -> dict[str, Any]:
-    """What everybody may know of a release: nothing that is only its owner's."""
-    return {name: value for name, value in released.to_json().items() if name != "owner_only"}
-
-
 def _about(released: Release, owner: OwnerSide | None) -> ReleasedLog:
     """What the release says about itself, which others may know, too, and under ``owner_only`` and ``owner`` what they
     may not. What the owner's side says of persons is not said again."""
@@ -348,13 +341,14 @@ def _about(released: Release, owner: OwnerSide | None) -> ReleasedLog:
     )
 
 
-def _account(released: Release) -> AccountSums | None:
-    """What the account is left with; None, too, where the ledger cannot be read just now: what is paid for and made
-    must not be lost to that."""
+def _account(released: Release) -> tuple[Cost | None, Cost | None] | None:
+    """What was spent, and what the account is left with; None, too, where the ledger cannot be read just now: what is
+    paid for and made must not be lost to that."""
     try:
-        return None if released.entry is None else sums_of(released.entry.account())
+        account = None if released.entry is None else released.entry.account()
     except VeilogError:
         return None
+    return None if account is None else (account.spent, account.left)
 
 
 def _owner(log: EventLog) -> OwnerSide | None:
