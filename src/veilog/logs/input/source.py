@@ -8,6 +8,7 @@ come out.
 
 from __future__ import annotations
 
+import contextlib
 import glob
 import io
 import os
@@ -151,7 +152,7 @@ def consumed_fraction(stream: BinaryIO) -> float:
     if isinstance(raw, _Resumed):
         return consumed_fraction(raw.rest)
     try:
-        if isinstance(raw, _Gunzip | _Unzip):
+        if isinstance(raw, _Unpacked):
             position, size = raw.consumed, raw.size
         else:
             position, size = stream.tell(), os.fstat(stream.fileno()).st_size
@@ -181,60 +182,14 @@ class _Resumed(io.RawIOBase):
         return len(data)
 
 
-class _Unzip(io.RawIOBase):
-    """The one file in a zip as a raw stream; every fault is an InputError that names the zip.
-
-    No more bytes come out of it than the zip says that it has, which is checked against the limit as they come.
-    """
-
-    def __init__(self, path: Path, limit: int | None) -> None:
-        self._path = path
-        self._limit = limit
-        self._file, archive, member = _member(path)
-        self._packed = member.compress_size
-        self.size = member.file_size
-        self.consumed = 0
-        try:
-            self._stream = archive.open(member)
-        except (zipfile.BadZipFile, NotImplementedError, OSError, RuntimeError) as error:
-            self.close()
-            raise InputError("zip-member-not-readable", path=path, reason=error) from error
-
-    def readable(self) -> bool:
-        return True
-
-    def close(self) -> None:
-        self._file.close()
-        super().close()
-
-    def readinto(self, buffer: object) -> int:
-        view = memoryview(buffer).cast("B")  # type: ignore[arg-type]
-        try:
-            data = self._stream.read(len(view))
-        except (zipfile.BadZipFile, zlib.error, EOFError, OSError) as error:
-            raise InputError("zip-damaged", path=self._path, reason=error) from error
-        view[: len(data)] = data
-        self.consumed += len(data)
-        check_unpacked(self.consumed, self._packed, self._limit, self._path)
-        return len(data)
-
-
-class _Gunzip(io.RawIOBase):
-    """A gzip file of one or more members as a raw stream; every fault is an InputError that names the file."""
+class _Unpacked(io.RawIOBase):
+    """What comes out of a compressed file as a raw stream, checked against the limit as it comes."""
 
     def __init__(self, file: BinaryIO, path: Path, limit: int | None) -> None:
-        self._file = file
-        self._path = path
-        self._limit = limit
-        self._member = zlib.decompressobj(wbits=31)
-        self._pending = b""
-        self._ended = False
+        self._file, self._path, self._limit = file, path, limit
         self._produced = 0
-        self.consumed = 0
-        try:
-            self.size = os.fstat(file.fileno()).st_size
-        except (OSError, ValueError):
-            self.size = 0
+        self.consumed = self.size = 0
+        """Packed bytes that were read, of how many."""
 
     def readable(self) -> bool:
         return True
@@ -252,7 +207,44 @@ class _Gunzip(io.RawIOBase):
         return len(data)
 
     def _next(self, size: int) -> bytes:
-        """Up to ``size`` further bytes, empty only at a proper end."""
+        """Up to ``size`` further bytes, empty only at a proper end; every fault is an InputError."""
+        raise NotImplementedError
+
+
+class _Unzip(_Unpacked):
+    """The one file in a zip. No more bytes come out of it than the zip says that it has."""
+
+    def __init__(self, path: Path, limit: int | None) -> None:
+        file, archive, self._member = _member(path)
+        super().__init__(file, path, limit)
+        self.size = self._member.compress_size
+        try:
+            self._stream = archive.open(self._member)
+        except (zipfile.BadZipFile, NotImplementedError, OSError, RuntimeError) as error:
+            self.close()
+            raise InputError("zip-member-not-readable", path=path, reason=error) from error
+
+    def _next(self, size: int) -> bytes:
+        try:
+            data = self._stream.read(size)
+        except (zipfile.BadZipFile, zlib.error, EOFError, OSError) as error:
+            raise InputError("zip-damaged", path=self._path, reason=error) from error
+        self.consumed = self.size * (self._produced + len(data)) // max(self._member.file_size, 1)
+        return data
+
+
+class _Gunzip(_Unpacked):
+    """A gzip file of one or more members."""
+
+    def __init__(self, file: BinaryIO, path: Path, limit: int | None) -> None:
+        super().__init__(file, path, limit)
+        self._member = zlib.decompressobj(wbits=31)
+        self._pending = b""
+        self._ended = False
+        with contextlib.suppress(OSError, ValueError):
+            self.size = os.fstat(file.fileno()).st_size
+
+    def _next(self, size: int) -> bytes:
         while not self._ended:
             if self._member.eof and not self._next_member():
                 break
