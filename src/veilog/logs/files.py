@@ -95,7 +95,8 @@ def read(
     ``classifier`` names the attributes whose values make an activity (``"concept:name lifecycle:transition"``), or a
     classifier of the log. ``time_format`` says what ``5/6/2024`` means: ``"dd/mm/yyyy"`` or ``"mm/dd/yyyy"``.
     ``policies`` sets what happens on a finding (``{"bad-timestamp": "drop"}``), ``limit`` bounds the bytes that come
-    out of a compressed file, ``processes`` may be more than 1 for large XES files. A table of Ibis comes here with all
+    out of a compressed file, ``processes`` may be more than 1 for large XES files that are not
+    compressed. A table of Ibis comes here with all
     its columns, so it is refused beyond five million events; ``index`` names its column that orders events of equal
     time.
 

@@ -43,7 +43,7 @@ that a small file that unpacks to one huge value costs neither memory nor minute
 _RATIO_FROM = 1 << 30
 _RATIO = 250
 
-_MAGIC = b"\x1f\x8b"
+GZIP_MAGIC = b"\x1f\x8b"
 _COMPRESSED_BLOCK = 1 << 17
 _BUFFER = 1 << 18
 
@@ -69,7 +69,7 @@ def open_input(path: Path, *, limit: int | None = DEFAULT_LIMIT) -> BinaryIO:
     except OSError as error:
         file.close()
         raise InputError("file-not-readable", path=path, reason=reason(error)) from error
-    if magic == _MAGIC:
+    if magic == GZIP_MAGIC:
         return cast(BinaryIO, io.BufferedReader(_Gunzip(file, path, limit), _BUFFER))
     if path.suffix.lower() == ".gz":
         file.close()
@@ -274,7 +274,7 @@ class _Gunzip(_Unpacked):
         self._pending = self._pending.lstrip(b"\0")
         if len(self._pending) < 2:
             self._pending += self._read()
-        if self._pending[:2] != _MAGIC:
+        if self._pending[:2] != GZIP_MAGIC:
             raise InputError("gzip-trailing-data", path=self._path)
         self._member = zlib.decompressobj(wbits=31)
         return True
