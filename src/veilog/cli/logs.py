@@ -28,9 +28,7 @@ from veilog.errors import ParameterError
 from veilog.logs import files
 from veilog.logs.eventlog import Statistics
 from veilog.logs.facts import attributes_of, person_columns, transitions_of
-from veilog.logs.findings import Findings
 from veilog.logs.input.activity_mapping import as_csv, proposed
-from veilog.logs.input.reader import ReadRequest
 from veilog.logs.input.reading import whole as read_whole
 
 
@@ -86,11 +84,8 @@ def validate(
     out = Output(json, log)
     source = named(log, reading)
     show_columns(out, source, reading)
-    findings = Findings(reading.policies(), source.name, collect_all=True)
     with shown_progress() as progress:
-        found = read_whole(
-            source, ReadRequest(reading.declared(), findings, progress=progress, mapping=reading.mapping())
-        )
+        found = read_whole(source, reading.asked(source, progress, collect_all=True))
     persons = person_columns(found)
     out.json(
         {

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import gzip
 import os
 from collections.abc import Iterable, Iterator, Mapping
@@ -19,13 +18,11 @@ from veilog.logs.findings import Finding, Findings, Policy
 from veilog.logs.input.activity_mapping import MapLike, mapped_by
 from veilog.logs.input.reader import SUFFIXES, ReadRequest, Writer, writer_of
 from veilog.logs.input.reading import grouped, whole
-from veilog.logs.input.roles import ReadOptions
 from veilog.logs.input.source import (
     DEFAULT_LIMIT,
-    EngineConfig,
-    FileLayout,
     Given,
     Progress,
+    ReadOptions,
     Source,
     is_ibis,
     suffix_of,
@@ -34,7 +31,7 @@ from veilog.logs.provenance import noted
 from veilog.logs.stored.store import StoredLog
 from veilog.logs.variants import Variants
 
-_DECLARED = frozenset(field.name for field in dataclasses.fields(ReadOptions))
+_DECLARED = frozenset({"case", "activity", "timestamp", "lifecycle", "classifier", "time_format"})
 
 
 class HasLog(Protocol):
@@ -103,11 +100,23 @@ def read(
     ``map`` groups activities: a file (CSV or JSON) or a dict of activities and their groups; ``level`` and ``top`` as
     of :func:`veilog.logs.input.activity_mapping.load_mapping`. The guarantee of a release names it as a condition.
     """
-    declared = ReadOptions(case, activity, timestamp, lifecycle, classifier, time_format)
-    layout = FileLayout(header, sheet, object_type)
-    named = Source(source, means=EngineConfig(index=index), limit=limit, layout=layout)
-    findings = Findings(policies or {}, named.name)
-    return whole(named, ReadRequest(declared, findings, None, processes, progress, mapped_by(map, level, top)))
+    options = ReadOptions(
+        case,
+        activity,
+        timestamp,
+        lifecycle,
+        classifier,
+        time_format,
+        header,
+        sheet,
+        object_type,
+        index,
+        mapped_by(map, level, top),
+        limit,
+        processes,
+    )
+    named = Source(source, options)
+    return whole(named, ReadRequest(options, Findings(policies or {}, named.name), progress=progress))
 
 
 def validate(
@@ -135,9 +144,11 @@ def validate(
             meant=meant(name, sorted(_DECLARED)),
             names=", ".join(sorted(_DECLARED)),
         )
-    named = Source(source, limit=limit, layout=FileLayout(header, sheet, object_type))
+    given: dict[str, Any] = {"header": header, "sheet": sheet, "object_type": object_type, **declared}
+    options = ReadOptions(**given, limit=limit, processes=processes)
+    named = Source(source, options)
     findings = Findings(policies or {}, named.name, collect_all=True)
-    return whole(named, ReadRequest(ReadOptions(**declared), findings, None, processes, progress)).findings
+    return whole(named, ReadRequest(options, findings, progress=progress)).findings
 
 
 def read_variants(
@@ -174,13 +185,27 @@ def read_variants(
     names the column of a table that orders events of equal time. ``lifecycle`` and ``classifier`` are for files;
     ``map``, ``level`` and ``top`` are as of :func:`read`.
     """
-    declared = ReadOptions(case, activity, timestamp, lifecycle, classifier, time_format)
-    means, layout = EngineConfig(memory_limit, threads, temp_directory, index), FileLayout(header, sheet, object_type)
-    named = Source(source, engine=engine, means=means, limit=limit, layout=layout)
-    findings = Findings(policies or {}, named.name)
-    return grouped(
-        named, ReadRequest(declared, findings, None, processes, progress, mapped_by(map, level, top))
-    ).variants
+    options = ReadOptions(
+        case,
+        activity,
+        timestamp,
+        lifecycle,
+        classifier,
+        time_format,
+        header,
+        sheet,
+        object_type,
+        index,
+        mapped_by(map, level, top),
+        limit,
+        processes,
+        engine,
+        memory_limit,
+        threads,
+        temp_directory,
+    )
+    named = Source(source, options)
+    return grouped(named, ReadRequest(options, Findings(policies or {}, named.name), progress=progress)).variants
 
 
 def write(

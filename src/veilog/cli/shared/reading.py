@@ -25,7 +25,7 @@ from veilog.logs.engines.engine import Grouped
 from veilog.logs.eventlog import EventLog
 from veilog.logs.findings import Finding
 from veilog.logs.input.reading import grouped, roles_of, whole
-from veilog.logs.input.source import AS_FOUND, Source
+from veilog.logs.input.source import Source
 from veilog.logs.stored.store import StoredLog
 from veilog.logs.stored.storing import is_elsewhere, is_large, stored, whole_of
 from veilog.logs.tables.reader import table_reader_of
@@ -91,8 +91,7 @@ def named(log: Path, reading: Reading, grouping: Grouping = HERE, *, released: b
     ``released``."""
     if is_pipe(log):
         log = received(reading.format, reading.most())
-    layout = AS_FOUND if released else reading.layout()
-    return Source(log, engine=grouping.engine, means=grouping.means(), limit=reading.most(), layout=layout)
+    return Source(log, reading.options(grouping, released=released))
 
 
 def read_log(source: Source, reading: Reading) -> EventLog:
@@ -123,7 +122,7 @@ def read_grouped(source: Source, reading: Reading) -> tuple[Grouped, tuple[Findi
 
 def show_columns(out: Output, source: Source, reading: Reading) -> None:
     """Say which columns were guessed: a wrong guess must be seen."""
-    roles = roles_of(source, reading.declared())
+    roles = roles_of(source, source.options)
     if roles is not None and roles.guessed:
         out.show(Text(f"columns: {roles}", style="yellow"))
 
@@ -180,7 +179,7 @@ def read_needed(source: Source, planned: ReleaseRequest, reading: Reading) -> Ev
 
 def fits(source: Source) -> bool:
     """Whether the log is one file that may be read with all its columns; others are grouped, their columns unread."""
-    if source.engine != "duckdb" or not source.is_file or is_large(source):
+    if source.options.engine != "duckdb" or not source.is_file or is_large(source):
         return False
     reader = table_reader_of(source)
     if reader is None or reader.rows(source) is not None:

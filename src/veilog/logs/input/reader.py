@@ -24,15 +24,14 @@ from veilog._files import reason
 from veilog._plugins import AddOn, add_ons
 from veilog.errors import InputError, MissingExtraError, ParameterError, VeilogError
 from veilog.logs.findings import Findings
-from veilog.logs.input.roles import AS_IT_IS, ReadOptions, Roles
-from veilog.logs.input.source import Progress, Source, suffix_of, zipped
+from veilog.logs.input.roles import Roles
+from veilog.logs.input.source import AS_IT_IS, Progress, ReadOptions, Source, suffix_of, zipped
 from veilog.messages import Message
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
     from veilog.logs.eventlog import EventLog
-    from veilog.logs.input.activity_mapping import ActivityMapping
 
 GROUP = "veilog.readers"
 """The group of entry points that other packages name their readers in."""
@@ -76,17 +75,13 @@ _OTHERS = {
 
 @dataclass(frozen=True)
 class ReadRequest:
-    """How a log is to be read: what its owner declares, where findings go, and who is told of the progress."""
+    """How a log is to be read: what was said about it, where findings go, and who is told of the progress."""
 
-    declared: ReadOptions = AS_IT_IS
+    options: ReadOptions = AS_IT_IS
     findings: Findings = field(default_factory=Findings)
     roles: Roles | None = None
     """The columns of a table; None where the format itself says which is which."""
-    processes: int = 1
-    """How many may share a large file."""
     progress: Progress | None = None
-    mapping: ActivityMapping | None = None
-    """Which group each activity belongs to; None where activities stay as they are."""
 
 
 @runtime_checkable

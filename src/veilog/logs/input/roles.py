@@ -5,53 +5,19 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from veilog.errors import InputError, ParameterError, meant
 from veilog.logs.eventlog import ACTIVITY, CASE, LIFECYCLE, TIMESTAMP
 from veilog.logs.input.lifecycle import EVERY, no_life_cycle, wants_intervals
+from veilog.logs.input.source import ReadOptions
 from veilog.logs.tables.times import DayOrder
 from veilog.messages import Message
 
 Found = Literal["given", "pm4py", "guessed"]
 Classifiers = Sequence[tuple[str, str, str]]
 """(name, keys, scope), as a log says them of itself."""
-
-_TIME_FORMATS: dict[str, DayOrder] = {"dd/mm/yyyy": "day first", "mm/dd/yyyy": "month first"}
-
-
-@dataclass(frozen=True)
-class ReadOptions:
-    """What the owner says about how a log is read, so that it need not be found out from its values."""
-
-    case: str | None = None
-    activity: str | None = None
-    timestamp: str | None = None
-    lifecycle: str | None = None
-    """Only events of this transition count."""
-    classifier: str | None = None
-    """The attributes that make an activity, or the name of a classifier of the log."""
-    time_format: str | None = None
-    """What ``5/6/2024`` means: ``dd/mm/yyyy`` or ``mm/dd/yyyy``."""
-
-    def __post_init__(self) -> None:
-        for field in fields(self):
-            said = getattr(self, field.name)
-            if said is not None and not isinstance(said, str):
-                raise ParameterError("column-name-not-text", parameter=field.name, name=field.name, said=said)
-        if self.time_format is not None and self.time_format.lower() not in _TIME_FORMATS:
-            raise ParameterError("time-format-unknown", parameter="time_format", time_format=self.time_format)
-        for name in ("lifecycle", "classifier"):
-            if getattr(self, name) is not None and not getattr(self, name).strip():
-                raise ParameterError("column-name-empty", parameter=name, name=name)
-
-    @property
-    def day_order(self) -> DayOrder | None:
-        return None if self.time_format is None else _TIME_FORMATS[self.time_format.lower()]
-
-
-AS_IT_IS = ReadOptions()
 
 
 @dataclass(frozen=True)
