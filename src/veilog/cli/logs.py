@@ -59,7 +59,7 @@ def info(
             "attributes": None if attributes is None else [attribute.to_json() for attribute in attributes],
             "lifecycle": transitions,
             "persons": None if whole is None else [person.to_json() for person in persons],
-            "read_together": list(variants.read_together),
+            "read_together": [one.english for one in variants.read_together],
         }
     )
     out.show(display.info_table(statistics, variants, in_words(log)))
@@ -157,7 +157,7 @@ def convert(
         send(place)
     facts = {"cases": event_log.cases.num_rows, "events": len(event_log)}
     table = place.name.lower().removesuffix(".gz").endswith((".csv", ".tsv"))
-    conditions = [*event_log.read_together, *filter(None, [event_log.mapped])] if table else []
+    conditions = [one.english for one in (*event_log.read_together, *event_log.mapped)] if table else []
     out.json(facts | {"conditions": conditions}, place)
     out.show(display.key_values([*facts.items(), ("written to", in_words(target, out=True))]))
     states_how = any(attribute.key == "privacy:anonymizations" for attribute in event_log.metadata.attributes)

@@ -209,7 +209,7 @@ def test_activities_are_grouped_on_the_way_in(tmp_path: Path) -> None:
     log = store("log", engine=as_database(tmp_path, events), map=groups)
     whole = veilog.read(events, map=groups)
     assert log is not None
-    assert log.variants == whole.variants and log.variants.mapped == whole.mapped == log.mapped != ""
+    assert log.variants == whole.variants and log.variants.mapped == whole.mapped == log.mapped != ()
 
 
 # ---- refusals

@@ -11,7 +11,6 @@ import contextlib
 import importlib
 import importlib.util
 import os
-import re
 import stat
 import warnings
 from collections.abc import Iterable, Iterator
@@ -228,22 +227,13 @@ def added() -> tuple[AddOn, ...]:
     return add_ons(GROUP, Reader)
 
 
-OF_AN_ADD_ON = re.compile(
-    r"The log is read by the add-on '[^'\n]{1,100}' of [^,\n]{1,100}, which is no part of veilog: that one case does "
-    r"not change how it reads another is that package's word\."
-)
-"""What :func:`not_ours` says."""
+BY_ADD_ON = "read-by-add-on"
 
 
-def not_ours(source: Source) -> tuple[str, ...]:
+def not_ours(source: Source) -> tuple[Message, ...]:
     """Return what must be said of a log that another package reads: nobody here knows whether it keeps cases apart."""
     other = _theirs(source.files()[0])
-    if other is None:
-        return ()
-    return (
-        f"The log is read by the add-on {other.name!r} of {other.package}, which is no part of veilog: that one case "
-        "does not change how it reads another is that package's word.",
-    )
+    return () if other is None else (Message(BY_ADD_ON, name=other.name, package=other.package),)
 
 
 @contextlib.contextmanager

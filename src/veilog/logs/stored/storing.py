@@ -508,9 +508,9 @@ def stored(source: Source, asked: ReadRequest, where: Where = "here") -> StoredL
         raise misfit(source.name)
     before = earlier_of(source).by(used_columns(roles, asked.options)) if here else Provenance()
     way = read_as(source, roles, asked.options, findings, before)
-    shape = before.of(replace(log.shape, mapped="", read_together=findings.read_together(), read_as=way))
+    shape = before.of(replace(log.shape, mapped=(), read_together=findings.read_together(), read_as=way))
     if asked.options.mapping is not None:
-        shape = replace(shape, mapped=asked.options.mapping.told_after(shape.mapped))
+        shape = replace(shape, mapped=(*shape.mapped, asked.options.mapping.told))
     return replace(log, shape=shape, findings=findings.result())
 
 
