@@ -22,6 +22,7 @@ import veilog
 from veilog.errors import InputError, ParameterError
 from veilog.logs import files
 from veilog.logs.eventlog import ACTIVITY, CASE_INDEX, TIMESTAMP, EventLog
+from veilog.logs.findings import DUPLICATES
 from veilog.logs.stored.storing import store
 from veilog.logs.variants import Variants
 from veilog.messages import Message
@@ -317,9 +318,7 @@ def test_what_is_read_together_is_said_whatever_the_log_holds(tmp_path: Path) ->
         assert files.read(path).read_together == ()
         assert files.read(path).attributes_read_together == log.attributes_read_together != ()
     assert len(set(told)) == 1
-    (sentence,) = told[0][0]
-    assert "--on duplicate-case-id=keep" in sentence
-    assert told[0][1] == told[0][2] == (sentence,)
+    assert told[0] == ((DUPLICATES,),) * 3
 
 
 def test_what_is_read_together_survives_every_derivation(tmp_path: Path) -> None:
